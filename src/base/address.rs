@@ -1,0 +1,83 @@
+//! The kinds of address, each with a type of its own so that they cannot be confused.
+//!
+//! ```text
+//!   Avma        where an instruction was in the memory of the process that ran
+//!     │  minus the start of the mapping, plus its page offset
+//!     ▼
+//!   FileOffset  where the same byte stands in the file that was mapped
+//!     │  by the program headers of the ELF file (p_offset -> p_vaddr)
+//!     ▼
+//!   Svma        the address that symbols and debug information speak of
+//! ```
+
+use std::fmt;
+
+macro_rules! address {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub u64);
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({:#x})", stringify!($name), self.0)
+            }
+        }
+
+        impl fmt::LowerHex for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::LowerHex::fmt(&self.0, f)
+            }
+        }
+    };
+}
+
+address! {
+    /// An actual virtual memory address: in the process (or kernel) that was sampled.
+    Avma
+}
+address! {
+    /// A stated virtual memory address: as symbols and debug information of an ELF file have it.
+    Svma
+}
+address! {
+    /// A position in a file, in bytes from its start.
+    FileOffset
+}
+
+/// An address of code together with how it was come by, which decides where it is looked up.
+///
+/// The program counter of a sample points at the instruction that was about to run. Every other
+/// frame of a stack holds a *return address*: the instruction after the call, which may belong
+/// to another line, another inlined body or, when the call never returns, another function. It
+/// is therefore looked up one byte earlier.
+///
+/// ```
+/// use proftool::base::CodeAddress;
+/// assert_eq!(CodeAddress::Instruction(0x1000).lookup(), 0x1000);
+/// assert_eq!(CodeAddress::Return(0x1000).lookup(), 0xfff);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CodeAddress {
+    /// The instruction pointer itself.
+    Instruction(u64),
+    /// The address to which a call returns.
+    Return(u64),
+}
+
+impl CodeAddress {
+    /// The address inside the instruction that was executing.
+    pub fn lookup(self) -> u64 {
+        match self {
+            CodeAddress::Instruction(address) => address,
+            CodeAddress::Return(address) => address.saturating_sub(1),
+        }
+    }
+
+    /// The address as it was recorded.
+    pub fn recorded(self) -> u64 {
+        match self {
+            CodeAddress::Instruction(address) | CodeAddress::Return(address) => address,
+        }
+    }
+}

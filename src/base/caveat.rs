@@ -1,0 +1,291 @@
+//! What could not be known, counted: the one collector of diagnostics.
+//!
+//! A room that has to leave something out adds a caveat and goes on. Every view shows them, with
+//! what a person can do about each; nothing is dropped in silence.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// How many distinct details of one kind are kept; beyond it they are only counted.
+const DETAILS_KEPT: usize = 256;
+/// How many details a message names.
+const DETAILS_NAMED: usize = 3;
+
+/// What kind of thing was not known. The name in JSON is [`CaveatKind::name`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum CaveatKind {
+    /// The recording has no samples.
+    NoSamples,
+    /// The file ends before it should; details: where.
+    Truncated,
+    /// The recorder did not finish the file; it was read to its end.
+    Unfinished,
+    /// Records or sections that could not be believed were passed over; details: each, with offset.
+    Skipped,
+    /// Record types that are not known; details: type numbers.
+    UnknownRecord,
+    /// Samples that the kernel could not deliver to the recorder.
+    Lost,
+    /// The kernel held the event back; counts the throttle records.
+    Throttled,
+    /// Records that came too late to be put in order of time.
+    Disordered,
+    /// Samples of an event id that no event of the file has.
+    UnknownEvent,
+    /// Samples whose weight did not fit the 64-bit total any more.
+    WeightLimit,
+    /// Samples whose stack reached the recorder's or our limit of frames.
+    CutStack,
+    /// Samples with a copy of the user's stack that was not unwound.
+    NotUnwound,
+    /// Samples with stacks of depth one or two: a program built without frame pointers.
+    NoFramePointers,
+    /// Samples taken in a guest or hypervisor, which are shown by address.
+    Guest,
+    /// Samples without any code address.
+    NoAddress,
+    /// Samples at addresses to which nothing was mapped.
+    Unmapped,
+    /// Samples in files that could not be found or opened; details: path and reason.
+    MissingBinary,
+    /// Samples in files whose build is not the one that ran; details: path.
+    ChangedBinary,
+    /// Samples in files that have no symbol for them; details: path.
+    NoSymbols,
+    /// Kernel samples without names because the kernel hides its addresses.
+    HiddenKernel,
+    /// Debug information that could not be read; details: path and reason.
+    BadDebugInfo,
+    /// Kernel code was left out of the recording for want of privilege.
+    UserOnly,
+    /// Lines of a text input that could not be read; details: each, with line number.
+    BadLine,
+}
+
+impl CaveatKind {
+    /// The stable name, as JSON has it.
+    pub fn name(self) -> &'static str {
+        use CaveatKind::*;
+        match self {
+            NoSamples => "no-samples",
+            Truncated => "truncated",
+            Unfinished => "unfinished",
+            Skipped => "skipped",
+            UnknownRecord => "unknown-record",
+            Lost => "lost",
+            Throttled => "throttled",
+            Disordered => "disordered",
+            UnknownEvent => "unknown-event",
+            WeightLimit => "weight-limit",
+            CutStack => "cut-stack",
+            NotUnwound => "not-unwound",
+            NoFramePointers => "no-frame-pointers",
+            Guest => "guest",
+            NoAddress => "no-address",
+            Unmapped => "unmapped",
+            MissingBinary => "missing-binary",
+            ChangedBinary => "changed-binary",
+            NoSymbols => "no-symbols",
+            HiddenKernel => "hidden-kernel",
+            BadDebugInfo => "bad-debug-info",
+            UserOnly => "user-only",
+            BadLine => "bad-line",
+        }
+    }
+
+    /// What was found, as a sentence without its end: `n` things of this kind.
+    fn statement(self, n: u64) -> String {
+        use CaveatKind::*;
+        let s = if n == 1 { "" } else { "s" };
+        match self {
+            NoSamples => "no samples were recorded".into(),
+            Truncated => "the file is cut short; what is there was read".into(),
+            Unfinished => {
+                "the recording was not finished; everything up to its end was read".into()
+            }
+            Skipped => format!("{n} record{s} or section{s} could not be read"),
+            UnknownRecord => format!("{n} record{s} of unknown type skipped"),
+            Lost => format!("{n} sample{s} lost while recording"),
+            Throttled => format!("the kernel throttled the event {n} time{s}"),
+            Disordered => format!("{n} record{s} came too late to be put in order of time"),
+            UnknownEvent => format!("{n} sample{s} of an event that the file does not describe"),
+            WeightLimit => {
+                format!("the weight of {n} sample{s} is cut: the total passes 64 bits")
+            }
+            CutStack => format!("{n} sample{s} with a stack cut at the limit of frames"),
+            NotUnwound => format!("{n} sample{s} with copied user stacks, which are not unwound"),
+            NoFramePointers => format!("{n} sample{s} with a user stack of one or two frames"),
+            Guest => format!("{n} sample{s} in a guest or hypervisor"),
+            NoAddress => format!("{n} sample{s} without a code address"),
+            Unmapped => format!("{n} sample{s} at addresses where nothing was mapped"),
+            MissingBinary => format!("{n} sample{s} in files that could not be opened"),
+            ChangedBinary => {
+                format!("{n} sample{s} in files that are not the build that ran; not used")
+            }
+            NoSymbols => format!("{n} sample{s} in code without symbols"),
+            HiddenKernel => format!("{n} kernel sample{s} without names"),
+            BadDebugInfo => format!("debug information of {n} file{s} could not be read"),
+            UserOnly => "user space only: kernel time is not in this recording".into(),
+            BadLine => format!("{n} line{s} could not be read"),
+        }
+    }
+
+    /// What a person can do about it.
+    pub fn hint(self) -> Option<&'static str> {
+        use CaveatKind::*;
+        Some(match self {
+            NoSamples => {
+                "let the program run longer, or sample more often: proftool record -F 4999 -- COMMAND"
+            }
+            Truncated | Unfinished => "record again if the end matters",
+            Lost => "sample less often: proftool record -F 499 -- COMMAND",
+            Throttled => {
+                "sample less often, or allow more: sysctl kernel.perf_cpu_time_max_percent=0"
+            }
+            CutStack => "deep recursion: raise the limit: sysctl kernel.perf_event_max_stack=1024",
+            NotUnwound => "record with frame pointers: perf record --call-graph fp",
+            NoFramePointers => {
+                "build with -fno-omit-frame-pointer (Rust: RUSTFLAGS=\"-C force-frame-pointers=yes\")"
+            }
+            MissingBinary => "give the directory that holds the files: --symfs DIR",
+            ChangedBinary => "record again, or give the build that ran: --symfs DIR",
+            NoSymbols => "build with -g and do not strip, or install the debug symbols",
+            HiddenKernel => "as root: sysctl kernel.kptr_restrict=0, then record again",
+            UserOnly => "to see it: run as root, or sysctl kernel.perf_event_paranoid=1",
+            _ => return None,
+        })
+    }
+}
+
+/// One kind of thing that could not be known, and how often.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caveat {
+    /// What kind.
+    pub kind: CaveatKind,
+    /// How many: samples, records or files, as the kind says.
+    pub count: u64,
+    /// What it was in particular, in order of appearance, each with its count.
+    details: Vec<(String, u64)>,
+    /// How many more details there were than are kept.
+    details_dropped: u64,
+}
+
+impl Caveat {
+    /// The sentence for people: what and how many, with the first or the heaviest details.
+    pub fn text(&self) -> String {
+        let mut text = self.kind.statement(self.count);
+        if self.details.is_empty() {
+            return text;
+        }
+        let mut order: Vec<&(String, u64)> = self.details.iter().collect();
+        order.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let many = self.details.len() > 1;
+        for (i, (detail, count)) in order.iter().take(DETAILS_NAMED).enumerate() {
+            text.push_str(if i == 0 { ": " } else { ", " });
+            text.push_str(detail);
+            if many && *count > 0 {
+                write!(text, " ({count})").expect("writing to a String does not fail");
+            }
+        }
+        let more = self.details.len().saturating_sub(DETAILS_NAMED) as u64 + self.details_dropped;
+        if more > 0 {
+            write!(text, " and {more} more").expect("writing to a String does not fail");
+        }
+        text
+    }
+
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        self.kind.hint()
+    }
+
+    /// The particulars, in order of appearance, each with its count.
+    pub fn details(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.details.iter().map(|(text, n)| (text.as_str(), *n))
+    }
+}
+
+/// The collector: one [`Caveat`] a kind.
+///
+/// ```
+/// use proftool::base::{CaveatKind, Caveats};
+/// let mut caveats = Caveats::default();
+/// caveats.add(CaveatKind::Lost, 3);
+/// caveats.add(CaveatKind::Lost, 4);
+/// assert_eq!(caveats.iter().next().unwrap().text(), "7 samples lost while recording");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caveats {
+    kinds: BTreeMap<CaveatKind, Caveat>,
+}
+
+impl Caveats {
+    /// Counts `count` things of this kind.
+    pub fn add(&mut self, kind: CaveatKind, count: u64) {
+        let caveat = self.entry(kind);
+        caveat.count = caveat.count.saturating_add(count);
+    }
+
+    /// Counts `count` things of this kind and keeps what it was, once for each wording.
+    pub fn add_detail(&mut self, kind: CaveatKind, count: u64, detail: impl Into<String>) {
+        self.add(kind, count);
+        self.detail(kind, count, detail.into());
+    }
+
+    /// Counts like [`Caveats::add_detail`], without making the text once enough are kept.
+    pub fn add_with(&mut self, kind: CaveatKind, count: u64, detail: impl FnOnce() -> String) {
+        self.add(kind, count);
+        if self.entry(kind).details.len() < DETAILS_KEPT {
+            self.detail(kind, count, detail());
+        } else {
+            self.entry(kind).details_dropped += 1;
+        }
+    }
+
+    fn detail(&mut self, kind: CaveatKind, count: u64, detail: String) {
+        let caveat = self.entry(kind);
+        if let Some((_, n)) = caveat.details.iter_mut().find(|(text, _)| *text == detail) {
+            *n = n.saturating_add(count);
+        } else if caveat.details.len() < DETAILS_KEPT {
+            caveat.details.push((detail, count));
+        } else {
+            caveat.details_dropped += 1;
+        }
+    }
+
+    fn entry(&mut self, kind: CaveatKind) -> &mut Caveat {
+        self.kinds.entry(kind).or_insert_with(|| Caveat {
+            kind,
+            count: 0,
+            details: Vec::new(),
+            details_dropped: 0,
+        })
+    }
+
+    /// Adds everything that another collector found.
+    pub fn merge(&mut self, other: &Caveats) {
+        for caveat in other.iter() {
+            self.add(caveat.kind, caveat.count);
+            for (text, count) in &caveat.details {
+                self.detail(caveat.kind, *count, text.clone());
+            }
+            self.entry(caveat.kind).details_dropped += caveat.details_dropped;
+        }
+    }
+
+    /// The caveats in order of kind.
+    pub fn iter(&self) -> impl Iterator<Item = &Caveat> {
+        self.kinds.values()
+    }
+
+    /// How many things of this kind were counted.
+    pub fn count(&self, kind: CaveatKind) -> u64 {
+        self.kinds.get(&kind).map_or(0, |caveat| caveat.count)
+    }
+
+    /// Whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
+    }
+}

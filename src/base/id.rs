@@ -1,0 +1,144 @@
+//! Typed indices: one id type per table, so that a function is never looked up among modules.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::marker::PhantomData;
+use std::ops::{Index, IndexMut};
+
+/// An index into one kind of table. Made by [`define_id!`](crate::base::define_id).
+pub trait Id: Copy + Eq + Ord + Hash + Debug {
+    /// The id of row `index`; a table never holds more than `u32::MAX` rows.
+    fn new(index: usize) -> Self;
+    /// The row.
+    fn index(self) -> usize;
+}
+
+/// Defines an id type for a table.
+///
+/// ```
+/// proftool::base::define_id! {
+///     /// A row of the table of planets.
+///     pub PlanetId
+/// }
+/// use proftool::base::{Id, IdVec};
+/// let mut planets: IdVec<PlanetId, &str> = IdVec::new();
+/// let earth = planets.push("earth");
+/// assert_eq!((planets[earth], earth.index()), ("earth", 0));
+/// ```
+#[macro_export]
+#[doc(hidden)]
+macro_rules! __define_id {
+    ($(#[$doc:meta])* $vis:vis $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        $vis struct $name(u32);
+
+        impl $crate::base::Id for $name {
+            fn new(index: usize) -> Self {
+                Self(u32::try_from(index).expect("a table holds at most u32::MAX rows"))
+            }
+            fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+pub use crate::__define_id as define_id;
+
+/// A table whose rows are found by their own id type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdVec<I, T> {
+    rows: Vec<T>,
+    id: PhantomData<fn(I)>,
+}
+
+impl<I: Id, T> IdVec<I, T> {
+    /// An empty table.
+    pub fn new() -> Self {
+        Self::from(Vec::new())
+    }
+
+    /// A table of `len` equal rows: a column beside another table.
+    pub fn filled(value: T, len: usize) -> Self
+    where
+        T: Clone,
+    {
+        Self::from(vec![value; len])
+    }
+
+    /// Adds a row and returns its id.
+    pub fn push(&mut self, row: T) -> I {
+        let id = I::new(self.rows.len());
+        self.rows.push(row);
+        id
+    }
+
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The row, if the table has it.
+    pub fn get(&self, id: I) -> Option<&T> {
+        self.rows.get(id.index())
+    }
+
+    /// The rows in order of id.
+    pub fn iter(&self) -> std::slice::Iter<'_, T> {
+        self.rows.iter()
+    }
+
+    /// The ids in order.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = I> + ExactSizeIterator + use<I, T> {
+        (0..self.rows.len()).map(I::new)
+    }
+
+    /// Ids and rows in order.
+    pub fn enumerate(&self) -> impl DoubleEndedIterator<Item = (I, &T)> + ExactSizeIterator {
+        self.rows
+            .iter()
+            .enumerate()
+            .map(|(i, row)| (I::new(i), row))
+    }
+}
+
+impl<I: Id, T> Default for IdVec<I, T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<I, T> From<Vec<T>> for IdVec<I, T> {
+    fn from(rows: Vec<T>) -> Self {
+        IdVec {
+            rows,
+            id: PhantomData,
+        }
+    }
+}
+
+impl<I: Id, T> Index<I> for IdVec<I, T> {
+    type Output = T;
+    fn index(&self, id: I) -> &T {
+        &self.rows[id.index()]
+    }
+}
+
+impl<I: Id, T> IndexMut<I> for IdVec<I, T> {
+    fn index_mut(&mut self, id: I) -> &mut T {
+        &mut self.rows[id.index()]
+    }
+}
+
+impl<'a, I, T> IntoIterator for &'a IdVec<I, T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.rows.iter()
+    }
+}

@@ -1,0 +1,151 @@
+//! Builds a profile, keeping each distinct thing once.
+
+use rustc_hash::FxHashMap;
+
+use crate::base::{Event, Id};
+
+use super::{
+    CallPath, EventId, Function, FunctionId, Line, LineId, Module, ModuleId, PathId, Profile,
+    Sample, Thread, ThreadId,
+};
+
+/// What a row of samples is told apart by.
+type SampleKey = (EventId, ThreadId, PathId, Option<LineId>);
+
+/// Collects the parts of a [`Profile`].
+///
+/// Events, functions and modules are given identities by the caller, who knows them; paths,
+/// threads, lines and samples are made distinct here.
+///
+/// ```
+/// use proftool::base::Event;
+/// use proftool::profile::{Builder, Function, FunctionKind, Module, Thread};
+///
+/// let mut builder = Builder::default();
+/// let event = builder.event(Event::named("cycles"));
+/// let module = builder.module(Module { name: "app".into(), path: "/bin/app".into() });
+/// let main = builder.function(Function {
+///     name: "main".into(), linkage_name: None, module, address: None, kind: FunctionKind::Named,
+/// });
+/// let thread = builder.thread(Thread { pid: 1, tid: 1, comm: "app".into() });
+/// let path = builder.path(None, main, false);
+/// builder.sample(event, thread, path, None, 40, 1);
+/// builder.sample(event, thread, path, None, 2, 1);
+/// let profile = builder.finish();
+/// assert_eq!((profile.samples[0].weight, profile.samples[0].count), (42, 2));
+/// ```
+#[derive(Debug, Default)]
+pub struct Builder {
+    /// The profile so far; its samples come with [`Builder::finish`].
+    profile: Profile,
+    paths: FxHashMap<CallPath, PathId>,
+    modules: FxHashMap<Module, ModuleId>,
+    threads: FxHashMap<Thread, ThreadId>,
+    lines: FxHashMap<Line, LineId>,
+    samples: FxHashMap<SampleKey, (u64, u64)>,
+    /// The total weight of each event: a weight is cut where its event's would pass 64 bits.
+    totals: Vec<u64>,
+}
+
+impl Builder {
+    /// Adds an event.
+    pub fn event(&mut self, event: Event) -> EventId {
+        self.totals.push(0);
+        self.profile.events.push(event)
+    }
+
+    /// The module of this name and path.
+    pub fn module(&mut self, module: Module) -> ModuleId {
+        *self
+            .modules
+            .entry(module)
+            .or_insert_with_key(|module| self.profile.modules.push(module.clone()))
+    }
+
+    /// Adds a function. Each call makes a new identity.
+    pub fn function(&mut self, function: Function) -> FunctionId {
+        self.profile.functions.push(function)
+    }
+
+    /// The thread of these ids and name.
+    pub fn thread(&mut self, thread: Thread) -> ThreadId {
+        *self
+            .threads
+            .entry(thread)
+            .or_insert_with_key(|thread| self.profile.threads.push(thread.clone()))
+    }
+
+    /// The source line.
+    pub fn line(&mut self, line: Line) -> LineId {
+        *self
+            .lines
+            .entry(line)
+            .or_insert_with_key(|line| self.profile.lines.push(line.clone()))
+    }
+
+    /// The path on which `caller` calls (or, `inlined`, contains) `function`.
+    pub fn path(&mut self, caller: Option<PathId>, function: FunctionId, inlined: bool) -> PathId {
+        let path = CallPath {
+            caller,
+            function,
+            inlined,
+        };
+        *self
+            .paths
+            .entry(path)
+            .or_insert_with(|| self.profile.paths.push(path))
+    }
+
+    /// Counts `count` samples of `weight` together. Returns false when the event's total would
+    /// not fit 64 bits and only the part that fits was counted.
+    pub fn sample(
+        &mut self,
+        event: EventId,
+        thread: ThreadId,
+        path: PathId,
+        line: Option<LineId>,
+        weight: u64,
+        count: u64,
+    ) -> bool {
+        let total = &mut self.totals[event.index()];
+        let accepted = weight.min(u64::MAX - *total);
+        *total += accepted;
+        let sum = self
+            .samples
+            .entry((event, thread, path, line))
+            .or_insert((0, 0));
+        sum.0 += accepted;
+        sum.1 = sum.1.saturating_add(count);
+        accepted == weight
+    }
+
+    /// Where caveats go.
+    pub fn caveats(&mut self) -> &mut crate::base::Caveats {
+        &mut self.profile.caveats
+    }
+
+    /// The functions added so far.
+    pub fn functions(&self) -> &crate::base::IdVec<FunctionId, Function> {
+        &self.profile.functions
+    }
+
+    /// The finished profile, its samples in order of event, thread, path and line.
+    pub fn finish(mut self) -> Profile {
+        self.profile.samples = self
+            .samples
+            .into_iter()
+            .map(|((event, thread, path, line), (weight, count))| Sample {
+                event,
+                thread,
+                path,
+                line,
+                weight,
+                count,
+            })
+            .collect();
+        self.profile
+            .samples
+            .sort_unstable_by_key(|s| (s.event, s.thread, s.path, s.line));
+        self.profile
+    }
+}

@@ -1,0 +1,49 @@
+//! Functions and the modules they live in.
+
+use crate::base::define_id;
+
+define_id! {
+    /// A row of [`Profile::modules`](super::Profile::modules).
+    pub ModuleId
+}
+
+define_id! {
+    /// A row of [`Profile::functions`](super::Profile::functions).
+    pub FunctionId
+}
+
+/// The home of functions: an executable, a library, the kernel, generated code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Module {
+    /// The short name: the last part of the path, or a name in brackets.
+    pub name: String,
+    /// The full path, or the name again where there is no file.
+    pub path: String,
+}
+
+/// How much is known about a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FunctionKind {
+    /// It has a name from symbols or debug information.
+    Named,
+    /// Code without a name; it is told apart by its address.
+    Unknown,
+    /// Not code but a mark in a stack: `[truncated]`, `[no address]`.
+    Mark,
+}
+
+/// A function: an identity (module and start), for which the name is only a label. Two local
+/// functions of one name are two rows; one function with several symbols is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// The name for people, demangled, with parameters and template arguments.
+    pub name: String,
+    /// The name in the symbol table, where it differs.
+    pub linkage_name: Option<String>,
+    /// Where it lives.
+    pub module: ModuleId,
+    /// The stated address of its first instruction, where it has one.
+    pub address: Option<u64>,
+    /// How much is known about it.
+    pub kind: FunctionKind,
+}

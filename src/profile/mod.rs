@@ -1,0 +1,55 @@
+//! The hall where both wings meet: functions, call paths and weighted samples.
+//!
+//! ```text
+//!   Profile
+//!   ├─ events      what was sampled                     (EventId)
+//!   ├─ modules     program files, kernel, libraries     (ModuleId)
+//!   ├─ functions   identities, never names              (FunctionId)
+//!   ├─ paths       the tree of calls, parent before     (PathId)
+//!   │              child: main ◀─ parse ◀─ lex
+//!   ├─ threads     pid, tid, command                    (ThreadId)
+//!   ├─ lines       source positions of leaves           (LineId)
+//!   ├─ samples     (event, thread, path, line) -> weight and count
+//!   └─ caveats     what is not known
+//! ```
+//!
+//! Rows of samples are distinct: memory grows with distinct paths, never with the length of a
+//! recording. Nothing in here knows Linux, ELF or DWARF; nothing behind it needs to.
+//!
+//! A profile is built by [`Builder`], from the source wing or from folded stacks, and read
+//! through a [`Selection`]: the samples of one event that pass a [`Filter`].
+
+mod builder;
+mod function;
+mod path;
+mod sample;
+mod select;
+
+pub use builder::Builder;
+pub use function::{Function, FunctionId, FunctionKind, Module, ModuleId};
+pub use path::{CallPath, CallPaths, PathId};
+pub use sample::{EventId, Line, LineId, Sample, Thread, ThreadId};
+pub use select::{Filter, Row, Selection, Weighing};
+
+use crate::base::{Caveats, Event, IdVec};
+
+/// Where the time went: see the [module's page](self).
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    /// What was sampled.
+    pub events: IdVec<EventId, Event>,
+    /// Files and other homes of functions.
+    pub modules: IdVec<ModuleId, Module>,
+    /// Functions by identity.
+    pub functions: IdVec<FunctionId, Function>,
+    /// The tree of call paths.
+    pub paths: CallPaths,
+    /// Threads, one for each command name that they had.
+    pub threads: IdVec<ThreadId, Thread>,
+    /// Source lines at which samples were taken.
+    pub lines: IdVec<LineId, Line>,
+    /// Distinct samples with their weights, sorted by event, thread, path and line.
+    pub samples: Vec<Sample>,
+    /// What is not known about this profile.
+    pub caveats: Caveats,
+}

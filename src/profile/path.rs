@@ -1,0 +1,70 @@
+//! The tree of call paths.
+
+use crate::base::{Id, IdVec, define_id};
+
+use super::FunctionId;
+
+define_id! {
+    /// A row of [`Profile::paths`](super::Profile::paths).
+    pub PathId
+}
+
+/// A function as it was reached by one chain of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CallPath {
+    /// The path of the caller; `None` for an outermost frame.
+    pub caller: Option<PathId>,
+    /// The function.
+    pub function: FunctionId,
+    /// Whether its code was inlined into the caller's.
+    pub inlined: bool,
+}
+
+/// All call paths. The caller of a path always has the smaller id, so a loop from the last row
+/// to the first sees every callee before its caller, without recursion.
+#[derive(Clone, Debug, Default)]
+pub struct CallPaths {
+    rows: IdVec<PathId, CallPath>,
+}
+
+impl CallPaths {
+    /// Adds a path. Its caller must be in the table.
+    pub(super) fn push(&mut self, path: CallPath) -> PathId {
+        debug_assert!(path.caller.is_none_or(|c| c.index() < self.rows.len()));
+        self.rows.push(path)
+    }
+
+    /// The number of paths.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The ids, callers before callees.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = PathId> + ExactSizeIterator + use<> {
+        self.rows.ids()
+    }
+
+    /// Ids and paths, callers before callees.
+    pub fn enumerate(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (PathId, &CallPath)> + ExactSizeIterator {
+        self.rows.enumerate()
+    }
+
+    /// The frames of a path from the innermost outwards.
+    pub fn outwards(&self, path: PathId) -> impl Iterator<Item = &CallPath> {
+        std::iter::successors(Some(&self.rows[path]), |p| p.caller.map(|c| &self.rows[c]))
+    }
+}
+
+impl std::ops::Index<PathId> for CallPaths {
+    type Output = CallPath;
+    fn index(&self, id: PathId) -> &CallPath {
+        &self.rows[id]
+    }
+}

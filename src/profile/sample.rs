@@ -1,0 +1,57 @@
+//! Samples and what they are told apart by.
+
+use crate::base::define_id;
+
+use super::PathId;
+
+define_id! {
+    /// A row of [`Profile::events`](super::Profile::events).
+    pub EventId
+}
+
+define_id! {
+    /// A row of [`Profile::threads`](super::Profile::threads).
+    pub ThreadId
+}
+
+define_id! {
+    /// A row of [`Profile::lines`](super::Profile::lines).
+    pub LineId
+}
+
+/// A thread under one command name; a thread that changes its name has several rows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Thread {
+    /// The process.
+    pub pid: i32,
+    /// The thread.
+    pub tid: i32,
+    /// The command name at the time of the samples.
+    pub comm: String,
+}
+
+/// A position in source code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Line {
+    /// The path of the file as debug information has it.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+/// All samples that were equal in event, thread, path and line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// The event.
+    pub event: EventId,
+    /// The thread.
+    pub thread: ThreadId,
+    /// Where it was taken.
+    pub path: PathId,
+    /// The source line of the innermost frame, where it is known.
+    pub line: Option<LineId>,
+    /// The sum of weights in the event's unit.
+    pub weight: u64,
+    /// The number of samples.
+    pub count: u64,
+}

@@ -1,0 +1,152 @@
+//! The samples that a view is about: one event's, after filters.
+
+use regex::Regex;
+
+use crate::base::{Event, Id, IdVec, Unit};
+
+use super::{EventId, LineId, PathId, Profile, Sample, ThreadId};
+
+/// What a sample counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Weighing {
+    /// Its weight in the event's unit.
+    #[default]
+    Weight,
+    /// One.
+    Samples,
+}
+
+/// Which samples to look at. Empty fields let everything pass.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only these command names.
+    pub comms: Vec<String>,
+    /// Only these processes.
+    pub pids: Vec<i32>,
+    /// Only these threads.
+    pub tids: Vec<i32>,
+    /// Only stacks in which some function's name matches.
+    pub focus: Option<Regex>,
+    /// No stacks in which some function's name matches.
+    pub ignore: Option<Regex>,
+    /// What a sample counts.
+    pub weighing: Weighing,
+}
+
+/// One selected row: a distinct path (and leaf line) with its weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Where the samples were taken.
+    pub path: PathId,
+    /// The thread.
+    pub thread: ThreadId,
+    /// The source line of the innermost frame.
+    pub line: Option<LineId>,
+    /// The sum of weights in the selection's unit.
+    pub weight: u64,
+}
+
+/// The samples of one event that pass a filter.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// The event, in the unit in which `rows` and `total` count.
+    pub event: Event,
+    /// The weighted rows, in order of thread, path and line; none has weight 0 and samples 0.
+    pub rows: Vec<Row>,
+    /// The sum of all weights.
+    pub total: u64,
+    /// The number of samples.
+    pub samples: u64,
+}
+
+impl Profile {
+    /// The samples of `event` that pass `filter`.
+    ///
+    /// The sum of the rows' weights is the selection's total.
+    pub fn select(&self, event: EventId, filter: &Filter) -> Selection {
+        let threads = self.passing_threads(filter);
+        let focus = filter.focus.as_ref().map(|r| self.paths_through(r));
+        let ignore = filter.ignore.as_ref().map(|r| self.paths_through(r));
+        let passes = |s: &&Sample| {
+            s.event == event
+                && threads[s.thread]
+                && focus.as_ref().is_none_or(|f| f[s.path])
+                && ignore.as_ref().is_none_or(|i| !i[s.path])
+        };
+        let mut selection = Selection {
+            event: self.events[event].clone(),
+            rows: Vec::new(),
+            total: 0,
+            samples: 0,
+        };
+        if filter.weighing == Weighing::Samples {
+            selection.event.unit = Unit::Samples;
+        }
+        for sample in self.samples.iter().filter(passes) {
+            let weight = match filter.weighing {
+                Weighing::Weight => sample.weight,
+                Weighing::Samples => sample.count,
+            };
+            selection.rows.push(Row {
+                path: sample.path,
+                thread: sample.thread,
+                line: sample.line,
+                weight,
+            });
+            selection.total = selection.total.saturating_add(weight);
+            selection.samples = selection.samples.saturating_add(sample.count);
+        }
+        selection
+    }
+
+    /// The number of samples of each event.
+    pub fn samples_by_event(&self) -> IdVec<EventId, u64> {
+        let mut counts = IdVec::filled(0u64, self.events.len());
+        for sample in &self.samples {
+            counts[sample.event] = counts[sample.event].saturating_add(sample.count);
+        }
+        counts
+    }
+
+    /// The event to show when none is asked for: the one with the most samples, the first of them.
+    pub fn main_event(&self) -> Option<EventId> {
+        let counts = self.samples_by_event();
+        let most = counts.iter().max()?;
+        counts.ids().find(|&id| counts[id] == *most)
+    }
+
+    /// The event of this name, or of this number counted from 0.
+    pub fn event_named(&self, name: &str) -> Option<EventId> {
+        let exact = self.events.enumerate().find(|(_, e)| e.name == name);
+        let exact = exact.map(|(id, _)| id);
+        let number = || {
+            let index = name.parse::<usize>().ok()?;
+            (index < self.events.len()).then(|| EventId::new(index))
+        };
+        exact.or_else(number)
+    }
+
+    fn passing_threads(&self, filter: &Filter) -> IdVec<ThreadId, bool> {
+        let passes = |t: &super::Thread| {
+            (filter.comms.is_empty() || filter.comms.contains(&t.comm))
+                && (filter.pids.is_empty() || filter.pids.contains(&t.pid))
+                && (filter.tids.is_empty() || filter.tids.contains(&t.tid))
+        };
+        self.threads.iter().map(passes).collect::<Vec<_>>().into()
+    }
+
+    /// For each path, whether a function on it matches.
+    fn paths_through(&self, regex: &Regex) -> IdVec<PathId, bool> {
+        let matching: Vec<bool> = self
+            .functions
+            .iter()
+            .map(|f| regex.is_match(&f.name))
+            .collect();
+        let mut through = IdVec::filled(false, self.paths.len());
+        for (id, path) in self.paths.enumerate() {
+            through[id] =
+                matching[path.function.index()] || path.caller.is_some_and(|c| through[c]);
+        }
+        through
+    }
+}
