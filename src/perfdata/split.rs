@@ -67,7 +67,7 @@ fn is_plausible(header: &PerfEventHeader) -> bool {
     const COMPRESSED: u32 = constants::PERF_RECORD_USER_TYPE_START + 17;
     let kind = linux_perf_event_reader::RecordType(header.type_);
     type_name(header.type_).is_some()
-        && (header.size % 8 == 0 || header.type_ == COMPRESSED)
+        && (header.size.is_multiple_of(8) || header.type_ == COMPRESSED)
         && usize::from(header.size) >= HEADER_SIZE + least_size(kind)
 }
 
