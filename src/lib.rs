@@ -4,4 +4,5 @@ pub mod base;
 pub mod binary;
 pub mod perfdata;
 pub mod profile;
+pub mod symbolize;
 pub mod trace;
