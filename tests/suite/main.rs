@@ -1,1 +1,3 @@
 //! The test suite: one binary.
+
+mod architecture;
