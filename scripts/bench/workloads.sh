@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# workloads.sh: the programs, peers and recordings that bench.sh measures with, made where missing.
+#
+# Everything goes to ${PROFTOOL_BENCH:-~/.cache/proftool-bench}:
+#   bin/     qjs, rg (with debug information and frame pointers), inferno-*, samply
+#   source/  what they are built from
+#   text/    some 50 MB of source text for rg to search
+#   data/    NAME.100k.data and NAME.1m.data for qjs, rg and rustc
+#   run/NAME N  runs the workload's loop N times
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+cache=${PROFTOOL_BENCH:-$HOME/.cache/proftool-bench}
+mkdir -p "$cache"/{bin,source,text,data,run,out}
+log=$cache/build.log
+
+say() { echo "bench: $*" >&2; }
+
+# fetch CRATE: the folder with the sources of its newest version.
+fetch() {
+  local project=$cache/source/fetch-$1
+  [ -d "$project" ] || cargo new --quiet --vcs none --lib "$project" --name "fetch-$1"
+  (cd "$project" && { grep -q "^$1 " Cargo.toml || cargo add --quiet "$1"; } && cargo fetch --quiet)
+  (cd "$project" && cargo metadata --format-version 1) | python3 -c '
+import json, os, sys
+packages = json.load(sys.stdin)["packages"]
+print(os.path.dirname(next(p["manifest_path"] for p in packages if p["name"] == sys.argv[1])))' "$1"
+}
+
+build_qjs() {
+  [ -x "$cache/bin/qjs" ] && return
+  say "building qjs"
+  local source
+  source=$(fetch rquickjs-sys)/quickjs
+  (cd "$source" && gcc -O2 -g -fno-omit-frame-pointer -w -std=gnu11 -D_GNU_SOURCE \
+    -DQUICKJS_NG_BUILD -I. -o "$cache/bin/qjs" qjs.c gen/repl.c gen/standalone.c quickjs.c \
+    quickjs-libc.c libregexp.c libunicode.c dtoa.c -lm -lpthread -ldl)
+}
+
+build_rg() {
+  [ -x "$cache/bin/rg" ] && return
+  say "building rg"
+  CARGO_PROFILE_RELEASE_DEBUG=2 CARGO_PROFILE_RELEASE_STRIP=none \
+    RUSTFLAGS="-C force-frame-pointers=yes" \
+    cargo install ripgrep --locked --root "$cache" >>"$log" 2>&1
+}
+
+build_peer() {
+  [ -x "$cache/bin/$2" ] && return
+  say "building $1"
+  cargo install "$1" --locked --root "$cache" >>"$log" 2>&1 || say "$1 could not be built; it is left out"
+}
+
+# About 50 MB of the sources that cargo has at hand.
+gather_text() {
+  [ -n "$(ls -A "$cache/text")" ] && return
+  say "gathering text"
+  local total=0 size file
+  while IFS= read -r file; do
+    size=$(stat -c %s "$file")
+    cp "$file" "$cache/text/$(echo "${file#"$HOME"/}" | tr / _ | tail -c 200)"
+    total=$((total + size))
+    [ "$total" -gt 50000000 ] && break
+  done < <(find "${CARGO_HOME:-$HOME/.cargo}/registry/src" -type f -size -4M \
+    \( -name '*.rs' -o -name '*.c' -o -name '*.h' -o -name '*.md' \) | sort)
+}
+
+# The commands themselves, as run/NAME N.
+write_runs() {
+  local syntax rustc
+  syntax=$(fetch regex-syntax)
+  rustc=$(rustc --print sysroot)/bin/rustc
+  printf '#!/bin/sh\nexec %s %s "$1"\n' "$cache/bin/qjs" "$here/deeprec.js" >"$cache/run/qjs"
+  printf '#!/bin/sh\nexec %s %s %s "$1"\n' "$here/rgload.sh" "$cache/bin/rg" "$cache/text" >"$cache/run/rg"
+  printf '#!/bin/sh\nexec %s %s %s %s "$1"\n' "$here/rustcload.sh" "$rustc" "$syntax" "$cache/out" \
+    >"$cache/run/rustc"
+  chmod +x "$cache"/run/* "$here"/*.sh
+}
+
+# seconds COMMAND...: user and system time of a command.
+seconds() {
+  python3 -c '
+import os, subprocess, sys
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+used = os.times()
+print(used.children_user + used.children_system)' "$@"
+}
+
+# record NAME SAMPLES TAG: data/NAME.TAG.data, by as many rounds as give about that many samples.
+record() {
+  local name=$1 samples=$2 out=$cache/data/$1.$3.data
+  [ -s "$out" ] && return
+  command -v perf >/dev/null || { say "no perf here: $out is left out"; return; }
+  local once rounds
+  once=$(seconds "$cache/run/$name" 1)
+  rounds=$(python3 -c 'import sys; print(max(1, round(int(sys.argv[1]) / 25000 / float(sys.argv[2]))))' \
+    "$samples" "$once")
+  say "recording $name: $rounds rounds of $once s"
+  # A big file is dear to write: the ring buffer must hold what comes meanwhile.
+  perf record -q -e cpu-clock -m 16M -F 25000 -g -o "$out.part" "$cache/run/$name" "$rounds" >/dev/null 2>>"$log"
+  mv "$out.part" "$out"
+}
+
+# The kernel's brakes on sampling, loosened for the recordings and put back after.
+loosen() {
+  local knobs=/proc/sys/kernel
+  [ -w $knobs/perf_cpu_time_max_percent ] || { say "not root: recordings may be throttled"; return; }
+  local percent rate
+  percent=$(cat $knobs/perf_cpu_time_max_percent)
+  rate=$(cat $knobs/perf_event_max_sample_rate)
+  trap "echo $percent >$knobs/perf_cpu_time_max_percent; echo $rate >$knobs/perf_event_max_sample_rate" EXIT
+  echo 0 >$knobs/perf_cpu_time_max_percent
+  # Writing the rate fails while the percentage is 0 on some kernels; it is high enough then.
+  echo 100000 >$knobs/perf_event_max_sample_rate 2>/dev/null || true
+}
+
+build_qjs
+build_rg
+build_peer inferno inferno-collapse-perf
+build_peer samply samply
+gather_text
+write_runs
+loosen
+for name in qjs rg rustc; do record "$name" 100000 100k; done
+for name in qjs rg rustc; do record "$name" 1000000 1m; done
+say "ready in $cache"
