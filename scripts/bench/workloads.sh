@@ -77,27 +77,25 @@ write_runs() {
   chmod +x "$cache"/run/* "$here"/*.sh
 }
 
-# seconds COMMAND...: user and system time of a command.
-seconds() {
-  python3 -c '
-import os, subprocess, sys
-subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-used = os.times()
-print(used.children_user + used.children_system)' "$@"
+# Recording to $1 of $2 rounds of workload $3. A ring buffer of 16 MiB holds what comes while the
+# file is written.
+perf_record() {
+  perf record -q -e cpu-clock -m 16M -F 25000 -g -o "$1" "$cache/run/$3" "$2" >/dev/null 2>>"$log"
 }
 
-# record NAME SAMPLES TAG: data/NAME.TAG.data, by as many rounds as give about that many samples.
+# record NAME SAMPLES TAG TRIAL: data/NAME.TAG.data, by as many rounds as give about that many
+# samples when TRIAL rounds are believed.
 record() {
-  local name=$1 samples=$2 out=$cache/data/$1.$3.data
+  local name=$1 wanted=$2 trial=$4 out=$cache/data/$1.$3.data
   [ -s "$out" ] && return
   command -v perf >/dev/null || { say "no perf here: $out is left out"; return; }
-  local once rounds
-  once=$(seconds "$cache/run/$name" 1)
-  rounds=$(python3 -c 'import sys; print(max(1, round(int(sys.argv[1]) / 25000 / float(sys.argv[2]))))' \
-    "$samples" "$once")
-  say "recording $name: $rounds rounds of $once s"
-  # A big file is dear to write: the ring buffer must hold what comes meanwhile.
-  perf record -q -e cpu-clock -m 16M -F 25000 -g -o "$out.part" "$cache/run/$name" "$rounds" >/dev/null 2>>"$log"
+  local found rounds
+  perf_record "$out.part" "$trial" "$name"
+  found=$(perf report --stats -i "$out.part" 2>/dev/null | awk '/SAMPLE events:/ { print $3; exit }')
+  rounds=$(((wanted * trial + found / 2) / found))
+  [ "$rounds" -gt 0 ] || rounds=1
+  say "recording $name: $rounds rounds, $found samples in $trial"
+  perf_record "$out.part" "$rounds" "$name"
   mv "$out.part" "$out"
 }
 
@@ -121,6 +119,9 @@ build_peer samply samply
 gather_text
 write_runs
 loosen
-for name in qjs rg rustc; do record "$name" 100000 100k; done
-for name in qjs rg rustc; do record "$name" 1000000 1m; done
+for size in "100000 100k" "1000000 1m"; do
+  record qjs $size 50
+  record rg $size 5
+  record rustc $size 1
+done
 say "ready in $cache"
