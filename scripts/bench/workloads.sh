@@ -97,6 +97,7 @@ record() {
   say "recording $name: $rounds rounds, $found samples in $trial"
   perf_record "$out.part" "$rounds" "$name"
   mv "$out.part" "$out"
+  rm -f "$out.part.old"
 }
 
 # The kernel's brakes on sampling, loosened for the recordings and put back after.
