@@ -45,13 +45,15 @@
 //! | `main` | the start of the program, and its exit status | cli, the library's public items |
 //!
 //! `main.rs` declares `mod cli;` and this file does not: the command line cannot name a private
-//! item.
+//! item. Globs import nothing but the variants of an enum, and in a room's own `mod tests` what
+//! stands around it.
 //!
 //! # Packages
 //!
 //! | package | at home in |
 //! |---|---|
 //! | `linux-perf-event-reader` | perfdata |
+//! | `byteorder` | perfdata |
 //! | `zstd-safe` | perfdata |
 //! | `libc` | sampler, binary, input |
 //! | `perf-event-open-sys` | sampler |
@@ -81,8 +83,10 @@
 //!
 //! | file with unsafe code | what for |
 //! |---|---|
+//! | `sampler/child.rs` | what runs between fork and exec |
+//! | `sampler/kernel.rs` | system calls for kernel events, as safe functions |
 //! | `sampler/ring.rs` | the ring buffers that the kernel writes |
-//! | `sampler/syscall.rs` | system calls that std does not offer |
+//! | `sampler/signals.rs` | signal masks and descriptors |
 //!
 //! # Glossary
 //!
@@ -128,5 +132,8 @@
 //! | a package | a row above; its types stay in its room |
 
 pub mod base;
+pub mod binary;
 pub mod perfdata;
 pub mod profile;
+pub mod symbolize;
+pub mod trace;

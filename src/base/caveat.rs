@@ -37,6 +37,8 @@ pub enum CaveatKind {
     WeightLimit,
     /// Samples whose stack reached the recorder's or our limit of frames.
     CutStack,
+    /// The recording has no call stacks.
+    NoStacks,
     /// Samples with a copy of the user's stack that was not unwound.
     NotUnwound,
     /// Samples with stacks of depth one or two: a program built without frame pointers.
@@ -79,6 +81,7 @@ impl CaveatKind {
             UnknownEvent => "unknown-event",
             WeightLimit => "weight-limit",
             CutStack => "cut-stack",
+            NoStacks => "no-stacks",
             NotUnwound => "not-unwound",
             NoFramePointers => "no-frame-pointers",
             Guest => "guest",
@@ -114,6 +117,7 @@ impl CaveatKind {
                 format!("the weight of {n} sample{s} is cut: the total passes 64 bits")
             }
             CutStack => format!("{n} sample{s} with a stack cut at the limit of frames"),
+            NoStacks => "recorded without call stacks: a function's total is its self".into(),
             NotUnwound => format!("{n} sample{s} with copied user stacks, which are not unwound"),
             NoFramePointers => format!("{n} sample{s} with a user stack of one or two frames"),
             Guest => format!("{n} sample{s} in a guest or hypervisor"),
@@ -144,6 +148,7 @@ impl CaveatKind {
                 "sample less often, or allow more: sysctl kernel.perf_cpu_time_max_percent=0"
             }
             CutStack => "deep recursion: raise the limit: sysctl kernel.perf_event_max_stack=1024",
+            NoStacks => "record them: proftool record -g fp -- COMMAND",
             NotUnwound => "record with frame pointers: perf record --call-graph fp",
             NoFramePointers => {
                 "build with -fno-omit-frame-pointer (Rust: RUSTFLAGS=\"-C force-frame-pointers=yes\")"

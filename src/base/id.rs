@@ -93,6 +93,11 @@ impl<I: Id, T> IdVec<I, T> {
         self.rows.iter()
     }
 
+    /// The rows in order of id, to be changed.
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
+        self.rows.iter_mut()
+    }
+
     /// The ids in order.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = I> + ExactSizeIterator + use<I, T> {
         (0..self.rows.len()).map(I::new)

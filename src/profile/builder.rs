@@ -119,14 +119,19 @@ impl Builder {
         accepted == weight
     }
 
+    /// The short name of a module.
+    pub fn module_name(&self, module: ModuleId) -> &str {
+        &self.profile.modules[module].name
+    }
+
     /// Where caveats go.
     pub fn caveats(&mut self) -> &mut crate::base::Caveats {
         &mut self.profile.caveats
     }
 
-    /// The functions added so far.
-    pub fn functions(&self) -> &crate::base::IdVec<FunctionId, Function> {
-        &self.profile.functions
+    /// The functions added so far, to give them their final names.
+    pub fn functions_mut(&mut self) -> impl ExactSizeIterator<Item = &mut Function> {
+        self.profile.functions.iter_mut()
     }
 
     /// The finished profile, its samples in order of event, thread, path and line.

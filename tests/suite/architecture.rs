@@ -280,8 +280,20 @@ fn glob_imports_of_modules_are_told() {
         "pub use crate::base::{Id, id::*};",
         told,
     );
-    line_is_told("src/view/cell.rs", "mod tests { use super::*; }", told);
+    line_is_told("src/view/cell.rs", "mod cells { use super::*; }", told);
     line_is_told("src/view/cell.rs", "use std::io::prelude::*;", told);
+}
+
+#[test]
+fn tests_beside_the_code_may_import_what_they_test() {
+    let mut tree = sound();
+    tree.append("src/view/cell.rs", "mod tests { use super::*; }\n");
+    assert_eq!(rules::check(&tree), Vec::<String>::new());
+    line_is_told(
+        "src/view/cell.rs",
+        "mod tests { use super::super::*; }",
+        "src/view/cell.rs:3: glob import; name what is used",
+    );
 }
 
 #[test]

@@ -218,7 +218,7 @@ fn check_path(
 ) {
     let mut tell = |what: String| told.push(format!("{file}:{}: {what}", path.line));
     let segments: Vec<&str> = path.segments.iter().map(String::as_str).collect();
-    if is_glob_of_module(&segments) {
+    if is_glob_of_module(&segments) && !is_import_of_tested(&segments, path) {
         return tell("glob import; name what is used".into());
     }
     let here = room_of(file);
@@ -274,6 +274,11 @@ fn is_glob_of_module(segments: &[&str]) -> bool {
         [.., last] => *last == "*",
         [] => false,
     }
+}
+
+/// `use super::*` in `mod tests { … }` names the file that it tests.
+fn is_import_of_tested(segments: &[&str], path: &NamedPath) -> bool {
+    segments == ["super", "*"] && path.inside == ["tests"]
 }
 
 /// The path from the crate's root; `None` if it climbs above it.
