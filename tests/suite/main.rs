@@ -1,3 +1,4 @@
 //! The test suite: one binary.
 
+mod architecture;
 mod corpus;
