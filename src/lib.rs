@@ -3,3 +3,4 @@
 pub mod base;
 pub mod perfdata;
 pub mod profile;
+pub mod sampler;
