@@ -5,6 +5,6 @@ mod writer;
 
 pub use feature::Feature;
 pub use writer::{
-    ATTR_SIZE, BuildIdEntry, EventDescription, FeatureSections, Mapping, Writer,
+    ATTR_SIZE, BuildIdEntry, EventDescription, FeatureSections, Mapping, TracepointFormats, Writer,
     lost_samples_record,
 };

@@ -22,7 +22,7 @@ mod records;
 mod sections;
 
 pub use records::{Mapping, lost_samples_record};
-pub use sections::{BuildIdEntry, FeatureSections};
+pub use sections::{BuildIdEntry, FeatureSections, TracepointFormats};
 
 use records::FINISHED_ROUND;
 

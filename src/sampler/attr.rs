@@ -108,9 +108,7 @@ pub(super) fn attr(
 
     attr.set_exclude_user(u64::from(!event.user));
     attr.set_exclude_kernel(u64::from(!(event.kernel && allowed.kernel)));
-    attr.set_exclude_hv(u64::from(
-        !(event.user && event.kernel && allowed.kernel),
-    ));
+    attr.set_exclude_hv(u64::from(!(event.user && event.kernel && allowed.kernel)));
     attr.set_exclude_guest(1);
 
     attr.set_disabled(1);

@@ -91,9 +91,16 @@ impl Command {
             .unwrap_or_default()
     }
 
-    /// What the system's refusal to run the program means.
+    /// What the system's refusal to run the program means. It was there when it was looked for.
     pub(super) fn refused(&self, error: &io::Error) -> CommandError {
-        refused(&self.name(), error)
+        let reason = match error.kind() {
+            io::ErrorKind::NotFound => "the interpreter that it names is missing".to_owned(),
+            _ => super::reason(error),
+        };
+        CommandError::NotExecutable {
+            program: self.name(),
+            reason,
+        }
     }
 }
 

@@ -117,7 +117,9 @@ impl Error {
     /// What a person can do about it.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Error::Forbidden { paranoid: Some(3..) } => "as root: sysctl \
+            Error::Forbidden {
+                paranoid: Some(3..),
+            } => "as root: sysctl \
                 kernel.perf_event_paranoid=2 (user space) or =1 (with the kernel); or run as root"
                 .into(),
             Error::Forbidden { .. } => "a sandbox may forbid it; for a container: docker run \
@@ -141,7 +143,9 @@ impl Error {
             Error::Frequency { wanted, limit } => {
                 format!("-F {limit}, or as root: sysctl kernel.perf_event_max_sample_rate={wanted}")
             }
-            Error::Interrupted { kept: Some(kept), .. } => {
+            Error::Interrupted {
+                kept: Some(kept), ..
+            } => {
                 format!("proftool report {}", kept.display())
             }
             _ => return None,

@@ -66,11 +66,7 @@ const SOFTWARE: &[(&str, u32, bool)] = &[
         sys::PERF_COUNT_SW_EMULATION_FAULTS,
         true,
     ),
-    (
-        "cgroup-switches",
-        sys::PERF_COUNT_SW_CGROUP_SWITCHES,
-        true,
-    ),
+    ("cgroup-switches", sys::PERF_COUNT_SW_CGROUP_SWITCHES, true),
 ];
 
 /// Caches and what happens in them; `config` is `cache | operation << 8 | result << 16`.
@@ -97,6 +93,10 @@ const CACHE_EVENTS: &[(&str, u32, u32)] = &[
 ];
 const ACCESS: u32 = sys::PERF_COUNT_HW_CACHE_RESULT_ACCESS;
 const MISS: u32 = sys::PERF_COUNT_HW_CACHE_RESULT_MISS;
+
+/// What there is, for who has given nothing like it.
+const KINDS: &str = "events are: cycles, instructions, cache-misses, cpu-clock, page-faults, \
+    context-switches, L1-dcache-load-misses and the like, rNNN (raw), SYSTEM:NAME (tracepoint)";
 
 /// An event to sample, parsed from its name.
 ///
@@ -162,11 +162,7 @@ impl EventSpec {
 
     /// The clock of the processor: where time goes, on any machine.
     pub(super) fn cpu_clock() -> EventSpec {
-        plain(
-            sys::PERF_TYPE_SOFTWARE,
-            sys::PERF_COUNT_SW_CPU_CLOCK.into(),
-        )
-        .named("cpu-clock")
+        plain(sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_CPU_CLOCK.into()).named("cpu-clock")
     }
 
     pub(super) fn is_hardware(&self) -> bool {
@@ -174,6 +170,15 @@ impl EventSpec {
             self.kind,
             sys::PERF_TYPE_HARDWARE | sys::PERF_TYPE_HW_CACHE | sys::PERF_TYPE_RAW
         )
+    }
+
+    /// System and event, if it is a tracepoint.
+    pub(super) fn tracepoint(&self) -> Option<(String, String)> {
+        if self.kind != sys::PERF_TYPE_TRACEPOINT {
+            return None;
+        }
+        let mut parts = self.name.split(':').map(str::to_owned);
+        Some((parts.next()?, parts.next()?))
     }
 
     fn named(mut self, name: &str) -> EventSpec {
@@ -197,19 +202,20 @@ impl FromStr for EventSpec {
 
     fn from_str(name: &str) -> Result<EventSpec, UnknownEvent> {
         let (base, modifiers) = match name.rsplit_once(':') {
-            Some((base, last))
-                if !last.is_empty() && last.bytes().all(|b| b"ukp".contains(&b)) =>
-            {
+            Some((base, last)) if !last.is_empty() && last.bytes().all(|b| b"ukp".contains(&b)) => {
                 (base, last)
             }
             _ => (name, ""),
         };
         let found = match base.split_once(':') {
             Some((system, event)) => tracepoint_named(system, event),
-            None => built_in(base).ok_or_else(|| UnknownEvent {
-                name: name.to_owned(),
-                near: nearest(base, built_in_names()),
-                hint: None,
+            None => built_in(base).ok_or_else(|| {
+                let near = nearest(base, built_in_names());
+                UnknownEvent {
+                    name: name.to_owned(),
+                    hint: near.is_empty().then(|| KINDS.to_owned()),
+                    near,
+                }
             }),
         };
         Ok(found?.with_modifiers(modifiers).named(name))
@@ -263,9 +269,11 @@ fn built_in_names() -> impl Iterator<Item = String> {
         .iter()
         .map(|(name, _)| *name)
         .chain(SOFTWARE.iter().map(|(name, ..)| *name));
-    let caches = CACHES
-        .iter()
-        .flat_map(|(cache, _)| CACHE_EVENTS.iter().map(move |(e, ..)| format!("{cache}-{e}")));
+    let caches = CACHES.iter().flat_map(|(cache, _)| {
+        CACHE_EVENTS
+            .iter()
+            .map(move |(e, ..)| format!("{cache}-{e}"))
+    });
     plain.map(str::to_owned).chain(caches)
 }
 

@@ -178,7 +178,10 @@ mod tests {
         let symbols = "0000000000000000 T _text\n0000000000000000 T _stext\n";
         assert_eq!(image_mapping(symbols.as_bytes()), None);
         assert_eq!(image_mapping(&b""[..]), None);
-        assert_eq!(modules_loaded("ext4 9 2 - Live 0x0000000000000000\n").count(), 0);
+        assert_eq!(
+            modules_loaded("ext4 9 2 - Live 0x0000000000000000\n").count(),
+            0
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::kernel_images::KernelImages;
 use super::session::Session;
 use super::tally::Tally;
-use super::{elf_notes, host};
+use super::{elf_notes, host, kernel, tracepoint};
 use crate::perfdata::{
     BuildIdEntry, EventDescription, Feature, FeatureSections, Writer, lost_samples_record,
 };
@@ -74,7 +74,13 @@ impl<W: Write + Seek> Log<W> {
             self.writer.append(&record)?;
             self.tally.count(&record);
         }
-        let features = self.features(session.events(), images);
+        let mut features = self.features(session.events(), images);
+        if !session.tracepoints().is_empty()
+            && let Some(tracefs) = tracepoint::directory()
+            && let Ok(formats) = tracepoint::formats(&tracefs, session.tracepoints())
+        {
+            features.tracepoints(&formats, kernel::page_size() as u32);
+        }
         self.file_size = self.writer.finish(&features)?;
         Ok(())
     }

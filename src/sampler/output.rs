@@ -129,8 +129,7 @@ mod tests {
 
     impl Directory {
         fn new(name: &str) -> Directory {
-            let path =
-                std::env::temp_dir().join(format!("proftool-{name}-{}", std::process::id()));
+            let path = std::env::temp_dir().join(format!("proftool-{name}-{}", std::process::id()));
             fs::create_dir_all(&path).unwrap();
             Directory(path)
         }

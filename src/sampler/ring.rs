@@ -108,9 +108,7 @@ impl Ring {
             let mut rest = second;
             if whole < first.len() {
                 let wanted = usize::from(record_size(&first[whole..]));
-                let missing = wanted
-                    .saturating_sub(first.len() - whole)
-                    .min(second.len());
+                let missing = wanted.saturating_sub(first.len() - whole).min(second.len());
                 self.bent.clear();
                 self.bent.extend_from_slice(&first[whole..]);
                 self.bent.extend_from_slice(&second[..missing]);

@@ -63,6 +63,8 @@ pub struct Session {
     open: Vec<Vec<OwnedFd>>,
     rings: Vec<ProcessorRing>,
     allowed: Allowed,
+    includes_kernel: bool,
+    tracepoints: Vec<(String, String)>,
     _files: Option<MoreFiles>,
 }
 
@@ -114,7 +116,11 @@ impl Session {
         plan.precise = plan
             .events
             .iter()
-            .map(|event| event.precise.unwrap_or(3 * u64::from(plan.cycles_by_default)))
+            .map(|event| {
+                event
+                    .precise
+                    .unwrap_or(3 * u64::from(plan.cycles_by_default))
+            })
             .collect();
 
         let mut pages = wanted_pages;
@@ -177,6 +183,13 @@ impl Session {
             open,
             rings,
             allowed: plan.common.allowed,
+            includes_kernel: plan.common.allowed.kernel
+                && plan.events.iter().any(|event| event.kernel),
+            tracepoints: plan
+                .events
+                .iter()
+                .filter_map(EventSpec::tracepoint)
+                .collect(),
             _files: None,
         })
     }
@@ -193,7 +206,12 @@ impl Session {
 
     /// Whether samples in the kernel are recorded.
     pub fn includes_kernel(&self) -> bool {
-        self.allowed.kernel
+        self.includes_kernel
+    }
+
+    /// System and event of those events that are tracepoints.
+    pub(super) fn tracepoints(&self) -> &[(String, String)] {
+        &self.tracepoints
     }
 
     /// Waits until a ring buffer is a quarter full, `other` can be read, or `timeout` is over.
@@ -216,10 +234,7 @@ impl Session {
     /// # Errors
     ///
     /// The first error of `consume`.
-    pub fn drain<E>(
-        &mut self,
-        consume: &mut dyn FnMut(&[u8]) -> Result<(), E>,
-    ) -> Result<u64, E> {
+    pub fn drain<E>(&mut self, consume: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<u64, E> {
         let mut bytes = 0;
         for ring in &mut self.rings {
             bytes += ring.ring.drain(consume)?;

@@ -73,8 +73,9 @@ impl Signals {
             ignores_child,
         };
         // SAFETY: -1 asks for a new descriptor; the set is live and initialized.
-        let fd = check(unsafe { libc::signalfd(-1, &held, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })
-            .inspect_err(|_| set_mask(&mask))?;
+        let fd =
+            check(unsafe { libc::signalfd(-1, &held, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })
+                .inspect_err(|_| set_mask(&mask))?;
         Ok(Signals {
             // SAFETY: the kernel has just made `fd` for us, and nothing else knows of it.
             fd: unsafe { OwnedFd::from_raw_fd(fd) },

@@ -1,12 +1,16 @@
 //! Tracepoints: events by name in tracefs.
 //!
 //! ```text
-//! /sys/kernel/tracing/events/SYSTEM/EVENT/id
+//! /sys/kernel/tracing/events/SYSTEM/EVENT/id          318
+//! /sys/kernel/tracing/events/SYSTEM/EVENT/format      name: sched_switch …
+//! /sys/kernel/tracing/events/header_page, header_event
 //! ```
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use crate::perfdata::TracepointFormats;
 
 /// Where tracefs is mounted: its own place since Linux 4.1, inside debugfs before.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -34,6 +38,27 @@ pub(super) fn id(tracefs: &Path, system: &str, event: &str) -> io::Result<u64> {
         .trim()
         .parse()
         .map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// The formats of `tracepoints`, each a system and an event.
+pub(super) fn formats(
+    tracefs: &Path,
+    tracepoints: &[(String, String)],
+) -> io::Result<TracepointFormats> {
+    let events = tracefs.join("events");
+    let mut formats = TracepointFormats {
+        header_page: fs::read(events.join("header_page"))?,
+        header_event: fs::read(events.join("header_event"))?,
+        ..Default::default()
+    };
+    for (system, event) in tracepoints {
+        let format = fs::read(events.join(system).join(event).join("format"))?;
+        let of_system = formats.systems.entry(system.clone()).or_default();
+        if !of_system.contains(&format) {
+            of_system.push(format);
+        }
+    }
+    Ok(formats)
 }
 
 /// The systems, or the tracepoints of one system.

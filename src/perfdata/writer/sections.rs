@@ -26,6 +26,17 @@ pub struct BuildIdEntry {
     pub kernel: bool,
 }
 
+/// What tracefs says of tracepoints, which readers that show their fields need.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TracepointFormats {
+    /// `events/header_page`.
+    pub header_page: Vec<u8>,
+    /// `events/header_event`.
+    pub header_event: Vec<u8>,
+    /// For each system its tracepoints' `format` files.
+    pub systems: BTreeMap<String, Vec<Vec<u8>>>,
+}
+
 /// The features of a file, each with the bytes of its section.
 ///
 /// ```
@@ -94,6 +105,42 @@ impl FeatureSections {
             put_string(&mut body, name.as_bytes());
         }
         self.0.insert(Feature::PMU_MAPPINGS, body);
+    }
+
+    /// TRACING_DATA: the formats of tracepoints, as trace-cmd's files have them.
+    ///
+    /// ```text
+    /// 17 08 44 "tracing" "0.6\0"  u8 big endian  u8 size of long  u32 page size
+    /// "header_page\0" u64 size, bytes    "header_event\0" u64 size, bytes
+    /// u32 formats of ftrace's own events (none)
+    /// u32 systems; of each: name "\0", u32 formats, of each: u64 size, bytes
+    /// u32 size of kallsyms (none)   u32 size of printk formats (none)   u64 size of comms (none)
+    /// ```
+    pub fn tracepoints(&mut self, formats: &TracepointFormats, page_size: u32) {
+        let mut body = b"\x17\x08\x44tracing0.6\0".to_vec();
+        body.push(u8::from(cfg!(target_endian = "big")));
+        body.push(size_of::<usize>() as u8);
+        body.extend(page_size.to_ne_bytes());
+        let sized = |body: &mut Vec<u8>, text: &[u8]| {
+            body.extend((text.len() as u64).to_ne_bytes());
+            body.extend(text);
+        };
+        body.extend(b"header_page\0");
+        sized(&mut body, &formats.header_page);
+        body.extend(b"header_event\0");
+        sized(&mut body, &formats.header_event);
+        body.extend(count(0));
+        body.extend(count(formats.systems.len()));
+        for (system, texts) in &formats.systems {
+            body.extend(system.as_bytes());
+            body.push(0);
+            body.extend(count(texts.len()));
+            for text in texts {
+                sized(&mut body, text);
+            }
+        }
+        body.extend([0; 4 + 4 + 8]);
+        self.0.insert(Feature::TRACING_DATA, body);
     }
 
     /// BUILD_ID: a record for each file.
