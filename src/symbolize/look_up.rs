@@ -6,9 +6,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustc_hash::FxHashMap;
-
-use crate::base::{FileOffset, IdVec, Svma};
+use crate::base::{FileOffset, IdVec, Interner, NameId, Svma};
 use crate::binary::{Binary, InlineFrame, Lines, SymbolSource};
 use crate::trace::ImageId;
 
@@ -26,13 +24,10 @@ pub(super) struct Answers {
     pub(super) physical: Vec<Physical>,
     /// Calls inlined there, outermost first; [`Physical::inlined`] counts how many are each
     /// address's.
-    pub(super) inlined: Vec<NameIndex>,
-    /// Names of functions and files, without order.
-    pub(super) names: Vec<String>,
+    pub(super) inlined: Vec<NameId>,
+    /// Names of functions and files.
+    pub(super) names: Interner,
 }
-
-/// An index into [`Answers::names`].
-pub(super) type NameIndex = u32;
 
 /// The function that an address belongs to by its place.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,11 +35,11 @@ pub(super) struct Physical {
     /// Where it starts and ends, by symbol or unwind table.
     pub(super) bounds: Option<(u64, u64)>,
     /// Its linkage name.
-    pub(super) name: Option<NameIndex>,
+    pub(super) name: Option<NameId>,
     /// How many inlined calls the address is inside of.
     pub(super) inlined: u32,
     /// The file and line of the innermost frame.
-    pub(super) line: Option<(NameIndex, u32)>,
+    pub(super) line: Option<(NameId, u32)>,
 }
 
 /// A piece of work: addresses of an image.
@@ -108,7 +103,7 @@ fn nowhere(addresses: impl Iterator<Item = u64>) -> Answers {
 }
 
 fn in_ranges(ranges: &[(u64, u64, String)], addresses: impl Iterator<Item = u64>) -> Answers {
-    let mut names = Names::default();
+    let mut names = Interner::default();
     let mut answers = Answers::default();
     for address in addresses {
         let after = ranges.partition_point(|&(start, ..)| start <= address);
@@ -117,18 +112,18 @@ fn in_ranges(ranges: &[(u64, u64, String)], addresses: impl Iterator<Item = u64>
         answers.physical.push(match found {
             Some((start, size, name)) => Physical {
                 bounds: Some((*start, start.saturating_add(*size))),
-                name: Some(names.index(name)),
+                name: Some(names.intern(name)),
                 ..Physical::default()
             },
             None => Physical::default(),
         });
     }
-    answers.names = names.list;
+    answers.names = names;
     answers
 }
 
 fn in_binary(binary: &Binary, addresses: impl Iterator<Item = u64>, inlines: bool) -> Answers {
-    let mut names = Names::default();
+    let mut names = Interner::default();
     let mut answers = Answers::default();
     let lines = inlines.then(|| binary.lines());
     for address in addresses {
@@ -144,11 +139,11 @@ fn in_binary(binary: &Binary, addresses: impl Iterator<Item = u64>, inlines: boo
         };
         answers.physical.push(physical);
     }
-    answers.names = names.list;
+    answers.names = names;
     answers
 }
 
-fn by_symbol(binary: &Binary, svma: Svma, names: &mut Names) -> Physical {
+fn by_symbol(binary: &Binary, svma: Svma, names: &mut Interner) -> Physical {
     let Some(function) = binary.function_at(svma) else {
         return Physical::default();
     };
@@ -160,7 +155,7 @@ fn by_symbol(binary: &Binary, svma: Svma, names: &mut Names) -> Physical {
     };
     Physical {
         bounds: Some((function.start.0, function.end().0)),
-        name: name.map(|name| names.index(&name)),
+        name: name.map(|name| names.intern(&name)),
         ..Physical::default()
     }
 }
@@ -170,8 +165,8 @@ fn by_debug_info(
     lines: &Lines<'_>,
     svma: Svma,
     physical: &mut Physical,
-    names: &mut Names,
-    inlined: &mut Vec<NameIndex>,
+    names: &mut Interner,
+    inlined: &mut Vec<NameId>,
 ) {
     let mut frames: Vec<InlineFrame<'_>> = Vec::new();
     lines.frames(svma, &mut frames);
@@ -179,12 +174,12 @@ fn by_debug_info(
         return;
     };
     if physical.name.is_none() {
-        physical.name = outermost.function.as_deref().map(|name| names.index(name));
+        physical.name = outermost.function.as_deref().map(|name| names.intern(name));
     }
     for frame in inner.iter().rev() {
         // Inlined code whose function has no name stays part of what it was inlined into.
         if let Some(name) = &frame.function {
-            inlined.push(names.index(name));
+            inlined.push(names.intern(name));
             physical.inlined += 1;
         }
     }
@@ -192,25 +187,6 @@ fn by_debug_info(
         && let (Some(file), Some(line)) = (innermost.file, innermost.line)
         && line > 0
     {
-        physical.line = Some((names.index(file), line));
-    }
-}
-
-/// Names of one chunk, each once.
-#[derive(Default)]
-struct Names {
-    list: Vec<String>,
-    indices: FxHashMap<String, NameIndex>,
-}
-
-impl Names {
-    fn index(&mut self, name: &str) -> NameIndex {
-        if let Some(&index) = self.indices.get(name) {
-            return index;
-        }
-        let index = self.list.len() as NameIndex;
-        self.list.push(name.to_owned());
-        self.indices.insert(name.to_owned(), index);
-        index
+        physical.line = Some((names.intern(file), line));
     }
 }

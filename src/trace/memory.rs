@@ -5,6 +5,8 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
+use crate::base::CodeAddress;
+
 use super::{FrameId, ImageId};
 
 /// A range of addresses that shows an image.
@@ -82,6 +84,11 @@ impl Process {
 
     pub(super) fn mappings(&self) -> &Mappings {
         &self.mappings
+    }
+
+    /// Whether there is an image at the place of this code address.
+    pub(super) fn holds(&self, address: CodeAddress) -> bool {
+        self.mappings.find(address.lookup()).is_some()
     }
 
     /// Changes the mappings.
