@@ -183,15 +183,10 @@ impl Functions {
         self.symbols.shrink_to_fit();
     }
 
-    /// Aliases of equal rank: fewer leading underscores, then the longer name, then by bytes.
+    /// The order of aliases of equal rank.
     fn by_name(&self, a: &FunctionSymbol, b: &FunctionSymbol) -> Ordering {
         let (a_name, b_name) = (self.name_bytes(a), self.name_bytes(b));
-        let (a_name, b_name) = (a_name.unwrap_or_default(), b_name.unwrap_or_default());
-        let underscores = |name: &[u8]| name.iter().take_while(|&&b| b == b'_').count();
-        underscores(a_name)
-            .cmp(&underscores(b_name))
-            .then(b_name.len().cmp(&a_name.len()))
-            .then(a_name.cmp(b_name))
+        alias_order(a_name.unwrap_or_default(), b_name.unwrap_or_default())
             .then(a.source.cmp(&b.source))
     }
 
@@ -258,6 +253,16 @@ impl Functions {
         }
         None
     }
+}
+
+/// The better of two names for one address first: fewer leading underscores, then the longer
+/// name, then by bytes.
+pub(super) fn alias_order(a: &[u8], b: &[u8]) -> Ordering {
+    let underscores = |name: &[u8]| name.iter().take_while(|&&b| b == b'_').count();
+    underscores(a)
+        .cmp(&underscores(b))
+        .then(b.len().cmp(&a.len()))
+        .then(a.cmp(b))
 }
 
 /// Drops labels and nameless bounds that start inside a function with a name and a size.
