@@ -69,7 +69,8 @@ fn stderr(output: &Output) -> String {
 
 /// Tells why a test is skipped, past the test harness, which hides what tests print.
 fn skipped(reason: &str) {
-    writeln!(std::io::stderr(), "skipped: {}", reason.trim_end()).unwrap();
+    let mut stderr = std::io::stderr();
+    writeln!(stderr, "skipped: {}", reason.trim_end()).unwrap();
 }
 
 /// Whether this machine lets us record; says why the test is skipped if it does not.
