@@ -135,5 +135,6 @@ pub mod base;
 pub mod binary;
 pub mod perfdata;
 pub mod profile;
+pub mod sampler;
 pub mod symbolize;
 pub mod trace;

@@ -1,2 +1,7 @@
 //! The command line of proftool.
-fn main() {}
+
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use object::elf;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::symbols;
 use crate::base::{Svma, utf8};
@@ -127,6 +128,27 @@ impl Functions {
 
     pub(super) fn symbols(&self) -> &[FunctionSymbol] {
         &self.symbols
+    }
+
+    /// The best names at some addresses, before the functions are settled.
+    pub(super) fn names_at(&self, addresses: &FxHashSet<u64>) -> FxHashMap<u64, Vec<u8>> {
+        let mut best: FxHashMap<u64, &FunctionSymbol> = FxHashMap::default();
+        if addresses.is_empty() {
+            return FxHashMap::default();
+        }
+        for symbol in self
+            .symbols
+            .iter()
+            .filter(|s| addresses.contains(&s.start.0))
+        {
+            let entry = best.entry(symbol.start.0).or_insert(symbol);
+            let order = symbol.rank.cmp(&entry.rank);
+            if order.then_with(|| self.by_name(symbol, entry)).is_lt() {
+                *entry = symbol;
+            }
+        }
+        let name = |(at, symbol)| Some((at, self.name_bytes(symbol)?.to_vec()));
+        best.into_iter().filter_map(name).collect()
     }
 
     /// The name as it stands in the file.

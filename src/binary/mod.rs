@@ -22,12 +22,16 @@ mod finder;
 mod functions;
 mod inflate;
 mod lines;
+mod mini_debug;
+mod places;
+mod plt;
 mod source;
 mod symbols;
+mod unwind_bounds;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 pub use demangle::demangle;
 pub use error::Error;
@@ -35,9 +39,10 @@ pub use finder::Finder;
 pub use functions::{FunctionSymbol, SymbolSource};
 pub use lines::{InlineFrame, Lines};
 
-use self::dwarf::Dwarf;
+use self::dwarf::DebugInfo;
 use self::elf::Elf;
 use self::functions::Functions;
+use self::places::Places;
 use self::source::Source;
 use crate::base::{BuildId, FileOffset, Svma};
 
@@ -46,21 +51,27 @@ use crate::base::{BuildId, FileOffset, Svma};
 pub struct Binary {
     path: PathBuf,
     elf: Elf,
+    places: Arc<Places>,
+    companion: OnceLock<Option<Elf>>,
     functions: OnceLock<Functions>,
-    dwarf: OnceLock<(Option<Dwarf>, Vec<String>)>,
+    debug_info: OnceLock<Loaded>,
+}
+
+/// The debug information and what was wrong with it.
+#[derive(Debug)]
+struct Loaded {
+    info: Option<DebugInfo>,
+    problems: Vec<String>,
 }
 
 impl Binary {
-    /// Opens a regular file.
+    /// Opens a regular file. Debug files are looked for in the usual places of this machine.
     ///
     /// # Errors
     /// When it is missing, not a regular file, not ELF or its header is cut short. Damage behind
     /// the header leaves a [`Binary`] that knows less and has [`problems`](Binary::problems).
     pub fn open(path: &Path) -> Result<Binary, Error> {
-        Ok(Binary::new(
-            path.to_owned(),
-            Elf::read(Source::open(path)?)?,
-        ))
+        Binary::open_with(path, Arc::new(Places::usual(None)))
     }
 
     /// Reads an ELF file that is already in memory, such as the vdso.
@@ -69,15 +80,23 @@ impl Binary {
     /// As [`Binary::open`].
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Binary, Error> {
         let elf = Elf::read(Source::Memory(bytes))?;
-        Ok(Binary::new(PathBuf::new(), elf))
+        let places = Arc::new(Places::usual(None));
+        Ok(Binary::new(PathBuf::new(), elf, places))
     }
 
-    fn new(path: PathBuf, elf: Elf) -> Binary {
+    fn open_with(path: &Path, places: Arc<Places>) -> Result<Binary, Error> {
+        let elf = Elf::read(Source::open(path)?)?;
+        Ok(Binary::new(path.to_owned(), elf, places))
+    }
+
+    fn new(path: PathBuf, elf: Elf, places: Arc<Places>) -> Binary {
         Binary {
             path,
             elf,
+            places,
+            companion: OnceLock::new(),
             functions: OnceLock::new(),
-            dwarf: OnceLock::new(),
+            debug_info: OnceLock::new(),
         }
     }
 
@@ -91,8 +110,9 @@ impl Binary {
         self.elf.build_id.as_ref()
     }
 
-    /// The stated address of the byte at `offset` of the file, by the loadable segments. In a
-    /// relocatable file (`.o`, `.ko`), which has no addresses yet, the offset itself.
+    /// The stated address of the byte at `offset` of the file, by the loadable segments,
+    /// executable ones first. In a relocatable file (`.o`, `.ko`), which has no addresses yet, the
+    /// offset itself, if it lies in code; the functions of such a file are placed likewise.
     pub fn svma(&self, offset: FileOffset) -> Option<Svma> {
         self.elf.svma(offset)
     }
@@ -100,12 +120,12 @@ impl Binary {
     /// Whether symbols name functions of this file, here or in its debug file.
     pub fn has_symbols(&self) -> bool {
         let mut functions = self.functions().iter();
-        functions.any(|function| function.source != SymbolSource::Unwind)
+        functions.any(|f| !matches!(f.source, SymbolSource::Unwind | SymbolSource::Plt))
     }
 
-    /// Whether there is DWARF debug information, here or in its debug file.
+    /// Whether there is DWARF debug information, here or in its debug file. It is not read yet.
     pub fn has_debug_info(&self) -> bool {
-        self.elf.has(b".debug_info")
+        self.with_section(b".debug_info").is_some()
     }
 
     /// The functions, sorted by start, one for each start.
@@ -124,36 +144,63 @@ impl Binary {
         self.table().name(function)
     }
 
-    /// A reader of lines and inlined calls. It costs some milliseconds to make for a large
-    /// file, so a worker makes one and keeps it.
+    /// A reader of lines and inlined calls. The first call loads the sections; after that it
+    /// costs a walk over the headers of the units. Workers best share one: see [`Lines`].
     pub fn lines(&self) -> Lines<'_> {
-        let (dwarf, _) = self.dwarf.get_or_init(|| {
+        let loaded = self.debug_info.get_or_init(|| {
             let mut problems = Vec::new();
-            (Dwarf::load(&self.elf, &mut problems), problems)
+            let elf = self.with_section(b".debug_info");
+            let info = elf.filter(|elf| !elf.relocatable).map(|elf| {
+                let supplement = self.places.supplement(elf, &self.path);
+                DebugInfo::load(elf, supplement.as_ref(), &self.path, &mut problems)
+            });
+            Loaded { info, problems }
         });
-        Lines::new(dwarf.as_ref().map(Dwarf::borrow))
+        Lines::new(loaded.info.as_ref())
     }
 
     /// What of this file could not be read or believed, as far as it has been asked for; each a
     /// lower-case fragment.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = self.elf.problems.clone();
-        problems.extend(
-            self.functions
-                .get()
-                .into_iter()
-                .flat_map(|f| f.problems.clone()),
-        );
-        problems.extend(self.dwarf.get().into_iter().flat_map(|(_, p)| p.clone()));
+        let functions = self.functions.get().map(|f| f.problems.as_slice());
+        let loaded = self.debug_info.get().map(|l| l.problems.as_slice());
+        problems.extend_from_slice(functions.unwrap_or_default());
+        problems.extend_from_slice(loaded.unwrap_or_default());
         problems
+    }
+
+    /// The file with this section: this one, or its debug file.
+    fn with_section(&self, name: &[u8]) -> Option<&Elf> {
+        if self.elf.has(name) {
+            return Some(&self.elf);
+        }
+        let companion = self
+            .companion
+            .get_or_init(|| self.places.debug_file(&self.elf, &self.path));
+        companion.as_ref().filter(|elf| elf.has(name))
     }
 
     fn table(&self) -> &Functions {
         self.functions.get_or_init(|| {
             let mut functions = Functions::default();
             let (symtab, dynsym) = (object::elf::SHT_SYMTAB.0, object::elf::SHT_DYNSYM.0);
-            symbols::read(&self.elf, symtab, SymbolSource::Symtab, &mut functions);
+            let full = self.with_section(b".symtab");
+            if let Some(elf) = full {
+                symbols::read(elf, symtab, SymbolSource::Symtab, &mut functions);
+            }
             symbols::read(&self.elf, dynsym, SymbolSource::Dynsym, &mut functions);
+            if full.is_none() {
+                match mini_debug::unpack(&self.elf) {
+                    Some(Ok(mini)) => {
+                        symbols::read(&mini, symtab, SymbolSource::MiniDebug, &mut functions);
+                    }
+                    Some(Err(error)) => functions.problems.push(error.to_string()),
+                    None => {}
+                }
+                unwind_bounds::read(&self.elf, &mut functions);
+            }
+            plt::read(&self.elf, &mut functions);
             functions.settle(&self.elf.code_ranges());
             functions
         })

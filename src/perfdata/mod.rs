@@ -33,6 +33,7 @@ mod sorter;
 mod source;
 mod split;
 mod user;
+pub mod writer;
 
 pub use attr::Attr;
 pub use cursor::Words;
