@@ -131,10 +131,14 @@
 //! | a room | a row above, below everything that it imports |
 //! | a package | a row above; its types stay in its room |
 
+pub mod analysis;
 pub mod base;
 pub mod binary;
+pub mod export;
+pub mod input;
 pub mod perfdata;
 pub mod profile;
 pub mod sampler;
 pub mod symbolize;
 pub mod trace;
+pub mod view;

@@ -3,5 +3,5 @@
 mod cli;
 
 fn main() -> std::process::ExitCode {
-    cli::main()
+    cli::run()
 }

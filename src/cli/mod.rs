@@ -1,29 +1,66 @@
-//! The command line.
+//! The command line: what is asked, and where the answer goes.
+//!
+//! Each command is a file with its arguments and a function that answers. [`query`] has the
+//! arguments about *what* is looked at, [`look`] those about *how* it is shown, [`answer`] takes
+//! the bytes to where they belong, and [`failure`] says what went wrong.
 
+mod answer;
+mod export;
+mod failure;
+mod flat;
+mod look;
+mod progress;
+mod query;
 mod record;
+mod report;
+mod tree;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
-/// Where a program spends its time, truthfully.
+/// A profiler for native Linux programs that tells the truth about recursion: a sample counts
+/// once in a function's total, however often the function is on its stack.
 #[derive(Parser)]
-#[command(version, about)]
+#[command(name = "proftool", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
-    command: Commands,
+    command: Option<Command>,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  proftool record -- ./app --its options    record a run into perf.data
+  proftool report                           where the time went, and what to ask next
+  proftool flat other.data --sort total     any perf.data, or folded stacks";
 
 #[derive(Subcommand)]
-enum Commands {
-    /// Record a command's samples into a perf.data file.
+enum Command {
+    /// Record a run of a command.
     Record(record::RecordArgs),
+    /// Say where the time goes, whether that can be trusted, and what to ask next.
+    Report(report::Args),
+    /// List functions with their self and total weights.
+    Flat(flat::Args),
+    /// Show the calls as a tree, from callers to callees or the other way round.
+    Tree(tree::Args),
+    /// Write the profile in a format of another tool.
+    Export(export::Args),
 }
 
-/// Runs the program.
-pub fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        Commands::Record(args) => record::run(args),
+/// Runs the command line of this process.
+pub fn run() -> ExitCode {
+    let Some(command) = Cli::parse().command else {
+        // Help that nobody reads is no failure.
+        let _ = Cli::command().print_help();
+        return ExitCode::SUCCESS;
     };
-    result.unwrap_or(ExitCode::FAILURE)
+    let done = match command {
+        Command::Record(args) => record::run(args),
+        Command::Report(args) => report::run(&args),
+        Command::Flat(args) => flat::run(&args),
+        Command::Tree(args) => tree::run(&args),
+        Command::Export(args) => export::run(&args),
+    };
+    done.unwrap_or_else(|error| failure::say(&error))
 }

@@ -1,6 +1,8 @@
 //! An open recording: its header, its events, and what was found while reading.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use linux_perf_event_reader::Endianness;
@@ -60,9 +62,14 @@ impl Reader {
         }
     }
 
-    /// Reads the recording from standard input: a pipe, or a redirected file.
-    pub fn stdin() -> Result<Reader, Error> {
-        Reader::from_source(Source::stdin()?)
+    /// Reads a recording from a file that is open already.
+    pub fn from_file(file: File) -> Result<Reader, Error> {
+        Reader::from_source(Source::regular(file)?)
+    }
+
+    /// Reads a recording that comes once, from front to back: a pipe.
+    pub fn from_stream(stream: Box<dyn Read>) -> Result<Reader, Error> {
+        Reader::from_source(Source::Stream { stream, at: 0 })
     }
 
     /// Reads a recording that is in memory.

@@ -37,7 +37,8 @@ impl Source {
         Source::regular(file)
     }
 
-    fn regular(file: File) -> Result<Source, Error> {
+    /// Takes a regular file that is open; others are refused.
+    pub(super) fn regular(file: File) -> Result<Source, Error> {
         let metadata = file.metadata()?;
         let kind = metadata.file_type();
         let kind = if kind.is_file() {
@@ -55,20 +56,6 @@ impl Source {
             "a socket"
         };
         Err(Error::NotRegular(kind))
-    }
-
-    /// Standard input: a redirected file can be read anywhere, a pipe only once.
-    pub(super) fn stdin() -> Result<Source, Error> {
-        use std::os::fd::AsFd;
-        let stdin = io::stdin();
-        let file = File::from(stdin.as_fd().try_clone_to_owned()?);
-        if file.metadata()?.is_file() {
-            return Source::regular(file);
-        }
-        Ok(Source::Stream {
-            stream: Box::new(file),
-            at: 0,
-        })
     }
 
     /// A pipe that turned out to hold a file with sections, as one in memory: its header was

@@ -5,8 +5,8 @@ use rustc_hash::FxHashMap;
 use crate::base::{Event, Id};
 
 use super::{
-    CallPath, EventId, Function, FunctionId, Line, LineId, Module, ModuleId, PathId, Profile,
-    Sample, Thread, ThreadId,
+    About, CallPath, EventId, Function, FunctionId, Line, LineId, Module, ModuleId, PathId,
+    Profile, Sample, Thread, ThreadId,
 };
 
 /// What a row of samples is told apart by.
@@ -43,14 +43,14 @@ pub struct Builder {
     threads: FxHashMap<Thread, ThreadId>,
     lines: FxHashMap<Line, LineId>,
     samples: FxHashMap<SampleKey, (u64, u64)>,
-    /// The total weight of each event: a weight is cut where its event's would pass 64 bits.
-    totals: Vec<u64>,
+    /// The total weight and number of samples of each event: what would pass 64 bits is cut.
+    totals: Vec<(u64, u64)>,
 }
 
 impl Builder {
     /// Adds an event.
     pub fn event(&mut self, event: Event) -> EventId {
-        self.totals.push(0);
+        self.totals.push((0, 0));
         self.profile.events.push(event)
     }
 
@@ -62,8 +62,12 @@ impl Builder {
             .or_insert_with_key(|module| self.profile.modules.push(module.clone()))
     }
 
-    /// Adds a function. Each call makes a new identity.
-    pub fn function(&mut self, function: Function) -> FunctionId {
+    /// Adds a function. Each call makes a new identity. A function without a name is called
+    /// `[no name]`, so that no view and no format has to care for empty names.
+    pub fn function(&mut self, mut function: Function) -> FunctionId {
+        if function.name.is_empty() {
+            function.name.push_str("[no name]");
+        }
         self.profile.functions.push(function)
     }
 
@@ -107,21 +111,28 @@ impl Builder {
         weight: u64,
         count: u64,
     ) -> bool {
-        let total = &mut self.totals[event.index()];
+        let (total, samples) = &mut self.totals[event.index()];
         let accepted = weight.min(u64::MAX - *total);
+        let counted = count.min(u64::MAX - *samples);
         *total += accepted;
+        *samples += counted;
         let sum = self
             .samples
             .entry((event, thread, path, line))
             .or_insert((0, 0));
         sum.0 += accepted;
-        sum.1 = sum.1.saturating_add(count);
+        sum.1 += counted;
         accepted == weight
     }
 
     /// The short name of a module.
     pub fn module_name(&self, module: ModuleId) -> &str {
         &self.profile.modules[module].name
+    }
+
+    /// What the recording says of itself goes here.
+    pub fn about(&mut self) -> &mut About {
+        &mut self.profile.about
     }
 
     /// Where caveats go.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   Profile
+//!   ├─ about       command and duration, if known
 //!   ├─ events      what was sampled                     (EventId)
 //!   ├─ modules     program files, kernel, libraries     (ModuleId)
 //!   ├─ functions   identities, never names              (FunctionId)
@@ -19,12 +20,14 @@
 //! A profile is built by [`Builder`], from the source wing or from folded stacks, and read
 //! through a [`Selection`]: the samples of one event that pass a [`Filter`].
 
+mod about;
 mod builder;
 mod function;
 mod path;
 mod sample;
 mod select;
 
+pub use about::About;
 pub use builder::Builder;
 pub use function::{Function, FunctionId, FunctionKind, Module, ModuleId};
 pub use path::{CallPath, CallPaths, PathId};
@@ -36,6 +39,8 @@ use crate::base::{Caveats, Event, IdVec};
 /// Where the time went: see the [module's page](self).
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
+    /// What the recording says of itself.
+    pub about: About,
     /// What was sampled.
     pub events: IdVec<EventId, Event>,
     /// Files and other homes of functions.

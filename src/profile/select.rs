@@ -44,6 +44,8 @@ pub struct Row {
     pub line: Option<LineId>,
     /// The sum of weights in the selection's unit.
     pub weight: u64,
+    /// The number of samples.
+    pub samples: u64,
 }
 
 /// The samples of one event that pass a filter.
@@ -92,6 +94,7 @@ impl Profile {
                 thread: sample.thread,
                 line: sample.line,
                 weight,
+                samples: sample.count,
             });
             selection.total = selection.total.saturating_add(weight);
             selection.samples = selection.samples.saturating_add(sample.count);

@@ -1,0 +1,172 @@
+//! Self and total weight, of call paths and of functions.
+//!
+//! The total of a function is the weight of all samples that have it anywhere on their stack;
+//! each sample counts **once**, however often the function stands there. Over call paths that is
+//! a walk through the tree of calls: a path adds its weight to its function only if no path
+//! above it is the same function's.
+//!
+//! ```text
+//!   main            total(main) += 10
+//!   └─ fib          total(fib)  += 9      the outermost fib on this path
+//!      └─ fib                             already counted above
+//!         └─ add    total(add)  += 2
+//! ```
+
+use crate::base::IdVec;
+use crate::profile::{FunctionId, PathId, Profile, Selection};
+
+/// The weights of call paths.
+#[derive(Clone, Debug)]
+pub struct PathWeights {
+    /// The weight of the samples taken at the end of the path.
+    pub self_weight: IdVec<PathId, u64>,
+    /// The weight of the samples taken at its end or further in.
+    pub total: IdVec<PathId, u64>,
+    /// The number of samples taken at its end or further in.
+    pub samples: IdVec<PathId, u64>,
+}
+
+/// The weights of functions.
+#[derive(Clone, Debug)]
+pub struct FunctionWeights {
+    /// The weight of the samples taken in the function itself.
+    pub self_weight: IdVec<FunctionId, u64>,
+    /// The weight of the samples with the function on the stack, each counted once.
+    pub total: IdVec<FunctionId, u64>,
+    /// The number of samples taken in the function itself.
+    pub self_samples: IdVec<FunctionId, u64>,
+    /// The number of samples with the function on the stack, each counted once.
+    pub samples: IdVec<FunctionId, u64>,
+}
+
+impl FunctionWeights {
+    /// The functions that are on the stack of some sample, in order of id.
+    pub fn present(&self) -> impl Iterator<Item = FunctionId> {
+        self.samples
+            .enumerate()
+            .filter(|&(id, samples)| *samples > 0 || self.total[id] > 0)
+            .map(|(id, _)| id)
+    }
+}
+
+/// The weights of every call path of the profile. Linear in rows and paths.
+pub fn by_path(profile: &Profile, selection: &Selection) -> PathWeights {
+    let paths = profile.paths.len();
+    let mut self_weight = IdVec::filled(0u64, paths);
+    let mut samples = IdVec::filled(0u64, paths);
+    for row in &selection.rows {
+        self_weight[row.path] += row.weight;
+        samples[row.path] += row.samples;
+    }
+    let mut total = self_weight.clone();
+    for (id, path) in profile.paths.enumerate().rev() {
+        if let Some(caller) = path.caller {
+            total[caller] += total[id];
+            samples[caller] += samples[id];
+        }
+    }
+    PathWeights {
+        self_weight,
+        total,
+        samples,
+    }
+}
+
+/// The weights of every function of the profile. Linear in rows, paths and functions.
+///
+/// ```
+/// use proftool::analysis::inclusive;
+/// use proftool::base::Id;
+/// use proftool::input::folded;
+/// use proftool::profile::{EventId, Filter, FunctionId};
+///
+/// // main, a and b by order of appearance; a and b call each other
+/// let text = "main;a;b;a 3\nmain;a 1\n";
+/// let profile = folded::read(text.as_bytes(), &mut |_| {}).unwrap();
+/// let selection = profile.select(EventId::new(0), &Filter::default());
+/// let weights = inclusive::by_function(&profile, &selection);
+/// let [main, a, b] = [0, 1, 2].map(FunctionId::new);
+/// assert_eq!([weights.total[main], weights.total[a], weights.total[b]], [4, 4, 3]);
+/// assert_eq!(weights.self_weight[a], 4);
+/// ```
+pub fn by_function(profile: &Profile, selection: &Selection) -> FunctionWeights {
+    let of_path = by_path(profile, selection);
+    let functions = profile.functions.len();
+    let mut weights = FunctionWeights {
+        self_weight: IdVec::filled(0, functions),
+        total: IdVec::filled(0, functions),
+        self_samples: IdVec::filled(0, functions),
+        samples: IdVec::filled(0, functions),
+    };
+    for row in &selection.rows {
+        let function = profile.paths[row.path].function;
+        weights.self_weight[function] += row.weight;
+        weights.self_samples[function] += row.samples;
+    }
+    let mut depth = IdVec::filled(0u32, functions);
+    walk(profile, &of_path, |step| match step {
+        Step::Enter(path) => {
+            let function = profile.paths[path].function;
+            if depth[function] == 0 {
+                weights.total[function] += of_path.total[path];
+                weights.samples[function] += of_path.samples[path];
+            }
+            depth[function] += 1;
+        }
+        Step::Leave(path) => depth[profile.paths[path].function] -= 1,
+    });
+    weights
+}
+
+/// A step of a walk through the tree of call paths.
+enum Step {
+    Enter(PathId),
+    Leave(PathId),
+}
+
+/// Walks through all paths with samples, each entered after its caller and left after its
+/// callees. Needs no stack: a path knows its caller.
+fn walk(profile: &Profile, weights: &PathWeights, mut visit: impl FnMut(Step)) {
+    let paths = &profile.paths;
+    let mut first_callee: IdVec<PathId, Option<PathId>> = IdVec::filled(None, paths.len());
+    let mut next: IdVec<PathId, Option<PathId>> = IdVec::filled(None, paths.len());
+    let mut first_root = None;
+    for (id, path) in paths.enumerate().rev() {
+        if weights.samples[id] > 0 || weights.total[id] > 0 {
+            let first = match path.caller {
+                Some(caller) => &mut first_callee[caller],
+                None => &mut first_root,
+            };
+            next[id] = first.replace(id);
+        }
+    }
+    let mut at = first_root;
+    while let Some(mut path) = at {
+        visit(Step::Enter(path));
+        at = first_callee[path];
+        while at.is_none() {
+            visit(Step::Leave(path));
+            at = next[path];
+            match paths[path].caller {
+                Some(caller) if at.is_none() => path = caller,
+                _ => break,
+            }
+        }
+    }
+}
+
+/// The place of every function in the order of name, then module, then id: what ties are broken
+/// by, everywhere.
+pub fn name_ranks(profile: &Profile) -> IdVec<FunctionId, u32> {
+    let mut order: Vec<FunctionId> = profile.functions.ids().collect();
+    let key = |id: &FunctionId| {
+        let function = &profile.functions[*id];
+        (&function.name, &profile.modules[function.module].name, *id)
+    };
+    order.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
+    let mut ranks = IdVec::filled(0, order.len());
+    for (rank, id) in (0u32..).zip(order) {
+        ranks[id] = rank;
+    }
+    ranks
+}

@@ -1,0 +1,66 @@
+//! `proftool export`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use proftool::analysis::tree::{self, Collapse};
+use proftool::export::folded;
+use proftool::view::{Figures, Subject};
+
+use super::answer;
+use super::look::Naming;
+use super::query::Query;
+
+/// The arguments of `proftool export`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    query: Query,
+    /// The format.
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    to: Format,
+    /// Where it is written [default: standard output].
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// How functions are named.
+    #[arg(long, value_enum, default_value_t = Naming::Full)]
+    names: Naming,
+    /// Fail, after the answer, if something is not known.
+    #[arg(long)]
+    strict: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  proftool export --to folded -o stacks.folded
+  proftool export --to folded other.data | flamegraph.pl > flames.svg";
+
+/// The formats of other tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A line for each stack: main;parse;lex 12
+    Folded,
+}
+
+/// Answers.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let profile = args.query.open()?;
+    let selection = args.query.select(&profile)?;
+    let subject = Subject {
+        profile: &profile,
+        selection: &selection,
+        names: args.names.names(),
+        figures: Figures::All,
+    };
+    match args.to {
+        Format::Folded => {
+            let calls = tree::top_down(&profile, &selection, Collapse::None);
+            let write = |out: &mut dyn std::io::Write| folded::write(out, &subject, &calls);
+            answer::write_file(args.output.as_deref(), write)?;
+        }
+    }
+    answer::warn(&profile.caveats);
+    answer::strictly(args.strict, &profile.caveats)
+}

@@ -1,0 +1,59 @@
+//! What went wrong, in a line or two on stderr.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use proftool::base::printable;
+
+/// An error together with what a person can do about it.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Hinted {
+    /// What went wrong.
+    message: String,
+    /// What can be done.
+    hint: String,
+}
+
+/// An error with a hint, if there is one.
+pub fn hinted(message: String, hint: Option<String>) -> anyhow::Error {
+    match hint {
+        Some(hint) => Hinted { message, hint }.into(),
+        None => anyhow::Error::msg(message),
+    }
+}
+
+/// Says it on stderr; the exit status of failure.
+pub fn say(error: &anyhow::Error) -> ExitCode {
+    let parts: Vec<String> = error
+        .chain()
+        .map(|part| fragment(&part.to_string()))
+        .collect();
+    line("proftool", &parts.join(": "));
+    let hint = error.chain().find_map(|part| part.downcast_ref::<Hinted>());
+    if let Some(hinted) = hint {
+        line("hint", &hinted.hint);
+    }
+    ExitCode::FAILURE
+}
+
+/// Writes a line on stderr. Where nobody listens nothing can be done.
+pub fn line(mark: &str, text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{mark}: {}", printable(text));
+}
+
+/// A message as part of a sentence: the system's begin with a capital and end with a number.
+pub fn fragment(message: &str) -> String {
+    let message = match message.rfind(" (os error ") {
+        Some(at) if message.ends_with(')') => &message[..at],
+        _ => message,
+    };
+    let mut chars = message.chars();
+    let (first, second) = (chars.next(), chars.next());
+    match (first, second) {
+        (Some(first), Some(second)) if second.is_lowercase() => {
+            first.to_lowercase().collect::<String>() + &message[first.len_utf8()..]
+        }
+        _ => message.to_owned(),
+    }
+}

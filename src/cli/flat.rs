@@ -1,0 +1,57 @@
+//! `proftool flat`.
+
+use std::process::ExitCode;
+
+use proftool::analysis::inclusive;
+use proftool::export::json;
+use proftool::view::flat::{self, Options};
+
+use super::answer::{self, Forms};
+use super::look::{Look, SortKey};
+use super::query::Query;
+
+/// The rows that a text has when nothing is asked for.
+const ROWS: usize = 40;
+
+/// The arguments of `proftool flat`.
+///
+/// A sample counts for the function it was taken in (self) and once for every function on its
+/// stack (total), however often that function stands there.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    query: Query,
+    /// What comes first.
+    #[arg(long, value_enum, default_value_t = SortKey::SelfWeight)]
+    sort: SortKey,
+    #[command(flatten)]
+    look: Look,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  proftool flat                              the hottest functions of perf.data
+  proftool flat --sort total --limit 10      the ten most inclusive ones
+  proftool flat --focus '^parse' --comm app  only stacks through parse…, only of app
+  proftool flat --format json | jq '.functions[0]'";
+
+/// Answers.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let profile = args.query.open()?;
+    let selection = args.query.select(&profile)?;
+    let subject = args.look.subject(&args.query, &profile, &selection);
+    let weights = inclusive::by_function(&profile, &selection);
+    let options = Options {
+        sort: args.sort.sort(),
+        limit: args.look.limit(ROWS),
+        min: args.look.min(0.0),
+    };
+    let flat = flat::arrange(&subject, &weights, &options);
+    let forms = Forms {
+        page: &|| flat.page(&subject),
+        table: &|| flat.table(&subject),
+        json: &|out| json::flat::write(out, &subject, &flat),
+    };
+    answer::give(&args.look, &profile.caveats, &forms)
+}

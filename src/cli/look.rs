@@ -1,0 +1,193 @@
+//! How an answer is shown: format, order, names, colours; the same for every view.
+
+use std::io::IsTerminal;
+
+use clap::{Args, ValueEnum};
+use proftool::export::text;
+use proftool::profile::{Profile, Selection};
+use proftool::view::{Figures, Names, Subject, flat};
+
+use super::query::Query;
+
+/// How the answer is shown.
+#[derive(Args, Debug)]
+pub struct Look {
+    /// The form of the answer.
+    #[arg(long, value_enum, default_value_t = Format::Text, help_heading = SHOW)]
+    pub format: Format,
+    /// At most so many rows, 0 for all [default: as many as are read with ease; JSON and CSV all].
+    #[arg(long, value_name = "N", help_heading = SHOW)]
+    limit: Option<usize>,
+    /// Only rows with at least this share, in percent.
+    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = SHOW)]
+    min: Option<f64>,
+    /// How functions are named [default: short; JSON and CSV full].
+    #[arg(long, value_enum, help_heading = SHOW)]
+    names: Option<Naming>,
+    /// Whether colours are used.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto, help_heading = SHOW)]
+    color: When,
+    /// Do not start a pager on a terminal.
+    #[arg(long, help_heading = SHOW)]
+    pub no_pager: bool,
+    /// Fail, after the answer, if something is not known.
+    #[arg(long, help_heading = SHOW)]
+    pub strict: bool,
+}
+
+const SHOW: &str = "How to show it";
+
+/// The form of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Tables for people.
+    Text,
+    /// Schema proftool/1.
+    Json,
+    /// One table, with headings.
+    Csv,
+}
+
+/// How functions are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Naming {
+    /// Without parameters, template arguments and generics.
+    Short,
+    /// As demangled.
+    Full,
+    /// As in the symbol table.
+    Mangled,
+}
+
+impl Naming {
+    /// The view's word for it.
+    pub fn names(self) -> Names {
+        match self {
+            Naming::Short => Names::Short,
+            Naming::Full => Names::Full,
+            Naming::Mangled => Names::Mangled,
+        }
+    }
+}
+
+/// When something is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum When {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What functions are sorted by; ties by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SortKey {
+    /// The weight of the samples taken in the function itself.
+    #[value(name = "self")]
+    SelfWeight,
+    /// The weight of the samples with the function on the stack.
+    Total,
+    /// The name.
+    Name,
+    /// The number of samples taken in the function itself.
+    Samples,
+}
+
+impl SortKey {
+    /// The view's word for it.
+    pub fn sort(self) -> flat::Sort {
+        match self {
+            SortKey::SelfWeight => flat::Sort::SelfWeight,
+            SortKey::Total => flat::Sort::Total,
+            SortKey::Name => flat::Sort::Name,
+            SortKey::Samples => flat::Sort::Samples,
+        }
+    }
+}
+
+impl Look {
+    /// What the view is about.
+    pub fn subject<'a>(
+        &self,
+        query: &Query,
+        profile: &'a Profile,
+        selection: &'a Selection,
+    ) -> Subject<'a> {
+        let names = self.names.unwrap_or(match self.format {
+            Format::Text => Naming::Short,
+            Format::Json | Format::Csv => Naming::Full,
+        });
+        Subject {
+            profile,
+            selection,
+            names: names.names(),
+            figures: if query.percent_only() {
+                Figures::Percent
+            } else {
+                Figures::All
+            },
+        }
+    }
+
+    /// The most rows to show; `usual` is for a text when nothing is asked for.
+    pub fn limit(&self, usual: usize) -> Option<usize> {
+        match (self.limit, self.format) {
+            (Some(0), _) => None,
+            (Some(limit), _) => Some(limit),
+            (None, Format::Text) => Some(usual),
+            (None, _) => None,
+        }
+    }
+
+    /// The least share to show; `usual` is for a text when nothing is asked for.
+    pub fn min(&self, usual: f64) -> f64 {
+        self.min.unwrap_or(match self.format {
+            Format::Text => usual,
+            Format::Json | Format::Csv => 0.0,
+        })
+    }
+
+    /// How text is written to standard output.
+    pub fn text(&self) -> text::Options {
+        let color = match self.color {
+            When::Always => true,
+            When::Never => false,
+            When::Auto => std::io::stdout().is_terminal() && colors_wanted(),
+        };
+        text::Options {
+            width: width(),
+            color,
+        }
+    }
+}
+
+/// Whether the environment has nothing against colours.
+fn colors_wanted() -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !set("NO_COLOR") && set("TERM") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// The width of lines: the terminal's, or what `COLUMNS` says, or 100.
+fn width() -> usize {
+    const SANE: std::ops::RangeInclusive<usize> = 20..=1000;
+    let terminal = || {
+        let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
+        Some(usize::from(width.0))
+    };
+    let columns = || std::env::var("COLUMNS").ok()?.trim().parse().ok();
+    let sane = |width: &usize| SANE.contains(width);
+    (terminal().filter(sane))
+        .or_else(|| columns().filter(sane))
+        .unwrap_or(100)
+}
+
+/// A share in percent; a percent sign may follow.
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end();
+    match number.parse::<f64>() {
+        Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
+        _ => Err("a percentage from 0 to 100 is needed".into()),
+    }
+}

@@ -1,0 +1,185 @@
+//! What is looked at: the file and the filters, the same for every view.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use proftool::base::{Event, Unit};
+use proftool::input::{self, TimeRange};
+use proftool::profile::{EventId, Filter, Profile, Selection, Weighing};
+use proftool::view::report::shell_quoted;
+use regex::Regex;
+
+use super::failure::{self, hinted};
+use super::progress::Meter;
+
+/// The file that is read when none is named.
+const DEFAULT_FILE: &str = "perf.data";
+
+/// The file, and which of its samples count.
+#[derive(Args, Debug)]
+pub struct Query {
+    /// A perf.data file or folded stacks; - is standard input.
+    #[arg(default_value = DEFAULT_FILE)]
+    pub file: PathBuf,
+    /// Only stacks with a function that matches.
+    #[arg(long, value_name = "REGEX", help_heading = FILTERS)]
+    focus: Option<Regex>,
+    /// No stacks with a function that matches.
+    #[arg(long, value_name = "REGEX", help_heading = FILTERS)]
+    ignore: Option<Regex>,
+    /// Only these commands.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = FILTERS)]
+    comm: Vec<String>,
+    /// Only these processes.
+    #[arg(long, value_delimiter = ',', help_heading = FILTERS)]
+    pid: Vec<i32>,
+    /// Only these threads.
+    #[arg(long, value_delimiter = ',', help_heading = FILTERS)]
+    tid: Vec<i32>,
+    /// Only this time, in seconds from the first sample; either end may be left out.
+    #[arg(long, value_name = "A..B", value_parser = time_range, help_heading = FILTERS)]
+    time: Option<TimeRange>,
+    /// The event to show, by name or by number from 0 [default: the one with the most samples].
+    #[arg(long, value_name = "NAME", help_heading = FILTERS)]
+    event: Option<String>,
+    /// Show code in the function that it was inlined into.
+    #[arg(long, help_heading = READING)]
+    no_inline: bool,
+    /// Look for programs and libraries under this directory.
+    #[arg(long, value_name = "DIR", help_heading = READING)]
+    symfs: Option<PathBuf>,
+    /// What to count [default: the event's own unit].
+    #[arg(long, value_name = "UNIT", help_heading = READING)]
+    unit: Option<Counting>,
+}
+
+const FILTERS: &str = "Which samples";
+const READING: &str = "How to read them";
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Counting {
+    /// Each sample as one.
+    Samples,
+    /// Time; for events that measure it.
+    Time,
+    /// The event's own unit, shown as percentages only.
+    Percent,
+}
+
+impl Query {
+    /// Reads the profile.
+    pub fn open(&self) -> anyhow::Result<Profile> {
+        let options = input::Options {
+            symfs: self.symfs.clone(),
+            inlines: !self.no_inline,
+            time: self.time.unwrap_or_default(),
+        };
+        let mut meter = Meter::new();
+        let opened = input::open(&self.file, &options, &mut |done, total| {
+            meter.show(done, total)
+        });
+        opened.map_err(|error| {
+            let hint = error.hint(&shell_quoted(&self.file.to_string_lossy()));
+            let reason = failure::fragment(&error.to_string());
+            hinted(
+                format!("could not open {}: {reason}", self.file.display()),
+                hint,
+            )
+        })
+    }
+
+    /// The samples that are asked for.
+    pub fn select(&self, profile: &Profile) -> anyhow::Result<Selection> {
+        let Some(event) = self.event(profile)? else {
+            return Ok(nothing());
+        };
+        if self.unit == Some(Counting::Time) && profile.events[event].unit != Unit::Nanoseconds {
+            let text = format!(
+                "the event {} does not measure time",
+                profile.events[event].name
+            );
+            let hint = "record with a clock: proftool record -e cpu-clock -- COMMAND";
+            return Err(hinted(text, Some(hint.into())));
+        }
+        let filter = Filter {
+            comms: self.comm.clone(),
+            pids: self.pid.clone(),
+            tids: self.tid.clone(),
+            focus: self.focus.clone(),
+            ignore: self.ignore.clone(),
+            weighing: match self.unit {
+                Some(Counting::Samples) => Weighing::Samples,
+                _ => Weighing::Weight,
+            },
+        };
+        let selection = profile.select(event, &filter);
+        if selection.samples == 0 && profile.samples_by_event()[event] > 0 {
+            failure::line("warning", "no sample passes the filters");
+        }
+        Ok(selection)
+    }
+
+    /// Whether only percentages are asked for.
+    pub fn percent_only(&self) -> bool {
+        self.unit == Some(Counting::Percent)
+    }
+
+    /// How the file is named in a further command; empty where that is not needed.
+    pub fn file_in_command(&self) -> String {
+        if self.file == PathBuf::from(DEFAULT_FILE) {
+            return String::new();
+        }
+        shell_quoted(&self.file.to_string_lossy())
+    }
+
+    fn event(&self, profile: &Profile) -> anyhow::Result<Option<EventId>> {
+        let Some(name) = &self.event else {
+            return Ok(profile.main_event());
+        };
+        if let Some(event) = profile.event_named(name) {
+            return Ok(Some(event));
+        }
+        let names: Vec<&str> = profile.events.iter().map(|event| &*event.name).collect();
+        let hint = format!("it has {}", names.join(", "));
+        let text = format!("{} has no event {name}", self.file.display());
+        Err(hinted(text, Some(hint)))
+    }
+}
+
+/// The selection from a profile without events.
+fn nothing() -> Selection {
+    Selection {
+        event: Event {
+            name: "samples".into(),
+            unit: Unit::Samples,
+        },
+        rows: Vec::new(),
+        total: 0,
+        samples: 0,
+    }
+}
+
+/// `A..B` in seconds.
+fn time_range(text: &str) -> Result<TimeRange, String> {
+    let (start, end) = text
+        .split_once("..")
+        .ok_or("two times with .. between them are needed, as in 1.5..2")?;
+    let nanoseconds = |text: &str| match text.trim() {
+        "" => Ok(None),
+        text => match text.parse::<f64>() {
+            Ok(seconds) if (0.0..1e10).contains(&seconds) => {
+                Ok(Some((seconds * 1e9).round() as u64))
+            }
+            _ => Err(format!("{text} is not a number of seconds")),
+        },
+    };
+    let range = TimeRange {
+        start: nanoseconds(start)?,
+        end: nanoseconds(end)?,
+    };
+    match (range.start, range.end) {
+        (Some(start), Some(end)) if start >= end => Err("it ends before it starts".into()),
+        _ => Ok(range),
+    }
+}

@@ -1,0 +1,48 @@
+//! `proftool report`.
+
+use std::process::ExitCode;
+
+use proftool::export::json;
+use proftool::view::report::{self, Options};
+
+use super::answer::{self, Forms};
+use super::look::Look;
+use super::query::Query;
+
+/// The rows of each list when nothing is asked for.
+const ROWS: usize = 10;
+
+/// The arguments of `proftool report`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    query: Query,
+    #[command(flatten)]
+    look: Look,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  proftool report                  perf.data in this directory
+  proftool report stacks.folded    folded stacks
+  proftool report --comm app --time 2..4";
+
+/// Answers.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let profile = args.query.open()?;
+    let selection = args.query.select(&profile)?;
+    let subject = args.look.subject(&args.query, &profile, &selection);
+    let options = Options {
+        limit: args.look.limit(ROWS),
+        min: args.look.min(0.0),
+        file: args.query.file_in_command(),
+    };
+    let report = report::arrange(&subject, &options);
+    let forms = Forms {
+        page: &|| report.page(&subject),
+        table: &|| report.table(&subject),
+        json: &|out| json::report::write(out, &subject, &report),
+    };
+    answer::give(&args.look, &profile.caveats, &forms)
+}

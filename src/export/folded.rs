@@ -1,0 +1,71 @@
+//! Folded stacks: `main;parse;lex 12`, the outermost function first.
+//!
+//! What is written can be read again by [`input::folded`](crate::input::folded) and by every
+//! program that draws flame graphs. Only functions stand on a line, no command and no module.
+//!
+//! | in a name | is written |
+//! |---|---|
+//! | `;` | `\x3b` |
+//! | control characters, newline, marks that reorder text | `\xNN`, above `ff` `\u{NNNN}` |
+//! | a backslash before `x` or `u{` | `\x5c` |
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use crate::analysis::tree::CallTree;
+use crate::base::is_unsafe_char;
+use crate::view::Subject;
+
+/// Writes the stacks of a top-down tree, the heaviest branches first.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write(out: &mut dyn Write, subject: &Subject, tree: &CallTree) -> io::Result<()> {
+    // The stack of the last node, and how long it was at each level.
+    let mut stack = String::new();
+    let mut lengths: Vec<usize> = Vec::new();
+    for node in &tree.nodes {
+        lengths.truncate(node.level as usize - 1);
+        stack.truncate(lengths.last().copied().unwrap_or(0));
+        if !lengths.is_empty() {
+            stack.push(';');
+        }
+        stack.push_str(&escaped(subject.name(node.function)));
+        lengths.push(stack.len());
+        if node.in_only > 0 {
+            out.write_all(stack.as_bytes())?;
+            writeln!(out, " {}", node.in_only)?;
+        }
+    }
+    Ok(())
+}
+
+/// A name as it stands in a stack.
+///
+/// ```
+/// use proftool::export::folded::escaped;
+/// assert_eq!(escaped("a;b\n"), "a\\x3bb\\x0a");
+/// assert_eq!(escaped("operator\\"), "operator\\");
+/// ```
+pub fn escaped(name: &str) -> Cow<'_, str> {
+    let special = |c: char| is_unsafe_char(c) || c == ';' || c == '\\';
+    if !name.contains(special) {
+        return Cow::Borrowed(name);
+    }
+    let mut out = String::with_capacity(name.len() + 16);
+    for (at, c) in name.char_indices() {
+        let rest = &name[at + c.len_utf8()..];
+        let like_an_escape = rest.starts_with('x') || rest.starts_with("u{");
+        let code = u32::from(c);
+        let written = match c {
+            '\\' if !like_an_escape => out.write_char(c),
+            _ if !special(c) => out.write_char(c),
+            _ if code <= 0xff => write!(out, "\\x{code:02x}"),
+            _ => write!(out, "\\u{{{code:x}}}"),
+        };
+        written.expect("writing to a String does not fail");
+    }
+    Cow::Owned(out)
+}

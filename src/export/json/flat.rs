@@ -1,0 +1,36 @@
+//! The flat profile: `functions [{name, module, self, total, calls, cycle, samples}]`.
+
+use std::io::{self, Write};
+
+use super::{head, list, string};
+use crate::view::Subject;
+use crate::view::flat::{Flat, Row};
+
+/// Writes the document.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write(out: &mut dyn Write, subject: &Subject, flat: &Flat) -> io::Result<()> {
+    head(out, "flat", subject)?;
+    out.write_all(b"\"functions\":")?;
+    list(out, flat.rows.iter(), |out, row| {
+        fields(out, row)?;
+        out.write_all(b"}")
+    })?;
+    out.write_all(b"}\n")
+}
+
+/// Writes a function without the closing brace. `calls` and `cycle` are not known from samples
+/// alone.
+pub(super) fn fields(out: &mut dyn Write, row: &Row) -> io::Result<()> {
+    write!(
+        out,
+        "{{\"name\":{},\"module\":{},\"self\":{},\"total\":{},\"calls\":null,\"cycle\":null,\"samples\":{}",
+        string(&row.name),
+        string(&row.module),
+        row.self_weight,
+        row.total,
+        row.samples
+    )
+}

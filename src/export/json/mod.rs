@@ -1,0 +1,86 @@
+//! JSON, schema `proftool/1`: one document a view.
+//!
+//! Every document has `schema`, `view`, `event {name, unit}`, `total`, `samples` and
+//! `caveats [{kind, count, text, hint|null}]`; the views' own fields stand in [`flat`],
+//! [`tree`] and [`report`]. Fields are added, never renamed. Weights are in the event's unit; a
+//! function's identity is its index, never its name.
+//!
+//! Documents are streamed: a tree of any depth is written without recursion and without a copy.
+//! Strings are escaped by serde_json, and beyond it every character that is not safe to print
+//! (DEL, C1, marks that reorder text) is written `\uNNNN`.
+
+pub mod flat;
+pub mod report;
+pub mod tree;
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use crate::base::is_unsafe_char;
+use crate::view::Subject;
+
+/// Writes the fields that every document has, from the opening brace to a comma.
+fn head(out: &mut dyn Write, view: &str, subject: &Subject) -> io::Result<()> {
+    let selection = subject.selection;
+    writeln!(
+        out,
+        "{{\"schema\":\"proftool/1\",\"view\":{},",
+        string(view)
+    )?;
+    writeln!(
+        out,
+        "\"event\":{{\"name\":{},\"unit\":{}}},\"total\":{},\"samples\":{},",
+        string(&selection.event.name),
+        string(&selection.event.unit.to_string()),
+        selection.total,
+        selection.samples
+    )?;
+    out.write_all(b"\"caveats\":")?;
+    list(out, subject.profile.caveats.iter(), |out, caveat| {
+        write!(
+            out,
+            "{{\"kind\":{},\"count\":{},\"text\":{},\"hint\":{}}}",
+            string(caveat.kind.name()),
+            caveat.count,
+            string(&caveat.text()),
+            caveat.hint().map_or(Cow::Borrowed("null"), string)
+        )
+    })?;
+    out.write_all(b",\n")
+}
+
+/// Writes an array with an item a line.
+fn list<T>(
+    out: &mut dyn Write,
+    items: impl Iterator<Item = T>,
+    mut item: impl FnMut(&mut dyn Write, T) -> io::Result<()>,
+) -> io::Result<()> {
+    out.write_all(b"[")?;
+    for (i, it) in items.enumerate() {
+        out.write_all(if i > 0 { b",\n" } else { b"\n" })?;
+        item(out, it)?;
+    }
+    out.write_all(b"]")
+}
+
+/// A text as a JSON string, with its quotes.
+///
+/// ```
+/// use proftool::export::json::string;
+/// assert_eq!(string("a\"\x1b\u{202e}"), r#""a\"\u001b\u202e""#);
+/// ```
+pub fn string(text: &str) -> Cow<'_, str> {
+    let quoted = serde_json::Value::from(text).to_string();
+    if !quoted.contains(is_unsafe_char) {
+        return Cow::Owned(quoted);
+    }
+    let mut out = String::with_capacity(quoted.len() + 16);
+    for c in quoted.chars() {
+        if is_unsafe_char(c) {
+            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}

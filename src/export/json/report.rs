@@ -1,0 +1,73 @@
+//! The report: `command|null`, `duration|null` (ns), `functions` and `by_total` as in the flat
+//! profile, the former with `line {file, line, weight}|null`; `commands [{name, weight}]`,
+//! `threads [{pid, tid, name, weight}]`, `next [{command, shows}]`.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use super::flat::fields;
+use super::{head, list, string};
+use crate::view::Subject;
+use crate::view::report::Report;
+
+/// Writes the document.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Result<()> {
+    head(out, "report", subject)?;
+    let about = &subject.profile.about;
+    let command = about.command.as_deref();
+    write!(
+        out,
+        "\"command\":{},\"duration\":{},\n\"functions\":",
+        command.map_or(Cow::Borrowed("null"), string),
+        about
+            .duration
+            .map_or("null".to_owned(), |ns| ns.to_string())
+    )?;
+    list(out, report.functions.iter(), |out, (row, line)| {
+        fields(out, row)?;
+        match line {
+            None => out.write_all(b",\"line\":null}"),
+            Some(line) => write!(
+                out,
+                ",\"line\":{{\"file\":{},\"line\":{},\"weight\":{}}}}}",
+                string(&line.file),
+                line.line,
+                line.weight
+            ),
+        }
+    })?;
+    out.write_all(b",\n\"by_total\":")?;
+    list(out, report.by_total.rows.iter(), |out, row| {
+        fields(out, row)?;
+        out.write_all(b"}")
+    })?;
+    out.write_all(b",\n\"commands\":")?;
+    list(out, report.commands.iter(), |out, (name, weight)| {
+        write!(out, "{{\"name\":{},\"weight\":{weight}}}", string(name))
+    })?;
+    out.write_all(b",\n\"threads\":")?;
+    list(out, report.threads.iter(), |out, &(id, weight)| {
+        let thread = &subject.profile.threads[id];
+        write!(
+            out,
+            "{{\"pid\":{},\"tid\":{},\"name\":{},\"weight\":{weight}}}",
+            thread.pid,
+            thread.tid,
+            string(&thread.comm)
+        )
+    })?;
+    out.write_all(b",\n\"next\":")?;
+    list(out, report.next.iter(), |out, (command, shows)| {
+        write!(
+            out,
+            "{{\"command\":{},\"shows\":{}}}",
+            string(command),
+            string(shows)
+        )
+    })?;
+    out.write_all(b"}\n")
+}

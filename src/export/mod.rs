@@ -1,0 +1,17 @@
+//! Answers as bytes, one format a file.
+//!
+//! | module | format | from |
+//! |---|---|---|
+//! | [`text`] | aligned tables for a terminal | a [`Page`](crate::view::page::Page) |
+//! | [`csv`] | RFC 4180 | a [`Table`](crate::view::table::Table) |
+//! | [`json`] | schema `proftool/1` | each view |
+//! | [`folded`] | folded stacks | a call tree |
+//!
+//! Names come from outside and may hold anything. Each writer makes them safe in the way of its
+//! format, so that no output ever has a control character, a C1 code or a mark that reorders
+//! text. Writers give the errors of what they write to and make none of their own.
+
+pub mod csv;
+pub mod folded;
+pub mod json;
+pub mod text;

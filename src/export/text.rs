@@ -1,0 +1,254 @@
+//! Pages as text for a terminal or a file.
+//!
+//! Tables are aligned: figures to the right, texts to the left. Where the width does not
+//! suffice, asides are shortened and then left out, and names are shortened in the middle, as
+//! both ends of a name tell more than its middle. A line is never wrapped.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+
+use crate::base::{Unit, printable};
+use crate::view::number;
+use crate::view::page::{Block, Page};
+use crate::view::table::{Cell, Role, Table};
+
+/// How text is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The width that lines should keep to, in characters.
+    pub width: usize,
+    /// Whether colours may be used.
+    pub color: bool,
+}
+
+/// The space between columns.
+const GAP: usize = 2;
+/// Names get at least this width, even where the line becomes too long by it.
+const MIN_NAME: usize = 16;
+/// Where names have less than this, asides have to go.
+const FAIR_NAME: usize = 28;
+/// The width that asides have at most where it is narrow.
+const MAX_ASIDE: usize = 20;
+
+const HEADING: Style = Style::new().bold();
+const TITLE: Style = Style::new().dimmed();
+const HOT: Style = AnsiColor::Red.on_default();
+const WARM: Style = AnsiColor::Yellow.on_default();
+const NOTE: Style = AnsiColor::Yellow.on_default();
+
+/// Writes a page.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write(out: &mut dyn Write, page: &Page, options: &Options) -> io::Result<()> {
+    for block in &page.blocks {
+        match block {
+            Block::Space => writeln!(out)?,
+            Block::Heading(text) => {
+                styled(out, options, HEADING, &printable(text))?;
+                writeln!(out)?;
+            }
+            Block::Line(text) => {
+                writeln!(out, "{}", shortened(&printable(text), options.width))?;
+            }
+            Block::Note { text, hint } => {
+                styled(out, options, NOTE, "note:")?;
+                writeln!(out, " {}", printable(text))?;
+                if let Some(hint) = hint {
+                    styled(out, options, TITLE, "hint:")?;
+                    writeln!(out, " {}", printable(hint))?;
+                }
+            }
+            Block::Commands(commands) => {
+                for (command, what) in commands {
+                    write!(out, "  {}", printable(command))?;
+                    styled(out, options, TITLE, &format!("  # {}", printable(what)))?;
+                    writeln!(out)?;
+                }
+            }
+            Block::Table(table) => write_table(out, table, &page.unit, options)?,
+        }
+    }
+    Ok(())
+}
+
+/// A cell ready to be written: what may not be shortened, and what may.
+struct Piece<'a> {
+    guide: &'a str,
+    text: Cow<'a, str>,
+    style: Style,
+}
+
+impl Piece<'_> {
+    fn width(&self) -> usize {
+        self.guide.chars().count() + self.text.chars().count()
+    }
+}
+
+fn write_table(
+    out: &mut dyn Write,
+    table: &Table,
+    unit: &Unit,
+    options: &Options,
+) -> io::Result<()> {
+    let roles: Vec<Role> = table.columns.iter().map(|column| column.role).collect();
+    let rows: Vec<Vec<Piece>> = table
+        .rows
+        .iter()
+        .map(|row| {
+            row.iter()
+                .zip(&roles)
+                .map(|(c, role)| piece(c, *role, unit))
+                .collect()
+        })
+        .collect();
+    let natural: Vec<usize> = (0..roles.len())
+        .map(|i| {
+            let widest = rows.iter().map(|row| row[i].width()).max().unwrap_or(0);
+            widest.max(table.columns[i].title.chars().count())
+        })
+        .collect();
+    let widths = fit(&roles, &natural, options.width);
+    let titles: Vec<Piece> = table
+        .columns
+        .iter()
+        .map(|column| Piece {
+            guide: "",
+            text: Cow::Borrowed(column.title),
+            style: TITLE,
+        })
+        .collect();
+    for row in std::iter::once(&titles).chain(&rows) {
+        write_row(out, row, &roles, &widths, options)?;
+    }
+    Ok(())
+}
+
+fn piece<'a>(cell: &'a Cell, role: Role, unit: &Unit) -> Piece<'a> {
+    let mut style = Style::new();
+    let mut guide = "";
+    let text = match cell {
+        Cell::Nothing => Cow::Borrowed(""),
+        Cell::Text(text) => printable(text),
+        Cell::Branch { guide: lines, text } => {
+            guide = lines;
+            printable(text)
+        }
+        Cell::Weight(value) => Cow::Owned(number::weight(*value, unit)),
+        Cell::Count(value) => Cow::Owned(number::grouped(*value)),
+        Cell::Share { part, whole } => {
+            let share = *part as f64 / (*whole).max(1) as f64;
+            if role == Role::Heat && share >= 0.10 {
+                style = HOT;
+            } else if role == Role::Heat && share >= 0.03 {
+                style = WARM;
+            }
+            Cow::Owned(number::percent(*part, *whole, 2))
+        }
+    };
+    Piece { guide, text, style }
+}
+
+/// The width of each column; 0 for one that is left out.
+fn fit(roles: &[Role], natural: &[usize], width: usize) -> Vec<usize> {
+    let mut widths = natural.to_vec();
+    let line = |widths: &[usize]| {
+        let shown = widths.iter().filter(|w| **w > 0).count();
+        widths.iter().sum::<usize>() + GAP * shown.saturating_sub(1)
+    };
+    let of_role = |role: Role| (0..roles.len()).filter(move |&i| roles[i] == role);
+    if line(&widths) > width {
+        for i in of_role(Role::Aside) {
+            widths[i] = widths[i].min(MAX_ASIDE);
+        }
+    }
+    let others = |widths: &[usize]| {
+        let names: usize = of_role(Role::Name).map(|i| widths[i]).sum();
+        line(widths) - names
+    };
+    for i in of_role(Role::Aside).rev() {
+        let names: usize = of_role(Role::Name).map(|i| natural[i]).sum();
+        if others(&widths) + names.min(FAIR_NAME) > width {
+            widths[i] = 0;
+        }
+    }
+    let count = of_role(Role::Name).count().max(1);
+    let room = width.saturating_sub(others(&widths)) / count;
+    for i in of_role(Role::Name) {
+        widths[i] = widths[i].min(room.max(MIN_NAME));
+    }
+    widths
+}
+
+fn write_row(
+    out: &mut dyn Write,
+    row: &[Piece],
+    roles: &[Role],
+    widths: &[usize],
+    options: &Options,
+) -> io::Result<()> {
+    // Spaces are held back until something follows, so that no line ends with them.
+    let mut spaces = 0;
+    let mut first = true;
+    for ((piece, role), &width) in row.iter().zip(roles).zip(widths) {
+        if width == 0 {
+            continue;
+        }
+        if !first {
+            spaces += GAP;
+        }
+        first = false;
+        let room = width.saturating_sub(piece.guide.chars().count());
+        let text = shortened(
+            &piece.text,
+            room.max(MIN_NAME.min(piece.text.chars().count())),
+        );
+        let used = piece.guide.chars().count() + text.chars().count();
+        let right = matches!(role, Role::Figure | Role::Heat);
+        let padding = width.saturating_sub(used);
+        if right {
+            spaces += padding;
+        }
+        if used > 0 {
+            write!(out, "{:spaces$}", "")?;
+            spaces = 0;
+            styled(out, options, TITLE, piece.guide)?;
+            styled(out, options, piece.style, &text)?;
+        }
+        if !right {
+            spaces += padding;
+        }
+    }
+    writeln!(out)
+}
+
+fn styled(out: &mut dyn Write, options: &Options, style: Style, text: &str) -> io::Result<()> {
+    if options.color && !style.is_plain() && !text.is_empty() {
+        write!(out, "{style}{text}{style:#}")
+    } else {
+        out.write_all(text.as_bytes())
+    }
+}
+
+/// `text` in at most `width` characters, with the middle left out where it has more. The end
+/// of a name tells more than its start and gets more room.
+///
+/// ```
+/// use proftool::export::text::shortened;
+/// assert_eq!(shortened("alloc::vec::Vec::push", 12), "allo…c::push");
+/// ```
+pub fn shortened(text: &str, width: usize) -> Cow<'_, str> {
+    let length = text.chars().count();
+    if length <= width {
+        return Cow::Borrowed(text);
+    }
+    let kept = width.saturating_sub(1);
+    let head = kept * 2 / 5;
+    let tail = kept - head;
+    let start: String = text.chars().take(head).collect();
+    let end: String = text.chars().skip(length - tail).collect();
+    Cow::Owned(format!("{start}…{end}"))
+}

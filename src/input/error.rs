@@ -1,0 +1,57 @@
+//! Why something could not be opened.
+
+use std::io;
+
+/// Why something could not be opened. The message fits after `could not open x: `.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The system refused.
+    #[error("{0}")]
+    Io(io::Error),
+    /// A pipe, a socket, a device, by name.
+    #[error("it is {0}, not a regular file")]
+    NotRegular(&'static str),
+    /// A directory that is not a recording.
+    #[error("it is a directory without a recording in it")]
+    Directory,
+    /// There is nothing in it.
+    #[error("the file is empty")]
+    Empty,
+    /// A program where a profile was expected.
+    #[error("it is a program, not a profile")]
+    Program,
+    /// A compressed file.
+    #[error("it is compressed with {0}")]
+    Compressed(&'static str),
+    /// Nothing that is known.
+    #[error("it is neither a perf.data file nor folded stacks")]
+    Unknown,
+    /// A part of the time was asked for, and the input has no times.
+    #[error("folded stacks hold no times, a part of the time cannot be shown")]
+    NoTimes,
+    /// A recording that cannot be read.
+    #[error(transparent)]
+    Recording(#[from] crate::perfdata::Error),
+}
+
+impl Error {
+    /// What a person can do about it; `path` is what was to be opened, ready for a shell.
+    pub fn hint(&self, path: &str) -> Option<String> {
+        match self {
+            Error::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+                Some("make a recording: proftool record -- COMMAND".into())
+            }
+            Error::NotRegular("a pipe") => Some(format!(
+                "read it from standard input: proftool report - < {path}"
+            )),
+            Error::Program => Some(format!(
+                "record a run of it: proftool record -- {path}; or see the calls in its code: proftool callgraph {path}"
+            )),
+            Error::Compressed("gzip") => Some(format!("gzip -dc {path} | proftool report -")),
+            Error::Compressed(_) => Some(format!("zstd -dc {path} | proftool report -")),
+            Error::NoTimes => Some("leave --time out".into()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Anything a person may have, as a [`Profile`].
+//!
+//! What a file is, is told by what is in it, never by its name:
+//!
+//! ```text
+//!   PERFILE2, 2ELIFREP, PERFFILE     a recording of perf or of proftool
+//!   a directory with a file `data`   the same, as perf record --output-dir leaves it
+//!   \x7fELF                          a program: refused, with the command that looks at programs
+//!   lines `main;parse;lex 12`        folded stacks
+//! ```
+//!
+//! Only regular files are opened, and `-` is standard input: a FIFO or a device that is named by
+//! mistake is an error and not a wait.
+
+mod error;
+pub mod folded;
+mod recording;
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::perfdata::Reader;
+use crate::profile::Profile;
+
+pub use error::Error;
+
+/// How to read what is opened. The default reads everything.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The directory under which binaries and debug files are looked for, instead of `/`.
+    pub symfs: Option<PathBuf>,
+    /// Whether frames are made of inlined functions.
+    pub inlines: bool,
+    /// Only samples of this time.
+    pub time: TimeRange,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            symfs: None,
+            inlines: true,
+            time: TimeRange::default(),
+        }
+    }
+}
+
+/// A part of a recording, in nanoseconds from its first sample; an open end reaches to the end
+/// of the recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeRange {
+    /// The first nanosecond.
+    pub start: Option<u64>,
+    /// The nanosecond after the last.
+    pub end: Option<u64>,
+}
+
+impl TimeRange {
+    /// Whether it leaves nothing out.
+    pub fn is_all(self) -> bool {
+        self == TimeRange::default()
+    }
+}
+
+/// Told how many bytes are read and how many there are, 0 where that is not known.
+pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
+
+/// Opens `path`, finds out what it is, and reads it.
+///
+/// # Errors
+///
+/// When it cannot be opened or is nothing that can be read; what is broken *in* a file is a
+/// caveat of the profile.
+pub fn open(path: &Path, options: &Options, progress: &mut Progress) -> Result<Profile, Error> {
+    if path == Path::new("-") || path == Path::new("/dev/stdin") {
+        let stdin = std::io::stdin();
+        let file = File::from(stdin.as_fd().try_clone_to_owned().map_err(Error::Io)?);
+        if file.metadata().map_err(Error::Io)?.is_file() {
+            return read_file(file, options, progress);
+        }
+        let mut input = BufReader::with_capacity(BUFFER, file);
+        return match kind(&mut input)? {
+            Kind::Recording => {
+                recording::read(Reader::from_stream(Box::new(input))?, options, progress)
+            }
+            Kind::Folded => folded_stacks(input, 0, options, progress),
+        };
+    }
+    if path.join("data").is_file() {
+        return recording::read(Reader::open(path)?, options, progress);
+    }
+    read_file(regular(path)?, options, progress)
+}
+
+/// Reads what is in memory, as if it were a file.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn read(bytes: Vec<u8>, options: &Options) -> Result<Profile, Error> {
+    let progress = &mut |_, _| ();
+    match kind(&mut bytes.as_slice())? {
+        Kind::Recording => recording::read(Reader::from_bytes(bytes)?, options, progress),
+        Kind::Folded => folded_stacks(bytes.as_slice(), bytes.len() as u64, options, progress),
+    }
+}
+
+fn read_file(file: File, options: &Options, progress: &mut Progress) -> Result<Profile, Error> {
+    let size = file.metadata().map_err(Error::Io)?.len();
+    let mut input = BufReader::with_capacity(BUFFER, file);
+    match kind(&mut input)? {
+        Kind::Recording => {
+            let reader = Reader::from_file(input.into_inner())?;
+            recording::read(reader, options, progress)
+        }
+        Kind::Folded => folded_stacks(input, size, options, progress),
+    }
+}
+
+const BUFFER: usize = 1 << 18;
+
+enum Kind {
+    Recording,
+    Folded,
+}
+
+/// What the first bytes say.
+fn kind(input: &mut impl BufRead) -> Result<Kind, Error> {
+    let head = input.fill_buf().map_err(Error::Io)?;
+    let starts = |magic: &[u8]| head.starts_with(magic);
+    if head.is_empty() {
+        Err(Error::Empty)
+    } else if starts(b"PERFILE2") || starts(b"2ELIFREP") || starts(b"PERFFILE") {
+        Ok(Kind::Recording)
+    } else if starts(b"\x7fELF") {
+        Err(Error::Program)
+    } else if starts(b"\x1f\x8b") {
+        Err(Error::Compressed("gzip"))
+    } else if starts(b"\x28\xb5\x2f\xfd") {
+        Err(Error::Compressed("zstd"))
+    } else if head.contains(&0) {
+        Err(Error::Unknown)
+    } else {
+        Ok(Kind::Folded)
+    }
+}
+
+fn folded_stacks(
+    input: impl BufRead,
+    size: u64,
+    options: &Options,
+    progress: &mut Progress,
+) -> Result<Profile, Error> {
+    if !options.time.is_all() {
+        return Err(Error::NoTimes);
+    }
+    folded::read(input, &mut |done| progress(done, size))
+}
+
+/// Opens a regular file; waits for nothing.
+fn regular(path: &Path) -> Result<File, Error> {
+    let mut how = OpenOptions::new();
+    how.read(true).custom_flags(libc::O_NONBLOCK);
+    let file = how.open(path).map_err(Error::Io)?;
+    let kind = file.metadata().map_err(Error::Io)?.file_type();
+    if kind.is_file() {
+        return Ok(file);
+    }
+    Err(Error::NotRegular(if kind.is_dir() {
+        return Err(Error::Directory);
+    } else if kind.is_fifo() {
+        "a pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    }))
+}

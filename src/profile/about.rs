@@ -1,0 +1,11 @@
+//! What a recording says of itself.
+
+/// The circumstances of a recording, as far as it tells them. Nothing is computed from these;
+/// they are for a person who wants to know what lies before them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// The command that was recorded, or the recorder's own command line.
+    pub command: Option<String>,
+    /// The time from the first sample to the last, in nanoseconds.
+    pub duration: Option<u64>,
+}

@@ -1,0 +1,168 @@
+//! The flat profile: functions with their self and total weights.
+
+use std::cmp::Reverse;
+
+use super::label::Labels;
+use super::page::{Block, Page};
+use super::table::{Cell, Column, Role, Table};
+use super::{Figures, Subject, caveats, number};
+use crate::analysis::inclusive::{self, FunctionWeights};
+use crate::profile::FunctionId;
+
+/// What functions are sorted by; ties by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// Decreasing self weight, then decreasing total.
+    #[default]
+    SelfWeight,
+    /// Decreasing total, then decreasing self weight.
+    Total,
+    /// The full name.
+    Name,
+    /// Decreasing number of samples in the function itself.
+    Samples,
+}
+
+/// Which functions are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Options {
+    /// The order.
+    pub sort: Sort,
+    /// At most so many; `None` for all.
+    pub limit: Option<usize>,
+    /// Only those with at least this share, in percent: of self weight when sorted by it, of
+    /// the total otherwise.
+    pub min: f64,
+}
+
+/// One function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The function.
+    pub function: FunctionId,
+    /// What it is called.
+    pub name: String,
+    /// The name of its module.
+    pub module: String,
+    /// The weight of the samples taken in it.
+    pub self_weight: u64,
+    /// The weight of the samples with it on the stack, each once.
+    pub total: u64,
+    /// The number of samples taken in it.
+    pub samples: u64,
+}
+
+/// The flat profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flat {
+    /// The functions, in order.
+    pub rows: Vec<Row>,
+    /// How many functions are not shown.
+    pub hidden: usize,
+}
+
+/// Chooses, orders and names the functions.
+pub fn arrange(subject: &Subject, weights: &FunctionWeights, options: &Options) -> Flat {
+    let ranks = inclusive::name_ranks(subject.profile);
+    let mut chosen: Vec<FunctionId> = weights.present().collect();
+    let all = chosen.len();
+    let key = |&id: &FunctionId| {
+        let (own, total) = (weights.self_weight[id], weights.total[id]);
+        let figures = match options.sort {
+            Sort::SelfWeight => (own, total),
+            Sort::Total => (total, own),
+            Sort::Samples => (weights.self_samples[id], own),
+            Sort::Name => (0, 0),
+        };
+        (Reverse(figures), ranks[id])
+    };
+    chosen.retain(|&id| {
+        let weight = match options.sort {
+            Sort::SelfWeight => weights.self_weight[id],
+            _ => weights.total[id],
+        };
+        reaches(weight, subject.selection.total, options.min)
+    });
+    chosen.sort_unstable_by_key(key);
+    chosen.truncate(options.limit.unwrap_or(usize::MAX));
+    let labels = Labels::new(subject, chosen.iter().copied());
+    let row = |id| Row {
+        function: id,
+        name: labels.of(id).to_owned(),
+        module: subject.module(id).to_owned(),
+        self_weight: weights.self_weight[id],
+        total: weights.total[id],
+        samples: weights.self_samples[id],
+    };
+    Flat {
+        hidden: all - chosen.len(),
+        rows: chosen.into_iter().map(row).collect(),
+    }
+}
+
+/// Whether `part` is at least `percent` per cent of `whole`.
+pub(super) fn reaches(part: u64, whole: u64, percent: f64) -> bool {
+    percent <= 0.0 || part as f64 * 100.0 >= percent * whole as f64
+}
+
+impl Flat {
+    /// The rows with all their figures.
+    pub fn table(&self, subject: &Subject) -> Table {
+        let mut table = Table::new(vec![
+            Column::new("self_percent", "self %", Role::Heat),
+            Column::new("total_percent", "total %", Role::Figure),
+            Column::new("self", "self", Role::Figure),
+            Column::new("total", "total", Role::Figure),
+            Column::new("samples", "samples", Role::Figure),
+            Column::new("name", "function", Role::Name),
+            Column::new("module", "module", Role::Aside),
+        ]);
+        let whole = subject.selection.total;
+        for row in &self.rows {
+            table.rows.push(vec![
+                Cell::Share {
+                    part: row.self_weight,
+                    whole,
+                },
+                Cell::Share {
+                    part: row.total,
+                    whole,
+                },
+                Cell::Weight(row.self_weight),
+                Cell::Weight(row.total),
+                Cell::Count(row.samples),
+                Cell::Text(row.name.clone()),
+                Cell::Text(row.module.clone()),
+            ]);
+        }
+        table
+    }
+
+    /// The page for people.
+    pub fn page(&self, subject: &Subject) -> Page {
+        let mut blocks = vec![Block::Line(subject.headline())];
+        if !self.rows.is_empty() {
+            let mut left_out = vec!["samples"];
+            if subject.figures == Figures::Percent {
+                left_out.extend(["self", "total"]);
+            }
+            if !subject.has_modules(self.rows.iter().map(|row| row.function)) {
+                left_out.push("module");
+            }
+            blocks.push(Block::Space);
+            blocks.push(Block::Table(self.table(subject).without(&left_out)));
+        }
+        if self.hidden > 0 {
+            let plural = if self.hidden == 1 { "" } else { "s" };
+            let more = number::grouped(self.hidden as u64);
+            blocks.push(Block::Line(format!(
+                "… {more} more function{plural}; all of them: --limit 0 --min 0"
+            )));
+        }
+        blocks.extend(caveats::foot(subject.profile));
+        Page {
+            unit: subject.selection.event.unit.clone(),
+            blocks,
+        }
+    }
+}

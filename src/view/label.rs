@@ -1,0 +1,73 @@
+//! What functions are called where they are shown together: short, and still told apart.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::name::short_name;
+use super::{Names, Subject};
+use crate::profile::FunctionId;
+
+/// The labels of the functions that a view shows.
+#[derive(Clone, Debug, Default)]
+pub struct Labels {
+    labels: FxHashMap<FunctionId, String>,
+}
+
+impl Labels {
+    /// Labels for these functions.
+    ///
+    /// Where short names are asked for, functions that would look alike get their full names,
+    /// and those that still do their module, then their address.
+    pub fn new(subject: &Subject, functions: impl IntoIterator<Item = FunctionId>) -> Labels {
+        let shown: FxHashSet<FunctionId> = functions.into_iter().collect();
+        let mut shown: Vec<FunctionId> = shown.into_iter().collect();
+        shown.sort_unstable();
+        if subject.names != Names::Short {
+            let label = |id| (id, subject.name(id).to_owned());
+            let labels = shown.into_iter().map(label).collect();
+            return Labels { labels };
+        }
+        let full = |id: FunctionId| subject.name(id);
+        let module = |id: FunctionId| match subject.module(id) {
+            "" => full(id).to_owned(),
+            module => format!("{} [{module}]", full(id)),
+        };
+        let address = |id: FunctionId| match subject.profile.functions[id].address {
+            None => module(id),
+            Some(address) => format!("{} {address:#x}", module(id)),
+        };
+        let mut labels = FxHashMap::default();
+        let left = settle(&mut labels, shown, |id| short_name(full(id)).into_owned());
+        let left = settle(&mut labels, left, |id| full(id).to_owned());
+        let left = settle(&mut labels, left, module);
+        let left = settle(&mut labels, left, address);
+        labels.extend(left.into_iter().map(|id| (id, address(id))));
+        Labels { labels }
+    }
+
+    /// The label of a function for which there is one.
+    pub fn of(&self, function: FunctionId) -> &str {
+        self.labels.get(&function).map_or("", String::as_str)
+    }
+}
+
+/// Gives a label to each function whose label no other has; gives the others back.
+fn settle(
+    labels: &mut FxHashMap<FunctionId, String>,
+    functions: Vec<FunctionId>,
+    label: impl Fn(FunctionId) -> String,
+) -> Vec<FunctionId> {
+    let mut groups: BTreeMap<String, Vec<FunctionId>> = BTreeMap::new();
+    for id in functions {
+        groups.entry(label(id)).or_default().push(id);
+    }
+    let mut left = Vec::new();
+    for (label, group) in groups {
+        match group[..] {
+            [id] => drop(labels.insert(id, label)),
+            _ => left.extend(group),
+        }
+    }
+    left
+}

@@ -1,0 +1,93 @@
+//! Numbers for people.
+
+use crate::base::Unit;
+
+/// `part` of `whole` in percent, rounded half up to `decimals` places; 0 of nothing is 0.
+///
+/// ```
+/// use proftool::view::number::percent;
+/// assert_eq!(percent(1, 3, 2), "33.33");
+/// assert_eq!(percent(1, 800, 2), "0.13");
+/// assert_eq!(percent(0, 0, 1), "0.0");
+/// ```
+pub fn percent(part: u64, whole: u64, decimals: u32) -> String {
+    let scale = 10u128.pow(decimals);
+    let whole = u128::from(whole.max(1));
+    let units = (u128::from(part) * 100 * scale * 2 + whole) / (whole * 2);
+    let width = decimals as usize;
+    if width == 0 {
+        return units.to_string();
+    }
+    format!("{}.{:0width$}", units / scale, units % scale)
+}
+
+/// A weight in its unit: times as `1.234 s`, counts as `12.3 M`, samples as they are.
+///
+/// ```
+/// use proftool::base::Unit;
+/// use proftool::view::number::weight;
+/// assert_eq!(weight(1_234_567_890, &Unit::Nanoseconds), "1.235 s");
+/// assert_eq!(weight(12_345_678, &Unit::Nanoseconds), "12.35 ms");
+/// assert_eq!(weight(12_345_678, &Unit::Count("cycles".into())), "12.35 M");
+/// assert_eq!(weight(12_345_678, &Unit::Samples), "12,345,678");
+/// ```
+pub fn weight(value: u64, unit: &Unit) -> String {
+    match unit {
+        Unit::Nanoseconds => {
+            let steps = [(1_000_000_000, " s"), (1_000_000, " ms"), (1_000, " µs")];
+            scaled(value, &steps).unwrap_or_else(|| format!("{value} ns"))
+        }
+        Unit::Count(_) if value >= 100_000 => {
+            let steps = [
+                (1_000_000_000_000, " T"),
+                (1_000_000_000, " G"),
+                (1_000_000, " M"),
+                (1_000, " k"),
+            ];
+            scaled(value, &steps).unwrap_or_else(|| grouped(value))
+        }
+        _ => grouped(value),
+    }
+}
+
+/// A duration in nanoseconds.
+pub fn duration(nanoseconds: u64) -> String {
+    weight(nanoseconds, &Unit::Nanoseconds)
+}
+
+/// `value` with four digits in the first step that it reaches.
+fn scaled(value: u64, steps: &[(u64, &str)]) -> Option<String> {
+    let &(step, suffix) = steps.iter().find(|(step, _)| value >= *step)?;
+    let decimals: u32 = match value / step {
+        0..10 => 3,
+        10..100 => 2,
+        100..1000 => 1,
+        _ => 0,
+    };
+    let scale = 10u128.pow(decimals);
+    let step = u128::from(step);
+    let units = (u128::from(value) * scale * 2 + step) / (step * 2);
+    let (whole, part) = (units / scale, units % scale);
+    if decimals == 0 {
+        return Some(format!("{whole}{suffix}"));
+    }
+    let width = decimals as usize;
+    Some(format!("{whole}.{part:0width$}{suffix}"))
+}
+
+/// A whole number with its thousands set apart.
+///
+/// ```
+/// assert_eq!(proftool::view::number::grouped(1_234_567), "1,234,567");
+/// ```
+pub fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}

@@ -1,0 +1,338 @@
+//! The report: what someone wants to know first.
+//!
+//! Where the time goes, whether that can be trusted, and what to ask next.
+
+use super::flat::{self, Flat, Row, Sort};
+use super::page::{Block, Page};
+use super::table::{Cell, Column, Role, Table};
+use super::{Figures, Subject, caveats, number};
+use crate::analysis::inclusive;
+use crate::analysis::lines::{self, Lines};
+use crate::analysis::threads;
+use crate::base::Unit;
+use crate::profile::ThreadId;
+
+/// What the report shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// At most so many functions in each list; `None` for all.
+    pub limit: Option<usize>,
+    /// Only functions with at least this share, in percent.
+    pub min: f64,
+    /// How the input is named in a command, ready for a shell; empty where it is the default.
+    pub file: String,
+}
+
+/// The hottest line of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HotLine {
+    /// The source file.
+    pub file: String,
+    /// The line.
+    pub line: u32,
+    /// The weight of the samples taken there.
+    pub weight: u64,
+}
+
+/// The report.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The functions with the most self weight, each with its hottest line.
+    pub functions: Vec<(Row, Option<HotLine>)>,
+    /// The functions with the largest total.
+    pub by_total: Flat,
+    /// Commands with their weights, the heaviest first.
+    pub commands: Vec<(String, u64)>,
+    /// Threads with their weights, the heaviest first.
+    pub threads: Vec<(ThreadId, u64)>,
+    /// Commands to go on with, each with what it shows.
+    pub next: Vec<(String, String)>,
+}
+
+/// How many commands and threads a page names.
+const THREADS: usize = 6;
+
+/// Chooses and orders.
+pub fn arrange(subject: &Subject, options: &Options) -> Report {
+    let weights = inclusive::by_function(subject.profile, subject.selection);
+    let lines = lines::by_function(subject.profile, subject.selection);
+    let list = |sort| {
+        let options = flat::Options {
+            sort,
+            limit: options.limit,
+            min: options.min,
+        };
+        flat::arrange(subject, &weights, &options)
+    };
+    let by_self = list(Sort::SelfWeight).rows;
+    let functions = by_self
+        .into_iter()
+        .filter(|row| row.self_weight > 0 || row.samples > 0)
+        .map(|row| {
+            let hottest = hottest_line(subject, &lines, &row);
+            (row, hottest)
+        })
+        .collect();
+    let commands = threads::by_command(subject.profile, subject.selection);
+    let mut report = Report {
+        functions,
+        by_total: list(Sort::Total),
+        commands: commands
+            .into_iter()
+            .map(|(c, w)| (c.to_owned(), w))
+            .collect(),
+        threads: threads::by_thread(subject.profile, subject.selection),
+        next: Vec::new(),
+    };
+    report.next = next_commands(&report, subject, &options.file);
+    report
+}
+
+fn hottest_line(subject: &Subject, lines: &Lines, row: &Row) -> Option<HotLine> {
+    let hottest = lines.of(row.function).first()?;
+    let line = &subject.profile.lines[hottest.line];
+    Some(HotLine {
+        file: line.file.clone(),
+        line: line.line,
+        weight: hottest.weight,
+    })
+}
+
+/// Commands that lead on from here.
+fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String, String)> {
+    if subject.selection.samples == 0 {
+        return Vec::new();
+    }
+    let command = |view: &str, options: &str| {
+        [view, file, options]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .fold("proftool".to_owned(), |all, part| all + " " + part)
+    };
+    let mut next = vec![(
+        command("tree", ""),
+        "the calls, from the outermost function inwards".to_owned(),
+    )];
+    if let Some((row, _)) = report.functions.first() {
+        let full = &subject.profile.functions[row.function].name;
+        let pattern = format!("^{}$", regex::escape(full));
+        let focus = if pattern.len() <= 60 {
+            format!(" --focus {}", shell_quoted(&pattern))
+        } else {
+            String::new()
+        };
+        next.push((
+            command("tree", &format!("--bottom-up{focus}")),
+            format!("who calls {}", row.name),
+        ));
+    }
+    next.push((
+        command("flat", "--sort total"),
+        "every function, the most inclusive first".to_owned(),
+    ));
+    next.push((
+        command("export", "--to folded -o stacks.folded"),
+        "for flame graphs".to_owned(),
+    ));
+    next
+}
+
+/// `text` as one word of a shell's command line.
+///
+/// ```
+/// use proftool::view::report::shell_quoted;
+/// assert_eq!(shell_quoted("a.data"), "a.data");
+/// assert_eq!(shell_quoted("it's"), r"'it'\''s'");
+/// ```
+pub fn shell_quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+impl Report {
+    /// The functions by self weight with all their figures.
+    pub fn table(&self, subject: &Subject) -> Table {
+        let mut table = Table::new(vec![
+            Column::new("self_percent", "self %", Role::Heat),
+            Column::new("total_percent", "total %", Role::Figure),
+            Column::new("self", "self", Role::Figure),
+            Column::new("total", "total", Role::Figure),
+            Column::new("name", "function", Role::Name),
+            Column::new("module", "module", Role::Aside),
+            Column::new("line", "hottest line", Role::Aside),
+        ]);
+        let whole = subject.selection.total;
+        for (row, line) in &self.functions {
+            let place = |line: &HotLine| Cell::Text(format!("{}:{}", line.file, line.line));
+            table.rows.push(vec![
+                Cell::Share {
+                    part: row.self_weight,
+                    whole,
+                },
+                Cell::Share {
+                    part: row.total,
+                    whole,
+                },
+                Cell::Weight(row.self_weight),
+                Cell::Weight(row.total),
+                Cell::Text(row.name.clone()),
+                Cell::Text(row.module.clone()),
+                line.as_ref().map_or(Cell::Nothing, place),
+            ]);
+        }
+        table
+    }
+
+    /// The page for people.
+    pub fn page(&self, subject: &Subject) -> Page {
+        let mut blocks = self.summary(subject);
+        if !self.functions.is_empty() {
+            blocks.push(Block::Space);
+            blocks.push(Block::Heading(
+                "Where the time goes: in the functions themselves".into(),
+            ));
+            blocks.push(Block::Table(self.self_table(subject)));
+            blocks.push(Block::Space);
+            blocks.push(Block::Heading(
+                "Where the time goes: with all that they call".into(),
+            ));
+            blocks.push(Block::Table(self.total_table(subject)));
+        }
+        blocks.extend(self.who(subject));
+        blocks.push(Block::Space);
+        blocks.push(Block::Heading("Can this be trusted?".into()));
+        blocks.extend(trust(subject));
+        if !self.next.is_empty() {
+            blocks.push(Block::Space);
+            blocks.push(Block::Heading("What to ask next".into()));
+            blocks.push(Block::Commands(self.next.clone()));
+        }
+        Page {
+            unit: subject.selection.event.unit.clone(),
+            blocks,
+        }
+    }
+
+    fn summary(&self, subject: &Subject) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        if let Some(command) = &subject.profile.about.command {
+            blocks.push(Block::Heading(command.clone()));
+        }
+        let mut text = subject.headline();
+        if let Some(duration) = subject.profile.about.duration {
+            text.push_str(&format!(", recorded over {}", number::duration(duration)));
+        }
+        if self.threads.len() > 1 {
+            text.push_str(&format!(", {} threads", self.threads.len()));
+        }
+        blocks.push(Block::Line(text));
+        blocks
+    }
+
+    /// The functions by self weight, with the columns that fit best on a page.
+    fn self_table(&self, subject: &Subject) -> Table {
+        let mut table = self.table(subject);
+        for ((_, line), row) in self.functions.iter().zip(&mut table.rows) {
+            if let (Some(line), Some(cell)) = (line, row.last_mut()) {
+                let file = line.file.rsplit('/').next().unwrap_or(&line.file);
+                *cell = Cell::Text(format!("{file}:{}", line.line));
+            }
+        }
+        let mut left_out = vec!["total"];
+        if subject.figures == Figures::Percent {
+            left_out.push("self");
+        }
+        if !subject.has_modules(self.functions.iter().map(|(row, _)| row.function)) {
+            left_out.push("module");
+        }
+        if self.functions.iter().all(|(_, line)| line.is_none()) {
+            left_out.push("line");
+        }
+        table.without(&left_out)
+    }
+
+    fn total_table(&self, subject: &Subject) -> Table {
+        let mut table = self.by_total.table(subject);
+        table.columns.swap(0, 1);
+        table.columns[0].role = Role::Heat;
+        table.columns[1].role = Role::Figure;
+        for row in &mut table.rows {
+            row.swap(0, 1);
+        }
+        let mut left_out = vec!["self", "samples"];
+        if subject.figures == Figures::Percent {
+            left_out.push("total");
+        }
+        if !subject.has_modules(self.by_total.rows.iter().map(|row| row.function)) {
+            left_out.push("module");
+        }
+        table.without(&left_out)
+    }
+
+    /// The heaviest commands and threads, where there are several.
+    fn who(&self, subject: &Subject) -> Vec<Block> {
+        let whole = subject.selection.total;
+        let mut blocks = Vec::new();
+        let mut section = |title: &'static str, rows: Vec<(String, u64)>| {
+            let more = rows.len().saturating_sub(THREADS);
+            if rows.len() < 2 {
+                return;
+            }
+            let mut table = Table::new(vec![
+                Column::new("percent", "%", Role::Heat),
+                Column::new("weight", "weight", Role::Figure),
+                Column::new("name", title, Role::Name),
+            ]);
+            for (name, part) in rows.into_iter().take(THREADS) {
+                let cells = [
+                    Cell::Share { part, whole },
+                    Cell::Weight(part),
+                    Cell::Text(name),
+                ];
+                table.rows.push(cells.into());
+            }
+            blocks.push(Block::Space);
+            blocks.push(Block::Table(table));
+            if more > 0 {
+                blocks.push(Block::Line(format!("… {more} more")));
+            }
+        };
+        section("command", self.commands.clone());
+        let thread = |&(id, weight): &(ThreadId, u64)| {
+            let thread = &subject.profile.threads[id];
+            (
+                format!("{} (pid {}, tid {})", thread.comm, thread.pid, thread.tid),
+                weight,
+            )
+        };
+        section("thread", self.threads.iter().map(thread).collect());
+        blocks
+    }
+}
+
+/// What is not known, and how exact the shares are.
+fn trust(subject: &Subject) -> Vec<Block> {
+    let mut blocks = caveats::notes(subject.profile);
+    if blocks.is_empty() {
+        blocks.push(Block::Line("Nothing to warn about.".into()));
+    }
+    let samples = subject.selection.samples;
+    if samples > 0 {
+        // Two standard errors of a share of one half, the least certain one, in points.
+        let points = 100.0 / (samples as f64).sqrt();
+        let exact = if subject.selection.event.unit == Unit::Samples {
+            ""
+        } else {
+            "about "
+        };
+        blocks.push(Block::Line(format!(
+            "With {} sample{} a share is good to {exact}± {points:.1} points.",
+            number::grouped(samples),
+            if samples == 1 { "" } else { "s" },
+        )));
+    }
+    blocks
+}
