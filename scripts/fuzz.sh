@@ -3,8 +3,9 @@
 # a fault, which is then in tests/fuzz/artifacts/TARGET.
 #
 # Begins with small sound inputs that it makes itself, with what former runs found
-# (tests/fuzz/corpus/TARGET), with tests/fuzz/seeds/TARGET (former faults), and, for perfdata, with
-# the files in $PROFTOOL_CORPUS up to 1 MB. Needs `cargo install cargo-fuzz`, a nightly toolchain, and a C++ compiler.
+# (tests/fuzz/corpus/TARGET), with former faults (tests/fuzz/seeds/TARGET), and, for perfdata, with
+# the files in $PROFTOOL_CORPUS up to 1 MB. Needs `cargo install cargo-fuzz`, a nightly toolchain
+# and a C++ compiler.
 set -euo pipefail
 [ $# = 2 ] || { echo "usage: fuzz.sh TARGET SECONDS" >&2; exit 2; }
 target=$1 seconds=$2
@@ -28,8 +29,8 @@ if [ "$target" = perfdata ] && [ -d "${PROFTOOL_CORPUS:-}" ]; then
   find "$PROFTOOL_CORPUS" -type f -size -1M -exec cp -t "$made/perfdata" {} +
 fi
 
-folders=("corpus/$target" "$made/$target")
-[ ! -d "seeds/$target" ] || folders+=("seeds/$target")
+folders=("$PWD/corpus/$target" "$made/$target")
+[ ! -d "seeds/$target" ] || folders+=("$PWD/seeds/$target")
 cd ../..
-cargo +nightly fuzz run --fuzz-dir tests/fuzz "$target" "${folders[@]/#corpus/tests/fuzz/corpus}" -- \
+cargo +nightly fuzz run --fuzz-dir tests/fuzz "$target" "${folders[@]}" -- \
   -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=1048576 -print_final_stats=1

@@ -6,6 +6,5 @@
 )]
 
 mod architecture;
-mod binary;
 mod corpus;
 mod record;
