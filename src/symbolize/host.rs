@@ -61,9 +61,7 @@ impl Host {
             return other("the running kernel is another release");
         }
         let symbols = self.symbols()?;
-        let now = symbols.address_of("_text");
-        let now = now.or_else(|| symbols.address_of("_stext"));
-        match (text, now) {
+        match (text, symbols.text()) {
             (Some(then), Some(Avma(now))) if same_build || then == now => {
                 Ok((symbols, now.wrapping_sub(then)))
             }
