@@ -1,1 +1,2 @@
 //! The test suite: one binary.
+mod binary;
