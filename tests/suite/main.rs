@@ -6,5 +6,6 @@
 )]
 
 mod architecture;
+mod binary;
 mod corpus;
 mod record;
