@@ -9,7 +9,6 @@ use super::{Figures, Subject, caveats, number};
 use crate::analysis::inclusive;
 use crate::analysis::lines::{self, Lines};
 use crate::analysis::threads;
-use crate::base::Unit;
 use crate::profile::ThreadId;
 
 /// What the report shows.
@@ -161,8 +160,8 @@ impl Report {
             Column::new("self", "self", Role::Figure),
             Column::new("total", "total", Role::Figure),
             Column::new("name", "function", Role::Name),
-            Column::new("module", "module", Role::Aside),
             Column::new("line", "hottest line", Role::Aside),
+            Column::new("module", "module", Role::Aside),
         ]);
         let whole = subject.selection.total;
         for (row, line) in &self.functions {
@@ -179,8 +178,8 @@ impl Report {
                 Cell::Weight(row.self_weight),
                 Cell::Weight(row.total),
                 Cell::Text(row.name.clone()),
-                Cell::Text(row.module.clone()),
                 line.as_ref().map_or(Cell::Nothing, place),
+                Cell::Text(row.module.clone()),
             ]);
         }
         table
@@ -235,10 +234,11 @@ impl Report {
     /// The functions by self weight, with the columns that fit best on a page.
     fn self_table(&self, subject: &Subject) -> Table {
         let mut table = self.table(subject);
+        let place = table.columns.iter().position(|column| column.key == "line");
         for ((_, line), row) in self.functions.iter().zip(&mut table.rows) {
-            if let (Some(line), Some(cell)) = (line, row.last_mut()) {
+            if let (Some(line), Some(place)) = (line, place) {
                 let file = line.file.rsplit('/').next().unwrap_or(&line.file);
-                *cell = Cell::Text(format!("{file}:{}", line.line));
+                row[place] = Cell::Text(format!("{file}:{}", line.line));
             }
         }
         let mut left_out = vec!["total"];
@@ -323,13 +323,8 @@ fn trust(subject: &Subject) -> Vec<Block> {
     if samples > 0 {
         // Two standard errors of a share of one half, the least certain one, in points.
         let points = 100.0 / (samples as f64).sqrt();
-        let exact = if subject.selection.event.unit == Unit::Samples {
-            ""
-        } else {
-            "about "
-        };
         blocks.push(Block::Line(format!(
-            "With {} sample{} a share is good to {exact}± {points:.1} points.",
+            "With {} sample{} a share is good to about ± {points:.1} points.",
             number::grouped(samples),
             if samples == 1 { "" } else { "s" },
         )));

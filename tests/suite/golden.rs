@@ -1,0 +1,41 @@
+//! What the views print for the fixtures, held against `tests/golden/FIXTURE.VIEW.FORMAT`.
+//!
+//! `UPDATE_GOLDEN=1` writes the files anew; they are read before they are committed.
+
+use std::path::Path;
+
+use crate::cli::{fixture, proftool};
+
+/// View and format, with the arguments that ask for them.
+const OUTPUTS: [(&str, &[&str]); 8] = [
+    ("flat.txt", &["flat"]),
+    ("flat.json", &["flat", "--format", "json"]),
+    ("flat.csv", &["flat", "--format", "csv"]),
+    ("tree.txt", &["tree"]),
+    ("tree.json", &["tree", "--format", "json"]),
+    ("bottom-up.txt", &["tree", "--bottom-up"]),
+    ("report.txt", &["report"]),
+    ("export.folded", &["export", "--to", "folded"]),
+];
+
+#[test]
+fn fixtures_give_the_golden_outputs() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let update = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let mut wrong = Vec::new();
+    for name in ["recursion", "names", "hostile", "bad-lines"] {
+        for (output, args) in OUTPUTS {
+            let path = golden.join(format!("{name}.{output}"));
+            let file = fixture(name);
+            let args = [args, &[file.as_str()]].concat();
+            let answer = proftool(&args).env("COLUMNS", "80").output().unwrap();
+            assert!(answer.status.success(), "{args:?}");
+            if update {
+                std::fs::write(&path, &answer.stdout).unwrap();
+            } else if std::fs::read(&path).ok().as_deref() != Some(&*answer.stdout) {
+                wrong.push(path);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "not as in {wrong:#?}");
+}
