@@ -110,7 +110,7 @@ fn pager() -> Option<Child> {
         return None;
     }
     let named = ["PROFTOOL_PAGER", "PAGER"];
-    let command = named.iter().find_map(|name| std::env::var_os(name));
+    let command = named.iter().find_map(std::env::var_os);
     let command = command.unwrap_or_else(|| "less -FRX".into());
     if command.is_empty() || command == "cat" {
         return None;

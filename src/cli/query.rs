@@ -127,7 +127,7 @@ impl Query {
 
     /// How the file is named in a further command; empty where that is not needed.
     pub fn file_in_command(&self) -> String {
-        if self.file == PathBuf::from(DEFAULT_FILE) {
+        if self.file.as_os_str() == DEFAULT_FILE {
             return String::new();
         }
         shell_quoted(&self.file.to_string_lossy())

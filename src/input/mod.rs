@@ -16,7 +16,7 @@ mod error;
 pub mod folded;
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, StdinLock};
+use std::io::{BufRead, BufReader, Cursor, Read, Seek};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -74,8 +74,12 @@ enum Recording {
     /// A regular file, at its start.
     File { file: File, path: PathBuf },
     /// Standard input.
-    Stream(BufReader<StdinLock<'static>>),
+    Stream(Box<dyn BufRead>),
 }
+
+/// How much of the start is looked at to find out what an input is.
+const HEAD: u64 = 4096;
+const BUFFER: usize = 1 << 18;
 
 /// Opens `path`, finds out what it is, and reads it.
 ///
@@ -86,25 +90,34 @@ enum Recording {
 pub fn open(path: &Path, options: &Options, progress: &mut Progress) -> Result<Profile, Error> {
     if path == Path::new("-") || path == Path::new("/dev/stdin") {
         let mut input = BufReader::with_capacity(BUFFER, std::io::stdin().lock());
-        return match kind(&mut input)? {
-            Kind::Recording => recording(Recording::Stream(input), options, progress),
-            Kind::Folded => folded_stacks(input, 0, options, progress),
+        let head = head(&mut input)?;
+        let kind = kind(&head)?;
+        let all = Cursor::new(head).chain(input);
+        return match kind {
+            Kind::Recording => recording(Recording::Stream(Box::new(all)), options, progress),
+            Kind::Folded => folded_stacks(all, 0, options, progress),
         };
     }
-    let (file, path) = regular(path)?;
+    let (mut file, path) = regular(path)?;
     let size = file.metadata().map_err(Error::Io)?.len();
-    let mut input = BufReader::with_capacity(BUFFER, &file);
-    match kind(&mut input)? {
-        Kind::Recording => {
-            std::io::Seek::rewind(&mut input).map_err(Error::Io)?;
-            drop(input);
-            recording(Recording::File { file, path }, options, progress)
+    let kind = kind(&head(&mut file)?)?;
+    file.rewind().map_err(Error::Io)?;
+    match kind {
+        Kind::Recording => recording(Recording::File { file, path }, options, progress),
+        Kind::Folded => {
+            let input = BufReader::with_capacity(BUFFER, file);
+            folded_stacks(input, size, options, progress)
         }
-        Kind::Folded => folded_stacks(input, size, options, progress),
     }
 }
 
-const BUFFER: usize = 1 << 18;
+/// The first bytes; fewer than [`HEAD`] only where there are no more.
+fn head(input: &mut impl Read) -> Result<Vec<u8>, Error> {
+    let mut head = Vec::new();
+    let read = input.take(HEAD).read_to_end(&mut head);
+    read.map_err(Error::Io)?;
+    Ok(head)
+}
 
 enum Kind {
     Recording,
@@ -112,8 +125,7 @@ enum Kind {
 }
 
 /// What the first bytes say.
-fn kind(input: &mut impl BufRead) -> Result<Kind, Error> {
-    let head = input.fill_buf().map_err(Error::Io)?;
+fn kind(head: &[u8]) -> Result<Kind, Error> {
     let starts = |magic: &[u8]| head.starts_with(magic);
     if head.is_empty() {
         Err(Error::Empty)

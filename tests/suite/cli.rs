@@ -352,8 +352,7 @@ fn the_report_names_commands_that_work() {
     let report = stdout(&answer(&["report", &fixture("names")]));
     let commands: Vec<&str> = report
         .lines()
-        .filter_map(|line| line.strip_prefix("  proftool "))
-        .map(|line| line.split("  # ").next().unwrap())
+        .filter_map(|line| Some(line.strip_prefix("  ")?.split_once("  proftool ")?.1))
         .collect();
     assert!(commands.len() >= 4, "{report}");
     for command in commands {

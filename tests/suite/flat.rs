@@ -39,7 +39,7 @@ fn a_sample_counts_once_however_often_the_function_is_on_its_stack() {
         ("a;b 1;b;a 2", "a 2 3;b 1 3"),
         // Quantify's first sequence: A is called again by C.
         (
-            "main;A 32;main;A;B 17;main;A;B;C 23;main;A;B;C;A 32;main;A;D 14",
+            "main;A 32;main;A;B 17;main;A;B;C 23;main;A;B;C;A 32;main;A;B;C;A;D 14",
             "main 0 118;A 64 118;B 17 86;C 23 69;D 14 14",
         ),
         // Puma's second example: one stack through a b c twice.
