@@ -10,7 +10,7 @@ use super::{Figures, Subject, caveats, number};
 use crate::analysis::inclusive;
 use crate::analysis::lines::{self, Lines};
 use crate::analysis::threads;
-use crate::profile::ThreadId;
+use crate::profile::{ThreadId, pattern_of};
 
 /// What the report shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,7 +116,7 @@ fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String,
     let mut next = vec![(command("tree", ""), "the calls, outermost first")];
     if let Some((row, _)) = report.functions.first() {
         let full = &subject.profile.functions[row.function].name;
-        let pattern = format!("^{}$", regex::escape(full));
+        let pattern = pattern_of(full);
         let focus = if pattern.len() <= 60 {
             format!(" --focus {}", shell_quoted(&pattern))
         } else {
