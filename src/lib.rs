@@ -1,9 +1,146 @@
-//! proftool: a sampling profiler for Linux that tells the truth about where time goes.
+//! proftool: a sampling profiler for Linux that tells the truth about where time goes, also
+//! where the program recurses. This page is the map of the house.
+//!
+//! There are two wings and one hall. The **source wing** knows Linux, ELF and DWARF; the
+//! **meaning wing** knows none of them. They meet in the hall, [`profile`], and nowhere else. Data
+//! walks through once, in one direction; no room reaches back; a room's name is the noun it owns.
+//!
+//! ```text
+//!              source wing                        hall              meaning wing
+//!
+//! kernel ─▶ sampler ─▶ Record ◀─ perfdata ◀─ perf.data
+//!                        │
+//!                        ▼
+//!                      trace ─▶ Trace ───┐
+//!                                        ├▶ symbolize ─▶ PROFILE ─▶ analysis ─▶ CallTree, totals
+//! ELF files ─▶ binary ─▶ Binary ─────────┘                  ▲                        │
+//!                                                           │                        ▼
+//! folded text ───────────── input ──────────────────────────┘            view ─▶ export ─▶ bytes
+//! ```
+//!
+//! [`sampler`] makes the same records that [`perfdata`] reads from a file: there is one path for
+//! recordings of any origin. [`input`] walks the source wing for whoever has a file and wants a
+//! profile.
+//!
+//! # Rooms
+//!
+//! A file or folder directly below `src/` is a room. A room names only rooms of its last column.
+//! `tests/suite/architecture.rs` reads the three tables of this page and holds them against the
+//! code; to move a wall, change the table first.
+//!
+//! | room | owns | may import |
+//! |---|---|---|
+//! | `base` | addresses, ids, interned names, events, caveats | std |
+//! | `perfdata` | the perf.data format, both directions: reader, writer, record | base |
+//! | `sampler` | kernel events: perf_event_open, ring buffers, the child, synthesis from /proc | perfdata base |
+//! | `binary` | one opened ELF file: symbols, lines and inlined calls, debug files, build id | base |
+//! | `trace` | what happened, in addresses: images, threads, address paths, samples | perfdata base |
+//! | `profile` | functions, call paths (parent before child), samples, filters: the hall | base |
+//! | `symbolize` | addresses to functions, distinct addresses only; where the wings join | trace binary profile base |
+//! | `analysis` | pure functions over a profile, one question a file: flat totals, call tree | profile base |
+//! | `view` | answers arranged as tables of typed cells | analysis profile base |
+//! | `export` | bytes: text, JSON, CSV, folded; one file a format | view analysis profile base |
+//! | `input` | a file of any known kind to a profile | perfdata trace symbolize binary profile base |
+//! | `cli` | the command line; sees the library as any user does | the library's public items |
+//! | `main` | the start of the program, and its exit status | cli, the library's public items |
+//!
+//! `main.rs` declares `mod cli;` and this file does not: the command line cannot name a private
+//! item. Globs import nothing but the variants of an enum, and in a room's own `mod tests` what
+//! stands around it.
+//!
+//! # Packages
+//!
+//! | package | at home in |
+//! |---|---|
+//! | `linux-perf-event-reader` | perfdata, trace |
+//! | `byteorder` | perfdata |
+//! | `zstd-safe` | perfdata |
+//! | `libc` | sampler, binary, input |
+//! | `perf-event-open-sys` | sampler |
+//! | `addr2line` | binary |
+//! | `cpp_demangle` | binary |
+//! | `gimli` | binary |
+//! | `lzma-rust2` | binary |
+//! | `object` | binary |
+//! | `rustc-demangle` | binary |
+//! | `regex` | profile, cli |
+//! | `serde_json` | export |
+//! | `anstyle` | export, cli |
+//! | `anyhow` | cli, main |
+//! | `clap` | cli |
+//! | `indicatif` | cli |
+//! | `terminal_size` | cli |
+//! | `hashbrown` | base |
+//! | `twox-hash` | trace |
+//! | `rustc-hash` | every room |
+//! | `thiserror` | every room |
+//! | `std::fs` | sampler, perfdata, binary, trace, symbolize, input, cli |
+//! | `std::process` | sampler, cli, main |
+//! | `std::net` | nowhere |
+//!
+//! The last three rows are walls of another kind: the meaning wing does no I/O, only the recorder
+//! starts a program, and nothing is ever fetched.
+//!
+//! # Unsafe code
+//!
+//! | file with unsafe code | what for |
+//! |---|---|
+//! | `sampler/child.rs` | what runs between fork and exec |
+//! | `sampler/kernel.rs` | system calls for kernel events, as safe functions |
+//! | `sampler/ring.rs` | the ring buffers that the kernel writes |
+//! | `sampler/signals.rs` | signal masks and descriptors |
+//!
+//! # Glossary
+//!
+//! One word for one thing, in code, messages and documents.
+//!
+//! | word | meaning |
+//! |---|---|
+//! | sample | one interruption of a thread: time, thread, stack of addresses, period |
+//! | event | what is counted until it interrupts: `cycles`, `cpu-clock`, page faults |
+//! | period | how much of the event passed since the sample before |
+//! | weight | what a sample counts for: its period, or 1 if samples are counted |
+//! | stack | the addresses of a sample, leaf first as the kernel gives them |
+//! | call path | the functions of a stack, outermost first, inlined functions included |
+//! | frame | one place on a stack or call path |
+//! | leaf, root | the last and the first function of a call path |
+//! | function | an identity, module and start; never a name: two functions may share one |
+//! | caller, callee | the two ends of a call |
+//! | arc | a caller and a callee as a pair, whatever the number of calls |
+//! | self | the weight of samples whose leaf is the function |
+//! | total | the weight of samples with the function anywhere on the path, each counted once |
+//! | recursion | a function on its own call path, at once (direct) or through others (indirect) |
+//! | cycle | functions that all reach each other by calls |
+//! | image | a file as it is mapped in a process at a place and time |
+//! | module | a file that functions come from, as a person knows it: program, library, kernel |
+//! | mapping | a range of a process's addresses that shows a part of an image |
+//! | build id | the fingerprint of a linked file, in its notes and in recordings |
+//! | Avma | an address in the memory of a process, as samples have it |
+//! | Svma | an address as the ELF file states it, before it is moved to where it is loaded |
+//! | caveat | something that could not be known, counted and told with every view |
+//!
+//! # Where to add what
+//!
+//! | for | add |
+//! |---|---|
+//! | a record type of perf.data | its layout in `perfdata`, its meaning in `trace` |
+//! | a place where debug files are found | a step of the search in `binary` |
+//! | another input format | a file in `input`, and an arm where the kind of a file is told |
+//! | an analysis | a file in `analysis`: values in, a new value out, total for every profile |
+//! | a view | a file in `view`, a subcommand in `cli` |
+//! | an exporter | a file in `export`, and an arm where the format is chosen |
+//! | a reason why something is not known | a kind of [`base::Caveat`] |
+//! | a room | a row above, below everything that it imports |
+//! | a package | a row above; its types stay in its room |
 
 pub mod analysis;
 pub mod base;
+pub mod binary;
 pub mod export;
 pub mod input;
 pub mod perfdata;
 pub mod profile;
+pub mod sampler;
+pub mod symbolize;
+pub mod trace;
 pub mod view;

@@ -1,10 +1,188 @@
-//! `proftool record`.
+//! `proftool record`: runs a command and samples it.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use proftool::base::printable;
+use proftool::sampler::{self, Command, CommandError, Error, EventSpec, Options, Rate, Recording};
+
+/// The exit status when the recording itself failed, as of `env` and `timeout`.
+const FAILED: u8 = 125;
+/// The exit status when the command cannot be run.
+const NOT_EXECUTABLE: u8 = 126;
+/// The exit status when there is no such command.
+const NOT_FOUND: u8 = 127;
 
 /// The arguments of `proftool record`.
-#[derive(clap::Args)]
-pub struct RecordArgs {}
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The exit status is the command's own, 128 and the signal's number if it died of one;
+125 if the recording failed, 126 if the command cannot be run, 127 if it is not found.
 
-/// Records.
-pub fn run(_: RecordArgs) -> anyhow::Result<std::process::ExitCode> {
-    anyhow::bail!("recording is not there yet")
+While it is made, the recording is in FILE.part, which can be read at any time; it is what is
+left if proftool is killed. An earlier FILE is kept as FILE.old.")]
+pub struct RecordArgs {
+    /// Samples a second of run time [default: 997, and each occurrence of rare events]
+    #[arg(short = 'F', long = "freq", value_name = "HZ", conflicts_with = "period",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    frequency: Option<u64>,
+
+    /// A sample every so many events (nanoseconds for clocks)
+    #[arg(short = 'c', long = "count", value_name = "PERIOD",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    period: Option<u64>,
+
+    /// What to sample: cycles, page-faults, L1-dcache-load-misses, rNNN, sched:sched_switch …,
+    /// with :u for user space or :k for the kernel only; may be repeated
+    /// [default: cycles, or cpu-clock where cycles cannot be counted]
+    #[arg(short, long, value_name = "EVENT", value_delimiter = ',', value_parser = event)]
+    event: Vec<EventSpec>,
+
+    /// How to record call chains
+    #[arg(
+        short = 'g',
+        long = "call-graph",
+        value_name = "HOW",
+        default_value = "fp"
+    )]
+    call_graph: CallGraph,
+
+    /// Pages of the buffer of each processor; rounded up to a power of two [default: 512 KiB]
+    #[arg(short = 'm', long, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    mmap_pages: Option<u32>,
+
+    /// The file to write
+    #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
+    output: PathBuf,
+
+    /// Say nothing unless something is wrong
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// The command to run, with its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    command: Vec<OsString>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum CallGraph {
+    /// By frame pointers
+    Fp,
+    /// Not at all
+    None,
+}
+
+fn event(name: &str) -> Result<EventSpec, String> {
+    name.parse()
+        .map_err(|error: sampler::UnknownEvent| match &error.hint {
+            Some(hint) => format!("{error}\nhint: {hint}"),
+            None => error.to_string(),
+        })
+}
+
+/// Records, and passes the command's exit status on.
+///
+/// # Errors
+///
+/// None: what fails is told on stderr here, since its exit status depends on what it is.
+pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
+    let options = Options {
+        events: args.event,
+        rate: match (args.frequency, args.period) {
+            (Some(frequency), _) => Some(Rate::Frequency(frequency)),
+            (None, Some(period)) => Some(Rate::Period(period)),
+            (None, None) => None,
+        },
+        call_chains: args.call_graph == CallGraph::Fp,
+        ring_pages: args.mmap_pages.map(|pages| pages as usize),
+    };
+    let result = Command::find(&args.command)
+        .map_err(Error::from)
+        .and_then(|command| {
+            let mut note = |note: sampler::Note| {
+                if !args.quiet || note.is_loss() {
+                    say(&note.to_string());
+                }
+            };
+            sampler::record(&options, &command, &args.output, &mut note)
+        });
+    Ok(match result {
+        Ok(recording) => {
+            report(&recording, &args.output.display().to_string(), args.quiet);
+            ExitCode::from(recording.ending.status())
+        }
+        Err(error) => {
+            say(&error.to_string());
+            if let Some(hint) = error.hint() {
+                hint_at(&hint);
+            }
+            ExitCode::from(match error {
+                Error::Command(CommandError::NotFound(_)) => NOT_FOUND,
+                Error::Command(_) => NOT_EXECUTABLE,
+                _ => FAILED,
+            })
+        }
+    })
+}
+
+/// Says what was recorded; what was not, even to those who want quiet.
+fn report(recording: &Recording, path: &str, quiet: bool) {
+    if let sampler::Ending::Signalled(number) = recording.ending
+        && !recording.interrupted
+    {
+        match recording.ending.signal_name() {
+            Some(name) => say(&format!("the command died of signal {number} ({name})")),
+            None => say(&format!("the command died of signal {number}")),
+        }
+    }
+    if recording.samples == 0 {
+        say(&format!("warning: no samples were recorded in {path}"));
+        hint_at("let the command run longer, or sample more often: proftool record -F 9973 …");
+    }
+    if recording.throttled > 0 {
+        say(&format!(
+            "warning: the kernel held sampling back {} times because it took too much time",
+            recording.throttled
+        ));
+        hint_at("sample less often, or as root: sysctl kernel.perf_cpu_time_max_percent=0");
+    }
+    if recording.lost > 0 {
+        say(&format!(
+            "warning: {} records were lost for want of room in the buffers",
+            recording.lost
+        ));
+        hint_at("larger buffers (-m 1024), or fewer samples (-F 499)");
+    }
+    if !quiet && recording.samples > 0 {
+        say(&format!(
+            "{} sample{} in {path} ({:.1} MB), {} lost; see: proftool report{}",
+            recording.samples,
+            if recording.samples == 1 { "" } else { "s" },
+            recording.bytes as f64 / 1e6,
+            recording.lost,
+            if path == "perf.data" {
+                String::new()
+            } else {
+                format!(" {path}")
+            },
+        ));
+    }
+}
+
+/// A line on stderr; that it cannot be written is no reason to fail the command.
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "proftool: {}", printable(text));
+}
+
+fn hint_at(text: &str) {
+    let _ = writeln!(io::stderr(), "hint: {}", printable(text));
 }

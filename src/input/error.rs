@@ -31,8 +31,8 @@ pub enum Error {
     #[error("folded stacks hold no times, a part of the time cannot be shown")]
     NoTimes,
     /// A recording that cannot be read.
-    #[error("{0}")]
-    Recording(String),
+    #[error(transparent)]
+    Recording(#[from] crate::perfdata::Error),
 }
 
 impl Error {

@@ -14,12 +14,15 @@
 
 mod error;
 pub mod folded;
+mod recording;
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Cursor, Read, Seek};
+use std::io::{BufRead, BufReader, Cursor, Read};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::perfdata::Reader;
 use crate::profile::Profile;
 
 pub use error::Error;
@@ -65,22 +68,6 @@ impl TimeRange {
 /// Told how many bytes are read and how many there are, 0 where that is not known.
 pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 
-/// A recording that was recognised and has still to be read, from its first byte.
-#[expect(
-    dead_code,
-    reason = "the reader of recordings comes to stand behind this door"
-)]
-enum Recording {
-    /// A regular file, at its start.
-    File { file: File, path: PathBuf },
-    /// Standard input.
-    Stream(Box<dyn BufRead>),
-}
-
-/// How much of the start is looked at to find out what an input is.
-const HEAD: u64 = 4096;
-const BUFFER: usize = 1 << 18;
-
 /// Opens `path`, finds out what it is, and reads it.
 ///
 /// # Errors
@@ -89,35 +76,58 @@ const BUFFER: usize = 1 << 18;
 /// caveat of the profile.
 pub fn open(path: &Path, options: &Options, progress: &mut Progress) -> Result<Profile, Error> {
     if path == Path::new("-") || path == Path::new("/dev/stdin") {
-        let mut input = BufReader::with_capacity(BUFFER, std::io::stdin().lock());
-        let head = head(&mut input)?;
-        let kind = kind(&head)?;
-        let all = Cursor::new(head).chain(input);
-        return match kind {
-            Kind::Recording => recording(Recording::Stream(Box::new(all)), options, progress),
-            Kind::Folded => folded_stacks(all, 0, options, progress),
+        let stdin = std::io::stdin();
+        let file = File::from(stdin.as_fd().try_clone_to_owned().map_err(Error::Io)?);
+        if file.metadata().map_err(Error::Io)?.is_file() {
+            return read_file(file, options, progress);
+        }
+        // A pipe may give its first bytes one by one, and the kind is told by eight.
+        let mut head = Vec::new();
+        let read = (&file).take(HEAD).read_to_end(&mut head);
+        read.map_err(Error::Io)?;
+        let rest = BufReader::with_capacity(BUFFER, file);
+        let mut input = Cursor::new(head).chain(rest);
+        return match kind(&mut input)? {
+            Kind::Recording => {
+                recording::read(Reader::from_stream(Box::new(input))?, options, progress)
+            }
+            Kind::Folded => folded_stacks(input, 0, options, progress),
         };
     }
-    let (mut file, path) = regular(path)?;
-    let size = file.metadata().map_err(Error::Io)?.len();
-    let kind = kind(&head(&mut file)?)?;
-    file.rewind().map_err(Error::Io)?;
-    match kind {
-        Kind::Recording => recording(Recording::File { file, path }, options, progress),
-        Kind::Folded => {
-            let input = BufReader::with_capacity(BUFFER, file);
-            folded_stacks(input, size, options, progress)
-        }
+    if path.join("data").is_file() {
+        return recording::read(Reader::open(path)?, options, progress);
+    }
+    read_file(regular(path)?, options, progress)
+}
+
+/// Reads what is in memory, as if it were a file.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn read(bytes: Vec<u8>, options: &Options) -> Result<Profile, Error> {
+    let progress = &mut |_, _| ();
+    match kind(&mut bytes.as_slice())? {
+        Kind::Recording => recording::read(Reader::from_bytes(bytes)?, options, progress),
+        Kind::Folded => folded_stacks(bytes.as_slice(), bytes.len() as u64, options, progress),
     }
 }
 
-/// The first bytes; fewer than [`HEAD`] only where there are no more.
-fn head(input: &mut impl Read) -> Result<Vec<u8>, Error> {
-    let mut head = Vec::new();
-    let read = input.take(HEAD).read_to_end(&mut head);
-    read.map_err(Error::Io)?;
-    Ok(head)
+fn read_file(file: File, options: &Options, progress: &mut Progress) -> Result<Profile, Error> {
+    let size = file.metadata().map_err(Error::Io)?.len();
+    let mut input = BufReader::with_capacity(BUFFER, file);
+    match kind(&mut input)? {
+        Kind::Recording => {
+            let reader = Reader::from_file(input.into_inner())?;
+            recording::read(reader, options, progress)
+        }
+        Kind::Folded => folded_stacks(input, size, options, progress),
+    }
 }
+
+/// How much of a stream is waited for to find out what it is.
+const HEAD: u64 = 4096;
+const BUFFER: usize = 1 << 18;
 
 enum Kind {
     Recording,
@@ -125,7 +135,8 @@ enum Kind {
 }
 
 /// What the first bytes say.
-fn kind(head: &[u8]) -> Result<Kind, Error> {
+fn kind(input: &mut impl BufRead) -> Result<Kind, Error> {
+    let head = input.fill_buf().map_err(Error::Io)?;
     let starts = |magic: &[u8]| head.starts_with(magic);
     if head.is_empty() {
         Err(Error::Empty)
@@ -156,31 +167,17 @@ fn folded_stacks(
     folded::read(input, &mut |done| progress(done, size))
 }
 
-/// Reads a recording.
-fn recording(_: Recording, _: &Options, _: &mut Progress) -> Result<Profile, Error> {
-    Err(Error::Recording("recordings cannot be read yet".into()))
-}
-
-/// Opens a regular file, or the file `data` in a directory; waits for nothing.
-fn regular(path: &Path) -> Result<(File, PathBuf), Error> {
-    let open = |path: &Path| {
-        let mut how = OpenOptions::new();
-        how.read(true).custom_flags(libc::O_NONBLOCK);
-        how.open(path)
-    };
-    let mut path = path.to_owned();
-    let mut file = open(&path).map_err(Error::Io)?;
-    let mut kind = file.metadata().map_err(Error::Io)?.file_type();
-    if kind.is_dir() {
-        path.push("data");
-        file = open(&path).map_err(|_| Error::Directory)?;
-        kind = file.metadata().map_err(Error::Io)?.file_type();
-    }
+/// Opens a regular file; waits for nothing.
+fn regular(path: &Path) -> Result<File, Error> {
+    let mut how = OpenOptions::new();
+    how.read(true).custom_flags(libc::O_NONBLOCK);
+    let file = how.open(path).map_err(Error::Io)?;
+    let kind = file.metadata().map_err(Error::Io)?.file_type();
     if kind.is_file() {
-        return Ok((file, path));
+        return Ok(file);
     }
     Err(Error::NotRegular(if kind.is_dir() {
-        "a directory"
+        return Err(Error::Directory);
     } else if kind.is_fifo() {
         "a pipe"
     } else if kind.is_socket() {

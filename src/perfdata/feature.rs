@@ -84,3 +84,13 @@ features! {
     /// Capabilities of all PMUs.
     PMU_CAPS = 31;
 }
+
+impl Feature {
+    /// The name, or the number of a feature that is not known.
+    pub(super) fn describe(self) -> String {
+        match self.name() {
+            Some(name) => name.to_owned(),
+            None => self.0.to_string(),
+        }
+    }
+}

@@ -1,5 +1,47 @@
 //! The perf.data format, in both directions.
+//!
+//! Reading: a [`Reader`] opens a file, a directory or a pipe in either byte order, and hands out
+//! [`Record`]s in order of time. It is built on the layouts, flags and numbers of
+//! `linux-perf-event-reader`, behind one checked door: every size and count is held against the
+//! bytes that are left before it is believed, and what cannot be believed is passed over, counted
+//! and told by its place in the file.
+//!
+//! ```text
+//!  source   bytes: pread into own buffers, or a pipe
+//!  header   magic, sections, events         features  optional sections
+//!  attr     what was asked for an event     layout    where that puts ids and times
+//!  split    bytes into records              decompress zstd blocks into more bytes
+//!  sorter   order of time                   pass      all of these, once over the file
+//!  record   what the kernel says            user      what perf itself adds
+//!  sample   PERF_RECORD_SAMPLE, whole       cursor    the checked door
+//! ```
 
+mod attr;
+mod cursor;
+mod decompress;
+mod error;
 mod feature;
+mod features;
+mod header;
+mod layout;
+mod name;
+mod pass;
+mod reader;
+mod record;
+mod sample;
+mod sorter;
+mod source;
+mod split;
+mod user;
+pub mod writer;
 
+pub use attr::Attr;
+pub use cursor::Words;
+pub use error::Error;
 pub use feature::Feature;
+pub use features::{Features, FileBuildId};
+pub use header::EventDescription;
+pub use pass::Pass;
+pub use reader::{Reader, Storage};
+pub use record::{Body, Mapping, Record, Task, type_name};
+pub use sample::{BranchStack, ReadValues, Registers, Sample};

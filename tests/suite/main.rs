@@ -1,11 +1,17 @@
 //! The test suite: one binary.
 
-#![expect(clippy::print_stderr, reason = "a test that is skipped says why")]
+#![expect(
+    clippy::print_stderr,
+    reason = "a test that cannot run here says so, and why"
+)]
 
+mod architecture;
 mod cli;
+mod corpus;
 mod flat;
 mod folded;
 mod golden;
 mod laws;
+mod record;
 mod report;
 mod tree;

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# test.sh [ARG…]: all checks that a change must pass. ARGs go to `cargo test`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+echo "== formatting" && cargo fmt --check
+echo "== lints" && cargo clippy --locked --quiet --all-targets -- -D warnings
+echo "== documentation" && RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --no-deps --document-private-items
+echo "== tests" && cargo test --locked "$@"

@@ -1,0 +1,85 @@
+//! What can go wrong when a file is opened.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::base::BuildId;
+
+/// Why a file could not be used. Each text fits after `could not open PATH: `.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nothing has this name.
+    #[error("no such file")]
+    NotFound,
+    /// A directory, FIFO, device or socket; opening those can hang or have effects.
+    #[error("not a regular file")]
+    NotRegular,
+    /// The path is not absolute. It would name whatever lies in the current directory.
+    #[error("the path is relative; only absolute paths are opened")]
+    RelativePath,
+    /// The file does not start as an ELF file does.
+    #[error("not an ELF file")]
+    NotElf,
+    /// The file is not the build that was recorded, and no other copy of that build was found.
+    #[error("its build id is {}, the recording has {recorded}", shown(.found))]
+    ChangedBuild {
+        /// The build id of the file that is there, if it has one.
+        found: Option<BuildId>,
+        /// The build id that was recorded.
+        recorded: BuildId,
+    },
+    /// The file was deleted when it was recorded, and no copy of it is kept by build id.
+    #[error("the file was deleted while it was mapped")]
+    Deleted,
+    /// The file ends before its header says.
+    #[error("cut short: {what} needs {needed} bytes, the file has {size}")]
+    Truncated {
+        /// What was to be read.
+        what: &'static str,
+        /// Where it would end.
+        needed: u64,
+        /// The size of the file.
+        size: u64,
+    },
+    /// A field cannot be believed.
+    #[error("{0}")]
+    Malformed(String),
+    /// Something is larger than we are ready to hold in memory.
+    #[error("{what} is {size} bytes, the limit is {limit}")]
+    TooLarge {
+        /// What it is.
+        what: String,
+        /// Its size in bytes.
+        size: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The file belongs to somebody else.
+    #[error("{} belongs to user {owner}, who is neither you nor root nor the user that ran", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// The user id of its owner.
+        owner: u32,
+    },
+    /// The system refused.
+    #[error("{0}")]
+    Io(#[source] io::Error),
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Error {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::NotFound,
+            _ => Error::Io(error),
+        }
+    }
+}
+
+fn shown(id: &Option<BuildId>) -> String {
+    match id {
+        Some(id) => id.to_string(),
+        None => "absent".to_owned(),
+    }
+}

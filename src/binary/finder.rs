@@ -1,0 +1,101 @@
+//! Finds the file that was mapped when a program ran.
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use super::places::{self, Places};
+use super::{Binary, Error, vdso};
+use crate::base::BuildId;
+
+/// Where files that a recording names are looked for.
+///
+/// A file is used only if it is the build that was recorded, as far as the recording says which
+/// one that was:
+///
+/// 1. the recorded path, under `symfs` if there is one;
+/// 2. the caches by build id: `~/.debug`, `/usr/lib/debug`, debuginfod's.
+#[derive(Clone, Debug)]
+pub struct Finder {
+    symfs: Option<PathBuf>,
+    places: Arc<Places>,
+}
+
+impl Default for Finder {
+    fn default() -> Finder {
+        Finder::new(None)
+    }
+}
+
+impl Finder {
+    /// A finder; `symfs` is a directory that stands for `/`. With it, files are looked for under
+    /// it and never at the recorded path itself.
+    pub fn new(symfs: Option<&Path>) -> Finder {
+        Finder {
+            symfs: symfs.map(Path::to_owned),
+            places: Arc::new(Places::usual(symfs)),
+        }
+    }
+
+    /// Opens the file that a recording knows by `path`, which ends in ` (deleted)` where the
+    /// kernel said so. `[vdso]` is the vdso of the running kernel.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::NotRegular`], [`Error::NotElf`] and so on when there is no
+    /// usable file; [`Error::ChangedBuild`] when there is one, but not the one that ran;
+    /// [`Error::RelativePath`] for paths that would depend on the current directory.
+    pub fn find(&self, path: &str, build_id: Option<&BuildId>) -> Result<Binary, Error> {
+        let error = match self.at_path(path) {
+            Ok(binary) => match build_id {
+                Some(recorded) if binary.build_id() != Some(recorded) => Error::ChangedBuild {
+                    found: binary.build_id().cloned(),
+                    recorded: recorded.clone(),
+                },
+                _ => return Ok(binary),
+            },
+            Err(error) => error,
+        };
+        let cached = build_id.and_then(|id| {
+            let mut paths = self.places.programs(id).into_iter();
+            paths.find_map(|path| {
+                let elf = places::open(&path, id)?;
+                Some(Binary::new(path, elf, self.places.clone()))
+            })
+        });
+        cached.ok_or(error)
+    }
+
+    fn at_path(&self, path: &str) -> Result<Binary, Error> {
+        if path == "[vdso]" {
+            return vdso::own();
+        }
+        if path.ends_with(" (deleted)") {
+            return Err(Error::Deleted);
+        }
+        let path = Path::new(path);
+        if !path.is_absolute() {
+            return Err(Error::RelativePath);
+        }
+        let path = match &self.symfs {
+            Some(root) => under(root, path),
+            None => path.to_owned(),
+        };
+        Binary::open_with(&path, self.places.clone())
+    }
+}
+
+/// `path` below `root`; `..` does not lead out of it.
+fn under(root: &Path, path: &Path) -> PathBuf {
+    let mut inside: Vec<&std::ffi::OsStr> = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => inside.push(name),
+            Component::ParentDir => {
+                inside.pop();
+            }
+            _ => {}
+        }
+    }
+    let mut full = root.to_owned();
+    full.extend(inside);
+    full
+}

@@ -1,0 +1,102 @@
+//! The functions of a unit by address.
+
+use std::cmp::Reverse;
+use std::sync::OnceLock;
+
+use gimli::{UnitOffset, UnitRef};
+
+use super::Slice;
+use super::fuel::Fuel;
+use super::inlines::Inlines;
+use super::ranges::RangeAttributes;
+
+/// How many ranges before an address are looked at. Functions do not overlap in sound files; where
+/// the linker folded equal ones, a few share a range.
+const LOOKS: usize = 16;
+
+/// A `DW_TAG_subprogram` with code.
+#[derive(Debug)]
+pub(super) struct Function<'b> {
+    /// Where its entry is in the unit.
+    pub(super) offset: UnitOffset,
+    /// Its name, once it was asked for.
+    pub(super) name: OnceLock<Option<&'b [u8]>>,
+    inlines: OnceLock<Inlines<'b>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    begin: u64,
+    end: u64,
+    function: u32,
+}
+
+/// The functions of a unit.
+#[derive(Debug, Default)]
+pub(super) struct Functions<'b> {
+    functions: Vec<Function<'b>>,
+    ranges: Vec<Range>,
+}
+
+impl<'b> Functions<'b> {
+    /// Reads the whole unit for its functions, up to the first entry that cannot be read.
+    pub(super) fn read(unit: UnitRef<'_, Slice<'b>>, fuel: &Fuel) -> Functions<'b> {
+        let mut all = Functions::default();
+        // What was read before an error stays.
+        let _ = all.add_all(unit, fuel);
+        let key = |range: &Range| (range.begin, Reverse(range.end), Reverse(range.function));
+        all.ranges.sort_unstable_by_key(key);
+        all
+    }
+
+    fn add_all(&mut self, unit: UnitRef<'_, Slice<'b>>, fuel: &Fuel) -> gimli::Result<()> {
+        let mut entries = unit.entries_raw(None)?;
+        while !entries.is_empty() {
+            let offset = entries.next_offset();
+            let Some(abbreviation) = entries.read_abbreviation()? else {
+                continue;
+            };
+            if abbreviation.tag() != gimli::DW_TAG_subprogram {
+                entries.skip_attributes(abbreviation.attributes())?;
+                continue;
+            }
+            let mut ranges = RangeAttributes::default();
+            for spec in abbreviation.attributes() {
+                ranges.add(unit, &entries.read_attribute_inline(*spec)?);
+            }
+            let function = u32::try_from(self.functions.len()).unwrap_or(u32::MAX);
+            let any = ranges.each(unit, fuel, |begin, end| {
+                self.ranges.push(Range {
+                    begin,
+                    end,
+                    function,
+                });
+            });
+            if any {
+                self.functions.push(Function {
+                    offset,
+                    name: OnceLock::new(),
+                    inlines: OnceLock::new(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The function that contains `address`.
+    pub(super) fn at(&self, address: u64) -> Option<&Function<'b>> {
+        let after = self.ranges.partition_point(|range| range.begin <= address);
+        let before = self.ranges.get(..after)?;
+        let mut near = before.iter().rev().take(LOOKS);
+        let range = near.find(|range| range.end > address)?;
+        self.functions.get(range.function as usize)
+    }
+}
+
+impl<'b> Function<'b> {
+    /// The calls that were inlined into it.
+    pub(super) fn inlines(&self, unit: UnitRef<'_, Slice<'b>>, fuel: &Fuel) -> &Inlines<'b> {
+        self.inlines
+            .get_or_init(|| Inlines::read(self.offset, unit, fuel))
+    }
+}

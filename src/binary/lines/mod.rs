@@ -1,0 +1,119 @@
+//! Source lines and inlined calls, from DWARF.
+//!
+//! ```text
+//!   address ─▶ units     which compilation unit        .debug_aranges, else the ranges of each unit
+//!                │
+//!                ├─▶ rows      its line and file       .debug_line
+//!                └─▶ functions its function            .debug_info: subprograms with their ranges
+//!                       └─▶ inlines  the calls that were inlined there, by depth
+//!                              └─▶ names  along abstract origins and specifications
+//! ```
+//!
+//! Each step is done the first time an address needs it, once, and is shared by all workers. What
+//! is never asked for is never read: of a unit's inlined calls only those of functions that were
+//! hit, of names only those that are shown.
+//!
+//! Nothing recurses on the input, so deeply nested debug information cannot overflow the stack;
+//! calls nested deeper than 512 are left out. Work and memory are bounded by [`fuel`](self).
+
+mod abbreviations;
+mod fuel;
+mod functions;
+mod inlines;
+mod names;
+mod ranges;
+mod rows;
+mod unit;
+mod units;
+
+use std::borrow::Cow;
+
+use gimli::{EndianSlice, RunTimeEndian};
+
+use self::fuel::Fuel;
+use self::units::Units;
+use super::dwarf::DebugInfo;
+use crate::base::{Svma, utf8};
+
+/// Bytes of a DWARF section.
+type Slice<'b> = EndianSlice<'b, RunTimeEndian>;
+
+/// One frame of an address: the function itself, or a call that was inlined into it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InlineFrame<'l> {
+    /// The linkage name, not demangled; where there is none (C) the plain name.
+    pub function: Option<Cow<'l, str>>,
+    /// The path of the source file as the compiler knew it.
+    pub file: Option<&'l str>,
+    /// The line, from 1: of the address itself in the innermost frame, of the inlined call in the
+    /// others.
+    pub line: Option<u32>,
+}
+
+/// Looks addresses up in DWARF debug information: see [`Binary::lines`](super::Binary::lines).
+///
+/// It is `Sync`. Workers that share one share what it has read; workers that each make their own
+/// read again what others have read.
+#[derive(Debug)]
+pub struct Lines<'b> {
+    debug: Option<Debug<'b>>,
+}
+
+/// The debug information of one file, as far as it has been read.
+#[derive(Debug)]
+struct Debug<'b> {
+    info: &'b DebugInfo,
+    dwarf: gimli::Dwarf<Slice<'b>>,
+    units: Units<'b>,
+    /// The units of the supplementary file (`.gnu_debugaltlink`), if there is one.
+    supplement: Option<Units<'b>>,
+    package: Option<gimli::DwarfPackage<Slice<'b>>>,
+    fuel: Fuel,
+}
+
+impl<'b> Lines<'b> {
+    pub(super) fn new(info: Option<&'b DebugInfo>) -> Lines<'b> {
+        Lines {
+            debug: info.map(Debug::new),
+        }
+    }
+
+    /// Puts the frames of `address` into `out`, which is emptied first: innermost first, so the
+    /// last one is the function that has the symbol. None when nothing is known of the address.
+    pub fn frames<'l>(&'l self, address: Svma, out: &mut Vec<InlineFrame<'l>>) {
+        out.clear();
+        let Some(debug) = &self.debug else { return };
+        for index in debug.units.candidates(address.0, debug) {
+            let unit = debug.units.unit(index, &debug.dwarf);
+            if unit.is_some_and(|unit| unit.frames(address.0, debug, out)) {
+                return;
+            }
+        }
+    }
+
+    /// Whether so much of the debug information was read that reading it was given up: it is
+    /// hostile, or larger than we are ready to hold.
+    pub fn is_exhausted(&self) -> bool {
+        let debug = self.debug.as_ref();
+        debug.is_some_and(|debug| debug.fuel.is_spent())
+    }
+}
+
+impl<'b> Debug<'b> {
+    fn new(info: &'b DebugInfo) -> Debug<'b> {
+        let dwarf = info.borrow();
+        Debug {
+            units: Units::list(&dwarf),
+            supplement: dwarf.sup().map(Units::list),
+            package: info.borrow_package(),
+            info,
+            dwarf,
+            fuel: Fuel::default(),
+        }
+    }
+}
+
+/// A name as text.
+fn text(name: &[u8]) -> Cow<'_, str> {
+    utf8(name)
+}

@@ -1,0 +1,155 @@
+//! The line rows of a unit: which file and line an address comes from.
+
+use std::num::NonZeroU64;
+use std::sync::OnceLock;
+
+use gimli::{IncompleteLineProgram, LineProgramHeader, UnitRef};
+
+use super::fuel::Fuel;
+use super::{Slice, names, text};
+
+/// How many rows are taken from the tank at a time.
+const PORTION: u32 = 1024;
+/// Longer paths are cut.
+const PATH_LIMIT: usize = 16 << 10;
+
+/// What the rows say of an address and those behind it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    address: u64,
+    /// The number of the file.
+    pub(super) file: u64,
+    /// The line; 0 when the code comes from no line.
+    pub(super) line: u32,
+}
+
+/// Rows in order of address without a gap.
+#[derive(Clone, Copy, Debug)]
+struct Sequence {
+    begin: u64,
+    end: u64,
+    first: usize,
+    behind: usize,
+}
+
+/// The line rows of a unit.
+#[derive(Debug)]
+pub(super) struct Rows<'b> {
+    header: LineProgramHeader<Slice<'b>>,
+    paths: Vec<OnceLock<Box<str>>>,
+    sequences: Vec<Sequence>,
+    rows: Vec<Row>,
+}
+
+impl<'b> Rows<'b> {
+    /// Runs the line program, up to the first instruction that cannot be read.
+    pub(super) fn read(program: IncompleteLineProgram<Slice<'b>>, fuel: &Fuel) -> Rows<'b> {
+        let mut machine = program.rows();
+        let mut rows: Vec<Row> = Vec::new();
+        let mut sequences = Vec::new();
+        let mut first = 0;
+        let mut portion = 0;
+        while let Ok(Some((_, row))) = machine.next_row() {
+            let address = row.address();
+            if row.end_sequence() {
+                if let Some(begin) = rows.get(first).map(|row| row.address)
+                    && begin < address
+                {
+                    sequences.push(Sequence {
+                        begin,
+                        end: address,
+                        first,
+                        behind: rows.len(),
+                    });
+                } else {
+                    rows.truncate(first);
+                }
+                first = rows.len();
+                continue;
+            }
+            let row = Row {
+                address,
+                file: row.file_index(),
+                line: row
+                    .line()
+                    .map_or(0, NonZeroU64::get)
+                    .try_into()
+                    .unwrap_or(0),
+            };
+            match rows.get_mut(first..).and_then(<[Row]>::last_mut) {
+                Some(last) if last.address == address => *last = row,
+                _ => {
+                    if portion == 0 {
+                        if !fuel.take(PORTION) {
+                            break;
+                        }
+                        portion = PORTION;
+                    }
+                    portion = portion.saturating_sub(1);
+                    rows.push(row);
+                }
+            }
+        }
+        rows.truncate(first);
+        rows.shrink_to_fit();
+        sequences.sort_unstable_by_key(|sequence| (sequence.begin, sequence.first));
+        let header = machine.header().clone();
+        let files = header.file_names().len().saturating_add(1);
+        Rows {
+            header,
+            paths: vec![OnceLock::new(); files],
+            sequences,
+            rows,
+        }
+    }
+
+    /// The row of `address`.
+    pub(super) fn at(&self, address: u64) -> Option<Row> {
+        let after = self.sequences.partition_point(|s| s.begin <= address);
+        let sequence = self.sequences.get(after.checked_sub(1)?)?;
+        if address >= sequence.end {
+            return None;
+        }
+        let rows = self.rows.get(sequence.first..sequence.behind)?;
+        let after = rows.partition_point(|row| row.address <= address);
+        rows.get(after.checked_sub(1)?).copied()
+    }
+
+    /// The ranges of the sequences, as (begin, end).
+    pub(super) fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.sequences.iter().map(|s| (s.begin, s.end))
+    }
+
+    /// The path of a file: the directory of the compilation, the directory of the file and its
+    /// name, as far as the latter are relative.
+    pub(super) fn path(&self, file: u64, unit: UnitRef<'_, Slice<'b>>) -> Option<&str> {
+        let path = self.paths.get(usize::try_from(file).ok()?)?;
+        let entry = self.header.file(file)?;
+        let path = path.get_or_init(|| {
+            let mut path = String::new();
+            let mut add = |part: Option<&[u8]>| {
+                let part = part.and_then(|part| part.get(..part.len().min(PATH_LIMIT)));
+                join(&mut path, &text(part.unwrap_or_default()));
+            };
+            add(unit.comp_dir.map(|directory| directory.slice()));
+            // Directory 0 is that of the compilation.
+            if entry.directory_index() != 0 {
+                let directory = entry.directory(&self.header);
+                add(directory.and_then(|directory| names::string(directory, unit)));
+            }
+            add(names::string(entry.path_name(), unit));
+            path.into_boxed_str()
+        });
+        Some(path)
+    }
+}
+
+/// Appends `part`, or starts anew with it when it is absolute.
+fn join(path: &mut String, part: &str) {
+    if part.starts_with('/') {
+        path.clear();
+    } else if !path.is_empty() && !path.ends_with('/') && !part.is_empty() {
+        path.push('/');
+    }
+    path.push_str(part);
+}

@@ -1,0 +1,215 @@
+//! One opened ELF file: its functions, the names of its PLT stubs, its source lines and inlined
+//! calls, its debug files, its build id.
+//!
+//! ```text
+//!   path, build id ─▶ Finder ─▶ Binary ─▶ functions()     .symtab ∪ .dynsym ∪ PLT stubs, else .eh_frame
+//!                                  │
+//!                                  └────▶ lines()         DWARF: frames of an address, innermost first
+//! ```
+//!
+//! A [`Binary`] is read lazily: opening costs a few pages; symbols and DWARF sections are read the
+//! first time they are asked for. It is `Sync`, so workers may share it.
+//!
+//! Whatever a file holds, nothing here panics, recurses on it or allocates by a length that was
+//! not checked. What cannot be believed is left out and told by [`Binary::problems`].
+
+mod demangle;
+mod dwarf;
+mod elf;
+mod error;
+mod fields;
+mod finder;
+mod functions;
+mod inflate;
+mod kallsyms;
+mod lines;
+mod mini_debug;
+mod perf_map;
+mod places;
+mod plt;
+mod short_name;
+mod source;
+mod symbols;
+mod unwind_bounds;
+pub mod vdso;
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+pub use demangle::demangle;
+pub use error::Error;
+pub use finder::Finder;
+pub use functions::{FunctionSymbol, SymbolSource};
+pub use kallsyms::{Kallsyms, KernelFunction};
+pub use lines::{InlineFrame, Lines};
+pub use perf_map::{JitFunction, PerfMap};
+pub use short_name::short_name;
+
+use self::dwarf::DebugInfo;
+use self::elf::Elf;
+use self::functions::Functions;
+use self::places::Places;
+use self::source::Source;
+use crate::base::{BuildId, FileOffset, Svma};
+
+/// One ELF file and its debug companions.
+#[derive(Debug)]
+pub struct Binary {
+    path: PathBuf,
+    elf: Elf,
+    places: Arc<Places>,
+    companion: OnceLock<Option<Elf>>,
+    functions: OnceLock<Functions>,
+    debug_info: OnceLock<Loaded>,
+}
+
+/// The debug information and what was wrong with it.
+#[derive(Debug)]
+struct Loaded {
+    info: Option<DebugInfo>,
+    problems: Vec<String>,
+}
+
+impl Binary {
+    /// Opens a regular file. Debug files are looked for in the usual places of this machine.
+    ///
+    /// # Errors
+    /// When it is missing, not a regular file, not ELF or its header is cut short. Damage behind
+    /// the header leaves a [`Binary`] that knows less and has [`problems`](Binary::problems).
+    pub fn open(path: &Path) -> Result<Binary, Error> {
+        Binary::open_with(path, Arc::new(Places::usual(None)))
+    }
+
+    /// Reads an ELF file that is already in memory, such as the vdso.
+    ///
+    /// # Errors
+    /// As [`Binary::open`].
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Binary, Error> {
+        let elf = Elf::read(Source::Memory(bytes))?;
+        let places = Arc::new(Places::usual(None));
+        Ok(Binary::new(PathBuf::new(), elf, places))
+    }
+
+    fn open_with(path: &Path, places: Arc<Places>) -> Result<Binary, Error> {
+        let elf = Elf::read(Source::open(path)?)?;
+        Ok(Binary::new(path.to_owned(), elf, places))
+    }
+
+    fn new(path: PathBuf, elf: Elf, places: Arc<Places>) -> Binary {
+        Binary {
+            path,
+            elf,
+            places,
+            companion: OnceLock::new(),
+            functions: OnceLock::new(),
+            debug_info: OnceLock::new(),
+        }
+    }
+
+    /// The path it was opened by; empty when it came from memory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The build id, if it has one.
+    pub fn build_id(&self) -> Option<&BuildId> {
+        self.elf.build_id.as_ref()
+    }
+
+    /// The stated address of the byte at `offset` of the file, by the loadable segments,
+    /// executable ones first. In a relocatable file (`.o`, `.ko`), which has no addresses yet, the
+    /// offset itself, if it lies in code; the functions of such a file are placed likewise.
+    pub fn svma(&self, offset: FileOffset) -> Option<Svma> {
+        self.elf.svma(offset)
+    }
+
+    /// Whether symbols name functions of this file, here or in its debug file.
+    pub fn has_symbols(&self) -> bool {
+        let mut functions = self.functions().iter();
+        functions.any(|f| !matches!(f.source, SymbolSource::Unwind | SymbolSource::Plt))
+    }
+
+    /// Whether there is DWARF debug information, here or in its debug file. It is not read yet.
+    pub fn has_debug_info(&self) -> bool {
+        self.with_section(b".debug_info").is_some()
+    }
+
+    /// The functions, sorted by start, one for each start.
+    pub fn functions(&self) -> &[FunctionSymbol] {
+        self.table().symbols()
+    }
+
+    /// The function that contains `address`. Where functions overlap, it is the one that starts
+    /// last.
+    pub fn function_at(&self, address: Svma) -> Option<&FunctionSymbol> {
+        self.table().at(address)
+    }
+
+    /// The linkage name of a function of this file; `None` for those known only by their bounds.
+    pub fn function_name(&self, function: &FunctionSymbol) -> Option<Cow<'_, str>> {
+        self.table().name(function)
+    }
+
+    /// A reader of lines and inlined calls. The first call loads the sections; after that it
+    /// costs a walk over the headers of the units. Workers best share one: see [`Lines`].
+    pub fn lines(&self) -> Lines<'_> {
+        let loaded = self.debug_info.get_or_init(|| {
+            let mut problems = Vec::new();
+            let elf = self.with_section(b".debug_info");
+            let info = elf.filter(|elf| !elf.relocatable).map(|elf| {
+                let supplement = self.places.supplement(elf, &self.path);
+                DebugInfo::load(elf, supplement.as_ref(), &self.path, &mut problems)
+            });
+            Loaded { info, problems }
+        });
+        Lines::new(loaded.info.as_ref())
+    }
+
+    /// What of this file could not be read or believed, as far as it has been asked for; each a
+    /// lower-case fragment.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = self.elf.problems.clone();
+        let functions = self.functions.get().map(|f| f.problems.as_slice());
+        let loaded = self.debug_info.get().map(|l| l.problems.as_slice());
+        problems.extend_from_slice(functions.unwrap_or_default());
+        problems.extend_from_slice(loaded.unwrap_or_default());
+        problems
+    }
+
+    /// The file with this section: this one, or its debug file.
+    fn with_section(&self, name: &[u8]) -> Option<&Elf> {
+        if self.elf.has(name) {
+            return Some(&self.elf);
+        }
+        let companion = self
+            .companion
+            .get_or_init(|| self.places.debug_file(&self.elf, &self.path));
+        companion.as_ref().filter(|elf| elf.has(name))
+    }
+
+    fn table(&self) -> &Functions {
+        self.functions.get_or_init(|| {
+            let mut functions = Functions::default();
+            let (symtab, dynsym) = (object::elf::SHT_SYMTAB.0, object::elf::SHT_DYNSYM.0);
+            let full = self.with_section(b".symtab");
+            if let Some(elf) = full {
+                symbols::read(elf, symtab, SymbolSource::Symtab, &mut functions);
+            }
+            symbols::read(&self.elf, dynsym, SymbolSource::Dynsym, &mut functions);
+            if full.is_none() {
+                match mini_debug::unpack(&self.elf) {
+                    Some(Ok(mini)) => {
+                        symbols::read(&mini, symtab, SymbolSource::MiniDebug, &mut functions);
+                    }
+                    Some(Err(error)) => functions.problems.push(error.to_string()),
+                    None => {}
+                }
+                unwind_bounds::read(&self.elf, &mut functions);
+            }
+            plt::read(&self.elf, &mut functions);
+            functions.settle(&self.elf.code_ranges());
+            functions
+        })
+    }
+}

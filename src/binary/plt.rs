@@ -1,0 +1,242 @@
+//! The stubs of the procedure linkage table, named after what they call: `write@plt`.
+//!
+//! ```text
+//!   call write  ─▶  stub: jmp *slot  ─▶  slot in .got.plt, which a relocation ties to `write`
+//!
+//!   x86-64    [endbr64] [bnd] jmp *disp(%rip)     f3 0f 1e fa, f2, ff 25 disp32
+//!   i386      jmp *slot                           ff 25 slot32
+//!             jmp *disp(%ebx), ebx = .got.plt     ff a3 disp32
+//!   AArch64   [bti c]; adrp x16, page; ldr x17, [x16, #offset]; add …; br x17
+//! ```
+//!
+//! The slot is read from the instruction, so the order of stubs and the kind of table do not
+//! matter.
+
+use object::elf;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::elf::{Elf, Section};
+use super::fields::Fields;
+use super::functions::{FunctionSymbol, Functions, Rank, SymbolSource};
+use super::symbols;
+use crate::base::Svma;
+
+/// Longer names are cut.
+const NAME_LIMIT: usize = 8 << 10;
+
+/// What a slot is tied to.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    /// An entry of `.dynsym`.
+    Symbol(u32),
+    /// What the function at this address chooses when the program starts.
+    Resolver(u64),
+}
+
+/// A stub: where it is, how long, and which slot it jumps through.
+struct Stub {
+    start: u64,
+    size: u64,
+    slot: u64,
+}
+
+/// Adds the stubs of all linkage tables. The functions that are there already name resolvers.
+pub(super) fn read(elf: &Elf, into: &mut Functions) {
+    let tables = elf.sections.iter();
+    let tables =
+        tables.filter(|s| matches!(&*s.name, b".plt" | b".plt.sec" | b".plt.got" | b".iplt"));
+    let mut stubs = Vec::new();
+    for table in tables {
+        if let Ok(code) = elf.contents("linkage table", table) {
+            match elf.machine {
+                m if m == elf::EM_X86_64.0 || m == elf::EM_386.0 => {
+                    x86(elf, table, &code, &mut stubs);
+                }
+                m if m == elf::EM_AARCH64.0 => aarch64(table, &code, &mut stubs),
+                _ => {}
+            }
+        }
+    }
+    if stubs.is_empty() {
+        return;
+    }
+    let slots = slots(elf);
+    let dynsym = elf.sections.iter().find(|s| s.kind == elf::SHT_DYNSYM.0);
+    let symbols = dynsym.and_then(|table| elf.contents("symbols", table).ok());
+    let strings = dynsym.and_then(|table| symbols::strings(elf, table).ok());
+    let (symbols, strings) = (symbols.unwrap_or_default(), strings.unwrap_or_default());
+    let resolvers = into.names_at(&resolvers(&slots));
+    let mut names: Vec<u8> = Vec::new();
+    let mut named = Vec::new();
+    for stub in stubs {
+        let unnamed: Vec<u8>;
+        let name = match slots.get(&stub.slot) {
+            Some(Target::Symbol(index)) => symbol_name(elf, &symbols, &strings, *index),
+            Some(Target::Resolver(at)) => match resolvers.get(at) {
+                Some(name) => Some(name.as_slice()),
+                None => {
+                    unnamed = format!("*ABS*+{at:#x}").into_bytes();
+                    Some(unnamed.as_slice())
+                }
+            },
+            None => None,
+        };
+        if let (Some(name), Ok(at)) = (name, u32::try_from(names.len())) {
+            names.extend_from_slice(name.get(..NAME_LIMIT).unwrap_or(name));
+            names.extend_from_slice(b"@plt\0");
+            named.push((stub, at));
+        }
+    }
+    let table = into.add_names(names);
+    for (stub, name) in named {
+        into.push(FunctionSymbol {
+            start: Svma(stub.start),
+            size: stub.size,
+            name,
+            names: table,
+            rank: Rank::new(false, stub.size, elf::STB_LOCAL.0),
+            source: SymbolSource::Plt,
+        });
+    }
+}
+
+/// The addresses of all resolvers.
+fn resolvers(slots: &FxHashMap<u64, Target>) -> FxHashSet<u64> {
+    let resolver = |target: &Target| match target {
+        Target::Resolver(at) => Some(*at),
+        Target::Symbol(_) => None,
+    };
+    slots.values().filter_map(resolver).collect()
+}
+
+fn symbol_name<'s>(elf: &Elf, symbols: &[u8], strings: &'s [u8], index: u32) -> Option<&'s [u8]> {
+    let size = symbols::entry_size(elf.wide);
+    let at = (index as usize).checked_mul(size)?;
+    let symbol = symbols::entry(elf.fields(symbols).slice(at, size)?)?;
+    let name = symbols::name(strings, symbol.name)?;
+    (!name.is_empty()).then_some(name)
+}
+
+/// What the relocations say of slots.
+///
+/// ```text
+///   Elf64_Rela  r_offset 8, r_info 8 (symbol << 32 | type), r_addend 8
+///   Elf32_Rel   r_offset 4, r_info 4 (symbol << 8 | type); the addend stands in the slot
+/// ```
+fn slots(elf: &Elf) -> FxHashMap<u64, Target> {
+    let mut slots = FxHashMap::default();
+    for table in &elf.sections {
+        let addend = table.kind == elf::SHT_RELA.0;
+        if !(addend || table.kind == elf::SHT_REL.0) || table.flags & elf::SHF_ALLOC.0 == 0 {
+            continue;
+        }
+        let Ok(bytes) = elf.contents("relocations", table) else {
+            continue;
+        };
+        let size = match (elf.wide, addend) {
+            (true, true) => 24,
+            (true, false) => 16,
+            (false, true) => 12,
+            (false, false) => 8,
+        };
+        for record in bytes.chunks_exact(size) {
+            if let Some((slot, target)) = relocation(elf.fields(record), elf.machine) {
+                slots.insert(slot, target);
+            }
+        }
+    }
+    slots
+}
+
+fn relocation(f: Fields<'_>, machine: u16) -> Option<(u64, Target)> {
+    let word = if f.wide { 8 } else { 4 };
+    let (slot, info) = (f.word(0)?, f.word(word)?);
+    let (symbol, kind) = if f.wide {
+        (info >> 32, info & 0xffff_ffff)
+    } else {
+        (info >> 8, info & 0xff)
+    };
+    let chosen_at_start = match machine {
+        m if m == elf::EM_X86_64.0 => elf::R_X86_64_IRELATIVE.0,
+        m if m == elf::EM_AARCH64.0 => elf::R_AARCH64_IRELATIVE.0,
+        _ => return Some((slot, Target::Symbol(u32::try_from(symbol).ok()?))),
+    };
+    if kind == u64::from(chosen_at_start) {
+        return Some((slot, Target::Resolver(f.word(word.checked_mul(2)?)?)));
+    }
+    (symbol != 0).then_some((slot, Target::Symbol(u32::try_from(symbol).ok()?)))
+}
+
+fn x86(elf: &Elf, table: &Section, code: &[u8], stubs: &mut Vec<Stub>) {
+    let step = match table.entry_size {
+        8 | 16 => table.entry_size,
+        _ if &*table.name == b".plt.got" => 8,
+        _ => 16,
+    };
+    let got = elf.section(b".got.plt").or_else(|| elf.section(b".got"));
+    let got = got.map_or(0, |section| section.address);
+    let length = usize::try_from(step).unwrap_or(16);
+    for (index, stub) in code.chunks(length).enumerate() {
+        let start = table.address.wrapping_add(step.wrapping_mul(index as u64));
+        let jump = (0..=6).find(|&at| matches!(stub.get(at..), Some([0xff, 0x25 | 0xa3, ..])));
+        let Some(jump) = jump else { continue };
+        // Only what may stand before the jump: endbr and the prefix bnd.
+        let prefix = stub.get(..jump).unwrap_or_default();
+        if !matches!(
+            prefix,
+            [] | [0xf2] | [0xf3, 0x0f, 0x1e, 0xfa | 0xfb] | [0xf3, 0x0f, 0x1e, 0xfa | 0xfb, 0xf2]
+        ) {
+            continue;
+        }
+        let Some(value) = elf.fields(stub).u32(jump.saturating_add(2)) else {
+            continue;
+        };
+        let distance = i64::from(value.cast_signed());
+        let relative = stub.get(jump.saturating_add(1)) == Some(&0xa3);
+        let slot = match (elf.wide, relative) {
+            (true, false) => {
+                let next = start.wrapping_add(jump as u64).wrapping_add(6);
+                next.wrapping_add_signed(distance)
+            }
+            (false, false) => u64::from(value),
+            (false, true) => got.wrapping_add_signed(distance) & 0xffff_ffff,
+            (true, true) => continue,
+        };
+        stubs.push(Stub {
+            start,
+            size: stub.len() as u64,
+            slot,
+        });
+    }
+}
+
+fn aarch64(table: &Section, code: &[u8], stubs: &mut Vec<Stub>) {
+    const BTI_C: u32 = 0xd503_245f;
+    // Instructions are little-endian whatever the data are.
+    let words: Vec<u32> = code
+        .chunks_exact(4)
+        .map(|word| word.try_into().map_or(0, u32::from_le_bytes))
+        .collect();
+    let mut before = 0;
+    for (index, pair) in words.windows(2).enumerate() {
+        let [adrp, ldr] = pair else { continue };
+        let here = table.address.wrapping_add((index as u64).wrapping_mul(4));
+        if adrp & 0x9f00_001f == 0x9000_0010 && ldr & 0xffc0_03ff == 0xf940_0211 {
+            let low = u64::from(adrp >> 29 & 3);
+            let high = u64::from(adrp >> 5 & 0x7_ffff);
+            // 21 bits of pages of 4 KiB, signed.
+            let pages = ((high << 2 | low) << 43).cast_signed() >> 31;
+            let offset = u64::from(ldr >> 10 & 0xfff).wrapping_mul(8);
+            let slot = (here & !0xfff)
+                .wrapping_add_signed(pages)
+                .wrapping_add(offset);
+            let guarded = before == BTI_C;
+            stubs.push(Stub {
+                start: if guarded { here.wrapping_sub(4) } else { here },
+                size: if guarded { 24 } else { 16 },
+                slot,
+            });
+        }
+        before = *adrp;
+    }
+}

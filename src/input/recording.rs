@@ -1,0 +1,46 @@
+//! Recordings: perf.data of perf, proftool and others.
+
+use crate::binary::Finder;
+use crate::perfdata::Reader;
+use crate::profile::{About, Profile};
+use crate::symbolize::{self, symbolize};
+use crate::trace::{self, Recording};
+
+use super::{Error, Options, Progress};
+
+/// Reads all samples of a recording and gives them their functions.
+pub(super) fn read(
+    mut reader: Reader,
+    options: &Options,
+    progress: &mut Progress,
+) -> Result<Profile, Error> {
+    let part = trace::Options {
+        from: options.time.start,
+        to: options.time.end,
+    };
+    let size = reader.data_size().unwrap_or(0);
+    let trace = trace::read(&mut reader, &part, |done| progress(done, size))?;
+    let names = symbolize::Options {
+        finder: Finder::new(options.symfs.as_deref()),
+        inlines: options.inlines,
+        ..symbolize::Options::default()
+    };
+    let mut profile = symbolize(&trace, &names);
+    profile.about = about(&trace.recording);
+    Ok(profile)
+}
+
+/// What the recording says of itself. The command is what was recorded: the recorder's command
+/// line without the recorder and its own options, where these can be told apart.
+fn about(recording: &Recording) -> About {
+    let line = &recording.command_line;
+    let dashes = line.iter().position(|word| word == "--");
+    let command = match dashes {
+        Some(at) => &line[at + 1..],
+        None => &line[..],
+    };
+    About {
+        command: (!command.is_empty()).then(|| command.join(" ")),
+        duration: recording.duration,
+    }
+}

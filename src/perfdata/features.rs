@@ -1,0 +1,184 @@
+//! The optional header sections: who recorded what, where and when.
+//!
+//! Each is read by itself; one that cannot be believed is told and left out, the others stay.
+
+use linux_perf_event_reader::{Endianness, constants};
+
+use crate::base::BuildId;
+
+use super::attr::{MAX_ATTR_SIZE, MIN_ATTR_SIZE};
+use super::cursor::Cursor;
+use super::error::Flaw;
+use super::{Attr, Feature};
+
+/// What the header's sections say.
+#[derive(Clone, Debug, Default)]
+pub struct Features {
+    /// The sections that the file claims to have, in order of number.
+    pub present: Vec<Feature>,
+    /// The machine's name.
+    pub hostname: Option<String>,
+    /// The kernel's release.
+    pub os_release: Option<String>,
+    /// The recorder's version.
+    pub version: Option<String>,
+    /// The machine's architecture, as `uname -m` prints it.
+    pub arch: Option<String>,
+    /// The processor's name.
+    pub cpu_description: Option<String>,
+    /// Processors online and available.
+    pub cpus: Option<(u32, u32)>,
+    /// The recorder's command line.
+    pub command_line: Vec<String>,
+    /// Files and their build ids.
+    pub build_ids: Vec<FileBuildId>,
+    /// Times of the first and the last sample, in nanoseconds.
+    pub sample_time: Option<(u64, u64)>,
+    /// The size to which a compressed block grows at most, in bytes.
+    pub compressed_block: Option<u32>,
+    /// Events with names and ids.
+    pub(super) events: Vec<DescribedEvent>,
+}
+
+/// A file and the build that was mapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileBuildId {
+    /// The path, or a name in brackets.
+    pub path: String,
+    /// The build.
+    pub build_id: BuildId,
+}
+
+/// An event as `EVENT_DESC` has it.
+#[derive(Clone, Debug)]
+pub(super) struct DescribedEvent {
+    pub(super) name: String,
+    pub(super) ids: Vec<u64>,
+}
+
+impl Features {
+    /// Reads one section.
+    pub(super) fn read(
+        &mut self,
+        feature: Feature,
+        bytes: &[u8],
+        endian: Endianness,
+    ) -> Result<(), Flaw> {
+        let mut c = Cursor::new(bytes, endian);
+        let text = |c: &mut Cursor<'_>| c.header_string("its text").map(Some);
+        match feature {
+            Feature::HOSTNAME => self.hostname = text(&mut c)?,
+            Feature::OSRELEASE => self.os_release = text(&mut c)?,
+            Feature::VERSION => self.version = text(&mut c)?,
+            Feature::ARCH => self.arch = text(&mut c)?,
+            Feature::CPUDESC => self.cpu_description = text(&mut c)?,
+            Feature::NRCPUS => {
+                let available = c.u32("the number of processors")?;
+                let online = c.u32("the number of processors")?;
+                self.cpus = Some((online, available));
+            }
+            Feature::CMDLINE => {
+                let count = c.u32("the number of arguments")?;
+                // Each takes at least its length: a count beyond that ends in an error below.
+                for _ in 0..count {
+                    self.command_line.push(c.header_string("an argument")?);
+                }
+            }
+            Feature::BUILD_ID => self.read_build_ids(c)?,
+            Feature::EVENT_DESC => self.events = described_events(c, endian)?,
+            Feature::SAMPLE_TIME => {
+                let first = c.u64("the first time")?;
+                self.sample_time = Some((first, c.u64("the last time")?));
+            }
+            Feature::COMPRESSED => {
+                let _version = c.u32("compression")?;
+                let kind = c.u32("compression")?;
+                let _level = c.u32("compression")?;
+                let _ratio = c.u32("compression")?;
+                self.compressed_block = Some(c.u32("compression")?);
+                const ZSTD: u32 = 1;
+                if kind != ZSTD {
+                    return Err(Flaw::Value {
+                        what: "the kind of compression",
+                        value: u64::from(kind),
+                    });
+                }
+            }
+            Feature::CPU_TOPOLOGY => {
+                let count = c.u32("the number of cores")?;
+                for _ in 0..count {
+                    c.header_string("a list of cores")?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// ```text
+    /// { struct perf_event_header header; u32 pid; u8 build_id[20]; u8 size; u8 pad[3];
+    ///   char filename[]; }
+    /// ```
+    fn read_build_ids(&mut self, mut c: Cursor<'_>) -> Result<(), Flaw> {
+        while c.left() > 0 {
+            let _kind = c.u32("a build id")?;
+            let misc = c.u16("a build id")?;
+            let size = c.u16("a build id")?;
+            if size < 8 + 28 {
+                return Err(Flaw::Value {
+                    what: "the size of a build id's entry",
+                    value: u64::from(size),
+                });
+            }
+            let body = c.take(u64::from(size) - 8, "a build id")?;
+            let mut body = Cursor::new(body, Endianness::LittleEndian);
+            self.read_build_id(misc, &mut body)?;
+        }
+        Ok(())
+    }
+
+    /// Reads one build id: the body of a `BUILD_ID` record.
+    pub(super) fn read_build_id(&mut self, misc: u16, body: &mut Cursor<'_>) -> Result<(), Flaw> {
+        let _pid = body.take(4, "a build id")?;
+        let id = body.take(20, "a build id")?;
+        let tail = body.take(4, "a build id")?;
+        let size = match misc & constants::PERF_RECORD_MISC_BUILD_ID_SIZE != 0 {
+            true => usize::from(tail[0]).min(20),
+            false => 20,
+        };
+        if let Some(build_id) = BuildId::new(&id[..size]) {
+            self.build_ids.push(FileBuildId {
+                path: crate::base::utf8(body.text()).into_owned(),
+                build_id,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// ```text
+/// u32 nr; u32 attr_size; { struct perf_event_attr attr; u32 nr_ids; string name; u64 ids[nr_ids] }[nr]
+/// ```
+fn described_events(mut c: Cursor<'_>, endian: Endianness) -> Result<Vec<DescribedEvent>, Flaw> {
+    let count = c.u32("the number of events")?;
+    let attr_size = u64::from(c.u32("the size of an attr")?);
+    if !(MIN_ATTR_SIZE..=MAX_ATTR_SIZE).contains(&attr_size) {
+        return Err(Flaw::Value {
+            what: "the size of an attr",
+            value: attr_size,
+        });
+    }
+    let mut events = Vec::new();
+    for _ in 0..count {
+        let attr = c.take(attr_size, "an attr")?;
+        Attr::parse(attr, endian)?;
+        let id_count = c.u32("the number of ids")?;
+        let name = c.header_string("an event's name")?;
+        let ids = c.words(u64::from(id_count), "an event's ids")?;
+        events.push(DescribedEvent {
+            name,
+            ids: ids.iter().collect(),
+        });
+    }
+    Ok(events)
+}

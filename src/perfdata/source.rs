@@ -1,0 +1,139 @@
+//! Where the bytes come from: a file, a pipe, or memory.
+//!
+//! Files are read with `pread` into buffers of our own. They are never mapped into memory: a file
+//! that shrinks while it is read would end the process with SIGBUS.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use super::error::Error;
+
+/// `O_NONBLOCK` of Linux on all architectures but alpha, mips, parisc and sparc: opening a FIFO
+/// returns at once, and the file is then refused.
+const O_NONBLOCK: i32 = 0o4000;
+
+/// A whole file on a pipe is held in memory, up to this size.
+const MAX_PIPED_FILE: u64 = 4 << 30;
+
+/// Bytes to read from.
+pub(super) enum Source {
+    /// A regular file of this many bytes.
+    File { file: File, len: u64 },
+    /// Bytes in memory.
+    Memory(Vec<u8>),
+    /// A pipe, which is read once from front to back; so many bytes were read.
+    Stream { stream: Box<dyn Read>, at: u64 },
+}
+
+impl Source {
+    /// Opens a regular file.
+    pub(super) fn open(path: &Path) -> Result<Source, Error> {
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(O_NONBLOCK)
+            .open(path)?;
+        Source::regular(file)
+    }
+
+    /// Takes a regular file that is open; others are refused.
+    pub(super) fn regular(file: File) -> Result<Source, Error> {
+        let metadata = file.metadata()?;
+        let kind = metadata.file_type();
+        let kind = if kind.is_file() {
+            return Ok(Source::File {
+                len: metadata.len(),
+                file,
+            });
+        } else if kind.is_dir() {
+            "a directory"
+        } else if kind.is_fifo() {
+            "a named pipe"
+        } else if kind.is_char_device() || kind.is_block_device() {
+            "a device"
+        } else {
+            "a socket"
+        };
+        Err(Error::NotRegular(kind))
+    }
+
+    /// A pipe that turned out to hold a file with sections, as one in memory: its header was
+    /// read already.
+    pub(super) fn into_memory(self, head: Vec<u8>) -> Result<Source, Error> {
+        let Source::Stream { mut stream, .. } = self else {
+            return Ok(self);
+        };
+        let mut bytes = head;
+        let got = (&mut stream).take(MAX_PIPED_FILE).read_to_end(&mut bytes)?;
+        match got as u64 == MAX_PIPED_FILE {
+            true => Err(Error::BadHeader("a piped file of more than 4 GiB".into())),
+            false => Ok(Source::Memory(bytes)),
+        }
+    }
+
+    /// The number of bytes, where it is known.
+    pub(super) fn len(&self) -> Option<u64> {
+        match self {
+            Source::File { len, .. } => Some(*len),
+            Source::Memory(bytes) => Some(bytes.len() as u64),
+            Source::Stream { .. } => None,
+        }
+    }
+
+    /// Appends up to `n` bytes from `offset` to `buffer`; fewer at the end. A stream passes over
+    /// what lies before `offset`, and cannot go back.
+    pub(super) fn append(
+        &mut self,
+        offset: u64,
+        n: usize,
+        buffer: &mut Vec<u8>,
+    ) -> io::Result<usize> {
+        let start = buffer.len();
+        match self {
+            Source::Memory(bytes) => {
+                let from = usize::try_from(offset)
+                    .unwrap_or(usize::MAX)
+                    .min(bytes.len());
+                let to = from.saturating_add(n).min(bytes.len());
+                buffer.extend_from_slice(&bytes[from..to]);
+                Ok(to - from)
+            }
+            Source::File { file, len } => {
+                let there = usize::try_from(len.saturating_sub(offset)).unwrap_or(usize::MAX);
+                buffer.resize(start + n.min(there), 0);
+                let mut filled = start;
+                while filled < buffer.len() {
+                    let at = offset + (filled - start) as u64;
+                    match file.read_at(&mut buffer[filled..], at) {
+                        Ok(0) => break,
+                        Ok(got) => filled += got,
+                        Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                        Err(e) => return Err(e),
+                    }
+                }
+                buffer.truncate(filled);
+                Ok(filled - start)
+            }
+            Source::Stream { stream, at } => {
+                if *at > offset {
+                    return Err(io::Error::other("a pipe cannot be read twice"));
+                }
+                *at += io::copy(&mut stream.take(offset - *at), &mut io::sink())?;
+                let got = stream.take(n as u64).read_to_end(buffer)?;
+                *at += got as u64;
+                Ok(got)
+            }
+        }
+    }
+
+    /// Exactly the bytes of `offset..offset + len`, or what there is of them.
+    pub(super) fn section(&mut self, offset: u64, len: u64) -> io::Result<Vec<u8>> {
+        let there = self
+            .len()
+            .map_or(len, |end| len.min(end.saturating_sub(offset)));
+        let mut buffer = Vec::new();
+        self.append(offset, usize::try_from(there).unwrap_or(0), &mut buffer)?;
+        Ok(buffer)
+    }
+}

@@ -1,0 +1,99 @@
+//! Takes bytes apart into records, and finds the next record where a size cannot be believed.
+
+use linux_perf_event_reader::{Endianness, PerfEventHeader, constants};
+
+use super::cursor::Cursor;
+use super::record::{least_size, type_name};
+
+/// The size of a record's header.
+pub(super) const HEADER_SIZE: usize = PerfEventHeader::STRUCT_SIZE;
+/// How many records in a row must look like records before they are believed to be some.
+const CONVINCING: usize = 3;
+
+/// What the first bytes are.
+pub(super) enum Split<'a> {
+    /// A whole record and its body.
+    Record(PerfEventHeader, &'a [u8]),
+    /// The beginning of a record that goes on behind these bytes.
+    Incomplete,
+    /// A header with a size that cannot be.
+    BadSize(u16),
+}
+
+/// Splits off the first record.
+pub(super) fn first(bytes: &[u8], endian: Endianness) -> Split<'_> {
+    let mut c = Cursor::new(bytes, endian);
+    let header = c.u32("").and_then(|type_| {
+        let misc = c.u16("")?;
+        let size = c.u16("")?;
+        Ok(PerfEventHeader { type_, misc, size })
+    });
+    let Ok(header) = header else {
+        return Split::Incomplete;
+    };
+    let Some(body) = usize::from(header.size).checked_sub(HEADER_SIZE) else {
+        return Split::BadSize(header.size);
+    };
+    match c.rest().get(..body) {
+        Some(body) => Split::Record(header, body),
+        None => Split::Incomplete,
+    }
+}
+
+/// How many bytes to pass over until what follows looks like records again; all of them when
+/// nothing does. At least one.
+pub(super) fn resynchronize(bytes: &[u8], endian: Endianness) -> usize {
+    (1..bytes.len())
+        .find(|&skip| looks_like_records(&bytes[skip..], endian))
+        .unwrap_or(bytes.len())
+}
+
+/// Whether some records in a row (fewer at the end of the bytes) have known types and sizes that
+/// fit them.
+fn looks_like_records(mut bytes: &[u8], endian: Endianness) -> bool {
+    for seen in 0..CONVINCING {
+        match first(bytes, endian) {
+            Split::Record(header, body) if is_plausible(&header) => {
+                bytes = &bytes[HEADER_SIZE + body.len()..];
+            }
+            Split::Incomplete => return seen > 0 && bytes.is_empty(),
+            _ => return false,
+        }
+    }
+    true
+}
+
+fn is_plausible(header: &PerfEventHeader) -> bool {
+    const COMPRESSED: u32 = constants::PERF_RECORD_USER_TYPE_START + 17;
+    let kind = linux_perf_event_reader::RecordType(header.type_);
+    type_name(header.type_).is_some()
+        && (header.size.is_multiple_of(8) || header.type_ == COMPRESSED)
+        && usize::from(header.size) >= HEADER_SIZE + least_size(kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: u32, size: u16) -> Vec<u8> {
+        let mut bytes = vec![0; usize::from(size)];
+        bytes[..4].copy_from_slice(&kind.to_le_bytes());
+        bytes[6..8].copy_from_slice(&size.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn damage_is_passed_over_up_to_the_next_records() {
+        let mut bytes = vec![0xff; 13];
+        for _ in 0..4 {
+            bytes.extend(record(3, 32));
+        }
+        assert_eq!(resynchronize(&bytes, Endianness::LittleEndian), 13);
+    }
+
+    #[test]
+    fn noise_is_passed_over_whole() {
+        let bytes = vec![0x41; 100];
+        assert_eq!(resynchronize(&bytes, Endianness::LittleEndian), 100);
+    }
+}

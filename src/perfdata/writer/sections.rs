@@ -1,0 +1,237 @@
+//! The bodies of the feature sections that a recorder writes.
+
+use std::collections::BTreeMap;
+
+use super::{ATTR_SIZE, EventDescription};
+use crate::base::BuildId;
+use crate::perfdata::Feature;
+
+/// Strings are padded with zeros to a multiple of this.
+const NAME_ALIGN: usize = 64;
+/// The process to which images of this machine belong, as opposed to those of a guest.
+const HOST: i32 = -1;
+const MISC_KERNEL: u16 = 1;
+const MISC_USER: u16 = 2;
+/// Byte 20 of the build id holds its size.
+const MISC_BUILD_ID_SIZE: u16 = 1 << 15;
+
+/// A file that was mapped, with the build that it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildIdEntry {
+    /// The path as the MMAP record has it.
+    pub path: Vec<u8>,
+    /// The file's build id.
+    pub build_id: BuildId,
+    /// Whether it is the kernel's image or a module.
+    pub kernel: bool,
+}
+
+/// What tracefs says of tracepoints, which readers that show their fields need.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TracepointFormats {
+    /// `events/header_page`.
+    pub header_page: Vec<u8>,
+    /// `events/header_event`.
+    pub header_event: Vec<u8>,
+    /// For each system its tracepoints' `format` files.
+    pub systems: BTreeMap<String, Vec<Vec<u8>>>,
+}
+
+/// The features of a file, each with the bytes of its section.
+///
+/// ```
+/// use proftool::perfdata::{Feature, writer::FeatureSections};
+/// let mut features = FeatureSections::default();
+/// features.text(Feature::ARCH, "x86_64");
+/// assert_eq!(features.len(), 1);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct FeatureSections(BTreeMap<Feature, Vec<u8>>);
+
+impl FeatureSections {
+    /// A feature that is one string: `u32` length with padding, then the bytes.
+    pub fn text(&mut self, feature: Feature, text: &str) {
+        let mut body = Vec::new();
+        put_string(&mut body, text.as_bytes());
+        self.0.insert(feature, body);
+    }
+
+    /// NRCPUS: processors that can be there, and those online.
+    pub fn processors(&mut self, available: u32, online: u32) {
+        let body = [available.to_ne_bytes(), online.to_ne_bytes()].concat();
+        self.0.insert(Feature::NRCPUS, body);
+    }
+
+    /// TOTAL_MEM, in KiB.
+    pub fn total_memory(&mut self, kib: u64) {
+        self.0
+            .insert(Feature::TOTAL_MEM, kib.to_ne_bytes().to_vec());
+    }
+
+    /// CMDLINE: `u32` count, then a string for each word.
+    pub fn command_line(&mut self, words: &[impl AsRef<[u8]>]) {
+        let mut body = count(words.len()).to_vec();
+        for word in words {
+            put_string(&mut body, word.as_ref());
+        }
+        self.0.insert(Feature::CMDLINE, body);
+    }
+
+    /// EVENT_DESC: `u32` count, `u32` attr size, then for each event its attr, `u32` number of
+    /// ids, its name, its ids.
+    pub fn events(&mut self, events: &[EventDescription]) {
+        let mut body = count(events.len()).to_vec();
+        body.extend(count(ATTR_SIZE));
+        for event in events {
+            body.extend(event.attr);
+            body.extend(count(event.ids.len()));
+            put_string(&mut body, event.name.as_bytes());
+            body.extend(event.ids.iter().flat_map(|id| id.to_ne_bytes()));
+        }
+        self.0.insert(Feature::EVENT_DESC, body);
+    }
+
+    /// SAMPLE_TIME: nanoseconds of the first and the last sample.
+    pub fn sample_time(&mut self, first: u64, last: u64) {
+        let body = [first.to_ne_bytes(), last.to_ne_bytes()].concat();
+        self.0.insert(Feature::SAMPLE_TIME, body);
+    }
+
+    /// PMU_MAPPINGS: `u32` count, then for each its `u32` type number and its name.
+    pub fn pmu_mappings(&mut self, pmus: &[(u32, String)]) {
+        let mut body = count(pmus.len()).to_vec();
+        for (number, name) in pmus {
+            body.extend(number.to_ne_bytes());
+            put_string(&mut body, name.as_bytes());
+        }
+        self.0.insert(Feature::PMU_MAPPINGS, body);
+    }
+
+    /// TRACING_DATA: the formats of tracepoints, as trace-cmd's files have them.
+    ///
+    /// ```text
+    /// 17 08 44 "tracing" "0.6\0"  u8 big endian  u8 size of long  u32 page size
+    /// "header_page\0" u64 size, bytes    "header_event\0" u64 size, bytes
+    /// u32 formats of ftrace's own events (none)
+    /// u32 systems; of each: name "\0", u32 formats, of each: u64 size, bytes
+    /// u32 size of kallsyms (none)   u32 size of printk formats (none)   u64 size of comms (none)
+    /// ```
+    pub fn tracepoints(&mut self, formats: &TracepointFormats, page_size: u32) {
+        let mut body = b"\x17\x08\x44tracing0.6\0".to_vec();
+        body.push(u8::from(cfg!(target_endian = "big")));
+        body.push(size_of::<usize>() as u8);
+        body.extend(page_size.to_ne_bytes());
+        let sized = |body: &mut Vec<u8>, text: &[u8]| {
+            body.extend((text.len() as u64).to_ne_bytes());
+            body.extend(text);
+        };
+        body.extend(b"header_page\0");
+        sized(&mut body, &formats.header_page);
+        body.extend(b"header_event\0");
+        sized(&mut body, &formats.header_event);
+        body.extend(count(0));
+        body.extend(count(formats.systems.len()));
+        for (system, texts) in &formats.systems {
+            body.extend(system.as_bytes());
+            body.push(0);
+            body.extend(count(texts.len()));
+            for text in texts {
+                sized(&mut body, text);
+            }
+        }
+        body.extend([0; 4 + 4 + 8]);
+        self.0.insert(Feature::TRACING_DATA, body);
+    }
+
+    /// BUILD_ID: a record for each file.
+    ///
+    /// ```c
+    /// struct { u32 type; u16 misc; u16 size; s32 pid;
+    ///          u8 build_id[20]; u8 build_id_size; u8 reserved[3]; char filename[]; };
+    /// ```
+    pub fn build_ids<'a>(&mut self, entries: impl IntoIterator<Item = &'a BuildIdEntry>) {
+        let mut body = Vec::new();
+        for entry in entries {
+            // The format has 20 bytes; a longer id is told by its beginning. A `BuildId` does not
+            // keep trailing zeros, so its length is the next one that linkers make.
+            let id = &entry.build_id.bytes()[..entry.build_id.bytes().len().min(20)];
+            let mut field = [0; 24];
+            field[..id.len()].copy_from_slice(id);
+            field[20] = match id.len() {
+                ..=8 => 8,
+                9..=16 => 16,
+                _ => 20,
+            };
+            let name: Vec<u8> = entry.path.iter().copied().take(4095).collect();
+            let padded = (name.len() + 1).next_multiple_of(NAME_ALIGN);
+            let cpu_mode = if entry.kernel { MISC_KERNEL } else { MISC_USER };
+            body.extend(0u32.to_ne_bytes());
+            body.extend((cpu_mode | MISC_BUILD_ID_SIZE).to_ne_bytes());
+            body.extend((36 + padded as u16).to_ne_bytes());
+            body.extend(HOST.to_ne_bytes());
+            body.extend(field);
+            body.extend(&name);
+            body.resize(body.len() + padded - name.len(), 0);
+        }
+        self.0.insert(Feature::BUILD_ID, body);
+    }
+
+    /// How many features there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The features in order of number.
+    pub fn iter(&self) -> impl Iterator<Item = (Feature, &[u8])> {
+        self.0
+            .iter()
+            .map(|(feature, body)| (*feature, body.as_slice()))
+    }
+}
+
+/// `n` as a count in a section.
+fn count(n: usize) -> [u8; 4] {
+    (n as u32).to_ne_bytes()
+}
+
+fn put_string(body: &mut Vec<u8>, text: &[u8]) {
+    let padded = (text.len() + 1).next_multiple_of(NAME_ALIGN);
+    body.extend(count(padded));
+    body.extend(text);
+    body.resize(body.len() + padded - text.len(), 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_string_ends_with_a_zero_even_at_the_border() {
+        let mut features = FeatureSections::default();
+        features.text(Feature::HOSTNAME, &"x".repeat(64));
+        let (_, body) = features.iter().next().unwrap();
+        assert_eq!(body.len(), 4 + 128);
+        assert_eq!(u32::from_ne_bytes(body[..4].try_into().unwrap()), 128);
+    }
+
+    #[test]
+    fn a_build_id_record_has_its_size_and_mode() {
+        let mut features = FeatureSections::default();
+        features.build_ids(&[BuildIdEntry {
+            path: b"/bin/true".to_vec(),
+            build_id: BuildId::new(&[0xaa; 8]).unwrap(),
+            kernel: false,
+        }]);
+        let (_, body) = features.iter().next().unwrap();
+        assert_eq!(body.len(), 36 + 64);
+        assert_eq!(u16::from_ne_bytes([body[6], body[7]]), 100);
+        assert_eq!(u16::from_ne_bytes([body[4], body[5]]), 0x8002);
+        assert_eq!((body[12], body[19], body[20], body[32]), (0xaa, 0xaa, 0, 8));
+        assert_eq!(&body[36..46], b"/bin/true\0");
+    }
+}

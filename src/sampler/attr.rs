@@ -1,0 +1,179 @@
+//! How an event is opened: the `perf_event_attr`.
+
+use perf_event_open_sys::bindings as sys;
+
+use super::event::EventSpec;
+use crate::perfdata::writer::ATTR_SIZE;
+
+/// What every sample holds. It is the same for all events, so that any reader can take a record
+/// apart before it knows the event, and the identifier comes first for the same reason.
+const SAMPLE_TYPE: u32 = sys::PERF_SAMPLE_IDENTIFIER
+    | sys::PERF_SAMPLE_IP
+    | sys::PERF_SAMPLE_TID
+    | sys::PERF_SAMPLE_TIME
+    | sys::PERF_SAMPLE_CPU
+    | sys::PERF_SAMPLE_PERIOD;
+
+/// How often to sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// So many samples a second of run time; the kernel chooses the periods.
+    Frequency(u64),
+    /// A sample every so many events (nanoseconds for clocks).
+    Period(u64),
+}
+
+/// What the kernel lets us have. Starts with everything; each refusal takes one thing away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Allowed {
+    /// Samples in the kernel.
+    pub(super) kernel: bool,
+    /// Counts of lost samples when an event is read (Linux 6.0).
+    pub(super) lost: bool,
+    /// Build ids in MMAP2 records (Linux 5.12).
+    pub(super) build_id: bool,
+    /// Records of code that the kernel makes at run time: BPF programs, trampolines (Linux 5.1).
+    pub(super) kernel_code: bool,
+}
+
+impl Allowed {
+    pub(super) const ALL: Allowed = Allowed {
+        kernel: true,
+        lost: true,
+        build_id: true,
+        kernel_code: true,
+    };
+
+    /// The next smaller set to try when the kernel does not understand an attr: newest first.
+    pub(super) fn older(self) -> Option<Allowed> {
+        let mut less = self;
+        if self.lost {
+            less.lost = false;
+        } else if self.build_id {
+            less.build_id = false;
+        } else if self.kernel_code {
+            less.kernel_code = false;
+        } else {
+            return None;
+        }
+        Some(less)
+    }
+}
+
+/// What goes into every attr of a recording besides the event.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Common {
+    pub(super) rate: Rate,
+    /// Whether the user chose the rate, which then also holds for events that are counted.
+    pub(super) rate_chosen: bool,
+    pub(super) call_chains: bool,
+    pub(super) allowed: Allowed,
+    /// Bytes in a ring buffer after which the recorder is woken.
+    pub(super) watermark: u32,
+}
+
+/// The attr for `event`. The one event that `tracks` also reports mappings, names, forks.
+pub(super) fn attr(
+    event: &EventSpec,
+    precise: u64,
+    common: &Common,
+    tracks: bool,
+) -> sys::perf_event_attr {
+    let allowed = common.allowed;
+    let mut attr = sys::perf_event_attr {
+        type_: event.kind,
+        size: ATTR_SIZE as u32,
+        config: event.config,
+        sample_type: u64::from(SAMPLE_TYPE),
+        read_format: u64::from(sys::PERF_FORMAT_ID),
+        ..Default::default()
+    };
+    if common.call_chains {
+        attr.sample_type |= u64::from(sys::PERF_SAMPLE_CALLCHAIN);
+    }
+    if allowed.lost {
+        attr.read_format |= u64::from(sys::PERF_FORMAT_LOST);
+    }
+    match common.rate {
+        _ if event.each && !common.rate_chosen => attr.__bindgen_anon_1.sample_period = 1,
+        Rate::Period(period) => attr.__bindgen_anon_1.sample_period = period,
+        Rate::Frequency(frequency) => {
+            attr.set_freq(1);
+            attr.__bindgen_anon_1.sample_freq = frequency;
+        }
+    }
+    attr.set_watermark(1);
+    attr.__bindgen_anon_2.wakeup_watermark = common.watermark;
+    attr.set_precise_ip(precise);
+
+    attr.set_exclude_user(u64::from(!event.user));
+    attr.set_exclude_kernel(u64::from(!(event.kernel && allowed.kernel)));
+    attr.set_exclude_hv(u64::from(!(event.user && event.kernel && allowed.kernel)));
+    attr.set_exclude_guest(1);
+
+    attr.set_disabled(1);
+    attr.set_enable_on_exec(1);
+    attr.set_inherit(1);
+    attr.set_sample_id_all(1);
+    if tracks {
+        attr.set_mmap(1);
+        attr.set_mmap2(1);
+        attr.set_comm(1);
+        attr.set_comm_exec(1);
+        attr.set_task(1);
+        attr.set_build_id(u64::from(allowed.build_id));
+        let kernel_code = u64::from(allowed.kernel && allowed.kernel_code);
+        attr.set_ksymbol(kernel_code);
+        attr.set_bpf_event(kernel_code);
+    }
+    attr
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMON: Common = Common {
+        rate: Rate::Frequency(997),
+        rate_chosen: false,
+        call_chains: true,
+        allowed: Allowed::ALL,
+        watermark: 4096,
+    };
+
+    #[test]
+    fn without_privilege_nothing_of_the_kernel_is_asked_for() {
+        let mut common = COMMON;
+        common.allowed.kernel = false;
+        let attr = attr(&EventSpec::cpu_clock(), 0, &common, true);
+        assert_eq!((attr.exclude_kernel(), attr.exclude_hv()), (1, 1));
+        assert_eq!((attr.ksymbol(), attr.bpf_event()), (0, 0));
+        assert_eq!((attr.mmap2(), attr.build_id()), (1, 1));
+    }
+
+    #[test]
+    fn all_events_of_a_recording_sample_the_same_things() {
+        let clock = attr(&EventSpec::cpu_clock(), 0, &COMMON, true);
+        let switches = attr(&"cs:u".parse().unwrap(), 0, &COMMON, false);
+        assert_eq!(clock.sample_type, switches.sample_type);
+        assert_eq!(clock.read_format, switches.read_format);
+        assert_eq!((clock.freq(), switches.freq()), (1, 0));
+        assert_eq!((clock.mmap2(), switches.mmap2()), (1, 0));
+    }
+
+    #[test]
+    fn refusals_take_away_the_newest_thing_first() {
+        let mut allowed = Allowed::ALL;
+        let mut order = Vec::new();
+        while let Some(less) = allowed.older() {
+            order.push((less.lost, less.build_id, less.kernel_code));
+            allowed = less;
+        }
+        let expected = [
+            (false, true, true),
+            (false, false, true),
+            (false, false, false),
+        ];
+        assert_eq!(order, expected);
+    }
+}

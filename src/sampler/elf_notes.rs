@@ -1,0 +1,122 @@
+//! Build ids from ELF notes, for when the kernel does not tell them with the mappings.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::base::BuildId;
+
+const NT_GNU_BUILD_ID: u32 = 3;
+const PT_NOTE: u32 = 4;
+/// Notes are small; more than this is not read of any file.
+const NOTES_LIMIT: u64 = 1 << 16;
+
+/// The build id among ELF notes.
+///
+/// ```c
+/// struct { u32 namesz, descsz, type; char name[namesz]; u8 desc[descsz]; }  // each padded to 4
+/// ```
+pub(super) fn build_id(mut notes: &[u8]) -> Option<BuildId> {
+    loop {
+        let name_size = number(notes, 0, 4)? as usize;
+        let size = number(notes, 4, 4)? as usize;
+        let kind = number(notes, 8, 4)? as u32;
+        let name = notes.get(12..)?.get(..name_size)?;
+        let at = 12 + name_size.checked_next_multiple_of(4)?;
+        let description = notes.get(at..)?.get(..size)?;
+        if kind == NT_GNU_BUILD_ID && name == b"GNU\0" {
+            return BuildId::new(description);
+        }
+        notes = notes.get(at + size.checked_next_multiple_of(4)?..)?;
+    }
+}
+
+/// The build id of a file of this machine's byte order. Only a regular file is read: opening
+/// another one could wait for ever.
+pub(super) fn build_id_of(path: &Path) -> Option<BuildId> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)
+        .ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut header = [0; 64];
+    file.read_exact_at(&mut header, 0).ok()?;
+    let class = header[4];
+    if !header.starts_with(b"\x7fELF") || !matches!(class, 1 | 2) {
+        return None;
+    }
+    // Elf64: e_phoff at 32, e_phentsize at 54, e_phnum at 56; p_offset at 8, p_filesz at 32.
+    // Elf32: e_phoff at 28, e_phentsize at 42, e_phnum at 44; p_offset at 4, p_filesz at 16.
+    let (word, table, sizes, offset_at, size_at) = match class {
+        2 => (8, 32, 54, 8, 32),
+        _ => (4, 28, 42, 4, 16),
+    };
+    let start = number(&header, table, word)?;
+    let entry_size = number(&header, sizes, 2)?;
+    let entries = number(&header, sizes + 2, 2)?;
+    if entry_size < 32 || entry_size * entries > NOTES_LIMIT {
+        return None;
+    }
+    let mut segments = vec![0; (entry_size * entries) as usize];
+    file.read_exact_at(&mut segments, start).ok()?;
+    segments
+        .chunks_exact(entry_size as usize)
+        .filter(|segment| number(segment, 0, 4) == Some(u64::from(PT_NOTE)))
+        .find_map(|segment| {
+            let size = number(segment, size_at, word)?.min(NOTES_LIMIT);
+            let mut notes = vec![0; size as usize];
+            file.read_exact_at(&mut notes, number(segment, offset_at, word)?)
+                .ok()?;
+            build_id(&notes)
+        })
+}
+
+/// The number of `size` bytes at `at`, in this machine's byte order.
+fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
+    let bytes = bytes.get(at..)?;
+    Some(match size {
+        2 => u64::from(u16::from_ne_bytes(*bytes.first_chunk()?)),
+        4 => u64::from(u32::from_ne_bytes(*bytes.first_chunk()?)),
+        _ => u64::from_ne_bytes(*bytes.first_chunk()?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(kind: u32, name: &[u8], description: &[u8]) -> Vec<u8> {
+        let mut note = Vec::new();
+        note.extend((name.len() as u32).to_ne_bytes());
+        note.extend((description.len() as u32).to_ne_bytes());
+        note.extend(kind.to_ne_bytes());
+        for part in [name, description] {
+            note.extend(part);
+            note.resize(note.len().next_multiple_of(4), 0);
+        }
+        note
+    }
+
+    #[test]
+    fn the_build_id_is_found_among_other_notes() {
+        let notes = [
+            note(1, b"Xen\0", &[1, 2, 3, 4, 5]),
+            note(NT_GNU_BUILD_ID, b"GNU\0", &[0xcd; 20]),
+        ]
+        .concat();
+        assert_eq!(build_id(&notes), BuildId::new(&[0xcd; 20]));
+        assert_eq!(build_id(&notes[..40]), None);
+        assert_eq!(build_id(&[0xff; 16]), None);
+        assert_eq!(build_id(&[]), None);
+    }
+
+    #[test]
+    fn what_is_no_elf_file_has_none() {
+        assert_eq!(build_id_of(Path::new("/dev/null")), None);
+        assert_eq!(build_id_of(Path::new("/")), None);
+        assert_eq!(build_id_of(Path::new("/proc/version")), None);
+    }
+}

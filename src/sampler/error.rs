@@ -1,0 +1,259 @@
+//! What can go wrong while recording, and what is worth a note.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use super::command::CommandError;
+
+/// Why a recording could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The command cannot be started.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// The output cannot be made or written.
+    #[error("could not write {}: {reason}", path.display())]
+    Output {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        reason: String,
+    },
+    /// The output could not be written to its end.
+    #[error(
+        "could not write {}: {reason}; the recording ends there{}",
+        path.display(),
+        kept.as_ref().map_or(String::new(), |kept| format!(
+            ", and its samples are in {}", kept.display()
+        ))
+    )]
+    Interrupted {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        reason: String,
+        /// Where the samples are that were written before.
+        kept: Option<PathBuf>,
+    },
+    /// This user may not record at all.
+    #[error(
+        "the kernel does not let this user record{}",
+        paranoid.map_or(String::new(), |level| format!(
+            ": /proc/sys/kernel/perf_event_paranoid is {level}"
+        ))
+    )]
+    Forbidden {
+        /// The value of the setting, if it can be read.
+        paranoid: Option<i32>,
+    },
+    /// This user may not record the kernel, and the event is of the kernel alone.
+    #[error(
+        "event {event} is of the kernel, and this user may only record user space{}",
+        paranoid.map_or(String::new(), |level| format!(
+            ": /proc/sys/kernel/perf_event_paranoid is {level}"
+        ))
+    )]
+    KernelForbidden {
+        /// The event's name.
+        event: String,
+        /// The value of the setting, if it can be read.
+        paranoid: Option<i32>,
+    },
+    /// The kernel has no `perf_event_open`.
+    #[error("this kernel, or a sandbox around this program, has no perf_event_open")]
+    NoPerfEvents,
+    /// The machine has no such event.
+    #[error("event {event} is not supported on this machine")]
+    Unsupported {
+        /// The event's name.
+        event: String,
+        /// Whether a counter of the processor would be needed.
+        hardware: bool,
+    },
+    /// The kernel refused an event for another reason.
+    #[error("could not open event {event}: {reason}")]
+    Event {
+        /// The event's name.
+        event: String,
+        /// What the system says.
+        reason: String,
+    },
+    /// Each event needs a file descriptor for each processor.
+    #[error("too many open files: {needed} events times processors are needed")]
+    TooManyFiles {
+        /// How many descriptors the events need.
+        needed: usize,
+    },
+    /// The ring buffers could not be made, however small.
+    #[error("could not map a ring buffer: {reason}")]
+    RingBuffer {
+        /// What the system says.
+        reason: String,
+    },
+    /// The frequency is above what the kernel allows.
+    #[error(
+        "frequency {wanted} is above the limit of {limit} in \
+         /proc/sys/kernel/perf_event_max_sample_rate"
+    )]
+    Frequency {
+        /// What was asked for.
+        wanted: u64,
+        /// What is allowed.
+        limit: u64,
+    },
+    /// The system refused something that every recording needs.
+    #[error("could not {action}: {reason}")]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// What the system says.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Error::Forbidden {
+                paranoid: Some(3..),
+            } => "as root: sysctl \
+                kernel.perf_event_paranoid=2 (user space) or =1 (with the kernel); or run as root"
+                .into(),
+            Error::Forbidden { .. } => "a sandbox may forbid it; for a container: docker run \
+                --cap-add PERFMON --security-opt seccomp=unconfined"
+                .into(),
+            Error::KernelForbidden { .. } => "run as root, or give the program the right: setcap \
+                cap_perfmon=ep $(command -v proftool)"
+                .into(),
+            Error::NoPerfEvents => "the kernel needs CONFIG_PERF_EVENTS; for a container: docker \
+                run --security-opt seccomp=unconfined"
+                .into(),
+            Error::Unsupported { hardware: true, .. } => "this may be a virtual machine without \
+                hardware counters; sample the clock: -e cpu-clock"
+                .into(),
+            Error::TooManyFiles { .. } => {
+                "raise the limit (ulimit -n 4096), or record fewer events".into()
+            }
+            Error::RingBuffer { .. } => "ask for smaller buffers (-m 1), or as root: sysctl \
+                kernel.perf_event_mlock_kb=4096"
+                .into(),
+            Error::Frequency { wanted, limit } => {
+                format!("-F {limit}, or as root: sysctl kernel.perf_event_max_sample_rate={wanted}")
+            }
+            Error::Interrupted {
+                kept: Some(kept), ..
+            } => {
+                format!("proftool report {}", kept.display())
+            }
+            _ => return None,
+        })
+    }
+
+    pub(super) fn system(action: &'static str) -> impl FnOnce(io::Error) -> Error {
+        move |error| Error::System {
+            action,
+            reason: reason(&error),
+        }
+    }
+}
+
+/// Something about a recording that its reader should know. Each is one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Note {
+    /// There is no counter of cycles; the clock is sampled in its place.
+    NoCycles,
+    /// This user may not record the kernel.
+    UserOnly {
+        /// The value of `perf_event_paranoid`, if it can be read.
+        paranoid: Option<i32>,
+    },
+    /// The kernel hides its addresses, so its samples will have no names.
+    HiddenKernel,
+    /// The ring buffers are smaller than wanted.
+    SmallerRings {
+        /// Their size in KiB.
+        kib: usize,
+        /// The size that was wanted.
+        wanted: usize,
+    },
+    /// The kernel's limit is below the usual frequency.
+    LowerFrequency {
+        /// The limit, at which is sampled.
+        limit: u64,
+    },
+    /// There is a part file of an earlier recording to the same output.
+    Unfinished(PathBuf),
+    /// The output cannot be written any more; the command goes on.
+    OutputFailed {
+        /// The output.
+        path: PathBuf,
+        /// What the system says.
+        reason: String,
+    },
+}
+
+impl Note {
+    /// Whether something will be missing that the user has reason to expect, so that it is told
+    /// even to those who want quiet.
+    pub fn is_loss(&self) -> bool {
+        matches!(self, Note::OutputFailed { .. })
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::NoCycles => f.write_str(
+                "no hardware cycle counter here (a virtual machine?); sampling cpu-clock instead",
+            ),
+            Note::UserOnly { paranoid } => {
+                f.write_str("recording user space only")?;
+                if let Some(level) = paranoid {
+                    write!(f, " (kernel.perf_event_paranoid is {level})")?;
+                }
+                f.write_str(
+                    "; to see the kernel: run as root, or sysctl kernel.perf_event_paranoid=1",
+                )
+            }
+            Note::HiddenKernel => f.write_str(
+                "the kernel hides its addresses: kernel functions will have no names; as root: \
+                 sysctl kernel.kptr_restrict=0",
+            ),
+            Note::SmallerRings { kib, wanted } => write!(
+                f,
+                "ring buffers of {kib} KiB a processor instead of {wanted} (limit of locked \
+                 memory); more: ulimit -l, or sysctl kernel.perf_event_mlock_kb"
+            ),
+            Note::LowerFrequency { limit } => write!(
+                f,
+                "sampling at {limit} Hz, the limit in /proc/sys/kernel/perf_event_max_sample_rate"
+            ),
+            Note::Unfinished(path) => write!(
+                f,
+                "{0} is of another recording, running or killed; what it has can be read: \
+                 proftool report {0}",
+                path.display()
+            ),
+            Note::OutputFailed { path, reason } => write!(
+                f,
+                "could not write {}: {reason}; the command goes on unrecorded",
+                path.display()
+            ),
+        }
+    }
+}
+
+/// What the system says, as a fragment: `no such file or directory`.
+pub(super) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or(&text);
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_lowercase().chain(letters).collect(),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,156 @@
+//! The system calls for kernel events, as safe functions.
+#![expect(
+    unsafe_code,
+    reason = "perf_event_open, its ioctls, poll and rlimits have no safe interface"
+)]
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use perf_event_open_sys::bindings::{self as sys, perf_event_attr};
+use perf_event_open_sys::ioctls;
+
+use crate::perfdata::writer::ATTR_SIZE;
+
+/// Opens an event on process `pid` while it runs on processor `cpu`.
+pub(super) fn open_event(attr: &perf_event_attr, pid: i32, cpu: i32) -> io::Result<OwnedFd> {
+    let mut attr = *attr;
+    let flags = u64::from(sys::PERF_FLAG_FD_CLOEXEC);
+    // SAFETY: `attr` is an initialized local of the kernel's layout that outlives the call, and
+    // its `size` is at most its true size. It asks for no signal, no breakpoint, no AUX area:
+    // the kernel only fills a buffer that is mapped later, through the returned descriptor.
+    let fd = check(unsafe {
+        perf_event_open_sys::perf_event_open(&mut attr, pid, cpu, -1, flags as libc::c_ulong)
+    })?;
+    // SAFETY: the kernel has just made `fd` for us, and nothing else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The id by which records name this event.
+pub(super) fn event_id(event: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut id = 0u64;
+    // SAFETY: the kernel writes one u64 through the pointer, which is to a live local.
+    check(unsafe { ioctls::ID(event.as_raw_fd(), &mut id) })?;
+    Ok(id)
+}
+
+/// Sends the records of `event` to the ring buffer of `to`, which must be of the same processor.
+pub(super) fn redirect(event: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: both are open descriptors by their type; no memory is passed.
+    check(unsafe { ioctls::SET_OUTPUT(event.as_raw_fd(), to.as_raw_fd()) }).map(drop)
+}
+
+/// Stops an event, in all processes that inherited it too.
+pub(super) fn disable(event: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: an open descriptor by its type; no memory is passed.
+    check(unsafe { ioctls::DISABLE(event.as_raw_fd(), 0) }).map(drop)
+}
+
+/// Reads an event's value: as many `u64` as its `read_format` says.
+pub(super) fn read_event<const N: usize>(event: BorrowedFd<'_>) -> io::Result<[u64; N]> {
+    let mut values = [0u64; N];
+    // SAFETY: the kernel writes at most the given number of bytes, the size of the live local.
+    let got = unsafe {
+        libc::read(
+            event.as_raw_fd(),
+            values.as_mut_ptr().cast(),
+            mem::size_of_val(&values),
+        )
+    };
+    match usize::try_from(got) {
+        Ok(size) if size == mem::size_of_val(&values) => Ok(values),
+        Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The attr as a file has it.
+pub(super) fn attr_bytes(attr: &perf_event_attr) -> [u8; ATTR_SIZE] {
+    const { assert!(mem::size_of::<perf_event_attr>() >= ATTR_SIZE) };
+    // SAFETY: the struct is at least ATTR_SIZE bytes long (asserted above) and the kernel's ABI
+    // lays out these bytes without padding, so each of them is initialized; u8 needs no alignment.
+    unsafe { *std::ptr::from_ref(attr).cast::<[u8; ATTR_SIZE]>() }
+}
+
+/// Waits until one of `fds` has something to tell, or for `timeout`. Gives for each of them its
+/// `revents`. Negative descriptors are passed over. Being interrupted is like a timeout.
+pub(super) fn poll(fds: &[RawFd], timeout: Duration, revents: &mut Vec<i16>) -> io::Result<()> {
+    let mut polled: Vec<libc::pollfd> = fds
+        .iter()
+        .map(|&fd| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        })
+        .collect();
+    let timeout = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: the pointer and the length are those of one live vector of pollfd.
+    let result =
+        check(unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout) });
+    revents.clear();
+    match result {
+        Ok(_) => revents.extend(polled.iter().map(|fd| fd.revents)),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+            revents.resize(fds.len(), 0);
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// The size of a page of memory.
+pub(super) fn page_size() -> usize {
+    // SAFETY: sysconf takes a number and touches no memory of ours.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).expect("every system has a page size")
+}
+
+/// The limit of open files, raised as far as this process may while the value lives.
+#[derive(Debug)]
+pub(super) struct MoreFiles {
+    before: libc::rlimit,
+}
+
+impl MoreFiles {
+    /// Raises the limit; `None` when it is as high as it can be.
+    pub(super) fn allow() -> Option<MoreFiles> {
+        let mut limit = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        // SAFETY: the kernel writes one rlimit through the pointer, which is to a live local.
+        check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) }).ok()?;
+        if limit.rlim_cur >= limit.rlim_max {
+            return None;
+        }
+        let raised = libc::rlimit {
+            rlim_cur: limit.rlim_max,
+            ..limit
+        };
+        set_file_limit(&raised).ok()?;
+        Some(MoreFiles { before: limit })
+    }
+}
+
+impl Drop for MoreFiles {
+    fn drop(&mut self) {
+        // Descriptors above the old limit stay open; nothing can be done if it fails.
+        let _ = set_file_limit(&self.before);
+    }
+}
+
+fn set_file_limit(limit: &libc::rlimit) -> io::Result<()> {
+    // SAFETY: the kernel reads one rlimit through the pointer, which is to a live value.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, limit) }).map(drop)
+}
+
+/// The result of a system call that answers -1 when it fails.
+pub(super) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result == -1 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}

@@ -1,0 +1,57 @@
+//! Sampling a running program: events of the kernel, the ring buffers in which they come, the
+//! command that is recorded.
+//!
+//! ```text
+//!  Command::find ──▶ Child::fork ─ ─ held before exec ─ ─ ─ start ─ ─ ─ ▶ the command runs
+//!                         │ pid                                              ┊ samples
+//!                         ▼                                                  ▼
+//!  Options ──────▶ Session::open (perf_event_open, mmap)            ring buffers, one a processor
+//!                                                                            │ whole records
+//!                                                                            ▼
+//!                                              Session::drain(&mut |records: &[u8]| …)
+//!                                                  │
+//!                                                  ├─▶ Writer: perf.data.part ─▶ perf.data
+//!                                                  └─▶ any other consumer, live
+//! ```
+//!
+//! [`record`] is all of it, for one command and one file. It takes no thread: the process sleeps
+//! until a buffer is a quarter full, a signal comes, or a fifth of a second is over; then
+//! it writes what is there with one or two writes a buffer. It looks at the headers of records
+//! only to count them.
+//!
+//! What the kernel does not tell is made up for here: the mapping of its own image and modules,
+//! build ids, the machine's description.
+//!
+//! This is the only room with `unsafe` code, in the files that make system calls (`kernel`,
+//! `child`, `signals`) and in `ring`, which reads memory that the kernel writes.
+
+mod attr;
+mod child;
+mod command;
+mod descendants;
+mod elf_notes;
+mod error;
+mod event;
+mod host;
+mod kernel;
+mod kernel_images;
+mod limits;
+mod log;
+mod output;
+mod recording;
+mod ring;
+mod session;
+mod signals;
+mod stop;
+mod tally;
+mod tracepoint;
+
+pub use attr::Rate;
+pub use child::Ending;
+pub use command::{Command, CommandError};
+pub use error::{Error, Note};
+pub use event::{EventSpec, UnknownEvent};
+pub use recording::{Recording, record};
+pub use session::{Options, Session};
+
+use error::reason;

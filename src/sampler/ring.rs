@@ -1,0 +1,185 @@
+//! The ring buffer through which the kernel hands out records, one for each processor.
+//!
+//! ```text
+//!  control page │ data, a power of two of pages
+//!  ─────────────┼──────────────────────────────────────────────
+//!   data_head ──┼────────────────────────────┐  the kernel writes
+//!   data_tail ──┼──────────┐                 ▼  up to here
+//!               │ ░░░░░░░░░│record│record│rec│░░░░░░░░░░░░░░░░░
+//!               │          ▲ what we have not read yet
+//! ```
+//!
+//! Both counters only grow; their place is the remainder by the size. A record may begin at the
+//! end of the buffer and go on at its start.
+#![expect(unsafe_code, reason = "the buffer is memory that the kernel writes")]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::{self, NonNull};
+use std::slice;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use perf_event_open_sys::bindings::perf_event_mmap_page;
+
+use super::kernel;
+
+/// A mapped ring buffer.
+#[derive(Debug)]
+pub(super) struct Ring {
+    base: NonNull<u8>,
+    mapped: usize,
+    page: usize,
+    tail: u64,
+    /// Holds a record that goes around the end, so that it can be handed out whole.
+    bent: Vec<u8>,
+}
+
+impl Ring {
+    /// Maps the buffer of `event` with `pages` pages of data, which must be a power of two.
+    pub(super) fn map(event: BorrowedFd<'_>, pages: usize) -> io::Result<Ring> {
+        debug_assert!(pages.is_power_of_two());
+        let page = kernel::page_size();
+        let mapped = pages
+            .checked_add(1)
+            .and_then(|pages| pages.checked_mul(page))
+            .ok_or(io::ErrorKind::InvalidInput)?;
+        // SAFETY: with a null hint and without MAP_FIXED the kernel chooses a place where nothing
+        // is mapped, so no memory of this program is touched.
+        let address = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                mapped,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                event.as_raw_fd(),
+                0,
+            )
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Ring {
+            base: NonNull::new(address.cast()).ok_or(io::ErrorKind::Other)?,
+            mapped,
+            page,
+            tail: 0,
+            bent: Vec::new(),
+        })
+    }
+
+    /// Hands out what the kernel has written since the last time, as at most three slices of
+    /// whole records, then frees the room. Gives the number of bytes.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `consume`; the records are then still in the buffer.
+    pub(super) fn drain<E>(
+        &mut self,
+        consume: &mut dyn FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<u64, E> {
+        let size = self.mapped - self.page;
+        let head = self.counters().0.load(Ordering::Acquire);
+        let len = head.wrapping_sub(self.tail);
+        if len == 0 || len > size as u64 {
+            return Ok(0);
+        }
+        let len = len as usize;
+        let start = (self.tail % size as u64) as usize;
+        // SAFETY: the mapping has the control page and then `size` bytes; [start, start + first)
+        // lies inside it. The kernel wrote these bytes before it moved `data_head` (acquired
+        // above), and since the mapping is writable it does not overwrite them before `data_tail`
+        // passes them, which happens below when the slices are gone. Nothing else in this process
+        // has the address.
+        let (first, second) = unsafe {
+            let data = self.base.as_ptr().add(self.page);
+            let first = len.min(size - start);
+            (
+                slice::from_raw_parts(data.add(start), first),
+                slice::from_raw_parts(data, len - first),
+            )
+        };
+        if second.is_empty() {
+            consume(first)?;
+        } else {
+            let whole = whole_records(first);
+            if whole > 0 {
+                consume(&first[..whole])?;
+            }
+            let mut rest = second;
+            if whole < first.len() {
+                let wanted = usize::from(record_size(&first[whole..]));
+                let missing = wanted.saturating_sub(first.len() - whole).min(second.len());
+                self.bent.clear();
+                self.bent.extend_from_slice(&first[whole..]);
+                self.bent.extend_from_slice(&second[..missing]);
+                consume(&self.bent)?;
+                rest = &second[missing..];
+            }
+            if !rest.is_empty() {
+                consume(rest)?;
+            }
+        }
+        self.tail = head;
+        self.counters().1.store(head, Ordering::Release);
+        Ok(len as u64)
+    }
+
+    /// `data_head` and `data_tail`.
+    fn counters(&self) -> (&AtomicU64, &AtomicU64) {
+        let control = self.base.as_ptr().cast::<perf_event_mmap_page>();
+        // SAFETY: the control page is mapped for as long as `self` lives and page-aligned, so
+        // both fields are valid and aligned to 8. The kernel and this process only touch them
+        // as whole words, and this process only through these atomics.
+        unsafe {
+            (
+                AtomicU64::from_ptr(&raw mut (*control).data_head),
+                AtomicU64::from_ptr(&raw mut (*control).data_tail),
+            )
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: exactly what `map` mapped, and every slice of it has ended with its borrow.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.mapped) };
+    }
+}
+
+/// The size that a record's header tells: `struct { u32 type; u16 misc; u16 size; }`. The kernel
+/// keeps records aligned to 8 bytes, so a header is never bent around the end.
+fn record_size(record: &[u8]) -> u16 {
+    match record {
+        [_, _, _, _, _, _, low, high, ..] => u16::from_ne_bytes([*low, *high]),
+        _ => 0,
+    }
+}
+
+/// How many bytes of `bytes` are whole records.
+fn whole_records(bytes: &[u8]) -> usize {
+    let mut end = 0;
+    loop {
+        let size = usize::from(record_size(&bytes[end..]));
+        if size < 8 || size > bytes.len() - end {
+            return end;
+        }
+        end += size;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole_records;
+
+    #[test]
+    fn a_record_that_is_cut_is_not_whole() {
+        let mut bytes = vec![0u8; 40];
+        bytes[6..8].copy_from_slice(&16u16.to_ne_bytes());
+        bytes[16 + 6..16 + 8].copy_from_slice(&32u16.to_ne_bytes());
+        assert_eq!(whole_records(&bytes), 16);
+        bytes[16 + 6..16 + 8].copy_from_slice(&24u16.to_ne_bytes());
+        assert_eq!(whole_records(&bytes), 40);
+        assert_eq!(whole_records(&[0; 16]), 0);
+        assert_eq!(whole_records(&[]), 0);
+    }
+}

@@ -1,0 +1,227 @@
+//! From answers to the profile: address paths become call paths.
+
+use std::num::NonZeroUsize;
+
+use crate::base::{CaveatKind, Id, IdVec};
+use crate::binary::demangle;
+use crate::profile::{
+    Builder, Function, FunctionId, FunctionKind, Line, LineId, PathId, Profile, Thread,
+};
+use crate::trace::{FrameId, ImageId, Trace};
+
+use super::home::Home;
+use super::identity::Identities;
+use super::look_up::Answers;
+use super::plan::Plan;
+
+/// What one address is: a physical function and the calls inlined there.
+#[derive(Clone, Copy, Debug)]
+struct Resolved {
+    physical: FunctionId,
+    /// The calls inlined there, outermost first, in [`Resolution::inlined`].
+    inlined: (u32, u32),
+    line: Option<LineId>,
+    named: bool,
+}
+
+/// What every address is.
+struct Resolution {
+    frames: IdVec<FrameId, Option<Resolved>>,
+    inlined: Vec<FunctionId>,
+}
+
+/// Builds the profile.
+pub(super) fn profile(
+    trace: &Trace,
+    plans: &IdVec<ImageId, Plan>,
+    homes: &IdVec<ImageId, Home>,
+    answers: IdVec<ImageId, Vec<Answers>>,
+    workers: NonZeroUsize,
+) -> Profile {
+    let mut builder = Builder::default();
+    let resolution = resolve(trace, plans, homes, &answers, &mut builder);
+    drop(answers);
+    name_for_people(&mut builder, workers);
+    *builder.caveats() = trace.caveats.clone();
+    note_what_has_no_name(trace, homes, &resolution, &mut builder);
+
+    let events: Vec<_> = trace
+        .events
+        .iter()
+        .map(|e| builder.event(e.clone()))
+        .collect();
+    let threads: Vec<_> = trace
+        .threads
+        .iter()
+        .map(|t| {
+            builder.thread(Thread {
+                pid: t.pid,
+                tid: t.tid,
+                comm: t.comm.clone(),
+            })
+        })
+        .collect();
+    let mut paths: Vec<PathId> = Vec::with_capacity(trace.paths.len());
+    for (_, path) in trace.paths.enumerate() {
+        let caller = path.caller.map(|caller| paths[caller.index()]);
+        let resolved = resolution.frames[path.frame].expect("every frame was planned for");
+        let mut here = builder.path(caller, resolved.physical, false);
+        let (from, to) = resolved.inlined;
+        for &function in &resolution.inlined[from as usize..to as usize] {
+            here = builder.path(Some(here), function, true);
+        }
+        paths.push(here);
+    }
+    for sample in &trace.samples {
+        let frame = trace.paths[sample.path].frame;
+        builder.sample(
+            events[sample.event.index()],
+            threads[sample.thread.index()],
+            paths[sample.path.index()],
+            resolution.frames[frame].and_then(|resolved| resolved.line),
+            sample.weight,
+            sample.count,
+        );
+    }
+    builder.finish()
+}
+
+fn resolve(
+    trace: &Trace,
+    plans: &IdVec<ImageId, Plan>,
+    homes: &IdVec<ImageId, Home>,
+    answers: &IdVec<ImageId, Vec<Answers>>,
+    builder: &mut Builder,
+) -> Resolution {
+    let mut identities = Identities::new(&trace.images, homes, builder);
+    let mut resolution = Resolution {
+        frames: IdVec::filled(None, trace.frames.len()),
+        inlined: Vec::new(),
+    };
+    for (image, plan) in plans.enumerate() {
+        let mut addresses = plan.addresses.iter();
+        for answers in &answers[image] {
+            let mut inlined = answers.inlined.iter();
+            for physical in &answers.physical {
+                let &(_, frame) = addresses.next().expect("an answer for each address");
+                let name = physical.name.map(|name| &answers.names[name]);
+                let function =
+                    identities.physical(builder, trace.frames[frame], physical.bounds, name);
+                let from = resolution.inlined.len() as u32;
+                for &name in inlined.by_ref().take(physical.inlined as usize) {
+                    let name = &answers.names[name];
+                    resolution
+                        .inlined
+                        .push(identities.inlined(builder, image, name));
+                }
+                let line = physical.line.map(|(file, line)| {
+                    builder.line(Line {
+                        file: answers.names[file].to_owned(),
+                        line,
+                    })
+                });
+                resolution.frames[frame] = Some(Resolved {
+                    physical: function,
+                    inlined: (from, resolution.inlined.len() as u32),
+                    line,
+                    named: name.is_some(),
+                });
+            }
+        }
+    }
+    resolution
+}
+
+/// Demangles the names, in parallel: each function's once.
+fn name_for_people(builder: &mut Builder, workers: NonZeroUsize) {
+    fn rename(function: &mut Function) {
+        if function.kind != FunctionKind::Named {
+            return;
+        }
+        let name = demangle(&function.name);
+        if name != function.name {
+            let name = name.into_owned();
+            function.linkage_name = Some(std::mem::replace(&mut function.name, name));
+        }
+    }
+    let mut functions: Vec<&mut Function> = builder.functions_mut().collect();
+    let share = functions.len().div_ceil(workers.get()).max(64);
+    std::thread::scope(|scope| {
+        let mut shares = functions.chunks_mut(share);
+        let own = shares.next();
+        for others in shares {
+            scope.spawn(|| others.iter_mut().for_each(|f| rename(f)));
+        }
+        own.into_iter().flatten().for_each(|f| rename(f));
+    });
+}
+
+/// Counts the samples whose stacks have frames without names, by image and reason.
+fn note_what_has_no_name(
+    trace: &Trace,
+    homes: &IdVec<ImageId, Home>,
+    resolution: &Resolution,
+    builder: &mut Builder,
+) {
+    // The images that lack names, as bits of a word; more than 63 share the last bit.
+    let mut lacking = IdVec::filled(false, trace.images.len());
+    for (id, frame) in trace.frames.enumerate() {
+        let named = resolution.frames[id].is_some_and(|resolved| resolved.named);
+        lacking[frame.image] |= !named && !matches!(homes[frame.image], Home::Mark);
+    }
+    let images: Vec<ImageId> = lacking.ids().filter(|&image| lacking[image]).collect();
+    let mut bits = IdVec::filled(0u64, trace.images.len());
+    for (place, &image) in images.iter().enumerate() {
+        bits[image] = 1 << place.min(63);
+    }
+    let mut on_path: Vec<u64> = Vec::with_capacity(trace.paths.len());
+    for (_, path) in trace.paths.enumerate() {
+        let above = path.caller.map_or(0, |caller| on_path[caller.index()]);
+        let image = trace.frames[path.frame].image;
+        let named = resolution.frames[path.frame].is_some_and(|resolved| resolved.named);
+        on_path.push(above | if named { 0 } else { bits[image] });
+    }
+    let mut counts = vec![0u64; 64];
+    for sample in &trace.samples {
+        let mut bits = on_path[sample.path.index()];
+        while bits != 0 {
+            counts[bits.trailing_zeros() as usize] += sample.count;
+            bits &= bits - 1;
+        }
+    }
+    for (place, &image) in images.iter().enumerate() {
+        let count = counts[place.min(63)];
+        if place > 63 || count == 0 {
+            continue;
+        }
+        let (kind, detail) = reason(trace, image, &homes[image]);
+        if let Some(kind) = kind {
+            builder.caveats().add_detail(kind, count, detail);
+        }
+    }
+    for (image, home) in homes.enumerate() {
+        if let Home::Binary(binary) = home {
+            for problem in binary.problems() {
+                let path = &trace.images[image].path;
+                let detail = format!("{path}: {problem}");
+                builder
+                    .caveats()
+                    .add_detail(CaveatKind::BadDebugInfo, 1, detail);
+            }
+        }
+    }
+}
+
+/// Why addresses of an image have no names.
+fn reason(trace: &Trace, image: ImageId, home: &Home) -> (Option<CaveatKind>, String) {
+    use crate::trace::ImageKind;
+    let image = &trace.images[image];
+    match (home, image.kind) {
+        (Home::None(Some((kind, detail))), _) => (Some(*kind), detail.clone()),
+        // These are told where the trace is built.
+        (_, ImageKind::Guest | ImageKind::Unmapped { .. } | ImageKind::Mark) => {
+            (None, String::new())
+        }
+        _ => (Some(CaveatKind::NoSymbols), image.path.clone()),
+    }
+}

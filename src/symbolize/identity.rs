@@ -1,0 +1,166 @@
+//! Which names and places are one function.
+//!
+//! A physical function is its start in its image, whatever it is called. An inlined call is known
+//! by linkage name only: it is the function of that name in the same image when there is exactly
+//! one, else a function of its own.
+
+use rustc_hash::FxHashMap;
+
+use crate::base::IdVec;
+use crate::binary::Binary;
+use crate::profile::{Builder, Function, FunctionId, FunctionKind, Module, ModuleId};
+use crate::trace::{FrameAddress, Image, ImageId, ImageKind};
+
+use super::home::Home;
+
+/// What a function is told apart by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    /// It starts there.
+    Start(ImageId, u64),
+    /// It has no bounds, but this name.
+    Named(ImageId, String),
+    /// Nothing is known but the address.
+    Address(FrameAddress),
+}
+
+/// The functions found so far.
+pub(super) struct Identities<'a> {
+    keys: FxHashMap<Key, FunctionId>,
+    modules: IdVec<ImageId, ModuleId>,
+    /// For images with inlined calls: the start of the only function of a name; `None` where
+    /// there are several.
+    starts: FxHashMap<ImageId, FxHashMap<String, Option<u64>>>,
+    homes: &'a IdVec<ImageId, Home>,
+}
+
+impl<'a> Identities<'a> {
+    pub(super) fn new(
+        images: &IdVec<ImageId, Image>,
+        homes: &'a IdVec<ImageId, Home>,
+        builder: &mut Builder,
+    ) -> Identities<'a> {
+        let modules: Vec<ModuleId> = images
+            .iter()
+            .map(|image| builder.module(module(image)))
+            .collect();
+        Identities {
+            keys: FxHashMap::default(),
+            modules: modules.into(),
+            starts: FxHashMap::default(),
+            homes,
+        }
+    }
+
+    /// The function that an address belongs to by its place: by its start, by its name, or alone.
+    pub(super) fn physical(
+        &mut self,
+        builder: &mut Builder,
+        frame: FrameAddress,
+        bounds: Option<(u64, u64)>,
+        name: Option<&str>,
+    ) -> FunctionId {
+        let key = match (bounds, name) {
+            (Some((start, _)), _) => Key::Start(frame.image, start),
+            (None, Some(name)) => Key::Named(frame.image, name.to_owned()),
+            (None, None) => Key::Address(frame),
+        };
+        let module = self.modules[frame.image];
+        let home = &self.homes[frame.image];
+        *self.keys.entry(key).or_insert_with(|| {
+            let start = bounds.map(|(start, _)| start);
+            let function = match (name, home) {
+                (Some(name), _) => named(name, module, start),
+                (None, Home::Mark) => Function {
+                    kind: FunctionKind::Mark,
+                    ..unknown(module, None, builder.module_name(module).to_owned())
+                },
+                (None, _) => {
+                    let lookup = frame.address.lookup();
+                    let address = start
+                        .or_else(|| home.svma(lookup).map(|svma| svma.0))
+                        .unwrap_or(lookup);
+                    let name = format!("{}+{address:#x}", builder.module_name(module));
+                    unknown(module, Some(address), name)
+                }
+            };
+            builder.function(function)
+        })
+    }
+
+    /// The function of a call that was inlined.
+    pub(super) fn inlined(
+        &mut self,
+        builder: &mut Builder,
+        image: ImageId,
+        name: &str,
+    ) -> FunctionId {
+        let home = &self.homes[image];
+        let starts = self.starts.entry(image).or_insert_with(|| match home {
+            Home::Binary(binary) => starts_by_name(binary),
+            _ => FxHashMap::default(),
+        });
+        let start = starts.get(name).copied().flatten();
+        let key = match start {
+            Some(start) => Key::Start(image, start),
+            None => Key::Named(image, name.to_owned()),
+        };
+        let module = self.modules[image];
+        *self
+            .keys
+            .entry(key)
+            .or_insert_with(|| builder.function(named(name, module, start)))
+    }
+}
+
+fn starts_by_name(binary: &Binary) -> FxHashMap<String, Option<u64>> {
+    let mut starts: FxHashMap<String, Option<u64>> = FxHashMap::default();
+    for function in binary.functions() {
+        if let Some(name) = binary.function_name(function) {
+            starts
+                .entry(name.into_owned())
+                .and_modify(|start| *start = None)
+                .or_insert(Some(function.start.0));
+        }
+    }
+    starts
+}
+
+/// A function under its linkage name; the name for people is made when all are known.
+fn named(name: &str, module: ModuleId, address: Option<u64>) -> Function {
+    Function {
+        name: name.to_owned(),
+        linkage_name: None,
+        module,
+        address,
+        kind: FunctionKind::Named,
+    }
+}
+
+fn unknown(module: ModuleId, address: Option<u64>, name: String) -> Function {
+    Function {
+        name,
+        linkage_name: None,
+        module,
+        address,
+        kind: FunctionKind::Unknown,
+    }
+}
+
+/// How an image is called.
+fn module(image: &Image) -> Module {
+    let name = match image.kind {
+        ImageKind::Kernel { .. } => "[kernel]".to_owned(),
+        ImageKind::Generated { pid } => format!("[generated {pid}]"),
+        ImageKind::Unmapped { .. } => "[unmapped]".to_owned(),
+        _ => {
+            let path = image.path.trim_end_matches(" (deleted)");
+            let last = path.rsplit('/').next().filter(|last| !last.is_empty());
+            last.unwrap_or(&image.path).to_owned()
+        }
+    };
+    Module {
+        name,
+        path: image.path.clone(),
+    }
+}

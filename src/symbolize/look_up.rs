@@ -1,0 +1,192 @@
+//! Looks addresses up, in parallel: by image, and large images by chunk.
+//!
+//! Debug information is read unit by unit as addresses ask for it. Addresses are sorted, so a
+//! worker that keeps to its chunk reads each unit once.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::base::{FileOffset, IdVec, Interner, NameId, Svma};
+use crate::binary::{Binary, InlineFrame, Lines, SymbolSource};
+use crate::trace::ImageId;
+
+use super::Options;
+use super::home::Home;
+use super::plan::Plan;
+
+/// The least number of addresses for which another worker reads the file's debug information.
+const CHUNK: usize = 4096;
+
+/// What the addresses of one chunk of one image are, in order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Answers {
+    /// The physical function of each address.
+    pub(super) physical: Vec<Physical>,
+    /// Calls inlined there, outermost first; [`Physical::inlined`] counts how many are each
+    /// address's.
+    pub(super) inlined: Vec<NameId>,
+    /// Names of functions and files.
+    pub(super) names: Interner,
+}
+
+/// The function that an address belongs to by its place.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Physical {
+    /// Where it starts and ends, by symbol or unwind table.
+    pub(super) bounds: Option<(u64, u64)>,
+    /// Its linkage name.
+    pub(super) name: Option<NameId>,
+    /// How many inlined calls the address is inside of.
+    pub(super) inlined: u32,
+    /// The file and line of the innermost frame.
+    pub(super) line: Option<(NameId, u32)>,
+}
+
+/// A piece of work: addresses of an image.
+struct Chunk {
+    image: ImageId,
+    from: usize,
+    to: usize,
+}
+
+/// Looks everything up. For each image, the answers of its chunks in order of address.
+pub(super) fn all(
+    plans: &IdVec<ImageId, Plan>,
+    homes: &IdVec<ImageId, Home>,
+    options: &Options,
+) -> IdVec<ImageId, Vec<Answers>> {
+    let mut chunks = Vec::new();
+    for (image, plan) in plans.enumerate() {
+        let len = plan.addresses.len();
+        let count = (len / CHUNK).clamp(1, options.workers.get());
+        for part in 0..count {
+            let (from, to) = (len * part / count, len * (part + 1) / count);
+            chunks.push(Chunk { image, from, to });
+        }
+    }
+    // The largest first, so that no worker ends long after the others.
+    let mut order: Vec<usize> = (0..chunks.len()).collect();
+    order.sort_by_key(|&i| std::cmp::Reverse(chunks[i].to - chunks[i].from));
+    let answers: Vec<Mutex<Answers>> = chunks.iter().map(|_| Mutex::default()).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let chunk = &chunks[index];
+            let addresses = &plans[chunk.image].addresses[chunk.from..chunk.to];
+            let addresses = addresses.iter().map(|&(address, _)| address);
+            let answer = match &homes[chunk.image] {
+                Home::Binary(binary) => in_binary(binary, addresses, options.inlines),
+                Home::Ranges(ranges) => in_ranges(ranges, addresses),
+                Home::Mark | Home::None(_) => nowhere(addresses),
+            };
+            *answers[index].lock().expect("no worker panics") = answer;
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..options.workers.get().min(chunks.len().max(1)) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let mut all = IdVec::filled(Vec::new(), plans.len());
+    for (chunk, answer) in chunks.iter().zip(answers) {
+        all[chunk.image].push(answer.into_inner().expect("no worker panics"));
+    }
+    all
+}
+
+fn nowhere(addresses: impl Iterator<Item = u64>) -> Answers {
+    Answers {
+        physical: addresses.map(|_| Physical::default()).collect(),
+        ..Answers::default()
+    }
+}
+
+fn in_ranges(ranges: &[(u64, u64, String)], addresses: impl Iterator<Item = u64>) -> Answers {
+    let mut names = Interner::default();
+    let mut answers = Answers::default();
+    for address in addresses {
+        let after = ranges.partition_point(|&(start, ..)| start <= address);
+        let range = after.checked_sub(1).map(|i| &ranges[i]);
+        let found = range.filter(|&&(start, size, _)| address - start < size.max(1));
+        answers.physical.push(match found {
+            Some((start, size, name)) => Physical {
+                bounds: Some((*start, start.saturating_add(*size))),
+                name: Some(names.intern(name)),
+                ..Physical::default()
+            },
+            None => Physical::default(),
+        });
+    }
+    answers.names = names;
+    answers
+}
+
+fn in_binary(binary: &Binary, addresses: impl Iterator<Item = u64>, inlines: bool) -> Answers {
+    let mut names = Interner::default();
+    let mut answers = Answers::default();
+    let lines = inlines.then(|| binary.lines());
+    for address in addresses {
+        let physical = match binary.svma(FileOffset(address)) {
+            Some(svma) => {
+                let mut physical = by_symbol(binary, svma, &mut names);
+                if let Some(lines) = &lines {
+                    by_debug_info(lines, svma, &mut physical, &mut names, &mut answers.inlined);
+                }
+                physical
+            }
+            None => Physical::default(),
+        };
+        answers.physical.push(physical);
+    }
+    answers.names = names;
+    answers
+}
+
+fn by_symbol(binary: &Binary, svma: Svma, names: &mut Interner) -> Physical {
+    let Some(function) = binary.function_at(svma) else {
+        return Physical::default();
+    };
+    let name = match function.source {
+        SymbolSource::Unwind => None,
+        _ => binary
+            .function_name(function)
+            .filter(|name| !name.is_empty()),
+    };
+    Physical {
+        bounds: Some((function.start.0, function.end().0)),
+        name: name.map(|name| names.intern(&name)),
+        ..Physical::default()
+    }
+}
+
+/// Adds inlined calls and the source line.
+fn by_debug_info(
+    lines: &Lines<'_>,
+    svma: Svma,
+    physical: &mut Physical,
+    names: &mut Interner,
+    inlined: &mut Vec<NameId>,
+) {
+    let mut frames: Vec<InlineFrame<'_>> = Vec::new();
+    lines.frames(svma, &mut frames);
+    let Some((outermost, inner)) = frames.split_last() else {
+        return;
+    };
+    if physical.name.is_none() {
+        physical.name = outermost.function.as_deref().map(|name| names.intern(name));
+    }
+    for frame in inner.iter().rev() {
+        // Inlined code whose function has no name stays part of what it was inlined into.
+        if let Some(name) = &frame.function {
+            inlined.push(names.intern(name));
+            physical.inlined += 1;
+        }
+    }
+    if let Some(innermost) = frames.first()
+        && let (Some(file), Some(line)) = (innermost.file, innermost.line)
+        && line > 0
+    {
+        physical.line = Some((names.intern(file), line));
+    }
+}

@@ -1,0 +1,55 @@
+//! From addresses to functions: where the source wing meets the hall.
+//!
+//! ```text
+//!   Trace ──▶ plan      the distinct addresses of each image, sorted
+//!         ──▶ home      what each image's names come from: a file, kallsyms, a perf map, nothing
+//!         ──▶ look_up   addresses ──▶ frames by name, in parallel, in chunks
+//!         ──▶ identity  names and starts ──▶ functions, each once
+//!         ──▶ assemble  address paths ──▶ call paths and samples
+//!         ══▶ Profile
+//! ```
+//!
+//! The physical function of an address is the one whose symbol contains it; calls that were
+//! inlined into it are frames of their own. An address without a name stays apart from every
+//! other: it is told by its function's bounds where unwind tables have them, else by itself.
+
+mod assemble;
+mod home;
+mod identity;
+mod look_up;
+mod plan;
+
+use std::num::NonZeroUsize;
+
+use crate::binary::Finder;
+use crate::profile::Profile;
+use crate::trace::Trace;
+
+/// How names are found.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where files are looked for.
+    pub finder: Finder,
+    /// Whether inlined calls are frames of their own.
+    pub inlines: bool,
+    /// How many workers look names up.
+    pub workers: NonZeroUsize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            finder: Finder::default(),
+            inlines: true,
+            workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+        }
+    }
+}
+
+/// Gives every address of a trace its functions. Never fails: what has no name is a caveat.
+pub fn symbolize(trace: &Trace, options: &Options) -> Profile {
+    let plans = plan::by_image(trace);
+    let homes = home::open_all(trace, &plans, options);
+    let answers = look_up::all(&plans, &homes, options);
+    assemble::profile(trace, &plans, &homes, answers, options.workers)
+}

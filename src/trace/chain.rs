@@ -1,0 +1,143 @@
+//! From the call chain of a sample to links, outermost first.
+//!
+//! A chain is a list of addresses from the innermost frame outwards, cut into contexts by markers:
+//!
+//! ```text
+//!   PERF_CONTEXT_KERNEL  ip  ret  ret  …  PERF_CONTEXT_USER  ip  ret  ret …
+//! ```
+//!
+//! The first address of a context is an instruction pointer, the others are return addresses.
+
+use linux_perf_event_reader::{BranchSampleFormat, CpuMode, constants};
+
+use crate::base::CodeAddress;
+use crate::perfdata::{Attr, Sample, Words};
+
+/// The space that an address belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Space {
+    Kernel,
+    User,
+    /// A guest or a hypervisor.
+    Other,
+}
+
+impl Space {
+    pub(super) fn of(mode: CpuMode) -> Space {
+        match mode {
+            CpuMode::Kernel => Space::Kernel,
+            CpuMode::User => Space::User,
+            // Old kernels and synthesized samples do not say.
+            CpuMode::Unknown => Space::User,
+            _ => Space::Other,
+        }
+    }
+
+    /// The space that a context marker begins; `None` for one that is not known.
+    fn of_marker(marker: u64) -> Option<Space> {
+        match marker {
+            constants::PERF_CONTEXT_KERNEL => Some(Space::Kernel),
+            constants::PERF_CONTEXT_USER => Some(Space::User),
+            constants::PERF_CONTEXT_HV
+            | constants::PERF_CONTEXT_GUEST
+            | constants::PERF_CONTEXT_GUEST_KERNEL
+            | constants::PERF_CONTEXT_GUEST_USER => Some(Space::Other),
+            _ => None,
+        }
+    }
+}
+
+/// One frame of a stack as the sample has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) space: Space,
+    pub(super) address: CodeAddress,
+}
+
+/// What is to be said of a chain beside its links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// It has as many frames as the recorder keeps at most.
+    pub(super) cut: bool,
+    /// It leads to an address that holds no code.
+    pub(super) broken: bool,
+    /// The number of frames in user space.
+    pub(super) user_frames: usize,
+}
+
+/// The kernel's limit of frames where the event has none of its own
+/// (`kernel.perf_event_max_stack`).
+const DEFAULT_LIMIT: usize = 127;
+
+/// Writes the links of a sample's stack to `links`, outermost first.
+pub(super) fn links(
+    sample: &Sample<'_>,
+    mode: CpuMode,
+    attr: &Attr,
+    links: &mut Vec<Link>,
+) -> Shape {
+    links.clear();
+    let chain = sample.callchain.unwrap_or(Words::EMPTY);
+    let mut space = Space::of(mode);
+    let mut first_of_context = true;
+    let lbr = sample.branches.filter(|_| {
+        attr.branch_format()
+            .contains(BranchSampleFormat::CALL_STACK)
+    });
+    for address in chain.iter() {
+        if address >= constants::PERF_CONTEXT_MAX {
+            if let Some(next) = Space::of_marker(address) {
+                space = next;
+            }
+            first_of_context = true;
+            continue;
+        }
+        // A frame pointer chain that runs out ends in a zero.
+        if address == 0 {
+            continue;
+        }
+        if space == Space::User && lbr.is_some() {
+            break;
+        }
+        let address = match first_of_context {
+            true => CodeAddress::Instruction(address),
+            false => CodeAddress::Return(address),
+        };
+        first_of_context = false;
+        links.push(Link { space, address });
+    }
+    if let Some(lbr) = lbr {
+        // The branches are the calls that have not returned, innermost first: the frame that was
+        // running (in the kernel's time: where the last call went), then where each came from.
+        let mut calls = lbr.entries().peekable();
+        let called = calls.peek().map(|&(_, to, _)| to);
+        let innermost = match mode {
+            CpuMode::User => sample.ip.or(called),
+            _ => called,
+        };
+        let addresses = innermost.into_iter().chain(calls.map(|(from, _, _)| from));
+        links.extend(addresses.filter(|&a| a != 0).map(|address| Link {
+            space: Space::User,
+            address: CodeAddress::Instruction(address),
+        }));
+    }
+    if links.is_empty()
+        && let Some(ip) = sample.ip
+    {
+        links.push(Link {
+            space: Space::of(mode),
+            address: CodeAddress::Instruction(ip),
+        });
+    }
+    let limit = match attr.sample_max_stack {
+        0 => DEFAULT_LIMIT,
+        limit => usize::from(limit),
+    };
+    let shape = Shape {
+        broken: false,
+        cut: lbr.is_none() && links.len() >= limit && links.len() > 1,
+        user_frames: links.iter().filter(|l| l.space == Space::User).count(),
+    };
+    links.reverse();
+    shape
+}

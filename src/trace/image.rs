@@ -1,0 +1,66 @@
+//! Images: what holds code, and how addresses in it are counted.
+
+use crate::base::{BuildId, CodeAddress, define_id};
+
+define_id! {
+    /// A row of [`Trace::images`](super::Trace::images).
+    pub ImageId
+}
+
+define_id! {
+    /// A row of [`Trace::frames`](super::Trace::frames).
+    pub FrameId
+}
+
+/// Something that holds code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Image {
+    /// The path of the file, or a name in brackets.
+    pub path: String,
+    /// The build that was mapped, where the recording tells it.
+    pub build_id: Option<BuildId>,
+    /// What it is.
+    pub kind: ImageKind,
+}
+
+/// What an image is, which decides what addresses in it mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ImageKind {
+    /// A mapped file; addresses are offsets in the file.
+    File,
+    /// The kernel; addresses are those of the memory that was sampled. `text` is where the symbol
+    /// `_text` (or `_stext`) was.
+    Kernel {
+        /// The address of the reference symbol, where the recording tells it.
+        text: Option<u64>,
+    },
+    /// A kernel module; addresses are offsets from its start.
+    Module,
+    /// Kernel code that was made at run time (BPF, trampolines); addresses are those in memory.
+    KernelGenerated,
+    /// The page of code that the kernel gives each process; addresses are offsets from its start.
+    Vdso,
+    /// Code that a process made at run time; addresses are those in memory.
+    Generated {
+        /// The process.
+        pid: i32,
+    },
+    /// Addresses of a process at which nothing was mapped.
+    Unmapped {
+        /// The process.
+        pid: i32,
+    },
+    /// Addresses of a guest or a hypervisor.
+    Guest,
+    /// Not code: a mark in a stack, whose path is its name.
+    Mark,
+}
+
+/// A code address in an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FrameAddress {
+    /// The image.
+    pub image: ImageId,
+    /// The address, counted as the image's kind says.
+    pub address: CodeAddress,
+}

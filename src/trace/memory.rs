@@ -1,0 +1,126 @@
+//! Which image an address shows: the mappings of each process and of the kernel, as they change.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
+use crate::base::CodeAddress;
+
+use super::{FrameId, ImageId};
+
+/// A range of addresses that shows an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range {
+    /// The first address behind it.
+    end: u64,
+    image: ImageId,
+    /// What to add to an address to get the address in the image (wrapping).
+    shift: u64,
+}
+
+/// Mappings that do not overlap, by start.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Mappings {
+    ranges: BTreeMap<u64, Range>,
+}
+
+impl Mappings {
+    /// Maps `start..end` to `image`; what was mapped there before is gone. `base` is the address
+    /// in the image that `start` shows.
+    pub(super) fn map(&mut self, start: u64, end: u64, image: ImageId, base: u64) {
+        self.unmap(start, end);
+        let shift = base.wrapping_sub(start);
+        self.ranges.insert(start, Range { end, image, shift });
+    }
+
+    /// Forgets what is mapped in `start..end`; what reaches over its borders is trimmed.
+    pub(super) fn unmap(&mut self, start: u64, end: u64) {
+        if let Some((&before, range)) = self.ranges.range_mut(..start).next_back()
+            && range.end > start
+        {
+            let tail = *range;
+            range.end = start;
+            debug_assert!(before < start);
+            if tail.end > end {
+                self.ranges.insert(end, tail);
+            }
+        }
+        let inside: Vec<u64> = self.ranges.range(start..end).map(|(&s, _)| s).collect();
+        for begin in inside {
+            if let Some(range) = self.ranges.remove(&begin)
+                && range.end > end
+            {
+                self.ranges.insert(end, range);
+            }
+        }
+    }
+
+    /// The image at an address, and the address in it.
+    pub(super) fn find(&self, address: u64) -> Option<(ImageId, u64)> {
+        let (_, range) = self.ranges.range(..=address).next_back()?;
+        (address < range.end).then(|| (range.image, address.wrapping_add(range.shift)))
+    }
+}
+
+/// The memory of one process.
+#[derive(Debug, Default)]
+pub(super) struct Process {
+    mappings: Rc<Mappings>,
+    /// Counts the changes; frames that were found before one are found anew.
+    pub(super) generation: u32,
+    /// The frames of addresses as they are mapped now; each for return addresses and for others.
+    pub(super) found: FxHashMap<(u64, bool), FrameId>,
+}
+
+impl Process {
+    /// A process that begins with a copy of its parent's memory.
+    pub(super) fn forked(&self) -> Process {
+        Process {
+            mappings: self.mappings.clone(),
+            ..Process::default()
+        }
+    }
+
+    pub(super) fn mappings(&self) -> &Mappings {
+        &self.mappings
+    }
+
+    /// Whether there is an image at the place of this code address.
+    pub(super) fn holds(&self, address: CodeAddress) -> bool {
+        self.mappings.find(address.lookup()).is_some()
+    }
+
+    /// Changes the mappings.
+    pub(super) fn change(&mut self, change: impl FnOnce(&mut Mappings)) {
+        change(Rc::make_mut(&mut self.mappings));
+        self.generation += 1;
+        self.found.clear();
+    }
+
+    /// A new program has replaced the old one.
+    pub(super) fn exec(&mut self) {
+        self.mappings = Rc::default();
+        self.generation += 1;
+        self.found.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Id;
+
+    #[test]
+    fn a_new_mapping_replaces_only_what_it_covers() {
+        let (old, new) = (ImageId::new(0), ImageId::new(1));
+        let mut mappings = Mappings::default();
+        mappings.map(0x1000, 0x5000, old, 0);
+        mappings.map(0x2000, 0x3000, new, 0x700);
+        assert_eq!(mappings.find(0x0fff), None);
+        assert_eq!(mappings.find(0x1fff), Some((old, 0xfff)));
+        assert_eq!(mappings.find(0x2001), Some((new, 0x701)));
+        assert_eq!(mappings.find(0x3000), Some((old, 0x2000)));
+        assert_eq!(mappings.find(0x5000), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! What happened, in addresses: images, threads, distinct address paths, and samples on them.
+//!
+//! ```text
+//!   Record ──▶ memory   which image each address of each process shows, as time goes by
+//!          ──▶ threads  who was called what, when
+//!          ──▶ chain    call chain of a sample ──▶ frames, outermost first
+//!          ──▶ paths    frames ──▶ a tree of addresses, parent before child
+//!          ──▶ remembered  chains that were met before, with their paths
+//!          ══▶ Trace
+//! ```
+//!
+//! Nothing in a trace has a name yet. A sample costs no memory but the path that it adds, and
+//! almost no time for frames that it shares with the sample before it on the same thread.
+
+mod build;
+mod chain;
+mod image;
+mod memory;
+mod paths;
+mod remembered;
+mod threads;
+mod tracer;
+
+pub use build::{Options, read};
+pub use image::{FrameAddress, FrameId, Image, ImageId, ImageKind};
+pub use paths::{AddressPath, AddressPathId, AddressPaths};
+pub use threads::{TraceThread, TraceThreadId};
+
+use crate::base::{Caveats, Event, IdVec, define_id};
+
+define_id! {
+    /// A row of [`Trace::events`].
+    pub TraceEventId
+}
+
+/// Samples by address.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// The events of the recording.
+    pub events: IdVec<TraceEventId, Event>,
+    /// Files and other things that hold code.
+    pub images: IdVec<ImageId, Image>,
+    /// Distinct code addresses in images.
+    pub frames: IdVec<FrameId, FrameAddress>,
+    /// Distinct stacks.
+    pub paths: AddressPaths,
+    /// Threads by name.
+    pub threads: IdVec<TraceThreadId, TraceThread>,
+    /// Distinct samples, in order of event, thread and path.
+    pub samples: Vec<TraceSample>,
+    /// Names that the kernel told of code it generated: start, size and name, by start.
+    pub kernel_symbols: Vec<(u64, u64, String)>,
+    /// Who recorded what and when.
+    pub recording: Recording,
+    /// What could not be known.
+    pub caveats: Caveats,
+}
+
+/// All samples that were equal in event, thread and path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceSample {
+    /// The event.
+    pub event: TraceEventId,
+    /// The thread.
+    pub thread: TraceThreadId,
+    /// The stack.
+    pub path: AddressPathId,
+    /// The sum of weights.
+    pub weight: u64,
+    /// The number of samples.
+    pub count: u64,
+}
+
+/// The circumstances of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recording {
+    /// The recorder's command line.
+    pub command_line: Vec<String>,
+    /// The machine's architecture.
+    pub arch: Option<String>,
+    /// The kernel's release.
+    pub os_release: Option<String>,
+    /// Nanoseconds from the first sample to the last.
+    pub duration: Option<u64>,
+}

@@ -1,0 +1,83 @@
+//! Threads: who was called what, and the last stack of each.
+
+use rustc_hash::FxHashMap;
+
+use crate::base::{Distinct, define_id};
+
+use super::AddressPathId;
+use super::chain::Link;
+
+define_id! {
+    /// A row of [`Trace::threads`](super::Trace::threads).
+    pub TraceThreadId
+}
+
+/// A thread under one name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TraceThread {
+    /// The process.
+    pub pid: i32,
+    /// The thread.
+    pub tid: i32,
+    /// The command name at the time.
+    pub comm: String,
+}
+
+/// The threads as they are at one moment.
+#[derive(Debug, Default)]
+pub(super) struct Threads {
+    pub(super) table: Distinct<TraceThreadId, TraceThread>,
+    names: FxHashMap<i32, String>,
+    /// The row that a thread's samples go to now.
+    current: FxHashMap<(i32, i32), TraceThreadId>,
+    /// The last stack of each thread: its links from the outermost, each with its path.
+    pub(super) stacks: FxHashMap<i32, LastStack>,
+}
+
+/// The last stack of a thread; what the next one shares with it needs no look-up.
+#[derive(Debug, Default)]
+pub(super) struct LastStack {
+    /// What the paths depend on beside the links: the process, how often its memory and the
+    /// kernel's had changed, and the mark under which they hang.
+    pub(super) valid_for: (i32, (u32, u32), Option<AddressPathId>),
+    pub(super) links: Vec<Link>,
+    pub(super) paths: Vec<AddressPathId>,
+}
+
+impl Threads {
+    /// A thread has a new name.
+    pub(super) fn name(&mut self, pid: i32, tid: i32, name: String) {
+        self.names.insert(tid, name);
+        self.current.remove(&(pid, tid));
+    }
+
+    /// A thread was made by another and has its name.
+    pub(super) fn fork(&mut self, pid: i32, tid: i32, parent: i32) {
+        if let Some(name) = self.names.get(&parent).cloned() {
+            self.names.insert(tid, name);
+        }
+        self.current.remove(&(pid, tid));
+    }
+
+    /// A thread ended; its samples may still come, but nothing is shared with its number's next
+    /// owner.
+    pub(super) fn exit(&mut self, tid: i32) {
+        self.stacks.remove(&tid);
+    }
+
+    /// The row for the samples of a thread now.
+    pub(super) fn of(&mut self, pid: i32, tid: i32) -> TraceThreadId {
+        if let Some(&id) = self.current.get(&(pid, tid)) {
+            return id;
+        }
+        let name = self.names.get(&tid).or_else(|| self.names.get(&pid));
+        let comm = match (name, tid) {
+            (Some(name), _) => name.clone(),
+            (None, 0) => "swapper".to_owned(),
+            (None, _) => format!(":{tid}"),
+        };
+        let id = self.table.id_of(TraceThread { pid, tid, comm });
+        self.current.insert((pid, tid), id);
+        id
+    }
+}

@@ -1,0 +1,364 @@
+//! The walls of the house: the map in `src/lib.rs` is held against the code.
+//!
+//! The map is three tables of the crate's page (rooms, packages, files with unsafe code); what
+//! it says is what [`rules::check`] demands. That the checker sees is shown below: a small sound
+//! tree passes, and every kind of violation planted into it is told with its place.
+
+mod map;
+mod names;
+mod rules;
+mod tree;
+
+use tree::Tree;
+
+#[test]
+fn the_code_keeps_to_the_map_in_lib_rs() {
+    let found = rules::check(&Tree::of_this_crate());
+    assert!(
+        found.is_empty(),
+        "the code leaves the map:\n{}",
+        found.join("\n")
+    );
+}
+
+/// A sound house of four rooms.
+fn sound() -> Tree {
+    let lib = "\
+        //! A page.\n\
+        //!\n\
+        //! | room | owns | may import |\n\
+        //! |---|---|---|\n\
+        //! | `base` | numbers | std |\n\
+        //! | `binary` | files | base |\n\
+        //! | `view` | tables | base |\n\
+        //! | `cli` | the command line | the library's public items |\n\
+        //! | `main` | the start | cli, the library's public items |\n\
+        //!\n\
+        //! | package | at home in |\n\
+        //! |---|---|\n\
+        //! | `gimli` | binary |\n\
+        //! | `any-how` | cli |\n\
+        //! | `std::net` | nowhere |\n\
+        //!\n\
+        //! | file with unsafe code | what for |\n\
+        //! |---|---|\n\
+        //! | `binary/map.rs` | mapping |\n\
+        pub mod base;\n\
+        pub mod binary;\n\
+        pub mod view;\n";
+    Tree::new(&[
+        (
+            "Cargo.toml",
+            "[package]\nname = \"x\"\n[dependencies]\n# a\ngimli = \"1\"\nany-how = \"1\"\n[lints]\nx = 1\n",
+        ),
+        ("src/lib.rs", lib),
+        (
+            "src/base.rs",
+            "//! Numbers.\n#[macro_export]\nmacro_rules! id { () => { $crate::base::Id } }\n\
+             pub use crate::id as define_id;\npub struct Id;\npub enum Kind { A }\n\
+             pub fn f() { use Kind::*; let _ = A; }\n",
+        ),
+        (
+            "src/binary/mod.rs",
+            "//! Files. crate::view is only named in a comment.\nmod map;\nuse crate::base::Id;\n\
+             /// [`crate::view`] too.\npub fn f(_: Id) -> &'static str { \"use crate::view;\" }\n",
+        ),
+        (
+            "src/binary/map.rs",
+            "//! Mapping.\nuse super::super::base::{self, Id as Number};\nuse gimli::Reader;\n\
+             fn f() { unsafe {} }\nfn g(x: X) { x.crate_map::<u8>().view::<u8>() }\n",
+        ),
+        (
+            "src/view/mod.rs",
+            "//! Tables.\nuse std::io::Write;\nmod cell;\n",
+        ),
+        (
+            "src/view/cell.rs",
+            "use super::super::base;\nuse super::Table;\n",
+        ),
+        (
+            "src/main.rs",
+            "//! The start.\nmod cli;\nfn main() { cli::run() }\n",
+        ),
+        (
+            "src/cli/mod.rs",
+            "//! The command line.\nmod args;\nuse any_how::Result;\nuse proftool::view::Table;\n",
+        ),
+        ("src/cli/args.rs", "use crate::cli::run;\n"),
+    ])
+}
+
+/// What the checker says when `path` of the sound tree is changed from `old` to `new`.
+fn planted(path: &str, old: &str, new: &str) -> Vec<String> {
+    let mut tree = sound();
+    tree.edit(path, old, new);
+    rules::check(&tree)
+}
+
+/// Adds a line at the end of `path` and expects to be told `message`, and nothing else.
+#[track_caller]
+fn line_is_told(path: &str, line: &str, message: &str) {
+    let mut tree = sound();
+    tree.append(path, &format!("{line}\n"));
+    assert_eq!(rules::check(&tree), [message]);
+}
+
+#[test]
+fn a_sound_tree_passes() {
+    assert_eq!(rules::check(&sound()), Vec::<String>::new());
+}
+
+#[test]
+fn an_import_that_the_map_does_not_draw_is_told() {
+    let told = "src/view/cell.rs:3: `view` may not import `binary`";
+    line_is_told("src/view/cell.rs", "use crate::binary::f;", told);
+    line_is_told("src/view/cell.rs", "use super::super::binary;", told);
+    line_is_told("src/view/cell.rs", "use super::super::{binary::f};", told);
+    line_is_told(
+        "src/view/cell.rs",
+        "use crate::{base::Id, binary::f};",
+        told,
+    );
+    line_is_told("src/view/cell.rs", "fn g() { crate::binary::f(0) }", told);
+    line_is_told(
+        "src/view/cell.rs",
+        "fn g() { v(&[crate::binary::X]) }",
+        told,
+    );
+    line_is_told("src/view/cell.rs", "fn g() { m!(crate::binary::X) }", told);
+    line_is_told("src/view/cell.rs", "type T = Vec<crate::binary::X>;", told);
+    line_is_told("src/view/cell.rs", "pub use crate::binary;", told);
+    line_is_told(
+        "src/view/cell.rs",
+        "mod a { use super::super::super::binary::f; }",
+        told,
+    );
+    line_is_told(
+        "src/view/cell.rs",
+        "fn g() { for _ in 0..crate::binary::N {} }",
+        told,
+    );
+}
+
+#[test]
+fn a_path_around_the_map_is_told() {
+    line_is_told(
+        "src/view/cell.rs",
+        "use crate as root;",
+        "src/view/cell.rs:3: the crate's root is imported; import from a room",
+    );
+    line_is_told(
+        "src/view/cell.rs",
+        "use crate::kitchen::Knife;",
+        "src/view/cell.rs:3: `crate::kitchen` is no room of the map",
+    );
+    line_is_told(
+        "src/view/cell.rs",
+        "use proftool::binary::f;",
+        "src/view/cell.rs:3: a room of the library imports with `crate::`, not `proftool::`",
+    );
+    line_is_told(
+        "src/view/cell.rs",
+        "use super::super::super::binary;",
+        "src/view/cell.rs:3: `super` leaves the crate",
+    );
+}
+
+#[test]
+fn rooms_and_rows_of_the_map_must_match() {
+    let mut tree = sound();
+    tree.add("src/attic/mod.rs", "//! Old things.\n");
+    assert_eq!(
+        rules::check(&tree),
+        ["src/attic: no row of the map in src/lib.rs"]
+    );
+    let mut tree = sound();
+    tree.remove("src/view/");
+    assert_eq!(
+        rules::check(&tree),
+        ["src/lib.rs: the map has a room `view`, but src/ has not"]
+    );
+    assert_eq!(
+        planted("src/lib.rs", "pub mod view;\n", ""),
+        ["src/lib.rs: the room `view` is not declared by `pub mod view;`"]
+    );
+    assert_eq!(
+        planted("src/lib.rs", "pub mod view;", "mod view;"),
+        ["src/lib.rs: the room `view` is not declared by `pub mod view;`"]
+    );
+}
+
+#[test]
+fn a_map_that_runs_in_circles_is_told() {
+    assert_eq!(
+        planted("src/lib.rs", "| numbers | std |", "| numbers | view |"),
+        ["src/lib.rs: `base` may import `view`, which is not above it in the map"]
+    );
+    assert_eq!(
+        planted(
+            "src/lib.rs",
+            "| tables | base |",
+            "| tables | base garden |"
+        ),
+        ["src/lib.rs: `view` may import `garden`, which is not above it in the map"]
+    );
+}
+
+#[test]
+fn a_package_away_from_home_is_told() {
+    let told = "src/view/cell.rs:3: `gimli` is not at home in `view`";
+    line_is_told("src/view/cell.rs", "use gimli::Dwarf;", told);
+    line_is_told("src/view/cell.rs", "use gimli;", told);
+    line_is_told("src/view/cell.rs", "use {gimli::Dwarf, std::fmt};", told);
+    line_is_told("src/view/cell.rs", "fn g() { ::gimli::f() }", told);
+    line_is_told("src/view/cell.rs", "fn g<T: gimli::Reader>() {}", told);
+    line_is_told("src/view/cell.rs", "extern crate gimli;", told);
+    line_is_told(
+        "src/binary/mod.rs",
+        "fn h() { any_how::f() }",
+        "src/binary/mod.rs:6: `any-how` is not at home in `binary`",
+    );
+    line_is_told(
+        "src/cli/args.rs",
+        "use std::{io, net::TcpStream};",
+        "src/cli/args.rs:2: `std::net` is not at home in `cli`",
+    );
+}
+
+#[test]
+fn packages_and_rows_of_the_map_must_match() {
+    assert_eq!(
+        planted("Cargo.toml", "# a\n", "petgraph = \"1\"\n"),
+        ["Cargo.toml: `petgraph` has no row in the map in src/lib.rs"]
+    );
+    assert_eq!(
+        planted("Cargo.toml", "gimli = \"1\"\n", ""),
+        ["src/lib.rs: the map has a package `gimli`, but Cargo.toml has not"]
+    );
+    assert_eq!(
+        planted("src/lib.rs", "| `gimli` | binary |", "| `gimli` | cellar |"),
+        [
+            "src/lib.rs: `gimli` is at home in `cellar`, which is no room of the map",
+            "src/binary/map.rs:3: `gimli` is not at home in `binary`"
+        ]
+    );
+}
+
+#[test]
+fn unsafe_code_outside_the_listed_files_is_told() {
+    let told = "src/view/cell.rs:3: unsafe code in a file that the map does not list for it";
+    line_is_told("src/view/cell.rs", "fn g() { unsafe { h() } }", told);
+    line_is_told("src/view/cell.rs", "unsafe impl Send for X {}", told);
+    line_is_told("src/view/cell.rs", "m! { unsafe {} }", told);
+    assert_eq!(
+        planted("src/binary/map.rs", "unsafe {}", "{}"),
+        ["src/lib.rs: the map lists src/binary/map.rs for unsafe code, but there is none"]
+    );
+}
+
+#[test]
+fn names_that_own_nothing_are_told() {
+    line_is_told(
+        "src/view/mod.rs",
+        "mod util;",
+        "src/view/mod.rs:4: `util` names no idea; name what the module owns",
+    );
+    let mut tree = sound();
+    tree.add("src/view/helpers.rs", "\n");
+    assert_eq!(
+        rules::check(&tree),
+        ["src/view/helpers.rs: `helpers` names no idea; name what the module owns"]
+    );
+}
+
+#[test]
+fn glob_imports_of_modules_are_told() {
+    let told = "src/view/cell.rs:3: glob import; name what is used";
+    line_is_told("src/view/cell.rs", "use crate::base::*;", told);
+    line_is_told(
+        "src/view/cell.rs",
+        "pub use crate::base::{Id, id::*};",
+        told,
+    );
+    line_is_told("src/view/cell.rs", "mod cells { use super::*; }", told);
+    line_is_told("src/view/cell.rs", "use std::io::prelude::*;", told);
+}
+
+#[test]
+fn tests_beside_the_code_may_import_what_they_test() {
+    let mut tree = sound();
+    tree.append("src/view/cell.rs", "mod tests { use super::*; }\n");
+    assert_eq!(rules::check(&tree), Vec::<String>::new());
+    line_is_told(
+        "src/view/cell.rs",
+        "mod tests { use super::super::*; }",
+        "src/view/cell.rs:3: glob import; name what is used",
+    );
+}
+
+#[test]
+fn the_command_line_lives_in_the_binary_and_sees_what_a_user_sees() {
+    let undeclared = planted("src/main.rs", "mod cli;\n", "");
+    assert_eq!(undeclared, ["src/main.rs: `mod cli;` is missing"]);
+    line_is_told(
+        "src/lib.rs",
+        "mod cli;",
+        "src/lib.rs: `cli` is declared here too; the command line belongs to the binary",
+    );
+    line_is_told(
+        "src/cli/args.rs",
+        "use crate::binary::f;",
+        "src/cli/args.rs:2: `cli` may not import `crate::binary`; use `proftool::`",
+    );
+    line_is_told(
+        "src/cli/args.rs",
+        "use super::super::view;",
+        "src/cli/args.rs:2: `cli` may not import `crate::view`; use `proftool::`",
+    );
+    line_is_told(
+        "src/cli/args.rs",
+        "use proftool::cellar::Wine;",
+        "src/cli/args.rs:2: `proftool::cellar` is no room of the map",
+    );
+}
+
+#[test]
+fn a_file_with_too_many_lines_is_told() {
+    let mut tree = sound();
+    tree.append("src/view/cell.rs", &"\n".repeat(598));
+    assert_eq!(rules::check(&tree), Vec::<String>::new());
+    tree.append("src/view/cell.rs", "\n");
+    assert_eq!(
+        rules::check(&tree),
+        ["src/view/cell.rs: 601 lines, above 600: look for the second idea"]
+    );
+}
+
+#[test]
+fn a_room_without_its_page_is_told() {
+    assert_eq!(
+        planted("src/view/mod.rs", "//! Tables.\n", ""),
+        ["src/view/mod.rs: the room's page (`//!`) is missing"]
+    );
+}
+
+#[test]
+fn a_violation_in_this_crate_would_be_told() {
+    let mut tree = Tree::of_this_crate();
+    tree.append("src/base/mod.rs", "use crate::profile::Profile;\n");
+    let found = rules::check(&tree);
+    assert!(
+        found
+            .iter()
+            .any(|told| told.ends_with("`base` may not import `profile`")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_map_without_its_tables_is_told() {
+    assert_eq!(
+        rules::check(&Tree::new(&[("src/lib.rs", "//! A page.\n")])),
+        ["src/lib.rs: no table with the heads `room`, `owns`, `may import`"]
+    );
+}

@@ -1,0 +1,103 @@
+//! The map: three tables in the docs of `src/lib.rs`.
+//!
+//! ```text
+//! //! | room | owns | may import |             rooms, each below all that it imports
+//! //! | package | at home in |                 every dependency, and parts of std that are walled
+//! //! | file with unsafe code | what for |     every such file, from src/
+//! ```
+
+/// A row of the table of rooms.
+pub struct Room {
+    pub name: String,
+    /// Rooms it may name. Empty with `std`.
+    pub imports: Vec<String>,
+    /// Whether it is code of the binary, which sees the library as any user does.
+    pub outside: bool,
+}
+
+/// A package, or a part of std like `std::net`, and the rooms that may name it.
+pub struct Package {
+    pub name: String,
+    /// Rooms; `None`: every room.
+    pub homes: Option<Vec<String>>,
+}
+
+/// What `src/lib.rs` says.
+pub struct Map {
+    pub rooms: Vec<Room>,
+    pub packages: Vec<Package>,
+    /// Files with unsafe code, from `src/`.
+    pub unsafe_files: Vec<String>,
+}
+
+impl Map {
+    /// Reads the tables in the docs of `lib`; `Err` says which is missing.
+    pub fn read(lib: &str) -> Result<Self, String> {
+        let rooms = table(lib, &["room", "owns", "may import"])?;
+        let packages = table(lib, &["package", "at home in"])?;
+        let unsafe_files = table(lib, &["file with unsafe code", "what for"])?;
+        Ok(Self {
+            rooms: rooms.iter().map(|row| room(row)).collect(),
+            packages: packages.iter().map(|row| package(row)).collect(),
+            unsafe_files: unsafe_files
+                .into_iter()
+                .map(|mut row| row.remove(0))
+                .collect(),
+        })
+    }
+
+    pub fn room(&self, name: &str) -> Option<&Room> {
+        self.rooms.iter().find(|room| room.name == name)
+    }
+}
+
+fn room(row: &[String]) -> Room {
+    const PUBLIC: &str = "the library's public items";
+    let outside = row[2].contains(PUBLIC);
+    let imports = names(&row[2].replace(PUBLIC, "").replace("std", ""));
+    Room {
+        name: row[0].clone(),
+        imports,
+        outside,
+    }
+}
+
+fn package(row: &[String]) -> Package {
+    let homes = match row[1].as_str() {
+        "every room" => None,
+        "nowhere" => Some(Vec::new()),
+        rooms => Some(names(rooms)),
+    };
+    Package {
+        name: row[0].clone(),
+        homes,
+    }
+}
+
+fn names(cell: &str) -> Vec<String> {
+    cell.split([' ', ','])
+        .filter(|name| !name.is_empty())
+        .map(String::from)
+        .collect()
+}
+
+/// The rows of the table of the docs that has these heads, without backticks.
+fn table(lib: &str, heads: &[&str]) -> Result<Vec<Vec<String>>, String> {
+    let mut lines = lib
+        .lines()
+        .map(|line| line.strip_prefix("//!").map(str::trim).and_then(cells));
+    if !lines.any(|line| line.as_deref().is_some_and(|row| row == heads)) {
+        let heads = heads.join("`, `");
+        return Err(format!("src/lib.rs: no table with the heads `{heads}`"));
+    }
+    Ok(lines
+        .skip(1)
+        .map_while(|row| row.filter(|row| row.len() == heads.len()))
+        .collect())
+}
+
+fn cells(line: &str) -> Option<Vec<String>> {
+    let inner = line.strip_prefix('|')?.strip_suffix('|')?;
+    let plain = |cell: &str| cell.trim().replace('`', "");
+    Some(inner.split('|').map(plain).collect())
+}

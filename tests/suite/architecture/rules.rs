@@ -1,0 +1,302 @@
+//! The rules: what the map demands of the code.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::map::{Map, Room};
+use super::names::{NamedPath, Names};
+use super::tree::{Tree, module_path, room_of};
+
+/// No file is longer.
+const LINES_MAX: usize = 600;
+
+/// Names that say nothing about what a module owns.
+const IDLE_NAMES: [&str; 10] = [
+    "util", "utils", "common", "shared", "helper", "helpers", "misc", "manager", "handler", "stuff",
+];
+
+/// Every violation, as `file:line: what` in the order of files.
+pub fn check(tree: &Tree) -> Vec<String> {
+    let map = match Map::read(tree.text("src/lib.rs")) {
+        Ok(map) => map,
+        Err(missing) => return vec![missing],
+    };
+    let mut told = Vec::new();
+    let mut names = BTreeMap::new();
+    for (file, text) in tree.sources() {
+        match Names::read(text) {
+            Ok(found) => {
+                names.insert(file, found);
+            }
+            Err(why) => told.push(format!("{file}: {why}")),
+        }
+    }
+    check_map(&map, &mut told);
+    check_rooms(&map, tree, &names, &mut told);
+    check_packages(&map, tree, &mut told);
+    check_pages_and_lengths(&map, tree, &mut told);
+    check_names(&names, &mut told);
+    check_unsafe(&map, &names, &mut told);
+    let macros = exported_macros(&names);
+    for (file, found) in &names {
+        for path in &found.paths {
+            check_path(&map, &macros, file, path, &mut told);
+        }
+    }
+    told.dedup();
+    told
+}
+
+/// A room imports only from rooms above it, so that the arrows of the map cannot form a circle.
+fn check_map(map: &Map, told: &mut Vec<String>) {
+    for (row, room) in map.rooms.iter().enumerate() {
+        let above: Vec<&str> = map.rooms[..row]
+            .iter()
+            .map(|room| room.name.as_str())
+            .collect();
+        for import in &room.imports {
+            if !above.contains(&import.as_str()) {
+                told.push(format!(
+                    "src/lib.rs: `{}` may import `{import}`, which is not above it in the map",
+                    room.name
+                ));
+            }
+        }
+    }
+    for package in &map.packages {
+        for home in package.homes.iter().flatten() {
+            if map.room(home).is_none() {
+                told.push(format!(
+                    "src/lib.rs: `{}` is at home in `{home}`, which is no room of the map",
+                    package.name
+                ));
+            }
+        }
+    }
+}
+
+/// What stands directly below `src/` is the rooms of the map; the library declares its own.
+fn check_rooms(map: &Map, tree: &Tree, names: &BTreeMap<&str, Names>, told: &mut Vec<String>) {
+    let files = tree.files.keys().filter(|file| file.starts_with("src/"));
+    let there: BTreeSet<&str> = files.map(|file| room_of(file)).collect();
+    for room in there.iter().filter(|&&room| room != "lib") {
+        if map.room(room).is_none() {
+            told.push(format!("src/{room}: no row of the map in src/lib.rs"));
+        }
+    }
+    let declares = |file: &str, name: &str, public: bool| {
+        names.get(file).is_some_and(|found| {
+            let mut modules = found.modules.iter();
+            modules.any(|module| module.name == name && (module.public || !public))
+        })
+    };
+    for Room { name, outside, .. } in &map.rooms {
+        if !there.contains(name.as_str()) {
+            told.push(format!(
+                "src/lib.rs: the map has a room `{name}`, but src/ has not"
+            ));
+        } else if !outside && !declares("src/lib.rs", name, true) {
+            told.push(format!(
+                "src/lib.rs: the room `{name}` is not declared by `pub mod {name};`"
+            ));
+        } else if *outside && declares("src/lib.rs", name, false) {
+            told.push(format!(
+                "src/lib.rs: `{name}` is declared here too; the command line belongs to the binary"
+            ));
+        } else if *outside && name != "main" && !declares("src/main.rs", name, false) {
+            told.push(format!("src/main.rs: `mod {name};` is missing"));
+        }
+    }
+}
+
+/// Every dependency has a row, and every row is a dependency.
+fn check_packages(map: &Map, tree: &Tree, told: &mut Vec<String>) {
+    let dependencies = dependencies(tree.text("Cargo.toml"));
+    for name in &dependencies {
+        if !map.packages.iter().any(|package| package.name == *name) {
+            told.push(format!(
+                "Cargo.toml: `{name}` has no row in the map in src/lib.rs"
+            ));
+        }
+    }
+    for package in &map.packages {
+        let name = package.name.as_str();
+        if !name.starts_with("std::") && !dependencies.contains(&name) {
+            told.push(format!(
+                "src/lib.rs: the map has a package `{name}`, but Cargo.toml has not"
+            ));
+        }
+    }
+}
+
+/// The names below every `[…dependencies]` of a Cargo.toml that is not of tests or builds.
+fn dependencies(cargo_toml: &str) -> Vec<&str> {
+    let mut inside = false;
+    let mut found = Vec::new();
+    for line in cargo_toml.lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[') {
+            let section = section.trim_end_matches(']');
+            inside = section == "dependencies" || section.ends_with(".dependencies");
+            found.extend(section.strip_prefix("dependencies."));
+        } else if inside && !line.starts_with('#') {
+            let key = line.split(['=', '.', ' ']).next().unwrap_or_default();
+            found.extend(Some(key).filter(|key| !key.is_empty()));
+        }
+    }
+    found
+}
+
+fn check_pages_and_lengths(map: &Map, tree: &Tree, told: &mut Vec<String>) {
+    for (file, text) in tree.sources() {
+        let is_page = map.rooms.iter().any(|Room { name, .. }| {
+            [format!("src/{name}.rs"), format!("src/{name}/mod.rs")].contains(&file.to_string())
+        });
+        if is_page && !text.starts_with("//!") {
+            told.push(format!("{file}: the room's page (`//!`) is missing"));
+        }
+        let lines = text.lines().count();
+        if lines > LINES_MAX {
+            told.push(format!(
+                "{file}: {lines} lines, above {LINES_MAX}: look for the second idea"
+            ));
+        }
+    }
+}
+
+fn check_names(names: &BTreeMap<&str, Names>, told: &mut Vec<String>) {
+    let idle = |name: &str| IDLE_NAMES.contains(&name);
+    let message = |name: &str| format!("`{name}` names no idea; name what the module owns");
+    for (file, found) in names {
+        if let Some(name) = module_path(file).iter().find(|name| idle(name)) {
+            told.push(format!("{file}: {}", message(name)));
+        }
+        for module in found.modules.iter().filter(|module| idle(&module.name)) {
+            told.push(format!("{file}:{}: {}", module.line, message(&module.name)));
+        }
+    }
+}
+
+fn check_unsafe(map: &Map, names: &BTreeMap<&str, Names>, told: &mut Vec<String>) {
+    let listed = |file: &str| {
+        let inner = file.strip_prefix("src/").unwrap_or(file);
+        map.unsafe_files.iter().any(|listed| listed == inner)
+    };
+    for (file, found) in names.iter().filter(|(file, _)| !listed(file)) {
+        for line in &found.unsafe_lines {
+            told.push(format!(
+                "{file}:{line}: unsafe code in a file that the map does not list for it"
+            ));
+        }
+    }
+    for file in &map.unsafe_files {
+        let found = names.get(format!("src/{file}").as_str());
+        if found.is_none_or(|found| found.unsafe_lines.is_empty()) {
+            told.push(format!(
+                "src/lib.rs: the map lists src/{file} for unsafe code, but there is none"
+            ));
+        }
+    }
+}
+
+/// The room of each macro that stands at the crate's root.
+fn exported_macros(names: &BTreeMap<&str, Names>) -> BTreeMap<String, String> {
+    names
+        .iter()
+        .flat_map(|(file, found)| {
+            let room = room_of(file).to_string();
+            let macros = found.exported_macros.iter();
+            macros.map(move |name| (name.clone(), room.clone()))
+        })
+        .collect()
+}
+
+fn check_path(
+    map: &Map,
+    macros: &BTreeMap<String, String>,
+    file: &str,
+    path: &NamedPath,
+    told: &mut Vec<String>,
+) {
+    let mut tell = |what: String| told.push(format!("{file}:{}: {what}", path.line));
+    let segments: Vec<&str> = path.segments.iter().map(String::as_str).collect();
+    if is_glob_of_module(&segments) && !is_import_of_tested(&segments, path) {
+        return tell("glob import; name what is used".into());
+    }
+    let here = room_of(file);
+    let room = map.room(here);
+    let outside = room.is_some_and(|room| room.outside);
+    match segments[0] {
+        "crate" | "self" | "super" => match resolve(file, path) {
+            None => tell("`super` leaves the crate".into()),
+            Some(full) if full.is_empty() => {
+                tell("the crate's root is imported; import from a room".into());
+            }
+            Some(full) => {
+                let target = macros.get(&full[0]).unwrap_or(&full[0]).as_str();
+                if target == here || room.is_some_and(|r| r.imports.iter().any(|i| i == target)) {
+                } else if outside {
+                    tell(format!(
+                        "`{here}` may not import `crate::{target}`; use `proftool::`"
+                    ));
+                } else if map.room(target).is_none() {
+                    tell(format!("`crate::{target}` is no room of the map"));
+                } else {
+                    tell(format!("`{here}` may not import `{target}`"));
+                }
+            }
+        },
+        "proftool" if !outside => {
+            tell("a room of the library imports with `crate::`, not `proftool::`".into());
+        }
+        "proftool" => {
+            let target = segments.get(1).copied().unwrap_or_default();
+            if map.room(target).is_none_or(|room| room.outside) {
+                tell(format!("`proftool::{target}` is no room of the map"));
+            }
+        }
+        _ => {
+            for package in &map.packages {
+                let name = package.name.replace('-', "_");
+                let parts: Vec<&str> = name.split("::").collect();
+                let away = |homes: &Vec<String>| !homes.iter().any(|home| home == here);
+                if segments.starts_with(&parts) && package.homes.as_ref().is_some_and(away) {
+                    tell(format!("`{}` is not at home in `{here}`", package.name));
+                }
+            }
+        }
+    }
+}
+
+/// A glob may name the variants of an enum (`use Kind::*` in a function), but not a module.
+fn is_glob_of_module(segments: &[&str]) -> bool {
+    let is_type = |name: &str| name.starts_with(char::is_uppercase);
+    match segments {
+        [.., of, "*"] => !is_type(of),
+        [.., last] => *last == "*",
+        [] => false,
+    }
+}
+
+/// `use super::*` in `mod tests { … }` names the file that it tests.
+fn is_import_of_tested(segments: &[&str], path: &NamedPath) -> bool {
+    segments == ["super", "*"] && path.inside == ["tests"]
+}
+
+/// The path from the crate's root; `None` if it climbs above it.
+fn resolve(file: &str, path: &NamedPath) -> Option<Vec<String>> {
+    let mut full = module_path(file);
+    full.extend(path.inside.iter().cloned());
+    let mut segments = path.segments.as_slice();
+    while let Some((first, rest)) = segments.split_first() {
+        match first.as_str() {
+            "crate" => full.clear(),
+            "self" => {}
+            "super" => {
+                full.pop()?;
+            }
+            _ => break,
+        }
+        segments = rest;
+    }
+    full.extend(segments.iter().cloned());
+    Some(full)
+}
