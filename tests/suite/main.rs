@@ -7,5 +7,12 @@
 
 mod architecture;
 mod binary;
+mod cli;
 mod corpus;
+mod flat;
+mod folded;
+mod golden;
+mod laws;
 mod record;
+mod report;
+mod tree;
