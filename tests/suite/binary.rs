@@ -359,7 +359,12 @@ fn packed_symbols_name_a_stripped_program() {
 fn split_debug_information_is_followed() {
     for package in [false, true] {
         let directory = directory(&format!("split{package}"));
-        let Some(program) = compile(&directory, PROGRAM, &["-g", "-gsplit-dwarf"]) else {
+        // The dwp of binutils knows DWARF 4 only.
+        let flags: &[&str] = match package {
+            true => &["-g", "-gdwarf-4", "-gsplit-dwarf"],
+            false => &["-g", "-gsplit-dwarf"],
+        };
+        let Some(program) = compile(&directory, PROGRAM, flags) else {
             return;
         };
         if package {
