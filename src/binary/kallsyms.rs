@@ -62,6 +62,7 @@ pub struct Kallsyms {
     symbols: Vec<Symbol>,
     names: String,
     modules: Vec<Box<str>>,
+    text: Option<Avma>,
     hidden: bool,
 }
 
@@ -137,11 +138,10 @@ impl Kallsyms {
         self.symbols.is_empty()
     }
 
-    /// The address of a function; of the first one, where several have the name.
-    pub fn address_of(&self, name: &str) -> Option<Avma> {
-        let mut symbols = self.symbols.iter();
-        let found = symbols.find(|symbol| named(&self.names, symbol.name) == name)?;
-        Some(Avma(found.start))
+    /// Where the kernel's text begins: the address of `_text`, or of `_stext` where that is not
+    /// listed. Recordings tell by it where the kernel was.
+    pub fn text(&self) -> Option<Avma> {
+        self.text
     }
 
     /// The function that contains `address`.
@@ -169,6 +169,10 @@ impl Kallsyms {
         let start = u64::from_str_radix(words.next()?, 16).ok()?;
         let kind = words.next()?;
         let name = words.next()?;
+        // Other symbols may have the same address, and only one of them is kept.
+        if name == "_text" || (name == "_stext" && self.text.is_none()) {
+            self.text = Some(Avma(start));
+        }
         let rank = match kind {
             "T" => 0,
             "t" => 1,
@@ -225,6 +229,6 @@ mod tests {
         assert_eq!(kernel.at(Avma(0x1f)).map(|f| f.name), Some("global"));
         assert_eq!(kernel.at(Avma(0x20)).map(|f| f.size), Some(0xfe0));
         assert_eq!(kernel.at(Avma(0xf)), None);
-        assert_eq!(kernel.address_of("end"), Some(Avma(0x20)));
+        assert_eq!(kernel.text(), None);
     }
 }

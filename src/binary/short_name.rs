@@ -126,7 +126,8 @@ impl Short {
             None if self.out.ends_with("::") => {
                 self.out.truncate(self.out.len().saturating_sub(2));
             }
-            None => {}
+            // `operator< <int>`
+            None => self.out.truncate(self.out.trim_end().len()),
         }
     }
 

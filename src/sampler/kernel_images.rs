@@ -15,7 +15,6 @@ use std::io::{BufRead, BufReader};
 
 use rustc_hash::FxBuildHasher;
 
-use super::elf_notes;
 use crate::base::BuildId;
 use crate::perfdata::writer::{BuildIdEntry, Mapping};
 
@@ -173,7 +172,7 @@ fn module_paths(list: &str, directory: &str) -> HashMap<String, String, FxBuildH
 }
 
 fn build_id(path: &str) -> Option<BuildId> {
-    elf_notes::build_id(&fs::read(path).ok()?)
+    BuildId::in_notes(&fs::read(path).ok()?)
 }
 
 #[cfg(test)]

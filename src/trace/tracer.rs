@@ -159,11 +159,7 @@ impl<'o> Tracer<'o> {
             true => ImageKind::KernelGenerated,
             false => ImageKind::Module,
         };
-        let base = match kind {
-            ImageKind::Module => mapping.page_offset,
-            _ => mapping.address,
-        };
-        (self.image(path, build_id, kind), base)
+        (self.image(path, build_id, kind), mapping.address)
     }
 
     fn kernel_symbol(&mut self, address: u64, size: u64, removed: bool, name: &[u8]) {
@@ -429,6 +425,16 @@ impl<'o> Tracer<'o> {
         let mut trace = self.trace;
         trace.images = self.images.into_rows();
         trace.frames = self.frames.into_rows();
+        // Old kernels do not tell builds with mappings; the recorder does at the end.
+        let listed: FxHashMap<&str, &BuildId> = reader
+            .features()
+            .build_ids
+            .iter()
+            .map(|file| (file.path.as_str(), &file.build_id))
+            .collect();
+        for image in trace.images.iter_mut().filter(|i| i.build_id.is_none()) {
+            image.build_id = listed.get(image.path.as_str()).map(|&id| id.clone());
+        }
         trace.paths = self.paths.into_rows();
         trace.threads = self.threads.table.into_rows();
         trace.kernel_symbols.sort();

@@ -6,6 +6,7 @@
 )]
 
 mod architecture;
+mod binary;
 mod cli;
 mod corpus;
 mod flat;
