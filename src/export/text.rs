@@ -2,7 +2,7 @@
 //!
 //! Tables are aligned: figures to the right, texts to the left. Where the width does not
 //! suffice, asides are shortened and then left out, and names are shortened in the middle, as
-//! both ends of a name tell more than its middle. A line is never wrapped.
+//! both ends of a name tell more than its middle. Rows are never wrapped, sentences are.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -51,13 +51,11 @@ pub fn write(out: &mut dyn Write, page: &Page, options: &Options) -> io::Result<
                 styled(out, options, HEADING, &printable(text))?;
                 writeln!(out)?;
             }
-            Block::Line(text) => {
-                writeln!(out, "{}", shortened(&printable(text), options.width))?;
-            }
+            Block::Line(text) => write_sentence(out, options, "", Style::new(), text)?,
             Block::Note { text, hint } => {
-                write_note(out, options, "note: ", NOTE, text)?;
+                write_sentence(out, options, "note: ", NOTE, text)?;
                 if let Some(hint) = hint {
-                    write_note(out, options, "hint: ", TITLE, hint)?;
+                    write_sentence(out, options, "hint: ", TITLE, hint)?;
                 }
             }
             Block::Commands(commands) => {
@@ -73,8 +71,8 @@ pub fn write(out: &mut dyn Write, page: &Page, options: &Options) -> io::Result<
     Ok(())
 }
 
-/// Writes a sentence after a mark, with what does not fit on the line on the next ones.
-fn write_note(
+/// Writes a sentence after a mark; words that do not fit on the line stand on the next one.
+fn write_sentence(
     out: &mut dyn Write,
     options: &Options,
     mark: &str,

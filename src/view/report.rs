@@ -227,6 +227,7 @@ impl Report {
             text.push_str(&format!(", {} threads", self.threads.len()));
         }
         blocks.push(Block::Line(text));
+        blocks.extend(other_events(subject).map(Block::Line));
         blocks
     }
 
@@ -310,6 +311,20 @@ impl Report {
         section("thread", self.threads.iter().map(thread).collect());
         blocks
     }
+}
+
+/// A line on the events that the recording has beside the one that is shown.
+fn other_events(subject: &Subject) -> Option<String> {
+    let profile = subject.profile;
+    let counts = profile.samples_by_event();
+    let others: Vec<String> = profile
+        .events
+        .enumerate()
+        .filter(|&(id, event)| counts[id] > 0 && event.name != subject.selection.event.name)
+        .map(|(id, event)| format!("{} ({})", event.name, number::grouped(counts[id])))
+        .collect();
+    let list = others.join(", ");
+    (!others.is_empty()).then(|| format!("Other events, shown with --event NAME: {list}"))
 }
 
 /// What is not known, and how exact the shares are.
