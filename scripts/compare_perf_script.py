@@ -7,6 +7,10 @@ by linkage names. Prints every difference; exit 0 if there is none, 1 if there a
 not be compared. Frames that perf cannot name (`[unknown]`) are left out: proftool tells them
 apart by file and address, perf does not.
 
+A return address that is the first byte of a function is that of a call at the very end of the
+function before it. perf names the one behind it, proftool the one that made the call. Samples that
+perf gives a name for this reason alone are told apart, and are no difference.
+
 Functions that share a name are added up on our side as perf has only names; a sample with two of
 them counts twice there, so names that more than one function has are told apart in the output.
 """
@@ -24,38 +28,48 @@ HEADER = re.compile(r".*?\s-?\d+(?:\s+([0-9a-f]+ .*))?\s*")
 
 
 def perf_totals(perf, file):
-    """Samples, and for each name the samples that have it, from the text of perf script.
+    """Samples, for each name the samples that have it, and those that have it only by return
+    addresses at its first byte, from the text of perf script.
 
     A sample is a header, its frames each behind a tab, and an empty line if it has frames.
     """
-    command = [perf, "script", "-i", file, "--no-inline", "--no-demangle", "-F", "comm,tid,ip,sym"]
-    totals = collections.Counter()
-    samples, seen = 0, set()
+    command = [perf, "script", "-i", file, "--no-inline", "--no-demangle", "-F", "comm,tid,ip,sym,symoff"]
+    totals, misled = collections.Counter(), collections.Counter()
+    samples, seen, starts, last_kernel = 0, set(), set(), None
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         for raw in process.stdout:
             line = raw.decode("utf-8", "replace").rstrip("\n")
             if line.startswith("\t"):
-                add_frame(seen, line)
+                # Only the first frame of the kernel's and of the user's part is no return address.
+                kernel = line.strip().startswith("ffff")
+                add_frame(seen, starts if kernel == last_kernel else seen, line)
+                last_kernel = kernel
                 continue
+            last_kernel = None
             totals.update(seen)
+            misled.update(starts - seen)
             seen.clear()
+            starts.clear()
             if line:
                 samples += 1
                 header = HEADER.fullmatch(line)
-                add_frame(seen, (header and header.group(1)) or "")
+                add_frame(seen, seen, (header and header.group(1)) or "")
     totals.update(seen)
+    misled.update(starts - seen)
     if process.returncode != 0:
         print(f"perf script failed ({process.returncode})", file=sys.stderr)
         sys.exit(2)
-    return samples, totals
+    return samples, totals, misled
 
 
-def add_frame(seen, frame):
-    """Adds the name of a frame "ip name"."""
+def add_frame(seen, starts, frame):
+    """Adds the name of a frame "ip name+0xoffset", to `starts` if the offset is 0."""
     _, _, name = frame.strip().partition(" ")
+    name, _, offset = name.strip().rpartition("+0x")
+    name = name or offset
     name = unversioned(name.strip())
     if name and name != "[unknown]":
-        seen.add(name)
+        (starts if offset == "0" else seen).add(name)
 
 
 def unversioned(name):
@@ -89,7 +103,7 @@ def main():
     parser.add_argument("file")
     args = parser.parse_args()
     try:
-        samples, theirs = perf_totals(args.perf, args.file)
+        samples, theirs, misled = perf_totals(args.perf, args.file)
         our_samples, ours, shared = our_totals(args.proftool, args.file)
     except OSError as error:
         print(error, file=sys.stderr)
@@ -107,6 +121,8 @@ def main():
         note = " (several functions share the name)" if name in shared else ""
         print(f"{name}: perf {theirs[name]}, proftool {ours[name]}{note}")
         different += name not in shared
+    for name in sorted(misled, key=lambda name: (-misled[name], name)):
+        print(f"{name}: {misled[name]} more by perf, for return addresses at its first byte")
     print(f"{samples} samples, {len(theirs)} names, {matched} equal, {different} different")
     sys.exit(1 if different else 0)
 

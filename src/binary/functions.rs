@@ -164,7 +164,8 @@ impl Functions {
     /// Sorts, folds aliases and settles sizes. `code` are the ranges of code sections, sorted.
     pub(super) fn settle(&mut self, code: &[(u64, u64)]) {
         let mut symbols = std::mem::take(&mut self.symbols);
-        symbols.sort_unstable_by(|a, b| {
+        // Stable: of aliases that are equal in all else, the first in the file stands first.
+        symbols.sort_by(|a, b| {
             (a.start, a.rank)
                 .cmp(&(b.start, b.rank))
                 .then_with(|| self.by_name(a, b))
@@ -256,13 +257,12 @@ impl Functions {
 }
 
 /// The better of two names for one address first: fewer leading underscores, then the longer
-/// name, then by bytes.
-pub(super) fn alias_order(a: &[u8], b: &[u8]) -> Ordering {
+/// name.
+fn alias_order(a: &[u8], b: &[u8]) -> Ordering {
     let underscores = |name: &[u8]| name.iter().take_while(|&&b| b == b'_').count();
     underscores(a)
         .cmp(&underscores(b))
         .then(b.len().cmp(&a.len()))
-        .then(a.cmp(b))
 }
 
 /// Drops labels and nameless bounds that start inside a function with a name and a size.

@@ -12,7 +12,6 @@ use std::io::Read;
 use std::path::Path;
 
 use super::Error;
-use super::functions::alias_order;
 use crate::base::{Avma, utf8};
 
 /// The most bytes that are read.
@@ -42,8 +41,8 @@ struct Symbol {
     /// Where its name is, and that of its module.
     name: (u32, u32),
     module: Option<u32>,
-    /// 0 global, 1 local, 2 weak; 3 is no code and only ends what stands before it.
-    rank: u8,
+    /// Other symbols only end what stands before them.
+    is_code: bool,
 }
 
 /// The functions of a running kernel, sorted.
@@ -95,19 +94,22 @@ impl Kallsyms {
         for line in list.split(|&b| b == b'\n') {
             all.line(line);
         }
-        let code = all.symbols.iter().filter(|symbol| symbol.rank < 3);
+        let code = all.symbols.iter().filter(|symbol| symbol.is_code);
         all.hidden = code.clone().count() > 0 && code.clone().all(|symbol| symbol.start == 0);
         if all.hidden {
             all.symbols.clear();
             return all;
         }
-        let names = &all.names;
-        all.symbols.sort_by(|a, b| {
-            let order = (a.start, a.rank).cmp(&(b.start, b.rank));
-            let (a_name, b_name) = (named(names, a.name), named(names, b.name));
-            order.then_with(|| alias_order(a_name.as_bytes(), b_name.as_bytes()))
+        // Of the names of one address the last in the list is kept, as perf does: the kernel lists
+        // `__do_sys_read`, `__ia32_sys_read`, `__x64_sys_read` in this order.
+        all.symbols.sort_by_key(|symbol| symbol.start);
+        all.symbols.dedup_by(|later, first| {
+            let alias = later.start == first.start;
+            if alias && later.is_code {
+                *first = *later;
+            }
+            alias
         });
-        all.symbols.dedup_by_key(|symbol| symbol.start);
         let mut next: Option<u64> = None;
         for symbol in all.symbols.iter_mut().rev() {
             let page = || {
@@ -119,7 +121,7 @@ impl Kallsyms {
             symbol.end = next.or_else(page).unwrap_or(u64::MAX);
             next = Some(symbol.start);
         }
-        all.symbols.retain(|symbol| symbol.rank < 3);
+        all.symbols.retain(|symbol| symbol.is_code);
         all
     }
 
@@ -173,16 +175,11 @@ impl Kallsyms {
         if name == "_text" || (name == "_stext" && self.text.is_none()) {
             self.text = Some(Avma(start));
         }
-        let rank = match kind {
-            "T" => 0,
-            "t" => 1,
-            "W" | "w" => 2,
-            _ => 3,
-        };
+        let is_code = matches!(kind, "T" | "t" | "W" | "w");
         let module = words.next().map(|word| word.trim_matches(['[', ']']));
         let module = module.and_then(|module| self.module(module));
         let at = self.names.len();
-        if rank < 3 {
+        if is_code {
             self.names.push_str(name);
         }
         self.symbols.push(Symbol {
@@ -193,7 +190,7 @@ impl Kallsyms {
                 u32::try_from(self.names.len()).ok()?,
             ),
             module,
-            rank,
+            is_code,
         });
         Some(())
     }
@@ -223,8 +220,8 @@ mod tests {
     }
 
     #[test]
-    fn a_global_name_wins_and_bad_lines_are_passed_over() {
-        let list = b"10 t local\n10 T global\n10 W weak\n\xff\n12 T\nzz T x\n20 T end\n";
+    fn the_last_name_of_code_wins_and_bad_lines_are_passed_over() {
+        let list = b"10 t local\n10 W weak\n10 T global\n10 d data\n\xff\n12 T\nzz T x\n20 T end\n";
         let kernel = Kallsyms::parse(list);
         assert_eq!(kernel.at(Avma(0x1f)).map(|f| f.name), Some("global"));
         assert_eq!(kernel.at(Avma(0x20)).map(|f| f.size), Some(0xfe0));

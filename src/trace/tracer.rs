@@ -1,5 +1,6 @@
 //! Takes records one by one and builds the trace.
 
+use linux_perf_event_reader::CpuMode;
 use rustc_hash::FxHashMap;
 
 use crate::base::{BuildId, CaveatKind, CodeAddress, Distinct, Event, Id, Unit, utf8};
@@ -7,7 +8,7 @@ use crate::perfdata::{Attr, Body, Mapping, Reader, Record, Sample, Task};
 
 use super::build::Options;
 use super::chain::{self, Link, Shape, Space};
-use super::memory::{Mappings, Process};
+use super::memory::Process;
 use super::paths::{AddressPath, DistinctPaths};
 use super::remembered::{Circumstances, Remembered};
 use super::threads::Threads;
@@ -263,7 +264,13 @@ impl<'o> Tracer<'o> {
         pid: i32,
         tid: i32,
     ) -> (AddressPathId, Shape) {
-        let generation = self.processes.get(&pid).map_or(0, |p| p.generation);
+        let process = self.processes.get_mut(&pid);
+        let generation = process.map_or(0, |process| {
+            if record.cpu_mode() == CpuMode::User {
+                process.runs();
+            }
+            process.generation
+        });
         let generations = (generation, self.kernel.generation);
         // A sample with branches or without a chain has more to its stack than the chain.
         let chain = sample.callchain.filter(|chain| !chain.is_empty());
@@ -395,7 +402,7 @@ impl<'o> Tracer<'o> {
         if let Some(&frame) = process.and_then(|p| p.found.get(&key)) {
             return frame;
         }
-        let found = process.and_then(|p| find(p.mappings(), link.address));
+        let found = process.and_then(|p| p.find(link.address));
         let (image, address) = match (found, link.space) {
             (Some(found), _) => found,
             (None, Space::Kernel) => {
@@ -473,16 +480,6 @@ impl<'o> Tracer<'o> {
         };
         trace
     }
-}
-
-/// Where an address is in the image that is mapped there.
-fn find(mappings: &Mappings, address: CodeAddress) -> Option<(ImageId, CodeAddress)> {
-    // A call at the very end of a mapping returns to the address behind it.
-    let (image, looked_up) = mappings.find(address.lookup())?;
-    Some(match address {
-        CodeAddress::Instruction(_) => (image, CodeAddress::Instruction(looked_up)),
-        CodeAddress::Return(_) => (image, CodeAddress::Return(looked_up.wrapping_add(1))),
-    })
 }
 
 /// What a user mapping of this path is.
