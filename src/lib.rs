@@ -52,7 +52,7 @@
 //!
 //! | package | at home in |
 //! |---|---|
-//! | `linux-perf-event-reader` | perfdata, trace |
+//! | `linux-perf-event-reader` | perfdata, trace, input |
 //! | `byteorder` | perfdata |
 //! | `zstd-safe` | perfdata |
 //! | `libc` | sampler, binary, input |

@@ -8,6 +8,7 @@ mod answer;
 mod export;
 mod failure;
 mod flat;
+mod info;
 mod look;
 mod progress;
 mod query;
@@ -49,6 +50,8 @@ enum Command {
     Flat(flat::Args),
     /// Show the calls as a tree, from callers to callees or the other way round.
     Tree(tree::Args),
+    /// Tell what a recording holds: events, records, who made it and when.
+    Info(info::Args),
     /// Write the profile in a format of another tool.
     Export(export::Args),
 }
@@ -65,6 +68,7 @@ pub fn run() -> ExitCode {
         Command::Report(args) => report::run(&args),
         Command::Flat(args) => flat::run(&args),
         Command::Tree(args) => tree::run(&args),
+        Command::Info(args) => info::run(&args),
         Command::Export(args) => export::run(&args),
     };
     done.unwrap_or_else(|error| failure::say(&error))

@@ -1,6 +1,6 @@
 //! What is looked at: the file and the filters, the same for every view.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use proftool::base::{Event, Unit};
@@ -13,7 +13,7 @@ use super::failure::{self, hinted};
 use super::progress::Meter;
 
 /// The file that is read when none is named.
-const DEFAULT_FILE: &str = "perf.data";
+pub const DEFAULT_FILE: &str = "perf.data";
 
 /// The file, and which of its samples count.
 #[derive(Args, Debug)]
@@ -79,14 +79,7 @@ impl Query {
         let opened = input::open(&self.file, &options, &mut |done, total| {
             meter.show(done, total)
         });
-        opened.map_err(|error| {
-            let hint = error.hint(&shell_quoted(&self.file.to_string_lossy()));
-            let reason = failure::fragment(&error.to_string());
-            hinted(
-                format!("could not open {}: {reason}", self.file.display()),
-                hint,
-            )
-        })
+        opened.map_err(|error| could_not_open(&self.file, &error))
     }
 
     /// The samples that are asked for.
@@ -145,6 +138,13 @@ impl Query {
         let text = format!("{} has no event {name}", self.file.display());
         Err(hinted(text, Some(hint)))
     }
+}
+
+/// Says why a file could not be opened, and what can be done.
+pub fn could_not_open(file: &Path, error: &input::Error) -> anyhow::Error {
+    let hint = error.hint(&shell_quoted(&file.to_string_lossy()));
+    let reason = failure::fragment(&error.to_string());
+    hinted(format!("could not open {}: {reason}", file.display()), hint)
 }
 
 /// The selection from a profile without events.

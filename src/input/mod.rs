@@ -12,6 +12,7 @@
 //! Only regular files are opened, and `-` is standard input: a FIFO or a device that is named by
 //! mistake is an error and not a wait.
 
+mod contents;
 mod error;
 pub mod folded;
 mod recording;
@@ -23,7 +24,7 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::perfdata::Reader;
-use crate::profile::Profile;
+use crate::profile::{Contents, Profile};
 
 pub use error::Error;
 
@@ -75,29 +76,25 @@ pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 /// When it cannot be opened or is nothing that can be read; what is broken *in* a file is a
 /// caveat of the profile.
 pub fn open(path: &Path, options: &Options, progress: &mut Progress) -> Result<Profile, Error> {
-    if path == Path::new("-") || path == Path::new("/dev/stdin") {
-        let stdin = std::io::stdin();
-        let file = File::from(stdin.as_fd().try_clone_to_owned().map_err(Error::Io)?);
-        if file.metadata().map_err(Error::Io)?.is_file() {
-            return read_file(file, options, progress);
+    match door(path)? {
+        Opened::Recording(reader) => recording::read(*reader, options, progress),
+        Opened::Folded(stacks, size) => folded_stacks(stacks, size, options, progress),
+    }
+}
+
+/// Opens `path` and tells what it holds, without looking for the names of functions.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn contents(path: &Path, progress: &mut Progress) -> Result<Contents, Error> {
+    match door(path)? {
+        Opened::Recording(reader) => contents::of_recording(*reader, progress),
+        Opened::Folded(stacks, size) => {
+            let profile = folded_stacks(stacks, size, &Options::default(), progress)?;
+            Ok(contents::of_folded(profile))
         }
-        // A pipe may give its first bytes one by one, and the kind is told by eight.
-        let mut head = Vec::new();
-        let read = (&file).take(HEAD).read_to_end(&mut head);
-        read.map_err(Error::Io)?;
-        let rest = BufReader::with_capacity(BUFFER, file);
-        let mut input = Cursor::new(head).chain(rest);
-        return match kind(&mut input)? {
-            Kind::Recording => {
-                recording::read(Reader::from_stream(Box::new(input))?, options, progress)
-            }
-            Kind::Folded => folded_stacks(input, 0, options, progress),
-        };
     }
-    if path.join("data").is_file() {
-        return recording::read(Reader::open(path)?, options, progress);
-    }
-    read_file(regular(path)?, options, progress)
 }
 
 /// Reads what is in memory, as if it were a file.
@@ -113,21 +110,50 @@ pub fn read(bytes: Vec<u8>, options: &Options) -> Result<Profile, Error> {
     }
 }
 
-fn read_file(file: File, options: &Options, progress: &mut Progress) -> Result<Profile, Error> {
-    let size = file.metadata().map_err(Error::Io)?.len();
-    let mut input = BufReader::with_capacity(BUFFER, file);
-    match kind(&mut input)? {
-        Kind::Recording => {
-            let reader = Reader::from_file(input.into_inner())?;
-            recording::read(reader, options, progress)
-        }
-        Kind::Folded => folded_stacks(input, size, options, progress),
-    }
+/// Something that was opened and recognised.
+enum Opened {
+    Recording(Box<Reader>),
+    /// Folded stacks, and their size where it is known, else 0.
+    Folded(Box<dyn BufRead>, u64),
 }
 
-/// How much of a stream is waited for to find out what it is.
-const HEAD: u64 = 4096;
+/// Opens what `path` names: a file, a recording's directory or, for `-`, standard input.
+fn door(path: &Path) -> Result<Opened, Error> {
+    if path == Path::new("-") || path == Path::new("/dev/stdin") {
+        let stdin = std::io::stdin();
+        let file = File::from(stdin.as_fd().try_clone_to_owned().map_err(Error::Io)?);
+        if file.metadata().map_err(Error::Io)?.is_file() {
+            return regular_door(file);
+        }
+        // A pipe may give its first bytes one by one, and the kind is told by eight.
+        let mut head = Vec::new();
+        let read = (&file).take(HEAD).read_to_end(&mut head);
+        read.map_err(Error::Io)?;
+        let rest = BufReader::with_capacity(BUFFER, file);
+        let mut input = Cursor::new(head).chain(rest);
+        return Ok(match kind(&mut input)? {
+            Kind::Recording => Opened::Recording(Box::new(Reader::from_stream(Box::new(input))?)),
+            Kind::Folded => Opened::Folded(Box::new(input), 0),
+        });
+    }
+    if path.join("data").is_file() {
+        return Ok(Opened::Recording(Box::new(Reader::open(path)?)));
+    }
+    regular_door(regular(path)?)
+}
+
+fn regular_door(file: File) -> Result<Opened, Error> {
+    let size = file.metadata().map_err(Error::Io)?.len();
+    let mut input = BufReader::with_capacity(BUFFER, file);
+    Ok(match kind(&mut input)? {
+        Kind::Recording => Opened::Recording(Box::new(Reader::from_file(input.into_inner())?)),
+        Kind::Folded => Opened::Folded(Box::new(input), size),
+    })
+}
+
 const BUFFER: usize = 1 << 18;
+/// The bytes that tell what something is.
+const HEAD: u64 = 8;
 
 enum Kind {
     Recording,

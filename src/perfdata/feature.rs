@@ -85,12 +85,12 @@ features! {
     PMU_CAPS = 31;
 }
 
-impl Feature {
+impl std::fmt::Display for Feature {
     /// The name, or the number of a feature that is not known.
-    pub(super) fn describe(self) -> String {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.name() {
-            Some(name) => name.to_owned(),
-            None => self.0.to_string(),
+            Some(name) => f.write_str(name),
+            None => self.0.fmt(f),
         }
     }
 }

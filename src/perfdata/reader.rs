@@ -190,7 +190,7 @@ impl Reader {
         let len = source.len().unwrap_or(u64::MAX);
         for &feature in &file.features {
             let mut flawed = |text: String| {
-                let text = format!("section {}: {text}", feature.describe());
+                let text = format!("section {feature}: {text}");
                 self.header_caveats.add_detail(CaveatKind::Skipped, 1, text);
             };
             let entry = table

@@ -22,6 +22,7 @@
 
 mod about;
 mod builder;
+mod contents;
 mod function;
 mod path;
 mod sample;
@@ -29,6 +30,7 @@ mod select;
 
 pub use about::About;
 pub use builder::Builder;
+pub use contents::{Contents, EventContents};
 pub use function::{Function, FunctionId, FunctionKind, Module, ModuleId};
 pub use path::{CallPath, CallPaths, PathId};
 pub use sample::{EventId, Line, LineId, Sample, Thread, ThreadId};

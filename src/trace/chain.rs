@@ -33,7 +33,7 @@ impl Space {
         }
     }
 
-    /// The space that a context marker begins; `None` for one that is not known.
+    /// The space that a context marker begins; `None` for what is no marker.
     fn of_marker(marker: u64) -> Option<Space> {
         match marker {
             constants::PERF_CONTEXT_KERNEL => Some(Space::Kernel),
@@ -85,10 +85,9 @@ pub(super) fn links(
             .contains(BranchSampleFormat::CALL_STACK)
     });
     for address in chain.iter() {
-        if address >= constants::PERF_CONTEXT_MAX {
-            if let Some(next) = Space::of_marker(address) {
-                space = next;
-            }
+        // What is no known marker is what a broken frame pointer chain takes for an address.
+        if let Some(next) = Space::of_marker(address) {
+            space = next;
             first_of_context = true;
             continue;
         }

@@ -1,22 +1,22 @@
 //! What is not known, at the foot of a page.
 
 use super::page::Block;
-use crate::profile::Profile;
+use crate::base::{Caveat, Caveats};
 
-/// A note for each caveat of the profile, after an empty line.
-pub fn foot(profile: &Profile) -> Vec<Block> {
-    let mut blocks = notes(profile);
+/// A note for each caveat, after an empty line.
+pub fn foot(caveats: &Caveats) -> Vec<Block> {
+    let mut blocks = notes(caveats);
     if !blocks.is_empty() {
         blocks.insert(0, Block::Space);
     }
     blocks
 }
 
-/// A note for each caveat of the profile.
-pub fn notes(profile: &Profile) -> Vec<Block> {
-    let note = |caveat: &crate::base::Caveat| Block::Note {
+/// A note for each caveat.
+pub fn notes(caveats: &Caveats) -> Vec<Block> {
+    let note = |caveat: &Caveat| Block::Note {
         text: caveat.text(),
         hint: caveat.hint().map(str::to_owned),
     };
-    profile.caveats.iter().map(note).collect()
+    caveats.iter().map(note).collect()
 }

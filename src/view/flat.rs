@@ -177,7 +177,7 @@ impl Flat {
                 "… {more} more function{plural}; all of them: --limit 0 --min 0"
             )));
         }
-        blocks.extend(caveats::foot(subject.profile));
+        blocks.extend(caveats::foot(&subject.profile.caveats));
         Page {
             unit: subject.selection.event.unit.clone(),
             blocks,

@@ -12,6 +12,7 @@
 
 pub mod caveats;
 pub mod flat;
+pub mod info;
 pub mod label;
 pub mod name;
 pub mod number;

@@ -329,7 +329,7 @@ fn other_events(subject: &Subject) -> Option<String> {
 
 /// What is not known, and how exact the shares are.
 fn trust(subject: &Subject) -> Vec<Block> {
-    let mut blocks = caveats::notes(subject.profile);
+    let mut blocks = caveats::notes(&subject.profile.caveats);
     if blocks.is_empty() {
         blocks.push(Block::Line("Nothing to warn about.".into()));
     }

@@ -162,7 +162,7 @@ impl Tree {
             let line = "… callers further out were not followed; more of them: --depth N --min 0";
             blocks.push(Block::Line(line.into()));
         }
-        blocks.extend(caveats::foot(subject.profile));
+        blocks.extend(caveats::foot(&subject.profile.caveats));
         Page {
             unit: subject.selection.event.unit.clone(),
             blocks,

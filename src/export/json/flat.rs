@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{head, list, string};
+use super::{list, string, view_head};
 use crate::view::Subject;
 use crate::view::flat::{Flat, Row};
 
@@ -12,7 +12,7 @@ use crate::view::flat::{Flat, Row};
 ///
 /// Those of `out`.
 pub fn write(out: &mut dyn Write, subject: &Subject, flat: &Flat) -> io::Result<()> {
-    head(out, "flat", subject)?;
+    view_head(out, "flat", subject)?;
     out.write_all(b"\"functions\":")?;
     list(out, flat.rows.iter(), |out, row| {
         fields(out, row)?;

@@ -10,18 +10,25 @@
 //! (DEL, C1, marks that reorder text) is written `\uNNNN`.
 
 pub mod flat;
+pub mod info;
 pub mod report;
 pub mod tree;
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use crate::base::is_unsafe_char;
+use crate::base::{Caveats, Event, is_unsafe_char};
 use crate::view::Subject;
 
 /// Writes the fields that every document has, from the opening brace to a comma.
-fn head(out: &mut dyn Write, view: &str, subject: &Subject) -> io::Result<()> {
-    let selection = subject.selection;
+fn head(
+    out: &mut dyn Write,
+    view: &str,
+    event: &Event,
+    total: u64,
+    samples: u64,
+    caveats: &Caveats,
+) -> io::Result<()> {
     writeln!(
         out,
         "{{\"schema\":\"proftool/1\",\"view\":{},",
@@ -29,14 +36,12 @@ fn head(out: &mut dyn Write, view: &str, subject: &Subject) -> io::Result<()> {
     )?;
     writeln!(
         out,
-        "\"event\":{{\"name\":{},\"unit\":{}}},\"total\":{},\"samples\":{},",
-        string(&selection.event.name),
-        string(&selection.event.unit.to_string()),
-        selection.total,
-        selection.samples
+        "\"event\":{{\"name\":{},\"unit\":{}}},\"total\":{total},\"samples\":{samples},",
+        string(&event.name),
+        string(&event.unit.to_string()),
     )?;
     out.write_all(b"\"caveats\":")?;
-    list(out, subject.profile.caveats.iter(), |out, caveat| {
+    list(out, caveats.iter(), |out, caveat| {
         write!(
             out,
             "{{\"kind\":{},\"count\":{},\"text\":{},\"hint\":{}}}",
@@ -47,6 +52,19 @@ fn head(out: &mut dyn Write, view: &str, subject: &Subject) -> io::Result<()> {
         )
     })?;
     out.write_all(b",\n")
+}
+
+/// Writes the [`head`] of a view of a profile.
+fn view_head(out: &mut dyn Write, view: &str, subject: &Subject) -> io::Result<()> {
+    let selection = subject.selection;
+    head(
+        out,
+        view,
+        &selection.event,
+        selection.total,
+        selection.samples,
+        &subject.profile.caveats,
+    )
 }
 
 /// Writes an array with an item a line.

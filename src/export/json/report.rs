@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use super::flat::fields;
-use super::{head, list, string};
+use super::{list, string, view_head};
 use crate::view::Subject;
 use crate::view::report::Report;
 
@@ -16,7 +16,7 @@ use crate::view::report::Report;
 ///
 /// Those of `out`.
 pub fn write(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Result<()> {
-    head(out, "report", subject)?;
+    view_head(out, "report", subject)?;
     let about = &subject.profile.about;
     let command = about.command.as_deref();
     write!(

@@ -7,7 +7,7 @@
 
 use std::io::{self, Write};
 
-use super::{head, string};
+use super::{string, view_head};
 use crate::analysis::tree::Node;
 use crate::view::Subject;
 use crate::view::tree::{Direction, Tree};
@@ -18,7 +18,7 @@ use crate::view::tree::{Direction, Tree};
 ///
 /// Those of `out`.
 pub fn write(out: &mut dyn Write, subject: &Subject, tree: &Tree) -> io::Result<()> {
-    head(out, "tree", subject)?;
+    view_head(out, "tree", subject)?;
     write!(
         out,
         "\"direction\":{},\"collapse\":{},\"roots\":[",

@@ -1,0 +1,44 @@
+//! `proftool info`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use proftool::export::json;
+use proftool::input;
+use proftool::view::info;
+
+use super::answer::{self, Forms};
+use super::look::Look;
+use super::progress::Meter;
+use super::query;
+
+/// The arguments of `proftool info`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A perf.data file or folded stacks; - is standard input.
+    #[arg(default_value = query::DEFAULT_FILE)]
+    file: PathBuf,
+    #[command(flatten)]
+    look: Look,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  proftool info                             what perf.data holds
+  perf record -o - ./app | proftool info -  what comes out of a pipe
+  proftool info --format json | jq .records";
+
+/// Answers.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut meter = Meter::new();
+    let contents = input::contents(&args.file, &mut |done, total| meter.show(done, total))
+        .map_err(|error| query::could_not_open(&args.file, &error))?;
+    drop(meter);
+    let forms = Forms {
+        page: &|| info::page(&contents),
+        table: &|| info::events(&contents),
+        json: &|out| json::info::write(out, &contents),
+    };
+    answer::give(&args.look, &contents.caveats, &forms)
+}

@@ -1,0 +1,110 @@
+//! What an input holds: an inventory instead of a profile.
+
+use crate::perfdata::{Features, Reader, Storage, type_name};
+use crate::profile::{Contents, EventContents, Profile};
+use crate::trace;
+
+use super::{Error, Progress};
+
+/// The inventory of a recording.
+pub(super) fn of_recording(mut reader: Reader, progress: &mut Progress) -> Result<Contents, Error> {
+    let size = reader.data_size().unwrap_or(0);
+    let everything = trace::Options::default();
+    let trace = trace::read(&mut reader, &everything, |done| progress(done, size))?;
+    let mut events: Vec<EventContents> = trace
+        .events
+        .iter()
+        .map(|event| EventContents {
+            event: event.clone(),
+            samples: 0,
+            total: 0,
+        })
+        .collect();
+    for sample in &trace.samples {
+        let event = &mut events[crate::base::Id::index(sample.event)];
+        event.samples += sample.count;
+        event.total += sample.weight;
+    }
+    let features = reader.features();
+    let mut records: Vec<(String, u64)> = reader
+        .counts()
+        .iter()
+        .map(|(&number, &count)| match type_name(number) {
+            Some(name) => (name.to_owned(), count),
+            None => (format!("type {number}"), count),
+        })
+        .collect();
+    records.sort();
+    let samples = records.iter().find(|(name, _)| name == "SAMPLE");
+    Ok(Contents {
+        form: form(&reader),
+        arch: features.arch.clone(),
+        samples: samples.map_or(0, |(_, count)| *count),
+        events,
+        records,
+        features: features.present.iter().map(|f| f.to_string()).collect(),
+        circumstances: circumstances(features, trace.recording.duration),
+        caveats: trace.caveats,
+    })
+}
+
+/// The inventory of folded stacks.
+pub(super) fn of_folded(profile: Profile) -> Contents {
+    let counts = profile.samples_by_event();
+    let events = profile.events.enumerate().map(|(id, event)| {
+        let own = profile.samples.iter().filter(|sample| sample.event == id);
+        EventContents {
+            event: event.clone(),
+            samples: counts[id],
+            total: own.fold(0u64, |sum, sample| sum.saturating_add(sample.weight)),
+        }
+    });
+    Contents {
+        form: "folded stacks".into(),
+        events: events.collect(),
+        samples: counts
+            .iter()
+            .fold(0, |sum, count| sum.saturating_add(*count)),
+        caveats: profile.caveats,
+        ..Contents::default()
+    }
+}
+
+/// What kind of recording it is.
+fn form(reader: &Reader) -> String {
+    use linux_perf_event_reader::Endianness;
+    let storage = match reader.storage() {
+        Storage::File => "file",
+        Storage::Pipe => "stream",
+        Storage::Directory => "directory",
+    };
+    let endian = match reader.endianness() {
+        Endianness::LittleEndian => "little-endian",
+        Endianness::BigEndian => "big-endian",
+    };
+    format!(
+        "perf.data {storage}, version {}, {endian}",
+        reader.version()
+    )
+}
+
+/// What the header tells of the recording's making.
+fn circumstances(features: &Features, duration: Option<u64>) -> Vec<(&'static str, String)> {
+    let command = (!features.command_line.is_empty()).then(|| features.command_line.join(" "));
+    let seconds = duration.map(|ns| format!("{:.3} s", ns as f64 / 1e9));
+    let cpus = features
+        .cpus
+        .map(|(online, available)| format!("{online} of {available} online"));
+    [
+        ("command", command),
+        ("duration", seconds),
+        ("host", features.hostname.clone()),
+        ("kernel", features.os_release.clone()),
+        ("recorder", features.version.clone()),
+        ("processor", features.cpu_description.clone()),
+        ("processors", cpus),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name, value?)))
+    .collect()
+}

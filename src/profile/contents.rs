@@ -1,0 +1,44 @@
+//! What a recording holds, in words and numbers.
+
+use crate::base::{Caveats, Event};
+
+/// An inventory of an input. A profile says where time went; this says what there is to make one
+/// from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// What kind of file it is, in a few words.
+    pub form: String,
+    /// The architecture of the machine that recorded, as `uname -m` prints it.
+    pub arch: Option<String>,
+    /// The events, in the file's order.
+    pub events: Vec<EventContents>,
+    /// The number of samples.
+    pub samples: u64,
+    /// How many records there are of each type, by name in order.
+    pub records: Vec<(String, u64)>,
+    /// The names of the optional parts that it has, in the file's order.
+    pub features: Vec<String>,
+    /// What it says of its making: names and values, for people.
+    pub circumstances: Vec<(&'static str, String)>,
+    /// What could not be read.
+    pub caveats: Caveats,
+}
+
+/// What an input holds of one event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventContents {
+    /// The event.
+    pub event: Event,
+    /// The number of its samples. A sample of a group of events counts for each of them.
+    pub samples: u64,
+    /// The sum of their weights, in the event's unit.
+    pub total: u64,
+}
+
+impl Contents {
+    /// The event with the most samples, the first of them.
+    pub fn main_event(&self) -> Option<&EventContents> {
+        let most = self.events.iter().map(|event| event.samples).max()?;
+        self.events.iter().find(|event| event.samples == most)
+    }
+}
