@@ -52,7 +52,7 @@
 //!
 //! | package | at home in |
 //! |---|---|
-//! | `linux-perf-event-reader` | perfdata |
+//! | `linux-perf-event-reader` | perfdata, trace |
 //! | `byteorder` | perfdata |
 //! | `zstd-safe` | perfdata |
 //! | `libc` | sampler, binary, input |
@@ -70,6 +70,8 @@
 //! | `clap` | cli |
 //! | `indicatif` | cli |
 //! | `terminal_size` | cli |
+//! | `hashbrown` | base |
+//! | `twox-hash` | trace |
 //! | `rustc-hash` | every room |
 //! | `thiserror` | every room |
 //! | `std::fs` | sampler, perfdata, binary, trace, symbolize, input, cli |

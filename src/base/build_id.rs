@@ -23,6 +23,32 @@ impl BuildId {
         (end <= 64).then(|| BuildId(bytes[..end].into()))
     }
 
+    /// The build id among the ELF notes of a file or of the kernel (`/sys/kernel/notes`), which
+    /// are in this machine's byte order.
+    ///
+    /// ```c
+    /// struct { u32 namesz, descsz, type; char name[namesz]; u8 desc[descsz]; }  // each padded to 4
+    /// ```
+    pub fn in_notes(mut notes: &[u8]) -> Option<BuildId> {
+        const NT_GNU_BUILD_ID: u32 = 3;
+        loop {
+            let (header, rest) = notes.split_first_chunk::<12>()?;
+            let (words, _) = header.as_chunks::<4>();
+            let [name_size, size, kind] = *words else {
+                return None;
+            };
+            let name_size = u32::from_ne_bytes(name_size) as usize;
+            let size = u32::from_ne_bytes(size) as usize;
+            let name = rest.get(..name_size)?;
+            let rest = rest.get(name_size.checked_next_multiple_of(4)?..)?;
+            let description = rest.get(..size)?;
+            if u32::from_ne_bytes(kind) == NT_GNU_BUILD_ID && name == b"GNU\0" {
+                return BuildId::new(description);
+            }
+            notes = rest.get(size.checked_next_multiple_of(4)?..)?;
+        }
+    }
+
     /// The bytes, without trailing zeros.
     pub fn bytes(&self) -> &[u8] {
         &self.0
@@ -38,5 +64,35 @@ impl fmt::Display for BuildId {
 impl fmt::Debug for BuildId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "BuildId({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(kind: u32, name: &[u8], description: &[u8]) -> Vec<u8> {
+        let mut note = Vec::new();
+        note.extend((name.len() as u32).to_ne_bytes());
+        note.extend((description.len() as u32).to_ne_bytes());
+        note.extend(kind.to_ne_bytes());
+        for part in [name, description] {
+            note.extend(part);
+            note.resize(note.len().next_multiple_of(4), 0);
+        }
+        note
+    }
+
+    #[test]
+    fn the_build_id_is_found_among_other_notes() {
+        let notes = [
+            note(1, b"Xen\0", &[1, 2, 3, 4, 5]),
+            note(3, b"GNU\0", &[0xcd; 20]),
+        ]
+        .concat();
+        assert_eq!(BuildId::in_notes(&notes), BuildId::new(&[0xcd; 20]));
+        assert_eq!(BuildId::in_notes(&notes[..40]), None);
+        assert_eq!(BuildId::in_notes(&[0xff; 16]), None);
+        assert_eq!(BuildId::in_notes(&[]), None);
     }
 }

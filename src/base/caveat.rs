@@ -37,6 +37,8 @@ pub enum CaveatKind {
     WeightLimit,
     /// Samples whose stack reached the recorder's or our limit of frames.
     CutStack,
+    /// Samples whose stack leads to an address that holds no code; it was cut there.
+    BrokenStack,
     /// The recording has no call stacks.
     NoStacks,
     /// Samples with a copy of the user's stack that was not unwound.
@@ -81,6 +83,7 @@ impl CaveatKind {
             UnknownEvent => "unknown-event",
             WeightLimit => "weight-limit",
             CutStack => "cut-stack",
+            BrokenStack => "broken-stack",
             NoStacks => "no-stacks",
             NotUnwound => "not-unwound",
             NoFramePointers => "no-frame-pointers",
@@ -117,6 +120,7 @@ impl CaveatKind {
                 format!("the weight of {n} sample{s} is cut: the total passes 64 bits")
             }
             CutStack => format!("{n} sample{s} with a stack cut at the limit of frames"),
+            BrokenStack => format!("{n} sample{s} with a stack that leads to no code, cut there"),
             NoStacks => "recorded without call stacks: a function's total is its self".into(),
             NotUnwound => format!("{n} sample{s} with copied user stacks, which are not unwound"),
             NoFramePointers => format!("{n} sample{s} with a user stack of one or two frames"),
@@ -150,7 +154,7 @@ impl CaveatKind {
             CutStack => "deep recursion: raise the limit: sysctl kernel.perf_event_max_stack=1024",
             NoStacks => "record them: proftool record -g fp -- COMMAND",
             NotUnwound => "record with frame pointers: perf record --call-graph fp",
-            NoFramePointers => {
+            BrokenStack | NoFramePointers => {
                 "build with -fno-omit-frame-pointer (Rust: RUSTFLAGS=\"-C force-frame-pointers=yes\")"
             }
             MissingBinary => "give the directory that holds the files: --symfs DIR",

@@ -7,7 +7,7 @@ use std::ops::{Index, IndexMut};
 
 /// An index into one kind of table. Made by [`define_id!`](crate::base::define_id).
 pub trait Id: Copy + Eq + Ord + Hash + Debug {
-    /// The id of row `index`; a table never holds more than `u32::MAX` rows.
+    /// The id of row `index`; a table holds fewer than `u32::MAX` rows.
     fn new(index: usize) -> Self;
     /// The row.
     fn index(self) -> usize;
@@ -31,14 +31,16 @@ macro_rules! __define_id {
     ($(#[$doc:meta])* $vis:vis $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        $vis struct $name(u32);
+        $vis struct $name(std::num::NonZeroU32);
 
         impl $crate::base::Id for $name {
             fn new(index: usize) -> Self {
-                Self(u32::try_from(index).expect("a table holds at most u32::MAX rows"))
+                // One more than the index, so that an `Option` of an id takes no more room.
+                let number = u32::try_from(index + 1).ok().and_then(std::num::NonZeroU32::new);
+                Self(number.expect("a table holds fewer than u32::MAX rows"))
             }
             fn index(self) -> usize {
-                self.0 as usize
+                self.0.get() as usize - 1
             }
         }
     };

@@ -1,7 +1,10 @@
 //! Names kept once and spoken of by id.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::hash::BuildHasher;
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use rustc_hash::FxBuildHasher;
 
 use super::{IdVec, define_id};
 
@@ -21,20 +24,28 @@ define_id! {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Interner {
-    names: IdVec<NameId, Arc<str>>,
-    ids: HashMap<Arc<str>, NameId>,
+    names: IdVec<NameId, Box<str>>,
+    ids: HashTable<NameId>,
 }
 
 impl Interner {
     /// The id of `name`, which is added when it is new.
     pub fn intern(&mut self, name: &str) -> NameId {
-        if let Some(&id) = self.ids.get(name) {
-            return id;
+        let names = &mut self.names;
+        let hash = |name: &str| FxBuildHasher.hash_one(name);
+        let entry = self.ids.entry(
+            hash(name),
+            |&id| *names[id] == *name,
+            |&id| hash(&names[id]),
+        );
+        match entry {
+            Entry::Occupied(entry) => *entry.get(),
+            Entry::Vacant(entry) => {
+                let id = names.push(name.into());
+                entry.insert(id);
+                id
+            }
         }
-        let name: Arc<str> = name.into();
-        let id = self.names.push(name.clone());
-        self.ids.insert(name, id);
-        id
     }
 }
 

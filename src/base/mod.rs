@@ -1,11 +1,12 @@
 //! What every room needs to talk to the others: addresses, ids, names, events, caveats.
 //!
-//! `base` imports nothing but the standard library and knows neither Linux formats nor call
+//! `base` imports no other room and knows neither Linux formats nor call
 //! graphs. A type lives here when both wings of the house must say its name.
 
 mod address;
 mod build_id;
 mod caveat;
+mod distinct;
 mod event;
 mod id;
 mod interner;
@@ -14,6 +15,7 @@ mod text;
 pub use address::{Avma, CodeAddress, FileOffset, Svma};
 pub use build_id::BuildId;
 pub use caveat::{Caveat, CaveatKind, Caveats};
+pub use distinct::Distinct;
 pub use event::{Event, Unit};
 pub use id::{Id, IdVec, define_id};
 pub use interner::{Interner, NameId};

@@ -13,7 +13,7 @@ use super::elf::Elf;
 use super::source::Source;
 
 /// The sections that are read. Types, locations and macros are not.
-const WANTED: [SectionId; 12] = [
+const WANTED: [SectionId; 10] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
     SectionId::DebugAranges,
@@ -24,8 +24,6 @@ const WANTED: [SectionId; 12] = [
     SectionId::DebugRngLists,
     SectionId::DebugStr,
     SectionId::DebugStrOffsets,
-    SectionId::DebugCuIndex,
-    SectionId::DebugTuIndex,
 ];
 
 type Slice<'b> = EndianSlice<'b, RunTimeEndian>;
@@ -107,15 +105,38 @@ impl DebugInfo {
 }
 
 /// The wanted sections under the names that `name` gives them. What is not there is empty.
+///
+/// Reading is bound by the page faults of fresh memory, so the largest section, `.debug_info`, is
+/// read by a thread of its own beside the others.
 fn sections(
     elf: &Elf,
     name: impl Fn(SectionId) -> &'static str,
     problems: &mut Vec<String>,
 ) -> Sections {
-    let loaded = DwarfSections::load(|id| -> Result<Vec<u8>, gimli::Error> {
-        Ok(section(elf, id, name(id), problems))
-    });
-    loaded.unwrap_or_default()
+    let info = SectionId::DebugInfo;
+    let info_name = name(info);
+    std::thread::scope(|scope| {
+        let reader = std::thread::Builder::new().spawn_scoped(scope, move || {
+            let mut problems = Vec::new();
+            (section(elf, info, info_name, &mut problems), problems)
+        });
+        let loaded = DwarfSections::load(|id| -> Result<Vec<u8>, gimli::Error> {
+            if id == info {
+                return Ok(Vec::new());
+            }
+            Ok(section(elf, id, name(id), problems))
+        });
+        let mut sections: Sections = loaded.unwrap_or_default();
+        // Where no thread could be had, there is time to read it here.
+        let read = reader.ok().and_then(|reader| reader.join().ok());
+        let (bytes, more) = read.unwrap_or_else(|| {
+            let mut problems = Vec::new();
+            (section(elf, info, info_name, &mut problems), problems)
+        });
+        sections.debug_info = gimli::DebugInfo::from(bytes);
+        problems.extend(more);
+        sections
+    })
 }
 
 fn package(program: &Path, problems: &mut Vec<String>) -> Option<Package> {
@@ -126,15 +147,23 @@ fn package(program: &Path, problems: &mut Vec<String>) -> Option<Package> {
     path.push(".dwp");
     let elf = Elf::read(Source::open(Path::new(&path)).ok()?).ok()?;
     let loaded = DwarfPackageSections::load(|id| -> Result<Vec<u8>, gimli::Error> {
+        // All of them: the index of the package cuts its part out of each.
         let name = id.dwo_name().unwrap_or_default();
-        Ok(section(&elf, id, name, problems))
+        Ok(contents(&elf, name, problems))
     });
     loaded.ok()
 }
 
+/// The contents of a section if it is one of the wanted.
 fn section(elf: &Elf, id: SectionId, name: &'static str, problems: &mut Vec<String>) -> Vec<u8> {
-    let found = elf.section(name.as_bytes());
-    let Some(section) = found.filter(|_| WANTED.contains(&id)) else {
+    if !WANTED.contains(&id) {
+        return Vec::new();
+    }
+    contents(elf, name, problems)
+}
+
+fn contents(elf: &Elf, name: &'static str, problems: &mut Vec<String>) -> Vec<u8> {
+    let Some(section) = elf.section(name.as_bytes()) else {
         return Vec::new();
     };
     elf.contents(name, section).unwrap_or_else(|error| {

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::places::{self, Places};
-use super::{Binary, Error};
+use super::{Binary, Error, vdso};
 use crate::base::BuildId;
 
 /// Where files that a recording names are looked for.
@@ -37,7 +37,7 @@ impl Finder {
     }
 
     /// Opens the file that a recording knows by `path`, which ends in ` (deleted)` where the
-    /// kernel said so.
+    /// kernel said so. `[vdso]` is the vdso of the running kernel.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::NotRegular`], [`Error::NotElf`] and so on when there is no
@@ -65,6 +65,9 @@ impl Finder {
     }
 
     fn at_path(&self, path: &str) -> Result<Binary, Error> {
+        if path == "[vdso]" {
+            return vdso::own();
+        }
         if path.ends_with(" (deleted)") {
             return Err(Error::Deleted);
         }

@@ -164,7 +164,8 @@ impl Functions {
     /// Sorts, folds aliases and settles sizes. `code` are the ranges of code sections, sorted.
     pub(super) fn settle(&mut self, code: &[(u64, u64)]) {
         let mut symbols = std::mem::take(&mut self.symbols);
-        symbols.sort_unstable_by(|a, b| {
+        // Stable: of aliases that are equal in all else, the first in the file stands first.
+        symbols.sort_by(|a, b| {
             (a.start, a.rank)
                 .cmp(&(b.start, b.rank))
                 .then_with(|| self.by_name(a, b))
@@ -183,15 +184,10 @@ impl Functions {
         self.symbols.shrink_to_fit();
     }
 
-    /// Aliases of equal rank: fewer leading underscores, then the longer name, then by bytes.
+    /// The order of aliases of equal rank.
     fn by_name(&self, a: &FunctionSymbol, b: &FunctionSymbol) -> Ordering {
         let (a_name, b_name) = (self.name_bytes(a), self.name_bytes(b));
-        let (a_name, b_name) = (a_name.unwrap_or_default(), b_name.unwrap_or_default());
-        let underscores = |name: &[u8]| name.iter().take_while(|&&b| b == b'_').count();
-        underscores(a_name)
-            .cmp(&underscores(b_name))
-            .then(b_name.len().cmp(&a_name.len()))
-            .then(a_name.cmp(b_name))
+        alias_order(a_name.unwrap_or_default(), b_name.unwrap_or_default())
             .then(a.source.cmp(&b.source))
     }
 
@@ -258,6 +254,15 @@ impl Functions {
         }
         None
     }
+}
+
+/// The better of two names for one address first: fewer leading underscores, then the longer
+/// name.
+fn alias_order(a: &[u8], b: &[u8]) -> Ordering {
+    let underscores = |name: &[u8]| name.iter().take_while(|&&b| b == b'_').count();
+    underscores(a)
+        .cmp(&underscores(b))
+        .then(b.len().cmp(&a.len()))
 }
 
 /// Drops labels and nameless bounds that start inside a function with a name and a size.

@@ -21,13 +21,17 @@ mod fields;
 mod finder;
 mod functions;
 mod inflate;
+mod kallsyms;
 mod lines;
 mod mini_debug;
+mod perf_map;
 mod places;
 mod plt;
+mod short_name;
 mod source;
 mod symbols;
 mod unwind_bounds;
+pub mod vdso;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -37,7 +41,10 @@ pub use demangle::demangle;
 pub use error::Error;
 pub use finder::Finder;
 pub use functions::{FunctionSymbol, SymbolSource};
+pub use kallsyms::{Kallsyms, KernelFunction};
 pub use lines::{InlineFrame, Lines};
+pub use perf_map::{JitFunction, PerfMap};
+pub use short_name::short_name;
 
 use self::dwarf::DebugInfo;
 use self::elf::Elf;

@@ -240,3 +240,42 @@ fn aarch64(table: &Section, code: &[u8], stubs: &mut Vec<Stub>) {
         before = *adrp;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_of_aarch64_are_read_from_the_instructions() {
+        let table = Section {
+            name: (*b".plt").into(),
+            kind: elf::SHT_PROGBITS.0,
+            flags: 0,
+            address: 0x40_0440,
+            offset: 0,
+            size: 40,
+            link: 0,
+            entry_size: 16,
+        };
+        // adrp x16, 0x410000; ldr x17, [x16, #8]; add x16, x16, #8; br x17; the same behind bti c.
+        let words: [u32; 9] = [
+            0x9000_0090,
+            0xf940_0611,
+            0x9100_2210,
+            0xd61f_0220,
+            0xd503_245f,
+            0x9000_0090,
+            0xf940_0a11,
+            0x9100_4210,
+            0xd61f_0220,
+        ];
+        let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut stubs = Vec::new();
+        aarch64(&table, &code, &mut stubs);
+        let found: Vec<_> = stubs.iter().map(|s| (s.start, s.size, s.slot)).collect();
+        assert_eq!(
+            found,
+            [(0x40_0440, 16, 0x41_0008), (0x40_0450, 24, 0x41_0010)]
+        );
+    }
+}

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Context;
 use proftool::base::Caveats;
@@ -29,15 +29,10 @@ pub fn give(look: &Look, caveats: &Caveats, forms: &Forms) -> anyhow::Result<Exi
     match look.format {
         Format::Text => {
             let (page, options) = ((forms.page)(), look.text());
-            let mut pager = if look.no_pager { None } else { pager() };
-            let written = match pager.as_mut().and_then(|pager| pager.stdin.take()) {
-                Some(stdin) => write_to(stdin, |out| text::write(out, &page, &options)),
-                None => write_to(io::stdout().lock(), |out| text::write(out, &page, &options)),
-            };
-            if let Some(mut pager) = pager {
-                pager.wait().context("could not wait for the pager")?;
+            let write = |out: &mut dyn Write| text::write(out, &page, &options);
+            if look.no_pager || !paged(write)? {
+                write_to(io::stdout().lock(), write)?;
             }
-            written?;
             // On a terminal the page's foot has said it.
             if !(io::stdout().is_terminal() && io::stderr().is_terminal()) {
                 warn(caveats);
@@ -104,18 +99,32 @@ fn write_to(
     }
 }
 
-/// The pager, started, if standard output is a terminal and there is one.
-fn pager() -> Option<Child> {
+/// Shows it in a pager, if standard output is a terminal and a pager can be started; says
+/// whether it was shown.
+fn paged(write: impl Fn(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<bool> {
     if !io::stdout().is_terminal() {
-        return None;
+        return Ok(false);
     }
+    let started = pager().and_then(|mut pager| pager.stdin(Stdio::piped()).spawn().ok());
+    let Some(mut pager) = started else {
+        return Ok(false);
+    };
+    let written = pager.stdin.take().map(|stdin| write_to(stdin, write));
+    let status = pager.wait().context("could not wait for the pager")?;
+    written.transpose()?;
+    // The shell's way to say that there is no such program.
+    Ok(!matches!(status.code(), Some(126 | 127)))
+}
+
+/// The pager that a person has chosen, or less; none where the choice is empty.
+fn pager() -> Option<Command> {
     let named = ["PROFTOOL_PAGER", "PAGER"];
-    let command = named.iter().find_map(|name| std::env::var_os(name));
-    let command = command.unwrap_or_else(|| "less -FRX".into());
-    if command.is_empty() || command == "cat" {
-        return None;
-    }
+    let Some(command) = named.iter().find_map(std::env::var_os) else {
+        let mut less = Command::new("less");
+        less.arg("-FRX");
+        return Some(less);
+    };
     let mut shell = Command::new("/bin/sh");
-    shell.arg("-c").arg(command).stdin(Stdio::piped());
-    shell.spawn().ok()
+    shell.arg("-c").arg(&command);
+    (!command.is_empty()).then_some(shell)
 }

@@ -14,9 +14,6 @@ use super::query::Query;
 const ROWS: usize = 40;
 
 /// The arguments of `proftool flat`.
-///
-/// A sample counts for the function it was taken in (self) and once for every function on its
-/// stack (total), however often that function stands there.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -30,6 +27,9 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
+A sample counts for the function it was taken in (self), and once for every function on its stack
+(total), however often that function stands there.
+
 Examples:
   proftool flat                              the hottest functions of perf.data
   proftool flat --sort total --limit 10      the ten most inclusive ones

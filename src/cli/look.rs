@@ -15,13 +15,13 @@ pub struct Look {
     /// The form of the answer.
     #[arg(long, value_enum, default_value_t = Format::Text, help_heading = SHOW)]
     pub format: Format,
-    /// At most so many rows, 0 for all [default: as many as are read with ease; JSON and CSV all].
+    /// At most so many rows, 0 for all [default: a page or two; JSON and CSV: all].
     #[arg(long, value_name = "N", help_heading = SHOW)]
     limit: Option<usize>,
-    /// Only rows with at least this share, in percent.
+    /// Only rows with at least this share, in percent
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = SHOW)]
     min: Option<f64>,
-    /// How functions are named [default: short; JSON and CSV full].
+    /// How functions are named [default: short; JSON and CSV: full]
     #[arg(long, value_enum, help_heading = SHOW)]
     names: Option<Naming>,
     /// Whether colours are used.
@@ -147,6 +147,11 @@ impl Look {
             Format::Text => usual,
             Format::Json | Format::Csv => 0.0,
         })
+    }
+
+    /// Whether a least share was asked for.
+    pub fn has_min(&self) -> bool {
+        self.min.is_some()
     }
 
     /// How text is written to standard output.

@@ -15,15 +15,20 @@ mod record;
 mod report;
 mod tree;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{ArgAction, CommandFactory, Parser, Subcommand};
 
 /// A profiler for native Linux programs that tells the truth about recursion: a sample counts
 /// once in a function's total, however often the function is on its stack.
 #[derive(Parser)]
 #[command(name = "proftool", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(disable_help_flag = true, disable_help_subcommand = true)]
 struct Cli {
+    /// Print help.
+    #[arg(short, long, global = true, action = ArgAction::HelpShort)]
+    help: Option<bool>,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -52,7 +57,7 @@ enum Command {
 pub fn run() -> ExitCode {
     let Some(command) = Cli::parse().command else {
         // Help that nobody reads is no failure.
-        let _ = Cli::command().print_help();
+        let _ = writeln!(io::stdout(), "{}", Cli::command().render_help());
         return ExitCode::SUCCESS;
     };
     let done = match command {

@@ -22,10 +22,10 @@ pub struct Query {
     #[arg(default_value = DEFAULT_FILE)]
     pub file: PathBuf,
     /// Only stacks with a function that matches.
-    #[arg(long, value_name = "REGEX", help_heading = FILTERS)]
+    #[arg(long, value_name = "REGEX", value_parser = pattern, help_heading = FILTERS)]
     focus: Option<Regex>,
     /// No stacks with a function that matches.
-    #[arg(long, value_name = "REGEX", help_heading = FILTERS)]
+    #[arg(long, value_name = "REGEX", value_parser = pattern, help_heading = FILTERS)]
     ignore: Option<Regex>,
     /// Only these commands.
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = FILTERS)]
@@ -39,7 +39,7 @@ pub struct Query {
     /// Only this time, in seconds from the first sample; either end may be left out.
     #[arg(long, value_name = "A..B", value_parser = time_range, help_heading = FILTERS)]
     time: Option<TimeRange>,
-    /// The event to show, by name or by number from 0 [default: the one with the most samples].
+    /// The event to show, by name or by number from 0 [default: the one with the most samples]
     #[arg(long, value_name = "NAME", help_heading = FILTERS)]
     event: Option<String>,
     /// Show code in the function that it was inlined into.
@@ -127,7 +127,7 @@ impl Query {
 
     /// How the file is named in a further command; empty where that is not needed.
     pub fn file_in_command(&self) -> String {
-        if self.file == PathBuf::from(DEFAULT_FILE) {
+        if self.file.as_os_str() == DEFAULT_FILE {
             return String::new();
         }
         shell_quoted(&self.file.to_string_lossy())
@@ -158,6 +158,15 @@ fn nothing() -> Selection {
         total: 0,
         samples: 0,
     }
+}
+
+/// A regular expression; what is wrong with it in one line.
+fn pattern(text: &str) -> Result<Regex, String> {
+    Regex::new(text).map_err(|error| {
+        let text = error.to_string();
+        let last = text.lines().last().unwrap_or_default().trim();
+        last.strip_prefix("error: ").unwrap_or(last).to_owned()
+    })
 }
 
 /// `A..B` in seconds.

@@ -146,7 +146,10 @@ fn report(recording: &Recording, path: &str, quiet: bool) {
     }
     if recording.samples == 0 {
         say(&format!("warning: no samples were recorded in {path}"));
-        hint_at("let the command run longer, or sample more often: proftool record -F 9973 …");
+        hint_at(
+            "the command used little processor time while it was recorded; let it work longer, \
+             or sample more often (-F 9973)",
+        );
     }
     if recording.throttled > 0 {
         say(&format!(

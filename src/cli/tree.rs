@@ -18,9 +18,6 @@ const MIN: f64 = 0.5;
 const DEPTH: u32 = 64;
 
 /// The arguments of `proftool tree`.
-///
-/// Top down, each line is a function as it was reached by one chain of calls. Bottom up, each
-/// root is a function that samples were taken in, and what stands under it called it.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -37,6 +34,9 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
+Each line is a function as it was reached by one chain of calls. Bottom up, each root is a function
+that samples were taken in, and what stands under it called it.
+
 Examples:
   proftool tree                                 who calls whom, what has 0.5 % and more
   proftool tree --min 5 --depth 8               only the thick branches
@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = args.query.open()?;
     let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);
-    let options = Options {
+    let mut options = Options {
         limit: args.look.limit(LINES),
         min: args.look.min(MIN),
         depth: args.depth,
@@ -63,7 +63,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let calls = calls::top_down(&profile, &selection, Collapse::None);
         (Direction::TopDown, calls)
     };
-    let tree = tree::arrange(&subject, calls, direction, &options);
+    let mut tree = tree::arrange(&subject, calls, direction, &options);
+    if tree.nodes().next().is_none() && !args.look.has_min() {
+        // Everything is small: then what there is.
+        options.min = 0.0;
+        tree = tree::arrange(&subject, tree.calls, direction, &options);
+    }
     let forms = Forms {
         page: &|| tree.page(&subject),
         table: &|| tree.table(&subject),

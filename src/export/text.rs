@@ -2,7 +2,7 @@
 //!
 //! Tables are aligned: figures to the right, texts to the left. Where the width does not
 //! suffice, asides are shortened and then left out, and names are shortened in the middle, as
-//! both ends of a name tell more than its middle. A line is never wrapped.
+//! both ends of a name tell more than its middle. Rows are never wrapped, sentences are.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -51,28 +51,50 @@ pub fn write(out: &mut dyn Write, page: &Page, options: &Options) -> io::Result<
                 styled(out, options, HEADING, &printable(text))?;
                 writeln!(out)?;
             }
-            Block::Line(text) => {
-                writeln!(out, "{}", shortened(&printable(text), options.width))?;
-            }
+            Block::Line(text) => write_sentence(out, options, "", Style::new(), text)?,
             Block::Note { text, hint } => {
-                styled(out, options, NOTE, "note:")?;
-                writeln!(out, " {}", printable(text))?;
+                write_sentence(out, options, "note: ", NOTE, text)?;
                 if let Some(hint) = hint {
-                    styled(out, options, TITLE, "hint:")?;
-                    writeln!(out, " {}", printable(hint))?;
+                    write_sentence(out, options, "hint: ", TITLE, hint)?;
                 }
             }
             Block::Commands(commands) => {
+                let widest = commands.iter().map(|(_, what)| what.chars().count()).max();
+                let widest = widest.unwrap_or(0);
                 for (command, what) in commands {
-                    write!(out, "  {}", printable(command))?;
-                    styled(out, options, TITLE, &format!("  # {}", printable(what)))?;
-                    writeln!(out)?;
+                    writeln!(out, "  {what:widest$}  {}", printable(command))?;
                 }
             }
             Block::Table(table) => write_table(out, table, &page.unit, options)?,
         }
     }
     Ok(())
+}
+
+/// Writes a sentence after a mark; words that do not fit on the line stand on the next one.
+fn write_sentence(
+    out: &mut dyn Write,
+    options: &Options,
+    mark: &str,
+    style: Style,
+    text: &str,
+) -> io::Result<()> {
+    styled(out, options, style, mark)?;
+    let indent = mark.chars().count();
+    let mut column = indent;
+    for (i, word) in printable(text).split(' ').enumerate() {
+        let length = word.chars().count();
+        if i > 0 && column + 1 + length > options.width {
+            write!(out, "\n{:indent$}", "")?;
+            column = indent;
+        } else if i > 0 {
+            out.write_all(b" ")?;
+            column += 1;
+        }
+        out.write_all(word.as_bytes())?;
+        column += length;
+    }
+    writeln!(out)
 }
 
 /// A cell ready to be written: what may not be shortened, and what may.

@@ -21,7 +21,9 @@ use std::io::BufRead;
 use rustc_hash::FxHashMap;
 
 use crate::base::{CaveatKind, Event, Unit, is_unsafe_char, utf8};
-use crate::profile::{Builder, Function, FunctionId, FunctionKind, Module, Profile, Thread};
+use crate::profile::{
+    Builder, Function, FunctionId, FunctionKind, Module, PathId, Profile, Thread,
+};
 
 use super::Error;
 
@@ -38,24 +40,19 @@ const STEP: u64 = 1 << 14;
 ///
 /// [`Error::Io`], and [`Error::Unknown`] when not one line is a stack with a weight.
 pub fn read(mut input: impl BufRead, progress: &mut dyn FnMut(u64)) -> Result<Profile, Error> {
-    let mut builder = Builder::default();
-    let event = builder.event(Event {
+    let mut reader = Reader::default();
+    let event = reader.builder.event(Event {
         name: "samples".into(),
         unit: Unit::Samples,
     });
-    let module = builder.module(Module {
-        name: String::new(),
-        path: String::new(),
-    });
-    let thread = builder.thread(Thread {
+    let thread = reader.builder.thread(Thread {
         pid: 0,
         tid: 0,
         comm: String::new(),
     });
-    let mut functions: FxHashMap<String, FunctionId> = FxHashMap::default();
     let mut line = Vec::new();
     let (mut number, mut done) = (0u64, 0u64);
-    let (mut stacks, mut samples) = (0u64, 0u64);
+    let (mut stacks, mut weights) = (0u64, 0u64);
     while let Some(taken) = next_line(&mut input, &mut line).map_err(Error::Io)? {
         number += 1;
         done += taken;
@@ -64,56 +61,104 @@ pub fn read(mut input: impl BufRead, progress: &mut dyn FnMut(u64)) -> Result<Pr
         }
         let text = utf8(&line);
         let text = text.trim_end();
-        if text.is_empty() && taken <= MAX_LINE as u64 {
+        let too_long = taken > MAX_LINE as u64;
+        if text.is_empty() && !too_long {
             continue;
         }
-        let (stack, weight) = match parse(text, taken) {
-            Ok(parts) => parts,
-            Err(reason) => {
-                let caveats = builder.caveats();
-                caveats.add_with(CaveatKind::BadLine, 1, || {
-                    format!("line {number}: {reason}")
-                });
-                continue;
-            }
-        };
-        stacks += 1;
-        if weight == 0 {
-            continue;
-        }
-        samples = samples.saturating_add(weight);
-        let mut path = None;
-        for name in stack.split(';') {
-            let name = unescaped(name);
-            let function = match functions.get(&*name) {
-                Some(&function) => function,
-                None => {
-                    let function = builder.function(Function {
-                        name: name.clone().into_owned(),
-                        linkage_name: None,
-                        module,
-                        address: None,
-                        kind: FunctionKind::Named,
-                    });
-                    functions.insert(name.into_owned(), function);
-                    function
+        let builder = &mut reader.builder;
+        match parse(text, too_long) {
+            Err(reason) => builder.caveats().add_with(CaveatKind::BadLine, 1, || {
+                format!("line {number}: {reason}")
+            }),
+            Ok((_, 0)) => stacks += 1,
+            Ok((stack, weight)) => {
+                stacks += 1;
+                weights = weights.saturating_add(weight);
+                let path = reader.path(stack);
+                let builder = &mut reader.builder;
+                if !builder.sample(event, thread, path, None, weight, weight) {
+                    builder.caveats().add(CaveatKind::WeightLimit, 1);
                 }
-            };
-            path = Some(builder.path(path, function, false));
-        }
-        let path = path.expect("a split has at least one part");
-        if !builder.sample(event, thread, path, None, weight, weight) {
-            builder.caveats().add(CaveatKind::WeightLimit, 1);
+            }
         }
     }
     progress(done);
     if stacks == 0 {
         return Err(Error::Unknown);
     }
-    if samples == 0 {
-        builder.caveats().add(CaveatKind::NoSamples, 1);
+    if weights == 0 {
+        reader.builder.caveats().add(CaveatKind::NoSamples, 1);
     }
-    Ok(builder.finish())
+    Ok(reader.builder.finish())
+}
+
+/// What is known from the lines so far.
+#[derive(Default)]
+struct Reader {
+    builder: Builder,
+    functions: FxHashMap<String, FunctionId>,
+    /// The last stack, and for each of its frames where it ends in the text and its path.
+    /// Neighbours in a file have most of their frames in common, and these need no look-up.
+    last: String,
+    frames: Vec<(usize, PathId)>,
+}
+
+impl Reader {
+    /// The path of a stack.
+    fn path(&mut self, stack: &str) -> PathId {
+        let mut same = 0;
+        for (a, b) in self.last.bytes().zip(stack.bytes()) {
+            if a != b {
+                break;
+            }
+            same += 1;
+        }
+        let ends_alike = |end: usize| {
+            let ends = |text: &str| matches!(text.as_bytes().get(end), None | Some(b';'));
+            end <= same && ends(&self.last) && ends(stack)
+        };
+        let common = self.frames.partition_point(|&(end, _)| ends_alike(end));
+        self.frames.truncate(common);
+        let (mut end, mut path) = match self.frames.last() {
+            Some(&(end, path)) => (end, Some(path)),
+            None => (0, None),
+        };
+        let rest = match path {
+            Some(_) => stack[end..].strip_prefix(';'),
+            None => Some(stack),
+        };
+        for name in rest.into_iter().flat_map(|rest| rest.split(';')) {
+            end += name.len() + usize::from(path.is_some());
+            let function = self.function(name);
+            let longer = self.builder.path(path, function, false);
+            self.frames.push((end, longer));
+            path = Some(longer);
+        }
+        self.last.clear();
+        self.last.push_str(stack);
+        path.expect("a stack has at least one frame")
+    }
+
+    /// The function of this name, which may have escapes.
+    fn function(&mut self, name: &str) -> FunctionId {
+        let name = unescaped(name);
+        if let Some(&function) = self.functions.get(&*name) {
+            return function;
+        }
+        let module = self.builder.module(Module {
+            name: String::new(),
+            path: String::new(),
+        });
+        let function = self.builder.function(Function {
+            name: name.clone().into_owned(),
+            linkage_name: None,
+            module,
+            address: None,
+            kind: FunctionKind::Named,
+        });
+        self.functions.insert(name.into_owned(), function);
+        function
+    }
 }
 
 /// Reads the next line into `line`, which stays empty when it is too long; gives the number of
@@ -147,8 +192,8 @@ fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<Op
 }
 
 /// The stack and the weight of a line, or what is wrong with it.
-fn parse(text: &str, taken: u64) -> Result<(&str, u64), &'static str> {
-    if taken > MAX_LINE as u64 {
+fn parse(text: &str, too_long: bool) -> Result<(&str, u64), &'static str> {
+    if too_long {
         return Err("it is longer than 64 MiB");
     }
     let (stack, weight) = text

@@ -17,7 +17,7 @@ pub mod folded;
 mod recording;
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Cursor, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -81,7 +81,12 @@ pub fn open(path: &Path, options: &Options, progress: &mut Progress) -> Result<P
         if file.metadata().map_err(Error::Io)?.is_file() {
             return read_file(file, options, progress);
         }
-        let mut input = BufReader::with_capacity(BUFFER, file);
+        // A pipe may give its first bytes one by one, and the kind is told by eight.
+        let mut head = Vec::new();
+        let read = (&file).take(HEAD).read_to_end(&mut head);
+        read.map_err(Error::Io)?;
+        let rest = BufReader::with_capacity(BUFFER, file);
+        let mut input = Cursor::new(head).chain(rest);
         return match kind(&mut input)? {
             Kind::Recording => {
                 recording::read(Reader::from_stream(Box::new(input))?, options, progress)
@@ -120,6 +125,8 @@ fn read_file(file: File, options: &Options, progress: &mut Progress) -> Result<P
     }
 }
 
+/// How much of a stream is waited for to find out what it is.
+const HEAD: u64 = 4096;
 const BUFFER: usize = 1 << 18;
 
 enum Kind {

@@ -139,6 +139,11 @@ impl<'a> Words<'a> {
         self.bytes.is_empty()
     }
 
+    /// The words as they stand in the file.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// The words in order.
     pub fn iter(
         &self,

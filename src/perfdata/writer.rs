@@ -250,12 +250,17 @@ mod tests {
 
     impl Write for Full {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let room = bytes.len().min(self.left);
+            // Only what makes the file longer takes room.
+            let longer = self.inner.position() as usize == self.inner.get_ref().len();
+            let room = if longer {
+                self.left.min(bytes.len())
+            } else {
+                bytes.len()
+            };
             if room == 0 {
                 return Err(io::ErrorKind::StorageFull.into());
             }
-            // Only what makes the file longer takes room.
-            if self.inner.position() as usize == self.inner.get_ref().len() {
+            if longer {
                 self.left -= room;
             }
             self.inner.write(&bytes[..room])

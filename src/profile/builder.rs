@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{Event, Id};
+use crate::base::{Distinct, Event, Id};
 
 use super::{
     About, CallPath, EventId, Function, FunctionId, Line, LineId, Module, ModuleId, PathId,
@@ -38,10 +38,10 @@ type SampleKey = (EventId, ThreadId, PathId, Option<LineId>);
 pub struct Builder {
     /// The profile so far; its samples come with [`Builder::finish`].
     profile: Profile,
-    paths: FxHashMap<CallPath, PathId>,
-    modules: FxHashMap<Module, ModuleId>,
-    threads: FxHashMap<Thread, ThreadId>,
-    lines: FxHashMap<Line, LineId>,
+    paths: Distinct<PathId, CallPath>,
+    modules: Distinct<ModuleId, Module>,
+    threads: Distinct<ThreadId, Thread>,
+    lines: Distinct<LineId, Line>,
     samples: FxHashMap<SampleKey, (u64, u64)>,
     /// The total weight and number of samples of each event: what would pass 64 bits is cut.
     totals: Vec<(u64, u64)>,
@@ -56,10 +56,7 @@ impl Builder {
 
     /// The module of this name and path.
     pub fn module(&mut self, module: Module) -> ModuleId {
-        *self
-            .modules
-            .entry(module)
-            .or_insert_with_key(|module| self.profile.modules.push(module.clone()))
+        self.modules.id_of(module)
     }
 
     /// Adds a function. Each call makes a new identity. A function without a name is called
@@ -73,31 +70,21 @@ impl Builder {
 
     /// The thread of these ids and name.
     pub fn thread(&mut self, thread: Thread) -> ThreadId {
-        *self
-            .threads
-            .entry(thread)
-            .or_insert_with_key(|thread| self.profile.threads.push(thread.clone()))
+        self.threads.id_of(thread)
     }
 
     /// The source line.
     pub fn line(&mut self, line: Line) -> LineId {
-        *self
-            .lines
-            .entry(line)
-            .or_insert_with_key(|line| self.profile.lines.push(line.clone()))
+        self.lines.id_of(line)
     }
 
     /// The path on which `caller` calls (or, `inlined`, contains) `function`.
     pub fn path(&mut self, caller: Option<PathId>, function: FunctionId, inlined: bool) -> PathId {
-        let path = CallPath {
+        self.paths.id_of(CallPath {
             caller,
             function,
             inlined,
-        };
-        *self
-            .paths
-            .entry(path)
-            .or_insert_with(|| self.profile.paths.push(path))
+        })
     }
 
     /// Counts `count` samples of `weight` together. Returns false when the event's total would
@@ -127,7 +114,7 @@ impl Builder {
 
     /// The short name of a module.
     pub fn module_name(&self, module: ModuleId) -> &str {
-        &self.profile.modules[module].name
+        &self.modules.rows()[module].name
     }
 
     /// What the recording says of itself goes here.
@@ -147,6 +134,10 @@ impl Builder {
 
     /// The finished profile, its samples in order of event, thread, path and line.
     pub fn finish(mut self) -> Profile {
+        self.profile.paths = self.paths.into_rows().into();
+        self.profile.modules = self.modules.into_rows();
+        self.profile.threads = self.threads.into_rows();
+        self.profile.lines = self.lines.into_rows();
         self.profile.samples = self
             .samples
             .into_iter()

@@ -32,7 +32,7 @@ pub use builder::Builder;
 pub use function::{Function, FunctionId, FunctionKind, Module, ModuleId};
 pub use path::{CallPath, CallPaths, PathId};
 pub use sample::{EventId, Line, LineId, Sample, Thread, ThreadId};
-pub use select::{Filter, Row, Selection, Weighing};
+pub use select::{Filter, Row, Selection, Weighing, pattern_of};
 
 use crate::base::{Caveats, Event, IdVec};
 

@@ -1,6 +1,6 @@
 //! The tree of call paths.
 
-use crate::base::{Id, IdVec, define_id};
+use crate::base::{IdVec, define_id};
 
 use super::FunctionId;
 
@@ -28,12 +28,6 @@ pub struct CallPaths {
 }
 
 impl CallPaths {
-    /// Adds a path. Its caller must be in the table.
-    pub(super) fn push(&mut self, path: CallPath) -> PathId {
-        debug_assert!(path.caller.is_none_or(|c| c.index() < self.rows.len()));
-        self.rows.push(path)
-    }
-
     /// The number of paths.
     pub fn len(&self) -> usize {
         self.rows.len()
@@ -66,5 +60,16 @@ impl std::ops::Index<PathId> for CallPaths {
     type Output = CallPath;
     fn index(&self, id: PathId) -> &CallPath {
         &self.rows[id]
+    }
+}
+
+impl From<IdVec<PathId, CallPath>> for CallPaths {
+    /// Paths in an order that has callers before callees.
+    fn from(rows: IdVec<PathId, CallPath>) -> CallPaths {
+        debug_assert!(
+            rows.enumerate()
+                .all(|(id, path)| path.caller.is_none_or(|caller| caller < id))
+        );
+        CallPaths { rows }
     }
 }

@@ -33,6 +33,15 @@ pub struct Filter {
     pub weighing: Weighing,
 }
 
+/// The regular expression that a filter needs to match this name and no other.
+///
+/// ```
+/// assert_eq!(proftool::profile::pattern_of("f(int)"), r"^f\(int\)$");
+/// ```
+pub fn pattern_of(name: &str) -> String {
+    format!("^{}$", regex::escape(name))
+}
+
 /// One selected row: a distinct path (and leaf line) with its weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {

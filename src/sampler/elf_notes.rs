@@ -6,30 +6,9 @@ use std::path::Path;
 
 use crate::base::BuildId;
 
-const NT_GNU_BUILD_ID: u32 = 3;
 const PT_NOTE: u32 = 4;
 /// Notes are small; more than this is not read of any file.
 const NOTES_LIMIT: u64 = 1 << 16;
-
-/// The build id among ELF notes.
-///
-/// ```c
-/// struct { u32 namesz, descsz, type; char name[namesz]; u8 desc[descsz]; }  // each padded to 4
-/// ```
-pub(super) fn build_id(mut notes: &[u8]) -> Option<BuildId> {
-    loop {
-        let name_size = number(notes, 0, 4)? as usize;
-        let size = number(notes, 4, 4)? as usize;
-        let kind = number(notes, 8, 4)? as u32;
-        let name = notes.get(12..)?.get(..name_size)?;
-        let at = 12 + name_size.checked_next_multiple_of(4)?;
-        let description = notes.get(at..)?.get(..size)?;
-        if kind == NT_GNU_BUILD_ID && name == b"GNU\0" {
-            return BuildId::new(description);
-        }
-        notes = notes.get(at + size.checked_next_multiple_of(4)?..)?;
-    }
-}
 
 /// The build id of a file of this machine's byte order. Only a regular file is read: opening
 /// another one could wait for ever.
@@ -70,7 +49,7 @@ pub(super) fn build_id_of(path: &Path) -> Option<BuildId> {
             let mut notes = vec![0; size as usize];
             file.read_exact_at(&mut notes, number(segment, offset_at, word)?)
                 .ok()?;
-            build_id(&notes)
+            BuildId::in_notes(&notes)
         })
 }
 
@@ -87,31 +66,6 @@ fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn note(kind: u32, name: &[u8], description: &[u8]) -> Vec<u8> {
-        let mut note = Vec::new();
-        note.extend((name.len() as u32).to_ne_bytes());
-        note.extend((description.len() as u32).to_ne_bytes());
-        note.extend(kind.to_ne_bytes());
-        for part in [name, description] {
-            note.extend(part);
-            note.resize(note.len().next_multiple_of(4), 0);
-        }
-        note
-    }
-
-    #[test]
-    fn the_build_id_is_found_among_other_notes() {
-        let notes = [
-            note(1, b"Xen\0", &[1, 2, 3, 4, 5]),
-            note(NT_GNU_BUILD_ID, b"GNU\0", &[0xcd; 20]),
-        ]
-        .concat();
-        assert_eq!(build_id(&notes), BuildId::new(&[0xcd; 20]));
-        assert_eq!(build_id(&notes[..40]), None);
-        assert_eq!(build_id(&[0xff; 16]), None);
-        assert_eq!(build_id(&[]), None);
-    }
 
     #[test]
     fn what_is_no_elf_file_has_none() {

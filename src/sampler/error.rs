@@ -23,10 +23,10 @@ pub enum Error {
     },
     /// The output could not be written to its end.
     #[error(
-        "could not write {}: {reason}; the command ran on unrecorded{}",
+        "could not write {}: {reason}; the recording ends there{}",
         path.display(),
         kept.as_ref().map_or(String::new(), |kept| format!(
-            ", and the samples until then are in {}", kept.display()
+            ", and its samples are in {}", kept.display()
         ))
     )]
     Interrupted {

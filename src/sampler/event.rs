@@ -319,11 +319,11 @@ fn near_tracepoints(tracefs: &Path, system: &str, event: &str) -> Vec<String> {
 }
 
 /// The at most three of `names` that differ from `name` by the fewest edits; none that differs
-/// by more than half.
+/// by more than a third.
 fn nearest(name: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     let mut near: Vec<(usize, String)> = names
         .map(|known| (distance(&name.to_lowercase(), &known.to_lowercase()), known))
-        .filter(|(edits, known)| *edits * 2 <= name.len().max(known.len()))
+        .filter(|(edits, known)| *edits * 3 <= name.len().max(known.len()))
         .collect();
     near.sort();
     near.dedup();

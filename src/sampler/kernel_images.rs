@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! /proc/kallsyms    ffffffff81000000 T _stext           symbols, all 0 when hidden
+//! /proc/iomem         01000000-022090c7 : Kernel code     its size, the addresses are physical
 //! /proc/modules     ext4 937984 2 - Live 0xffffffffc0400000
 //! /sys/kernel/notes                                     the image's ELF notes, raw
 //! /sys/module/ext4/notes/.note.gnu.build-id             a module's
@@ -14,7 +15,6 @@ use std::io::{BufRead, BufReader};
 
 use rustc_hash::FxBuildHasher;
 
-use super::elf_notes;
 use crate::base::BuildId;
 use crate::perfdata::writer::{BuildIdEntry, Mapping};
 
@@ -34,10 +34,11 @@ impl KernelImages {
     /// Looks at the running kernel.
     pub(super) fn running() -> KernelImages {
         let mut images = KernelImages::default();
-        let Some(image) = File::open("/proc/kallsyms")
-            .ok()
-            .and_then(|file| image_mapping(BufReader::with_capacity(1 << 16, file)))
-        else {
+        let Some(image) = File::open("/proc/kallsyms").ok().and_then(|file| {
+            let memory = fs::read_to_string("/proc/iomem").unwrap_or_default();
+            // A small buffer: each line is made when it is read.
+            image_mapping(BufReader::with_capacity(4096, file), code_size(&memory))
+        }) else {
             return images;
         };
         images.mappings.push(image);
@@ -78,7 +79,10 @@ impl KernelImages {
 
 /// The image's text by three of its symbols. Readers take the symbol in the name as the one by
 /// which the image was moved. `None` when the kernel hides its addresses.
-fn image_mapping(symbols: impl BufRead) -> Option<Mapping> {
+///
+/// The end is a hundred thousand lines away from the start, 40 ms of processor time; with a known
+/// `size` the list is not read so far.
+fn image_mapping(symbols: impl BufRead, size: Option<u64>) -> Option<Mapping> {
     let (mut text, mut start, mut end) = (None, None, None);
     for line in symbols.split(b'\n').map_while(Result::ok) {
         let is = |name: &[u8]| line.ends_with(name);
@@ -98,6 +102,7 @@ fn image_mapping(symbols: impl BufRead) -> Option<Mapping> {
         }
         *found = Some(address);
         // Some kernels list symbols in order of address, others not: all three are waited for.
+        end = end.or(text.zip(size).map(|(text, size)| text.saturating_add(size)));
         if text.is_some() && start.is_some() && end.is_some() {
             break;
         }
@@ -114,6 +119,19 @@ fn image_mapping(symbols: impl BufRead) -> Option<Mapping> {
         page_offset: moved_by,
         name: format!("{IMAGE}{symbol}").into(),
     })
+}
+
+/// The size of the kernel's code, from `/proc/iomem`; `None` for those who may not see addresses.
+fn code_size(memory: &str) -> Option<u64> {
+    let line = memory
+        .lines()
+        .find(|line| line.ends_with(" : Kernel code"))?;
+    let (first, last) = line.trim_start().split(' ').next()?.split_once('-')?;
+    let first = u64::from_str_radix(first, 16).ok()?;
+    let last = u64::from_str_radix(last, 16).ok()?;
+    last.checked_sub(first)?
+        .checked_add(1)
+        .filter(|size| *size > 1)
 }
 
 /// Name, start and length of each module, from `/proc/modules`; those at hidden addresses are
@@ -154,7 +172,7 @@ fn module_paths(list: &str, directory: &str) -> HashMap<String, String, FxBuildH
 }
 
 fn build_id(path: &str) -> Option<BuildId> {
-    elf_notes::build_id(&fs::read(path).ok()?)
+    BuildId::in_notes(&fs::read(path).ok()?)
 }
 
 #[cfg(test)]
@@ -166,7 +184,7 @@ mod tests {
         let symbols = "ffffffff81000000 T srso_alias\nffffffff81000000 T _text\n\
                        ffffffff81000040 T _stext\nffffffff81000100 t not_text\n\
                        ffffffff82000000 T _etext\n";
-        let mapping = image_mapping(symbols.as_bytes()).unwrap();
+        let mapping = image_mapping(symbols.as_bytes(), None).unwrap();
         assert_eq!(mapping.start, 0xffff_ffff_8100_0040);
         assert_eq!(mapping.len, 0xff_ffc0);
         assert_eq!(mapping.page_offset, 0xffff_ffff_8100_0000);
@@ -174,10 +192,21 @@ mod tests {
     }
 
     #[test]
+    fn a_known_size_saves_reading_to_the_end() {
+        let symbols = "ffffffff81000000 T _stext\nffffffff81000000 T _text\n";
+        let memory = "00000000-0fffffff : System RAM\n  01000000-022090c7 : Kernel code\n";
+        let mapping = image_mapping(symbols.as_bytes(), code_size(memory)).unwrap();
+        assert_eq!(mapping.len, 0x120_90c8);
+        assert_eq!(code_size("  00000000-00000000 : Kernel code\n"), None);
+        assert_eq!(code_size("  0-ffffffffffffffff : Kernel code\n"), None);
+        assert_eq!(code_size(""), None);
+    }
+
+    #[test]
     fn hidden_addresses_give_no_mapping() {
         let symbols = "0000000000000000 T _text\n0000000000000000 T _stext\n";
-        assert_eq!(image_mapping(symbols.as_bytes()), None);
-        assert_eq!(image_mapping(&b""[..]), None);
+        assert_eq!(image_mapping(symbols.as_bytes(), None), None);
+        assert_eq!(image_mapping(&b""[..], Some(9)), None);
         assert_eq!(
             modules_loaded("ext4 9 2 - Live 0x0000000000000000\n").count(),
             0

@@ -38,6 +38,7 @@ mod kernel_images;
 mod limits;
 mod log;
 mod output;
+mod plan;
 mod recording;
 mod ring;
 mod session;

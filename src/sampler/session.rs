@@ -4,12 +4,11 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use perf_event_open_sys::bindings::{self as sys, perf_event_attr};
-
-use super::attr::{Allowed, Common, Rate, attr};
+use super::attr::{Allowed, Common, Rate};
 use super::error::{Error, Note, reason};
 use super::event::EventSpec;
 use super::kernel::{self, MoreFiles};
+use super::plan::{Opened, Plan};
 use super::ring::Ring;
 use super::{host, limits};
 use crate::perfdata::writer::EventDescription;
@@ -261,130 +260,6 @@ impl Session {
             kernel::read_event(fd.as_fd()).map_or(0, |[_, _, lost]| lost)
         });
         Some(counts.sum())
-    }
-}
-
-type Opened = Vec<(perf_event_attr, Vec<OwnedFd>)>;
-
-/// What is going to be opened; changed by each refusal until the kernel accepts it.
-struct Plan {
-    events: Vec<EventSpec>,
-    precise: Vec<u64>,
-    cycles_by_default: bool,
-    processors: Vec<u32>,
-    pid: i32,
-    common: Common,
-    files: Option<MoreFiles>,
-}
-
-impl Plan {
-    fn open_all(&mut self, notes: &mut dyn FnMut(Note)) -> Result<Opened, Error> {
-        'again: loop {
-            let mut opened: Opened = Vec::new();
-            for index in 0..self.events.len() {
-                let attr = attr(
-                    &self.events[index],
-                    self.precise[index],
-                    &self.common,
-                    index == 0,
-                );
-                match self.open_everywhere(&attr) {
-                    Ok(fds) => opened.push((attr, fds)),
-                    Err(error) => {
-                        drop(opened);
-                        self.give_in(index, &error, notes)?;
-                        continue 'again;
-                    }
-                }
-            }
-            return Ok(opened);
-        }
-    }
-
-    fn open_everywhere(&self, attr: &perf_event_attr) -> io::Result<Vec<OwnedFd>> {
-        self.processors
-            .iter()
-            .map(|&processor| kernel::open_event(attr, self.pid, processor as i32))
-            .collect()
-    }
-
-    /// Takes back what may be the reason of a refusal.
-    ///
-    /// | refusal | taken back, in this order |
-    /// |---|---|
-    /// | EACCES, EPERM | the kernel |
-    /// | EINVAL, E2BIG, EOPNOTSUPP, ENOENT, ENODEV | precision of the address |
-    /// | EINVAL, E2BIG | what newer kernels added to attrs |
-    /// | EOPNOTSUPP, ENOENT, ENODEV | cycles, if nobody asked for them by name |
-    /// | EMFILE | the soft limit of open files |
-    fn give_in(
-        &mut self,
-        index: usize,
-        error: &io::Error,
-        notes: &mut dyn FnMut(Note),
-    ) -> Result<(), Error> {
-        let event = &self.events[index];
-        let allowed = self.common.allowed;
-        let errno = error.raw_os_error().unwrap_or(0);
-        let too_new = matches!(errno, libc::EINVAL | libc::E2BIG);
-        let absent = matches!(errno, libc::EOPNOTSUPP | libc::ENOENT | libc::ENODEV);
-        match errno {
-            libc::EACCES | libc::EPERM if allowed.kernel && event.user => {
-                self.common.allowed.kernel = false;
-            }
-            libc::EACCES | libc::EPERM if !event.user || self.needs_privilege(index) => {
-                return Err(Error::KernelForbidden {
-                    event: event.name.clone(),
-                    paranoid: limits::paranoid(),
-                });
-            }
-            libc::EACCES | libc::EPERM => {
-                return Err(Error::Forbidden {
-                    paranoid: limits::paranoid(),
-                });
-            }
-            libc::ENOSYS => return Err(Error::NoPerfEvents),
-            _ if (too_new || absent) && self.precise[index] > 0 => self.precise[index] -= 1,
-            _ if too_new && allowed.older().is_some() => {
-                self.common.allowed = allowed.older().unwrap_or(allowed);
-            }
-            _ if absent && self.cycles_by_default => {
-                self.cycles_by_default = false;
-                self.events[index] = EventSpec::cpu_clock();
-                notes(Note::NoCycles);
-            }
-            _ if absent => {
-                return Err(Error::Unsupported {
-                    event: event.name.clone(),
-                    hardware: event.is_hardware(),
-                });
-            }
-            libc::EMFILE | libc::ENFILE => {
-                if self.files.is_some() {
-                    return Err(self.too_many_files());
-                }
-                self.files = Some(MoreFiles::allow().ok_or_else(|| self.too_many_files())?);
-            }
-            _ => {
-                return Err(Error::Event {
-                    event: event.name.clone(),
-                    reason: reason(error),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the event can only be had with privilege although it may be of user space: the
-    /// kernel's tracepoints.
-    fn needs_privilege(&self, index: usize) -> bool {
-        self.events[index].kind == sys::PERF_TYPE_TRACEPOINT
-    }
-
-    fn too_many_files(&self) -> Error {
-        Error::TooManyFiles {
-            needed: self.events.len() * self.processors.len(),
-        }
     }
 }
 

@@ -6,8 +6,8 @@
 //! /sys/kernel/tracing/events/header_page, header_event
 //! ```
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::perfdata::writer::TracepointFormats;
@@ -47,18 +47,29 @@ pub(super) fn formats(
 ) -> io::Result<TracepointFormats> {
     let events = tracefs.join("events");
     let mut formats = TracepointFormats {
-        header_page: fs::read(events.join("header_page"))?,
-        header_event: fs::read(events.join("header_event"))?,
+        header_page: read(&events.join("header_page"))?,
+        header_event: read(&events.join("header_event"))?,
         ..Default::default()
     };
     for (system, event) in tracepoints {
-        let format = fs::read(events.join(system).join(event).join("format"))?;
+        let format = read(&events.join(system).join(event).join("format"))?;
         let of_system = formats.systems.entry(system.clone()).or_default();
         if !of_system.contains(&format) {
             of_system.push(format);
         }
     }
     Ok(formats)
+}
+
+/// The bytes of a file of tracefs, with one large read to begin with: the header files answer the
+/// first read only, and `fs::read` begins with a small one.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut bytes = vec![0; 1 << 16];
+    let first = file.read(&mut bytes)?;
+    bytes.truncate(first);
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The systems, or the tracepoints of one system.

@@ -104,19 +104,19 @@ fn resolve(
             let mut inlined = answers.inlined.iter();
             for physical in &answers.physical {
                 let &(_, frame) = addresses.next().expect("an answer for each address");
-                let name = physical.name.map(|n| answers.names[n as usize].as_str());
+                let name = physical.name.map(|name| &answers.names[name]);
                 let function =
                     identities.physical(builder, trace.frames[frame], physical.bounds, name);
                 let from = resolution.inlined.len() as u32;
                 for &name in inlined.by_ref().take(physical.inlined as usize) {
-                    let name = &answers.names[name as usize];
+                    let name = &answers.names[name];
                     resolution
                         .inlined
                         .push(identities.inlined(builder, image, name));
                 }
                 let line = physical.line.map(|(file, line)| {
                     builder.line(Line {
-                        file: answers.names[file as usize].clone(),
+                        file: answers.names[file].to_owned(),
                         line,
                     })
                 });

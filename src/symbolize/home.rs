@@ -1,13 +1,14 @@
 //! What an image's names come from.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use crate::base::{CaveatKind, FileOffset, Id, IdVec, Svma};
-use crate::binary::Binary;
+use crate::binary::{self, Binary, Kallsyms, PerfMap, vdso};
 use crate::trace::{Image, ImageId, ImageKind, Trace};
 
 use super::Options;
+use super::host::Host;
 use super::plan::Plan;
 
 /// The source of an image's names.
@@ -16,6 +17,10 @@ pub(super) enum Home {
     Binary(Box<Binary>),
     /// Names by range of addresses, sorted by start: start, size, name.
     Ranges(Vec<(u64, u64, String)>),
+    /// The running kernel's symbols, and what to add to a recorded address to get one of now.
+    Kernel(Arc<Kallsyms>, u64),
+    /// Names of code that a process made.
+    PerfMap(Box<PerfMap>),
     /// Not code but a mark.
     Mark,
     /// There is none; why, where that is to be told, and the file.
@@ -43,6 +48,7 @@ pub(super) fn open_all(
         .iter()
         .map(|_| Mutex::new(Home::None(None)))
         .collect();
+    let host = Host::new();
     let next = AtomicUsize::new(0);
     let work = || {
         loop {
@@ -54,7 +60,7 @@ pub(super) fn open_all(
             if plans[id].addresses.is_empty() {
                 continue;
             }
-            let home = open(trace, &trace.images[id], options);
+            let home = open(trace, &trace.images[id], options, &host);
             if let Home::Binary(binary) = &home {
                 // Reading the symbols is the slow part: now, while others read theirs.
                 binary.functions();
@@ -75,18 +81,42 @@ pub(super) fn open_all(
     homes.into()
 }
 
-fn open(trace: &Trace, image: &Image, options: &Options) -> Home {
+fn open(trace: &Trace, image: &Image, options: &Options, host: &Host) -> Home {
+    let none = |kind, error: &dyn std::fmt::Display| {
+        Home::None(Some((kind, format!("{}: {error}", image.path))))
+    };
     match image.kind {
         ImageKind::File => match options.finder.find(&image.path, image.build_id.as_ref()) {
             Ok(binary) => Home::Binary(Box::new(binary)),
-            Err(error) => {
-                let kind = match error {
-                    crate::binary::Error::ChangedBuild { .. } => CaveatKind::ChangedBinary,
-                    _ => CaveatKind::MissingBinary,
-                };
-                Home::None(Some((kind, format!("{}: {error}", image.path))))
+            Err(error @ binary::Error::ChangedBuild { .. }) => {
+                none(CaveatKind::ChangedBinary, &error)
             }
+            Err(error) => none(CaveatKind::MissingBinary, &error),
         },
+        ImageKind::Vdso if host.may_have_made(&trace.recording) => match vdso::own() {
+            Ok(vdso) if image.build_id.is_none() || vdso.build_id() == image.build_id.as_ref() => {
+                Home::Binary(Box::new(vdso))
+            }
+            Ok(_) => none(CaveatKind::ChangedBinary, &"it is not that of this kernel"),
+            Err(error) => none(CaveatKind::MissingBinary, &error),
+        },
+        ImageKind::Kernel { .. } | ImageKind::Module => {
+            match host.kernel(&trace.recording, image) {
+                Ok((symbols, shift)) => Home::Kernel(symbols, shift),
+                Err(why) => Home::None(Some(why)),
+            }
+        }
+        ImageKind::Generated { pid } if host.may_have_made(&trace.recording) => {
+            let Ok(pid) = u32::try_from(pid) else {
+                return Home::None(None);
+            };
+            let path = PerfMap::path(pid);
+            match PerfMap::read(&path, None) {
+                Ok(map) => Home::PerfMap(Box::new(map)),
+                Err(binary::Error::NotFound) => Home::None(None),
+                Err(error) => none(CaveatKind::MissingBinary, &error),
+            }
+        }
         ImageKind::Mark => Home::Mark,
         ImageKind::KernelGenerated => Home::Ranges(trace.kernel_symbols.clone()),
         _ => Home::None(None),

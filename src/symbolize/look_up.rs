@@ -3,12 +3,10 @@
 //! Debug information is read unit by unit as addresses ask for it. Addresses are sorted, so a
 //! worker that keeps to its chunk reads each unit once.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
-use rustc_hash::FxHashMap;
-
-use crate::base::{FileOffset, IdVec, Svma};
+use crate::base::{Avma, FileOffset, Id, IdVec, Interner, NameId, Svma};
 use crate::binary::{Binary, InlineFrame, Lines, SymbolSource};
 use crate::trace::ImageId;
 
@@ -26,13 +24,10 @@ pub(super) struct Answers {
     pub(super) physical: Vec<Physical>,
     /// Calls inlined there, outermost first; [`Physical::inlined`] counts how many are each
     /// address's.
-    pub(super) inlined: Vec<NameIndex>,
-    /// Names of functions and files, without order.
-    pub(super) names: Vec<String>,
+    pub(super) inlined: Vec<NameId>,
+    /// Names of functions and files.
+    pub(super) names: Interner,
 }
-
-/// An index into [`Answers::names`].
-pub(super) type NameIndex = u32;
 
 /// The function that an address belongs to by its place.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,11 +35,11 @@ pub(super) struct Physical {
     /// Where it starts and ends, by symbol or unwind table.
     pub(super) bounds: Option<(u64, u64)>,
     /// Its linkage name.
-    pub(super) name: Option<NameIndex>,
+    pub(super) name: Option<NameId>,
     /// How many inlined calls the address is inside of.
     pub(super) inlined: u32,
     /// The file and line of the innermost frame.
-    pub(super) line: Option<(NameIndex, u32)>,
+    pub(super) line: Option<(NameId, u32)>,
 }
 
 /// A piece of work: addresses of an image.
@@ -73,6 +68,8 @@ pub(super) fn all(
     let mut order: Vec<usize> = (0..chunks.len()).collect();
     order.sort_by_key(|&i| std::cmp::Reverse(chunks[i].to - chunks[i].from));
     let answers: Vec<Mutex<Answers>> = chunks.iter().map(|_| Mutex::default()).collect();
+    // What one worker has read of a file's debug information, the others need not.
+    let lines: Vec<OnceLock<Lines<'_>>> = homes.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -80,8 +77,22 @@ pub(super) fn all(
             let addresses = &plans[chunk.image].addresses[chunk.from..chunk.to];
             let addresses = addresses.iter().map(|&(address, _)| address);
             let answer = match &homes[chunk.image] {
-                Home::Binary(binary) => in_binary(binary, addresses, options.inlines),
-                Home::Ranges(ranges) => in_ranges(ranges, addresses),
+                Home::Binary(binary) => {
+                    let lines = &lines[chunk.image.index()];
+                    let lines = options
+                        .inlines
+                        .then(|| lines.get_or_init(|| binary.lines()));
+                    in_binary(binary, lines, addresses)
+                }
+                Home::Kernel(symbols, shift) => in_table(addresses, |address| {
+                    let function = symbols.at(Avma(address.wrapping_add(*shift)))?;
+                    Some((function.start.0, function.size, function.name))
+                }),
+                Home::PerfMap(map) => in_table(addresses, |address| {
+                    let function = map.at(Avma(address))?;
+                    Some((function.start.0, function.size, &*function.name))
+                }),
+                Home::Ranges(ranges) => in_table(addresses, |address| in_ranges(ranges, address)),
                 Home::Mark | Home::None(_) => nowhere(addresses),
             };
             *answers[index].lock().expect("no worker panics") = answer;
@@ -107,36 +118,44 @@ fn nowhere(addresses: impl Iterator<Item = u64>) -> Answers {
     }
 }
 
-fn in_ranges(ranges: &[(u64, u64, String)], addresses: impl Iterator<Item = u64>) -> Answers {
-    let mut names = Names::default();
+/// The range that holds an address: start, size and name.
+fn in_ranges(ranges: &[(u64, u64, String)], address: u64) -> Option<(u64, u64, &str)> {
+    let after = ranges.partition_point(|&(start, ..)| start <= address);
+    let (start, size, name) = ranges.get(after.checked_sub(1)?)?;
+    (address - start < *size).then_some((*start, *size, name))
+}
+
+/// Looks up names that have a start, a size and nothing else.
+fn in_table<'n>(
+    addresses: impl Iterator<Item = u64>,
+    at: impl Fn(u64) -> Option<(u64, u64, &'n str)>,
+) -> Answers {
     let mut answers = Answers::default();
     for address in addresses {
-        let after = ranges.partition_point(|&(start, ..)| start <= address);
-        let range = after.checked_sub(1).map(|i| &ranges[i]);
-        let found = range.filter(|&&(start, size, _)| address - start < size.max(1));
-        answers.physical.push(match found {
-            Some((start, size, name)) => Physical {
-                bounds: Some((*start, start.saturating_add(*size))),
-                name: Some(names.index(name)),
-                ..Physical::default()
-            },
-            None => Physical::default(),
+        let found = at(address).map(|(start, size, name)| Physical {
+            bounds: Some((start, start.saturating_add(size))),
+            name: Some(answers.names.intern(name)),
+            ..Physical::default()
         });
+        answers.physical.push(found.unwrap_or_default());
     }
-    answers.names = names.list;
     answers
 }
 
-fn in_binary(binary: &Binary, addresses: impl Iterator<Item = u64>, inlines: bool) -> Answers {
-    let mut names = Names::default();
+fn in_binary(
+    binary: &Binary,
+    lines: Option<&Lines<'_>>,
+    addresses: impl Iterator<Item = u64>,
+) -> Answers {
     let mut answers = Answers::default();
-    let lines = inlines.then(|| binary.lines());
+    let mut frames = Vec::new();
     for address in addresses {
         let physical = match binary.svma(FileOffset(address)) {
             Some(svma) => {
-                let mut physical = by_symbol(binary, svma, &mut names);
-                if let Some(lines) = &lines {
-                    by_debug_info(lines, svma, &mut physical, &mut names, &mut answers.inlined);
+                let mut physical = by_symbol(binary, svma, &mut answers.names);
+                if let Some(lines) = lines {
+                    lines.frames(svma, &mut frames);
+                    by_debug_info(&frames, &mut physical, &mut answers);
                 }
                 physical
             }
@@ -144,11 +163,10 @@ fn in_binary(binary: &Binary, addresses: impl Iterator<Item = u64>, inlines: boo
         };
         answers.physical.push(physical);
     }
-    answers.names = names.list;
     answers
 }
 
-fn by_symbol(binary: &Binary, svma: Svma, names: &mut Names) -> Physical {
+fn by_symbol(binary: &Binary, svma: Svma, names: &mut Interner) -> Physical {
     let Some(function) = binary.function_at(svma) else {
         return Physical::default();
     };
@@ -160,31 +178,24 @@ fn by_symbol(binary: &Binary, svma: Svma, names: &mut Names) -> Physical {
     };
     Physical {
         bounds: Some((function.start.0, function.end().0)),
-        name: name.map(|name| names.index(&name)),
+        name: name.map(|name| names.intern(&name)),
         ..Physical::default()
     }
 }
 
-/// Adds inlined calls and the source line.
-fn by_debug_info(
-    lines: &Lines<'_>,
-    svma: Svma,
-    physical: &mut Physical,
-    names: &mut Names,
-    inlined: &mut Vec<NameIndex>,
-) {
-    let mut frames: Vec<InlineFrame<'_>> = Vec::new();
-    lines.frames(svma, &mut frames);
+/// Adds inlined calls and the source line; frames come innermost first.
+fn by_debug_info(frames: &[InlineFrame<'_>], physical: &mut Physical, answers: &mut Answers) {
     let Some((outermost, inner)) = frames.split_last() else {
         return;
     };
+    let names = &mut answers.names;
     if physical.name.is_none() {
-        physical.name = outermost.function.as_deref().map(|name| names.index(name));
+        physical.name = outermost.function.as_deref().map(|name| names.intern(name));
     }
     for frame in inner.iter().rev() {
         // Inlined code whose function has no name stays part of what it was inlined into.
         if let Some(name) = &frame.function {
-            inlined.push(names.index(name));
+            answers.inlined.push(names.intern(name));
             physical.inlined += 1;
         }
     }
@@ -192,25 +203,6 @@ fn by_debug_info(
         && let (Some(file), Some(line)) = (innermost.file, innermost.line)
         && line > 0
     {
-        physical.line = Some((names.index(file), line));
-    }
-}
-
-/// Names of one chunk, each once.
-#[derive(Default)]
-struct Names {
-    list: Vec<String>,
-    indices: FxHashMap<String, NameIndex>,
-}
-
-impl Names {
-    fn index(&mut self, name: &str) -> NameIndex {
-        if let Some(&index) = self.indices.get(name) {
-            return index;
-        }
-        let index = self.list.len() as NameIndex;
-        self.list.push(name.to_owned());
-        self.indices.insert(name.to_owned(), index);
-        index
+        physical.line = Some((names.intern(file), line));
     }
 }

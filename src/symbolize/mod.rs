@@ -15,6 +15,7 @@
 
 mod assemble;
 mod home;
+mod host;
 mod identity;
 mod look_up;
 mod plan;

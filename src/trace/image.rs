@@ -34,7 +34,7 @@ pub enum ImageKind {
         /// The address of the reference symbol, where the recording tells it.
         text: Option<u64>,
     },
-    /// A kernel module; addresses are offsets from its start.
+    /// A kernel module; addresses are those of the memory that was sampled.
     Module,
     /// Kernel code that was made at run time (BPF, trampolines); addresses are those in memory.
     KernelGenerated,

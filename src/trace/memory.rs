@@ -5,6 +5,8 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
+use crate::base::CodeAddress;
+
 use super::{FrameId, ImageId};
 
 /// A range of addresses that shows an image.
@@ -54,8 +56,12 @@ impl Mappings {
         }
     }
 
+    fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
     /// The image at an address, and the address in it.
-    pub(super) fn find(&self, address: u64) -> Option<(ImageId, u64)> {
+    fn find(&self, address: u64) -> Option<(ImageId, u64)> {
         let (_, range) = self.ranges.range(..=address).next_back()?;
         (address < range.end).then(|| (range.image, address.wrapping_add(range.shift)))
     }
@@ -65,6 +71,9 @@ impl Mappings {
 #[derive(Debug, Default)]
 pub(super) struct Process {
     mappings: Rc<Mappings>,
+    /// What was mapped before the last exec, until the new program runs: while the kernel loads
+    /// it, the user's registers are still those of the old one.
+    before_exec: Rc<Mappings>,
     /// Counts the changes; frames that were found before one are found anew.
     pub(super) generation: u32,
     /// The frames of addresses as they are mapped now; each for return addresses and for others.
@@ -76,24 +85,49 @@ impl Process {
     pub(super) fn forked(&self) -> Process {
         Process {
             mappings: self.mappings.clone(),
+            before_exec: self.before_exec.clone(),
             ..Process::default()
         }
     }
 
-    pub(super) fn mappings(&self) -> &Mappings {
-        &self.mappings
+    /// The image at a code address, and the address in it.
+    pub(super) fn find(&self, address: CodeAddress) -> Option<(ImageId, CodeAddress)> {
+        // A call at the very end of a mapping returns to the address behind it.
+        let lookup = address.lookup();
+        let found = self.mappings.find(lookup);
+        let (image, at) = found.or_else(|| self.before_exec.find(lookup))?;
+        Some(match address {
+            CodeAddress::Instruction(_) => (image, CodeAddress::Instruction(at)),
+            CodeAddress::Return(_) => (image, CodeAddress::Return(at.wrapping_add(1))),
+        })
+    }
+
+    /// Whether there is an image at the place of this code address.
+    pub(super) fn holds(&self, address: CodeAddress) -> bool {
+        self.find(address).is_some()
     }
 
     /// Changes the mappings.
     pub(super) fn change(&mut self, change: impl FnOnce(&mut Mappings)) {
         change(Rc::make_mut(&mut self.mappings));
-        self.generation += 1;
-        self.found.clear();
+        self.changed();
     }
 
     /// A new program has replaced the old one.
     pub(super) fn exec(&mut self) {
-        self.mappings = Rc::default();
+        self.before_exec = std::mem::take(&mut self.mappings);
+        self.changed();
+    }
+
+    /// The program runs: a sample was taken in user space.
+    pub(super) fn runs(&mut self) {
+        if !self.before_exec.is_empty() {
+            self.before_exec = Rc::default();
+            self.changed();
+        }
+    }
+
+    fn changed(&mut self) {
         self.generation += 1;
         self.found.clear();
     }

@@ -5,6 +5,7 @@
 //!          ──▶ threads  who was called what, when
 //!          ──▶ chain    call chain of a sample ──▶ frames, outermost first
 //!          ──▶ paths    frames ──▶ a tree of addresses, parent before child
+//!          ──▶ remembered  chains that were met before, with their paths
 //!          ══▶ Trace
 //! ```
 //!
@@ -16,6 +17,7 @@ mod chain;
 mod image;
 mod memory;
 mod paths;
+mod remembered;
 mod threads;
 mod tracer;
 

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{IdVec, define_id};
+use crate::base::{Distinct, define_id};
 
 use super::AddressPathId;
 use super::chain::Link;
@@ -26,8 +26,7 @@ pub struct TraceThread {
 /// The threads as they are at one moment.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
-    pub(super) table: IdVec<TraceThreadId, TraceThread>,
-    ids: FxHashMap<TraceThread, TraceThreadId>,
+    pub(super) table: Distinct<TraceThreadId, TraceThread>,
     names: FxHashMap<i32, String>,
     /// The row that a thread's samples go to now.
     current: FxHashMap<(i32, i32), TraceThreadId>,
@@ -38,8 +37,9 @@ pub(super) struct Threads {
 /// The last stack of a thread; what the next one shares with it needs no look-up.
 #[derive(Debug, Default)]
 pub(super) struct LastStack {
-    /// What the paths depend on beside the links: process, its memory's generation, the kernel's.
-    pub(super) valid_for: (i32, u32, u32),
+    /// What the paths depend on beside the links: the process, how often its memory and the
+    /// kernel's had changed, and the mark under which they hang.
+    pub(super) valid_for: (i32, (u32, u32), Option<AddressPathId>),
     pub(super) links: Vec<Link>,
     pub(super) paths: Vec<AddressPathId>,
 }
@@ -76,11 +76,7 @@ impl Threads {
             (None, 0) => "swapper".to_owned(),
             (None, _) => format!(":{tid}"),
         };
-        let thread = TraceThread { pid, tid, comm };
-        let id = *self
-            .ids
-            .entry(thread)
-            .or_insert_with_key(|thread| self.table.push(thread.clone()));
+        let id = self.table.id_of(TraceThread { pid, tid, comm });
         self.current.insert((pid, tid), id);
         id
     }

@@ -1,14 +1,17 @@
 //! Takes records one by one and builds the trace.
 
+use linux_perf_event_reader::CpuMode;
 use rustc_hash::FxHashMap;
 
-use crate::base::{BuildId, CaveatKind, CodeAddress, Event, Id, Unit, utf8};
-use crate::perfdata::{Body, Mapping, Reader, Record, Sample, Task};
+use crate::base::{BuildId, CaveatKind, CodeAddress, Distinct, Event, Id, Unit, utf8};
+use crate::perfdata::{Attr, Body, Mapping, Reader, Record, Sample, Task};
 
 use super::build::Options;
 use super::chain::{self, Link, Shape, Space};
-use super::memory::{Mappings, Process};
-use super::threads::{LastStack, Threads};
+use super::memory::Process;
+use super::paths::{AddressPath, DistinctPaths};
+use super::remembered::{Circumstances, Remembered};
+use super::threads::Threads;
 use super::{
     AddressPathId, FrameAddress, FrameId, Image, ImageId, ImageKind, Trace, TraceEventId,
     TraceSample, TraceThreadId,
@@ -18,8 +21,9 @@ use super::{
 pub(super) struct Tracer<'o> {
     options: &'o Options,
     trace: Trace,
-    image_ids: FxHashMap<Image, ImageId>,
-    frame_ids: FxHashMap<FrameAddress, FrameId>,
+    images: Distinct<ImageId, Image>,
+    frames: Distinct<FrameId, FrameAddress>,
+    paths: DistinctPaths,
     threads: Threads,
     processes: FxHashMap<i32, Process>,
     /// The kernel's and its modules' mappings.
@@ -31,7 +35,7 @@ pub(super) struct Tracer<'o> {
     times: Option<(u64, u64)>,
     shapes: Shapes,
     links: Vec<Link>,
-    missing_address: Option<FrameId>,
+    remembered: Remembered,
 }
 
 /// How the user's stacks look on the whole.
@@ -49,8 +53,9 @@ impl<'o> Tracer<'o> {
         Tracer {
             options,
             trace: Trace::default(),
-            image_ids: FxHashMap::default(),
-            frame_ids: FxHashMap::default(),
+            images: Distinct::default(),
+            frames: Distinct::default(),
+            paths: DistinctPaths::default(),
             threads: Threads::default(),
             processes: FxHashMap::default(),
             kernel: Process::default(),
@@ -60,7 +65,7 @@ impl<'o> Tracer<'o> {
             times: None,
             shapes: Shapes::default(),
             links: Vec::new(),
-            missing_address: None,
+            remembered: Remembered::new(),
         }
     }
 
@@ -155,11 +160,7 @@ impl<'o> Tracer<'o> {
             true => ImageKind::KernelGenerated,
             false => ImageKind::Module,
         };
-        let base = match kind {
-            ImageKind::Module => mapping.page_offset,
-            _ => mapping.address,
-        };
-        (self.image(path, build_id, kind), base)
+        (self.image(path, build_id, kind), mapping.address)
     }
 
     fn kernel_symbol(&mut self, address: u64, size: u64, removed: bool, name: &[u8]) {
@@ -176,23 +177,21 @@ impl<'o> Tracer<'o> {
     }
 
     fn image(&mut self, path: &str, build_id: Option<BuildId>, kind: ImageKind) -> ImageId {
-        let image = Image {
+        self.images.id_of(Image {
             path: path.to_owned(),
             build_id,
             kind,
-        };
-        *self
-            .image_ids
-            .entry(image)
-            .or_insert_with_key(|image| self.trace.images.push(image.clone()))
+        })
     }
 
     fn frame(&mut self, image: ImageId, address: CodeAddress) -> FrameId {
-        let frame = FrameAddress { image, address };
-        *self
-            .frame_ids
-            .entry(frame)
-            .or_insert_with(|| self.trace.frames.push(frame))
+        self.frames.id_of(FrameAddress { image, address })
+    }
+
+    /// The path of an outermost frame.
+    fn root(&mut self, frame: FrameId) -> AddressPathId {
+        let caller = None;
+        self.paths.id_of(AddressPath { caller, frame })
     }
 
     fn mark(&mut self, name: &str) -> FrameId {
@@ -211,19 +210,10 @@ impl<'o> Tracer<'o> {
             }
         }
         let attr = &reader.events()[sample.event].attr;
-        let mut links = std::mem::take(&mut self.links);
-        let shape = chain::links(sample, record.cpu_mode(), attr, &mut links);
         let pid = sample.pid.unwrap_or(-1);
         let tid = sample.tid.unwrap_or(pid);
-        let path = self.path(pid, tid, &links, shape);
-        self.links = links;
-        if sample.callchain.is_some() && shape.user_frames > 0 {
-            self.shapes.user_samples += 1;
-            self.shapes.shallow += u64::from(shape.user_frames <= 2);
-        }
-        if sample.user_stack.is_some_and(|stack| !stack.is_empty()) {
-            self.trace.caveats.add(CaveatKind::NotUnwound, 1);
-        }
+        let (path, shape) = self.path_of(record, sample, attr, pid, tid);
+        self.note_shape(sample, path, shape);
         let thread = self.threads.of(pid, tid);
         let group = sample.read.filter(|read| read.group);
         let Some(group) = group else {
@@ -265,35 +255,94 @@ impl<'o> Tracer<'o> {
         sum.1 += 1;
     }
 
-    /// The path of a stack, outermost link first.
-    fn path(&mut self, pid: i32, tid: i32, links: &[Link], shape: Shape) -> AddressPathId {
-        if links.is_empty() {
-            self.trace.caveats.add(CaveatKind::NoAddress, 1);
-            let frame = match self.missing_address {
-                Some(frame) => frame,
-                None => self.mark("[no address]"),
+    /// The path of a sample's stack, and its shape. A chain that was met before has the same one.
+    fn path_of(
+        &mut self,
+        record: &Record<'_>,
+        sample: &Sample<'_>,
+        attr: &Attr,
+        pid: i32,
+        tid: i32,
+    ) -> (AddressPathId, Shape) {
+        let process = self.processes.get_mut(&pid);
+        let generation = process.map_or(0, |process| {
+            if record.cpu_mode() == CpuMode::User {
+                process.runs();
+            }
+            process.generation
+        });
+        let generations = (generation, self.kernel.generation);
+        // A sample with branches or without a chain has more to its stack than the chain.
+        let chain = sample.callchain.filter(|chain| !chain.is_empty());
+        let key = chain.filter(|_| sample.branches.is_none()).map(|chain| {
+            let circumstances = Circumstances {
+                pid,
+                generations,
+                misc: record.misc,
+                event: sample.event,
             };
-            self.missing_address = Some(frame);
-            return self.trace.paths.child(None, frame);
+            self.remembered.key(chain, circumstances)
+        });
+        if let Some(known) = key.and_then(|key| self.remembered.get(key)) {
+            return known;
         }
-        let generation = self.processes.get(&pid).map_or(0, |p| p.generation);
-        let valid_for = (pid, generation, self.kernel.generation);
+        let mut links = std::mem::take(&mut self.links);
+        let mut shape = chain::links(sample, record.cpu_mode(), attr, &mut links);
+        shape.broken = self.cut_broken(pid, &mut links);
+        let path = self.path(pid, tid, generations, &links, shape);
+        self.links = links;
+        if let Some(key) = key {
+            self.remembered.insert(key, path, shape);
+        }
+        (path, shape)
+    }
+
+    /// Cuts a user stack at the first return address that is in no mapping, and whatever lies
+    /// outside of it: following frame pointers through code that keeps none leads anywhere.
+    /// Returns whether it did. Where even the innermost frame is in no mapping, the mappings are
+    /// what is missing, and nothing is cut.
+    fn cut_broken(&self, pid: i32, links: &mut Vec<Link>) -> bool {
+        let Some(process) = self.processes.get(&pid) else {
+            return false;
+        };
+        let mut user = links.iter().enumerate().rev();
+        let mut user = user.by_ref().filter(|(_, link)| link.space == Space::User);
+        let is_mapped = |link: &Link| process.holds(link.address);
+        if !user.next().is_some_and(|(_, link)| is_mapped(link)) {
+            return false;
+        }
+        let Some((broken, _)) = user.find(|(_, link)| !is_mapped(link)) else {
+            return false;
+        };
+        links.drain(..=broken);
+        true
+    }
+
+    /// The path of a stack, outermost link first.
+    fn path(
+        &mut self,
+        pid: i32,
+        tid: i32,
+        generations: (u32, u32),
+        links: &[Link],
+        shape: Shape,
+    ) -> AddressPathId {
+        let mark = match shape {
+            _ if links.is_empty() => Some("[no address]"),
+            Shape { broken: true, .. } => Some("[broken stack]"),
+            Shape { cut: true, .. } => Some("[truncated]"),
+            _ => None,
+        };
+        let root = mark.map(|mark| {
+            let frame = self.mark(mark);
+            self.root(frame)
+        });
+        let valid_for = (pid, generations, root);
         let mut last = self.threads.stacks.remove(&tid).unwrap_or_default();
         if last.valid_for != valid_for {
             last.links.clear();
             last.paths.clear();
             last.valid_for = valid_for;
-        }
-        let mut caller = None;
-        if shape.cut {
-            self.trace.caveats.add(CaveatKind::CutStack, 1);
-            let mark = self.mark("[truncated]");
-            caller = Some(self.trace.paths.child(None, mark));
-            // Its paths hang under the mark: nothing is shared with a whole stack.
-            last = LastStack {
-                valid_for,
-                ..LastStack::default()
-            };
         }
         let shared = last
             .links
@@ -303,29 +352,40 @@ impl<'o> Tracer<'o> {
             .count();
         last.links.truncate(shared);
         last.paths.truncate(shared);
-        caller = last.paths.last().copied().or(caller);
+        let mut caller = last.paths.last().copied().or(root);
         for &link in &links[shared..] {
             let frame = self.frame_of(pid, link);
-            let path = self.trace.paths.child(caller, frame);
+            let path = self.paths.id_of(AddressPath { caller, frame });
             caller = Some(path);
             last.links.push(link);
             last.paths.push(path);
         }
-        let path = caller.expect("a stack with links has a path");
-        self.note_place(path);
-        if !shape.cut {
-            self.threads.stacks.insert(tid, last);
-        }
-        path
+        self.threads.stacks.insert(tid, last);
+        caller.expect("a stack without links has a mark")
     }
 
-    /// Counts a sample whose innermost frame is nowhere.
-    fn note_place(&mut self, path: AddressPathId) {
-        let frame = self.trace.frames[self.trace.paths[path].frame];
-        match self.trace.images[frame.image].kind {
-            ImageKind::Guest => self.trace.caveats.add(CaveatKind::Guest, 1),
-            ImageKind::Unmapped { .. } => self.trace.caveats.add(CaveatKind::Unmapped, 1),
+    /// Counts what is to be said of a sample's stack.
+    fn note_shape(&mut self, sample: &Sample<'_>, path: AddressPathId, shape: Shape) {
+        let mut note = |kind| self.trace.caveats.add(kind, 1);
+        if shape.broken {
+            note(CaveatKind::BrokenStack);
+        } else if shape.cut {
+            note(CaveatKind::CutStack);
+        }
+        if sample.user_stack.is_some_and(|stack| !stack.is_empty()) {
+            note(CaveatKind::NotUnwound);
+        }
+        let frame = self.frames.rows()[self.paths.rows()[path].frame];
+        match self.images.rows()[frame.image].kind {
+            ImageKind::Guest => note(CaveatKind::Guest),
+            ImageKind::Unmapped { .. } => note(CaveatKind::Unmapped),
+            // The only mark that is a whole stack.
+            ImageKind::Mark => note(CaveatKind::NoAddress),
             _ => {}
+        }
+        if sample.callchain.is_some() && shape.user_frames > 0 {
+            self.shapes.user_samples += 1;
+            self.shapes.shallow += u64::from(shape.user_frames <= 2);
         }
     }
 
@@ -342,7 +402,7 @@ impl<'o> Tracer<'o> {
         if let Some(&frame) = process.and_then(|p| p.found.get(&key)) {
             return frame;
         }
-        let found = process.and_then(|p| find(p.mappings(), link.address));
+        let found = process.and_then(|p| p.find(link.address));
         let (image, address) = match (found, link.space) {
             (Some(found), _) => found,
             (None, Space::Kernel) => {
@@ -370,8 +430,20 @@ impl<'o> Tracer<'o> {
     pub(super) fn finish(mut self, reader: &Reader) -> Trace {
         self.learn_events(reader);
         let mut trace = self.trace;
-        trace.paths.finish();
-        trace.threads = self.threads.table;
+        trace.images = self.images.into_rows();
+        trace.frames = self.frames.into_rows();
+        // Old kernels do not tell builds with mappings; the recorder does at the end.
+        let listed: FxHashMap<&str, &BuildId> = reader
+            .features()
+            .build_ids
+            .iter()
+            .map(|file| (file.path.as_str(), &file.build_id))
+            .collect();
+        for image in trace.images.iter_mut().filter(|i| i.build_id.is_none()) {
+            image.build_id = listed.get(image.path.as_str()).map(|&id| id.clone());
+        }
+        trace.paths = self.paths.into_rows();
+        trace.threads = self.threads.table.into_rows();
         trace.kernel_symbols.sort();
         trace.samples = self
             .samples
@@ -408,16 +480,6 @@ impl<'o> Tracer<'o> {
         };
         trace
     }
-}
-
-/// Where an address is in the image that is mapped there.
-fn find(mappings: &Mappings, address: CodeAddress) -> Option<(ImageId, CodeAddress)> {
-    // A call at the very end of a mapping returns to the address behind it.
-    let (image, looked_up) = mappings.find(address.lookup())?;
-    Some(match address {
-        CodeAddress::Instruction(_) => (image, CodeAddress::Instruction(looked_up)),
-        CodeAddress::Return(_) => (image, CodeAddress::Return(looked_up.wrapping_add(1))),
-    })
 }
 
 /// What a user mapping of this path is.

@@ -63,19 +63,22 @@ pub struct Flat {
 
 /// Chooses, orders and names the functions.
 pub fn arrange(subject: &Subject, weights: &FunctionWeights, options: &Options) -> Flat {
+    let chosen = choose(subject, weights, options);
+    let labels = Labels::new(subject, chosen.iter().copied());
+    Flat {
+        hidden: weights.present().count() - chosen.len(),
+        rows: rows(subject, weights, &chosen, &labels),
+    }
+}
+
+/// The functions to be shown, in order.
+pub(super) fn choose(
+    subject: &Subject,
+    weights: &FunctionWeights,
+    options: &Options,
+) -> Vec<FunctionId> {
     let ranks = inclusive::name_ranks(subject.profile);
     let mut chosen: Vec<FunctionId> = weights.present().collect();
-    let all = chosen.len();
-    let key = |&id: &FunctionId| {
-        let (own, total) = (weights.self_weight[id], weights.total[id]);
-        let figures = match options.sort {
-            Sort::SelfWeight => (own, total),
-            Sort::Total => (total, own),
-            Sort::Samples => (weights.self_samples[id], own),
-            Sort::Name => (0, 0),
-        };
-        (Reverse(figures), ranks[id])
-    };
     chosen.retain(|&id| {
         let weight = match options.sort {
             Sort::SelfWeight => weights.self_weight[id],
@@ -83,10 +86,28 @@ pub fn arrange(subject: &Subject, weights: &FunctionWeights, options: &Options) 
         };
         reaches(weight, subject.selection.total, options.min)
     });
-    chosen.sort_unstable_by_key(key);
+    chosen.sort_unstable_by_key(|&id| {
+        let (self_weight, total) = (weights.self_weight[id], weights.total[id]);
+        let figures = match options.sort {
+            Sort::SelfWeight => (self_weight, total),
+            Sort::Total => (total, self_weight),
+            Sort::Samples => (weights.self_samples[id], self_weight),
+            Sort::Name => (0, 0),
+        };
+        (Reverse(figures), ranks[id])
+    });
     chosen.truncate(options.limit.unwrap_or(usize::MAX));
-    let labels = Labels::new(subject, chosen.iter().copied());
-    let row = |id| Row {
+    chosen
+}
+
+/// The rows of these functions, for which there are labels.
+pub(super) fn rows(
+    subject: &Subject,
+    weights: &FunctionWeights,
+    functions: &[FunctionId],
+    labels: &Labels,
+) -> Vec<Row> {
+    let row = |&id: &FunctionId| Row {
         function: id,
         name: labels.of(id).to_owned(),
         module: subject.module(id).to_owned(),
@@ -94,10 +115,7 @@ pub fn arrange(subject: &Subject, weights: &FunctionWeights, options: &Options) 
         total: weights.total[id],
         samples: weights.self_samples[id],
     };
-    Flat {
-        hidden: all - chosen.len(),
-        rows: chosen.into_iter().map(row).collect(),
-    }
+    functions.iter().map(row).collect()
 }
 
 /// Whether `part` is at least `percent` per cent of `whole`.

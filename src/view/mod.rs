@@ -20,6 +20,7 @@ pub mod report;
 pub mod table;
 pub mod tree;
 
+use crate::base::Unit;
 use crate::profile::{FunctionId, Profile, Selection};
 
 /// In which form functions are named.
@@ -78,27 +79,24 @@ impl<'a> Subject<'a> {
         functions.any(|function| !self.module(function).is_empty())
     }
 
-    /// One line on what is shown: the event, the samples and the total.
+    /// One line on what is shown: the samples, their event, and the total in its unit.
     pub fn headline(&self) -> String {
-        let (event, selection) = (&self.selection.event, self.selection);
-        let samples = number::grouped(selection.samples);
-        let plural = if selection.samples == 1 { "" } else { "s" };
-        if event.name == "samples" || event.unit == crate::base::Unit::Samples {
-            let of = if event.name == "samples" {
-                String::new()
-            } else {
-                format!(" of {}", event.name)
-            };
-            return format!("{samples} sample{plural}{of}");
+        let Selection {
+            event,
+            samples,
+            total,
+            ..
+        } = self.selection;
+        let mut line = number::grouped(*samples);
+        line.push_str(if *samples == 1 { " sample" } else { " samples" });
+        if event.name != "samples" {
+            line = format!("{line} of {}", event.name);
         }
-        let total = number::weight(selection.total, &event.unit);
-        let what = match &event.unit {
-            crate::base::Unit::Count(what) => format!(" {what}"),
-            _ => String::new(),
-        };
-        format!(
-            "{samples} sample{plural} of {}, {total}{what} in all",
-            event.name
-        )
+        let total = number::weight(*total, &event.unit);
+        match &event.unit {
+            Unit::Samples => line,
+            Unit::Nanoseconds => format!("{line}, {total} in all"),
+            Unit::Count(what) => format!("{line}, {total} {what} in all"),
+        }
     }
 }

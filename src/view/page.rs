@@ -20,7 +20,7 @@ pub enum Block {
         hint: Option<String>,
     },
     /// Commands to go on with, each with what it shows.
-    Commands(Vec<(String, String)>),
+    Commands(Vec<(String, &'static str)>),
     /// An empty line.
     Space,
 }

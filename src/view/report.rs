@@ -3,14 +3,14 @@
 //! Where the time goes, whether that can be trusted, and what to ask next.
 
 use super::flat::{self, Flat, Row, Sort};
+use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, number};
 use crate::analysis::inclusive;
 use crate::analysis::lines::{self, Lines};
 use crate::analysis::threads;
-use crate::base::Unit;
-use crate::profile::ThreadId;
+use crate::profile::{ThreadId, pattern_of};
 
 /// What the report shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +46,7 @@ pub struct Report {
     /// Threads with their weights, the heaviest first.
     pub threads: Vec<(ThreadId, u64)>,
     /// Commands to go on with, each with what it shows.
-    pub next: Vec<(String, String)>,
+    pub next: Vec<(String, &'static str)>,
 }
 
 /// How many commands and threads a page names.
@@ -56,18 +56,19 @@ const THREADS: usize = 6;
 pub fn arrange(subject: &Subject, options: &Options) -> Report {
     let weights = inclusive::by_function(subject.profile, subject.selection);
     let lines = lines::by_function(subject.profile, subject.selection);
-    let list = |sort| {
+    let choose = |sort| {
         let options = flat::Options {
             sort,
             limit: options.limit,
             min: options.min,
         };
-        flat::arrange(subject, &weights, &options)
+        flat::choose(subject, &weights, &options)
     };
-    let by_self = list(Sort::SelfWeight).rows;
-    let functions = by_self
+    let (mut by_self, by_total) = (choose(Sort::SelfWeight), choose(Sort::Total));
+    by_self.retain(|&id| weights.self_samples[id] > 0);
+    let labels = Labels::new(subject, by_self.iter().chain(&by_total).copied());
+    let functions = flat::rows(subject, &weights, &by_self, &labels)
         .into_iter()
-        .filter(|row| row.self_weight > 0 || row.samples > 0)
         .map(|row| {
             let hottest = hottest_line(subject, &lines, &row);
             (row, hottest)
@@ -76,7 +77,10 @@ pub fn arrange(subject: &Subject, options: &Options) -> Report {
     let commands = threads::by_command(subject.profile, subject.selection);
     let mut report = Report {
         functions,
-        by_total: list(Sort::Total),
+        by_total: Flat {
+            hidden: weights.present().count() - by_total.len(),
+            rows: flat::rows(subject, &weights, &by_total, &labels),
+        },
         commands: commands
             .into_iter()
             .map(|(c, w)| (c.to_owned(), w))
@@ -99,7 +103,7 @@ fn hottest_line(subject: &Subject, lines: &Lines, row: &Row) -> Option<HotLine> 
 }
 
 /// Commands that lead on from here.
-fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String, String)> {
+fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String, &'static str)> {
     if subject.selection.samples == 0 {
         return Vec::new();
     }
@@ -109,13 +113,10 @@ fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String,
             .filter(|part| !part.is_empty())
             .fold("proftool".to_owned(), |all, part| all + " " + part)
     };
-    let mut next = vec![(
-        command("tree", ""),
-        "the calls, from the outermost function inwards".to_owned(),
-    )];
+    let mut next = vec![(command("tree", ""), "the calls, outermost first")];
     if let Some((row, _)) = report.functions.first() {
         let full = &subject.profile.functions[row.function].name;
-        let pattern = format!("^{}$", regex::escape(full));
+        let pattern = pattern_of(full);
         let focus = if pattern.len() <= 60 {
             format!(" --focus {}", shell_quoted(&pattern))
         } else {
@@ -123,16 +124,13 @@ fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String,
         };
         next.push((
             command("tree", &format!("--bottom-up{focus}")),
-            format!("who calls {}", row.name),
+            "callers of the hottest function",
         ));
     }
-    next.push((
-        command("flat", "--sort total"),
-        "every function, the most inclusive first".to_owned(),
-    ));
+    next.push((command("flat", "--sort total"), "all functions by total"));
     next.push((
         command("export", "--to folded -o stacks.folded"),
-        "for flame graphs".to_owned(),
+        "input for flame graphs",
     ));
     next
 }
@@ -161,8 +159,8 @@ impl Report {
             Column::new("self", "self", Role::Figure),
             Column::new("total", "total", Role::Figure),
             Column::new("name", "function", Role::Name),
-            Column::new("module", "module", Role::Aside),
             Column::new("line", "hottest line", Role::Aside),
+            Column::new("module", "module", Role::Aside),
         ]);
         let whole = subject.selection.total;
         for (row, line) in &self.functions {
@@ -179,8 +177,8 @@ impl Report {
                 Cell::Weight(row.self_weight),
                 Cell::Weight(row.total),
                 Cell::Text(row.name.clone()),
-                Cell::Text(row.module.clone()),
                 line.as_ref().map_or(Cell::Nothing, place),
+                Cell::Text(row.module.clone()),
             ]);
         }
         table
@@ -229,16 +227,18 @@ impl Report {
             text.push_str(&format!(", {} threads", self.threads.len()));
         }
         blocks.push(Block::Line(text));
+        blocks.extend(other_events(subject).map(Block::Line));
         blocks
     }
 
     /// The functions by self weight, with the columns that fit best on a page.
     fn self_table(&self, subject: &Subject) -> Table {
         let mut table = self.table(subject);
+        let place = table.columns.iter().position(|column| column.key == "line");
         for ((_, line), row) in self.functions.iter().zip(&mut table.rows) {
-            if let (Some(line), Some(cell)) = (line, row.last_mut()) {
+            if let (Some(line), Some(place)) = (line, place) {
                 let file = line.file.rsplit('/').next().unwrap_or(&line.file);
-                *cell = Cell::Text(format!("{file}:{}", line.line));
+                row[place] = Cell::Text(format!("{file}:{}", line.line));
             }
         }
         let mut left_out = vec!["total"];
@@ -313,6 +313,20 @@ impl Report {
     }
 }
 
+/// A line on the events that the recording has beside the one that is shown.
+fn other_events(subject: &Subject) -> Option<String> {
+    let profile = subject.profile;
+    let counts = profile.samples_by_event();
+    let others: Vec<String> = profile
+        .events
+        .enumerate()
+        .filter(|&(id, event)| counts[id] > 0 && event.name != subject.selection.event.name)
+        .map(|(id, event)| format!("{} ({})", event.name, number::grouped(counts[id])))
+        .collect();
+    let list = others.join(", ");
+    (!others.is_empty()).then(|| format!("Other events, shown with --event NAME: {list}"))
+}
+
 /// What is not known, and how exact the shares are.
 fn trust(subject: &Subject) -> Vec<Block> {
     let mut blocks = caveats::notes(subject.profile);
@@ -323,13 +337,8 @@ fn trust(subject: &Subject) -> Vec<Block> {
     if samples > 0 {
         // Two standard errors of a share of one half, the least certain one, in points.
         let points = 100.0 / (samples as f64).sqrt();
-        let exact = if subject.selection.event.unit == Unit::Samples {
-            ""
-        } else {
-            "about "
-        };
         blocks.push(Block::Line(format!(
-            "With {} sample{} a share is good to {exact}± {points:.1} points.",
+            "With {} sample{} a share is good to about ± {points:.1} points.",
             number::grouped(samples),
             if samples == 1 { "" } else { "s" },
         )));

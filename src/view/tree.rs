@@ -158,6 +158,10 @@ impl Tree {
                 "… {more} more line{plural}; all of them: --limit 0 --min 0"
             )));
         }
+        if self.nodes().any(|id| self.calls.nodes[id].cut > 0) {
+            let line = "… callers further out were not followed; more of them: --depth N --min 0";
+            blocks.push(Block::Line(line.into()));
+        }
         blocks.extend(caveats::foot(subject.profile));
         Page {
             unit: subject.selection.event.unit.clone(),

@@ -1,6 +1,18 @@
 //! The test suite: one binary.
 
-#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+#![expect(
+    clippy::print_stderr,
+    reason = "a test that cannot run here says so, and why"
+)]
 
 mod architecture;
+mod binary;
+mod cli;
 mod corpus;
+mod flat;
+mod folded;
+mod golden;
+mod laws;
+mod record;
+mod report;
+mod tree;

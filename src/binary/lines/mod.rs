@@ -117,3 +117,16 @@ impl<'b> Debug<'b> {
 fn text(name: &[u8]) -> Cow<'_, str> {
     utf8(name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Lines;
+    use crate::binary::Binary;
+
+    #[test]
+    fn workers_may_share_a_binary_and_its_lines() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Binary>();
+        shared::<Lines<'_>>();
+    }
+}

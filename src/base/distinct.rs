@@ -1,0 +1,64 @@
+//! A table of distinct rows, each found by its contents.
+
+use std::hash::{BuildHasher, Hash};
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use rustc_hash::FxBuildHasher;
+
+use super::{Id, IdVec};
+
+/// Rows that are kept once, in order of first appearance. Beside the rows it takes some six bytes
+/// a row: there may be many millions.
+///
+/// ```
+/// use proftool::base::{Distinct, Id, NameId};
+/// let mut names: Distinct<NameId, &str> = Distinct::default();
+/// let main = names.id_of("main");
+/// assert_eq!(names.id_of("main"), main);
+/// assert_ne!(names.id_of("exit"), main);
+/// assert_eq!(names.rows().len(), 2);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Distinct<I, T> {
+    rows: IdVec<I, T>,
+    ids: HashTable<I>,
+}
+
+impl<I: Id, T: Hash + Eq> Distinct<I, T> {
+    /// The id of this row, which is added when it is new.
+    pub fn id_of(&mut self, row: T) -> I {
+        let rows = &mut self.rows;
+        let hash = |row: &T| FxBuildHasher.hash_one(row);
+        let entry = self
+            .ids
+            .entry(hash(&row), |&id| rows[id] == row, |&id| hash(&rows[id]));
+        match entry {
+            Entry::Occupied(entry) => *entry.get(),
+            Entry::Vacant(entry) => {
+                let id = rows.push(row);
+                entry.insert(id);
+                id
+            }
+        }
+    }
+
+    /// The rows so far.
+    pub fn rows(&self) -> &IdVec<I, T> {
+        &self.rows
+    }
+
+    /// The rows alone, when no more are to come.
+    pub fn into_rows(self) -> IdVec<I, T> {
+        self.rows
+    }
+}
+
+impl<I: Id, T> Default for Distinct<I, T> {
+    fn default() -> Self {
+        Distinct {
+            rows: IdVec::new(),
+            ids: HashTable::new(),
+        }
+    }
+}

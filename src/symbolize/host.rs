@@ -1,0 +1,85 @@
+//! What this machine knows of its running kernel: names for recordings that were made on it.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use crate::base::{Avma, BuildId, CaveatKind};
+use crate::binary::Kallsyms;
+use crate::trace::{Image, ImageKind, Recording};
+
+/// The kernel's symbols, hidden or not there.
+type Symbols = Result<Arc<Kallsyms>, (CaveatKind, String)>;
+
+/// The running kernel.
+pub(super) struct Host {
+    release: String,
+    build_id: Option<BuildId>,
+    symbols: OnceLock<Symbols>,
+}
+
+impl Host {
+    pub(super) fn new() -> Host {
+        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let notes = fs::read("/sys/kernel/notes").unwrap_or_default();
+        Host {
+            release: release.trim().to_owned(),
+            build_id: BuildId::in_notes(&notes),
+            symbols: OnceLock::new(),
+        }
+    }
+
+    /// Whether a recording was made under a kernel of this release, or does not say.
+    pub(super) fn may_have_made(&self, recording: &Recording) -> bool {
+        let release = recording.os_release.as_ref();
+        release.is_none_or(|release| *release == self.release)
+    }
+
+    /// The symbols for a kernel image, and what to add to its addresses to get those of now.
+    ///
+    /// The kernel is believed to be the same one when the build ids agree. A recording without
+    /// one must have its text at the same address.
+    pub(super) fn kernel(
+        &self,
+        recording: &Recording,
+        image: &Image,
+    ) -> Result<(Arc<Kallsyms>, u64), (CaveatKind, String)> {
+        let ImageKind::Kernel { text } = image.kind else {
+            return Ok((self.symbols()?, 0));
+        };
+        let other = |why: &str| {
+            let detail = format!("{}: {why}", image.path);
+            Err((CaveatKind::ChangedBinary, detail))
+        };
+        let same_build = match (&image.build_id, &self.build_id) {
+            (Some(recorded), Some(running)) if recorded != running => {
+                return other("the running kernel is another build");
+            }
+            (recorded, _) => recorded.is_some(),
+        };
+        if !self.may_have_made(recording) {
+            return other("the running kernel is another release");
+        }
+        let symbols = self.symbols()?;
+        match (text, symbols.text()) {
+            (Some(then), Some(Avma(now))) if same_build || then == now => {
+                Ok((symbols, now.wrapping_sub(then)))
+            }
+            (None, _) if same_build => Ok((symbols, 0)),
+            _ => other("nothing tells that it is the running kernel"),
+        }
+    }
+
+    fn symbols(&self) -> Symbols {
+        const LIST: &str = "/proc/kallsyms";
+        let read = || match Kallsyms::read(Path::new(LIST)) {
+            Ok(symbols) if symbols.is_hidden() => Err((
+                CaveatKind::HiddenKernel,
+                format!("{LIST} hides the addresses"),
+            )),
+            Ok(symbols) => Ok(Arc::new(symbols)),
+            Err(error) => Err((CaveatKind::MissingBinary, format!("{LIST}: {error}"))),
+        };
+        self.symbols.get_or_init(read).clone()
+    }
+}

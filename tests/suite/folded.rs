@@ -1,0 +1,132 @@
+//! Folded stacks in and out.
+
+use proftool::base::CaveatKind;
+use proftool::export::folded::escaped;
+use proftool::input::{Error, folded};
+use proftool::profile::Profile;
+
+fn read(text: &str) -> Result<Profile, Error> {
+    folded::read(text.as_bytes(), &mut |_| {})
+}
+
+fn names(profile: &Profile) -> Vec<&str> {
+    profile
+        .functions
+        .iter()
+        .map(|function| &*function.name)
+        .collect()
+}
+
+/// The stacks of a profile as text, the outermost frame first, sorted.
+fn stacks(profile: &Profile) -> Vec<String> {
+    let mut stacks = Vec::new();
+    for sample in &profile.samples {
+        let frames = profile.paths.outwards(sample.path);
+        let mut names: Vec<&str> = frames
+            .map(|p| &*profile.functions[p.function].name)
+            .collect();
+        names.reverse();
+        stacks.push(format!("{} {}", names.join("|"), sample.weight));
+    }
+    stacks.sort();
+    stacks
+}
+
+#[test]
+fn equal_stacks_are_one_and_neighbours_share_their_frames() {
+    let profile = read("a;b;c 1\na;b 2\na;bc 3\na;b;c;d 4\nb 5\na;b;c 6\n").unwrap();
+    assert_eq!(names(&profile), ["a", "b", "c", "bc", "d"]);
+    assert_eq!(profile.paths.len(), 6);
+    let expected = ["a|b 2", "a|bc 3", "a|b|c 7", "a|b|c|d 4", "b 5"];
+    assert_eq!(stacks(&profile), expected);
+    assert!(profile.caveats.is_empty());
+}
+
+#[test]
+fn the_weight_is_what_follows_the_last_space() {
+    let profile = read("a b;c d 3\r\nx\t4\n  y  5").unwrap();
+    assert_eq!(stacks(&profile), ["  y  5", "a b|c d 3", "x 4"]);
+}
+
+#[test]
+fn bad_lines_are_counted_with_their_numbers_and_the_others_kept() {
+    let text = "a 1\nnothing\nb x\n\n 3\nc 1.5\nd 18446744073709551616\ne 2\n";
+    let profile = read(text).unwrap();
+    assert_eq!(stacks(&profile), ["a 1", "e 2"]);
+    assert_eq!(profile.caveats.count(CaveatKind::BadLine), 5);
+    let caveat = profile.caveats.iter().next().unwrap();
+    let details: Vec<&str> = caveat.details().map(|(text, _)| text).collect();
+    let expected = [
+        "line 2: no weight at its end",
+        "line 3: the weight is not a whole number",
+        "line 5: no stack before the weight",
+        "line 6: the weight is not a whole number",
+        "line 7: the weight passes 64 bits",
+    ];
+    assert_eq!(details, expected);
+}
+
+#[test]
+fn a_text_without_a_stack_is_refused() {
+    for text in ["", "\n\n", "hello\nworld\n", "fn main() {\n}\n"] {
+        assert!(matches!(read(text), Err(Error::Unknown)), "{text:?}");
+    }
+}
+
+#[test]
+fn weights_of_zero_are_no_samples() {
+    let profile = read("a;b 0\n").unwrap();
+    assert!(profile.samples.is_empty());
+    assert_eq!(profile.caveats.count(CaveatKind::NoSamples), 1);
+}
+
+#[test]
+fn weights_that_pass_64_bits_together_are_cut_and_told() {
+    let text = format!("a {}\nb 5\n", u64::MAX - 1);
+    let profile = read(&text).unwrap();
+    assert_eq!(
+        stacks(&profile),
+        [format!("a {}", u64::MAX - 1), "b 1".into()]
+    );
+    assert_eq!(profile.caveats.count(CaveatKind::WeightLimit), 1);
+}
+
+#[test]
+fn only_escapes_that_are_written_are_read() {
+    // written, read
+    let cases = [
+        (r"a\x3bb", "a;b"),
+        (r"a\x1bb", "a\x1bb"),
+        (r"a\u{202e}b", "a\u{202e}b"),
+        (r"a\x5cx3bb", r"a\x3bb"),
+        (r"a\x5cx41", r"a\x41"),
+    ];
+    for (written, name) in cases {
+        assert_eq!(escaped(name), written);
+        let profile = read(&format!("{written} 1\n")).unwrap();
+        assert_eq!(names(&profile), [name]);
+    }
+    // what is never written is itself
+    for name in [
+        r"a\b", r"\x41", r"\xff", r"\u{41}", r"\u{zz}", r"\x", r"\", r"\u{202e",
+    ] {
+        let profile = read(&format!("{name} 1\n")).unwrap();
+        assert_eq!(names(&profile), [name]);
+    }
+}
+
+#[test]
+fn bytes_that_are_not_utf8_and_empty_names_have_a_name() {
+    let profile = folded::read(&b"a\xff;;b 1\n"[..], &mut |_| {}).unwrap();
+    assert_eq!(names(&profile), [r"a\xff", "[no name]", "b"]);
+}
+
+#[test]
+fn a_line_that_is_too_long_is_passed_over() {
+    let mut text = String::from("a 1\n");
+    text.push_str(&"x".repeat(65 << 20));
+    text.push_str(" 1\nb 2\n");
+    let profile = read(&text).unwrap();
+    assert_eq!(stacks(&profile), ["a 1", "b 2"]);
+    assert_eq!(profile.caveats.count(CaveatKind::BadLine), 1);
+}

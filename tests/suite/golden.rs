@@ -1,0 +1,48 @@
+//! What the views print for the fixtures, held against `tests/golden/FIXTURE.VIEW.FORMAT`.
+//!
+//! `UPDATE_GOLDEN=1` writes the files anew; they are read before they are committed.
+
+use std::path::Path;
+
+use crate::cli::{fixture, proftool};
+
+/// View and format, with the arguments that ask for them.
+const OUTPUTS: [(&str, &[&str]); 8] = [
+    ("flat.txt", &["flat"]),
+    ("flat.json", &["flat", "--format", "json"]),
+    ("flat.csv", &["flat", "--format", "csv"]),
+    ("tree.txt", &["tree"]),
+    ("tree.json", &["tree", "--format", "json"]),
+    ("bottom-up.txt", &["tree", "--bottom-up"]),
+    ("report.txt", &["report"]),
+    ("export.folded", &["export", "--to", "folded"]),
+];
+
+/// Whether the golden file of this name has these bytes; written anew where that is asked for.
+pub fn holds(name: &str, bytes: &[u8]) -> bool {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, bytes).unwrap();
+    }
+    std::fs::read(&path).is_ok_and(|golden| golden == bytes)
+}
+
+#[test]
+fn fixtures_give_the_golden_outputs() {
+    let mut wrong = Vec::new();
+    for name in ["recursion", "names", "hostile", "bad-lines"] {
+        for (output, args) in OUTPUTS {
+            let file = fixture(name);
+            let args = [args, &[file.as_str()]].concat();
+            let answer = proftool(&args).env("COLUMNS", "80").output().unwrap();
+            assert!(answer.status.success(), "{args:?}");
+            let golden = format!("{name}.{output}");
+            if !holds(&golden, &answer.stdout) {
+                wrong.push(golden);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "not as in tests/golden: {wrong:?}");
+}

@@ -1,0 +1,323 @@
+//! Laws over random profiles.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proftool::analysis::inclusive::{self, FunctionWeights};
+use proftool::analysis::tree::{self, CallTree, Collapse, Reach};
+use proftool::base::{Event, Id, is_unsafe_char};
+use proftool::export::{csv, folded as export, json, text};
+use proftool::input::folded as input;
+use proftool::profile::{
+    Builder, EventId, Filter, Function, FunctionKind, Line, Module, PathId, Profile, Selection,
+    Thread, Weighing,
+};
+use proftool::view::tree::Direction;
+use proftool::view::{Figures, Names, Subject, flat, report, tree as tree_view};
+use proptest::collection::vec;
+use proptest::prelude::{
+    Just, ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest,
+};
+
+/// A character that some format has to be careful with, or any other.
+fn character() -> impl Strategy<Value = char> {
+    let delicate: Vec<char> =
+        ";,\"'\\ \t\n\r\0\x1b\x7f\u{80}\u{9b}\u{202e}\u{2066}\u{2028}<>(){}&x3bu=-"
+            .chars()
+            .collect();
+    prop_oneof![
+        3 => proptest::sample::select(delicate),
+        2 => proptest::char::range('a', 'e'),
+        1 => any::<char>(),
+    ]
+}
+
+fn name() -> impl Strategy<Value = String> {
+    vec(character(), 0..12).prop_map(String::from_iter)
+}
+
+/// One sample: the stack by function and whether inlined, thread, weight, count, line.
+type Taken = (Vec<(usize, bool)>, usize, u64, u64, Option<u32>);
+
+fn taken(functions: usize) -> impl Strategy<Value = Taken> {
+    (
+        vec((0..functions, any::<bool>()), 1..9),
+        0..3usize,
+        prop_oneof![9 => 0..50u64, 1 => Just(u64::MAX / 2)],
+        1..3u64,
+        proptest::option::of(1..5u32),
+    )
+}
+
+fn profile() -> impl Strategy<Value = Profile> {
+    vec(name(), 1..7).prop_flat_map(|names| {
+        let functions = names.len();
+        vec(taken(functions), 0..24).prop_map(move |samples| build(&names, &samples))
+    })
+}
+
+fn build(names: &[String], samples: &[Taken]) -> Profile {
+    let mut builder = Builder::default();
+    let event = builder.event(Event::named("cpu-clock"));
+    let functions: Vec<_> = (0..)
+        .zip(names)
+        .map(|(i, name)| {
+            let home = &names[i / 2];
+            let module = builder.module(Module {
+                name: home.clone(),
+                path: home.clone(),
+            });
+            builder.function(Function {
+                name: name.clone(),
+                linkage_name: (i % 3 == 0).then(|| format!("_Z{name}")),
+                module,
+                address: (i % 2 == 0).then_some(i as u64),
+                kind: FunctionKind::Named,
+            })
+        })
+        .collect();
+    for (stack, thread, weight, count, line) in samples {
+        let comm = names[thread % names.len()].clone();
+        let thread = builder.thread(Thread {
+            pid: 1,
+            tid: *thread as i32,
+            comm,
+        });
+        let mut path = None;
+        for &(function, inlined) in stack {
+            path = Some(builder.path(path, functions[function], inlined && path.is_some()));
+        }
+        let line = line.map(|line| {
+            builder.line(Line {
+                file: names[0].clone(),
+                line,
+            })
+        });
+        builder.sample(event, thread, path.unwrap(), line, *weight, *count);
+    }
+    builder.finish()
+}
+
+fn all(profile: &Profile) -> Selection {
+    profile.select(EventId::new(0), &Filter::default())
+}
+
+/// Self and total by function, each stack looked at by itself.
+fn oracle(profile: &Profile, selection: &Selection) -> BTreeMap<usize, (u64, u64)> {
+    let mut weights: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
+    for row in &selection.rows {
+        let stack: BTreeSet<usize> = profile
+            .paths
+            .outwards(row.path)
+            .map(|path| path.function.index())
+            .collect();
+        for function in stack {
+            weights.entry(function).or_default().1 += row.weight;
+        }
+        let leaf = profile.paths[row.path].function.index();
+        weights.entry(leaf).or_default().0 += row.weight;
+    }
+    weights
+}
+
+fn answer(weights: &FunctionWeights) -> BTreeMap<usize, (u64, u64)> {
+    let row = |id: proftool::profile::FunctionId| {
+        (id.index(), (weights.self_weight[id], weights.total[id]))
+    };
+    weights.present().map(row).collect()
+}
+
+/// Whether each node is what ends in it, what was cut, and its children; in order, no level left
+/// out.
+fn holds_together(tree: &CallTree) -> bool {
+    tree.nodes.ids().all(|id| {
+        let node = &tree.nodes[id];
+        let children: Vec<_> = tree.children(id).map(|child| &tree.nodes[child]).collect();
+        let sum: u64 = children.iter().map(|child| child.weight()).sum();
+        node.weight() == node.in_only + node.cut + sum
+            && children
+                .windows(2)
+                .all(|pair| pair[0].weight() >= pair[1].weight())
+            && children
+                .iter()
+                .all(|child| child.level == node.level + 1 && child.parent == Some(id))
+    })
+}
+
+/// Everything that can be written about a profile.
+fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
+    let selection = all(profile);
+    let subject = Subject {
+        profile,
+        selection: &selection,
+        names,
+        figures: Figures::All,
+    };
+    let weights = inclusive::by_function(profile, &selection);
+    let flat = flat::arrange(&subject, &weights, &flat::Options::default());
+    let down = tree::top_down(profile, &selection, Collapse::None);
+    let options = tree_view::Options::default();
+    let tree = tree_view::arrange(&subject, down.clone(), Direction::TopDown, &options);
+    let options = report::Options {
+        limit: None,
+        min: 0.0,
+        file: "a b".into(),
+    };
+    let report = report::arrange(&subject, &options);
+    let mut outputs = Vec::new();
+    for (name, page) in [
+        ("flat text", flat.page(&subject)),
+        ("tree text", tree.page(&subject)),
+        ("report text", report.page(&subject)),
+    ] {
+        let mut out = Vec::new();
+        text::write(
+            &mut out,
+            &page,
+            &text::Options {
+                width: 60,
+                color: false,
+            },
+        )
+        .unwrap();
+        outputs.push((name, out));
+    }
+    for (name, table) in [
+        ("flat csv", flat.table(&subject)),
+        ("tree csv", tree.table(&subject)),
+        ("report csv", report.table(&subject)),
+    ] {
+        let mut out = Vec::new();
+        csv::write(&mut out, &table).unwrap();
+        outputs.push((name, out));
+    }
+    let mut out = Vec::new();
+    json::flat::write(&mut out, &subject, &flat).unwrap();
+    outputs.push(("flat json", std::mem::take(&mut out)));
+    json::tree::write(&mut out, &subject, &tree).unwrap();
+    outputs.push(("tree json", std::mem::take(&mut out)));
+    json::report::write(&mut out, &subject, &report).unwrap();
+    outputs.push(("report json", std::mem::take(&mut out)));
+    export::write(&mut out, &subject, &down).unwrap();
+    outputs.push(("folded", out));
+    outputs
+}
+
+fn folded(profile: &Profile) -> String {
+    let mut outputs = outputs(profile, Names::Full);
+    String::from_utf8(outputs.pop().unwrap().1).unwrap()
+}
+
+/// The weight of each stack, told apart by names.
+fn by_names(profile: &Profile) -> BTreeMap<Vec<&str>, u64> {
+    let mut stacks = BTreeMap::new();
+    for row in all(profile).rows.iter().filter(|row| row.weight > 0) {
+        let names = |path: PathId| {
+            let frames = profile.paths.outwards(path);
+            frames
+                .map(|frame| &*profile.functions[frame.function].name)
+                .collect()
+        };
+        *stacks.entry(names(row.path)).or_default() += row.weight;
+    }
+    stacks
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn weights_are_the_oracles_and_add_up(profile in profile(), counted in any::<bool>()) {
+        let weighing = if counted { Weighing::Samples } else { Weighing::Weight };
+        let selection = profile.select(EventId::new(0), &Filter { weighing, ..Filter::default() });
+        let weights = inclusive::by_function(&profile, &selection);
+        prop_assert_eq!(answer(&weights), oracle(&profile, &selection));
+        let sum: u64 = weights.self_weight.iter().sum();
+        prop_assert_eq!(sum, selection.total);
+        for (own, total) in answer(&weights).into_values() {
+            prop_assert!(own <= total && total <= selection.total);
+        }
+        prop_assert_eq!(weights.self_samples.iter().sum::<u64>(), selection.samples);
+    }
+
+    #[test]
+    fn trees_lose_and_make_no_weight(profile in profile(), depth in 1..12u32, min in 0..40u64) {
+        let selection = all(&profile);
+        let down = tree::top_down(&profile, &selection, Collapse::None);
+        prop_assert!(holds_together(&down));
+        let roots: u64 = down.roots().map(|root| down.nodes[root].weight()).sum();
+        prop_assert_eq!(roots, selection.total);
+        let up = tree::bottom_up(&profile, &selection, Reach { depth, min });
+        prop_assert!(holds_together(&up));
+        let weights = inclusive::by_function(&profile, &selection);
+        let mut sum = 0;
+        for root in up.roots() {
+            let root = &up.nodes[root];
+            prop_assert_eq!(root.weight(), weights.self_weight[root.function]);
+            sum += root.weight();
+        }
+        prop_assert_eq!(sum, selection.total);
+        let full = tree::bottom_up(&profile, &selection, Reach { depth: u32::MAX, min: 0 });
+        prop_assert!(full.nodes.iter().all(|node| node.cut == 0));
+    }
+
+    #[test]
+    fn folded_stacks_come_back(profile in profile()) {
+        let written = folded(&profile);
+        if written.is_empty() {
+            return Ok(());
+        }
+        let again = input::read(written.as_bytes(), &mut |_| {}).unwrap();
+        prop_assert!(again.caveats.is_empty());
+        prop_assert_eq!(by_names(&again), by_names(&profile));
+        let written = folded(&again);
+        let third = input::read(written.as_bytes(), &mut |_| {}).unwrap();
+        prop_assert_eq!(folded(&third), written);
+    }
+
+    #[test]
+    fn no_output_has_a_byte_that_could_do_harm(profile in profile()) {
+        for names in [Names::Short, Names::Full, Names::Mangled] {
+            for (name, bytes) in outputs(&profile, names) {
+                let text = String::from_utf8(bytes).unwrap();
+                let harmful = text.chars().find(|&c| c != '\n' && is_unsafe_char(c));
+                prop_assert_eq!(harmful, None, "in {}", name);
+                if name.ends_with("json") {
+                    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+                    prop_assert_eq!(document["total"].as_u64(), Some(all(&profile).total));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn json_has_the_names_as_they_are(profile in profile()) {
+        let outputs = outputs(&profile, Names::Full);
+        let (_, bytes) = outputs.iter().find(|(name, _)| *name == "flat json").unwrap();
+        let document: serde_json::Value = serde_json::from_slice(bytes).unwrap();
+        let mut told: Vec<&str> = Vec::new();
+        for function in document["functions"].as_array().unwrap() {
+            told.push(function["name"].as_str().unwrap());
+        }
+        let weights = inclusive::by_function(&profile, &all(&profile));
+        let mut expected: Vec<&str> =
+            weights.present().map(|id| &*profile.functions[id].name).collect();
+        told.sort_unstable();
+        expected.sort_unstable();
+        prop_assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in vec(any::<u8>(), 0..200)) {
+        if let Ok(profile) = input::read(&bytes[..], &mut |_| {}) {
+            let selection = all(&profile);
+            let weights = inclusive::by_function(&profile, &selection);
+            prop_assert_eq!(weights.self_weight.iter().sum::<u64>(), selection.total);
+        }
+    }
+
+    #[test]
+    fn short_names_of_anything_are_made_and_not_empty(name in name()) {
+        let short = proftool::view::name::short_name(&name);
+        prop_assert!(name.is_empty() || !short.is_empty());
+    }
+}

@@ -1,0 +1,91 @@
+//! The report as a page.
+
+use proftool::base::{CaveatKind, Event, Id};
+use proftool::export::text;
+use proftool::profile::{
+    Builder, EventId, Filter, Function, FunctionId, FunctionKind, Line, Module, Profile, Thread,
+};
+use proftool::view::{Figures, Names, Subject, report};
+
+use crate::golden;
+
+/// Two commands, two modules, lines, a caveat: all that a recording can have.
+fn recording() -> Profile {
+    let mut builder = Builder::default();
+    builder.about().command = Some("./app --size 12".into());
+    builder.about().duration = Some(2_500_000_000);
+    builder.caveats().add(CaveatKind::Lost, 12);
+    let event = builder.event(Event::named("cpu-clock:u"));
+    let [app, libc] = ["app", "libc.so.6"].map(|name| {
+        builder.module(Module {
+            name: name.into(),
+            path: format!("/usr/bin/{name}"),
+        })
+    });
+    let mut function = |name: &str, module| -> FunctionId {
+        builder.function(Function {
+            name: name.into(),
+            linkage_name: None,
+            module,
+            address: None,
+            kind: FunctionKind::Named,
+        })
+    };
+    let main = function("main", app);
+    let parse = function("app::Parser<T>::parse(std::string_view)", app);
+    let memmove = function("__memmove_avx_unaligned_erms", libc);
+    let line = |builder: &mut Builder, line| {
+        builder.line(Line {
+            file: "/src/app/parser/statements.cc".into(),
+            line,
+        })
+    };
+    let [first, second] = [120, 7].map(|number| line(&mut builder, number));
+    let main = builder.path(None, main, false);
+    let parse = builder.path(Some(main), parse, false);
+    let memmove = builder.path(Some(parse), memmove, false);
+    for (tid, comm) in [(11, "app"), (12, "app"), (13, "worker")] {
+        let thread = builder.thread(Thread {
+            pid: 11,
+            tid,
+            comm: comm.into(),
+        });
+        builder.sample(event, thread, parse, Some(first), 400_000_000, 400);
+        builder.sample(event, thread, parse, Some(second), 100_000_000, 100);
+        builder.sample(event, thread, memmove, None, 250_000_000, 250);
+    }
+    builder.finish()
+}
+
+#[test]
+fn a_recording_has_lines_threads_and_caveats_in_its_report() {
+    let profile = recording();
+    let selection = profile.select(EventId::new(0), &Filter::default());
+    let subject = Subject {
+        profile: &profile,
+        selection: &selection,
+        names: Names::Short,
+        figures: Figures::All,
+    };
+    let options = report::Options {
+        limit: Some(10),
+        min: 0.0,
+        file: String::new(),
+    };
+    let page = report::arrange(&subject, &options).page(&subject);
+    let mut out = Vec::new();
+    text::write(
+        &mut out,
+        &page,
+        &text::Options {
+            width: 80,
+            color: false,
+        },
+    )
+    .unwrap();
+    assert!(
+        golden::holds("recording.report.txt", &out),
+        "{}",
+        String::from_utf8_lossy(&out)
+    );
+}
