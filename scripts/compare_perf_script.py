@@ -37,21 +37,34 @@ paths = {}
 
 @functools.cache
 def symbols(home):
-    """Of a file the symbols' addresses by name, and the names by address, sorted."""
-    by_name = collections.defaultdict(set)
-    for source in ([], ["-D"]) if home != KERNEL else ([],):
-        if home == KERNEL:
-            lines = open("/proc/kallsyms", encoding="utf-8", errors="replace").read().splitlines()
-        else:
-            command = ["nm", "--defined-only", *source, paths.get(home, home)]
+    """Of a file: the symbols' addresses by name; (address, name) of all, sorted; and the first
+    address behind each whose size is known."""
+    lines = []
+    if home == KERNEL:
+        with open("/proc/kallsyms", encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
+    else:
+        for table in ([], ["--dynamic"]):
+            command = ["nm", "--defined-only", "--print-size", *table, paths.get(home, home)]
             told = subprocess.run(command, capture_output=True, check=False)
-            lines = told.stdout.decode("utf-8", "replace").splitlines()
-        for line in lines:
-            words = line.split()
-            if len(words) >= 3 and words[1] in "tTwWiuV":
-                by_name[unversioned(words[2])].add(int(words[0], 16))
+            lines += told.stdout.decode("utf-8", "replace").splitlines()
+    by_name, ends = collections.defaultdict(set), {}
+    for line in lines:
+        # "address [size] kind name"
+        words = line.split()
+        size = words.pop(1) if len(words) > 3 and is_hex(words[1]) and len(words[1]) > 1 else None
+        if len(words) < 3 or words[1] not in "tTwWiuV":
+            continue
+        start = int(words[0], 16)
+        by_name[unversioned(words[2])].add(start)
+        if size is not None:
+            ends[start] = max(ends.get(start, 0), start + int(size, 16))
     by_address = sorted({(at, name) for name, all_at in by_name.items() for at in all_at})
-    return by_name, by_address
+    return by_name, by_address, ends
+
+
+def is_hex(word):
+    return all(digit in "0123456789abcdef" for digit in word)
 
 
 def function(home, name):
@@ -61,13 +74,16 @@ def function(home, name):
 
 
 def function_before(home, name):
-    """The function that ends where another begins; None if it is not known."""
-    by_name, by_address = symbols(home)
+    """The function that ends where another begins; None if there is none, or it is not known."""
+    by_name, by_address, ends = symbols(home)
     found = by_name.get(name, ())
     if len(found) != 1:
         return None
-    at = bisect.bisect_left(by_address, (next(iter(found)), ""))
-    return function(home, by_address[at - 1][1]) if at else None
+    start = next(iter(found))
+    at = bisect.bisect_left(by_address, (start, ""))
+    if not at or ends.get(by_address[at - 1][0], start) < start:
+        return None
+    return function(home, by_address[at - 1][1])
 
 
 def perf_totals(perf, file):
