@@ -21,6 +21,6 @@ build() {
 }
 
 target=$(cd "$1" && pwd)
-build gcc recurse.c -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -Wall -Wextra
-build g++ shapes.cpp -std=c++17 -O2 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -Wall -Wextra
-build rustc words.rs --edition 2024 -O -g -C force-frame-pointers=yes
+build gcc recurse.c -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -Wl,--build-id -Wall -Wextra
+build g++ shapes.cpp -std=c++17 -O2 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -Wl,--build-id -Wall -Wextra
+build rustc words.rs --edition 2024 -O -g -C force-frame-pointers=yes -C link-arg=-Wl,--build-id
