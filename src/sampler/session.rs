@@ -54,7 +54,7 @@ impl Default for Options {
 ///
 /// The kernel begins to sample when the process calls `exec`. The records that it makes are
 /// handed out as bytes by [`Session::drain`]; whoever takes them writes them to a file
-/// ([`Writer`](crate::perfdata::Writer)) or reads them on the spot.
+/// ([`Writer`](crate::perfdata::writer::Writer)) or reads them on the spot.
 #[derive(Debug)]
 pub struct Session {
     events: Vec<EventDescription>,
