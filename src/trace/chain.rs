@@ -59,8 +59,6 @@ pub(super) struct Link {
 pub(super) struct Shape {
     /// It has as many frames as the recorder keeps at most.
     pub(super) cut: bool,
-    /// It leads to an address that holds no code.
-    pub(super) broken: bool,
     /// The number of frames in user space.
     pub(super) user_frames: usize,
 }
@@ -133,7 +131,6 @@ pub(super) fn links(
         limit => usize::from(limit),
     };
     let shape = Shape {
-        broken: false,
         cut: lbr.is_none() && links.len() >= limit && links.len() > 1,
         user_frames: links.iter().filter(|l| l.space == Space::User).count(),
     };

@@ -76,8 +76,9 @@ pub(super) struct Process {
     before_exec: Rc<Mappings>,
     /// Counts the changes; frames that were found before one are found anew.
     pub(super) generation: u32,
-    /// The frames of addresses as they are mapped now; each for return addresses and for others.
-    pub(super) found: FxHashMap<(u64, bool), FrameId>,
+    /// The frames of addresses as they are mapped now, and whether they are; each for return
+    /// addresses and for others.
+    pub(super) found: FxHashMap<(u64, bool), (FrameId, bool)>,
 }
 
 impl Process {
@@ -100,11 +101,6 @@ impl Process {
             CodeAddress::Instruction(_) => (image, CodeAddress::Instruction(at)),
             CodeAddress::Return(_) => (image, CodeAddress::Return(at.wrapping_add(1))),
         })
-    }
-
-    /// Whether there is an image at the place of this code address.
-    pub(super) fn holds(&self, address: CodeAddress) -> bool {
-        self.find(address).is_some()
     }
 
     /// Changes the mappings.

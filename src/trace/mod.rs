@@ -3,9 +3,10 @@
 //! ```text
 //!   Record ──▶ memory   which image each address of each process shows, as time goes by
 //!          ──▶ threads  who was called what, when
-//!          ──▶ chain    call chain of a sample ──▶ frames, outermost first
-//!          ──▶ paths    frames ──▶ a tree of addresses, parent before child
-//!          ──▶ remembered  chains that were met before, with their paths
+//!          ──▶ remembered  the call chain of a sample, if it was met before
+//!          ──▶ chain    else its links, outermost first
+//!          ──▶ stacks   links ──▶ frames ──▶ paths, a tree with parent before child
+//!          ──▶ samples  equal ones summed up
 //!          ══▶ Trace
 //! ```
 //!
@@ -18,6 +19,8 @@ mod image;
 mod memory;
 mod paths;
 mod remembered;
+mod samples;
+mod stacks;
 mod threads;
 mod tracer;
 

@@ -7,36 +7,48 @@ use twox_hash::XxHash3_128;
 
 use crate::perfdata::Words;
 
-use super::AddressPathId;
-use super::chain::Shape;
+use super::samples::SampleId;
+use super::stacks::Stack;
 
-/// The path of each chain. A chain is known by 128 bits of hash with a seed that no file can
-/// foresee: that two differ and agree in these will not happen.
+/// What a chain was found to be, each time under the same circumstances.
+///
+/// A chain is known by 128 bits of hash with a seed that no file can foresee: that two differ and
+/// agree in these will not happen.
 pub(super) struct Remembered {
     seed: u64,
-    paths: FxHashMap<u128, (AddressPathId, Shape)>,
+    chains: FxHashMap<u128, Met>,
 }
 
-/// What the path of a chain depends on beside its addresses.
+/// What the stack of a chain depends on beside its addresses, and what its sample is counted by.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(super) struct Circumstances {
     pub(super) pid: i32,
+    pub(super) tid: i32,
     /// How often the process's memory and the kernel's had changed.
     pub(super) generations: (u32, u32),
     /// The flags of the record.
     pub(super) misc: u16,
     pub(super) event: usize,
+    pub(super) ip: Option<u64>,
 }
 
 /// Names a chain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key(u128);
 
+/// A chain that was met before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Met {
+    pub(super) stack: Stack,
+    /// The row of samples that it was counted in last.
+    pub(super) sample: Option<SampleId>,
+}
+
 impl Remembered {
     pub(super) fn new() -> Remembered {
         Remembered {
             seed: RandomState::new().hash_one(0),
-            paths: FxHashMap::default(),
+            chains: FxHashMap::default(),
         }
     }
 
@@ -45,11 +57,11 @@ impl Remembered {
         Key(XxHash3_128::oneshot_with_seed(seed, chain.bytes()))
     }
 
-    pub(super) fn get(&self, key: Key) -> Option<(AddressPathId, Shape)> {
-        self.paths.get(&key.0).copied()
+    pub(super) fn get(&self, key: Key) -> Option<Met> {
+        self.chains.get(&key.0).copied()
     }
 
-    pub(super) fn insert(&mut self, key: Key, path: AddressPathId, shape: Shape) {
-        self.paths.insert(key.0, (path, shape));
+    pub(super) fn insert(&mut self, key: Key, met: Met) {
+        self.chains.insert(key.0, met);
     }
 }

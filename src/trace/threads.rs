@@ -1,11 +1,8 @@
-//! Threads: who was called what, and the last stack of each.
+//! Threads: who was called what, when.
 
 use rustc_hash::FxHashMap;
 
 use crate::base::{Distinct, define_id};
-
-use super::AddressPathId;
-use super::chain::Link;
 
 define_id! {
     /// A row of [`Trace::threads`](super::Trace::threads).
@@ -30,18 +27,6 @@ pub(super) struct Threads {
     names: FxHashMap<i32, String>,
     /// The row that a thread's samples go to now.
     current: FxHashMap<(i32, i32), TraceThreadId>,
-    /// The last stack of each thread: its links from the outermost, each with its path.
-    pub(super) stacks: FxHashMap<i32, LastStack>,
-}
-
-/// The last stack of a thread; what the next one shares with it needs no look-up.
-#[derive(Debug, Default)]
-pub(super) struct LastStack {
-    /// What the paths depend on beside the links: the process, how often its memory and the
-    /// kernel's had changed, and the mark under which they hang.
-    pub(super) valid_for: (i32, (u32, u32), Option<AddressPathId>),
-    pub(super) links: Vec<Link>,
-    pub(super) paths: Vec<AddressPathId>,
 }
 
 impl Threads {
@@ -57,12 +42,6 @@ impl Threads {
             self.names.insert(tid, name);
         }
         self.current.remove(&(pid, tid));
-    }
-
-    /// A thread ended; its samples may still come, but nothing is shared with its number's next
-    /// owner.
-    pub(super) fn exit(&mut self, tid: i32) {
-        self.stacks.remove(&tid);
     }
 
     /// The row for the samples of a thread now.

@@ -3,44 +3,34 @@
 use linux_perf_event_reader::CpuMode;
 use rustc_hash::FxHashMap;
 
-use crate::base::{BuildId, CaveatKind, CodeAddress, Distinct, Event, Id, Unit, utf8};
-use crate::perfdata::{Attr, Body, Mapping, Reader, Record, Sample, Task};
+use crate::base::{BuildId, CaveatKind, Event, Id, Unit, utf8};
+use crate::perfdata::{Body, Mapping, Reader, Record, Sample, Task};
 
 use super::build::Options;
-use super::chain::{self, Link, Shape, Space};
-use super::memory::Process;
-use super::paths::{AddressPath, DistinctPaths};
-use super::remembered::{Circumstances, Remembered};
+use super::chain::Space;
+use super::remembered::{Circumstances, Met, Remembered};
+use super::samples::{SampleId, SampleKey, Samples};
+use super::stacks::{Stack, Stacks};
 use super::threads::Threads;
-use super::{
-    AddressPathId, FrameAddress, FrameId, Image, ImageId, ImageKind, Trace, TraceEventId,
-    TraceSample, TraceThreadId,
-};
+use super::{AddressPathId, Image, ImageId, ImageKind, Trace, TraceEventId, TraceThreadId};
 
 /// Builds a [`Trace`].
 pub(super) struct Tracer<'o> {
     options: &'o Options,
     trace: Trace,
-    images: Distinct<ImageId, Image>,
-    frames: Distinct<FrameId, FrameAddress>,
-    paths: DistinctPaths,
     threads: Threads,
-    processes: FxHashMap<i32, Process>,
-    /// The kernel's and its modules' mappings.
-    kernel: Process,
-    samples: FxHashMap<(TraceEventId, TraceThreadId, AddressPathId), (u64, u64)>,
-    totals: Vec<u64>,
+    stacks: Stacks,
+    remembered: Remembered,
+    samples: Samples,
     /// The last value of each counter that is read with its group.
     counters: FxHashMap<u64, u64>,
     times: Option<(u64, u64)>,
-    shapes: Shapes,
-    links: Vec<Link>,
-    remembered: Remembered,
+    depths: Depths,
 }
 
-/// How the user's stacks look on the whole.
+/// How deep the user's stacks are on the whole.
 #[derive(Debug, Default)]
-struct Shapes {
+struct Depths {
     user_samples: u64,
     shallow: u64,
 }
@@ -53,19 +43,13 @@ impl<'o> Tracer<'o> {
         Tracer {
             options,
             trace: Trace::default(),
-            images: Distinct::default(),
-            frames: Distinct::default(),
-            paths: DistinctPaths::default(),
             threads: Threads::default(),
-            processes: FxHashMap::default(),
-            kernel: Process::default(),
-            samples: FxHashMap::default(),
-            totals: Vec::new(),
+            stacks: Stacks::default(),
+            remembered: Remembered::new(),
+            samples: Samples::default(),
             counters: FxHashMap::default(),
             times: None,
-            shapes: Shapes::default(),
-            links: Vec::new(),
-            remembered: Remembered::new(),
+            depths: Depths::default(),
         }
     }
 
@@ -80,13 +64,13 @@ impl<'o> Tracer<'o> {
                 name,
                 exec,
             } => {
-                if *exec && let Some(process) = self.processes.get_mut(pid) {
+                if *exec && let Some(process) = self.stacks.processes.get_mut(pid) {
                     process.exec();
                 }
                 self.threads.name(*pid, *tid, utf8(name).into_owned());
             }
             Body::Fork(task) => self.fork(task),
-            Body::Exit(task) => self.threads.exit(task.tid),
+            Body::Exit(task) => self.stacks.forget(task.tid),
             Body::Lost(count) | Body::LostSamples(count) => {
                 self.trace.caveats.add(CaveatKind::Lost, *count);
             }
@@ -103,10 +87,10 @@ impl<'o> Tracer<'o> {
 
     fn fork(&mut self, task: &Task) {
         if task.pid != task.parent_pid
-            && let Some(parent) = self.processes.get(&task.parent_pid)
+            && let Some(parent) = self.stacks.processes.get(&task.parent_pid)
         {
             let child = parent.forked();
-            self.processes.insert(task.pid, child);
+            self.stacks.processes.insert(task.pid, child);
         }
         self.threads.fork(task.pid, task.tid, task.parent_tid);
     }
@@ -130,7 +114,9 @@ impl<'o> Tracer<'o> {
             Space::Other => {}
             Space::Kernel => {
                 let (image, base) = self.kernel_image(&path, mapping);
-                self.kernel.change(|m| m.map(start, end, image, base));
+                self.stacks
+                    .kernel
+                    .change(|m| m.map(start, end, image, base));
             }
             Space::User => {
                 let kind = user_image_kind(&path, mapping.pid);
@@ -140,7 +126,7 @@ impl<'o> Tracer<'o> {
                     _ => start,
                 };
                 let image = self.image(&path, mapping.build_id.clone(), kind);
-                let process = self.processes.entry(mapping.pid).or_default();
+                let process = self.stacks.processes.entry(mapping.pid).or_default();
                 process.change(|m| m.map(start, end, image, base));
             }
         }
@@ -168,35 +154,22 @@ impl<'o> Tracer<'o> {
             return;
         };
         if removed {
-            return self.kernel.change(|m| m.unmap(address, end));
+            return self.stacks.kernel.change(|m| m.unmap(address, end));
         }
         let image = self.image("[bpf]", None, ImageKind::KernelGenerated);
-        self.kernel.change(|m| m.map(address, end, image, address));
+        self.stacks
+            .kernel
+            .change(|m| m.map(address, end, image, address));
         let name = utf8(name).into_owned();
         self.trace.kernel_symbols.push((address, size, name));
     }
 
     fn image(&mut self, path: &str, build_id: Option<BuildId>, kind: ImageKind) -> ImageId {
-        self.images.id_of(Image {
+        self.stacks.images.id_of(Image {
             path: path.to_owned(),
             build_id,
             kind,
         })
-    }
-
-    fn frame(&mut self, image: ImageId, address: CodeAddress) -> FrameId {
-        self.frames.id_of(FrameAddress { image, address })
-    }
-
-    /// The path of an outermost frame.
-    fn root(&mut self, frame: FrameId) -> AddressPathId {
-        let caller = None;
-        self.paths.id_of(AddressPath { caller, frame })
-    }
-
-    fn mark(&mut self, name: &str) -> FrameId {
-        let image = self.image(name, None, ImageKind::Mark);
-        self.frame(image, CodeAddress::Instruction(0))
     }
 
     fn sample(&mut self, reader: &Reader, record: &Record<'_>, sample: &Sample<'_>) {
@@ -212,13 +185,27 @@ impl<'o> Tracer<'o> {
         let attr = &reader.events()[sample.event].attr;
         let pid = sample.pid.unwrap_or(-1);
         let tid = sample.tid.unwrap_or(pid);
-        let (path, shape) = self.path_of(record, sample, attr, pid, tid);
-        self.note_shape(sample, path, shape);
+        self.note_exec(record, pid);
+        let key = self.key(record, sample, pid, tid);
+        let met = key.and_then(|key| self.remembered.get(key));
+        let stack = match met {
+            Some(met) => met.stack,
+            None => self.stacks.stack(record, sample, attr, (pid, tid)),
+        };
+        self.note(sample, stack);
         let thread = self.threads.of(pid, tid);
         let group = sample.read.filter(|read| read.group);
         let Some(group) = group else {
             let weight = sample.period.or(attr.fixed_period()).unwrap_or(1);
-            return self.add(sample.event, thread, path, weight);
+            let last = met.and_then(|met| met.sample);
+            let row = self.add(sample.event, thread, stack.path, weight, last);
+            if let Some(key) = key
+                && last != Some(row)
+            {
+                let sample = Some(row);
+                self.remembered.insert(key, Met { stack, sample });
+            }
+            return;
         };
         // The leader's sample stands for all events of its group: each counter says how far it
         // has come since it was read last.
@@ -229,209 +216,89 @@ impl<'o> Tracer<'o> {
             let last = self.counters.insert(id.unwrap_or(0), value).unwrap_or(0);
             let weight = value.saturating_sub(last);
             if weight > 0 {
-                self.add(event, thread, path, weight);
+                self.add(event, thread, stack.path, weight, None);
             }
         }
+    }
+
+    /// A sample in user space shows that a new program runs.
+    fn note_exec(&mut self, record: &Record<'_>, pid: i32) {
+        if record.cpu_mode() == CpuMode::User
+            && let Some(process) = self.stacks.processes.get_mut(&pid)
+        {
+            process.runs();
+        }
+    }
+
+    /// By what the chain of a sample is remembered. One with branches, or without a chain, has
+    /// more to its stack than the chain.
+    fn key(
+        &self,
+        record: &Record<'_>,
+        sample: &Sample<'_>,
+        pid: i32,
+        tid: i32,
+    ) -> Option<super::remembered::Key> {
+        let chain = sample.callchain.filter(|chain| !chain.is_empty())?;
+        let circumstances = Circumstances {
+            pid,
+            tid,
+            generations: self.stacks.generations(pid),
+            misc: record.misc,
+            event: sample.event,
+            ip: sample.ip,
+        };
+        let has_more = sample.branches.is_some();
+        (!has_more).then(|| self.remembered.key(chain, circumstances))
     }
 
     /// Makes rows for events that the reader has and the trace has not.
     fn learn_events(&mut self, reader: &Reader) {
         for description in &reader.events()[self.trace.events.len()..] {
             self.trace.events.push(event(description));
-            self.totals.push(0);
+            self.samples.add_event();
         }
     }
 
-    fn add(&mut self, event: usize, thread: TraceThreadId, path: AddressPathId, weight: u64) {
-        let total = &mut self.totals[event];
-        let accepted = weight.min(u64::MAX - *total);
-        *total += accepted;
-        if accepted < weight {
+    /// Counts a sample; `last` is the row of the last one like it, if one is known.
+    fn add(
+        &mut self,
+        event: usize,
+        thread: TraceThreadId,
+        path: AddressPathId,
+        weight: u64,
+        last: Option<SampleId>,
+    ) -> SampleId {
+        let event = TraceEventId::new(event);
+        let key = SampleKey {
+            event,
+            thread,
+            path,
+        };
+        let (row, is_whole) = self.samples.add(key, weight, last);
+        if !is_whole {
             self.trace.caveats.add(CaveatKind::WeightLimit, 1);
         }
-        let key = (TraceEventId::new(event), thread, path);
-        let sum = self.samples.entry(key).or_insert((0, 0));
-        sum.0 += accepted;
-        sum.1 += 1;
-    }
-
-    /// The path of a sample's stack, and its shape. A chain that was met before has the same one.
-    fn path_of(
-        &mut self,
-        record: &Record<'_>,
-        sample: &Sample<'_>,
-        attr: &Attr,
-        pid: i32,
-        tid: i32,
-    ) -> (AddressPathId, Shape) {
-        let process = self.processes.get_mut(&pid);
-        let generation = process.map_or(0, |process| {
-            if record.cpu_mode() == CpuMode::User {
-                process.runs();
-            }
-            process.generation
-        });
-        let generations = (generation, self.kernel.generation);
-        // A sample with branches or without a chain has more to its stack than the chain.
-        let chain = sample.callchain.filter(|chain| !chain.is_empty());
-        let key = chain.filter(|_| sample.branches.is_none()).map(|chain| {
-            let circumstances = Circumstances {
-                pid,
-                generations,
-                misc: record.misc,
-                event: sample.event,
-            };
-            self.remembered.key(chain, circumstances)
-        });
-        if let Some(known) = key.and_then(|key| self.remembered.get(key)) {
-            return known;
-        }
-        let mut links = std::mem::take(&mut self.links);
-        let mut shape = chain::links(sample, record.cpu_mode(), attr, &mut links);
-        shape.broken = self.cut_broken(pid, &mut links);
-        let path = self.path(pid, tid, generations, &links, shape);
-        self.links = links;
-        if let Some(key) = key {
-            self.remembered.insert(key, path, shape);
-        }
-        (path, shape)
-    }
-
-    /// Cuts a user stack at the first return address that is in no mapping, and whatever lies
-    /// outside of it: following frame pointers through code that keeps none leads anywhere.
-    /// Returns whether it did. Where even the innermost frame is in no mapping, the mappings are
-    /// what is missing, and nothing is cut.
-    fn cut_broken(&self, pid: i32, links: &mut Vec<Link>) -> bool {
-        let Some(process) = self.processes.get(&pid) else {
-            return false;
-        };
-        let mut user = links.iter().enumerate().rev();
-        let mut user = user.by_ref().filter(|(_, link)| link.space == Space::User);
-        let is_mapped = |link: &Link| process.holds(link.address);
-        if !user.next().is_some_and(|(_, link)| is_mapped(link)) {
-            return false;
-        }
-        let Some((broken, _)) = user.find(|(_, link)| !is_mapped(link)) else {
-            return false;
-        };
-        links.drain(..=broken);
-        true
-    }
-
-    /// The path of a stack, outermost link first.
-    fn path(
-        &mut self,
-        pid: i32,
-        tid: i32,
-        generations: (u32, u32),
-        links: &[Link],
-        shape: Shape,
-    ) -> AddressPathId {
-        let mark = match shape {
-            _ if links.is_empty() => Some("[no address]"),
-            Shape { broken: true, .. } => Some("[broken stack]"),
-            Shape { cut: true, .. } => Some("[truncated]"),
-            _ => None,
-        };
-        let root = mark.map(|mark| {
-            let frame = self.mark(mark);
-            self.root(frame)
-        });
-        let valid_for = (pid, generations, root);
-        let mut last = self.threads.stacks.remove(&tid).unwrap_or_default();
-        if last.valid_for != valid_for {
-            last.links.clear();
-            last.paths.clear();
-            last.valid_for = valid_for;
-        }
-        let shared = last
-            .links
-            .iter()
-            .zip(links)
-            .take_while(|(a, b)| a == b)
-            .count();
-        last.links.truncate(shared);
-        last.paths.truncate(shared);
-        let mut caller = last.paths.last().copied().or(root);
-        for &link in &links[shared..] {
-            let frame = self.frame_of(pid, link);
-            let path = self.paths.id_of(AddressPath { caller, frame });
-            caller = Some(path);
-            last.links.push(link);
-            last.paths.push(path);
-        }
-        self.threads.stacks.insert(tid, last);
-        caller.expect("a stack without links has a mark")
+        row
     }
 
     /// Counts what is to be said of a sample's stack.
-    fn note_shape(&mut self, sample: &Sample<'_>, path: AddressPathId, shape: Shape) {
-        let mut note = |kind| self.trace.caveats.add(kind, 1);
-        if shape.broken {
-            note(CaveatKind::BrokenStack);
-        } else if shape.cut {
-            note(CaveatKind::CutStack);
+    fn note(&mut self, sample: &Sample<'_>, stack: Stack) {
+        let copied = sample.user_stack.is_some_and(|copy| !copy.is_empty());
+        let unwound = copied.then_some(CaveatKind::NotUnwound);
+        for kind in [stack.flaw, stack.place, unwound].into_iter().flatten() {
+            self.trace.caveats.add(kind, 1);
         }
-        if sample.user_stack.is_some_and(|stack| !stack.is_empty()) {
-            note(CaveatKind::NotUnwound);
-        }
-        let frame = self.frames.rows()[self.paths.rows()[path].frame];
-        match self.images.rows()[frame.image].kind {
-            ImageKind::Guest => note(CaveatKind::Guest),
-            ImageKind::Unmapped { .. } => note(CaveatKind::Unmapped),
-            // The only mark that is a whole stack.
-            ImageKind::Mark => note(CaveatKind::NoAddress),
-            _ => {}
-        }
-        if sample.callchain.is_some() && shape.user_frames > 0 {
-            self.shapes.user_samples += 1;
-            self.shapes.shallow += u64::from(shape.user_frames <= 2);
-        }
-    }
-
-    fn frame_of(&mut self, pid: i32, link: Link) -> FrameId {
-        let key = (
-            link.address.recorded(),
-            matches!(link.address, CodeAddress::Return(_)),
-        );
-        let process = match link.space {
-            Space::Kernel => Some(&self.kernel),
-            Space::User => self.processes.get(&pid),
-            Space::Other => None,
-        };
-        if let Some(&frame) = process.and_then(|p| p.found.get(&key)) {
-            return frame;
-        }
-        let found = process.and_then(|p| p.find(link.address));
-        let (image, address) = match (found, link.space) {
-            (Some(found), _) => found,
-            (None, Space::Kernel) => {
-                let kind = ImageKind::Kernel { text: None };
-                (self.image("[kernel.kallsyms]", None, kind), link.address)
-            }
-            (None, Space::User) => {
-                let kind = ImageKind::Unmapped { pid };
-                (self.image("[unmapped]", None, kind), link.address)
-            }
-            (None, Space::Other) => (self.image("[guest]", None, ImageKind::Guest), link.address),
-        };
-        let frame = self.frame(image, address);
-        let process = match link.space {
-            Space::Kernel => &mut self.kernel,
-            _ => self.processes.entry(pid).or_default(),
-        };
-        if link.space != Space::Other {
-            process.found.insert(key, frame);
-        }
-        frame
+        self.depths.user_samples += u64::from(stack.has_user_frames);
+        self.depths.shallow += u64::from(stack.has_user_frames && stack.is_shallow);
     }
 
     /// The finished trace.
     pub(super) fn finish(mut self, reader: &Reader) -> Trace {
         self.learn_events(reader);
         let mut trace = self.trace;
-        trace.images = self.images.into_rows();
-        trace.frames = self.frames.into_rows();
+        trace.images = self.stacks.images.into_rows();
+        trace.frames = self.stacks.frames.into_rows();
         // Old kernels do not tell builds with mappings; the recorder does at the end.
         let listed: FxHashMap<&str, &BuildId> = reader
             .features()
@@ -442,29 +309,16 @@ impl<'o> Tracer<'o> {
         for image in trace.images.iter_mut().filter(|i| i.build_id.is_none()) {
             image.build_id = listed.get(image.path.as_str()).map(|&id| id.clone());
         }
-        trace.paths = self.paths.into_rows();
+        trace.paths = self.stacks.paths.into_rows();
         trace.threads = self.threads.table.into_rows();
         trace.kernel_symbols.sort();
-        trace.samples = self
-            .samples
-            .into_iter()
-            .map(|((event, thread, path), (weight, count))| TraceSample {
-                event,
-                thread,
-                path,
-                weight,
-                count,
-            })
-            .collect();
-        trace
-            .samples
-            .sort_unstable_by_key(|s| (s.event, s.thread, s.path));
+        trace.samples = self.samples.into_rows();
         let caveats = &mut trace.caveats;
         caveats.merge(reader.caveats());
-        if self.shapes.user_samples >= FEW_SAMPLES
-            && self.shapes.shallow * 2 > self.shapes.user_samples
+        if self.depths.user_samples >= FEW_SAMPLES
+            && self.depths.shallow * 2 > self.depths.user_samples
         {
-            caveats.add(CaveatKind::NoFramePointers, self.shapes.shallow);
+            caveats.add(CaveatKind::NoFramePointers, self.depths.shallow);
         }
         if trace.samples.is_empty() {
             caveats.add(CaveatKind::NoSamples, 1);

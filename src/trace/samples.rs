@@ -1,0 +1,77 @@
+//! Distinct samples and their sums.
+
+use crate::base::{Distinct, IdVec, define_id};
+
+use super::{AddressPathId, TraceEventId, TraceSample, TraceThreadId};
+
+define_id! {
+    /// A row of [`Samples`].
+    pub(super) SampleId
+}
+
+/// What samples are told apart by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct SampleKey {
+    pub(super) event: TraceEventId,
+    pub(super) thread: TraceThreadId,
+    pub(super) path: AddressPathId,
+}
+
+/// The samples that were met, equal ones summed up.
+#[derive(Debug, Default)]
+pub(super) struct Samples {
+    keys: Distinct<SampleId, SampleKey>,
+    /// Weight and number.
+    sums: IdVec<SampleId, (u64, u64)>,
+    /// The total weight of each event: a weight is cut where its event's would pass 64 bits.
+    totals: IdVec<TraceEventId, u64>,
+}
+
+impl Samples {
+    /// Makes room for one event more.
+    pub(super) fn add_event(&mut self) {
+        self.totals.push(0);
+    }
+
+    /// Counts a sample. `row` is where the last one like it was counted, if one is known.
+    /// Returns the row, and whether all of its weight was counted.
+    pub(super) fn add(
+        &mut self,
+        key: SampleKey,
+        weight: u64,
+        row: Option<SampleId>,
+    ) -> (SampleId, bool) {
+        let total = &mut self.totals[key.event];
+        let accepted = weight.min(u64::MAX - *total);
+        *total += accepted;
+        let row = match row.filter(|&row| self.keys.rows()[row] == key) {
+            Some(row) => row,
+            None => self.keys.id_of(key),
+        };
+        if self.sums.get(row).is_none() {
+            self.sums.push((0, 0));
+        }
+        let sum = &mut self.sums[row];
+        sum.0 += accepted;
+        sum.1 += 1;
+        (row, accepted == weight)
+    }
+
+    /// The rows in order of event, thread and path.
+    pub(super) fn into_rows(self) -> Vec<TraceSample> {
+        let keys = self.keys.into_rows();
+        let mut rows: Vec<TraceSample> = keys
+            .iter()
+            .zip(&self.sums)
+            .map(|(key, &(weight, count))| TraceSample {
+                event: key.event,
+                thread: key.thread,
+                path: key.path,
+                weight,
+                count,
+            })
+            .collect();
+        rows.sort_unstable_by_key(|row| (row.event, row.thread, row.path));
+        rows
+    }
+}

@@ -1,0 +1,213 @@
+//! From the call chain of a sample to the path of its stack.
+//!
+//! Most of the work is left undone: a chain that was met before is known as a whole, and of one
+//! that was not, the outer part is mostly that of the thread's last one.
+
+use rustc_hash::FxHashMap;
+
+use crate::base::{CaveatKind, CodeAddress, Distinct};
+use crate::perfdata::{Attr, Record, Sample};
+
+use super::chain::{self, Link, Shape, Space};
+use super::memory::Process;
+use super::paths::{AddressPath, DistinctPaths};
+use super::{AddressPathId, FrameAddress, FrameId, Image, ImageId, ImageKind};
+
+/// The stack of a sample.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stack {
+    pub(super) path: AddressPathId,
+    /// What is to be said of it, and of where its innermost frame is.
+    pub(super) flaw: Option<CaveatKind>,
+    pub(super) place: Option<CaveatKind>,
+    /// Whether it has one or two frames in user space and no more.
+    pub(super) has_user_frames: bool,
+    pub(super) is_shallow: bool,
+}
+
+/// The last stack of a thread; what the next one shares with it needs no look-up.
+#[derive(Debug, Default)]
+struct LastStack {
+    /// What the paths depend on beside the links: the process, how often its memory and the
+    /// kernel's had changed, and the mark under which they hang.
+    valid_for: (i32, (u32, u32), Option<AddressPathId>),
+    links: Vec<Link>,
+    paths: Vec<AddressPathId>,
+}
+
+/// Everything that stacks are made of: memory, and the tables of images, frames and paths.
+#[derive(Debug, Default)]
+pub(super) struct Stacks {
+    pub(super) images: Distinct<ImageId, Image>,
+    pub(super) frames: Distinct<FrameId, FrameAddress>,
+    pub(super) paths: DistinctPaths,
+    pub(super) processes: FxHashMap<i32, Process>,
+    /// The kernel's and its modules' mappings.
+    pub(super) kernel: Process,
+    last: FxHashMap<i32, LastStack>,
+    links: Vec<Link>,
+    found: Vec<FrameId>,
+}
+
+impl Stacks {
+    /// How often the memory of a process and the kernel's have changed.
+    pub(super) fn generations(&self, pid: i32) -> (u32, u32) {
+        let generation = self.processes.get(&pid).map_or(0, |p| p.generation);
+        (generation, self.kernel.generation)
+    }
+
+    /// A thread ended: nothing is shared with the next one of its number.
+    pub(super) fn forget(&mut self, tid: i32) {
+        self.last.remove(&tid);
+    }
+
+    /// The stack of a sample.
+    pub(super) fn stack(
+        &mut self,
+        record: &Record<'_>,
+        sample: &Sample<'_>,
+        attr: &Attr,
+        (pid, tid): (i32, i32),
+    ) -> Stack {
+        let mut links = std::mem::take(&mut self.links);
+        let shape = chain::links(sample, record.cpu_mode(), attr, &mut links);
+        let (path, is_broken) = self.path(pid, tid, &links, shape);
+        self.links = links;
+        let frame = self.frames.rows()[self.paths.rows()[path].frame];
+        Stack {
+            path,
+            flaw: match is_broken {
+                true => Some(CaveatKind::BrokenStack),
+                false => shape.cut.then_some(CaveatKind::CutStack),
+            },
+            place: match self.images.rows()[frame.image].kind {
+                ImageKind::Guest => Some(CaveatKind::Guest),
+                ImageKind::Unmapped { .. } => Some(CaveatKind::Unmapped),
+                // The only mark that is a whole stack.
+                ImageKind::Mark => Some(CaveatKind::NoAddress),
+                _ => None,
+            },
+            has_user_frames: shape.user_frames > 0 && sample.callchain.is_some(),
+            is_shallow: shape.user_frames <= 2,
+        }
+    }
+
+    /// The path of links, outermost first, and whether they lead to no code.
+    ///
+    /// A user stack is cut at the first return address that is in no mapping, and whatever lies
+    /// outside of it: following frame pointers through code that keeps none leads anywhere. Where
+    /// even the innermost frame is in no mapping, the mappings are what is missing, and nothing is
+    /// cut.
+    fn path(&mut self, pid: i32, tid: i32, links: &[Link], shape: Shape) -> (AddressPathId, bool) {
+        if links.is_empty() {
+            return (self.mark("[no address]"), false);
+        }
+        let root = shape.cut.then(|| self.mark("[truncated]"));
+        let valid_for = (pid, self.generations(pid), root);
+        let mut last = self.last.remove(&tid).unwrap_or_default();
+        if last.valid_for != valid_for {
+            last.links.clear();
+            last.paths.clear();
+            last.valid_for = valid_for;
+        }
+        let pairs = last.links.iter().zip(links);
+        let shared = pairs.take_while(|(a, b)| a == b).count();
+        let mut found = std::mem::take(&mut self.found);
+        let is_broken = self.find_inwards(pid, &links[shared..], &mut found);
+        let result = if is_broken {
+            let mut path = self.mark("[broken stack]");
+            for &frame in found.iter().rev() {
+                let caller = Some(path);
+                path = self.paths.id_of(AddressPath { caller, frame });
+            }
+            (path, true)
+        } else {
+            last.links.truncate(shared);
+            last.paths.truncate(shared);
+            last.links.extend_from_slice(&links[shared..]);
+            let mut caller = last.paths.last().copied().or(root);
+            for &frame in found.iter().rev() {
+                let path = self.paths.id_of(AddressPath { caller, frame });
+                last.paths.push(path);
+                caller = Some(path);
+            }
+            (caller.expect("there are links"), false)
+        };
+        self.found = found;
+        self.last.insert(tid, last);
+        result
+    }
+
+    /// Finds the frames of links, outermost first, and puts them into `found`, innermost first.
+    /// Stops at a frame that is broken and returns whether there is one.
+    fn find_inwards(&mut self, pid: i32, links: &[Link], found: &mut Vec<FrameId>) -> bool {
+        found.clear();
+        let mut user_is_mapped = None;
+        for &link in links.iter().rev() {
+            let (frame, is_mapped) = self.frame_of(pid, link);
+            if link.space == Space::User {
+                let innermost_is_mapped = *user_is_mapped.get_or_insert(is_mapped);
+                if innermost_is_mapped && !is_mapped {
+                    return true;
+                }
+            }
+            found.push(frame);
+        }
+        false
+    }
+
+    /// The frame of a link, and whether its address is in a mapping.
+    fn frame_of(&mut self, pid: i32, link: Link) -> (FrameId, bool) {
+        let process = match link.space {
+            Space::Kernel => &mut self.kernel,
+            Space::User => self.processes.entry(pid).or_default(),
+            Space::Other => {
+                let image = self.image("[guest]", ImageKind::Guest);
+                return (self.frame(image, link.address), false);
+            }
+        };
+        let key = (
+            link.address.recorded(),
+            matches!(link.address, CodeAddress::Return(_)),
+        );
+        if let Some(&known) = process.found.get(&key) {
+            return known;
+        }
+        let place = process.find(link.address);
+        let is_mapped = place.is_some();
+        let (image, address) = place.unwrap_or_else(|| {
+            let image = match link.space {
+                Space::Kernel => self.image("[kernel.kallsyms]", ImageKind::Kernel { text: None }),
+                _ => self.image("[unmapped]", ImageKind::Unmapped { pid }),
+            };
+            (image, link.address)
+        });
+        let found = (self.frame(image, address), is_mapped);
+        let process = match link.space {
+            Space::Kernel => &mut self.kernel,
+            _ => self.processes.entry(pid).or_default(),
+        };
+        process.found.insert(key, found);
+        found
+    }
+
+    fn image(&mut self, path: &str, kind: ImageKind) -> ImageId {
+        self.images.id_of(Image {
+            path: path.to_owned(),
+            build_id: None,
+            kind,
+        })
+    }
+
+    fn frame(&mut self, image: ImageId, address: CodeAddress) -> FrameId {
+        self.frames.id_of(FrameAddress { image, address })
+    }
+
+    /// The path of an outermost frame that is a mark.
+    fn mark(&mut self, name: &str) -> AddressPathId {
+        let image = self.image(name, ImageKind::Mark);
+        let frame = self.frame(image, CodeAddress::Instruction(0));
+        let caller = None;
+        self.paths.id_of(AddressPath { caller, frame })
+    }
+}
