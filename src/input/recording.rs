@@ -1,10 +1,12 @@
 //! Recordings: perf.data of perf, proftool and others.
 
+use std::sync::mpsc;
+
 use crate::binary::Finder;
 use crate::perfdata::Reader;
 use crate::profile::{About, Profile};
-use crate::symbolize::{self, symbolize};
-use crate::trace::{self, Recording};
+use crate::symbolize::{self, Library, symbolize};
+use crate::trace::{self, Image, Recording};
 
 use super::{Error, Options, Progress};
 
@@ -19,15 +21,31 @@ pub(super) fn read(
         to: options.time.end,
     };
     let size = reader.data_size().unwrap_or(0);
-    let trace = trace::read(&mut reader, &part, |done| progress(done, size))?;
-    let names = symbolize::Options {
+    let library = Library::new(symbolize::Options {
         finder: Finder::new(options.symfs.as_deref()),
         inlines: options.inlines,
         ..symbolize::Options::default()
-    };
-    let mut profile = symbolize(&trace, &names);
-    profile.about = about(&trace.recording);
-    Ok(profile)
+    });
+    std::thread::scope(|scope| {
+        // While this thread reads samples, another reads the symbols of what they are in.
+        let (hits, to_prepare) = mpsc::channel::<Image>();
+        scope.spawn(|| {
+            to_prepare
+                .into_iter()
+                .for_each(|image| library.prepare(&image))
+        });
+        let trace = trace::read(
+            &mut reader,
+            &part,
+            |done| progress(done, size),
+            // Where nobody prepares any more, names are looked for later.
+            |image| drop(hits.send(image.clone())),
+        )?;
+        drop(hits);
+        let mut profile = symbolize(&trace, &library);
+        profile.about = about(&trace.recording);
+        Ok(profile)
+    })
 }
 
 /// What the recording says of itself. The command is what was recorded: the recorder's command

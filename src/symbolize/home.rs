@@ -7,14 +7,13 @@ use crate::base::{CaveatKind, FileOffset, Id, IdVec, Svma};
 use crate::binary::{self, Binary, Kallsyms, PerfMap, vdso};
 use crate::trace::{Image, ImageId, ImageKind, Trace};
 
-use super::Options;
-use super::host::Host;
+use super::library::Library;
 use super::plan::Plan;
 
 /// The source of an image's names.
 pub(super) enum Home {
     /// An ELF file.
-    Binary(Box<Binary>),
+    Binary(Arc<Binary>),
     /// Names by range of addresses, sorted by start: start, size, name.
     Ranges(Vec<(u64, u64, String)>),
     /// The running kernel's symbols, and what to add to a recorded address to get one of now.
@@ -41,14 +40,13 @@ impl Home {
 pub(super) fn open_all(
     trace: &Trace,
     plans: &IdVec<ImageId, Plan>,
-    options: &Options,
+    library: &Library,
 ) -> IdVec<ImageId, Home> {
     let homes: Vec<Mutex<Home>> = trace
         .images
         .iter()
         .map(|_| Mutex::new(Home::None(None)))
         .collect();
-    let host = Host::new();
     let next = AtomicUsize::new(0);
     let work = || {
         loop {
@@ -60,16 +58,12 @@ pub(super) fn open_all(
             if plans[id].addresses.is_empty() {
                 continue;
             }
-            let home = open(trace, &trace.images[id], options, &host);
-            if let Home::Binary(binary) = &home {
-                // Reading the symbols is the slow part: now, while others read theirs.
-                binary.functions();
-            }
+            let home = open(trace, &trace.images[id], library);
             *homes[index].lock().expect("no worker panics") = home;
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..options.workers.get().min(homes.len().max(1)) {
+        for _ in 1..library.options.workers.get().min(homes.len().max(1)) {
             scope.spawn(work);
         }
         work();
@@ -81,21 +75,19 @@ pub(super) fn open_all(
     homes.into()
 }
 
-fn open(trace: &Trace, image: &Image, options: &Options, host: &Host) -> Home {
+fn open(trace: &Trace, image: &Image, library: &Library) -> Home {
+    let host = &library.host;
     let none = |kind, error: &dyn std::fmt::Display| {
         Home::None(Some((kind, format!("{}: {error}", image.path))))
     };
     match image.kind {
-        ImageKind::File => match options.finder.find(&image.path, image.build_id.as_ref()) {
-            Ok(binary) => Home::Binary(Box::new(binary)),
-            Err(error @ binary::Error::ChangedBuild { .. }) => {
-                none(CaveatKind::ChangedBinary, &error)
-            }
-            Err(error) => none(CaveatKind::MissingBinary, &error),
+        ImageKind::File => match library.file(image) {
+            Ok(binary) => Home::Binary(binary),
+            Err(why) => Home::None(Some(why)),
         },
         ImageKind::Vdso if host.may_have_made(&trace.recording) => match vdso::own() {
             Ok(vdso) if image.build_id.is_none() || vdso.build_id() == image.build_id.as_ref() => {
-                Home::Binary(Box::new(vdso))
+                Home::Binary(Arc::new(vdso))
             }
             Ok(_) => none(CaveatKind::ChangedBinary, &"it is not that of this kernel"),
             Err(error) => none(CaveatKind::MissingBinary, &error),

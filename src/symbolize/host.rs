@@ -70,6 +70,20 @@ impl Host {
         }
     }
 
+    /// Whether a kernel image may be the running kernel, as far as its build tells.
+    pub(super) fn is_or_may_be(&self, kernel: &Image) -> bool {
+        match (&kernel.build_id, &self.build_id) {
+            (Some(recorded), Some(running)) => recorded == running,
+            _ => true,
+        }
+    }
+
+    /// Reads the symbols.
+    pub(super) fn prepare(&self) {
+        // What is wrong with them is told when they are asked for.
+        let _ = self.symbols();
+    }
+
     fn symbols(&self) -> Symbols {
         const LIST: &str = "/proc/kallsyms";
         let read = || match Kallsyms::read(Path::new(LIST)) {

@@ -1,7 +1,7 @@
 //! Looks addresses up, in parallel: by image, and large images by chunk.
 //!
-//! Debug information is read unit by unit as addresses ask for it. Addresses are sorted, so a
-//! worker that keeps to its chunk reads each unit once.
+//! Debug information is read unit by unit as addresses ask for it, once for all workers. Addresses
+//! are sorted, so workers seldom wait for one another's units.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -14,8 +14,8 @@ use super::Options;
 use super::home::Home;
 use super::plan::Plan;
 
-/// The least number of addresses for which another worker reads the file's debug information.
-const CHUNK: usize = 4096;
+/// The number of addresses that a worker takes at once.
+const CHUNK: usize = 1024;
 
 /// What the addresses of one chunk of one image are, in order.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +58,7 @@ pub(super) fn all(
     let mut chunks = Vec::new();
     for (image, plan) in plans.enumerate() {
         let len = plan.addresses.len();
-        let count = (len / CHUNK).clamp(1, options.workers.get());
+        let count = len.div_ceil(CHUNK);
         for part in 0..count {
             let (from, to) = (len * part / count, len * (part + 1) / count);
             chunks.push(Chunk { image, from, to });

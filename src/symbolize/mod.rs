@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   Trace ──▶ plan      the distinct addresses of each image, sorted
+//!         ──▶ library   files, opened once, and the running kernel's symbols
 //!         ──▶ home      what each image's names come from: a file, kallsyms, a perf map, nothing
 //!         ──▶ look_up   addresses ──▶ frames by name, in parallel, in chunks
 //!         ──▶ identity  names and starts ──▶ functions, each once
@@ -17,10 +18,13 @@ mod assemble;
 mod home;
 mod host;
 mod identity;
+mod library;
 mod look_up;
 mod plan;
 
 use std::num::NonZeroUsize;
+
+pub use library::Library;
 
 use crate::binary::Finder;
 use crate::profile::Profile;
@@ -48,9 +52,9 @@ impl Default for Options {
 }
 
 /// Gives every address of a trace its functions. Never fails: what has no name is a caveat.
-pub fn symbolize(trace: &Trace, options: &Options) -> Profile {
+pub fn symbolize(trace: &Trace, library: &Library) -> Profile {
     let plans = plan::by_image(trace);
-    let homes = home::open_all(trace, &plans, options);
-    let answers = look_up::all(&plans, &homes, options);
-    assemble::profile(trace, &plans, &homes, answers, options.workers)
+    let homes = home::open_all(trace, &plans, library);
+    let answers = look_up::all(&plans, &homes, &library.options);
+    assemble::profile(trace, &plans, &homes, answers, library.options.workers)
 }

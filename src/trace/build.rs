@@ -2,8 +2,8 @@
 
 use crate::perfdata::{Error, Pass, Reader};
 
-use super::Trace;
 use super::tracer::Tracer;
+use super::{Image, Trace};
 
 /// Which part of a recording to look at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,8 @@ impl Options {
     }
 }
 
-/// Reads all samples. `progress` hears how many bytes of the data were read.
+/// Reads all samples. `progress` hears how many bytes of the data were read, `on_hit` of each
+/// image when the first address in it is met.
 ///
 /// # Errors
 ///
@@ -30,9 +31,10 @@ pub fn read(
     reader: &mut Reader,
     options: &Options,
     mut progress: impl FnMut(u64),
+    mut on_hit: impl FnMut(&Image),
 ) -> Result<Trace, Error> {
     loop {
-        let mut tracer = Tracer::new(options);
+        let mut tracer = Tracer::new(options, &mut on_hit);
         let pass = reader.visit(&mut progress, |reader, record| {
             tracer.record(reader, record)
         })?;

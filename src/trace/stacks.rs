@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{CaveatKind, CodeAddress, Distinct};
+use crate::base::{CaveatKind, CodeAddress, Distinct, Id};
 use crate::perfdata::{Attr, Record, Sample};
 
 use super::chain::{self, Link, Shape, Space};
@@ -47,9 +47,19 @@ pub(super) struct Stacks {
     last: FxHashMap<i32, LastStack>,
     links: Vec<Link>,
     found: Vec<FrameId>,
+    /// Which images were hit, and those of them that nobody was told of.
+    hit: Vec<bool>,
+    new_hits: Vec<ImageId>,
 }
 
 impl Stacks {
+    /// Tells of each image that was hit since the last time.
+    pub(super) fn tell_hits(&mut self, tell: &mut dyn FnMut(&Image)) {
+        for image in self.new_hits.drain(..) {
+            tell(&self.images.rows()[image]);
+        }
+    }
+
     /// How often the memory of a process and the kernel's have changed.
     pub(super) fn generations(&self, pid: i32) -> (u32, u32) {
         let generation = self.processes.get(&pid).map_or(0, |p| p.generation);
@@ -200,7 +210,15 @@ impl Stacks {
     }
 
     fn frame(&mut self, image: ImageId, address: CodeAddress) -> FrameId {
-        self.frames.id_of(FrameAddress { image, address })
+        let known = self.frames.rows().len();
+        let frame = self.frames.id_of(FrameAddress { image, address });
+        if self.frames.rows().len() > known {
+            self.hit.resize(self.images.rows().len(), false);
+            if !std::mem::replace(&mut self.hit[image.index()], true) {
+                self.new_hits.push(image);
+            }
+        }
+        frame
     }
 
     /// The path of an outermost frame that is a mark.

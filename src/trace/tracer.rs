@@ -17,11 +17,14 @@ use super::{AddressPathId, Image, ImageId, ImageKind, Trace, TraceEventId, Trace
 /// Builds a [`Trace`].
 pub(super) struct Tracer<'o> {
     options: &'o Options,
+    on_hit: &'o mut dyn FnMut(&Image),
     trace: Trace,
     threads: Threads,
     stacks: Stacks,
     remembered: Remembered,
     samples: Samples,
+    /// The builds that the recorder lists, by path; read when the first is asked for.
+    builds: Option<FxHashMap<String, BuildId>>,
     /// The last value of each counter that is read with its group.
     counters: FxHashMap<u64, u64>,
     times: Option<(u64, u64)>,
@@ -39,14 +42,16 @@ struct Depths {
 const FEW_SAMPLES: u64 = 20;
 
 impl<'o> Tracer<'o> {
-    pub(super) fn new(options: &'o Options) -> Tracer<'o> {
+    pub(super) fn new(options: &'o Options, on_hit: &'o mut dyn FnMut(&Image)) -> Tracer<'o> {
         Tracer {
             options,
+            on_hit,
             trace: Trace::default(),
             threads: Threads::default(),
             stacks: Stacks::default(),
             remembered: Remembered::new(),
             samples: Samples::default(),
+            builds: None,
             counters: FxHashMap::default(),
             times: None,
             depths: Depths::default(),
@@ -57,7 +62,7 @@ impl<'o> Tracer<'o> {
     pub(super) fn record(&mut self, reader: &Reader, record: &Record<'_>) {
         match &record.body {
             Body::Sample(sample) => self.sample(reader, record, sample),
-            Body::Mapping(mapping) => self.mapping(record, mapping),
+            Body::Mapping(mapping) => self.mapping(reader, record, mapping),
             Body::Name {
                 pid,
                 tid,
@@ -95,7 +100,7 @@ impl<'o> Tracer<'o> {
         self.threads.fork(task.pid, task.tid, task.parent_tid);
     }
 
-    fn mapping(&mut self, record: &Record<'_>, mapping: &Mapping<'_>) {
+    fn mapping(&mut self, reader: &Reader, record: &Record<'_>, mapping: &Mapping<'_>) {
         if !mapping.executable || mapping.length == 0 {
             return;
         }
@@ -110,10 +115,23 @@ impl<'o> Tracer<'o> {
             });
         };
         let path = utf8(mapping.path);
+        let build_id = mapping.build_id.clone().or_else(|| {
+            let builds = self.builds.get_or_insert_with(|| {
+                let listed = listed_builds(reader).into_iter();
+                listed
+                    .map(|(path, id)| (path.to_owned(), id.clone()))
+                    .collect()
+            });
+            let path = path
+                .strip_suffix("_text")
+                .filter(|p| p.starts_with('['))
+                .unwrap_or(&path);
+            builds.get(path).cloned()
+        });
         match Space::of(record.cpu_mode()) {
             Space::Other => {}
             Space::Kernel => {
-                let (image, base) = self.kernel_image(&path, mapping);
+                let (image, base) = self.kernel_image(&path, build_id, mapping);
                 self.stacks
                     .kernel
                     .change(|m| m.map(start, end, image, base));
@@ -125,7 +143,7 @@ impl<'o> Tracer<'o> {
                     ImageKind::Vdso => 0,
                     _ => start,
                 };
-                let image = self.image(&path, mapping.build_id.clone(), kind);
+                let image = self.image(&path, build_id, kind);
                 let process = self.stacks.processes.entry(mapping.pid).or_default();
                 process.change(|m| m.map(start, end, image, base));
             }
@@ -133,8 +151,12 @@ impl<'o> Tracer<'o> {
     }
 
     /// The image of a kernel mapping and the address in it of the mapping's start.
-    fn kernel_image(&mut self, path: &str, mapping: &Mapping<'_>) -> (ImageId, u64) {
-        let build_id = mapping.build_id.clone();
+    fn kernel_image(
+        &mut self,
+        path: &str,
+        build_id: Option<BuildId>,
+        mapping: &Mapping<'_>,
+    ) -> (ImageId, u64) {
         if let Some(reference) = path.strip_prefix("[kernel.kallsyms]") {
             // `[kernel.kallsyms]_text`: the page offset is that symbol's address.
             let text =
@@ -190,7 +212,11 @@ impl<'o> Tracer<'o> {
         let met = key.and_then(|key| self.remembered.get(key));
         let stack = match met {
             Some(met) => met.stack,
-            None => self.stacks.stack(record, sample, attr, (pid, tid)),
+            None => {
+                let stack = self.stacks.stack(record, sample, attr, (pid, tid));
+                self.stacks.tell_hits(self.on_hit);
+                stack
+            }
         };
         self.note(sample, stack);
         let thread = self.threads.of(pid, tid);
@@ -299,13 +325,8 @@ impl<'o> Tracer<'o> {
         let mut trace = self.trace;
         trace.images = self.stacks.images.into_rows();
         trace.frames = self.stacks.frames.into_rows();
-        // Old kernels do not tell builds with mappings; the recorder does at the end.
-        let listed: FxHashMap<&str, &BuildId> = reader
-            .features()
-            .build_ids
-            .iter()
-            .map(|file| (file.path.as_str(), &file.build_id))
-            .collect();
+        // In pipe mode these come last.
+        let listed = listed_builds(reader);
         for image in trace.images.iter_mut().filter(|i| i.build_id.is_none()) {
             image.build_id = listed.get(image.path.as_str()).map(|&id| id.clone());
         }
@@ -334,6 +355,15 @@ impl<'o> Tracer<'o> {
         };
         trace
     }
+}
+
+/// The builds of files as the recorder lists them at the end: old kernels do not tell them with
+/// the mappings.
+fn listed_builds(reader: &Reader) -> FxHashMap<&str, &BuildId> {
+    let listed = reader.features().build_ids.iter();
+    listed
+        .map(|file| (file.path.as_str(), &file.build_id))
+        .collect()
 }
 
 /// What a user mapping of this path is.
