@@ -5,6 +5,7 @@
 //! the bytes to where they belong, and [`failure`] says what went wrong.
 
 mod answer;
+mod callgraph;
 mod export;
 mod failure;
 mod flat;
@@ -49,6 +50,8 @@ enum Command {
     Flat(flat::Args),
     /// Show the calls as a tree, from callers to callees or the other way round.
     Tree(tree::Args),
+    /// Show which functions of a program or library call which, by its code.
+    Callgraph(callgraph::Args),
     /// Write the profile in a format of another tool.
     Export(export::Args),
 }
@@ -65,6 +68,7 @@ pub fn run() -> ExitCode {
         Command::Report(args) => report::run(&args),
         Command::Flat(args) => flat::run(&args),
         Command::Tree(args) => tree::run(&args),
+        Command::Callgraph(args) => callgraph::run(&args),
         Command::Export(args) => export::run(&args),
     };
     done.unwrap_or_else(|error| failure::say(&error))
