@@ -161,7 +161,10 @@ impl CaveatKind {
             AstrayCalls => format!("{n} direct call{s} to places where no function starts"),
             UndecodedCode => format!("{n} byte{s} of code are no instructions"),
             NamelessFunctions => {
-                format!("no symbols: {n} function{s} named by address, from unwind information")
+                format!(
+                    "no symbols: {n} function{s} named by address, from unwind information; one \
+                     that the compiler split counts as two"
+                )
             }
             NoFunctions => "no functions were found in the file".into(),
             NoCalls => "no calls were found in the code".into(),
