@@ -105,7 +105,7 @@ mod tests {
     fn bytes_that_are_no_instructions_are_counted_and_passed() {
         let mut found = Vec::new();
         let undecoded = walk(b"\x06\xe8\0\0\0\0\xe8\x01", 0x1000, |s| found.push(s.at));
-        assert_eq!((undecoded, found), (2, vec![0x1001]));
+        assert_eq!((undecoded, found), (3, vec![0x1001]));
         walk(&[0xe8; 64], u64::MAX - 20, |_| {});
     }
 }
