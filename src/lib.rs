@@ -13,9 +13,11 @@
 //!                        ▼
 //!                      trace ─▶ Trace ───┐
 //!                                        ├▶ symbolize ─▶ PROFILE ─▶ analysis ─▶ CallTree, totals
-//! ELF files ─▶ binary ─▶ Binary ─────────┘                  ▲                        │
-//!                                                           │                        ▼
-//! folded text ───────────── input ──────────────────────────┘            view ─▶ export ─▶ bytes
+//! ELF files ─▶ binary ─▶ Binary ─────────┘                ▲ │                        │
+//!                │                                        │ ▼                        ▼
+//!                └─▶ scan ─▶ Calls ───────────────────────│─▶ callgraph ─▶ CallGraph ─▶ view ─▶ export ─▶ bytes
+//!                                                         │
+//! folded text ───────────── input ────────────────────────┘
 //! ```
 //!
 //! [`sampler`] makes the same records that [`perfdata`] reads from a file: there is one path for
@@ -34,12 +36,14 @@
 //! | `perfdata` | the perf.data format, both directions: reader, writer, record | base |
 //! | `sampler` | kernel events: perf_event_open, ring buffers, the child, synthesis from /proc | perfdata base |
 //! | `binary` | one opened ELF file: symbols, lines and inlined calls, debug files, build id | base |
+//! | `scan` | the calls in machine code: where, to what, of which kind | binary base |
 //! | `trace` | what happened, in addresses: images, threads, address paths, samples | perfdata base |
 //! | `profile` | functions, call paths (parent before child), samples, filters: the hall | base |
 //! | `symbolize` | addresses to functions, distinct addresses only; where the wings join | trace binary profile base |
+//! | `callgraph` | one node a function, one arc a pair; cycles | profile base |
 //! | `analysis` | pure functions over a profile, one question a file: flat totals, call tree | profile base |
-//! | `view` | answers arranged as tables of typed cells | analysis profile base |
-//! | `export` | bytes: text, JSON, CSV, folded; one file a format | view analysis profile base |
+//! | `view` | answers arranged as tables of typed cells | analysis callgraph profile base |
+//! | `export` | bytes: text, JSON, CSV, folded; one file a format | view analysis callgraph profile base |
 //! | `input` | a file of any known kind to a profile | perfdata trace symbolize binary profile base |
 //! | `cli` | the command line; sees the library as any user does | the library's public items |
 //! | `main` | the start of the program, and its exit status | cli, the library's public items |
@@ -63,6 +67,8 @@
 //! | `lzma-rust2` | binary |
 //! | `object` | binary |
 //! | `rustc-demangle` | binary |
+//! | `iced-x86` | scan |
+//! | `petgraph` | callgraph, analysis |
 //! | `regex` | profile, cli |
 //! | `serde_json` | export |
 //! | `anstyle` | export, cli |
@@ -106,6 +112,10 @@
 //! | leaf, root | the last and the first function of a call path |
 //! | function | an identity, module and start; never a name: two functions may share one |
 //! | caller, callee | the two ends of a call |
+//! | call site | an instruction that calls |
+//! | tail call | a jump to another function, which returns to the caller's caller |
+//! | import | a function that the file calls by name and that another file defines |
+//! | slot | a pointer in memory that calls go through |
 //! | arc | a caller and a callee as a pair, whatever the number of calls |
 //! | self | the weight of samples whose leaf is the function |
 //! | total | the weight of samples with the function anywhere on the path, each counted once |
@@ -136,11 +146,13 @@
 pub mod analysis;
 pub mod base;
 pub mod binary;
+pub mod callgraph;
 pub mod export;
 pub mod input;
 pub mod perfdata;
 pub mod profile;
 pub mod sampler;
+pub mod scan;
 pub mod symbolize;
 pub mod trace;
 pub mod view;

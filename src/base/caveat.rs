@@ -65,6 +65,20 @@ pub enum CaveatKind {
     UserOnly,
     /// Lines of a text input that could not be read; details: each, with line number.
     BadLine,
+    /// Calls in code through registers or memory, whose callees only a run can tell.
+    IndirectCalls,
+    /// Direct calls in code to addresses at which no function starts.
+    AstrayCalls,
+    /// Bytes of functions that are no instructions.
+    UndecodedCode,
+    /// Functions of a file without symbols, known by their bounds only.
+    NamelessFunctions,
+    /// A file in which no function was found.
+    NoFunctions,
+    /// A file in whose code no call was found.
+    NoCalls,
+    /// Parts of a program file that could not be read; details: each.
+    DamagedFile,
 }
 
 impl CaveatKind {
@@ -97,6 +111,13 @@ impl CaveatKind {
             BadDebugInfo => "bad-debug-info",
             UserOnly => "user-only",
             BadLine => "bad-line",
+            IndirectCalls => "indirect-calls",
+            AstrayCalls => "astray-calls",
+            UndecodedCode => "undecoded-code",
+            NamelessFunctions => "nameless-functions",
+            NoFunctions => "no-functions",
+            NoCalls => "no-calls",
+            DamagedFile => "damaged-file",
         }
     }
 
@@ -136,6 +157,18 @@ impl CaveatKind {
             BadDebugInfo => format!("debug information of {n} file{s} could not be read"),
             UserOnly => "user space only: kernel time is not in this recording".into(),
             BadLine => format!("{n} line{s} could not be read"),
+            IndirectCalls => format!("{n} indirect call{s}, whose callees the code does not tell"),
+            AstrayCalls => format!("{n} direct call{s} to places where no function starts"),
+            UndecodedCode => format!("{n} byte{s} of code are no instructions"),
+            NamelessFunctions => {
+                format!(
+                    "no symbols: {n} function{s} named by address, from unwind information; one \
+                     that the compiler split counts as two"
+                )
+            }
+            NoFunctions => "no functions were found in the file".into(),
+            NoCalls => "no calls were found in the code".into(),
+            DamagedFile => format!("{n} part{s} of the file could not be read"),
         }
     }
 
@@ -161,6 +194,8 @@ impl CaveatKind {
             ChangedBinary => "record again, or give the build that ran: --symfs DIR",
             NoSymbols => "build with -g and do not strip, or install the debug symbols",
             HiddenKernel => "as root: sysctl kernel.kptr_restrict=0, then record again",
+            IndirectCalls => "a recording shows those that happen: proftool record -- COMMAND",
+            NamelessFunctions | NoFunctions => "do not strip it, or install the debug symbols",
             UserOnly => "to see it: run as root, or sysctl kernel.perf_event_paranoid=1",
             _ => return None,
         })

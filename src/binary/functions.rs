@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use object::elf;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::code::Stretch;
 use super::symbols;
 use crate::base::{Svma, utf8};
 
@@ -238,6 +239,26 @@ impl Functions {
                 open.pop();
             }
         }
+    }
+
+    /// The code of all functions, sorted by address, each byte once.
+    pub(super) fn stretches(&self) -> Vec<Stretch> {
+        let next = self.symbols.iter().skip(1).map(|next| next.start);
+        let next = next.chain([Svma(u64::MAX)]);
+        let starts = self.symbols.iter().zip(next).enumerate();
+        let starts = starts.map(|(function, (symbol, next))| Stretch {
+            start: symbol.start,
+            end: symbol.end().min(next),
+            function,
+        });
+        let rests = self.rests.iter().map(|rest| Stretch {
+            start: Svma(rest.start),
+            end: Svma(rest.end),
+            function: rest.function as usize,
+        });
+        let mut stretches: Vec<Stretch> = starts.chain(rests).collect();
+        stretches.sort_unstable_by_key(|stretch| stretch.start);
+        stretches
     }
 
     /// The function that contains `address`.

@@ -4,7 +4,8 @@
 //! ```text
 //!   path, build id ─▶ Finder ─▶ Binary ─▶ functions()     .symtab ∪ .dynsym ∪ PLT stubs, else .eh_frame
 //!                                  │
-//!                                  └────▶ lines()         DWARF: frames of an address, innermost first
+//!                                  ├────▶ lines()         DWARF: frames of an address, innermost first
+//!                                  └────▶ code(), slots() instructions, and the pointers they call through
 //! ```
 //!
 //! A [`Binary`] is read lazily: opening costs a few pages; symbols and DWARF sections are read the
@@ -13,6 +14,7 @@
 //! Whatever a file holds, nothing here panics, recurses on it or allocates by a length that was
 //! not checked. What cannot be believed is left out and told by [`Binary::problems`].
 
+mod code;
 mod demangle;
 mod dwarf;
 mod elf;
@@ -28,6 +30,7 @@ mod perf_map;
 mod places;
 mod plt;
 mod short_name;
+mod slots;
 mod source;
 mod symbols;
 mod unwind_bounds;
@@ -37,6 +40,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+pub use code::{Code, Machine, Stretch};
 pub use demangle::demangle;
 pub use error::Error;
 pub use finder::Finder;
@@ -45,6 +49,7 @@ pub use kallsyms::{Kallsyms, KernelFunction};
 pub use lines::{InlineFrame, Lines};
 pub use perf_map::{JitFunction, PerfMap};
 pub use short_name::short_name;
+pub use slots::{SlotTarget, Slots};
 
 use self::dwarf::DebugInfo;
 use self::elf::Elf;

@@ -115,20 +115,25 @@ impl Look {
         profile: &'a Profile,
         selection: &'a Selection,
     ) -> Subject<'a> {
-        let names = self.names.unwrap_or(match self.format {
-            Format::Text => Naming::Short,
-            Format::Json | Format::Csv => Naming::Full,
-        });
         Subject {
             profile,
             selection,
-            names: names.names(),
+            names: self.names(),
             figures: if query.percent_only() {
                 Figures::Percent
             } else {
                 Figures::All
             },
         }
+    }
+
+    /// How functions are named.
+    pub fn names(&self) -> Names {
+        let names = self.names.unwrap_or(match self.format {
+            Format::Text => Naming::Short,
+            Format::Json | Format::Csv => Naming::Full,
+        });
+        names.names()
     }
 
     /// The most rows to show; `usual` is for a text when nothing is asked for.

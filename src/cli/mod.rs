@@ -5,6 +5,7 @@
 //! the bytes to where they belong, and [`failure`] says what went wrong.
 
 mod answer;
+mod callgraph;
 mod export;
 mod failure;
 mod flat;
@@ -52,6 +53,8 @@ enum Command {
     Tree(tree::Args),
     /// Tell what a recording holds: events, records, who made it and when.
     Info(info::Args),
+    /// Show which functions of a program or library call which, by its code.
+    Callgraph(callgraph::Args),
     /// Write the profile in a format of another tool.
     Export(export::Args),
 }
@@ -69,6 +72,7 @@ pub fn run() -> ExitCode {
         Command::Flat(args) => flat::run(&args),
         Command::Tree(args) => tree::run(&args),
         Command::Info(args) => info::run(&args),
+        Command::Callgraph(args) => callgraph::run(&args),
         Command::Export(args) => export::run(&args),
     };
     done.unwrap_or_else(|error| failure::say(&error))

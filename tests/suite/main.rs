@@ -7,6 +7,7 @@
 
 mod architecture;
 mod binary;
+mod callgraph;
 mod cli;
 mod corpus;
 mod flat;

@@ -2,13 +2,14 @@
 //!
 //! Every document has `schema`, `view`, `event {name, unit}`, `total`, `samples` and
 //! `caveats [{kind, count, text, hint|null}]`; the views' own fields stand in [`flat`],
-//! [`tree`] and [`report`]. Fields are added, never renamed. Weights are in the event's unit; a
+//! [`tree`], [`report`] and [`callgraph`]. Fields are added, never renamed. Weights are in the event's unit; a
 //! function's identity is its index, never its name.
 //!
 //! Documents are streamed: a tree of any depth is written without recursion and without a copy.
 //! Strings are escaped by serde_json, and beyond it every character that is not safe to print
 //! (DEL, C1, marks that reorder text) is written `\uNNNN`.
 
+pub mod callgraph;
 pub mod flat;
 pub mod info;
 pub mod report;

@@ -1,0 +1,128 @@
+//! The work in chunks of functions, on all processors.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use super::flow::Step;
+use super::resolve::{Resolved, Resolver, Target};
+use super::{CallKind, CodeFunctionId, aarch64, x86_64};
+use crate::binary::{FunctionSymbol, Machine};
+
+/// The least number of bytes for which a worker comes back: some milliseconds of work.
+const CHUNK: usize = 256 << 10;
+
+/// A call, before imports have ids.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Site {
+    pub(super) at: u64,
+    pub(super) length: u8,
+    pub(super) kind: CallKind,
+    pub(super) caller: CodeFunctionId,
+    pub(super) target: Target,
+}
+
+/// Code of a function.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stretch<'a> {
+    pub(super) caller: CodeFunctionId,
+    pub(super) symbol: &'a FunctionSymbol,
+    pub(super) bytes: &'a [u8],
+    /// The address of the first byte.
+    pub(super) start: u64,
+}
+
+/// What was found in a chunk.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) sites: Vec<Site>,
+    /// Functions with calls and jumps that are not known, with their numbers.
+    pub(super) undecided: Vec<(CodeFunctionId, u64, u64)>,
+    pub(super) astray: u64,
+    pub(super) undecoded: u64,
+    pub(super) decoded: u64,
+}
+
+/// Scans stretches of code; the answers are in their order.
+pub(super) fn scan(
+    machine: Machine,
+    stretches: &[Stretch],
+    resolver: &Resolver,
+    workers: Option<NonZeroUsize>,
+) -> Vec<Found> {
+    let chunks = chunks(stretches);
+    let available = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let workers = workers.unwrap_or_else(available).get().min(chunks.len());
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(chunks.len()));
+    let work = || {
+        while let Some((index, chunk)) = chunks.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
+            let found = scan_chunk(machine, chunk, resolver);
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.push((index, found));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..workers {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_unstable_by_key(|&(index, _)| index);
+    done.into_iter().map(|(_, found)| found).collect()
+}
+
+/// Consecutive stretches of together about [`CHUNK`] bytes, numbered.
+fn chunks<'a, 'b>(stretches: &'a [Stretch<'b>]) -> Vec<(usize, &'a [Stretch<'b>])> {
+    let mut chunks = Vec::new();
+    let mut rest = stretches;
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let full = rest.iter().position(|stretch| {
+            bytes += stretch.bytes.len();
+            bytes >= CHUNK
+        });
+        let (chunk, after) = rest.split_at(full.map_or(rest.len(), |last| last + 1));
+        chunks.push((chunks.len(), chunk));
+        rest = after;
+    }
+    chunks
+}
+
+fn scan_chunk(machine: Machine, stretches: &[Stretch], resolver: &Resolver) -> Found {
+    let mut found = Found::default();
+    for stretch in stretches {
+        let Stretch {
+            caller,
+            symbol,
+            bytes,
+            start,
+        } = *stretch;
+        let (mut calls, mut jumps) = (0, 0);
+        let step = |step: Step| match resolver.resolve(symbol, step.flow) {
+            Resolved::Site(kind, target) => found.sites.push(Site {
+                at: step.at,
+                length: step.length,
+                kind,
+                caller,
+                target,
+            }),
+            Resolved::Within => {}
+            Resolved::Astray => found.astray += 1,
+            Resolved::UnknownCall => calls += 1,
+            Resolved::UnknownJump => jumps += 1,
+        };
+        let undecoded = match machine {
+            Machine::X86_64 => x86_64::walk(bytes, start, step),
+            Machine::Aarch64 => aarch64::walk(bytes, start, step),
+        };
+        found.undecoded += undecoded;
+        found.decoded += bytes.len() as u64 - undecoded;
+        if calls + jumps > 0 {
+            found.undecided.push((caller, calls, jumps));
+        }
+    }
+    found
+}
