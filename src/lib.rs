@@ -61,8 +61,8 @@
 //! | `zstd-safe` | perfdata |
 //! | `libc` | sampler, binary, input |
 //! | `perf-event-open-sys` | sampler |
-//! | `addr2line` | binary |
 //! | `cpp_demangle` | binary |
+//! | `flate2` | binary |
 //! | `gimli` | binary |
 //! | `lzma-rust2` | binary |
 //! | `object` | binary |

@@ -224,11 +224,12 @@ impl Caveat {
         }
         let mut order: Vec<&(String, u64)> = self.details.iter().collect();
         order.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        let many = self.details.len() > 1;
+        // A count beside each would say nothing where all are one.
+        let many = self.details.len() > 1 && self.details.iter().any(|(_, count)| *count > 1);
         for (i, (detail, count)) in order.iter().take(DETAILS_NAMED).enumerate() {
             text.push_str(if i == 0 { ": " } else { ", " });
             text.push_str(detail);
-            if many && *count > 0 {
+            if many {
                 write!(text, " ({count})").expect("writing to a String does not fail");
             }
         }

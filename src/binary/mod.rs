@@ -29,7 +29,6 @@ mod mini_debug;
 mod perf_map;
 mod places;
 mod plt;
-mod short_name;
 mod slots;
 mod source;
 mod symbols;
@@ -48,7 +47,6 @@ pub use functions::{FunctionSymbol, SymbolSource};
 pub use kallsyms::{Kallsyms, KernelFunction};
 pub use lines::{InlineFrame, Lines};
 pub use perf_map::{JitFunction, PerfMap};
-pub use short_name::short_name;
 pub use slots::{SlotTarget, Slots};
 
 use self::dwarf::DebugInfo;

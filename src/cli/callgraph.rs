@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use proftool::base::{CaveatKind, Caveats, Event, IdVec, Unit};
+use proftool::base::{CaveatKind, Caveats, IdVec};
 use proftool::binary::{Binary, Error, demangle};
 use proftool::callgraph::{ArcKind, CallGraph, Node};
 use proftool::export::json;
@@ -49,15 +49,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let binary = Binary::open(&args.binary).map_err(|error| refused(&args.binary, &error))?;
     let calls = scan::calls(&binary, None).map_err(|error| refused(&args.binary, &error))?;
     let (profile, graph) = graph(&binary, &calls);
-    let selection = Selection {
-        event: Event {
-            name: "samples".into(),
-            unit: Unit::Samples,
-        },
-        rows: Vec::new(),
-        total: 0,
-        samples: 0,
-    };
+    let selection = Selection::nothing();
     let subject = Subject {
         profile: &profile,
         selection: &selection,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use proftool::base::{Event, Unit};
+use proftool::base::Unit;
 use proftool::input::{self, TimeRange};
 use proftool::profile::{EventId, Filter, Profile, Selection, Weighing};
 use proftool::view::report::shell_quoted;
@@ -85,7 +85,7 @@ impl Query {
     /// The samples that are asked for.
     pub fn select(&self, profile: &Profile) -> anyhow::Result<Selection> {
         let Some(event) = self.event(profile)? else {
-            return Ok(nothing());
+            return Ok(Selection::nothing());
         };
         if self.unit == Some(Counting::Time) && profile.events[event].unit != Unit::Nanoseconds {
             let text = format!(
@@ -145,19 +145,6 @@ pub fn could_not_open(file: &Path, error: &input::Error) -> anyhow::Error {
     let hint = error.hint(&shell_quoted(&file.to_string_lossy()));
     let reason = failure::fragment(&error.to_string());
     hinted(format!("could not open {}: {reason}", file.display()), hint)
-}
-
-/// The selection from a profile without events.
-fn nothing() -> Selection {
-    Selection {
-        event: Event {
-            name: "samples".into(),
-            unit: Unit::Samples,
-        },
-        rows: Vec::new(),
-        total: 0,
-        samples: 0,
-    }
 }
 
 /// A regular expression; what is wrong with it in one line.

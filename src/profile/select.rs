@@ -70,6 +70,21 @@ pub struct Selection {
     pub samples: u64,
 }
 
+impl Selection {
+    /// The selection from a profile without events.
+    pub fn nothing() -> Selection {
+        Selection {
+            event: Event {
+                name: "samples".into(),
+                unit: Unit::Samples,
+            },
+            rows: Vec::new(),
+            total: 0,
+            samples: 0,
+        }
+    }
+}
+
 impl Profile {
     /// The samples of `event` that pass `filter`.
     ///

@@ -67,6 +67,9 @@ pub(super) struct Common {
     /// Whether the user chose the rate, which then also holds for events that are counted.
     pub(super) rate_chosen: bool,
     pub(super) call_chains: bool,
+    /// The kernel's limit of frames, written down so that a reader can tell which chains are cut;
+    /// 0 where it is not known.
+    pub(super) max_stack: u16,
     pub(super) allowed: Allowed,
     /// Bytes in a ring buffer after which the recorder is woken.
     pub(super) watermark: u32,
@@ -90,6 +93,7 @@ pub(super) fn attr(
     };
     if common.call_chains {
         attr.sample_type |= u64::from(sys::PERF_SAMPLE_CALLCHAIN);
+        attr.sample_max_stack = common.max_stack;
     }
     if allowed.lost {
         attr.read_format |= u64::from(sys::PERF_FORMAT_LOST);
@@ -137,6 +141,7 @@ mod tests {
         rate: Rate::Frequency(997),
         rate_chosen: false,
         call_chains: true,
+        max_stack: 127,
         allowed: Allowed::ALL,
         watermark: 4096,
     };

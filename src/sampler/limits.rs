@@ -13,6 +13,11 @@ pub(super) fn paranoid() -> Option<i32> {
     setting("/proc/sys/kernel/perf_event_paranoid")
 }
 
+/// `kernel.perf_event_max_stack`: how many frames of a call chain the kernel keeps at most.
+pub(super) fn max_stack() -> Option<u16> {
+    setting("/proc/sys/kernel/perf_event_max_stack")
+}
+
 /// The rate at which to sample: the one that was chosen, or the usual one, if the kernel allows.
 pub(super) fn rate(chosen: Option<Rate>, notes: &mut dyn FnMut(Note)) -> Result<Rate, Error> {
     let limit = setting("/proc/sys/kernel/perf_event_max_sample_rate").unwrap_or(u64::MAX);

@@ -104,6 +104,7 @@ impl Session {
                 rate,
                 rate_chosen: options.rate.is_some(),
                 call_chains: options.call_chains,
+                max_stack: limits::max_stack().unwrap_or(0),
                 allowed: Allowed::ALL,
                 watermark: watermark(wanted_pages * page),
             },
