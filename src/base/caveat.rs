@@ -177,7 +177,7 @@ impl CaveatKind {
         use CaveatKind::*;
         Some(match self {
             NoSamples => {
-                "let the program run longer, or sample more often: proftool record -F 4999 -- COMMAND"
+                "time on a processor is sampled, not waiting: let the program run longer, or sample more often: proftool record -F 4999 -- COMMAND"
             }
             Truncated | Unfinished => "record again if the end matters",
             Lost => "sample less often: proftool record -F 499 -- COMMAND",

@@ -19,4 +19,4 @@ pub use distinct::Distinct;
 pub use event::{Event, Unit};
 pub use id::{Id, IdVec, define_id};
 pub use interner::{Interner, NameId};
-pub use text::{is_unsafe_char, printable, utf8};
+pub use text::{is_unsafe_char, printable, shell_quoted, utf8};

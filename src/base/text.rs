@@ -33,6 +33,21 @@ pub fn utf8(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// `text` as one word of a shell's command line.
+///
+/// ```
+/// use proftool::base::shell_quoted;
+/// assert_eq!(shell_quoted("a.data"), "a.data");
+/// assert_eq!(shell_quoted("it's"), r"'it'\''s'");
+/// ```
+pub fn shell_quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 /// `text` with every unsafe character (see [`is_unsafe_char`]) as `\xNN` or `\u{NNNN}`, so that
 /// it may go to a terminal.
 ///

@@ -33,9 +33,11 @@ pub fn give(look: &Look, caveats: &Caveats, forms: &Forms) -> anyhow::Result<Exi
             if look.no_pager || !paged(write)? {
                 write_to(io::stdout().lock(), write)?;
             }
-            // On a terminal the page's foot has said it.
-            if !(io::stdout().is_terminal() && io::stderr().is_terminal()) {
-                warn(caveats);
+            // The page's foot says it; who sends the page elsewhere hears that it does.
+            let notes = caveats.iter().count();
+            if notes > 0 && !(io::stdout().is_terminal() && io::stderr().is_terminal()) {
+                let plural = if notes == 1 { "" } else { "s" };
+                failure::line("warning", &format!("{notes} note{plural} with the answer"));
             }
         }
         Format::Csv => {

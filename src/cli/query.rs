@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use proftool::base::Unit;
+use proftool::base::{Unit, shell_quoted};
 use proftool::input::{self, TimeRange};
 use proftool::profile::{EventId, Filter, Profile, Selection, Weighing};
-use proftool::view::report::shell_quoted;
 use regex::Regex;
 
 use super::failure::{self, hinted};
@@ -109,6 +108,10 @@ impl Query {
         let selection = profile.select(event, &filter);
         if selection.samples == 0 && profile.samples_by_event()[event] > 0 {
             failure::line("warning", "no sample passes the filters");
+            if self.focus.is_some() {
+                let hint = "patterns match full names: proftool flat --names full shows them";
+                failure::line("hint", hint);
+            }
         }
         Ok(selection)
     }

@@ -64,12 +64,7 @@ pub struct RecordArgs {
     quiet: bool,
 
     /// The command to run, with its arguments
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "COMMAND"
-    )]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -95,6 +90,11 @@ fn event(name: &str) -> Result<EventSpec, String> {
 ///
 /// None: what fails is told on stderr here, since its exit status depends on what it is.
 pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
+    if args.output.as_os_str() == "-" {
+        say("a recording needs a file: standard output cannot hold one");
+        hint_at("name one: -o FILE");
+        return Ok(ExitCode::from(FAILED));
+    }
     let options = Options {
         events: args.event,
         rate: match (args.frequency, args.period) {

@@ -39,6 +39,14 @@ impl Error {
     /// What a person can do about it; `path` is what was to be opened, ready for a shell.
     pub fn hint(&self, path: &str) -> Option<String> {
         match self {
+            Error::Io(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && std::path::Path::new(&format!("{path}.part")).is_file() =>
+            {
+                Some(format!(
+                    "an unfinished recording is there: proftool report {path}.part"
+                ))
+            }
             Error::Io(error) if error.kind() == io::ErrorKind::NotFound => {
                 Some("make a recording: proftool record -- COMMAND".into())
             }

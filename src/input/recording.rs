@@ -2,6 +2,7 @@
 
 use std::sync::mpsc;
 
+use crate::base::shell_quoted;
 use crate::binary::Finder;
 use crate::perfdata::Reader;
 use crate::profile::{About, Profile};
@@ -58,7 +59,10 @@ fn about(recording: &Recording) -> About {
         None => &line[..],
     };
     About {
-        command: (!command.is_empty()).then(|| command.join(" ")),
+        command: (!command.is_empty()).then(|| {
+            let words: Vec<_> = command.iter().map(|word| shell_quoted(word)).collect();
+            words.join(" ")
+        }),
         duration: recording.duration,
     }
 }

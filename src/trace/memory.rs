@@ -74,17 +74,33 @@ pub(super) struct Process {
     /// What was mapped before the last exec, until the new program runs: while the kernel loads
     /// it, the user's registers are still those of the old one.
     before_exec: Rc<Mappings>,
+    /// Tells it from an earlier process of its number.
+    birth: u32,
     /// Counts the changes; frames that were found before one are found anew.
-    pub(super) generation: u32,
+    generation: u32,
     /// The frames of addresses as they are mapped now, and whether they are; each for return
     /// addresses and for others.
     pub(super) found: FxHashMap<(u64, bool), (FrameId, bool)>,
 }
 
 impl Process {
-    /// A process that begins with a copy of its parent's memory.
-    pub(super) fn forked(&self) -> Process {
+    /// A process without memory. `birth` is no other process's.
+    pub(super) fn born(birth: u32) -> Process {
         Process {
+            birth,
+            ..Process::default()
+        }
+    }
+
+    /// Which process it is, and how often its memory has changed.
+    pub(super) fn state(&self) -> (u32, u32) {
+        (self.birth, self.generation)
+    }
+
+    /// A process that begins with a copy of its parent's memory. `birth` is no other process's.
+    pub(super) fn forked(&self, birth: u32) -> Process {
+        Process {
+            birth,
             mappings: self.mappings.clone(),
             before_exec: self.before_exec.clone(),
             ..Process::default()

@@ -8,7 +8,7 @@ use twox_hash::XxHash3_128;
 use crate::perfdata::Words;
 
 use super::samples::SampleId;
-use super::stacks::Stack;
+use super::stacks::{Memory, Stack};
 
 /// What a chain was found to be, each time under the same circumstances.
 ///
@@ -24,8 +24,7 @@ pub(super) struct Remembered {
 pub(super) struct Circumstances {
     pub(super) pid: i32,
     pub(super) tid: i32,
-    /// How often the process's memory and the kernel's had changed.
-    pub(super) generations: (u32, u32),
+    pub(super) memory: Memory,
     /// The flags of the record.
     pub(super) misc: u16,
     pub(super) event: usize,

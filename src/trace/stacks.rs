@@ -25,12 +25,15 @@ pub(super) struct Stack {
     pub(super) is_shallow: bool,
 }
 
+/// The state of a process's memory and of the kernel's: which process, and how often it had changed.
+pub(super) type Memory = ((u32, u32), (u32, u32));
+
 /// The last stack of a thread; what the next one shares with it needs no look-up.
 #[derive(Debug, Default)]
 struct LastStack {
     /// What the paths depend on beside the links: the process, how often its memory and the
     /// kernel's had changed, and the mark under which they hang.
-    valid_for: (i32, (u32, u32), Option<AddressPathId>),
+    valid_for: (i32, Memory, Option<AddressPathId>),
     links: Vec<Link>,
     paths: Vec<AddressPathId>,
 }
@@ -44,6 +47,8 @@ pub(super) struct Stacks {
     pub(super) processes: FxHashMap<i32, Process>,
     /// The kernel's and its modules' mappings.
     pub(super) kernel: Process,
+    /// How many processes began.
+    births: u32,
     last: FxHashMap<i32, LastStack>,
     links: Vec<Link>,
     found: Vec<FrameId>,
@@ -60,10 +65,21 @@ impl Stacks {
         }
     }
 
-    /// How often the memory of a process and the kernel's have changed.
-    pub(super) fn generations(&self, pid: i32) -> (u32, u32) {
-        let generation = self.processes.get(&pid).map_or(0, |p| p.generation);
-        (generation, self.kernel.generation)
+    /// The state of a process's memory and of the kernel's.
+    pub(super) fn memory(&self, pid: i32) -> Memory {
+        let process = self.processes.get(&pid);
+        let process = process.map_or((0, 0), Process::state);
+        (process, self.kernel.state())
+    }
+
+    /// A process begins, with the memory of its parent if that is known.
+    pub(super) fn fork(&mut self, pid: i32, parent: i32) {
+        self.births += 1;
+        let child = match self.processes.get(&parent) {
+            Some(parent) => parent.forked(self.births),
+            None => Process::born(self.births),
+        };
+        self.processes.insert(pid, child);
     }
 
     /// A thread ended: nothing is shared with the next one of its number.
@@ -113,7 +129,7 @@ impl Stacks {
             return (self.mark("[no address]"), false);
         }
         let root = shape.cut.then(|| self.mark("[truncated]"));
-        let valid_for = (pid, self.generations(pid), root);
+        let valid_for = (pid, self.memory(pid), root);
         let mut last = self.last.remove(&tid).unwrap_or_default();
         if last.valid_for != valid_for {
             last.links.clear();

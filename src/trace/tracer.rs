@@ -91,11 +91,8 @@ impl<'o> Tracer<'o> {
     }
 
     fn fork(&mut self, task: &Task) {
-        if task.pid != task.parent_pid
-            && let Some(parent) = self.stacks.processes.get(&task.parent_pid)
-        {
-            let child = parent.forked();
-            self.stacks.processes.insert(task.pid, child);
+        if task.pid != task.parent_pid {
+            self.stacks.fork(task.pid, task.parent_pid);
         }
         self.threads.fork(task.pid, task.tid, task.parent_tid);
     }
@@ -196,13 +193,10 @@ impl<'o> Tracer<'o> {
 
     fn sample(&mut self, reader: &Reader, record: &Record<'_>, sample: &Sample<'_>) {
         self.learn_events(reader);
-        if let Some(time) = sample.time {
-            let (first, last) = self.times.get_or_insert((time, time));
-            *first = (*first).min(time);
-            *last = (*last).max(time);
-            if !self.options.covers(time.saturating_sub(*first)) {
-                return;
-            }
+        let covered = self.covers(sample);
+        let deltas = self.deltas(reader, sample);
+        if !covered {
+            return;
         }
         let attr = &reader.events()[sample.event].attr;
         let pid = sample.pid.unwrap_or(-1);
@@ -220,31 +214,49 @@ impl<'o> Tracer<'o> {
         };
         self.note(sample, stack);
         let thread = self.threads.of(pid, tid);
-        let group = sample.read.filter(|read| read.group);
-        let Some(group) = group else {
-            let weight = sample.period.or(attr.fixed_period()).unwrap_or(1);
-            let last = met.and_then(|met| met.sample);
-            let row = self.add(sample.event, thread, stack.path, weight, last);
-            if let Some(key) = key
-                && last != Some(row)
-            {
-                let sample = Some(row);
-                self.remembered.insert(key, Met { stack, sample });
+        if let Some(deltas) = deltas {
+            for (event, weight) in deltas {
+                self.add(event, thread, stack.path, weight, None);
             }
             return;
+        }
+        let weight = sample.period.or(attr.fixed_period()).unwrap_or(1);
+        let last = met.and_then(|met| met.sample);
+        let row = self.add(sample.event, thread, stack.path, weight, last);
+        if let Some(key) = key
+            && last != Some(row)
+        {
+            let sample = Some(row);
+            self.remembered.insert(key, Met { stack, sample });
+        }
+    }
+
+    /// Whether a sample is in the part of time that is looked at.
+    fn covers(&mut self, sample: &Sample<'_>) -> bool {
+        let Some(time) = sample.time else {
+            return true;
         };
-        // The leader's sample stands for all events of its group: each counter says how far it
-        // has come since it was read last.
+        let (first, last) = self.times.get_or_insert((time, time));
+        *first = (*first).min(time);
+        *last = (*last).max(time);
+        self.options.covers(time.saturating_sub(*first))
+    }
+
+    /// For a sample that stands for all events of its group: each event with what its counter has
+    /// gained since it was read last.
+    fn deltas(&mut self, reader: &Reader, sample: &Sample<'_>) -> Option<Vec<(usize, u64)>> {
+        let group = sample.read.filter(|read| read.group)?;
+        let mut deltas = Vec::new();
         for (id, value) in group.counters() {
             let Some(event) = id.and_then(|id| reader.event_of_id(id)) else {
                 continue;
             };
             let last = self.counters.insert(id.unwrap_or(0), value).unwrap_or(0);
-            let weight = value.saturating_sub(last);
-            if weight > 0 {
-                self.add(event, thread, stack.path, weight, None);
+            if value > last {
+                deltas.push((event, value - last));
             }
         }
+        Some(deltas)
     }
 
     /// A sample in user space shows that a new program runs.
@@ -269,7 +281,7 @@ impl<'o> Tracer<'o> {
         let circumstances = Circumstances {
             pid,
             tid,
-            generations: self.stacks.generations(pid),
+            memory: self.stacks.memory(pid),
             misc: record.misc,
             event: sample.event,
             ip: sample.ip,
@@ -336,7 +348,8 @@ impl<'o> Tracer<'o> {
         trace.samples = self.samples.into_rows();
         let caveats = &mut trace.caveats;
         caveats.merge(reader.caveats());
-        if self.depths.user_samples >= FEW_SAMPLES
+        if caveats.count(CaveatKind::NotUnwound) == 0
+            && self.depths.user_samples >= FEW_SAMPLES
             && self.depths.shallow * 2 > self.depths.user_samples
         {
             caveats.add(CaveatKind::NoFramePointers, self.depths.shallow);

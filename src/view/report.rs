@@ -7,10 +7,11 @@ use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, number};
-use crate::analysis::inclusive;
+use crate::analysis::inclusive::{self, FunctionWeights};
 use crate::analysis::lines::{self, Lines};
 use crate::analysis::threads;
-use crate::profile::{ThreadId, pattern_of};
+use crate::base::{Unit, shell_quoted};
+use crate::profile::{FunctionId, ThreadId, pattern_of};
 
 /// What the report shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,8 +65,9 @@ pub fn arrange(subject: &Subject, options: &Options) -> Report {
         };
         flat::choose(subject, &weights, &options)
     };
-    let (mut by_self, by_total) = (choose(Sort::SelfWeight), choose(Sort::Total));
+    let mut by_self = choose(Sort::SelfWeight);
     by_self.retain(|&id| weights.self_samples[id] > 0);
+    let by_total = most_inclusive(subject, &weights, options);
     let labels = Labels::new(subject, by_self.iter().chain(&by_total).copied());
     let functions = flat::rows(subject, &weights, &by_self, &labels)
         .into_iter()
@@ -102,6 +104,42 @@ fn hottest_line(subject: &Subject, lines: &Lines, row: &Row) -> Option<HotLine> 
     })
 }
 
+/// The functions with the largest totals, without what only passes them on: of functions with one
+/// and the same total and nothing of their own, such as the start-up code around `main`, one stands
+/// for all, `main` if it is among them, else the one with the shortest name.
+fn most_inclusive(
+    subject: &Subject,
+    weights: &FunctionWeights,
+    options: &Options,
+) -> Vec<FunctionId> {
+    let everything = flat::Options {
+        sort: Sort::Total,
+        limit: None,
+        min: options.min,
+    };
+    let all = flat::choose(subject, weights, &everything);
+    let passes_on = |id: FunctionId| weights.self_weight[id] == 0;
+    let name = |id: FunctionId| &*subject.profile.functions[id].name;
+    let mut chosen: Vec<FunctionId> = Vec::new();
+    for id in all {
+        let same = |last: &FunctionId| {
+            passes_on(*last) && passes_on(id) && weights.total[*last] == weights.total[id]
+        };
+        match chosen.last().copied().filter(same) {
+            Some(last) => {
+                let rank = |id| (name(id) != "main", name(id).len());
+                if rank(id) < rank(last) {
+                    chosen.pop();
+                    chosen.push(id);
+                }
+            }
+            None if options.limit.is_some_and(|limit| chosen.len() >= limit) => break,
+            None => chosen.push(id),
+        }
+    }
+    chosen
+}
+
 /// Commands that lead on from here.
 fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String, &'static str)> {
     if subject.selection.samples == 0 {
@@ -123,8 +161,8 @@ fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String,
             String::new()
         };
         next.push((
-            command("tree", &format!("--bottom-up{focus}")),
-            "callers of the hottest function",
+            command("tree", focus.trim_start()),
+            "the calls around the hottest function",
         ));
     }
     next.push((command("flat", "--sort total"), "all functions by total"));
@@ -133,21 +171,6 @@ fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String,
         "input for flame graphs",
     ));
     next
-}
-
-/// `text` as one word of a shell's command line.
-///
-/// ```
-/// use proftool::view::report::shell_quoted;
-/// assert_eq!(shell_quoted("a.data"), "a.data");
-/// assert_eq!(shell_quoted("it's"), r"'it'\''s'");
-/// ```
-pub fn shell_quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 impl Report {
@@ -187,16 +210,21 @@ impl Report {
     /// The page for people.
     pub fn page(&self, subject: &Subject) -> Page {
         let mut blocks = self.summary(subject);
+        let what = match &subject.selection.event.unit {
+            Unit::Nanoseconds | Unit::Samples => "time goes".to_owned(),
+            Unit::Count(unit) if unit == "cycles" => "time goes".to_owned(),
+            Unit::Count(unit) => format!("{unit} are"),
+        };
         if !self.functions.is_empty() {
             blocks.push(Block::Space);
-            blocks.push(Block::Heading(
-                "Where the time goes: in the functions themselves".into(),
-            ));
+            blocks.push(Block::Heading(format!(
+                "Where the {what}: in the functions themselves"
+            )));
             blocks.push(Block::Table(self.self_table(subject)));
             blocks.push(Block::Space);
-            blocks.push(Block::Heading(
-                "Where the time goes: with all that they call".into(),
-            ));
+            blocks.push(Block::Heading(format!(
+                "Where the {what}: with all that they call"
+            )));
             blocks.push(Block::Table(self.total_table(subject)));
         }
         blocks.extend(self.who(subject));
@@ -331,10 +359,20 @@ fn other_events(subject: &Subject) -> Option<String> {
 fn trust(subject: &Subject) -> Vec<Block> {
     let mut blocks = caveats::notes(&subject.profile.caveats);
     if blocks.is_empty() {
-        blocks.push(Block::Line("Nothing to warn about.".into()));
+        blocks.push(Block::Line(
+            "No sample was lost, no stack was cut, and every function has a name.".into(),
+        ));
+    }
+    if subject.profile.about.duration.is_some() {
+        blocks.push(Block::Line(
+            "Where stacks were recorded by frame pointers, a function that keeps no frame (many small \
+             ones do not) hides its caller."
+                .into(),
+        ));
     }
     let samples = subject.selection.samples;
-    if samples > 0 {
+    // The weights of folded stacks may be anything.
+    if samples > 0 && subject.profile.about.duration.is_some() {
         // Two standard errors of a share of one half, the least certain one, in points.
         let points = 100.0 / (samples as f64).sqrt();
         blocks.push(Block::Line(format!(
