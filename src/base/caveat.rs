@@ -57,6 +57,8 @@ pub enum CaveatKind {
     ChangedBinary,
     /// Samples in files that have no symbol for them; details: path.
     NoSymbols,
+    /// Samples in code that a process made at run time and did not list; details: processes.
+    GeneratedCode,
     /// Kernel samples without names because the kernel hides its addresses.
     HiddenKernel,
     /// Debug information that could not be read; details: path and reason.
@@ -107,6 +109,7 @@ impl CaveatKind {
             MissingBinary => "missing-binary",
             ChangedBinary => "changed-binary",
             NoSymbols => "no-symbols",
+            GeneratedCode => "generated-code",
             HiddenKernel => "hidden-kernel",
             BadDebugInfo => "bad-debug-info",
             UserOnly => "user-only",
@@ -133,7 +136,7 @@ impl CaveatKind {
             }
             Skipped => format!("{n} record{s} or section{s} could not be read"),
             UnknownRecord => format!("{n} record{s} of unknown type skipped"),
-            Lost => format!("{n} sample{s} lost while recording"),
+            Lost => format!("{n} sample{s} or other records lost while recording"),
             Throttled => format!("the kernel throttled the event {n} time{s}"),
             Disordered => format!("{n} record{s} came too late to be put in order of time"),
             UnknownEvent => format!("{n} sample{s} of an event that the file does not describe"),
@@ -153,6 +156,7 @@ impl CaveatKind {
                 format!("{n} sample{s} in files that are not the build that ran; not used")
             }
             NoSymbols => format!("{n} sample{s} in code without symbols"),
+            GeneratedCode => format!("{n} sample{s} in code made at run time, without names"),
             HiddenKernel => format!("{n} kernel sample{s} without names"),
             BadDebugInfo => format!("debug information of {n} file{s} could not be read"),
             UserOnly => "user space only: kernel time is not in this recording".into(),
@@ -193,6 +197,9 @@ impl CaveatKind {
             MissingBinary => "give the directory that holds the files: --symfs DIR",
             ChangedBinary => "record again, or give the build that ran: --symfs DIR",
             NoSymbols => "build with -g and do not strip, or install the debug symbols",
+            GeneratedCode => {
+                "let the runtime list its code in /tmp/perf-PID.map: node --perf-basic-prof, java -XX:+DumpPerfMapAtExit"
+            }
             HiddenKernel => "as root: sysctl kernel.kptr_restrict=0, then record again",
             IndirectCalls => "a recording shows those that happen: proftool record -- COMMAND",
             NamelessFunctions | NoFunctions => "do not strip it, or install the debug symbols",
@@ -211,8 +218,8 @@ pub struct Caveat {
     pub count: u64,
     /// What it was in particular, in order of appearance, each with its count.
     details: Vec<(String, u64)>,
-    /// How many more details there were than are kept.
-    details_dropped: u64,
+    /// Whether there were more details than are kept.
+    is_cut: bool,
 }
 
 impl Caveat {
@@ -233,8 +240,10 @@ impl Caveat {
                 write!(text, " ({count})").expect("writing to a String does not fail");
             }
         }
-        let more = self.details.len().saturating_sub(DETAILS_NAMED) as u64 + self.details_dropped;
-        if more > 0 {
+        let more = self.details.len().saturating_sub(DETAILS_NAMED);
+        if self.is_cut {
+            text.push_str(" and many more");
+        } else if more > 0 {
             write!(text, " and {more} more").expect("writing to a String does not fail");
         }
         text
@@ -258,7 +267,7 @@ impl Caveat {
 /// let mut caveats = Caveats::default();
 /// caveats.add(CaveatKind::Lost, 3);
 /// caveats.add(CaveatKind::Lost, 4);
-/// assert_eq!(caveats.iter().next().unwrap().text(), "7 samples lost while recording");
+/// assert_eq!(caveats.iter().next().unwrap().text(), "7 samples or other records lost while recording");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caveats {
@@ -284,7 +293,7 @@ impl Caveats {
         if self.entry(kind).details.len() < DETAILS_KEPT {
             self.detail(kind, count, detail());
         } else {
-            self.entry(kind).details_dropped += 1;
+            self.entry(kind).is_cut = true;
         }
     }
 
@@ -295,7 +304,7 @@ impl Caveats {
         } else if caveat.details.len() < DETAILS_KEPT {
             caveat.details.push((detail, count));
         } else {
-            caveat.details_dropped += 1;
+            caveat.is_cut = true;
         }
     }
 
@@ -304,7 +313,7 @@ impl Caveats {
             kind,
             count: 0,
             details: Vec::new(),
-            details_dropped: 0,
+            is_cut: false,
         })
     }
 
@@ -315,7 +324,7 @@ impl Caveats {
             for (text, count) in &caveat.details {
                 self.detail(caveat.kind, *count, text.clone());
             }
-            self.entry(caveat.kind).details_dropped += caveat.details_dropped;
+            self.entry(caveat.kind).is_cut |= caveat.is_cut;
         }
     }
 

@@ -2,14 +2,14 @@
 
 use std::hash::{BuildHasher, Hash};
 
-use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use rustc_hash::FxBuildHasher;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::{Id, IdVec};
 
 /// Rows that are kept once, in order of first appearance. Beside the rows it takes some six bytes
-/// a row: there may be many millions.
+/// a row: there may be many millions. Its hashes are seeded anew each time, so that no file can
+/// foresee which rows collide; the order of rows does not depend on them.
 ///
 /// ```
 /// use proftool::base::{Distinct, Id, NameId};
@@ -23,13 +23,15 @@ use super::{Id, IdVec};
 pub struct Distinct<I, T> {
     rows: IdVec<I, T>,
     ids: HashTable<I>,
+    hasher: DefaultHashBuilder,
 }
 
 impl<I: Id, T: Hash + Eq> Distinct<I, T> {
     /// The id of this row, which is added when it is new.
     pub fn id_of(&mut self, row: T) -> I {
         let rows = &mut self.rows;
-        let hash = |row: &T| FxBuildHasher.hash_one(row);
+        let hasher = &self.hasher;
+        let hash = |row: &T| hasher.hash_one(row);
         let entry = self
             .ids
             .entry(hash(&row), |&id| rows[id] == row, |&id| hash(&rows[id]));
@@ -59,6 +61,7 @@ impl<I: Id, T> Default for Distinct<I, T> {
         Distinct {
             rows: IdVec::new(),
             ids: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
         }
     }
 }

@@ -2,9 +2,8 @@
 
 use std::hash::BuildHasher;
 
-use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use rustc_hash::FxBuildHasher;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::{IdVec, define_id};
 
@@ -26,13 +25,15 @@ define_id! {
 pub struct Interner {
     names: IdVec<NameId, Box<str>>,
     ids: HashTable<NameId>,
+    hasher: DefaultHashBuilder,
 }
 
 impl Interner {
     /// The id of `name`, which is added when it is new.
     pub fn intern(&mut self, name: &str) -> NameId {
         let names = &mut self.names;
-        let hash = |name: &str| FxBuildHasher.hash_one(name);
+        let hasher = &self.hasher;
+        let hash = |name: &str| hasher.hash_one(name);
         let entry = self.ids.entry(
             hash(name),
             |&id| *names[id] == *name,

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -33,11 +34,9 @@ pub fn give(look: &Look, caveats: &Caveats, forms: &Forms) -> anyhow::Result<Exi
             if look.no_pager || !paged(write)? {
                 write_to(io::stdout().lock(), write)?;
             }
-            // The page's foot says it; who sends the page elsewhere hears that it does.
-            let notes = caveats.iter().count();
-            if notes > 0 && !(io::stdout().is_terminal() && io::stderr().is_terminal()) {
-                let plural = if notes == 1 { "" } else { "s" };
-                failure::line("warning", &format!("{notes} note{plural} with the answer"));
+            // Who reads both has read it at the page's foot.
+            if !go_to_one_place() {
+                warn(caveats);
             }
         }
         Format::Csv => {
@@ -84,6 +83,15 @@ pub fn warn(caveats: &Caveats) {
             failure::line("hint", hint);
         }
     }
+}
+
+/// Whether standard output and standard error are one terminal, file or pipe.
+fn go_to_one_place() -> bool {
+    let place = |number: u32| {
+        let metadata = std::fs::metadata(format!("/proc/self/fd/{number}")).ok()?;
+        Some((metadata.dev(), metadata.ino()))
+    };
+    place(1).is_some_and(|out| place(2) == Some(out))
 }
 
 /// Writes all of it. Who closes the pipe has read enough.

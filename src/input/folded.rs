@@ -18,7 +18,7 @@
 use std::borrow::Cow;
 use std::io::BufRead;
 
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
 
 use crate::base::{CaveatKind, Event, Unit, is_unsafe_char, utf8};
 use crate::profile::{
@@ -96,7 +96,7 @@ pub fn read(mut input: impl BufRead, progress: &mut dyn FnMut(u64)) -> Result<Pr
 #[derive(Default)]
 struct Reader {
     builder: Builder,
-    functions: FxHashMap<String, FunctionId>,
+    functions: HashMap<String, FunctionId>,
     /// The last stack, and for each of its frames where it ends in the text and its path.
     /// Neighbours in a file have most of their frames in common, and these need no look-up.
     last: String,

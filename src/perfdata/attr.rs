@@ -16,9 +16,7 @@
 //!
 //! Newer kernels append; what is appended is not read, which loses nothing that samples need.
 
-use linux_perf_event_reader::{
-    AttrFlags, BranchSampleFormat, Endianness, ReadFormat, SampleFormat,
-};
+use linux_perf_event_reader::{AttrFlags, BranchSampleFormat, Endianness, SampleFormat};
 
 use super::cursor::Cursor;
 use super::error::Flaw;
@@ -52,8 +50,6 @@ pub struct Attr {
     pub sample_regs_user: u64,
     /// How many bytes of the user's stack samples hold at most.
     pub sample_stack_user: u32,
-    /// The clock of times, where flags has `USE_CLOCKID`.
-    pub clock_id: u32,
     /// Which registers at the interrupt samples hold.
     pub sample_regs_intr: u64,
     /// The limit of frames in a call chain; 0: the kernel's default.
@@ -61,7 +57,7 @@ pub struct Attr {
 }
 
 impl Attr {
-    /// Reads the first `size` bytes of an attr from `cursor`, where `size` is the attr's own.
+    /// Reads an attr; of a shorter one than this kernel's the missing fields are zero.
     pub(super) fn parse(bytes: &[u8], endian: Endianness) -> Result<Attr, Flaw> {
         let mut c = Cursor::new(bytes, endian);
         let kind = c.u32("attr type")?;
@@ -77,7 +73,7 @@ impl Attr {
         let branch_sample_type = c.u64("").unwrap_or(0);
         let sample_regs_user = c.u64("").unwrap_or(0);
         let sample_stack_user = c.u32("").unwrap_or(0);
-        let clock_id = c.u32("").unwrap_or(0);
+        let _clock_id = c.u32("").unwrap_or(0);
         let sample_regs_intr = c.u64("").unwrap_or(0);
         let _aux_watermark = c.u32("").unwrap_or(0);
         let sample_max_stack = c.u16("").unwrap_or(0);
@@ -91,7 +87,6 @@ impl Attr {
             branch_sample_type,
             sample_regs_user,
             sample_stack_user,
-            clock_id,
             sample_regs_intr,
             sample_max_stack,
         })
@@ -105,11 +100,6 @@ impl Attr {
     /// The fields of samples that are known.
     pub fn sample_format(&self) -> SampleFormat {
         SampleFormat::from_bits_truncate(self.sample_type)
-    }
-
-    /// The form of counter values that is known.
-    pub fn read_format(&self) -> ReadFormat {
-        ReadFormat::from_bits_truncate(self.read_format)
     }
 
     /// The form of branch stacks that is known.

@@ -151,10 +151,16 @@ fn parse_file_header(bytes: &[u8], endian: Endianness, version: u8) -> Result<Fi
     let data = Section::read(&mut c)?;
     let _event_types = Section::read(&mut c)?;
     let mut features = Vec::new();
+    // The bits stand in words of the machine's size: those of a big-endian 32-bit one are read
+    // with their halves swapped. HOSTNAME, which every recorder writes, tells.
+    let first = { c }.u64("")?;
+    let hostname = 1u64 << Feature::HOSTNAME.0;
+    let swapped = endian == Endianness::BigEndian
+        && first & hostname == 0
+        && first.rotate_left(32) & hostname != 0;
     for base in [0u8, 64, 128, 192] {
-        // The bits are words of 64; a 32-bit machine of the other byte order wrote words of 32,
-        // with the same result for all bits that have a meaning.
         let word = c.u64("")?;
+        let word = if swapped { word.rotate_left(32) } else { word };
         features.extend(
             (0..64)
                 .filter(|bit| word >> bit & 1 == 1)
@@ -212,6 +218,8 @@ impl FileHeader {
         }
         let entry_size = usize::try_from(self.attr_entry_size).unwrap_or(usize::MAX);
         let mut events = Vec::new();
+        // Lists of ids do not overlap: together they are no longer than the file.
+        let mut left = source.len().unwrap_or(MAX_IDS * 8);
         for (index, entry) in list.chunks_exact(entry_size).enumerate() {
             let offset = self.attrs.offset + (index * entry_size) as u64;
             let (attr, ids) = entry.split_at(entry_size - 16);
@@ -219,7 +227,13 @@ impl FileHeader {
                 |flaw| Error::BadHeader(format!("event {index} at offset {offset:#x}: {flaw}"));
             let attr = Attr::parse(attr, self.endian).map_err(bad)?;
             let section = Section::read(&mut Cursor::new(ids, self.endian)).map_err(bad)?;
-            let ids = match self.ids(source, section)? {
+            let known = section.size <= left;
+            left = left.saturating_sub(section.size);
+            let ids = match known
+                .then(|| self.ids(source, section))
+                .transpose()?
+                .flatten()
+            {
                 Some(ids) => ids,
                 None => {
                     let size = section.size;

@@ -32,13 +32,6 @@ pub(super) struct Layout {
     sample_id: Option<usize>,
 }
 
-/// What `struct sample_id` says of a record that is not a sample.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Trailer {
-    pub(super) time: Option<u64>,
-    pub(super) id: Option<u64>,
-}
-
 fn words(format: SampleFormat, fields: SampleFormat) -> usize {
     8 * format.intersection(fields).bits().count_ones() as usize
 }
@@ -94,26 +87,22 @@ impl Layout {
         self.word_at(body, self.sample_id)
     }
 
+    /// The last word of a record that is not a sample, where that is its event's id.
+    pub(super) fn last_identifier(&self, body: &[u8]) -> Option<u64> {
+        let has_it = self.trailer.is_some() && self.format.contains(SampleFormat::IDENTIFIER);
+        let last = has_it.then(|| body.len().checked_sub(8)).flatten();
+        self.word_at(body, last)
+    }
+
     /// Splits the body of a record that is not a sample into its own fields and what its
-    /// `struct sample_id` says.
-    pub(super) fn split<'a>(&self, body: &'a [u8]) -> (&'a [u8], Trailer) {
+    /// `struct sample_id` says of its time.
+    pub(super) fn split<'a>(&self, body: &'a [u8]) -> (&'a [u8], Option<u64>) {
         let Some(at) = self.trailer.and_then(|size| body.len().checked_sub(size)) else {
-            return (body, Trailer::default());
+            return (body, None);
         };
         let (own, trailer) = body.split_at(at);
-        let mut c = Cursor::new(trailer, self.endian);
-        let mut field = |wanted| {
-            self.format
-                .contains(wanted)
-                .then(|| c.u64("").ok())
-                .flatten()
-        };
-        let _pid_tid = field(SampleFormat::TID);
-        let time = field(SampleFormat::TIME);
-        let id = field(SampleFormat::ID);
-        let _stream = field(SampleFormat::STREAM_ID);
-        let _cpu = field(SampleFormat::CPU);
-        let id = field(SampleFormat::IDENTIFIER).or(id);
-        (own, Trailer { time, id })
+        let before = words(self.format, SampleFormat::TID);
+        let time = self.format.contains(SampleFormat::TIME).then_some(before);
+        (own, self.word_at(trailer, time))
     }
 }

@@ -19,6 +19,7 @@ use crate::base::CaveatKind;
 use super::decompress::Decompressor;
 use super::error::{Error, Flaw};
 use super::header::Section;
+use super::layout::Layout;
 use super::reader::Reader;
 use super::record::{self, Body, Record, type_name};
 use super::sample::Sample;
@@ -150,7 +151,14 @@ impl Reader {
                     size: source.len().unwrap_or(0),
                 },
             };
+            // Each file has a compression stream of its own.
+            state.decompressor = None;
             result = self.visit_source(source, data, &mut state, &mut progress);
+            if !state.inner_rest.is_empty() {
+                state.inner_rest.clear();
+                let what = "a compressed record lacks its end";
+                self.caveats.add_detail(CaveatKind::Truncated, 1, what);
+            }
             if result.is_err() {
                 break;
             }
@@ -252,7 +260,7 @@ impl Reader {
             };
             let start = position;
             position += HEADER_SIZE + body.len();
-            *self.counts.entry(header.type_).or_insert(0) += 1;
+            self.count(header.type_);
             if header.type_ < constants::PERF_RECORD_USER_TYPE_START {
                 match self.time_of(&header, body) {
                     Some(time) if time > 0 => {
@@ -329,6 +337,8 @@ impl Reader {
             .get_or_insert_with(|| Decompressor::new(limit));
         let mut bytes = std::mem::take(&mut state.inner_rest);
         let result = stream.append(block, &mut bytes);
+        bytes.shrink_to_fit();
+        let is_whole = result.is_ok();
         if let Err(error) = result {
             self.caveats.add_with(CaveatKind::Skipped, 1, || {
                 let kind = record::describe_type(header.type_);
@@ -340,7 +350,9 @@ impl Reader {
             offset: place,
             compressed: true,
         };
-        if let Next::Rest(rest) = self.split_buffer(buffer, state, false, place) {
+        if let Next::Rest(rest) = self.split_buffer(buffer, state, false, place)
+            && is_whole
+        {
             state.inner_rest = rest;
         }
     }
@@ -351,7 +363,16 @@ impl Reader {
             let event = self.event_of_sample(body)?;
             return self.layouts.get(event)?.time_of_sample(body);
         }
-        self.layouts.first()?.split(body).1.time
+        self.layout_of(body)?.split(body).1
+    }
+
+    /// The layout of a record that is not a sample: that of its event, where its last word tells
+    /// which one that is.
+    fn layout_of(&self, body: &[u8]) -> Option<&Layout> {
+        let first = self.layouts.first()?;
+        let id = first.last_identifier(body);
+        let event = id.and_then(|id| self.event_of_id(id)).unwrap_or(0);
+        self.layouts.get(event)
     }
 
     /// The event of a sample; `None` when its id is nobody's.
@@ -409,9 +430,10 @@ impl Reader {
             if type_name(header.type_).is_none() {
                 return self.unknown(header.type_, offset);
             }
-            let (fields, trailer) = layout.split(body);
+            let layout = self.layout_of(body).unwrap_or(layout);
+            let (fields, time) = layout.split(body);
             match record::parse_fields(kind, header.misc, fields, self.endian) {
-                Ok(body) => (trailer.time, body),
+                Ok(body) => (time, body),
                 Err(flaw) => return self.skip(header.type_, offset, flaw),
             }
         };

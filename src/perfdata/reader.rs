@@ -22,6 +22,9 @@ const BUDGET: u64 = 32 << 20;
 /// The same when the rounds are known to be bad, or when there is no second try.
 const GREAT_BUDGET: u64 = 1 << 30;
 
+/// No section of the header is as large.
+const MAX_FEATURE: u64 = 256 << 20;
+
 /// How a recording is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Storage {
@@ -207,6 +210,12 @@ impl Reader {
                 continue;
             }
             self.features.present.push(feature);
+            if size > MAX_FEATURE {
+                flawed(format!(
+                    "at offset {offset:#x}: its size {size:#x} is not believed"
+                ));
+                continue;
+            }
             let bytes = source.section(offset, size)?;
             if let Err(flaw) = self.features.read(feature, &bytes, self.endian) {
                 flawed(format!("at offset {offset:#x}: {flaw}"));
@@ -277,6 +286,17 @@ impl Reader {
     /// Holds back as much as memory allows in the next pass.
     pub(super) fn try_harder(&mut self) {
         self.budget = GREAT_BUDGET;
+    }
+
+    /// Counts a record by type. A hostile file may have as many types as records: those that are
+    /// not known are counted together beyond a number.
+    pub(super) fn count(&mut self, kind: u32) {
+        const KINDS: usize = 1024;
+        let kind = match self.counts.len() < KINDS || self.counts.contains_key(&kind) {
+            true => kind,
+            false => u32::MAX,
+        };
+        *self.counts.entry(kind).or_insert(0) += 1;
     }
 
     /// Counts a record that is passed over.

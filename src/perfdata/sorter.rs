@@ -100,7 +100,7 @@ impl Sorter {
         let rest = self.waiting.split_off(end);
         let out = std::mem::replace(&mut self.waiting, rest);
         if let Some(last) = out.last() {
-            self.handed_out = last.time;
+            self.handed_out = self.handed_out.max(last.time);
         }
         // What is left counts as if its share of bytes were that of its number.
         let all = (out.len() + self.waiting.len()).max(1) as u64;

@@ -66,12 +66,10 @@ impl<W: Write + Seek> Log<W> {
     /// Writes what is known only at the end.
     pub(super) fn finish(&mut self, session: &Session, images: &KernelImages) -> io::Result<()> {
         // The kernel tells of losses in a record when it has room again; of the last ones never.
-        let untold = session
-            .lost()
-            .unwrap_or(0)
-            .saturating_sub(self.tally.lost_records);
-        if untold > 0 {
-            let record = lost_samples_record(untold);
+        // As perf does, the end tells of all of them.
+        let lost = session.lost().unwrap_or(0);
+        if lost > 0 {
+            let record = lost_samples_record(lost);
             self.writer.append(&record)?;
             self.tally.count(&record);
         }

@@ -39,9 +39,9 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Records that the kernel could not deliver.
+    /// Records that the kernel could not deliver: LOST_SAMPLES tells of all, LOST of most.
     pub(super) fn lost(&self) -> u64 {
-        self.lost_records.saturating_add(self.lost_samples)
+        self.lost_records.max(self.lost_samples)
     }
 
     /// Counts whole records.

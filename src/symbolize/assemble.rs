@@ -7,11 +7,11 @@ use crate::binary::demangle;
 use crate::profile::{
     Builder, Function, FunctionId, FunctionKind, Line, LineId, PathId, Profile, Thread,
 };
-use crate::trace::{FrameId, ImageId, Trace};
+use crate::trace::{FrameId, ImageId, ImageKind, Trace};
 
 use super::home::Home;
 use super::identity::Identities;
-use super::look_up::Answers;
+use super::look_up::{AllAnswers, Answers};
 use super::plan::Plan;
 
 /// What one address is: a physical function and the calls inlined there.
@@ -35,15 +35,21 @@ pub(super) fn profile(
     trace: &Trace,
     plans: &IdVec<ImageId, Plan>,
     homes: &IdVec<ImageId, Home>,
-    answers: IdVec<ImageId, Vec<Answers>>,
+    answers: AllAnswers,
     workers: NonZeroUsize,
 ) -> Profile {
     let mut builder = Builder::default();
-    let resolution = resolve(trace, plans, homes, &answers, &mut builder);
-    drop(answers);
+    let resolution = resolve(trace, plans, homes, &answers.by_image, &mut builder);
     name_for_people(&mut builder, workers);
     *builder.caveats() = trace.caveats.clone();
     note_what_has_no_name(trace, homes, &resolution, &mut builder);
+    for image in answers.exhausted {
+        let path = &trace.images[image].path;
+        let detail = format!("{path}: too much of it, read in part");
+        builder
+            .caveats()
+            .add_detail(CaveatKind::BadDebugInfo, 1, detail);
+    }
 
     let events: Vec<_> = trace
         .events
@@ -163,40 +169,42 @@ fn note_what_has_no_name(
     resolution: &Resolution,
     builder: &mut Builder,
 ) {
-    // The images that lack names, as bits of a word; more than 63 share the last bit.
     let mut lacking = IdVec::filled(false, trace.images.len());
     for (id, frame) in trace.frames.enumerate() {
-        let named = resolution.frames[id].is_some_and(|resolved| resolved.named);
-        lacking[frame.image] |= !named && !matches!(homes[frame.image], Home::Mark);
+        lacking[frame.image] |= !is_named(resolution, id);
     }
-    let images: Vec<ImageId> = lacking.ids().filter(|&image| lacking[image]).collect();
-    let mut bits = IdVec::filled(0u64, trace.images.len());
-    for (place, &image) in images.iter().enumerate() {
-        bits[image] = 1 << place.min(63);
-    }
-    let mut on_path: Vec<u64> = Vec::with_capacity(trace.paths.len());
-    for (_, path) in trace.paths.enumerate() {
-        let above = path.caller.map_or(0, |caller| on_path[caller.index()]);
-        let image = trace.frames[path.frame].image;
-        let named = resolution.frames[path.frame].is_some_and(|resolved| resolved.named);
-        on_path.push(above | if named { 0 } else { bits[image] });
-    }
-    let mut counts = vec![0u64; 64];
-    for sample in &trace.samples {
-        let mut bits = on_path[sample.path.index()];
-        while bits != 0 {
-            counts[bits.trailing_zeros() as usize] += sample.count;
-            bits &= bits - 1;
+    let reasons: Vec<(ImageId, (CaveatKind, String))> = lacking
+        .ids()
+        .filter(|&image| lacking[image])
+        .filter_map(|image| Some((image, reason(trace, image, &homes[image])?)))
+        .collect();
+    // Each image of a round has a bit; a path has the bits of all images on it.
+    for round in reasons.chunks(64) {
+        let mut bits = IdVec::filled(0u64, trace.images.len());
+        for (place, (image, _)) in round.iter().enumerate() {
+            bits[*image] = 1 << place;
         }
-    }
-    for (place, &image) in images.iter().enumerate() {
-        let count = counts[place.min(63)];
-        if place > 63 || count == 0 {
-            continue;
+        let mut on_path: Vec<u64> = Vec::with_capacity(trace.paths.len());
+        for (_, path) in trace.paths.enumerate() {
+            let above = path.caller.map_or(0, |caller| on_path[caller.index()]);
+            let here = match is_named(resolution, path.frame) {
+                true => 0,
+                false => bits[trace.frames[path.frame].image],
+            };
+            on_path.push(above | here);
         }
-        let (kind, detail) = reason(trace, image, &homes[image]);
-        if let Some(kind) = kind {
-            builder.caveats().add_detail(kind, count, detail);
+        let mut counts = [0u64; 64];
+        for sample in &trace.samples {
+            let mut bits = on_path[sample.path.index()];
+            while bits != 0 {
+                counts[bits.trailing_zeros() as usize] += sample.count;
+                bits &= bits - 1;
+            }
+        }
+        for ((_, (kind, detail)), count) in round.iter().zip(counts) {
+            if count > 0 {
+                builder.caveats().add_detail(*kind, count, detail);
+            }
         }
     }
     for (image, home) in homes.enumerate() {
@@ -212,16 +220,20 @@ fn note_what_has_no_name(
     }
 }
 
-/// Why addresses of an image have no names.
-fn reason(trace: &Trace, image: ImageId, home: &Home) -> (Option<CaveatKind>, String) {
-    use crate::trace::ImageKind;
+/// Whether a frame has a name.
+fn is_named(resolution: &Resolution, frame: FrameId) -> bool {
+    resolution.frames[frame].is_some_and(|resolved| resolved.named)
+}
+
+/// Why addresses of an image have no names; `None` where that is told elsewhere.
+fn reason(trace: &Trace, image: ImageId, home: &Home) -> Option<(CaveatKind, String)> {
     let image = &trace.images[image];
     match (home, image.kind) {
-        (Home::None(Some((kind, detail))), _) => (Some(*kind), detail.clone()),
-        // These are told where the trace is built.
-        (_, ImageKind::Guest | ImageKind::Unmapped { .. } | ImageKind::Mark) => {
-            (None, String::new())
+        (Home::None(Some(why)), _) => Some(why.clone()),
+        (_, ImageKind::Guest | ImageKind::Unmapped { .. } | ImageKind::Mark) => None,
+        (_, ImageKind::Generated { pid }) => {
+            Some((CaveatKind::GeneratedCode, format!("process {pid}")))
         }
-        _ => (Some(CaveatKind::NoSymbols), image.path.clone()),
+        _ => Some((CaveatKind::NoSymbols, image.path.clone())),
     }
 }

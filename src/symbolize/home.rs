@@ -92,12 +92,10 @@ fn open(trace: &Trace, image: &Image, library: &Library) -> Home {
             Ok(_) => none(CaveatKind::ChangedBinary, &"it is not that of this kernel"),
             Err(error) => none(CaveatKind::MissingBinary, &error),
         },
-        ImageKind::Kernel { .. } | ImageKind::Module => {
-            match host.kernel(&trace.recording, image) {
-                Ok((symbols, shift)) => Home::Kernel(symbols, shift),
-                Err(why) => Home::None(Some(why)),
-            }
-        }
+        ImageKind::Kernel { .. } | ImageKind::Module => match host.kernel(trace, image) {
+            Ok((symbols, shift)) => Home::Kernel(symbols, shift),
+            Err(why) => Home::None(Some(why)),
+        },
         ImageKind::Generated { pid } if host.may_have_made(&trace.recording) => {
             let Ok(pid) = u32::try_from(pid) else {
                 return Home::None(None);

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::base::{Avma, BuildId, CaveatKind};
 use crate::binary::Kallsyms;
-use crate::trace::{Image, ImageKind, Recording};
+use crate::trace::{Image, ImageKind, Recording, Trace};
 
 /// The kernel's symbols, hidden or not there.
 type Symbols = Result<Arc<Kallsyms>, (CaveatKind, String)>;
@@ -35,38 +35,46 @@ impl Host {
         release.is_none_or(|release| *release == self.release)
     }
 
-    /// The symbols for a kernel image, and what to add to its addresses to get those of now.
+    /// The symbols for a kernel image or a module, and what to add to its addresses to get those
+    /// of now.
     ///
-    /// The kernel is believed to be the same one when the build ids agree. A recording without
-    /// one must have its text at the same address.
+    /// The kernel is believed to be the same one when the build ids agree; a recording without one
+    /// must have its text at the same address. Modules, and code outside of the kernel's text, lie
+    /// elsewhere after each start: they are named only if the text lies where it lay.
     pub(super) fn kernel(
         &self,
-        recording: &Recording,
+        trace: &Trace,
         image: &Image,
     ) -> Result<(Arc<Kallsyms>, u64), (CaveatKind, String)> {
-        let ImageKind::Kernel { text } = image.kind else {
-            return Ok((self.symbols()?, 0));
-        };
         let other = |why: &str| {
             let detail = format!("{}: {why}", image.path);
             Err((CaveatKind::ChangedBinary, detail))
         };
-        let same_build = match (&image.build_id, &self.build_id) {
+        let kernel = trace.images.iter().find_map(|image| match image.kind {
+            ImageKind::Kernel { text: Some(text) } => Some((text, &image.build_id)),
+            _ => None,
+        });
+        let Some((then, build_id)) = kernel else {
+            return other("nothing tells that it is the running kernel");
+        };
+        let same_build = match (build_id, &self.build_id) {
             (Some(recorded), Some(running)) if recorded != running => {
                 return other("the running kernel is another build");
             }
-            (recorded, _) => recorded.is_some(),
+            (Some(_), Some(_)) => true,
+            _ => false,
         };
-        if !self.may_have_made(recording) {
+        if !self.may_have_made(&trace.recording) {
             return other("the running kernel is another release");
         }
         let symbols = self.symbols()?;
-        match (text, symbols.text()) {
-            (Some(then), Some(Avma(now))) if same_build || then == now => {
-                Ok((symbols, now.wrapping_sub(then)))
-            }
-            (None, _) if same_build => Ok((symbols, 0)),
-            _ => other("nothing tells that it is the running kernel"),
+        let Some(Avma(now)) = symbols.text() else {
+            return other("the running kernel does not tell where its text is");
+        };
+        let is_text = matches!(image.kind, ImageKind::Kernel { text: Some(_) });
+        match then == now || (is_text && same_build) {
+            true => Ok((symbols, now.wrapping_sub(then))),
+            false => other("the kernel lay elsewhere when it was recorded"),
         }
     }
 

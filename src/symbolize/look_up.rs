@@ -49,12 +49,20 @@ struct Chunk {
     to: usize,
 }
 
-/// Looks everything up. For each image, the answers of its chunks in order of address.
+/// The answers of all images.
+pub(super) struct AllAnswers {
+    /// For each image, the answers of its chunks in order of address.
+    pub(super) by_image: IdVec<ImageId, Vec<Answers>>,
+    /// Images whose debug information is more than is read of any.
+    pub(super) exhausted: Vec<ImageId>,
+}
+
+/// Looks everything up.
 pub(super) fn all(
     plans: &IdVec<ImageId, Plan>,
     homes: &IdVec<ImageId, Home>,
     options: &Options,
-) -> IdVec<ImageId, Vec<Answers>> {
+) -> AllAnswers {
     let mut chunks = Vec::new();
     for (image, plan) in plans.enumerate() {
         let len = plan.addresses.len();
@@ -108,7 +116,14 @@ pub(super) fn all(
     for (chunk, answer) in chunks.iter().zip(answers) {
         all[chunk.image].push(answer.into_inner().expect("no worker panics"));
     }
-    all
+    let exhausted = plans.ids().zip(&lines).filter(|(_, lines)| {
+        let lines = lines.get();
+        lines.is_some_and(Lines::is_exhausted)
+    });
+    AllAnswers {
+        exhausted: exhausted.map(|(image, _)| image).collect(),
+        by_image: all,
+    }
 }
 
 fn nowhere(addresses: impl Iterator<Item = u64>) -> Answers {

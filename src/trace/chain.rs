@@ -126,12 +126,14 @@ pub(super) fn links(
             address: CodeAddress::Instruction(ip),
         });
     }
-    let limit = match attr.sample_max_stack {
-        0 => DEFAULT_LIMIT,
-        limit => usize::from(limit),
+    // Where the limit is not recorded it is the usual one as a rule; a longer chain shows that it
+    // was raised.
+    let is_full = match attr.sample_max_stack {
+        0 => links.len() == DEFAULT_LIMIT,
+        limit => links.len() >= usize::from(limit) && links.len() > 1,
     };
     let shape = Shape {
-        cut: lbr.is_none() && links.len() >= limit && links.len() > 1,
+        cut: lbr.is_none() && is_full,
         user_frames: links.iter().filter(|l| l.space == Space::User).count(),
     };
     links.reverse();

@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxHashMap;
 use twox_hash::XxHash3_128;
 
 use crate::perfdata::Words;
@@ -15,7 +15,7 @@ use super::stacks::{Memory, Stack};
 /// A chain is known by 128 bits of hash with a seed that no file can foresee: that two differ and
 /// agree in these will not happen.
 pub(super) struct Remembered {
-    seed: u64,
+    seeds: RandomState,
     chains: FxHashMap<u128, Met>,
 }
 
@@ -46,13 +46,13 @@ pub(super) struct Met {
 impl Remembered {
     pub(super) fn new() -> Remembered {
         Remembered {
-            seed: RandomState::new().hash_one(0),
+            seeds: RandomState::new(),
             chains: FxHashMap::default(),
         }
     }
 
     pub(super) fn key(&self, chain: Words<'_>, circumstances: Circumstances) -> Key {
-        let seed = self.seed ^ FxBuildHasher.hash_one(circumstances);
+        let seed = self.seeds.hash_one(circumstances);
         Key(XxHash3_128::oneshot_with_seed(seed, chain.bytes()))
     }
 

@@ -17,11 +17,13 @@ use super::{AddressPathId, FrameAddress, FrameId, Image, ImageId, ImageKind};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stack {
     pub(super) path: AddressPathId,
-    /// What is to be said of it, and of where its innermost frame is.
+    /// What is to be said of its outer end.
     pub(super) flaw: Option<CaveatKind>,
+    /// What is to be said of where its innermost frame is.
     pub(super) place: Option<CaveatKind>,
-    /// Whether it has one or two frames in user space and no more.
+    /// Whether it has frames in user space, by a call chain.
     pub(super) has_user_frames: bool,
+    /// Whether these are two at most.
     pub(super) is_shallow: bool,
 }
 
@@ -36,6 +38,17 @@ struct LastStack {
     valid_for: (i32, Memory, Option<AddressPathId>),
     links: Vec<Link>,
     paths: Vec<AddressPathId>,
+}
+
+/// How the user's part of a stack was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Every address is in a mapping.
+    Mapped,
+    /// The innermost is not, so nothing can be said of the others.
+    Unmapped,
+    /// The innermost is, another is not.
+    Broken,
 }
 
 /// Everything that stacks are made of: memory, and the tables of images, frames and paths.
@@ -72,12 +85,12 @@ impl Stacks {
         (process, self.kernel.state())
     }
 
-    /// A process begins, with the memory of its parent if that is known.
-    pub(super) fn fork(&mut self, pid: i32, parent: i32) {
+    /// A process begins, with the memory of its parent if that is known and `copies`.
+    pub(super) fn fork(&mut self, pid: i32, parent: i32, copies: bool) {
         self.births += 1;
         let child = match self.processes.get(&parent) {
-            Some(parent) => parent.forked(self.births),
-            None => Process::born(self.births),
+            Some(parent) if copies => parent.forked(self.births),
+            _ => Process::born(self.births),
         };
         self.processes.insert(pid, child);
     }
@@ -139,7 +152,8 @@ impl Stacks {
         let pairs = last.links.iter().zip(links);
         let shared = pairs.take_while(|(a, b)| a == b).count();
         let mut found = std::mem::take(&mut self.found);
-        let is_broken = self.find_inwards(pid, &links[shared..], &mut found);
+        let end = self.find_inwards(pid, &links[shared..], &mut found);
+        let is_broken = end == End::Broken;
         let result = if is_broken {
             let mut path = self.mark("[broken stack]");
             for &frame in found.iter().rev() {
@@ -157,6 +171,11 @@ impl Stacks {
                 last.paths.push(path);
                 caller = Some(path);
             }
+            if end == End::Unmapped {
+                // What lies outside of an unmapped frame is not good enough for the next stack.
+                last.links.clear();
+                last.paths.clear();
+            }
             (caller.expect("there are links"), false)
         };
         self.found = found;
@@ -165,21 +184,25 @@ impl Stacks {
     }
 
     /// Finds the frames of links, outermost first, and puts them into `found`, innermost first.
-    /// Stops at a frame that is broken and returns whether there is one.
-    fn find_inwards(&mut self, pid: i32, links: &[Link], found: &mut Vec<FrameId>) -> bool {
+    /// Stops at a frame that is broken.
+    fn find_inwards(&mut self, pid: i32, links: &[Link], found: &mut Vec<FrameId>) -> End {
         found.clear();
         let mut user_is_mapped = None;
+        let mut end = End::Mapped;
         for &link in links.iter().rev() {
             let (frame, is_mapped) = self.frame_of(pid, link);
             if link.space == Space::User {
                 let innermost_is_mapped = *user_is_mapped.get_or_insert(is_mapped);
-                if innermost_is_mapped && !is_mapped {
-                    return true;
+                if !is_mapped {
+                    if innermost_is_mapped {
+                        return End::Broken;
+                    }
+                    end = End::Unmapped;
                 }
             }
             found.push(frame);
         }
-        false
+        end
     }
 
     /// The frame of a link, and whether its address is in a mapping.

@@ -1,6 +1,6 @@
 //! Takes records one by one and builds the trace.
 
-use linux_perf_event_reader::CpuMode;
+use linux_perf_event_reader::{AttrFlags, CpuMode, SampleFormat, constants};
 use rustc_hash::FxHashMap;
 
 use crate::base::{BuildId, CaveatKind, Event, Id, Unit, utf8};
@@ -26,10 +26,22 @@ pub(super) struct Tracer<'o> {
     /// The builds that the recorder lists, by path; read when the first is asked for.
     builds: Option<FxHashMap<String, BuildId>>,
     /// The last value of each counter that is read with its group.
-    counters: FxHashMap<u64, u64>,
+    counters: FxHashMap<(u64, Option<i32>), u64>,
     times: Option<(u64, u64)>,
+    lost: Lost,
     depths: Depths,
 }
+
+/// What was lost, told in two ways: by the kernel as it happened, and by the recorder at the end,
+/// who counts it all once more.
+#[derive(Debug, Default)]
+struct Lost {
+    records: u64,
+    samples: u64,
+}
+
+/// `PERF_RECORD_MISC_LOST_SAMPLES_BPF`.
+const LOST_SAMPLES_BPF: u16 = 1 << 15;
 
 /// How deep the user's stacks are on the whole.
 #[derive(Debug, Default)]
@@ -54,6 +66,7 @@ impl<'o> Tracer<'o> {
             builds: None,
             counters: FxHashMap::default(),
             times: None,
+            lost: Lost::default(),
             depths: Depths::default(),
         }
     }
@@ -74,10 +87,12 @@ impl<'o> Tracer<'o> {
                 }
                 self.threads.name(*pid, *tid, utf8(name).into_owned());
             }
-            Body::Fork(task) => self.fork(task),
+            Body::Fork(task) => self.fork(record.misc, task),
             Body::Exit(task) => self.stacks.forget(task.tid),
-            Body::Lost(count) | Body::LostSamples(count) => {
-                self.trace.caveats.add(CaveatKind::Lost, *count);
+            Body::Lost(count) => self.lost.records = self.lost.records.saturating_add(*count),
+            // What was filtered out on purpose is not lost.
+            Body::LostSamples(count) if record.misc & LOST_SAMPLES_BPF == 0 => {
+                self.lost.samples = self.lost.samples.saturating_add(*count);
             }
             Body::Throttle { on: true } => self.trace.caveats.add(CaveatKind::Throttled, 1),
             Body::KernelSymbol {
@@ -90,9 +105,11 @@ impl<'o> Tracer<'o> {
         }
     }
 
-    fn fork(&mut self, task: &Task) {
+    fn fork(&mut self, misc: u16, task: &Task) {
         if task.pid != task.parent_pid {
-            self.stacks.fork(task.pid, task.parent_pid);
+            // The recorder says so of processes that ran before it: their mappings follow.
+            let copies = misc & constants::PERF_RECORD_MISC_FORK_EXEC == 0;
+            self.stacks.fork(task.pid, task.parent_pid, copies);
         }
         self.threads.fork(task.pid, task.tid, task.parent_tid);
     }
@@ -234,7 +251,8 @@ impl<'o> Tracer<'o> {
     /// Whether a sample is in the part of time that is looked at.
     fn covers(&mut self, sample: &Sample<'_>) -> bool {
         let Some(time) = sample.time else {
-            return true;
+            // Nothing tells when it was: it is in the whole of time only.
+            return *self.options == Options::default();
         };
         let (first, last) = self.times.get_or_insert((time, time));
         *first = (*first).min(time);
@@ -247,16 +265,21 @@ impl<'o> Tracer<'o> {
     fn deltas(&mut self, reader: &Reader, sample: &Sample<'_>) -> Option<Vec<(usize, u64)>> {
         let group = sample.read.filter(|read| read.group)?;
         let mut deltas = Vec::new();
+        // Counters that threads inherit count for each thread by itself.
+        let flags = reader.events()[sample.event].attr.flags();
+        let thread = flags.contains(AttrFlags::INHERIT).then_some(sample.tid);
         for (id, value) in group.counters() {
-            let Some(event) = id.and_then(|id| reader.event_of_id(id)) else {
+            let Some((id, event)) = id.and_then(|id| Some((id, reader.event_of_id(id)?))) else {
                 continue;
             };
-            let last = self.counters.insert(id.unwrap_or(0), value).unwrap_or(0);
-            if value > last {
-                deltas.push((event, value - last));
+            let last = self.counters.insert((id, thread.flatten()), value);
+            let weight = value.saturating_sub(last.unwrap_or(0));
+            if weight > 0 {
+                deltas.push((event, weight));
             }
         }
-        Some(deltas)
+        // Where the counters say nothing the sample still stands for its own event.
+        (!deltas.is_empty()).then_some(deltas)
     }
 
     /// A sample in user space shows that a new program runs.
@@ -335,6 +358,8 @@ impl<'o> Tracer<'o> {
     pub(super) fn finish(mut self, reader: &Reader) -> Trace {
         self.learn_events(reader);
         let mut trace = self.trace;
+        // In pipe mode names may come after samples.
+        trace.events = reader.events().iter().map(event).collect::<Vec<_>>().into();
         trace.images = self.stacks.images.into_rows();
         trace.frames = self.stacks.frames.into_rows();
         // In pipe mode these come last.
@@ -348,6 +373,10 @@ impl<'o> Tracer<'o> {
         trace.samples = self.samples.into_rows();
         let caveats = &mut trace.caveats;
         caveats.merge(reader.caveats());
+        let lost = self.lost.records.max(self.lost.samples);
+        if lost > 0 {
+            caveats.add(CaveatKind::Lost, lost);
+        }
         if caveats.count(CaveatKind::NotUnwound) == 0
             && self.depths.user_samples >= FEW_SAMPLES
             && self.depths.shallow * 2 > self.depths.user_samples
@@ -406,9 +435,11 @@ fn user_image_kind(path: &str, pid: i32) -> ImageKind {
 fn event(description: &crate::perfdata::EventDescription) -> Event {
     let mut event = Event::named(&description.name);
     let attr = &description.attr;
-    let has_period = attr
-        .sample_format()
-        .contains(linux_perf_event_reader::SampleFormat::PERIOD);
+    let format = attr.sample_format();
+    // A group's samples have the values of all its counters.
+    let has_values =
+        format.contains(SampleFormat::READ) && attr.read_format & constants::PERF_FORMAT_GROUP != 0;
+    let has_period = format.contains(SampleFormat::PERIOD) || has_values;
     if !has_period && attr.fixed_period().is_none() {
         event.unit = Unit::Samples;
     }
@@ -417,7 +448,6 @@ fn event(description: &crate::perfdata::EventDescription) -> Event {
 
 /// What the settings of all events leave out.
 fn note_what_was_recorded(reader: &Reader, caveats: &mut crate::base::Caveats) {
-    use linux_perf_event_reader::{AttrFlags, SampleFormat};
     let all = |test: fn(&crate::perfdata::Attr) -> bool| {
         reader.events().iter().all(|event| test(&event.attr))
     };

@@ -360,7 +360,11 @@ fn trust(subject: &Subject) -> Vec<Block> {
     let mut blocks = caveats::notes(&subject.profile.caveats);
     if blocks.is_empty() {
         blocks.push(Block::Line(
-            "No sample was lost, no stack was cut, and every function has a name.".into(),
+            match subject.profile.about.duration {
+                Some(_) => "No sample was lost, no stack was cut, and every function has a name.",
+                None => "The file holds nothing to warn about.",
+            }
+            .into(),
         ));
     }
     if subject.profile.about.duration.is_some() {
