@@ -44,12 +44,15 @@ impl Host {
         recording: &Recording,
         image: &Image,
     ) -> Result<(Arc<Kallsyms>, u64), (CaveatKind, String)> {
-        let ImageKind::Kernel { text } = image.kind else {
-            return Ok((self.symbols()?, 0));
-        };
         let other = |why: &str| {
             let detail = format!("{}: {why}", image.path);
             Err((CaveatKind::ChangedBinary, detail))
+        };
+        let ImageKind::Kernel { text } = image.kind else {
+            if !self.may_have_made(recording) {
+                return other("the running kernel is another release");
+            }
+            return Ok((self.symbols()?, 0));
         };
         let same_build = match (&image.build_id, &self.build_id) {
             (Some(recorded), Some(running)) if recorded != running => {
@@ -95,5 +98,27 @@ impl Host {
             Err(error) => Err((CaveatKind::MissingBinary, format!("{LIST}: {error}"))),
         };
         self.symbols.get_or_init(read).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_of_another_kernel_has_no_names_here() {
+        let host = Host::new();
+        let recording = Recording {
+            os_release: Some(format!("{}-of-another-machine", host.release)),
+            ..Recording::default()
+        };
+        let module = Image {
+            path: "/lib/modules/fs.ko".to_owned(),
+            build_id: None,
+            kind: ImageKind::Module,
+        };
+        let told = host.kernel(&recording, &module).map(|_| ());
+        let why = "/lib/modules/fs.ko: the running kernel is another release".to_owned();
+        assert_eq!(told, Err((CaveatKind::ChangedBinary, why)));
     }
 }
