@@ -77,6 +77,7 @@
 //! | `indicatif` | cli |
 //! | `terminal_size` | cli |
 //! | `hashbrown` | base |
+//! | `rpds` | trace |
 //! | `twox-hash` | trace |
 //! | `rustc-hash` | every room |
 //! | `thiserror` | every room |
