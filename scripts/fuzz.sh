@@ -26,7 +26,7 @@ if [ "$target" = elf ]; then
   done
 fi
 if [ "$target" = perfdata ] && [ -d "${PROFTOOL_CORPUS:-}" ]; then
-  find "$PROFTOOL_CORPUS" -type f -size -1M -exec cp -t "$made/perfdata" {} +
+  find "$PROFTOOL_CORPUS" -type f -size -1025k -exec cp -t "$made/perfdata" {} +
 fi
 
 folders=("$PWD/corpus/$target" "$made/$target")

@@ -76,7 +76,8 @@
 //! | `clap` | cli |
 //! | `indicatif` | cli |
 //! | `terminal_size` | cli |
-//! | `hashbrown` | base |
+//! | `hashbrown` | base, trace |
+//! | `rpds` | trace |
 //! | `twox-hash` | trace |
 //! | `rustc-hash` | every room |
 //! | `thiserror` | every room |

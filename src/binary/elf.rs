@@ -26,6 +26,8 @@ use crate::base::{BuildId, FileOffset, Svma};
 const TABLE_LIMIT: u64 = 1 << 20;
 /// The longest section name that is kept, in bytes.
 const NAME_LIMIT: usize = 256;
+/// The most sections of one kind that are looked at.
+const SECTION_LIMIT: usize = 64;
 /// The most bytes of one note section that are searched for a build id.
 const NOTE_LIMIT: u64 = 1 << 20;
 
@@ -290,6 +292,21 @@ impl Elf {
     /// The first section of this name.
     pub(super) fn section(&self, name: &[u8]) -> Option<&Section> {
         self.sections.iter().find(|section| &*section.name == name)
+    }
+
+    /// The sections that pass, as long as they can be believed: sound ones share no bytes, so
+    /// together they are no larger than the file.
+    pub(super) fn believed(&self, pass: impl Fn(&Section) -> bool) -> Vec<&Section> {
+        let mut room = self.source.size();
+        let sections = self.sections.iter().filter(|section| pass(section));
+        let fits = |section: &&Section| match room.checked_sub(section.size) {
+            Some(rest) => {
+                room = rest;
+                true
+            }
+            None => false,
+        };
+        sections.filter(fits).take(SECTION_LIMIT).collect()
     }
 
     /// The contents of a section, inflated when they are compressed.

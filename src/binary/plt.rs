@@ -42,9 +42,8 @@ struct Stub {
 
 /// Adds the stubs of all linkage tables. The functions that are there already name resolvers.
 pub(super) fn read(elf: &Elf, into: &mut Functions) {
-    let tables = elf.sections.iter();
     let tables =
-        tables.filter(|s| matches!(&*s.name, b".plt" | b".plt.sec" | b".plt.got" | b".iplt"));
+        elf.believed(|s| matches!(&*s.name, b".plt" | b".plt.sec" | b".plt.got" | b".iplt"));
     let mut stubs = Vec::new();
     for table in tables {
         if let Ok(code) = elf.contents("linkage table", table) {
@@ -125,11 +124,13 @@ fn symbol_name<'s>(elf: &Elf, symbols: &[u8], strings: &'s [u8], index: u32) -> 
 /// ```
 fn slots(elf: &Elf) -> FxHashMap<u64, Target> {
     let mut slots = FxHashMap::default();
-    for table in &elf.sections {
+    // Thousands of sections that all show the same bytes would take time by the product.
+    let tables = elf.believed(|section| {
+        let kinds = [elf::SHT_RELA.0, elf::SHT_REL.0];
+        kinds.contains(&section.kind) && section.flags & elf::SHF_ALLOC.0 != 0
+    });
+    for table in tables {
         let addend = table.kind == elf::SHT_RELA.0;
-        if !(addend || table.kind == elf::SHT_REL.0) || table.flags & elf::SHF_ALLOC.0 == 0 {
-            continue;
-        }
         let Ok(bytes) = elf.contents("relocations", table) else {
             continue;
         };

@@ -24,8 +24,6 @@ use crate::base::{Svma, utf8};
 
 /// The most slots of one file; more than the largest programs have.
 const SLOT_LIMIT: usize = 1 << 23;
-/// The most sections of one kind that are looked at.
-const SECTION_LIMIT: usize = 64;
 /// The longest name of a symbol, in bytes; others are cut.
 const NAME_LIMIT: usize = 8 << 10;
 
@@ -96,8 +94,8 @@ impl Binary {
         if !known || !elf.wide || elf.relocatable {
             return slots;
         }
-        let constant = believed(elf, is_constant);
-        let tables = believed(elf, |section| {
+        let constant = elf.believed(is_constant);
+        let tables = elf.believed(|section| {
             let kinds = [elf::SHT_RELA.0, elf::SHT_RELR.0];
             kinds.contains(&section.kind) && section.flags & elf::SHF_ALLOC.0 != 0
         });
@@ -122,21 +120,6 @@ impl Binary {
         }
         slots
     }
-}
-
-/// The sections that pass, as long as they can be believed: sound ones share no bytes, so
-/// together they are no larger than the file.
-fn believed(elf: &Elf, pass: impl Fn(&Section) -> bool) -> Vec<&Section> {
-    let mut room = elf.source.size();
-    let sections = elf.sections.iter().filter(|section| pass(section));
-    let fits = |section: &&Section| match room.checked_sub(section.size) {
-        Some(rest) => {
-            room = rest;
-            true
-        }
-        None => false,
-    };
-    sections.filter(fits).take(SECTION_LIMIT).collect()
 }
 
 /// Whether a section is made read-only before the program's own code runs.

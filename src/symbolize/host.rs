@@ -105,3 +105,25 @@ impl Host {
         self.symbols.get_or_init(read).clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_of_another_kernel_has_no_names_here() {
+        let host = Host::new();
+        let recording = Recording {
+            os_release: Some(format!("{}-of-another-machine", host.release)),
+            ..Recording::default()
+        };
+        let module = Image {
+            path: "/lib/modules/fs.ko".to_owned(),
+            build_id: None,
+            kind: ImageKind::Module,
+        };
+        let told = host.kernel(&recording, &module).map(|_| ());
+        let why = "/lib/modules/fs.ko: the running kernel is another release".to_owned();
+        assert_eq!(told, Err((CaveatKind::ChangedBinary, why)));
+    }
+}

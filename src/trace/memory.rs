@@ -1,9 +1,7 @@
 //! Which image an address shows: the mappings of each process and of the kernel, as they change.
 
-use std::collections::BTreeMap;
-use std::rc::Rc;
-
-use rustc_hash::FxHashMap;
+use hashbrown::HashMap;
+use rpds::RedBlackTreeMap;
 
 use crate::base::CodeAddress;
 
@@ -20,9 +18,12 @@ struct Range {
 }
 
 /// Mappings that do not overlap, by start.
+///
+/// A clone shares what neither changes. A recording can fork often a process with many mappings
+/// and change one of them each time: whole copies would take memory by the product of the two.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mappings {
-    ranges: BTreeMap<u64, Range>,
+    ranges: RedBlackTreeMap<u64, Range>,
 }
 
 impl Mappings {
@@ -31,27 +32,34 @@ impl Mappings {
     pub(super) fn map(&mut self, start: u64, end: u64, image: ImageId, base: u64) {
         self.unmap(start, end);
         let shift = base.wrapping_sub(start);
-        self.ranges.insert(start, Range { end, image, shift });
+        self.ranges.insert_mut(start, Range { end, image, shift });
     }
 
     /// Forgets what is mapped in `start..end`; what reaches over its borders is trimmed.
     pub(super) fn unmap(&mut self, start: u64, end: u64) {
-        if let Some((&before, range)) = self.ranges.range_mut(..start).next_back()
+        if let Some((&before, &range)) = self.ranges.range(..start).next_back()
             && range.end > start
         {
-            let tail = *range;
-            range.end = start;
-            debug_assert!(before < start);
-            if tail.end > end {
-                self.ranges.insert(end, tail);
+            self.ranges.insert_mut(
+                before,
+                Range {
+                    end: start,
+                    ..range
+                },
+            );
+            if range.end > end {
+                self.ranges.insert_mut(end, range);
             }
         }
-        let inside: Vec<u64> = self.ranges.range(start..end).map(|(&s, _)| s).collect();
-        for begin in inside {
-            if let Some(range) = self.ranges.remove(&begin)
-                && range.end > end
-            {
-                self.ranges.insert(end, range);
+        let inside: Vec<(u64, Range)> = self
+            .ranges
+            .range(start..end)
+            .map(|(&s, &range)| (s, range))
+            .collect();
+        for (begin, range) in inside {
+            self.ranges.remove_mut(&begin);
+            if range.end > end {
+                self.ranges.insert_mut(end, range);
             }
         }
     }
@@ -70,17 +78,17 @@ impl Mappings {
 /// The memory of one process.
 #[derive(Debug, Default)]
 pub(super) struct Process {
-    mappings: Rc<Mappings>,
+    mappings: Mappings,
     /// What was mapped before the last exec, until the new program runs: while the kernel loads
     /// it, the user's registers are still those of the old one.
-    before_exec: Rc<Mappings>,
+    before_exec: Mappings,
     /// Tells it from an earlier process of its number.
     birth: u32,
     /// Counts the changes; frames that were found before one are found anew.
     generation: u32,
     /// The frames of addresses as they are mapped now, and whether they are; each for return
     /// addresses and for others.
-    pub(super) found: FxHashMap<(u64, bool), (FrameId, bool)>,
+    pub(super) found: HashMap<(u64, bool), (FrameId, bool)>,
 }
 
 impl Process {
@@ -121,7 +129,7 @@ impl Process {
 
     /// Changes the mappings.
     pub(super) fn change(&mut self, change: impl FnOnce(&mut Mappings)) {
-        change(Rc::make_mut(&mut self.mappings));
+        change(&mut self.mappings);
         self.changed();
     }
 
@@ -134,7 +142,7 @@ impl Process {
     /// The program runs: a sample was taken in user space.
     pub(super) fn runs(&mut self) {
         if !self.before_exec.is_empty() {
-            self.before_exec = Rc::default();
+            self.before_exec = Mappings::default();
             self.changed();
         }
     }
@@ -161,5 +169,23 @@ mod tests {
         assert_eq!(mappings.find(0x2001), Some((new, 0x701)));
         assert_eq!(mappings.find(0x3000), Some((old, 0x2000)));
         assert_eq!(mappings.find(0x5000), None);
+    }
+    #[test]
+    fn a_change_after_a_fork_is_one_process_s_own() {
+        let (old, new) = (ImageId::new(0), ImageId::new(1));
+        let mut parent = Process::default();
+        parent.change(|m| m.map(0x1000, 0x5000, old, 0));
+        let mut child = parent.forked();
+        child.change(|m| m.map(0x2000, 0x3000, new, 0));
+        parent.change(|m| m.unmap(0x4000, 0x5000));
+        let image = |process: &Process, address| {
+            process
+                .find(CodeAddress::Instruction(address))
+                .map(|(image, _)| image)
+        };
+        assert_eq!(image(&child, 0x2000), Some(new));
+        assert_eq!(image(&child, 0x4000), Some(old));
+        assert_eq!(image(&parent, 0x2000), Some(old));
+        assert_eq!(image(&parent, 0x4000), None);
     }
 }
