@@ -109,6 +109,7 @@ impl Host {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::IdVec;
 
     #[test]
     fn a_module_of_another_kernel_has_no_names_here() {
@@ -122,8 +123,25 @@ mod tests {
             build_id: None,
             kind: ImageKind::Module,
         };
-        let told = host.kernel(&recording, &module).map(|_| ());
+        let mut trace = Trace {
+            recording,
+            ..Trace::default()
+        };
+        let kernel = ImageKind::Kernel {
+            text: Some(0xffff_ffff_8000_0000),
+        };
+        trace.images.push(Image {
+            path: "[kernel.kallsyms]".to_owned(),
+            build_id: None,
+            kind: kernel,
+        });
+        let told = host.kernel(&trace, &module).map(|_| ());
         let why = "/lib/modules/fs.ko: the running kernel is another release".to_owned();
         assert_eq!(told, Err((CaveatKind::ChangedBinary, why)));
+        trace.images = IdVec::new();
+        assert!(
+            host.kernel(&trace, &module).is_err(),
+            "nothing tells the kernel"
+        );
     }
 }

@@ -170,12 +170,13 @@ mod tests {
         assert_eq!(mappings.find(0x3000), Some((old, 0x2000)));
         assert_eq!(mappings.find(0x5000), None);
     }
+
     #[test]
     fn a_change_after_a_fork_is_one_process_s_own() {
         let (old, new) = (ImageId::new(0), ImageId::new(1));
         let mut parent = Process::default();
         parent.change(|m| m.map(0x1000, 0x5000, old, 0));
-        let mut child = parent.forked();
+        let mut child = parent.forked(1);
         child.change(|m| m.map(0x2000, 0x3000, new, 0));
         parent.change(|m| m.unmap(0x4000, 0x5000));
         let image = |process: &Process, address| {
