@@ -55,6 +55,8 @@ pub enum CaveatKind {
     MissingBinary,
     /// Samples in files whose build is not the one that ran; details: path.
     ChangedBinary,
+    /// Files without a recorded build id that were written after the recording; details: path.
+    UncheckedBinary,
     /// Samples in files that have no symbol for them; details: path.
     NoSymbols,
     /// Samples in code that a process made at run time and did not list; details: processes.
@@ -108,6 +110,7 @@ impl CaveatKind {
             Unmapped => "unmapped",
             MissingBinary => "missing-binary",
             ChangedBinary => "changed-binary",
+            UncheckedBinary => "unchecked-binary",
             NoSymbols => "no-symbols",
             GeneratedCode => "generated-code",
             HiddenKernel => "hidden-kernel",
@@ -155,6 +158,9 @@ impl CaveatKind {
             ChangedBinary => {
                 format!("{n} sample{s} in files that are not the build that ran; not used")
             }
+            UncheckedBinary => format!(
+                "{n} file{s} changed after the recording, and no build id tells whether names are right"
+            ),
             NoSymbols => format!("{n} sample{s} in code without symbols"),
             GeneratedCode => format!("{n} sample{s} in code made at run time, without names"),
             HiddenKernel => format!("{n} kernel sample{s} without names"),
@@ -195,6 +201,7 @@ impl CaveatKind {
                 "build with -fno-omit-frame-pointer (Rust: RUSTFLAGS=\"-C force-frame-pointers=yes\")"
             }
             MissingBinary => "give the directory that holds the files: --symfs DIR",
+            UncheckedBinary => "record again; link with -Wl,--build-id",
             ChangedBinary => "record again, or give the build that ran: --symfs DIR",
             NoSymbols => "build with -g and do not strip, or install the debug symbols",
             GeneratedCode => {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use linux_perf_event_reader::Endianness;
 
@@ -351,6 +352,11 @@ impl Reader {
     /// Whether ids tell the events apart; without any, all samples are of the first.
     pub(super) fn has_ids(&self) -> bool {
         !self.event_by_id.is_empty()
+    }
+
+    /// When the recording was written, where it is a file.
+    pub fn written(&self) -> Option<SystemTime> {
+        self.sources.first()?.written()
     }
 
     /// The size of the data in bytes, where it is known.

@@ -7,6 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::SystemTime;
 
 use super::error::Error;
 
@@ -78,6 +79,14 @@ impl Source {
             Source::File { len, .. } => Some(*len),
             Source::Memory(bytes) => Some(bytes.len() as u64),
             Source::Stream { .. } => None,
+        }
+    }
+
+    /// When the file was written last.
+    pub(super) fn written(&self) -> Option<SystemTime> {
+        match self {
+            Source::File { file, .. } => file.metadata().ok()?.modified().ok(),
+            Source::Memory(_) | Source::Stream { .. } => None,
         }
     }
 

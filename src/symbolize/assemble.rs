@@ -1,6 +1,7 @@
 //! From answers to the profile: address paths become call paths.
 
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use crate::base::{CaveatKind, Id, IdVec};
 use crate::binary::demangle;
@@ -43,6 +44,7 @@ pub(super) fn profile(
     name_for_people(&mut builder, workers);
     *builder.caveats() = trace.caveats.clone();
     note_what_has_no_name(trace, homes, &resolution, &mut builder);
+    note_unchecked(trace, homes, &mut builder);
     for image in answers.exhausted {
         let path = &trace.images[image].path;
         let detail = format!("{path}: too much of it, read in part");
@@ -216,6 +218,31 @@ fn note_what_has_no_name(
                     .caveats()
                     .add_detail(CaveatKind::BadDebugInfo, 1, detail);
             }
+        }
+    }
+}
+
+/// Tells of files that nobody can check: the recording has no build id of theirs, and they were
+/// written after it.
+fn note_unchecked(trace: &Trace, homes: &IdVec<ImageId, Home>, builder: &mut Builder) {
+    // Clocks and copies of a recording and its programs may differ by so much.
+    const SLACK: Duration = Duration::from_secs(60);
+    let Some(written) = trace.recording.written else {
+        return;
+    };
+    for (image, home) in trace.images.iter().zip(homes) {
+        let Home::Binary(binary) = home else {
+            continue;
+        };
+        let changed = std::fs::metadata(binary.path()).and_then(|file| file.modified());
+        if image.kind == ImageKind::File
+            && image.build_id.is_none()
+            && changed.is_ok_and(|changed| changed > written + SLACK)
+        {
+            let path = image.path.clone();
+            builder
+                .caveats()
+                .add_detail(CaveatKind::UncheckedBinary, 1, path);
         }
     }
 }

@@ -29,6 +29,8 @@ pub use image::{FrameAddress, FrameId, Image, ImageId, ImageKind};
 pub use paths::{AddressPath, AddressPathId, AddressPaths};
 pub use threads::{TraceThread, TraceThreadId};
 
+use std::time::SystemTime;
+
 use crate::base::{Caveats, Event, IdVec, define_id};
 
 define_id! {
@@ -83,6 +85,8 @@ pub struct Recording {
     pub arch: Option<String>,
     /// The kernel's release.
     pub os_release: Option<String>,
+    /// When the recording was written, where it is a file.
+    pub written: Option<SystemTime>,
     /// Nanoseconds from the first sample to the last.
     pub duration: Option<u64>,
 }

@@ -393,6 +393,7 @@ impl<'o> Tracer<'o> {
             command_line: features.command_line.clone(),
             arch: features.arch.clone(),
             os_release: features.os_release.clone(),
+            written: reader.written(),
             duration: self.times.map(|(first, last)| last - first),
         };
         trace
