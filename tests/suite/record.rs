@@ -237,6 +237,23 @@ fn wrong_usage_is_told_with_what_is_near() {
 }
 
 #[test]
+fn options_may_be_glued_and_come_before_the_command_only() {
+    let room = Room::new();
+    // An option that does not exist is no command, and what follows the command is its own.
+    let output = room.record(&["-p", "1"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let output = room.record(&["-o", "-", "true"]);
+    assert_eq!(output.status.code(), Some(125), "{}", stderr(&output));
+    assert!(stderr(&output).contains("hint: name one: -o FILE"));
+    if !can_record() {
+        return;
+    }
+    let output = room.record(&["-F99", "-ecpu-clock", "-oglued.data", "sh", "-c", "exit 7"]);
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    assert_eq!(room.names(), ["glued.data"]);
+}
+
+#[test]
 fn an_output_that_cannot_be_made_is_named_and_the_command_not_run() {
     let room = Room::new();
     fs::create_dir(room.path("directory")).unwrap();
