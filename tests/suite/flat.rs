@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use proftool::analysis::inclusive;
 use proftool::base::Id;
-use proftool::input::folded;
+use proftool::input::{self, folded};
 use proftool::profile::{EventId, Filter, Profile};
 
 fn read(text: &str) -> Profile {
@@ -83,13 +83,14 @@ fn a_stack_of_100_000_frames_is_walked_without_recursion() {
 }
 
 /// Cases elsewhere: a directory in which each case has `stacks.folded` and `measured.json` with
-/// `functions {NAME: {self, incl}}`.
+/// `functions {NAME: {self, incl}}`, and some have a recording of the same stacks.
 #[test]
 fn reference_cases_agree() {
-    let Some(directory) = std::env::var_os("PROFTOOL_CASES").map(PathBuf::from) else {
-        eprintln!("skipped: PROFTOOL_CASES names no directory of cases");
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/golden");
+    if !directory.is_dir() {
+        eprintln!("skipped: no cases at {}", directory.display());
         return;
-    };
+    }
     let mut cases = 0;
     for entry in std::fs::read_dir(&directory).unwrap() {
         let case = entry.unwrap().path();
@@ -103,12 +104,17 @@ fn reference_cases_agree() {
             let figures = (f["self"].as_u64().unwrap(), f["incl"].as_u64().unwrap());
             (name.clone(), figures)
         });
-        assert_eq!(
-            weights(&read(&stacks)),
-            expected.collect(),
-            "{}",
-            case.display()
-        );
+        let expected = expected.collect();
+        assert_eq!(weights(&read(&stacks)), expected, "{}", case.display());
+        let recording = case.join("perf.data");
+        if recording.exists() {
+            let options = input::Options {
+                symfs: Some(case.clone()),
+                ..input::Options::default()
+            };
+            let profile = input::open(&recording, &options, &mut |_, _| ()).unwrap();
+            assert_eq!(weights(&profile), expected, "{}", recording.display());
+        }
         cases += 1;
     }
     assert!(cases > 0, "no cases in {}", directory.display());
