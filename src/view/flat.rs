@@ -123,35 +123,46 @@ pub(super) fn reaches(part: u64, whole: u64, percent: f64) -> bool {
     percent <= 0.0 || part as f64 * 100.0 >= percent * whole as f64
 }
 
+/// The columns of a function's figures: those of [`figures`].
+pub(super) fn figure_columns() -> [Column; 4] {
+    [
+        Column::new("self_percent", "self %", Role::Heat),
+        Column::new("total_percent", "total %", Role::Figure),
+        Column::new("self", "self", Role::Figure),
+        Column::new("total", "total", Role::Figure),
+    ]
+}
+
+/// A function's self weight and total, as shares of `whole` and as weights.
+pub(super) fn figures(row: &Row, whole: u64) -> [Cell; 4] {
+    let share = |part| Cell::Share { part, whole };
+    [
+        share(row.self_weight),
+        share(row.total),
+        Cell::Weight(row.self_weight),
+        Cell::Weight(row.total),
+    ]
+}
+
 impl Flat {
     /// The rows with all their figures.
     pub fn table(&self, subject: &Subject) -> Table {
-        let mut table = Table::new(vec![
-            Column::new("self_percent", "self %", Role::Heat),
-            Column::new("total_percent", "total %", Role::Figure),
-            Column::new("self", "self", Role::Figure),
-            Column::new("total", "total", Role::Figure),
+        let mut columns = Vec::from(figure_columns());
+        columns.extend([
             Column::new("samples", "samples", Role::Figure),
             Column::new("name", "function", Role::Name),
             Column::new("module", "module", Role::Aside),
         ]);
+        let mut table = Table::new(columns);
         let whole = subject.selection.total;
         for row in &self.rows {
-            table.rows.push(vec![
-                Cell::Share {
-                    part: row.self_weight,
-                    whole,
-                },
-                Cell::Share {
-                    part: row.total,
-                    whole,
-                },
-                Cell::Weight(row.self_weight),
-                Cell::Weight(row.total),
+            let mut cells = Vec::from(figures(row, whole));
+            cells.extend([
                 Cell::Count(row.samples),
                 Cell::Text(row.name.clone()),
                 Cell::Text(row.module.clone()),
             ]);
+            table.rows.push(cells);
         }
         table
     }

@@ -176,33 +176,23 @@ fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String,
 impl Report {
     /// The functions by self weight with all their figures.
     pub fn table(&self, subject: &Subject) -> Table {
-        let mut table = Table::new(vec![
-            Column::new("self_percent", "self %", Role::Heat),
-            Column::new("total_percent", "total %", Role::Figure),
-            Column::new("self", "self", Role::Figure),
-            Column::new("total", "total", Role::Figure),
+        let mut columns = Vec::from(flat::figure_columns());
+        columns.extend([
             Column::new("name", "function", Role::Name),
             Column::new("line", "hottest line", Role::Aside),
             Column::new("module", "module", Role::Aside),
         ]);
+        let mut table = Table::new(columns);
         let whole = subject.selection.total;
         for (row, line) in &self.functions {
             let place = |line: &HotLine| Cell::Text(format!("{}:{}", line.file, line.line));
-            table.rows.push(vec![
-                Cell::Share {
-                    part: row.self_weight,
-                    whole,
-                },
-                Cell::Share {
-                    part: row.total,
-                    whole,
-                },
-                Cell::Weight(row.self_weight),
-                Cell::Weight(row.total),
+            let mut cells = Vec::from(flat::figures(row, whole));
+            cells.extend([
                 Cell::Text(row.name.clone()),
                 line.as_ref().map_or(Cell::Nothing, place),
                 Cell::Text(row.module.clone()),
             ]);
+            table.rows.push(cells);
         }
         table
     }
