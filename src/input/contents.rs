@@ -9,13 +9,8 @@ use super::{Error, Progress};
 /// The inventory of a recording.
 pub(super) fn of_recording(mut reader: Reader, progress: &mut Progress) -> Result<Contents, Error> {
     let size = reader.data_size().unwrap_or(0);
-    let everything = trace::Options::default();
-    let trace = trace::read(
-        &mut reader,
-        &everything,
-        |done| progress(done, size),
-        |_| (),
-    )?;
+    let everything = trace::TimeRange::default();
+    let trace = trace::read(&mut reader, everything, |done| progress(done, size), |_| ())?;
     let mut events: Vec<EventContents> = trace
         .events
         .iter()

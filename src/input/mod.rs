@@ -28,6 +28,8 @@ use crate::profile::{Contents, Profile};
 
 pub use error::Error;
 
+pub use crate::trace::TimeRange;
+
 /// How to read what is opened. The default reads everything.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -46,23 +48,6 @@ impl Default for Options {
             inlines: true,
             time: TimeRange::default(),
         }
-    }
-}
-
-/// A part of a recording, in nanoseconds from its first sample; an open end reaches to the end
-/// of the recording.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TimeRange {
-    /// The first nanosecond.
-    pub start: Option<u64>,
-    /// The nanosecond after the last.
-    pub end: Option<u64>,
-}
-
-impl TimeRange {
-    /// Whether it leaves nothing out.
-    pub fn is_all(self) -> bool {
-        self == TimeRange::default()
     }
 }
 

@@ -17,10 +17,6 @@ pub(super) fn read(
     options: &Options,
     progress: &mut Progress,
 ) -> Result<Profile, Error> {
-    let part = trace::Options {
-        from: options.time.start,
-        to: options.time.end,
-    };
     let size = reader.data_size().unwrap_or(0);
     let library = Library::new(symbolize::Options {
         finder: Finder::new(options.symfs.as_deref()),
@@ -37,7 +33,7 @@ pub(super) fn read(
         });
         let trace = trace::read(
             &mut reader,
-            &part,
+            options.time,
             |done| progress(done, size),
             // Where nobody prepares any more, names are looked for later.
             |image| drop(hits.send(image.clone())),

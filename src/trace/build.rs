@@ -5,23 +5,29 @@ use crate::perfdata::{Error, Pass, Reader};
 use super::tracer::Tracer;
 use super::{Image, Trace};
 
-/// Which part of a recording to look at.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Only samples from this many nanoseconds after the first one.
-    pub from: Option<u64>,
-    /// Only samples before this many nanoseconds after the first one.
-    pub to: Option<u64>,
+/// A part of a recording, in nanoseconds from its first sample; an open end reaches to the end
+/// of the recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeRange {
+    /// The first nanosecond.
+    pub start: Option<u64>,
+    /// The nanosecond after the last.
+    pub end: Option<u64>,
 }
 
-impl Options {
-    /// Whether a sample so many nanoseconds after the first one is looked at.
-    pub(super) fn covers(&self, time: u64) -> bool {
-        self.from.is_none_or(|from| time >= from) && self.to.is_none_or(|to| time < to)
+impl TimeRange {
+    /// Whether it leaves nothing out.
+    pub fn is_all(self) -> bool {
+        self == TimeRange::default()
+    }
+
+    /// Whether a sample so many nanoseconds after the first one is in it.
+    pub(super) fn covers(self, time: u64) -> bool {
+        self.start.is_none_or(|start| time >= start) && self.end.is_none_or(|end| time < end)
     }
 }
 
-/// Reads all samples. `progress` hears how many bytes of the data were read, `on_hit` of each
+/// Reads all samples of a part of time. `progress` hears how many bytes of the data were read, `on_hit` of each
 /// image when the first address in it is met.
 ///
 /// # Errors
@@ -29,12 +35,12 @@ impl Options {
 /// Those of [`Reader::visit`].
 pub fn read(
     reader: &mut Reader,
-    options: &Options,
+    part: TimeRange,
     mut progress: impl FnMut(u64),
     mut on_hit: impl FnMut(&Image),
 ) -> Result<Trace, Error> {
     loop {
-        let mut tracer = Tracer::new(options, &mut on_hit);
+        let mut tracer = Tracer::new(part, &mut on_hit);
         let pass = reader.visit(&mut progress, |reader, record| {
             tracer.record(reader, record)
         })?;

@@ -24,7 +24,7 @@ mod stacks;
 mod threads;
 mod tracer;
 
-pub use build::{Options, read};
+pub use build::{TimeRange, read};
 pub use image::{FrameAddress, FrameId, Image, ImageId, ImageKind};
 pub use paths::{AddressPath, AddressPathId, AddressPaths};
 pub use threads::{TraceThread, TraceThreadId};

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use crate::base::{BuildId, CaveatKind, Event, Id, Unit, utf8};
 use crate::perfdata::{Body, Mapping, Reader, Record, Sample, Task};
 
-use super::build::Options;
+use super::build::TimeRange;
 use super::chain::Space;
 use super::remembered::{Circumstances, Met, Remembered};
 use super::samples::{SampleId, SampleKey, Samples};
@@ -16,7 +16,7 @@ use super::{AddressPathId, Image, ImageId, ImageKind, Trace, TraceEventId, Trace
 
 /// Builds a [`Trace`].
 pub(super) struct Tracer<'o> {
-    options: &'o Options,
+    part: TimeRange,
     on_hit: &'o mut dyn FnMut(&Image),
     trace: Trace,
     threads: Threads,
@@ -54,9 +54,9 @@ struct Depths {
 const FEW_SAMPLES: u64 = 20;
 
 impl<'o> Tracer<'o> {
-    pub(super) fn new(options: &'o Options, on_hit: &'o mut dyn FnMut(&Image)) -> Tracer<'o> {
+    pub(super) fn new(part: TimeRange, on_hit: &'o mut dyn FnMut(&Image)) -> Tracer<'o> {
         Tracer {
-            options,
+            part,
             on_hit,
             trace: Trace::default(),
             threads: Threads::default(),
@@ -252,12 +252,12 @@ impl<'o> Tracer<'o> {
     fn covers(&mut self, sample: &Sample<'_>) -> bool {
         let Some(time) = sample.time else {
             // Nothing tells when it was: it is in the whole of time only.
-            return *self.options == Options::default();
+            return self.part.is_all();
         };
         let (first, last) = self.times.get_or_insert((time, time));
         *first = (*first).min(time);
         *last = (*last).max(time);
-        self.options.covers(time.saturating_sub(*first))
+        self.part.covers(time.saturating_sub(*first))
     }
 
     /// For a sample that stands for all events of its group: each event with what its counter has
