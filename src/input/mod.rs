@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   PERFILE2, 2ELIFREP, PERFFILE     a recording of perf or of proftool
-//!   a directory with a file `data`   the same, as perf record --output-dir leaves it
+//!   a directory with a file `data`   the same, as perf record --threads leaves it
 //!   \x7fELF                          a program: refused, with the command that looks at programs
 //!   lines `main;parse;lex 12`        folded stacks
 //! ```

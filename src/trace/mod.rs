@@ -10,7 +10,8 @@
 //!          ══▶ Trace
 //! ```
 //!
-//! Nothing in a trace has a name yet. A sample costs no memory but the path that it adds, and
+//! Nothing in a trace has a name yet. A sample costs no memory but the
+//! path that it adds and the chain by which it is known again, and
 //! almost no time for frames that it shares with the sample before it on the same thread.
 
 mod build;
