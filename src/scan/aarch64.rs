@@ -25,6 +25,7 @@ pub(super) fn walk(bytes: &[u8], start: u64, mut step: impl FnMut(Step)) -> u64 
                 at,
                 length: 4,
                 flow,
+                field: at,
             });
         }
         at = at.wrapping_add(4);

@@ -1,6 +1,7 @@
-//! Where an instruction may lead, other than to the next one.
+//! What an instruction refers to: where it may lead other than to the next one, and which
+//! addresses it takes.
 
-/// A step out of the straight line.
+/// A reference from an instruction to code, or to the pointer of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
     /// A call of this address.
@@ -15,15 +16,23 @@ pub(super) enum Flow {
     CallUnknown,
     /// A jump to what a register or computed memory holds.
     JumpUnknown,
+    /// This address is computed; it is not gone to.
+    Address(u64),
+    /// The pointer at this address is loaded; it is not gone to.
+    LoadSlot(u64),
 }
 
-/// An instruction that leads elsewhere.
+/// An instruction that refers to something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     /// Its address.
     pub(super) at: u64,
     /// Its length in bytes.
     pub(super) length: u8,
-    /// Where it leads.
+    /// What it refers to.
     pub(super) flow: Flow,
+    /// The address of the bytes that a relocation of `flow`'s operand would change: the field of
+    /// four bytes on x86, the instruction elsewhere. In an instruction that calls through a
+    /// register it is that of the instruction which loaded the register.
+    pub(super) field: u64,
 }

@@ -91,6 +91,7 @@ impl<'a> Resolver<'a> {
             },
             Flow::CallUnknown => Resolved::UnknownCall,
             Flow::JumpUnknown => Resolved::UnknownJump,
+            Flow::Address(_) | Flow::LoadSlot(_) => Resolved::Within,
         }
     }
 

@@ -28,6 +28,7 @@ pub(super) fn walk(bytes: &[u8], start: u64, mut step: impl FnMut(Step)) -> u64 
                 at: instruction.ip(),
                 length: instruction.len() as u8,
                 flow,
+                field: instruction.next_ip().wrapping_sub(4),
             });
         }
     }
