@@ -11,13 +11,11 @@
 //! kernel ─▶ sampler ─▶ Record ◀─ perfdata ◀─ perf.data
 //!                        │
 //!                        ▼
-//!                      trace ─▶ Trace ───┐
-//!                                        ├▶ symbolize ─▶ PROFILE ─▶ analysis ─▶ CallTree, totals
-//! ELF files ─▶ binary ─▶ Binary ─────────┘                ▲ │                        │
-//!                │                                        │ ▼                        ▼
-//!                └─▶ scan ─▶ Calls ───────────────────────│─▶ callgraph ─▶ CallGraph ─▶ view ─▶ export ─▶ bytes
-//!                                                         │
-//! folded text ───────────── input ────────────────────────┘
+//!                      trace ─▶ Trace ──┐
+//!                                       ├▶ symbolize ─▶ PROFILE ─┬▶ analysis ─▶ totals, CallTree, …
+//! ELF ─▶ binary ─▶ Binary ─▶ scan ─▶ Calls          ▲            │     ▲                   │
+//!                                                   │            └▶ callgraph ─▶ CallGraph ▼
+//! folded text ──────────── input ───────────────────┘                            view ─▶ export ─▶ bytes
 //! ```
 //!
 //! [`sampler`] makes the same records that [`perfdata`] reads from a file: there is one path for
@@ -39,9 +37,9 @@
 //! | `scan` | the calls in machine code: where, to what, of which kind | binary base |
 //! | `trace` | what happened, in addresses: images, threads, address paths, samples | perfdata base |
 //! | `profile` | functions, call paths (parent before child), samples, filters: the hall | base |
-//! | `symbolize` | addresses to functions, distinct addresses only; where the wings join | trace binary profile base |
-//! | `callgraph` | one node a function, one arc a pair; cycles | profile base |
-//! | `analysis` | pure functions over a profile, one question a file: flat totals, call tree | profile base |
+//! | `symbolize` | addresses to functions, distinct addresses only; where the wings join | trace scan binary profile base |
+//! | `callgraph` | one node a function, one arc a pair: observed, in the code; cycles | profile base |
+//! | `analysis` | pure functions over a profile, one question a file: flat totals, call tree | callgraph profile base |
 //! | `view` | answers arranged as tables of typed cells | analysis callgraph profile base |
 //! | `export` | bytes: text, JSON, CSV, folded; one file a format | view analysis callgraph profile base |
 //! | `input` | a file of any known kind to a profile | perfdata trace symbolize binary profile base |

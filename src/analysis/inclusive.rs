@@ -13,18 +13,7 @@
 //! ```
 
 use crate::base::IdVec;
-use crate::profile::{FunctionId, PathId, Profile, Selection};
-
-/// The weights of call paths.
-#[derive(Clone, Debug)]
-pub struct PathWeights {
-    /// The weight of the samples taken at the end of the path.
-    pub self_weight: IdVec<PathId, u64>,
-    /// The weight of the samples taken at its end or further in.
-    pub total: IdVec<PathId, u64>,
-    /// The number of samples taken at its end or further in.
-    pub samples: IdVec<PathId, u64>,
-}
+use crate::profile::{FunctionId, PathWeights, Profile, Selection, Step};
 
 /// The weights of functions.
 #[derive(Clone, Debug)]
@@ -49,29 +38,6 @@ impl FunctionWeights {
     }
 }
 
-/// The weights of every call path of the profile. Linear in rows and paths.
-pub fn by_path(profile: &Profile, selection: &Selection) -> PathWeights {
-    let paths = profile.paths.len();
-    let mut self_weight = IdVec::filled(0u64, paths);
-    let mut samples = IdVec::filled(0u64, paths);
-    for row in &selection.rows {
-        self_weight[row.path] += row.weight;
-        samples[row.path] += row.samples;
-    }
-    let mut total = self_weight.clone();
-    for (id, path) in profile.paths.enumerate().rev() {
-        if let Some(caller) = path.caller {
-            total[caller] += total[id];
-            samples[caller] += samples[id];
-        }
-    }
-    PathWeights {
-        self_weight,
-        total,
-        samples,
-    }
-}
-
 /// The weights of every function of the profile. Linear in rows, paths and functions.
 ///
 /// ```
@@ -90,7 +56,7 @@ pub fn by_path(profile: &Profile, selection: &Selection) -> PathWeights {
 /// assert_eq!(weights.self_weight[a], 4);
 /// ```
 pub fn by_function(profile: &Profile, selection: &Selection) -> FunctionWeights {
-    let of_path = by_path(profile, selection);
+    let of_path = PathWeights::of(profile, selection);
     let functions = profile.functions.len();
     let mut weights = FunctionWeights {
         self_weight: IdVec::filled(0, functions),
@@ -104,7 +70,8 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> FunctionWeights 
         weights.self_samples[function] += row.samples;
     }
     let mut depth = IdVec::filled(0u32, functions);
-    walk(profile, &of_path, |step| match step {
+    let taken = |path| of_path.is_taken(path);
+    profile.paths.walk(taken, |step| match step {
         Step::Enter(path) => {
             let function = profile.paths[path].function;
             if depth[function] == 0 {
@@ -116,43 +83,6 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> FunctionWeights 
         Step::Leave(path) => depth[profile.paths[path].function] -= 1,
     });
     weights
-}
-
-/// A step of a walk through the tree of call paths.
-enum Step {
-    Enter(PathId),
-    Leave(PathId),
-}
-
-/// Walks through all paths with samples, each entered after its caller and left after its
-/// callees. Needs no stack: a path knows its caller.
-fn walk(profile: &Profile, weights: &PathWeights, mut visit: impl FnMut(Step)) {
-    let paths = &profile.paths;
-    let mut first_callee: IdVec<PathId, Option<PathId>> = IdVec::filled(None, paths.len());
-    let mut next: IdVec<PathId, Option<PathId>> = IdVec::filled(None, paths.len());
-    let mut first_root = None;
-    for (id, path) in paths.enumerate().rev() {
-        if weights.samples[id] > 0 || weights.total[id] > 0 {
-            let first = match path.caller {
-                Some(caller) => &mut first_callee[caller],
-                None => &mut first_root,
-            };
-            next[id] = first.replace(id);
-        }
-    }
-    let mut at = first_root;
-    while let Some(mut path) = at {
-        visit(Step::Enter(path));
-        at = first_callee[path];
-        while at.is_none() {
-            visit(Step::Leave(path));
-            at = next[path];
-            match paths[path].caller {
-                Some(caller) if at.is_none() => path = caller,
-                _ => break,
-            }
-        }
-    }
 }
 
 /// The place of every function in the order of name, then module, then id: what ties are broken

@@ -21,7 +21,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 
 use crate::base::{Id, IdVec, define_id};
-use crate::profile::{FunctionId, PathId, Profile, Selection};
+use crate::profile::{FunctionId, PathId, PathWeights, Profile, Selection};
 
 use super::inclusive;
 
@@ -216,7 +216,7 @@ impl Growth {
 /// The tree of calls from the outermost functions inwards.
 pub fn top_down(profile: &Profile, selection: &Selection, collapse: Collapse) -> CallTree {
     let Collapse::None = collapse;
-    let weights = inclusive::by_path(profile, selection);
+    let weights = PathWeights::of(profile, selection);
     let mut growth = Growth::default();
     let mut node_of: IdVec<PathId, Option<usize>> = IdVec::filled(None, profile.paths.len());
     for (id, path) in profile.paths.enumerate() {
@@ -236,7 +236,7 @@ pub fn top_down(profile: &Profile, selection: &Selection, collapse: Collapse) ->
 /// All stacks move outwards together, one frame a round, so that the weights of a level are
 /// known before the next one is begun.
 pub fn bottom_up(profile: &Profile, selection: &Selection, reach: Reach) -> CallTree {
-    let weights = inclusive::by_path(profile, selection);
+    let weights = PathWeights::of(profile, selection);
     let mut growth = Growth::default();
     // Stacks on their way: the node reached, the path that stands there, the weight.
     let mut moving: Vec<(usize, PathId, u64)> = Vec::new();

@@ -75,6 +75,8 @@ pub enum CaveatKind {
     AstrayCalls,
     /// Bytes of functions that are no instructions.
     UndecodedCode,
+    /// Files whose code was not looked at for calls; details: path and reason.
+    UnscannedBinary,
     /// Functions of a file without symbols, known by their bounds only.
     NamelessFunctions,
     /// A file in which no function was found.
@@ -120,6 +122,7 @@ impl CaveatKind {
             IndirectCalls => "indirect-calls",
             AstrayCalls => "astray-calls",
             UndecodedCode => "undecoded-code",
+            UnscannedBinary => "unscanned-binary",
             NamelessFunctions => "nameless-functions",
             NoFunctions => "no-functions",
             NoCalls => "no-calls",
@@ -170,6 +173,7 @@ impl CaveatKind {
             IndirectCalls => format!("{n} indirect call{s}, whose callees the code does not tell"),
             AstrayCalls => format!("{n} direct call{s} to places where no function starts"),
             UndecodedCode => format!("{n} byte{s} of code are no instructions"),
+            UnscannedBinary => format!("the calls in the code of {n} file{s} are not known"),
             NamelessFunctions => {
                 format!(
                     "no symbols: {n} function{s} named by address, from unwind information; one \

@@ -64,6 +64,14 @@ impl Finder {
         cached.ok_or(error)
     }
 
+    /// Opens the file at this very path; its debug files are looked for in this finder's places.
+    ///
+    /// # Errors
+    /// As [`Binary::open`].
+    pub fn open(&self, path: &Path) -> Result<Binary, Error> {
+        Binary::open_with(path, self.places.clone())
+    }
+
     fn at_path(&self, path: &str) -> Result<Binary, Error> {
         if path == "[vdso]" {
             return vdso::own();

@@ -1,149 +1,253 @@
-//! The call graph: one node a function, one arc for each pair and kind of call.
+//! The call graph: one node a function, one arc a caller and callee, whatever is known of it.
 //!
 //! ```text
-//!   calls in the code        arcs                          cycles
-//!   main ─▶ even             main ─▶ even   call, 2 sites
-//!   main ─▶ even
-//!   even ─▶ odd              even ─▶ odd    call, 1 site   {even, odd}
-//!   odd  ─▶ even             odd  ─▶ even   tail, 1 site
+//!   samples                 code                     arcs
+//!   main;parse;lex 5        main  ─▶ parse  2 sites  main  ─▶ parse  weight 9  2 sites   both
+//!   main;parse;eval 4       parse ─▶ lex    1 site   parse ─▶ lex    weight 5  1 site    both
+//!                           lex   ─▶ die    1 site   parse ─▶ eval   weight 4  0 sites   observed
+//!                                                    lex   ─▶ die    weight 0  1 site    code
 //! ```
 //!
-//! Functions are those of a [`Profile`](crate::profile::Profile) and have its ids; the graph
-//! adds columns beside that table. Arcs found in the code say what *may* be called; whether it
-//! was is for samples to say.
+//! The functions are those of a [`Profile`] and have its ids; what is known of one alone stands
+//! in the profile, what analyses find stands in columns beside it. The weight of an arc is that of
+//! the samples with the two functions next to each other on their stacks, each sample counted
+//! once, however often they are: it is never a number of calls, which stacks cannot tell.
+//!
+//! [`Cycles`] are found in the graph, over the arcs that whoever asks lets count.
 
 mod cycles;
+mod observed;
 
-pub use cycles::find as find_cycles;
+pub use cycles::{CycleId, Cycles};
 
-use crate::base::{Id, IdVec};
-use crate::profile::FunctionId;
+use crate::base::{Id, IdVec, define_id};
+use crate::profile::{Call, CallKind, Code, FunctionId, Profile, Selection};
 
-/// Where an arc comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum ArcKind {
-    /// The code calls the callee directly.
-    Call,
-    /// The code jumps to the callee, which returns to the caller's caller.
-    Tail,
-    /// The code calls the callee by name; the dynamic linker resolves it.
-    Import,
+define_id! {
+    /// A row of [`CallGraph::arcs`].
+    pub ArcId
 }
 
-impl ArcKind {
+/// Where an arc is known from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Origin {
+    /// Samples show it; the code that was looked at does not contain it.
+    Observed,
+    /// The code contains it; no sample shows it.
+    Code,
+    /// Samples show it and the code contains it.
+    Both,
+}
+
+impl Origin {
     /// Its name, as formats have it.
     pub fn name(self) -> &'static str {
         match self {
-            ArcKind::Call => "call",
-            ArcKind::Tail => "tail",
-            ArcKind::Import => "import",
+            Origin::Observed => "observed",
+            Origin::Code => "code",
+            Origin::Both => "both",
         }
     }
 }
 
-/// Calls of one kind from one function to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A caller and a callee as a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arc {
     /// The caller.
     pub from: FunctionId,
     /// The callee.
     pub to: FunctionId,
-    /// How it is called.
-    pub kind: ArcKind,
-    /// In how many places the code does so.
-    pub sites: u64,
+    /// The weight of the samples that show it, each counted once.
+    pub weight: u64,
+    /// The number of these samples.
+    pub samples: u64,
+    /// The number of calls, where they were counted.
+    pub calls: Option<u64>,
+    /// The number of places in the code, by kind in the order of [`CallKind::ALL`].
+    sites: [u32; CallKind::ALL.len()],
 }
 
-/// What the code of a function says of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Node {
-    /// Its size in bytes; 0 for imported functions.
-    pub size: u64,
-    /// Whether only its name is known: another file defines it.
-    pub imported: bool,
-    /// Calls in it whose callees are not known.
-    pub indirect_calls: u64,
-    /// Jumps in it that may be tail calls, or the tables of switches.
-    pub indirect_jumps: u64,
+impl Arc {
+    fn new(from: FunctionId, to: FunctionId) -> Arc {
+        Arc {
+            from,
+            to,
+            weight: 0,
+            samples: 0,
+            calls: None,
+            sites: [0; CallKind::ALL.len()],
+        }
+    }
+
+    /// The number of places in the code of this kind.
+    pub fn sites_of(&self, kind: CallKind) -> u64 {
+        u64::from(self.sites[kind as usize])
+    }
+
+    /// The number of places in the code that call: pointers that are taken are none.
+    pub fn sites(&self) -> u64 {
+        let calls = CallKind::ALL.into_iter().filter(|kind| kind.is_call());
+        calls.map(|kind| self.sites_of(kind)).sum()
+    }
+
+    /// Whether samples or counts show it.
+    pub fn is_observed(&self) -> bool {
+        self.weight > 0 || self.samples > 0 || self.calls.is_some_and(|calls| calls > 0)
+    }
+
+    /// Whether it is a call for certain: it was observed, or the code calls. What is left are
+    /// pointers that are taken.
+    pub fn is_call(&self) -> bool {
+        self.is_observed() || self.sites() > 0
+    }
+
+    /// Where it is known from.
+    pub fn origin(&self) -> Origin {
+        match (
+            self.is_observed(),
+            self.sites.iter().any(|&sites| sites > 0),
+        ) {
+            (true, true) => Origin::Both,
+            (true, false) => Origin::Observed,
+            (false, _) => Origin::Code,
+        }
+    }
 }
 
 /// A call graph: see the [module's page](self).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct CallGraph {
-    /// A row for each function of the profile.
-    pub nodes: IdVec<FunctionId, Node>,
-    /// The arcs, sorted by caller, callee and kind, each once.
-    pub arcs: Vec<Arc>,
-    /// Functions that all reach each other by calls, two or more each; members in order of id,
-    /// cycles in order of their first members.
-    pub cycles: Vec<Vec<FunctionId>>,
+    /// The arcs, sorted by caller and callee, one a pair.
+    pub arcs: IdVec<ArcId, Arc>,
+    /// For each function where its outgoing arcs begin; one more entry behind the last.
+    outgoing: Vec<u32>,
+    /// The arcs, sorted by callee and caller.
+    incoming: Vec<ArcId>,
+    /// For each function where its arcs in `incoming` begin; one more entry behind the last.
+    incoming_starts: Vec<u32>,
 }
 
 impl CallGraph {
-    /// The graph of these functions and calls, one call a site.
+    /// The graph of a profile: what the selected samples show, and what the code contains.
     ///
     /// ```
-    /// use proftool::base::{Id, IdVec};
-    /// use proftool::callgraph::{ArcKind, CallGraph, Node};
-    /// use proftool::profile::FunctionId;
+    /// use proftool::base::Id;
+    /// use proftool::callgraph::CallGraph;
+    /// use proftool::input::folded;
+    /// use proftool::profile::{EventId, Filter, FunctionId};
     ///
-    /// let nodes = IdVec::filled(Node::default(), 3);
-    /// let [main, even, odd] = [0, 1, 2].map(FunctionId::new);
-    /// let calls = [
-    ///     (main, even, ArcKind::Call),
-    ///     (main, even, ArcKind::Call),
-    ///     (even, odd, ArcKind::Call),
-    ///     (odd, even, ArcKind::Tail),
-    /// ];
-    /// let graph = CallGraph::new(nodes, calls);
-    /// assert_eq!((graph.arcs.len(), graph.arcs[0].sites), (3, 2));
-    /// assert_eq!(graph.cycles, [[even, odd]]);
+    /// // main, a and b by order of appearance
+    /// let text = "main;a;b;a;b 3\nmain;a 1\n";
+    /// let profile = folded::read(text.as_bytes(), &mut |_| {}).unwrap();
+    /// let graph = CallGraph::of(&profile, &profile.select(EventId::new(0), &Filter::default()));
+    /// let arcs: Vec<_> = graph.arcs.iter().map(|arc| (arc.from.index(), arc.to.index(), arc.weight)).collect();
+    /// assert_eq!(arcs, [(0, 1, 4), (1, 2, 3), (2, 1, 3)]);
     /// ```
-    ///
-    /// Calls of functions that have no node are left out.
-    pub fn new(
-        nodes: IdVec<FunctionId, Node>,
-        calls: impl IntoIterator<Item = (FunctionId, FunctionId, ArcKind)>,
-    ) -> CallGraph {
-        let mut calls: Vec<_> = calls.into_iter().collect();
-        calls.retain(|(from, to, _)| from.index().max(to.index()) < nodes.len());
-        calls.sort_unstable();
-        let arcs: Vec<Arc> = calls
-            .chunk_by(|a, b| a == b)
-            .map(|same| {
-                let (from, to, kind) = same[0];
-                Arc {
-                    from,
-                    to,
-                    kind,
-                    sites: same.len() as u64,
-                }
-            })
-            .collect();
-        let cycles = cycles::find(nodes.len(), arcs.iter().map(|arc| (arc.from, arc.to)));
+    pub fn of(profile: &Profile, selection: &Selection) -> CallGraph {
+        let mut observed = observed::arcs(profile, selection);
+        observed.sort_unstable_by_key(|arc| (arc.from, arc.to));
+        CallGraph::from_sorted(profile.functions.len(), with_code(observed, &profile.code))
+    }
+
+    /// The graph of `functions` functions with these arcs, sorted by caller and callee, each pair
+    /// once.
+    fn from_sorted(functions: usize, arcs: Vec<Arc>) -> CallGraph {
+        let arcs: IdVec<ArcId, Arc> = arcs.into();
+        let starts = |end: &dyn Fn(&Arc) -> FunctionId| {
+            let mut starts = vec![0u32; functions + 1];
+            for arc in &arcs {
+                starts[end(arc).index() + 1] += 1;
+            }
+            for i in 0..functions {
+                starts[i + 1] += starts[i];
+            }
+            starts
+        };
+        let outgoing = starts(&|arc| arc.from);
+        let incoming_starts = starts(&|arc| arc.to);
+        let mut incoming: Vec<ArcId> = arcs.ids().collect();
+        // Stable: of one callee the callers stay in order.
+        incoming.sort_by_key(|&id| arcs[id].to);
         CallGraph {
-            nodes,
             arcs,
-            cycles,
+            outgoing,
+            incoming,
+            incoming_starts,
         }
     }
 
-    /// The arcs from a function.
-    pub fn callees(&self, function: FunctionId) -> &[Arc] {
-        let from = self.arcs.partition_point(|arc| arc.from < function);
-        let to = self.arcs.partition_point(|arc| arc.from <= function);
-        &self.arcs[from..to]
+    /// The number of functions, those without arcs included.
+    pub fn functions(&self) -> usize {
+        self.outgoing.len().saturating_sub(1)
     }
 
-    /// For each function the index of its cycle in [`CallGraph::cycles`].
-    pub fn cycle_of(&self) -> IdVec<FunctionId, Option<usize>> {
-        let mut of = IdVec::filled(None, self.nodes.len());
-        for (index, members) in self.cycles.iter().enumerate() {
-            for &member in members {
-                of[member] = Some(index);
+    /// The arcs from a function, in order of callee.
+    pub fn callees(
+        &self,
+        function: FunctionId,
+    ) -> impl DoubleEndedIterator<Item = ArcId> + ExactSizeIterator + use<> {
+        let range = range(&self.outgoing, function);
+        range.map(ArcId::new)
+    }
+
+    /// The arcs to a function, in order of caller.
+    pub fn callers(
+        &self,
+        function: FunctionId,
+    ) -> impl DoubleEndedIterator<Item = ArcId> + ExactSizeIterator {
+        let range = range(&self.incoming_starts, function);
+        self.incoming[range].iter().copied()
+    }
+
+    /// The functions that can be reached from these over arcs that `follows` lets pass,
+    /// themselves included.
+    pub fn reachable(
+        &self,
+        from: impl IntoIterator<Item = FunctionId>,
+        follows: impl Fn(&Arc) -> bool,
+    ) -> IdVec<FunctionId, bool> {
+        let mut reached = IdVec::filled(false, self.functions());
+        let mut waiting: Vec<FunctionId> = Vec::new();
+        let mut visit = |id: FunctionId, waiting: &mut Vec<FunctionId>| {
+            if !std::mem::replace(&mut reached[id], true) {
+                waiting.push(id);
+            }
+        };
+        from.into_iter().for_each(|id| visit(id, &mut waiting));
+        while let Some(id) = waiting.pop() {
+            for arc in self.callees(id).map(|arc| &self.arcs[arc]) {
+                if follows(arc) {
+                    visit(arc.to, &mut waiting);
+                }
             }
         }
-        of
+        reached
     }
+}
+
+fn range(starts: &[u32], function: FunctionId) -> std::ops::Range<usize> {
+    let at = function.index();
+    starts[at] as usize..starts[at + 1] as usize
+}
+
+/// Adds what the code contains to arcs that are sorted; they stay so.
+fn with_code(observed: Vec<Arc>, code: &Code) -> Vec<Arc> {
+    let pair = |call: &Call| (call.from, call.to);
+    let mut arcs = Vec::with_capacity(observed.len().max(code.calls.len()));
+    let mut observed = observed.into_iter().peekable();
+    for calls in code.calls.chunk_by(|a, b| pair(a) == pair(b)) {
+        let key = pair(&calls[0]);
+        while let Some(before) = observed.next_if(|arc| (arc.from, arc.to) < key) {
+            arcs.push(before);
+        }
+        let same = observed.next_if(|arc| (arc.from, arc.to) == key);
+        let mut arc = same.unwrap_or_else(|| Arc::new(key.0, key.1));
+        for call in calls {
+            arc.sites[call.kind as usize] = u32::try_from(call.sites).unwrap_or(u32::MAX);
+        }
+        arcs.push(arc);
+    }
+    arcs.extend(observed);
+    arcs
 }

@@ -8,7 +8,8 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Context;
 use proftool::base::Caveats;
-use proftool::export::{csv, text};
+use proftool::export::{csv, dot, text};
+use proftool::view::drawing::Drawing;
 use proftool::view::page::Page;
 use proftool::view::table::Table;
 
@@ -23,6 +24,8 @@ pub struct Forms<'a> {
     pub table: &'a dyn Fn() -> Table,
     /// For programs.
     pub json: &'a dyn Fn(&mut dyn Write) -> io::Result<()>,
+    /// For Graphviz; `None` for what is no graph.
+    pub dot: Option<&'a dyn Fn() -> Drawing>,
 }
 
 /// Writes the answer of a view in the form that is asked for.
@@ -46,6 +49,15 @@ pub fn give(look: &Look, caveats: &Caveats, forms: &Forms) -> anyhow::Result<Exi
         }
         Format::Json => {
             write_to(io::stdout().lock(), forms.json)?;
+            warn(caveats);
+        }
+        Format::Dot => {
+            let Some(drawing) = forms.dot else {
+                let text = "this is no graph: --format dot draws call graphs";
+                return Err(failure::Misused(text.into()).into());
+            };
+            let drawing = drawing();
+            write_to(io::stdout().lock(), |out| dot::write(out, &drawing))?;
             warn(caveats);
         }
     }

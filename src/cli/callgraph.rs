@@ -1,21 +1,22 @@
-//! `proftool callgraph`: the call graph of a program or library, from its code.
+//! `proftool callgraph`: the call graph of programs and libraries, from their code.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use proftool::base::{CaveatKind, Caveats, IdVec};
-use proftool::binary::{Binary, Error, demangle};
-use proftool::callgraph::{ArcKind, CallGraph, Node};
+use clap::ArgGroup;
+use proftool::callgraph::CallGraph;
 use proftool::export::json;
-use proftool::profile::{Builder, Function, FunctionId, FunctionKind, Module, Profile, Selection};
-use proftool::scan::{self, CallKind, Callee, Calls};
-use proftool::view::callgraph::{self, Options};
+use proftool::input::{self, StaticCalls};
+use proftool::profile::{Filter, Function, FunctionId, ModuleId, Profile, Selection};
+use proftool::view::callgraph::{self, Options, Part};
 use proftool::view::name::short_name;
 use proftool::view::{Figures, Subject};
 
 use super::answer::{self, Forms};
-use super::failure::{self, hinted};
+use super::failure::hinted;
 use super::look::Look;
+use super::progress::Meter;
+use super::query::could_not_open;
 
 /// The functions that a text has when nothing is asked for.
 const ROWS: usize = 20;
@@ -25,181 +26,153 @@ const SIMILAR: usize = 5;
 /// The arguments of `proftool callgraph`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(group = ArgGroup::new("part").multiple(false))]
 pub struct Args {
-    /// A program or shared library for x86-64 or AArch64.
-    binary: PathBuf,
+    /// Programs, shared libraries, object files or kernel modules; calls between them are followed.
+    #[arg(required_unless_present = "with", value_name = "BINARY")]
+    binaries: Vec<PathBuf>,
     /// Only this function, with all its callers and callees.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", group = "part")]
     function: Option<String>,
+    /// Only what this function can call, directly or through others.
+    #[arg(long, value_name = "NAME", group = "part")]
+    reachable_from: Option<String>,
+    /// Only functions that nothing calls, with what may call them through a pointer.
+    #[arg(long, group = "part")]
+    roots: bool,
+    /// Only cycles: functions that all reach each other, the recursion that is possible.
+    #[arg(long, group = "part")]
+    cycles: bool,
+    /// Add what the samples of this recording show: weights, arcs through pointers, what was
+    /// touched. Without BINARY all files that were sampled are looked at.
+    #[arg(long, value_name = "FILE")]
+    with: Option<PathBuf>,
+    /// Show inlined code in the function that was inlined, by debug information; with samples it
+    /// always is.
+    #[arg(long, conflicts_with = "no_inline")]
+    inline: bool,
+    /// Show inlined code in the function that it was inlined into.
+    #[arg(long)]
+    no_inline: bool,
+    /// Look for programs and libraries under this directory.
+    #[arg(long, value_name = "DIR")]
+    symfs: Option<PathBuf>,
     #[command(flatten)]
     look: Look,
 }
 
 const EXAMPLES: &str = "\
-The code tells direct calls, jumps to other functions (tail calls), and calls of imported functions
-by name. It does not tell what is called through a pointer; such calls are counted. Nothing is run.
+The code tells direct calls, jumps to other functions (tail calls), calls of imported functions by
+name, and whose address is taken (pointer). It does not tell what is called through a pointer; such
+calls are counted. Nothing is run.
 
 Examples:
   proftool callgraph ./app                          the functions that call most, with callees
-  proftool callgraph ./app --function parse         who calls parse, and what parse calls
+  proftool callgraph ./app libapp.so --cycles       the recursion that is possible
+  proftool callgraph ./app --reachable-from parse --format dot | dot -Tsvg > parse.svg
+  proftool callgraph ./app --with perf.data         how much of it the samples touched
   proftool callgraph ./app --format json | jq '.cycles'";
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let binary = Binary::open(&args.binary).map_err(|error| refused(&args.binary, &error))?;
-    let calls = scan::calls(&binary, None).map_err(|error| refused(&args.binary, &error))?;
-    let (profile, graph) = graph(&binary, &calls);
-    let selection = Selection::nothing();
+    let options = input::Options {
+        symfs: args.symfs.clone(),
+        inlines: args.inline || args.with.is_some() && !args.no_inline,
+        calls: StaticCalls::All,
+        ..input::Options::default()
+    };
+    let (profile, selection, modules) = match &args.with {
+        Some(recording) => with_samples(args, recording, &options)?,
+        None => {
+            let profile = input::programs(&args.binaries, &options)
+                .map_err(|(path, error)| could_not_open(&path, &error))?;
+            (profile, Selection::nothing(), Vec::new())
+        }
+    };
     let subject = Subject {
         profile: &profile,
         selection: &selection,
         names: args.look.names(),
         figures: Figures::All,
     };
-    let about = match &args.function {
-        Some(name) => named(&profile, name, &args.binary)?,
-        None => Vec::new(),
-    };
+    let graph = CallGraph::of(&profile, &selection);
     let options = Options {
         limit: args.look.limit(ROWS),
-        about,
+        part: part(args, &profile)?,
+        modules,
     };
     let view = callgraph::arrange(&subject, &graph, &options);
     let forms = Forms {
         page: &|| view.page(&subject),
         table: &|| view.table(&subject),
         json: &|out| json::callgraph::write(out, &subject, &view),
+        dot: Some(&|| view.drawing(&subject)),
     };
     answer::give(&args.look, &profile.caveats, &forms)
 }
 
-fn refused(path: &Path, error: &Error) -> anyhow::Error {
-    let reason = failure::fragment(&error.to_string());
-    let hint = match error {
-        Error::NotElf => Some("an ELF program or shared library is needed".to_owned()),
-        Error::NotLinked => Some("give the program that it is linked into".to_owned()),
-        _ => None,
+fn part(args: &Args, profile: &Profile) -> anyhow::Result<Part> {
+    Ok(match (&args.function, &args.reachable_from) {
+        (Some(name), _) => Part::About(named(profile, name)?),
+        (_, Some(name)) => Part::ReachableFrom(named(profile, name)?),
+        _ if args.roots => Part::Roots,
+        _ if args.cycles => Part::Cycles,
+        _ => Part::Whole,
+    })
+}
+
+/// The profile of a recording, its samples, and the modules that the binaries are in it.
+fn with_samples(
+    args: &Args,
+    recording: &Path,
+    options: &input::Options,
+) -> anyhow::Result<(Profile, Selection, Vec<ModuleId>)> {
+    let mut meter = Meter::new();
+    let opened = input::open(recording, options, &mut |done, total| {
+        meter.show(done, total)
+    });
+    let profile = opened.map_err(|error| could_not_open(recording, &error))?;
+    let selection = match profile.main_event() {
+        Some(event) => profile.select(event, &Filter::default()),
+        None => Selection::nothing(),
     };
-    hinted(format!("could not open {}: {reason}", path.display()), hint)
-}
-
-/// The functions of the file and of its imports, and the calls between them.
-fn graph(binary: &Binary, calls: &Calls) -> (Profile, CallGraph) {
-    let mut builder = Builder::default();
-    let path = binary.path();
-    let module = builder.module(Module {
-        name: path
-            .file_name()
-            .unwrap_or(path.as_os_str())
-            .to_string_lossy()
-            .into_owned(),
-        path: path.to_string_lossy().into_owned(),
-    });
-    let elsewhere = builder.module(Module {
-        name: "[import]".into(),
-        path: "[import]".into(),
-    });
-    let mut nodes = IdVec::new();
-    let mut nameless = 0;
-    let functions: Vec<FunctionId> = calls
-        .functions
+    let modules = args
+        .binaries
         .iter()
-        .map(|function| {
-            let symbol = &function.symbol;
-            let start = symbol.start.0;
-            nodes.push(Node {
-                size: symbol.size,
-                imported: false,
-                indirect_calls: function.indirect_calls,
-                indirect_jumps: function.indirect_jumps,
-            });
-            let (name, linkage_name, kind) = match binary.function_name(symbol) {
-                Some(name) => named_by(&name),
-                None => {
-                    nameless += 1;
-                    (format!("sub_{start:x}"), None, FunctionKind::Unknown)
-                }
-            };
-            builder.function(Function {
-                name,
-                linkage_name,
-                module,
-                address: Some(start),
-                kind,
-            })
-        })
-        .collect();
-    let imports: Vec<FunctionId> = calls
-        .imports
-        .iter()
-        .map(|import| {
-            nodes.push(Node {
-                imported: true,
-                ..Node::default()
-            });
-            let (name, linkage_name, kind) = named_by(import);
-            builder.function(Function {
-                name,
-                linkage_name,
-                module: elsewhere,
-                address: None,
-                kind,
-            })
-        })
-        .collect();
-    tell(builder.caveats(), binary, calls, nameless);
-    let functions: IdVec<scan::CodeFunctionId, FunctionId> = functions.into();
-    let imports: IdVec<scan::ImportId, FunctionId> = imports.into();
-    let arcs = calls.sites.iter().map(|site| {
-        let callee = match site.callee {
-            Callee::Function(id) => functions[id],
-            Callee::Import(id) => imports[id],
-        };
-        let kind = match site.kind {
-            CallKind::Call => ArcKind::Call,
-            CallKind::Tail => ArcKind::Tail,
-            CallKind::Import => ArcKind::Import,
-        };
-        (functions[site.caller], callee, kind)
-    });
-    (builder.finish(), CallGraph::new(nodes, arcs))
+        .map(|binary| module(&profile, binary, recording))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    Ok((profile, selection, modules))
 }
 
-/// The name for people, and the one in the symbol table where it differs.
-fn named_by(linkage_name: &str) -> (String, Option<String>, FunctionKind) {
-    let name = demangle(linkage_name).into_owned();
-    let linkage_name = (name != linkage_name).then(|| linkage_name.to_owned());
-    (name, linkage_name, FunctionKind::Named)
-}
-
-/// Says what is not known.
-fn tell(caveats: &mut Caveats, binary: &Binary, calls: &Calls, nameless: u64) {
-    let (indirect, _) = calls.indirect();
-    let counts = [
-        (CaveatKind::IndirectCalls, indirect),
-        (CaveatKind::AstrayCalls, calls.astray),
-        (CaveatKind::UndecodedCode, calls.undecoded),
-    ];
-    for (kind, count) in counts {
-        if count > 0 {
-            caveats.add(kind, count);
-        }
+/// The module that a file is: that of its path, or else the only one of its name.
+fn module(profile: &Profile, binary: &Path, recording: &Path) -> anyhow::Result<ModuleId> {
+    let full = std::fs::canonicalize(binary).unwrap_or_else(|_| binary.to_owned());
+    let name = binary.file_name().unwrap_or_default().to_string_lossy();
+    let modules = || profile.modules.enumerate();
+    let same = modules().find(|(_, module)| Path::new(&module.path) == full);
+    if let Some((id, _)) = same {
+        return Ok(id);
     }
-    if nameless > 0 && !binary.has_symbols() {
-        caveats.add(CaveatKind::NamelessFunctions, nameless);
+    let mut alike = modules().filter(|(_, module)| module.name == name);
+    if let (Some((id, _)), None) = (alike.next(), alike.next()) {
+        return Ok(id);
     }
-    if calls.functions.is_empty() {
-        caveats.add(CaveatKind::NoFunctions, 1);
-    } else if calls.sites.is_empty() && indirect == 0 {
-        caveats.add(CaveatKind::NoCalls, 1);
-    }
-    for problem in binary.problems().iter().chain(&calls.problems) {
-        caveats.add_detail(CaveatKind::DamagedFile, 1, problem.as_str());
-    }
+    let names: Vec<&str> = modules()
+        .filter(|(_, module)| module.path.starts_with('/'))
+        .map(|(_, module)| &*module.name)
+        .take(SIMILAR)
+        .collect();
+    let hint = (!names.is_empty()).then(|| format!("it has samples in {}", names.join(", ")));
+    let text = format!(
+        "{} has no samples in {}",
+        recording.display(),
+        binary.display()
+    );
+    Err(hinted(text, hint))
 }
 
 /// The functions of this name: in full, as in the symbol table, or else short.
-fn named(profile: &Profile, name: &str, path: &Path) -> anyhow::Result<Vec<FunctionId>> {
+fn named(profile: &Profile, name: &str) -> anyhow::Result<Vec<FunctionId>> {
     let with = |is_it: &dyn Fn(&Function) -> bool| -> Vec<FunctionId> {
         let functions = profile.functions.enumerate();
         functions
@@ -221,7 +194,6 @@ fn named(profile: &Profile, name: &str, path: &Path) -> anyhow::Result<Vec<Funct
         .take(SIMILAR)
         .map(|&id| profile.functions[id].name.as_str())
         .collect();
-    let hint = (!names.is_empty()).then(|| format!("it has {}", names.join(", ")));
-    let text = format!("{} has no function {name}", path.display());
-    Err(hinted(text, hint))
+    let hint = (!names.is_empty()).then(|| format!("there is {}", names.join(", ")));
+    Err(hinted(format!("there is no function {name}"), hint))
 }

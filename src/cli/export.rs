@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use proftool::analysis::tree::{self, Collapse};
 use proftool::export::folded;
+use proftool::input::StaticCalls;
 use proftool::view::{Figures, Subject};
 
 use super::answer;
@@ -46,7 +47,7 @@ enum Format {
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = args.query.open()?;
+    let profile = args.query.open(StaticCalls::Off)?;
     let selection = args.query.select(&profile)?;
     let subject = Subject {
         profile: &profile,

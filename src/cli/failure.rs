@@ -15,6 +15,11 @@ pub struct Hinted {
     hint: String,
 }
 
+/// A wrong use of the command line that only shows when it is acted on.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Misused(pub String);
+
 /// An error with a hint, if there is one.
 pub fn hinted(message: String, hint: Option<String>) -> anyhow::Error {
     match hint {
@@ -23,7 +28,7 @@ pub fn hinted(message: String, hint: Option<String>) -> anyhow::Error {
     }
 }
 
-/// Says it on stderr; the exit status of failure.
+/// Says it on stderr; the exit status of failure, or of wrong usage.
 pub fn say(error: &anyhow::Error) -> ExitCode {
     let parts: Vec<String> = error
         .chain()
@@ -34,7 +39,10 @@ pub fn say(error: &anyhow::Error) -> ExitCode {
     if let Some(hinted) = hint {
         line("hint", &hinted.hint);
     }
-    ExitCode::FAILURE
+    match error.downcast_ref::<Misused>() {
+        Some(_) => ExitCode::from(2),
+        None => ExitCode::FAILURE,
+    }
 }
 
 /// Writes a line on stderr. Where nobody listens nothing can be done.

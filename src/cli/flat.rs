@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use proftool::analysis::inclusive;
 use proftool::export::json;
+use proftool::input::StaticCalls;
 use proftool::view::flat::{self, Options};
 
 use super::answer::{self, Forms};
@@ -38,7 +39,7 @@ Examples:
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = args.query.open()?;
+    let profile = args.query.open(StaticCalls::Off)?;
     let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);
     let weights = inclusive::by_function(&profile, &selection);
@@ -52,6 +53,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         page: &|| flat.page(&subject),
         table: &|| flat.table(&subject),
         json: &|out| json::flat::write(out, &subject, &flat),
+        dot: None,
     };
     answer::give(&args.look, &profile.caveats, &forms)
 }

@@ -39,6 +39,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         page: &|| info::page(&contents),
         table: &|| info::events(&contents),
         json: &|out| json::info::write(out, &contents),
+        dot: None,
     };
     answer::give(&args.look, &contents.caveats, &forms)
 }

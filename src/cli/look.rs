@@ -46,6 +46,8 @@ pub enum Format {
     Json,
     /// One table, with headings.
     Csv,
+    /// A drawing for Graphviz; of call graphs.
+    Dot,
 }
 
 /// How functions are named.
@@ -132,6 +134,7 @@ impl Look {
         let names = self.names.unwrap_or(match self.format {
             Format::Text => Naming::Short,
             Format::Json | Format::Csv => Naming::Full,
+            Format::Dot => Naming::Short,
         });
         names.names()
     }
@@ -150,7 +153,7 @@ impl Look {
     pub fn min(&self, usual: f64) -> f64 {
         self.min.unwrap_or(match self.format {
             Format::Text => usual,
-            Format::Json | Format::Csv => 0.0,
+            Format::Json | Format::Csv | Format::Dot => 0.0,
         })
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use proftool::base::{Unit, shell_quoted};
-use proftool::input::{self, TimeRange};
+use proftool::input::{self, StaticCalls, TimeRange};
 use proftool::profile::{EventId, Filter, Profile, Selection, Weighing};
 use regex::Regex;
 
@@ -67,11 +67,12 @@ pub enum Counting {
 }
 
 impl Query {
-    /// Reads the profile.
-    pub fn open(&self) -> anyhow::Result<Profile> {
+    /// Reads the profile, with these calls of the code.
+    pub fn open(&self, calls: StaticCalls) -> anyhow::Result<Profile> {
         let options = input::Options {
             symfs: self.symfs.clone(),
             inlines: !self.no_inline,
+            calls,
             time: self.time.unwrap_or_default(),
         };
         let mut meter = Meter::new();

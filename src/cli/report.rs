@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use proftool::export::json;
+use proftool::input::StaticCalls;
 use proftool::view::report::{self, Options};
 
 use super::answer::{self, Forms};
@@ -30,7 +31,7 @@ Examples:
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = args.query.open()?;
+    let profile = args.query.open(StaticCalls::Off)?;
     let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);
     let options = Options {
@@ -43,6 +44,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         page: &|| report.page(&subject),
         table: &|| report.table(&subject),
         json: &|out| json::report::write(out, &subject, &report),
+        dot: None,
     };
     answer::give(&args.look, &profile.caveats, &forms)
 }

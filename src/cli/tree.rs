@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use proftool::analysis::tree::{self as calls, Collapse, Reach};
 use proftool::export::json;
+use proftool::input::StaticCalls;
 use proftool::view::tree::{self, Direction, Options};
 
 use super::answer::{self, Forms};
@@ -44,7 +45,7 @@ Examples:
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = args.query.open()?;
+    let profile = args.query.open(StaticCalls::Off)?;
     let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);
     let mut options = Options {
@@ -73,6 +74,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         page: &|| tree.page(&subject),
         table: &|| tree.table(&subject),
         json: &|out| json::tree::write(out, &subject, &tree),
+        dot: None,
     };
     answer::give(&args.look, &profile.caveats, &forms)
 }

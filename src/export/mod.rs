@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`text`] | aligned tables for a terminal | a [`Page`](crate::view::page::Page) |
 //! | [`csv`] | RFC 4180 | a [`Table`](crate::view::table::Table) |
+//! | [`dot`] | Graphviz | a [`Drawing`](crate::view::drawing::Drawing) |
 //! | [`json`] | schema `proftool/1` | each view |
 //! | [`folded`] | folded stacks | a call tree |
 //!
@@ -12,6 +13,7 @@
 //! text. Writers give the errors of what they write to and make none of their own.
 
 pub mod csv;
+pub mod dot;
 pub mod folded;
 pub mod json;
 pub mod text;

@@ -33,6 +33,9 @@ pub enum Error {
     /// A recording that cannot be read.
     #[error(transparent)]
     Recording(#[from] crate::perfdata::Error),
+    /// A program that cannot be looked at.
+    #[error(transparent)]
+    Binary(crate::binary::Error),
 }
 
 impl Error {
@@ -58,6 +61,12 @@ impl Error {
             )),
             Error::Compressed("gzip") => Some(format!("gzip -dc {path} | proftool report -")),
             Error::Compressed(_) => Some(format!("zstd -dc {path} | proftool report -")),
+            Error::Binary(crate::binary::Error::NotElf) => {
+                Some("an ELF program or shared library is needed".into())
+            }
+            Error::Binary(crate::binary::Error::NotLinked) => {
+                Some("give the program that it is linked into".into())
+            }
             Error::NoTimes => Some("leave --time out".into()),
             _ => None,
         }

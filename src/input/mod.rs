@@ -15,6 +15,7 @@
 mod contents;
 mod error;
 pub mod folded;
+mod programs;
 mod recording;
 
 use std::fs::{File, OpenOptions};
@@ -27,7 +28,9 @@ use crate::perfdata::Reader;
 use crate::profile::{Contents, Profile};
 
 pub use error::Error;
+pub use programs::programs;
 
+pub use crate::symbolize::StaticCalls;
 pub use crate::trace::TimeRange;
 
 /// How to read what is opened. The default reads everything.
@@ -37,6 +40,8 @@ pub struct Options {
     pub symfs: Option<PathBuf>,
     /// Whether frames are made of inlined functions.
     pub inlines: bool,
+    /// Which calls in the code of the sampled files are added.
+    pub calls: StaticCalls,
     /// Only samples of this time.
     pub time: TimeRange,
 }
@@ -46,6 +51,7 @@ impl Default for Options {
         Options {
             symfs: None,
             inlines: true,
+            calls: StaticCalls::Off,
             time: TimeRange::default(),
         }
     }

@@ -21,6 +21,7 @@ pub(super) fn read(
     let library = Library::new(symbolize::Options {
         finder: Finder::new(options.symfs.as_deref()),
         inlines: options.inlines,
+        calls: options.calls,
         ..symbolize::Options::default()
     });
     std::thread::scope(|scope| {

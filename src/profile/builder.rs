@@ -2,11 +2,11 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{Distinct, Event, Id};
+use crate::base::{Distinct, Event, Id, IdVec};
 
 use super::{
-    About, CallPath, EventId, Function, FunctionId, Line, LineId, Module, ModuleId, PathId,
-    Profile, Sample, Thread, ThreadId,
+    About, Call, CallKind, CallPath, EventId, Function, FunctionCode, FunctionId, Line, LineId,
+    Module, ModuleId, PathId, Profile, Sample, Thread, ThreadId,
 };
 
 /// What a row of samples is told apart by.
@@ -43,6 +43,8 @@ pub struct Builder {
     threads: Distinct<ThreadId, Thread>,
     lines: Distinct<LineId, Line>,
     samples: FxHashMap<SampleKey, (u64, u64)>,
+    calls: Vec<(FunctionId, FunctionId, CallKind)>,
+    codes: Vec<(FunctionId, FunctionCode)>,
     /// The total weight and number of samples of each event: what would pass 64 bits is cut.
     totals: Vec<(u64, u64)>,
 }
@@ -112,6 +114,16 @@ impl Builder {
         accepted == weight
     }
 
+    /// Notes a place in the code of `from` that refers to `to`.
+    pub fn call(&mut self, from: FunctionId, to: FunctionId, kind: CallKind) {
+        self.calls.push((from, to, kind));
+    }
+
+    /// Notes what the code of a function says of it.
+    pub fn code(&mut self, function: FunctionId, code: FunctionCode) {
+        self.codes.push((function, code));
+    }
+
     /// The short name of a module.
     pub fn module_name(&self, module: ModuleId) -> &str {
         &self.modules.rows()[module].name
@@ -153,6 +165,22 @@ impl Builder {
         self.profile
             .samples
             .sort_unstable_by_key(|s| (s.event, s.thread, s.path, s.line));
+        self.calls.sort_unstable();
+        let calls = self.calls.chunk_by(|a, b| a == b).map(|same| {
+            let (from, to, kind) = same[0];
+            let sites = same.len() as u64;
+            Call {
+                from,
+                to,
+                kind,
+                sites,
+            }
+        });
+        self.profile.code.calls = calls.collect();
+        self.profile.code.functions = IdVec::filled(None, self.profile.functions.len());
+        for (function, code) in self.codes {
+            self.profile.code.functions[function] = Some(code);
+        }
         self.profile
     }
 }

@@ -11,6 +11,7 @@
 //!   ├─ threads     pid, tid, command                    (ThreadId)
 //!   ├─ lines       source positions of leaves           (LineId)
 //!   ├─ samples     (event, thread, path, line) -> weight and count
+//!   ├─ code        calls that the code contains, made or not
 //!   └─ caveats     what is not known
 //! ```
 //!
@@ -22,19 +23,23 @@
 
 mod about;
 mod builder;
+mod code;
 mod contents;
 mod function;
 mod path;
 mod sample;
 mod select;
+mod weights;
 
 pub use about::About;
 pub use builder::Builder;
+pub use code::{Call, CallKind, Code, FunctionCode};
 pub use contents::{Contents, EventContents};
 pub use function::{Function, FunctionId, FunctionKind, Module, ModuleId};
-pub use path::{CallPath, CallPaths, PathId};
+pub use path::{CallPath, CallPaths, PathId, Step};
 pub use sample::{EventId, Line, LineId, Sample, Thread, ThreadId};
 pub use select::{Filter, Row, Selection, Weighing, pattern_of};
+pub use weights::PathWeights;
 
 use crate::base::{Caveats, Event, IdVec};
 
@@ -57,6 +62,8 @@ pub struct Profile {
     pub lines: IdVec<LineId, Line>,
     /// Distinct samples with their weights, sorted by event, thread, path and line.
     pub samples: Vec<Sample>,
+    /// What the code of the modules says of calls, where it was looked at.
+    pub code: Code,
     /// What is not known about this profile.
     pub caveats: Caveats,
 }

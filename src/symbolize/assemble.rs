@@ -10,10 +10,12 @@ use crate::profile::{
 };
 use crate::trace::{FrameId, ImageId, ImageKind, Trace};
 
+use super::code;
 use super::home::Home;
 use super::identity::Identities;
 use super::look_up::{AllAnswers, Answers};
 use super::plan::Plan;
+use super::{Options, StaticCalls};
 
 /// What one address is: a physical function and the calls inlined there.
 #[derive(Clone, Copy, Debug)]
@@ -37,12 +39,27 @@ pub(super) fn profile(
     plans: &IdVec<ImageId, Plan>,
     homes: &IdVec<ImageId, Home>,
     answers: AllAnswers,
-    workers: NonZeroUsize,
+    options: &Options,
 ) -> Profile {
     let mut builder = Builder::default();
-    let resolution = resolve(trace, plans, homes, &answers.by_image, &mut builder);
-    name_for_people(&mut builder, workers);
     *builder.caveats() = trace.caveats.clone();
+    let mut identities = Identities::new(&trace.images, homes, &mut builder);
+    let resolution = resolve(
+        trace,
+        plans,
+        &answers.by_image,
+        &mut identities,
+        &mut builder,
+    );
+    if options.calls != StaticCalls::Off {
+        let scanned = code::scan(homes, options.workers, |binary, error| {
+            let detail = format!("{}: {error}", binary.path().display());
+            let caveats = builder.caveats();
+            caveats.add_detail(CaveatKind::UnscannedBinary, 1, detail);
+        });
+        code::add(&scanned, &mut identities, options, &mut builder);
+    }
+    name_for_people(&mut builder, options.workers);
     note_what_has_no_name(trace, homes, &resolution, &mut builder);
     note_unchecked(trace, homes, &mut builder);
     for image in answers.exhausted {
@@ -97,11 +114,10 @@ pub(super) fn profile(
 fn resolve(
     trace: &Trace,
     plans: &IdVec<ImageId, Plan>,
-    homes: &IdVec<ImageId, Home>,
     answers: &IdVec<ImageId, Vec<Answers>>,
+    identities: &mut Identities,
     builder: &mut Builder,
 ) -> Resolution {
-    let mut identities = Identities::new(&trace.images, homes, builder);
     let mut resolution = Resolution {
         frames: IdVec::filled(None, trace.frames.len()),
         inlined: Vec::new(),
@@ -141,7 +157,7 @@ fn resolve(
 }
 
 /// Demangles the names, in parallel: each function's once.
-fn name_for_people(builder: &mut Builder, workers: NonZeroUsize) {
+pub(super) fn name_for_people(builder: &mut Builder, workers: NonZeroUsize) {
     fn rename(function: &mut Function) {
         if function.kind != FunctionKind::Named {
             return;

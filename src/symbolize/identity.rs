@@ -22,6 +22,8 @@ enum Key {
     Named(ImageId, String),
     /// Nothing is known but the address.
     Address(FrameAddress),
+    /// Nothing is known but the name by which it is called.
+    Import(String),
 }
 
 /// The functions found so far.
@@ -32,6 +34,8 @@ pub(super) struct Identities<'a> {
     /// there are several.
     starts: FxHashMap<ImageId, FxHashMap<String, Option<u64>>>,
     homes: &'a IdVec<ImageId, Home>,
+    /// The home of functions that no file defines.
+    elsewhere: Option<ModuleId>,
 }
 
 impl<'a> Identities<'a> {
@@ -49,6 +53,7 @@ impl<'a> Identities<'a> {
             modules: modules.into(),
             starts: FxHashMap::default(),
             homes,
+            elsewhere: None,
         }
     }
 
@@ -60,32 +65,77 @@ impl<'a> Identities<'a> {
         bounds: Option<(u64, u64)>,
         name: Option<&str>,
     ) -> FunctionId {
-        let key = match (bounds, name) {
-            (Some((start, _)), _) => Key::Start(frame.image, start),
-            (None, Some(name)) => Key::Named(frame.image, name.to_owned()),
-            (None, None) => Key::Address(frame),
+        if let Some((start, _)) = bounds {
+            return self.starting_at(builder, frame.image, start, name);
+        }
+        let key = match name {
+            Some(name) => Key::Named(frame.image, name.to_owned()),
+            None => Key::Address(frame),
         };
         let module = self.modules[frame.image];
         let home = &self.homes[frame.image];
         *self.keys.entry(key).or_insert_with(|| {
-            let start = bounds.map(|(start, _)| start);
             let function = match (name, home) {
-                (Some(name), _) => named(name, module, start),
+                (Some(name), _) => named(name, module, None),
                 (None, Home::Mark) => Function {
                     kind: FunctionKind::Mark,
                     ..unknown(module, None, builder.module_name(module).to_owned())
                 },
                 (None, _) => {
                     let lookup = frame.address.lookup();
-                    let address = start
-                        .or_else(|| home.svma(lookup).map(|svma| svma.0))
-                        .unwrap_or(lookup);
+                    let address = home.svma(lookup).map_or(lookup, |svma| svma.0);
                     let name = format!("{}+{address:#x}", builder.module_name(module));
                     unknown(module, Some(address), name)
                 }
             };
             builder.function(function)
         })
+    }
+
+    /// The function that starts there, if it has been met.
+    pub(super) fn known(&self, image: ImageId, start: u64) -> Option<FunctionId> {
+        self.keys.get(&Key::Start(image, start)).copied()
+    }
+
+    /// The function that starts there.
+    pub(super) fn starting_at(
+        &mut self,
+        builder: &mut Builder,
+        image: ImageId,
+        start: u64,
+        name: Option<&str>,
+    ) -> FunctionId {
+        let module = self.modules[image];
+        *self
+            .keys
+            .entry(Key::Start(image, start))
+            .or_insert_with(|| {
+                builder.function(match name {
+                    Some(name) => named(name, module, Some(start)),
+                    None => unknown(module, Some(start), format!("sub_{start:x}")),
+                })
+            })
+    }
+
+    /// The function of this name that no file defines.
+    pub(super) fn import(&mut self, builder: &mut Builder, name: &str) -> FunctionId {
+        let elsewhere = *self.elsewhere.get_or_insert_with(|| {
+            let name = "[import]".to_owned();
+            builder.module(Module {
+                path: name.clone(),
+                name,
+            })
+        });
+        *self
+            .keys
+            .entry(Key::Import(name.to_owned()))
+            .or_insert_with(|| builder.function(named(name, elsewhere, None)))
+    }
+
+    /// The function of a call that was inlined, if it has been met.
+    pub(super) fn known_inlined(&mut self, image: ImageId, name: &str) -> Option<FunctionId> {
+        let key = self.inlined_key(image, name);
+        self.keys.get(&key).copied()
     }
 
     /// The function of a call that was inlined.
@@ -95,21 +145,28 @@ impl<'a> Identities<'a> {
         image: ImageId,
         name: &str,
     ) -> FunctionId {
-        let home = &self.homes[image];
-        let starts = self.starts.entry(image).or_insert_with(|| match home {
-            Home::Binary(binary) => starts_by_name(binary),
-            _ => FxHashMap::default(),
-        });
-        let start = starts.get(name).copied().flatten();
-        let key = match start {
-            Some(start) => Key::Start(image, start),
-            None => Key::Named(image, name.to_owned()),
+        let key = self.inlined_key(image, name);
+        let start = match key {
+            Key::Start(_, start) => Some(start),
+            _ => None,
         };
         let module = self.modules[image];
         *self
             .keys
             .entry(key)
             .or_insert_with(|| builder.function(named(name, module, start)))
+    }
+
+    fn inlined_key(&mut self, image: ImageId, name: &str) -> Key {
+        let home = &self.homes[image];
+        let starts = self.starts.entry(image).or_insert_with(|| match home {
+            Home::Binary(binary) => starts_by_name(binary),
+            _ => FxHashMap::default(),
+        });
+        match starts.get(name).copied().flatten() {
+            Some(start) => Key::Start(image, start),
+            None => Key::Named(image, name.to_owned()),
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //!         ──▶ home      what each image's names come from: a file, kallsyms, a perf map, nothing
 //!         ──▶ look_up   addresses ──▶ frames by name, in parallel, in chunks
 //!         ──▶ identity  names and starts ──▶ functions, each once
+//!         ──▶ code      calls that the files' code contains, where they are asked for
 //!         ──▶ assemble  address paths ──▶ call paths and samples
 //!         ══▶ Profile
 //! ```
@@ -15,20 +16,35 @@
 //! other: it is told by its function's bounds where unwind tables have them, else by itself.
 
 mod assemble;
+mod code;
 mod home;
 mod host;
 mod identity;
 mod library;
 mod look_up;
 mod plan;
+mod programs;
 
 use std::num::NonZeroUsize;
 
 pub use library::Library;
+pub use programs::programs;
 
 use crate::binary::Finder;
 use crate::profile::Profile;
 use crate::trace::Trace;
+
+/// Which calls in the code of the sampled files are in the profile beside the samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StaticCalls {
+    /// None: the code is not looked at.
+    #[default]
+    Off,
+    /// Those between two functions that samples have made known.
+    Sampled,
+    /// All, with all functions of these files.
+    All,
+}
 
 /// How names are found.
 #[derive(Clone, Debug)]
@@ -37,6 +53,8 @@ pub struct Options {
     pub finder: Finder,
     /// Whether inlined calls are frames of their own.
     pub inlines: bool,
+    /// Which calls in the code of the files are added.
+    pub calls: StaticCalls,
     /// How many workers look names up.
     pub workers: NonZeroUsize,
 }
@@ -46,6 +64,7 @@ impl Default for Options {
         Options {
             finder: Finder::default(),
             inlines: true,
+            calls: StaticCalls::Off,
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
         }
     }
@@ -56,5 +75,5 @@ pub fn symbolize(trace: &Trace, library: &Library) -> Profile {
     let plans = plan::by_image(trace);
     let homes = home::open_all(trace, &plans, library);
     let answers = look_up::all(&plans, &homes, &library.options);
-    assemble::profile(trace, &plans, &homes, answers, library.options.workers)
+    assemble::profile(trace, &plans, &homes, answers, &library.options)
 }

@@ -1,0 +1,310 @@
+//! The calls in the code of the files, as calls of the profile's functions.
+//!
+//! ```text
+//!   Binary ──▶ scan::calls ──▶ sites: at, caller, callee, kind
+//!                                │
+//!                                ├── caller   main, physically; by debug information the site may
+//!                                │            be in a copy of parse:  main ─inlined─▶ parse ─call─▶ lex
+//!                                └── callee   a function of the file; or a name, which a file
+//!                                             that is looked at too defines, or none
+//! ```
+//!
+//! Functions are those of the samples: the same [`Identities`] give them.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use rustc_hash::FxHashSet;
+
+use crate::base::{IdVec, Interner, NameId, Svma};
+use crate::binary::{self, Binary, SymbolSource};
+use crate::profile::{Builder, CallKind, FunctionCode, FunctionId};
+use crate::scan::{self, CallSite, Callee, Calls, CodeFunctionId, ImportId};
+use crate::trace::ImageId;
+
+use super::home::Home;
+use super::identity::Identities;
+use super::{Options, StaticCalls};
+
+/// The number of call sites that a worker looks up at once.
+const CHUNK: usize = 4096;
+
+/// A file and the calls in it.
+pub(super) struct Scanned {
+    image: ImageId,
+    pub(super) binary: Arc<Binary>,
+    pub(super) calls: Calls,
+}
+
+/// Finds the calls in the code of all files among `homes`; tells of files that do not allow it.
+pub(super) fn scan(
+    homes: &IdVec<ImageId, Home>,
+    workers: NonZeroUsize,
+    mut refused: impl FnMut(&Binary, binary::Error),
+) -> Vec<Scanned> {
+    let mut all = Vec::new();
+    for (image, home) in homes.enumerate() {
+        let Home::Binary(binary) = home else { continue };
+        match scan::calls(binary, Some(workers)) {
+            Ok(calls) => all.push(Scanned {
+                image,
+                binary: binary.clone(),
+                calls,
+            }),
+            Err(error) => refused(binary, error),
+        }
+    }
+    all
+}
+
+/// Adds the calls that were found.
+pub(super) fn add(
+    all: &[Scanned],
+    identities: &mut Identities,
+    options: &Options,
+    builder: &mut Builder,
+) {
+    let wanted = match options.calls {
+        StaticCalls::Off => return,
+        StaticCalls::Sampled => Wanted::Sampled,
+        StaticCalls::All => Wanted::All,
+    };
+    for scanned in all {
+        let mut file = File {
+            scanned,
+            wanted,
+            functions: IdVec::filled(None, scanned.calls.functions.len()),
+            imports: IdVec::filled(None, scanned.calls.imports.len()),
+            identities,
+            builder,
+        };
+        file.add(options);
+    }
+}
+
+/// Which functions are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// Those that the samples have made known.
+    Sampled,
+    /// All.
+    All,
+}
+
+/// One file on its way into the profile.
+struct File<'a, 'i> {
+    scanned: &'a Scanned,
+    wanted: Wanted,
+    /// What has been found out; `Some(None)` for functions that are not wanted.
+    functions: IdVec<CodeFunctionId, Option<Option<FunctionId>>>,
+    imports: IdVec<ImportId, Option<Option<FunctionId>>>,
+    identities: &'a mut Identities<'i>,
+    builder: &'a mut Builder,
+}
+
+impl File<'_, '_> {
+    fn add(&mut self, options: &Options) {
+        let calls = &self.scanned.calls;
+        // Functions first, in order of address: so have they their ids.
+        for id in calls.functions.ids() {
+            self.function(id);
+        }
+        let sites: Vec<&CallSite> = calls
+            .sites
+            .iter()
+            .filter(|site| self.functions[site.caller].flatten().is_some())
+            .collect();
+        let with_lines = options.inlines && self.scanned.binary.has_debug_info();
+        if !with_lines {
+            for site in sites {
+                if let Some(caller) = self.function(site.caller) {
+                    self.call(caller, site);
+                }
+            }
+            return;
+        }
+        let mut contained = FxHashSet::default();
+        for (chunk, inlined) in
+            sites
+                .chunks(CHUNK)
+                .zip(inlined_at(&self.scanned.binary, &sites, options.workers))
+        {
+            let mut names = inlined.names.as_slice();
+            for (site, &length) in chunk.iter().zip(&inlined.lengths) {
+                let (here, rest) = names.split_at(length as usize);
+                names = rest;
+                self.site_in(site, here, &inlined.strings, &mut contained);
+            }
+        }
+    }
+
+    /// Notes a call in what was inlined at its place, outermost first.
+    fn site_in(
+        &mut self,
+        site: &CallSite,
+        inlined: &[NameId],
+        strings: &Interner,
+        contained: &mut FxHashSet<(FunctionId, FunctionId)>,
+    ) {
+        let Some(mut caller) = self.functions[site.caller].flatten() else {
+            return;
+        };
+        for &name in inlined {
+            let Some(inner) = self.inlined(&strings[name]) else {
+                return;
+            };
+            // That a copy is there is one fact, however many calls are in it.
+            if contained.insert((caller, inner)) {
+                self.builder.call(caller, inner, CallKind::Inlined);
+            }
+            caller = inner;
+        }
+        self.call(caller, site);
+    }
+
+    /// Notes what a call in the code of `caller` calls.
+    fn call(&mut self, caller: FunctionId, site: &CallSite) {
+        let callee = match site.callee {
+            Callee::Function(id) => self.function(id),
+            Callee::Import(id) => self.import(id),
+        };
+        if let Some(callee) = callee {
+            self.builder.call(caller, callee, kind(site.kind));
+        }
+    }
+
+    /// The function of this name that is inlined somewhere in the file, if it is wanted.
+    fn inlined(&mut self, name: &str) -> Option<FunctionId> {
+        let image = self.scanned.image;
+        match self.wanted {
+            Wanted::Sampled => self.identities.known_inlined(image, name),
+            Wanted::All => Some(self.identities.inlined(self.builder, image, name)),
+        }
+    }
+
+    /// The profile's function, if it is wanted.
+    fn function(&mut self, id: CodeFunctionId) -> Option<FunctionId> {
+        if let Some(known) = self.functions[id] {
+            return known;
+        }
+        let code = &self.scanned.calls.functions[id];
+        let symbol = &code.symbol;
+        let image = self.scanned.image;
+        let found = self.place(image, &self.scanned.binary, symbol.start.0);
+        if let Some(function) = found {
+            let code = FunctionCode {
+                size: symbol.size,
+                imported: false,
+                indirect_calls: code.indirect_calls,
+                indirect_jumps: code.indirect_jumps,
+                pointers_in_data: 0,
+            };
+            self.builder.code(function, code);
+        }
+        self.functions[id] = Some(found);
+        found
+    }
+
+    /// The function of a file that starts there, if it is wanted.
+    fn place(&mut self, image: ImageId, binary: &Binary, start: u64) -> Option<FunctionId> {
+        if self.wanted == Wanted::Sampled {
+            return self.identities.known(image, start);
+        }
+        let symbol = binary.function_at(Svma(start))?;
+        let name = match symbol.source {
+            SymbolSource::Unwind => None,
+            _ => binary.function_name(symbol),
+        };
+        let name = name.as_deref().filter(|name| !name.is_empty());
+        let start = symbol.start.0;
+        Some(
+            self.identities
+                .starting_at(self.builder, image, start, name),
+        )
+    }
+
+    /// The function of this name in a file that is looked at, else one that is only a name.
+    fn import(&mut self, id: ImportId) -> Option<FunctionId> {
+        if let Some(known) = self.imports[id] {
+            return known;
+        }
+        let name = &self.scanned.calls.imports[id];
+        let found = match self.wanted {
+            Wanted::Sampled => None,
+            Wanted::All => {
+                let function = self.identities.import(self.builder, name);
+                let code = FunctionCode {
+                    imported: true,
+                    ..FunctionCode::default()
+                };
+                self.builder.code(function, code);
+                Some(function)
+            }
+        };
+        self.imports[id] = Some(found);
+        found
+    }
+}
+
+fn kind(kind: scan::CallKind) -> CallKind {
+    match kind {
+        scan::CallKind::Call => CallKind::Call,
+        scan::CallKind::Tail => CallKind::Tail,
+        scan::CallKind::Import => CallKind::Import,
+    }
+}
+
+/// What was inlined at the call sites of a chunk.
+#[derive(Debug, Default)]
+struct Inlined {
+    strings: Interner,
+    /// The functions inlined at each site, outermost first, one site's after the other's.
+    names: Vec<NameId>,
+    /// How many of them are each site's.
+    lengths: Vec<u32>,
+}
+
+/// What was inlined at the sites, in chunks of [`CHUNK`].
+fn inlined_at(binary: &Binary, sites: &[&CallSite], workers: NonZeroUsize) -> Vec<Inlined> {
+    let lines = binary.lines();
+    let chunks: Vec<&[&CallSite]> = sites.chunks(CHUNK).collect();
+    let answers: Vec<Mutex<Inlined>> = chunks.iter().map(|_| Mutex::default()).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut frames = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(chunk) = chunks.get(index) else {
+                return;
+            };
+            let mut answer = Inlined::default();
+            for site in *chunk {
+                frames.clear();
+                lines.frames(site.at, &mut frames);
+                // Innermost first; the outermost is the function itself.
+                let inner = frames.split_last().map_or(&[][..], |(_, inner)| inner);
+                let names = inner
+                    .iter()
+                    .rev()
+                    .filter_map(|frame| frame.function.as_deref());
+                let before = answer.names.len();
+                for name in names {
+                    answer.names.push(answer.strings.intern(name));
+                }
+                answer.lengths.push((answer.names.len() - before) as u32);
+            }
+            *answers[index].lock().expect("no worker panics") = answer;
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..workers.get().min(chunks.len().max(1)) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let answers = answers.into_iter();
+    answers
+        .map(|answer| answer.into_inner().expect("no worker panics"))
+        .collect()
+}

@@ -1,0 +1,83 @@
+//! Programs without a recording: their functions, and the calls in their code.
+
+use std::sync::Arc;
+
+use super::assemble::name_for_people;
+use super::code::{self, Scanned};
+use super::home::Home;
+use super::identity::Identities;
+use super::{Options, StaticCalls};
+use crate::base::{CaveatKind, Caveats, IdVec};
+use crate::binary::{Binary, Error};
+use crate::profile::{Builder, Profile};
+use crate::trace::{Image, ImageId, ImageKind};
+
+/// The functions of these files and all calls in their code; there are no samples.
+///
+/// # Errors
+/// The first of the files whose code cannot be looked at, by its place, and why.
+pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, (usize, Error)> {
+    let image = |binary: &Binary| Image {
+        path: binary.path().to_string_lossy().into_owned(),
+        build_id: binary.build_id().cloned(),
+        kind: ImageKind::File,
+    };
+    let images: IdVec<ImageId, Image> = files.iter().map(image).collect::<Vec<_>>().into();
+    let homes = files.into_iter().map(|file| Home::Binary(Arc::new(file)));
+    let homes: IdVec<ImageId, Home> = homes.collect::<Vec<_>>().into();
+
+    let mut builder = Builder::default();
+    let mut identities = Identities::new(&images, &homes, &mut builder);
+    let mut refusals = Vec::new();
+    let scanned = code::scan(&homes, options.workers, |binary, error| {
+        let place = images
+            .iter()
+            .position(|i| *i.path == *binary.path().to_string_lossy());
+        refusals.push((place.unwrap_or(0), error));
+    });
+    if let Some(first) = refusals.into_iter().next() {
+        return Err(first);
+    }
+    let options = Options {
+        calls: StaticCalls::All,
+        ..options.clone()
+    };
+    code::add(&scanned, &mut identities, &options, &mut builder);
+    name_for_people(&mut builder, options.workers);
+    for file in &scanned {
+        tell(builder.caveats(), file);
+    }
+    Ok(builder.finish())
+}
+
+/// Says what is not known about a file. Calls through pointers are not told here: each function
+/// has their number.
+fn tell(caveats: &mut Caveats, file: &Scanned) {
+    let (binary, calls) = (&file.binary, &file.calls);
+    let path = binary.path().display();
+    let nameless = calls.functions.iter().filter(|function| {
+        let name = binary.function_name(&function.symbol);
+        name.is_none_or(|name| name.is_empty())
+    });
+    let nameless = nameless.count() as u64;
+    let counts = [
+        (CaveatKind::AstrayCalls, calls.astray),
+        (CaveatKind::UndecodedCode, calls.undecoded),
+    ];
+    for (kind, count) in counts {
+        if count > 0 {
+            caveats.add(kind, count);
+        }
+    }
+    if nameless > 0 && !binary.has_symbols() {
+        caveats.add(CaveatKind::NamelessFunctions, nameless);
+    }
+    if calls.functions.is_empty() {
+        caveats.add_detail(CaveatKind::NoFunctions, 1, path.to_string());
+    } else if calls.sites.is_empty() && calls.indirect().0 == 0 {
+        caveats.add_detail(CaveatKind::NoCalls, 1, path.to_string());
+    }
+    for problem in binary.problems().iter().chain(&calls.problems) {
+        caveats.add_detail(CaveatKind::DamagedFile, 1, format!("{path}: {problem}"));
+    }
+}

@@ -1,0 +1,162 @@
+//! Which functions and arcs of a call graph are shown.
+
+use std::cmp::Reverse;
+
+use super::{Measured, Options};
+use crate::base::IdVec;
+use crate::callgraph::{Arc, ArcId, CallGraph, Cycles};
+use crate::profile::FunctionId;
+use crate::view::Subject;
+
+/// A part of a call graph.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Part {
+    /// All of it.
+    #[default]
+    Whole,
+    /// These functions, with their callers and callees.
+    About(Vec<FunctionId>),
+    /// What can be reached from these functions by calls.
+    ReachableFrom(Vec<FunctionId>),
+    /// What nothing calls: where programs and libraries are entered, what is only called through
+    /// pointers, what is dead.
+    Roots,
+    /// The functions that all reach each other by calls.
+    Cycles,
+}
+
+/// What was chosen.
+pub(super) struct Chosen {
+    /// The functions to list, in order.
+    pub(super) listed: Vec<FunctionId>,
+    /// How many more would have been listed.
+    pub(super) hidden: usize,
+    /// The arcs, in order of id.
+    pub(super) arcs: Vec<ArcId>,
+}
+
+pub(super) fn choose(
+    subject: &Subject,
+    graph: &CallGraph,
+    cycles: &Cycles,
+    measured: Option<&Measured>,
+    within: &IdVec<FunctionId, bool>,
+    options: &Options,
+) -> Chosen {
+    let functions = || subject.profile.functions.ids().filter(|&id| within[id]);
+    let mut reached = None;
+    let mut listed: Vec<FunctionId> = match &options.part {
+        Part::Whole => {
+            let calls = |id: &FunctionId| graph.callees(*id).len() > 0;
+            functions().filter(calls).collect()
+        }
+        Part::About(about) => about.clone(),
+        Part::ReachableFrom(from) => {
+            let all = graph.reachable(from.iter().copied(), Arc::is_call);
+            let all = reached.insert(all);
+            all.ids().filter(|&id| all[id]).collect()
+        }
+        Part::Roots => functions()
+            .filter(|&id| is_root(subject, graph, cycles, id))
+            .collect(),
+        Part::Cycles => functions().filter(|&id| cycles.of[id].is_some()).collect(),
+    };
+    match options.part {
+        Part::About(_) => {}
+        Part::Cycles => by_cycle(graph, cycles, measured, &mut listed),
+        _ => by_importance(subject, graph, measured, &mut listed),
+    }
+    let limit = match options.part {
+        // A limit of functions would cut cycles in pieces.
+        Part::About(_) | Part::Cycles => None,
+        _ => options.limit,
+    };
+    let hidden = limit.map_or(0, |limit| listed.len().saturating_sub(limit));
+    listed.truncate(listed.len() - hidden);
+
+    let mut is_listed = IdVec::filled(false, graph.functions());
+    listed.iter().for_each(|&id| is_listed[id] = true);
+    let whole = options.part == Part::Whole && hidden == 0;
+    let shown = |arc: &Arc| match &options.part {
+        Part::Whole if whole => within[arc.from] || within[arc.to],
+        Part::Whole | Part::Roots => is_listed[arc.from],
+        Part::About(_) => is_listed[arc.from] || is_listed[arc.to],
+        Part::ReachableFrom(_) => {
+            let reaches = |id| reached.as_ref().is_none_or(|reached| reached[id]);
+            is_listed[arc.from] && reaches(arc.to)
+        }
+        Part::Cycles => cycles.share(arc.from, arc.to) && is_listed[arc.from],
+    };
+    let arcs = graph.arcs.enumerate();
+    let arcs = arcs
+        .filter(|(_, arc)| shown(arc))
+        .map(|(id, _)| id)
+        .collect();
+    if whole && options.modules.is_empty() {
+        // Functions that neither call nor are called are part of the whole, too.
+        let silent = functions().filter(|&id| graph.callees(id).len() == 0);
+        if options.limit.is_none() {
+            listed.extend(silent);
+        }
+    }
+    Chosen {
+        listed,
+        hidden,
+        arcs,
+    }
+}
+
+/// Whether nothing calls it, or its cycle, from outside.
+fn is_root(subject: &Subject, graph: &CallGraph, cycles: &Cycles, id: FunctionId) -> bool {
+    let code = subject.profile.code.functions.get(id).copied().flatten();
+    if code.is_some_and(|code| code.imported) {
+        return false;
+    }
+    let called_from_outside = |id: FunctionId| {
+        let mut arcs = graph.callers(id).map(|arc| &graph.arcs[arc]);
+        arcs.any(|arc| arc.is_call() && arc.from != id && !cycles.share(arc.from, id))
+    };
+    match cycles.of[id] {
+        Some(cycle) => !cycles.members[cycle]
+            .iter()
+            .any(|&id| called_from_outside(id)),
+        None => !called_from_outside(id),
+    }
+}
+
+/// The largest totals first, where there are samples; else the most calls. Ties by name.
+fn by_importance(
+    subject: &Subject,
+    graph: &CallGraph,
+    measured: Option<&Measured>,
+    functions: &mut [FunctionId],
+) {
+    functions.sort_by_cached_key(|&id| {
+        let total = measured.map_or(0, |measured| measured.weights.total[id]);
+        let arcs = graph.callees(id).map(|arc| &graph.arcs[arc]);
+        let sites: u64 = arcs.map(Arc::sites).sum();
+        (Reverse(total), Reverse(sites), subject.name(id), id)
+    });
+}
+
+/// The heaviest cycles first, then the largest; members in order of id.
+fn by_cycle(
+    graph: &CallGraph,
+    cycles: &Cycles,
+    measured: Option<&Measured>,
+    functions: &mut [FunctionId],
+) {
+    let mut weights = IdVec::filled(0_u64, cycles.members.len());
+    if measured.is_some() {
+        for arc in &graph.arcs {
+            if let Some(cycle) = cycles.of[arc.from].filter(|_| cycles.share(arc.from, arc.to)) {
+                weights[cycle] = weights[cycle].max(arc.weight);
+            }
+        }
+    }
+    functions.sort_by_key(|&id| {
+        let cycle = cycles.of[id];
+        let key = cycle.map(|cycle| (weights[cycle], cycles.members[cycle].len()));
+        (Reverse(key), cycle, id)
+    });
+}

@@ -1,0 +1,40 @@
+//! A graph to be drawn: boxes, arrows, and frames around boxes that belong together.
+
+/// A box.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Node {
+    /// The lines of text in it, from top to bottom; from outside.
+    pub lines: Vec<String>,
+    /// The text for who points at it; from outside.
+    pub tooltip: String,
+    /// How hot it is, from 0 to 1; `None` where that is not known.
+    pub heat: Option<f64>,
+    /// The frame that it is in, of [`Drawing::frames`].
+    pub frame: Option<usize>,
+}
+
+/// An arrow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arrow {
+    /// The box that it comes from.
+    pub from: usize,
+    /// The box that it leads to.
+    pub to: usize,
+    /// The text beside it, empty for none.
+    pub label: String,
+    /// How hot it is, from 0 to 1; `None` where that is not known.
+    pub heat: Option<f64>,
+    /// Whether it stands for something that nobody saw happen.
+    pub dashed: bool,
+}
+
+/// A graph to be drawn.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Drawing {
+    /// The boxes.
+    pub nodes: Vec<Node>,
+    /// The arrows, in an order that has no meaning.
+    pub arrows: Vec<Arrow>,
+    /// The titles of the frames.
+    pub frames: Vec<String>,
+}
