@@ -61,10 +61,7 @@ fn write_node(out: &mut dyn Write, index: usize, node: &Node) -> io::Result<()> 
         write!(out, ", tooltip={}", quoted(&node.tooltip))?;
     }
     if let Some(heat) = node.heat {
-        write!(out, ", fillcolor=\"{}\"", color(heat))?;
-        if heat > 0.1 {
-            out.write_all(b", fontcolor=white")?;
-        }
+        write!(out, ", fillcolor=\"{}\", fontcolor=white", color(heat))?;
     }
     out.write_all(b"];\n")
 }

@@ -3,6 +3,8 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use rustc_hash::FxHashSet;
+
 use crate::base::{CaveatKind, Id, IdVec};
 use crate::binary::demangle;
 use crate::profile::{
@@ -52,12 +54,13 @@ pub(super) fn profile(
         &mut builder,
     );
     if options.calls != StaticCalls::Off {
+        let contained = contained(&resolution);
         let scanned = code::scan(homes, options.workers, |binary, error| {
             let detail = format!("{}: {error}", binary.path().display());
             let caveats = builder.caveats();
             caveats.add_detail(CaveatKind::UnscannedBinary, 1, detail);
         });
-        code::add(&scanned, &mut identities, options, &mut builder);
+        code::add(&scanned, contained, &mut identities, options, &mut builder);
     }
     name_for_people(&mut builder, options.workers);
     note_what_has_no_name(trace, homes, &resolution, &mut builder);
@@ -109,6 +112,20 @@ pub(super) fn profile(
         );
     }
     builder.finish()
+}
+
+/// What the sampled places show to be inlined into what: caller and callee, each pair once.
+fn contained(resolution: &Resolution) -> FxHashSet<(FunctionId, FunctionId)> {
+    let mut contained = FxHashSet::default();
+    for resolved in resolution.frames.iter().flatten() {
+        let (from, to) = resolved.inlined;
+        let mut caller = resolved.physical;
+        for &function in &resolution.inlined[from as usize..to as usize] {
+            contained.insert((caller, function));
+            caller = function;
+        }
+    }
+    contained
 }
 
 fn resolve(

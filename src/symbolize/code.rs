@@ -58,9 +58,10 @@ pub(super) fn scan(
     all
 }
 
-/// Adds the calls that were found.
+/// Adds the calls that were found, and those that are `contained`: callees inlined into callers.
 pub(super) fn add(
     all: &[Scanned],
+    mut contained: FxHashSet<(FunctionId, FunctionId)>,
     identities: &mut Identities,
     options: &Options,
     builder: &mut Builder,
@@ -79,7 +80,12 @@ pub(super) fn add(
             identities,
             builder,
         };
-        file.add(options);
+        file.add(options, &mut contained);
+    }
+    // That a copy is there is one fact, however many calls are in it and however many copies
+    // there are.
+    for (caller, callee) in contained {
+        builder.call(caller, callee, CallKind::Inlined);
     }
 }
 
@@ -104,7 +110,7 @@ struct File<'a, 'i> {
 }
 
 impl File<'_, '_> {
-    fn add(&mut self, options: &Options) {
+    fn add(&mut self, options: &Options, contained: &mut FxHashSet<(FunctionId, FunctionId)>) {
         let calls = &self.scanned.calls;
         // Functions first, in order of address: so have they their ids.
         for id in calls.functions.ids() {
@@ -124,7 +130,6 @@ impl File<'_, '_> {
             }
             return;
         }
-        let mut contained = FxHashSet::default();
         for (chunk, inlined) in
             sites
                 .chunks(CHUNK)
@@ -134,7 +139,7 @@ impl File<'_, '_> {
             for (site, &length) in chunk.iter().zip(&inlined.lengths) {
                 let (here, rest) = names.split_at(length as usize);
                 names = rest;
-                self.site_in(site, here, &inlined.strings, &mut contained);
+                self.site_in(site, here, &inlined.strings, contained);
             }
         }
     }
@@ -154,10 +159,7 @@ impl File<'_, '_> {
             let Some(inner) = self.inlined(&strings[name]) else {
                 return;
             };
-            // That a copy is there is one fact, however many calls are in it.
-            if contained.insert((caller, inner)) {
-                self.builder.call(caller, inner, CallKind::Inlined);
-            }
+            contained.insert((caller, inner));
             caller = inner;
         }
         self.call(caller, site);

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::assemble::name_for_people;
 use super::code::{self, Scanned};
 use super::home::Home;
@@ -42,7 +44,13 @@ pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, (usize
         calls: StaticCalls::All,
         ..options.clone()
     };
-    code::add(&scanned, &mut identities, &options, &mut builder);
+    code::add(
+        &scanned,
+        FxHashSet::default(),
+        &mut identities,
+        &options,
+        &mut builder,
+    );
     name_for_people(&mut builder, options.workers);
     for file in &scanned {
         tell(builder.caveats(), file);

@@ -520,3 +520,125 @@ fn golden_programs_have_the_arcs_that_are_in_their_code() {
     }
     assert!(compared > 0);
 }
+
+const POINTERS: &str = r#"
+#define FAR __attribute__((noinline, noclone, noipa))
+volatile unsigned long sink;
+FAR void touch(void) { sink++; }
+FAR void burn(void) { for (unsigned long i = 0; i < 150000000; i++) sink += i; touch(); sink++; }
+static inline __attribute__((always_inline)) void middle(void) { burn(); sink++; }
+FAR void never(void) { sink = 1; }
+FAR void by_pointer(void) { burn(); sink++; }
+void (*volatile hook)(void) = by_pointer;
+int main(int argc, char **argv) {
+    middle();
+    hook();
+    if (argc > 5) never();
+    return 0;
+}
+"#;
+const WITH_FRAMES: [&str; 3] = ["-O2", "-g", "-fno-omit-frame-pointer"];
+
+#[test]
+fn a_call_in_an_inlined_body_belongs_to_the_inlined_function() {
+    let directory = directory("inlined");
+    let Some(program) = compile(&directory, POINTERS, &WITH_FRAMES) else {
+        return;
+    };
+    let physical = document(&program, &["--function", "burn"]);
+    assert!(arcs(&physical, "call").contains_key(&pair("main", "burn")));
+    let logical = document(&program, &["--inline"]);
+    let calls = arcs(&logical, "call");
+    assert_eq!(calls.get(&pair("middle", "burn")), Some(&1));
+    assert!(!calls.contains_key(&pair("main", "burn")));
+    assert_eq!(
+        arcs(&logical, "inlined").get(&pair("main", "middle")),
+        Some(&1)
+    );
+}
+
+#[test]
+fn samples_give_weights_and_origins_to_the_arcs_of_the_code() {
+    let directory = directory("with");
+    let Some(program) = compile(&directory, POINTERS, &WITH_FRAMES) else {
+        return;
+    };
+    let recording = directory.join("perf.data");
+    let [path, file] = [&program, &recording].map(|path| path.to_str().unwrap());
+    let recorded = run(&["record", "-F", "499", "-g", "fp", "-o", file, "--", path]);
+    if !recorded.status.success() {
+        let said = String::from_utf8_lossy(&recorded.stderr);
+        eprintln!("skipped: nothing can be recorded here: {said}");
+        return;
+    }
+    let document = document(&program, &["--with", file]);
+    let functions = document["functions"].as_array().unwrap();
+    let number = |value: &Value| value.as_u64().unwrap();
+    let name = |index: &Value| functions[number(index) as usize]["name"].as_str().unwrap();
+    let pairs = document["pairs"].as_array().unwrap();
+    let find = |from: &str, to: &str| {
+        let found = pairs
+            .iter()
+            .find(|arc| name(&arc["from"]) == from && name(&arc["to"]) == to);
+        let found = found.unwrap_or_else(|| panic!("{from} -> {to}: {document}"));
+        let origin = found["origin"].as_str().unwrap();
+        (origin, number(&found["sites"]), number(&found["weight"]))
+    };
+    let total = number(&document["total"]);
+    let (origin, sites, weight) = find("main", "middle");
+    assert!((origin, sites) == ("both", 1) && weight > total / 4 && weight < total);
+    assert_eq!(find("middle", "burn").0, "both");
+    let (origin, sites, weight) = find("main", "by_pointer");
+    assert!((origin, sites) == ("observed", 0) && weight > total / 4 && weight < total);
+    assert_eq!(find("main", "never"), ("code", 1, 0));
+    let burn = functions.iter().find(|f| f["name"] == "burn").unwrap();
+    assert!(number(&burn["self"]) > total * 9 / 10 && burn["total"] == burn["self"]);
+    let coverage = &document["coverage"];
+    assert!(number(&coverage["touched_functions"]) >= 4);
+    assert!(number(&coverage["only_observed"]) >= 1);
+
+    // What cannot be is told.
+    let other = run(&["callgraph", "/bin/ls", "--with", file]);
+    let said = String::from_utf8(other.stderr).unwrap();
+    assert!(said.contains("has no samples in /bin/ls"), "{said}");
+    let drawing = run(&["callgraph", path, "--with", file, "--format", "dot"]);
+    let drawing = String::from_utf8(drawing.stdout).unwrap();
+    assert!(drawing.starts_with("digraph {") && drawing.contains("style=dashed"));
+}
+
+#[test]
+fn parts_of_the_graph_can_be_asked_for() {
+    let directory = directory("parts");
+    let Some(program) = compile(&directory, PROGRAM, &["-O2"]) else {
+        return;
+    };
+    let names = |document: &Value| -> Vec<String> {
+        let functions = document["functions"].as_array().unwrap().iter();
+        let mut names: Vec<String> = functions
+            .map(|f| f["name"].as_str().unwrap().to_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    let reached = document(&program, &["--reachable-from", "even"]);
+    assert_eq!(names(&reached), ["even", "odd"]);
+    let reached = document(&program, &["--reachable-from", "passed_on"]);
+    assert_eq!(names(&reached), ["late", "passed_on", "puts"]);
+    let cycles = document(&program, &["--cycles"]);
+    assert_eq!(names(&cycles), ["even", "odd"]);
+    assert_eq!(cycles["cycles"].as_array().unwrap().len(), 1);
+    let path = program.to_str().unwrap();
+    let roots = String::from_utf8(run(&["callgraph", path, "--roots"]).stdout).unwrap();
+    let listed: Vec<&str> = roots
+        .lines()
+        .filter_map(|l| l.split_whitespace().next())
+        .collect();
+    assert!(
+        listed.contains(&"main") && !listed.contains(&"late"),
+        "{roots}"
+    );
+    let both = run(&["callgraph", path, "--roots", "--cycles"]);
+    assert_eq!(both.status.code(), Some(2));
+    let flat = run(&["flat", "--format", "dot"]);
+    assert_ne!(flat.status.code(), Some(0));
+}

@@ -111,7 +111,7 @@ impl CallGraphView<'_> {
         if coverage.only_observed > 0 {
             let arcs = counted(coverage.only_observed, "arc was", "arcs were");
             lines.push(format!(
-                "{arcs} seen that the code does not show: calls through pointers, mostly"
+                "{arcs} seen that the code does not show: calls through pointers, or frames missing from stacks"
             ));
         }
         lines
