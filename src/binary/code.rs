@@ -19,6 +19,12 @@ pub enum Machine {
     X86_64,
     /// AArch64, instructions of 4 bytes.
     Aarch64,
+    /// 32-bit x86.
+    X86,
+    /// RISC-V with 64-bit addresses, compressed instructions included.
+    Riscv64,
+    /// RISC-V with 32-bit addresses, compressed instructions included.
+    Riscv32,
 }
 
 /// A part of a function without another one in it: most functions are one stretch.

@@ -21,12 +21,13 @@ mod aarch64;
 mod flow;
 mod resolve;
 mod workers;
-mod x86_64;
+mod x86;
 
 use std::num::NonZeroUsize;
 
 use rustc_hash::FxHashMap;
 
+use self::flow::Wants;
 use self::resolve::{Import, Resolver, Target};
 use self::workers::Stretch;
 use crate::base::{IdVec, Svma, define_id};
@@ -148,7 +149,13 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
             (!bytes.is_empty()).then_some(stretch)
         })
         .collect();
-    let chunks = workers::scan(code.machine, &stretches, &resolver, workers);
+    let chunks = workers::scan(
+        code.machine,
+        &stretches,
+        &resolver,
+        &Wants::default(),
+        workers,
+    );
 
     let mut calls = Calls {
         functions,

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use super::flow::Step;
+use super::flow::{Flow, Step, Wants};
 use super::resolve::{Resolved, Resolver, Target};
-use super::{CallKind, CodeFunctionId, aarch64, x86_64};
+use super::{CallKind, CodeFunctionId, aarch64, x86};
 use crate::binary::{FunctionSymbol, Machine};
 
 /// The least number of bytes for which a worker comes back: some milliseconds of work.
@@ -44,11 +44,12 @@ pub(super) struct Found {
     pub(super) decoded: u64,
 }
 
-/// Scans stretches of code; the answers are in their order.
+/// Scans stretches of code, and asks of them what `wants` says; the answers are in their order.
 pub(super) fn scan(
     machine: Machine,
     stretches: &[Stretch],
     resolver: &Resolver,
+    wants: &Wants,
     workers: Option<NonZeroUsize>,
 ) -> Vec<Found> {
     let chunks = chunks(stretches);
@@ -58,7 +59,7 @@ pub(super) fn scan(
     let done = Mutex::new(Vec::with_capacity(chunks.len()));
     let work = || {
         while let Some((index, chunk)) = chunks.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
-            let found = scan_chunk(machine, chunk, resolver);
+            let found = scan_chunk(machine, chunk, resolver, wants);
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.push((index, found));
         }
@@ -91,8 +92,14 @@ fn chunks<'a, 'b>(stretches: &'a [Stretch<'b>]) -> Vec<(usize, &'a [Stretch<'b>]
     chunks
 }
 
-fn scan_chunk(machine: Machine, stretches: &[Stretch], resolver: &Resolver) -> Found {
+fn scan_chunk(
+    machine: Machine,
+    stretches: &[Stretch],
+    resolver: &Resolver,
+    wants: &Wants,
+) -> Found {
     let mut found = Found::default();
+    let mut steps = Vec::new();
     for stretch in stretches {
         let Stretch {
             caller,
@@ -101,23 +108,28 @@ fn scan_chunk(machine: Machine, stretches: &[Stretch], resolver: &Resolver) -> F
             start,
         } = *stretch;
         let (mut calls, mut jumps) = (0, 0);
-        let step = |step: Step| match resolver.resolve(symbol, step.flow) {
-            Resolved::Site(kind, target) => found.sites.push(Site {
-                at: step.at,
-                length: step.length,
-                kind,
-                caller,
-                target,
-            }),
-            Resolved::Within => {}
-            Resolved::Astray => found.astray += 1,
-            Resolved::UnknownCall => calls += 1,
-            Resolved::UnknownJump => jumps += 1,
-        };
-        let undecoded = match machine {
-            Machine::X86_64 => x86_64::walk(bytes, start, step),
-            Machine::Aarch64 => aarch64::walk(bytes, start, step),
-        };
+        let undecoded = walk(machine, bytes, start, wants, &mut steps);
+        // Within a stretch, behind its first byte, no function starts.
+        let inside =
+            |to: u64| !wants.unlinked && to > start && to.wrapping_sub(start) < bytes.len() as u64;
+        for step in steps.drain(..) {
+            if matches!(step.flow, Flow::Jump(to) if inside(to)) {
+                continue;
+            }
+            match resolver.resolve(symbol, step.flow) {
+                Resolved::Site(kind, target) => found.sites.push(Site {
+                    at: step.at,
+                    length: step.length,
+                    kind,
+                    caller,
+                    target,
+                }),
+                Resolved::Within => {}
+                Resolved::Astray => found.astray += 1,
+                Resolved::UnknownCall => calls += 1,
+                Resolved::UnknownJump => jumps += 1,
+            }
+        }
         found.undecoded += undecoded;
         found.decoded += bytes.len() as u64 - undecoded;
         if calls + jumps > 0 {
@@ -125,4 +137,15 @@ fn scan_chunk(machine: Machine, stretches: &[Stretch], resolver: &Resolver) -> F
         }
     }
     found
+}
+
+/// Puts what the code refers to behind `steps`. Returns the number of bytes that are no
+/// instructions.
+fn walk(machine: Machine, bytes: &[u8], start: u64, wants: &Wants, steps: &mut Vec<Step>) -> u64 {
+    match machine {
+        Machine::X86_64 => x86::walk(bytes, start, wants, steps),
+        Machine::X86 => x86::walk_32(bytes, start, wants, steps),
+        Machine::Aarch64 => aarch64::walk(bytes, start, |step| steps.push(step)),
+        Machine::Riscv64 | Machine::Riscv32 => bytes.len() as u64,
+    }
 }
