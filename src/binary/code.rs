@@ -8,7 +8,7 @@
 use object::elf;
 
 use super::elf::Elf;
-use super::{Binary, Error};
+use super::{Binary, Error, plt};
 use crate::base::Svma;
 
 /// An instruction set.
@@ -19,6 +19,12 @@ pub enum Machine {
     X86_64,
     /// AArch64, instructions of 4 bytes.
     Aarch64,
+    /// 32-bit x86.
+    X86,
+    /// RISC-V with 64-bit addresses, compressed instructions included.
+    Riscv64,
+    /// RISC-V with 32-bit addresses, compressed instructions included.
+    Riscv32,
 }
 
 /// A part of a function without another one in it: most functions are one stretch.
@@ -64,17 +70,16 @@ impl Binary {
     /// The machine code. It is read at once and not kept.
     ///
     /// # Errors
-    /// When its instruction set is not known here, or it is not linked: the calls of a
-    /// relocatable file lead nowhere yet.
+    /// When its instruction set is not known here.
     pub fn code(&self) -> Result<Code, Error> {
         let machine = match self.elf.machine {
             m if m == elf::EM_X86_64.0 => Machine::X86_64,
             m if m == elf::EM_AARCH64.0 => Machine::Aarch64,
+            m if m == elf::EM_386.0 => Machine::X86,
+            m if m == elf::EM_RISCV.0 && self.elf.wide => Machine::Riscv64,
+            m if m == elf::EM_RISCV.0 => Machine::Riscv32,
             m => return Err(Error::UnknownMachine(m)),
         };
-        if self.elf.relocatable {
-            return Err(Error::NotLinked);
-        }
         let mut problems = Vec::new();
         let sections = sections(&self.elf, &mut problems);
         Ok(Code {
@@ -96,15 +101,12 @@ fn sections(elf: &Elf, problems: &mut Vec<String>) -> Vec<(u64, Vec<u8>)> {
     // Sound sections do not share bytes, so together they are no larger than the file.
     let mut room = elf.source.size();
     for section in elf.sections.iter().filter(|section| section.is_code()) {
-        let stubs = matches!(
-            &*section.name,
-            b".plt" | b".plt.sec" | b".plt.got" | b".iplt"
-        );
-        if stubs || section.kind == elf::SHT_NOBITS.0 {
+        if plt::is_table(section) || section.kind == elf::SHT_NOBITS.0 {
             continue;
         }
-        let read = match section.address.checked_add(section.size) {
-            None => Err(format!("code at {:#x} wraps around", section.address)),
+        let start = elf.section_start(section);
+        let read = match start.checked_add(section.size) {
+            None => Err(format!("code at {start:#x} wraps around")),
             Some(_) if section.size > room => {
                 Err("code sections are larger than the file".to_owned())
             }
@@ -116,7 +118,7 @@ fn sections(elf: &Elf, problems: &mut Vec<String>) -> Vec<(u64, Vec<u8>)> {
         match read {
             Ok(bytes) => {
                 room = room.saturating_sub(section.size);
-                sections.push((section.address, bytes));
+                sections.push((start, bytes));
             }
             Err(problem) if problems.contains(&problem) => {}
             Err(problem) => problems.push(problem),

@@ -77,7 +77,6 @@ fn refused(path: &Path, error: &Error) -> anyhow::Error {
     let reason = failure::fragment(&error.to_string());
     let hint = match error {
         Error::NotElf => Some("an ELF program or shared library is needed".to_owned()),
-        Error::NotLinked => Some("give the program that it is linked into".to_owned()),
         _ => None,
     };
     hinted(format!("could not open {}: {reason}", path.display()), hint)
@@ -150,7 +149,7 @@ fn graph(binary: &Binary, calls: &Calls) -> (Profile, CallGraph) {
     tell(builder.caveats(), binary, calls, nameless);
     let functions: IdVec<scan::CodeFunctionId, FunctionId> = functions.into();
     let imports: IdVec<scan::ImportId, FunctionId> = imports.into();
-    let arcs = calls.sites.iter().map(|site| {
+    let arcs = calls.sites.iter().filter_map(|site| {
         let callee = match site.callee {
             Callee::Function(id) => functions[id],
             Callee::Import(id) => imports[id],
@@ -159,8 +158,9 @@ fn graph(binary: &Binary, calls: &Calls) -> (Profile, CallGraph) {
             CallKind::Call => ArcKind::Call,
             CallKind::Tail => ArcKind::Tail,
             CallKind::Import => ArcKind::Import,
+            CallKind::Pointer => return None,
         };
-        (functions[site.caller], callee, kind)
+        Some((functions[site.caller], callee, kind))
     });
     (builder.finish(), CallGraph::new(nodes, arcs))
 }

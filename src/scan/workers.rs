@@ -6,19 +6,19 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use super::flow::Step;
-use super::resolve::{Resolved, Resolver, Target};
-use super::{CallKind, CodeFunctionId, aarch64, x86_64};
+use super::resolve::{Kind, Resolved, Resolver, Target};
+use super::{CodeFunctionId, aarch64, x86_64};
 use crate::binary::{FunctionSymbol, Machine};
 
 /// The least number of bytes for which a worker comes back: some milliseconds of work.
 const CHUNK: usize = 256 << 10;
 
-/// A call, before imports have ids.
+/// A reference to a function, before imports have ids and parts are folded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site {
     pub(super) at: u64,
     pub(super) length: u8,
-    pub(super) kind: CallKind,
+    pub(super) kind: Kind,
     pub(super) caller: CodeFunctionId,
     pub(super) target: Target,
 }
@@ -96,12 +96,12 @@ fn scan_chunk(machine: Machine, stretches: &[Stretch], resolver: &Resolver) -> F
     for stretch in stretches {
         let Stretch {
             caller,
-            symbol,
             bytes,
             start,
+            ..
         } = *stretch;
         let (mut calls, mut jumps) = (0, 0);
-        let step = |step: Step| match resolver.resolve(symbol, step.flow) {
+        let step = |step: Step| match resolver.resolve(stretch, &step) {
             Resolved::Site(kind, target) => found.sites.push(Site {
                 at: step.at,
                 length: step.length,
@@ -117,6 +117,8 @@ fn scan_chunk(machine: Machine, stretches: &[Stretch], resolver: &Resolver) -> F
         let undecoded = match machine {
             Machine::X86_64 => x86_64::walk(bytes, start, step),
             Machine::Aarch64 => aarch64::walk(bytes, start, step),
+            // Refused before it comes here.
+            Machine::X86 | Machine::Riscv64 | Machine::Riscv32 => bytes.len() as u64,
         };
         found.undecoded += undecoded;
         found.decoded += bytes.len() as u64 - undecoded;
