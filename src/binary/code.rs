@@ -8,7 +8,7 @@
 use object::elf;
 
 use super::elf::Elf;
-use super::{Binary, Error};
+use super::{Binary, Error, plt};
 use crate::base::Svma;
 
 /// An instruction set.
@@ -56,6 +56,13 @@ impl Code {
         self.find(start, end).unwrap_or_default()
     }
 
+    /// The addresses from the first byte of code to the last.
+    pub fn range(&self) -> std::ops::RangeInclusive<u64> {
+        let first = self.sections.first().map_or(0, |(start, _)| *start);
+        let end = |(start, bytes): &(u64, Vec<u8>)| start.saturating_add(bytes.len() as u64);
+        first..=self.sections.iter().map(end).max().unwrap_or(0)
+    }
+
     fn find(&self, start: Svma, end: Svma) -> Option<&[u8]> {
         let after = self.sections.partition_point(|&(at, _)| at <= start.0);
         let (at, bytes) = self.sections.get(after.checked_sub(1)?)?;
@@ -70,17 +77,16 @@ impl Binary {
     /// The machine code. It is read at once and not kept.
     ///
     /// # Errors
-    /// When its instruction set is not known here, or it is not linked: the calls of a
-    /// relocatable file lead nowhere yet.
+    /// When its instruction set is not known here.
     pub fn code(&self) -> Result<Code, Error> {
         let machine = match self.elf.machine {
             m if m == elf::EM_X86_64.0 => Machine::X86_64,
             m if m == elf::EM_AARCH64.0 => Machine::Aarch64,
+            m if m == elf::EM_386.0 => Machine::X86,
+            m if m == elf::EM_RISCV.0 && self.elf.wide => Machine::Riscv64,
+            m if m == elf::EM_RISCV.0 => Machine::Riscv32,
             m => return Err(Error::UnknownMachine(m)),
         };
-        if self.elf.relocatable {
-            return Err(Error::NotLinked);
-        }
         let mut problems = Vec::new();
         let sections = sections(&self.elf, &mut problems);
         Ok(Code {
@@ -102,15 +108,12 @@ fn sections(elf: &Elf, problems: &mut Vec<String>) -> Vec<(u64, Vec<u8>)> {
     // Sound sections do not share bytes, so together they are no larger than the file.
     let mut room = elf.source.size();
     for section in elf.sections.iter().filter(|section| section.is_code()) {
-        let stubs = matches!(
-            &*section.name,
-            b".plt" | b".plt.sec" | b".plt.got" | b".iplt"
-        );
-        if stubs || section.kind == elf::SHT_NOBITS.0 {
+        if plt::is_table(section) || section.kind == elf::SHT_NOBITS.0 {
             continue;
         }
-        let read = match section.address.checked_add(section.size) {
-            None => Err(format!("code at {:#x} wraps around", section.address)),
+        let start = elf.section_start(section);
+        let read = match start.checked_add(section.size) {
+            None => Err(format!("code at {start:#x} wraps around")),
             Some(_) if section.size > room => {
                 Err("code sections are larger than the file".to_owned())
             }
@@ -122,7 +125,7 @@ fn sections(elf: &Elf, problems: &mut Vec<String>) -> Vec<(u64, Vec<u8>)> {
         match read {
             Ok(bytes) => {
                 room = room.saturating_sub(section.size);
-                sections.push((section.address, bytes));
+                sections.push((start, bytes));
             }
             Err(problem) if problems.contains(&problem) => {}
             Err(problem) => problems.push(problem),

@@ -26,8 +26,6 @@ use crate::base::{BuildId, FileOffset, Svma};
 const TABLE_LIMIT: u64 = 1 << 20;
 /// The longest section name that is kept, in bytes.
 const NAME_LIMIT: usize = 256;
-/// The most sections of one kind that are looked at.
-const SECTION_LIMIT: usize = 64;
 /// The most bytes of one note section that are searched for a build id.
 const NOTE_LIMIT: u64 = 1 << 20;
 
@@ -41,6 +39,7 @@ pub(super) struct Section {
     pub(super) offset: u64,
     pub(super) size: u64,
     pub(super) link: u32,
+    pub(super) info: u32,
     pub(super) entry_size: u64,
 }
 
@@ -49,6 +48,12 @@ impl Section {
     pub(super) fn is_code(&self) -> bool {
         let wanted = elf::SHF_EXECINSTR.0 | elf::SHF_ALLOC.0;
         self.flags & wanted == wanted
+    }
+
+    /// Whether it holds bytes that are loaded and are no instructions.
+    pub(super) fn is_data(&self) -> bool {
+        let loaded = self.flags & elf::SHF_ALLOC.0 != 0;
+        loaded && !self.is_code() && self.kind != elf::SHT_NOBITS.0
     }
 }
 
@@ -69,6 +74,8 @@ pub(super) struct Elf {
     pub(super) wide: bool,
     pub(super) machine: u16,
     pub(super) relocatable: bool,
+    /// Whether its addresses are those in memory: an executable that is not moved.
+    pub(super) fixed: bool,
     pub(super) sections: Vec<Section>,
     segments: Vec<Segment>,
     pub(super) build_id: Option<BuildId>,
@@ -119,6 +126,7 @@ impl Elf {
             wide,
             machine,
             relocatable: kind == elf::ET_REL.0,
+            fixed: kind == elf::ET_EXEC.0,
             sections: Vec::new(),
             segments: Vec::new(),
             build_id: None,
@@ -214,6 +222,7 @@ impl Elf {
                     offset: f.word(at(0x18, 0x10))?,
                     size: f.word(at(0x20, 0x14))?,
                     link: f.u32(at(0x28, 0x18))?,
+                    info: f.u32(at(0x2c, 0x1c))?,
                     entry_size: f.word(at(0x38, 0x24))?,
                 })
             })();
@@ -294,19 +303,47 @@ impl Elf {
         self.sections.iter().find(|section| &*section.name == name)
     }
 
-    /// The sections that pass, as long as they can be believed: sound ones share no bytes, so
-    /// together they are no larger than the file.
-    pub(super) fn believed(&self, pass: impl Fn(&Section) -> bool) -> Vec<&Section> {
+    /// The sections that pass and have contents, as long as they can be believed: sound ones share
+    /// no bytes, so together they are no larger than the file. What is left out is a problem;
+    /// `what` names it.
+    pub(super) fn believed(
+        &self,
+        what: &str,
+        problems: &mut Vec<String>,
+        pass: impl Fn(&Section) -> bool,
+    ) -> Vec<&Section> {
         let mut room = self.source.size();
-        let sections = self.sections.iter().filter(|section| pass(section));
-        let fits = |section: &&Section| match room.checked_sub(section.size) {
-            Some(rest) => {
-                room = rest;
-                true
+        let mut left_out: u64 = 0;
+        let mut believed = Vec::new();
+        for section in self.sections.iter().filter(|section| pass(section)) {
+            if section.kind == elf::SHT_NOBITS.0 || section.size == 0 {
+                continue;
             }
-            None => false,
-        };
-        sections.filter(fits).take(SECTION_LIMIT).collect()
+            let end = section.offset.saturating_add(section.size);
+            match room.checked_sub(section.size) {
+                Some(rest) if end <= self.source.size() => {
+                    room = rest;
+                    believed.push(section);
+                }
+                _ => left_out = left_out.saturating_add(1),
+            }
+        }
+        if left_out > 0 {
+            let problem = format!("{what}: {left_out} sections do not fit into the file");
+            if !problems.contains(&problem) {
+                problems.push(problem);
+            }
+        }
+        believed
+    }
+
+    /// An address in the width of the file's.
+    pub(super) fn address(&self, wrapped: u64) -> u64 {
+        if self.wide {
+            wrapped
+        } else {
+            wrapped & 0xffff_ffff
+        }
     }
 
     /// The contents of a section, inflated when they are compressed.

@@ -66,9 +66,6 @@ pub enum Error {
     /// The instructions of this ELF machine are not understood.
     #[error("its code is for ELF machine {0}; x86-64 and AArch64 are understood")]
     UnknownMachine(u16),
-    /// A relocatable file, whose calls lead nowhere yet.
-    #[error("it is not linked, its calls lead nowhere yet")]
-    NotLinked,
     /// The system refused.
     #[error("{0}")]
     Io(#[source] io::Error),

@@ -35,7 +35,10 @@ pub(super) struct Rank(u8);
 
 impl Rank {
     const LABEL: u8 = 8;
+    /// Code without a name.
     const UNWIND: Rank = Rank(0xff);
+    /// The same, which begins with a frame.
+    const INSIDE: Rank = Rank(0xfe);
 
     pub(super) fn new(is_label: bool, size: u64, binding: u8) -> Rank {
         let mut rank = 0;
@@ -56,7 +59,11 @@ impl Rank {
 
     /// Whether it is a mere label: a symbol without a type.
     pub(super) fn is_label(self) -> bool {
-        self != Rank::UNWIND && self.0 & Rank::LABEL != 0
+        !self.is_nameless() && self.0 & Rank::LABEL != 0
+    }
+
+    fn is_nameless(self) -> bool {
+        [Rank::UNWIND, Rank::INSIDE].contains(&self)
     }
 }
 
@@ -87,13 +94,23 @@ impl FunctionSymbol {
         address >= self.start && address < self.end()
     }
 
-    pub(super) fn unwind(start: u64, size: u64) -> FunctionSymbol {
+    /// Whether it is known by its bounds only, and a frame is set up already at its first byte: a
+    /// function begins without one, so it is entered by jumps from the one that it is a part of.
+    pub fn begins_with_a_frame(&self) -> bool {
+        self.rank == Rank::INSIDE
+    }
+
+    pub(super) fn unwind(start: u64, size: u64, has_frame: bool) -> FunctionSymbol {
         FunctionSymbol {
             start: Svma(start),
             size,
             name: 0,
             names: u8::MAX,
-            rank: Rank::UNWIND,
+            rank: if has_frame {
+                Rank::INSIDE
+            } else {
+                Rank::UNWIND
+            },
             source: SymbolSource::Unwind,
         }
     }
@@ -290,7 +307,7 @@ fn alias_order(a: &[u8], b: &[u8]) -> Ordering {
 fn drop_inner(mut symbols: Vec<FunctionSymbol>) -> Vec<FunctionSymbol> {
     let mut covered: u64 = 0;
     symbols.retain(|symbol| {
-        let minor = symbol.rank == Rank::UNWIND || symbol.rank.is_label();
+        let minor = symbol.rank.is_nameless() || symbol.rank.is_label();
         if minor && symbol.start.0 < covered {
             return false;
         }

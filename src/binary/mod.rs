@@ -29,6 +29,8 @@ mod mini_debug;
 mod perf_map;
 mod places;
 mod plt;
+mod references;
+mod relocations;
 mod slots;
 mod source;
 mod symbols;
@@ -47,6 +49,7 @@ pub use functions::{FunctionSymbol, SymbolSource};
 pub use kallsyms::{Kallsyms, KernelFunction};
 pub use lines::{InlineFrame, Lines};
 pub use perf_map::{JitFunction, PerfMap};
+pub use references::{Reference, References};
 pub use slots::{SlotTarget, Slots};
 
 use self::dwarf::DebugInfo;
@@ -118,6 +121,17 @@ impl Binary {
     /// The build id, if it has one.
     pub fn build_id(&self) -> Option<&BuildId> {
         self.elf.build_id.as_ref()
+    }
+
+    /// Whether its addresses are those in memory: it is an executable that is not moved when it is
+    /// loaded.
+    pub fn is_fixed(&self) -> bool {
+        self.elf.fixed
+    }
+
+    /// Whether it is still to be linked: an object file or a kernel module.
+    pub fn is_relocatable(&self) -> bool {
+        self.elf.relocatable
     }
 
     /// The stated address of the byte at `offset` of the file, by the loadable segments,

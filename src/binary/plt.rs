@@ -7,6 +7,7 @@
 //!   i386      jmp *slot                           ff 25 slot32
 //!             jmp *disp(%ebx), ebx = .got.plt     ff a3 disp32
 //!   AArch64   [bti c]; adrp x16, page; ldr x17, [x16, #offset]; add …; br x17
+//!   RISC-V    auipc t3, high; ld t3, low(t3); jalr t1, t3; nop      lw with 32-bit addresses
 //! ```
 //!
 //! The slot is read from the instruction, so the order of stubs and the kind of table do not
@@ -16,22 +17,13 @@ use object::elf;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::elf::{Elf, Section};
-use super::fields::Fields;
 use super::functions::{FunctionSymbol, Functions, Rank, SymbolSource};
+use super::slots::{self, SlotTarget};
 use super::symbols;
 use crate::base::Svma;
 
 /// Longer names are cut.
 const NAME_LIMIT: usize = 8 << 10;
-
-/// What a slot is tied to.
-#[derive(Clone, Copy, Debug)]
-enum Target {
-    /// An entry of `.dynsym`.
-    Symbol(u32),
-    /// What the function at this address chooses when the program starts.
-    Resolver(u64),
-}
 
 /// A stub: where it is, how long, and which slot it jumps through.
 struct Stub {
@@ -42,8 +34,8 @@ struct Stub {
 
 /// Adds the stubs of all linkage tables. The functions that are there already name resolvers.
 pub(super) fn read(elf: &Elf, into: &mut Functions) {
-    let tables =
-        elf.believed(|s| matches!(&*s.name, b".plt" | b".plt.sec" | b".plt.got" | b".iplt"));
+    let mut problems = Vec::new();
+    let tables = elf.believed("linkage tables", &mut problems, is_table);
     let mut stubs = Vec::new();
     for table in tables {
         if let Ok(code) = elf.contents("linkage table", table) {
@@ -52,14 +44,24 @@ pub(super) fn read(elf: &Elf, into: &mut Functions) {
                     x86(elf, table, &code, &mut stubs);
                 }
                 m if m == elf::EM_AARCH64.0 => aarch64(table, &code, &mut stubs),
+                m if m == elf::EM_RISCV.0 => riscv(elf, table, &code, &mut stubs),
                 _ => {}
             }
         }
     }
+    let mut slots: FxHashMap<u64, Option<SlotTarget>> =
+        stubs.iter().map(|stub| (stub.slot, None)).collect();
+    if !stubs.is_empty() {
+        slots::visit(elf, &mut problems, |slot, target, _| {
+            if let Some(known) = slots.get_mut(&slot) {
+                *known = Some(target);
+            }
+        });
+    }
+    into.problems.append(&mut problems);
     if stubs.is_empty() {
         return;
     }
-    let slots = slots(elf);
     let dynsym = elf.sections.iter().find(|s| s.kind == elf::SHT_DYNSYM.0);
     let symbols = dynsym.and_then(|table| elf.contents("symbols", table).ok());
     let strings = dynsym.and_then(|table| symbols::strings(elf, table).ok());
@@ -69,16 +71,16 @@ pub(super) fn read(elf: &Elf, into: &mut Functions) {
     let mut named = Vec::new();
     for stub in stubs {
         let unnamed: Vec<u8>;
-        let name = match slots.get(&stub.slot) {
-            Some(Target::Symbol(index)) => symbol_name(elf, &symbols, &strings, *index),
-            Some(Target::Resolver(at)) => match resolvers.get(at) {
+        let name = match slots.get(&stub.slot).copied().flatten() {
+            Some(SlotTarget::Symbol(index)) => symbol_name(elf, &symbols, &strings, index),
+            Some(SlotTarget::ChosenBy(at)) => match resolvers.get(&at.0) {
                 Some(name) => Some(name.as_slice()),
                 None => {
-                    unnamed = format!("*ABS*+{at:#x}").into_bytes();
+                    unnamed = format!("*ABS*+{:#x}", at.0).into_bytes();
                     Some(unnamed.as_slice())
                 }
             },
-            None => None,
+            _ => None,
         };
         if let (Some(name), Ok(at)) = (name, u32::try_from(names.len())) {
             names.extend_from_slice(name.get(..NAME_LIMIT).unwrap_or(name));
@@ -99,11 +101,17 @@ pub(super) fn read(elf: &Elf, into: &mut Functions) {
     }
 }
 
+/// Whether a section holds stubs.
+pub(super) fn is_table(section: &Section) -> bool {
+    let names: [&[u8]; 4] = [b".plt", b".plt.sec", b".plt.got", b".iplt"];
+    names.contains(&&*section.name)
+}
+
 /// The addresses of all resolvers.
-fn resolvers(slots: &FxHashMap<u64, Target>) -> FxHashSet<u64> {
-    let resolver = |target: &Target| match target {
-        Target::Resolver(at) => Some(*at),
-        Target::Symbol(_) => None,
+fn resolvers(slots: &FxHashMap<u64, Option<SlotTarget>>) -> FxHashSet<u64> {
+    let resolver = |target: &Option<SlotTarget>| match target {
+        Some(SlotTarget::ChosenBy(at)) => Some(at.0),
+        _ => None,
     };
     slots.values().filter_map(resolver).collect()
 }
@@ -114,58 +122,6 @@ fn symbol_name<'s>(elf: &Elf, symbols: &[u8], strings: &'s [u8], index: u32) -> 
     let symbol = symbols::entry(elf.fields(symbols).slice(at, size)?)?;
     let name = symbols::name(strings, symbol.name)?;
     (!name.is_empty()).then_some(name)
-}
-
-/// What the relocations say of slots.
-///
-/// ```text
-///   Elf64_Rela  r_offset 8, r_info 8 (symbol << 32 | type), r_addend 8
-///   Elf32_Rel   r_offset 4, r_info 4 (symbol << 8 | type); the addend stands in the slot
-/// ```
-fn slots(elf: &Elf) -> FxHashMap<u64, Target> {
-    let mut slots = FxHashMap::default();
-    // Thousands of sections that all show the same bytes would take time by the product.
-    let tables = elf.believed(|section| {
-        let kinds = [elf::SHT_RELA.0, elf::SHT_REL.0];
-        kinds.contains(&section.kind) && section.flags & elf::SHF_ALLOC.0 != 0
-    });
-    for table in tables {
-        let addend = table.kind == elf::SHT_RELA.0;
-        let Ok(bytes) = elf.contents("relocations", table) else {
-            continue;
-        };
-        let size = match (elf.wide, addend) {
-            (true, true) => 24,
-            (true, false) => 16,
-            (false, true) => 12,
-            (false, false) => 8,
-        };
-        for record in bytes.chunks_exact(size) {
-            if let Some((slot, target)) = relocation(elf.fields(record), elf.machine) {
-                slots.insert(slot, target);
-            }
-        }
-    }
-    slots
-}
-
-fn relocation(f: Fields<'_>, machine: u16) -> Option<(u64, Target)> {
-    let word = if f.wide { 8 } else { 4 };
-    let (slot, info) = (f.word(0)?, f.word(word)?);
-    let (symbol, kind) = if f.wide {
-        (info >> 32, info & 0xffff_ffff)
-    } else {
-        (info >> 8, info & 0xff)
-    };
-    let chosen_at_start = match machine {
-        m if m == elf::EM_X86_64.0 => elf::R_X86_64_IRELATIVE.0,
-        m if m == elf::EM_AARCH64.0 => elf::R_AARCH64_IRELATIVE.0,
-        _ => return Some((slot, Target::Symbol(u32::try_from(symbol).ok()?))),
-    };
-    if kind == u64::from(chosen_at_start) {
-        return Some((slot, Target::Resolver(f.word(word.checked_mul(2)?)?)));
-    }
-    (symbol != 0).then_some((slot, Target::Symbol(u32::try_from(symbol).ok()?)))
 }
 
 fn x86(elf: &Elf, table: &Section, code: &[u8], stubs: &mut Vec<Stub>) {
@@ -242,6 +198,32 @@ fn aarch64(table: &Section, code: &[u8], stubs: &mut Vec<Stub>) {
     }
 }
 
+fn riscv(elf: &Elf, table: &Section, code: &[u8], stubs: &mut Vec<Stub>) {
+    const JALR_T1_T3: u32 = 0x000e_0367;
+    let load = if elf.wide { 0x000e_3e03 } else { 0x000e_2e03 };
+    let words: Vec<u32> = code
+        .chunks_exact(4)
+        .map(|word| word.try_into().map_or(0, u32::from_le_bytes))
+        .collect();
+    for (index, three) in words.windows(3).enumerate() {
+        let &[auipc, ld, JALR_T1_T3] = three else {
+            continue;
+        };
+        if auipc & 0xfff != 0xe17 || ld & 0xf_ffff != load {
+            continue;
+        }
+        let start = table.address.wrapping_add((index as u64).wrapping_mul(4));
+        let high = (auipc & 0xffff_f000).cast_signed();
+        let low = ld.cast_signed() >> 20;
+        let distance = i64::from(high).wrapping_add(i64::from(low));
+        stubs.push(Stub {
+            start,
+            size: 16,
+            slot: elf.address(start.wrapping_add_signed(distance)),
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,6 +238,7 @@ mod tests {
             offset: 0,
             size: 40,
             link: 0,
+            info: 0,
             entry_size: 16,
         };
         // adrp x16, 0x410000; ldr x17, [x16, #8]; add x16, x16, #8; br x17; the same behind bti c.

@@ -9,6 +9,7 @@
 //!   RELATIVE              an address in this file: the addend
 //!   IRELATIVE             what the function at the addend chooses
 //!   .relr.dyn             RELATIVE without records: the addend stands in the slot itself
+//!   none                  in a program that is not moved, the address itself may stand in the slot
 //! ```
 //!
 //! A slot in writable memory may be given another value by the program; those are left out.
@@ -16,9 +17,11 @@
 use std::borrow::Cow;
 
 use object::elf;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::elf::{Elf, Section};
+use super::references::{self, Form, Reference};
+use super::relocations::{self, Dynamic, Memory};
 use super::{Binary, symbols};
 use crate::base::{Svma, utf8};
 
@@ -26,11 +29,14 @@ use crate::base::{Svma, utf8};
 const SLOT_LIMIT: usize = 1 << 23;
 /// The longest name of a symbol, in bytes; others are cut.
 const NAME_LIMIT: usize = 8 << 10;
+/// How many bytes of data are searched for pointers at once; a multiple of all words.
+const PIECE: u64 = 1 << 20;
 
 /// What a slot points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotTarget {
-    /// This entry of the dynamic symbols: see [`Slots::name`] and [`Slots::definition`].
+    /// This entry of the dynamic symbols, in relocatable files of all symbols: see
+    /// [`Slots::name`] and [`Slots::definition`].
     Symbol(u32),
     /// This address of the same file.
     Address(Svma),
@@ -44,6 +50,8 @@ pub struct Slots {
     targets: FxHashMap<u64, SlotTarget>,
     symbols: Vec<symbols::Entry>,
     strings: Vec<u8>,
+    /// What could not be read; each a lower-case fragment.
+    pub problems: Vec<String>,
 }
 
 impl Slots {
@@ -63,8 +71,28 @@ impl Slots {
     /// Where the file itself defines a symbol that others might define too.
     pub fn definition(&self, symbol: u32) -> Option<Svma> {
         let entry = self.symbols.get(symbol as usize)?;
-        let here = entry.section != elf::SHN_UNDEF.0 && entry.kind == elf::STT_FUNC.0;
+        let here = entry.section != u32::from(elf::SHN_UNDEF.0) && entry.kind == elf::STT_FUNC.0;
         here.then_some(Svma(entry.value))
+    }
+
+    /// Whether a symbol is a function's. Files that are not linked do not say so of what they do
+    /// not define; there, and for data, the answer is no.
+    pub fn is_function(&self, symbol: u32) -> bool {
+        let kinds = [elf::STT_FUNC.0, elf::STT_GNU_IFUNC.0];
+        let entry = self.symbols.get(symbol as usize);
+        entry.is_some_and(|entry| kinds.contains(&entry.kind))
+    }
+
+    /// The functions that choose what a slot points to, each once, in order of address.
+    pub fn choosers(&self) -> Vec<Svma> {
+        let chosen = self.targets.values().filter_map(|target| match target {
+            SlotTarget::ChosenBy(at) => Some(*at),
+            _ => None,
+        });
+        let mut choosers: Vec<Svma> = chosen.collect();
+        choosers.sort_unstable();
+        choosers.dedup();
+        choosers
     }
 
     /// The symbols that slots point to and that the file itself defines, each once, in order.
@@ -85,40 +113,74 @@ impl Slots {
 }
 
 impl Binary {
-    /// The slots, from the relocations. They are read at once and not kept. Files of 32 bits and
-    /// machines other than x86-64 and AArch64 have none here.
+    /// The slots. They are read at once and not kept. Machines that [`Binary::code`] does not know
+    /// have none.
     pub fn slots(&self) -> Slots {
         let elf = &self.elf;
         let mut slots = Slots::default();
-        let known = [elf::EM_X86_64.0, elf::EM_AARCH64.0].contains(&elf.machine);
-        if !known || !elf.wide || elf.relocatable {
-            return slots;
+        let constants = elf.believed("constant data", &mut slots.problems, is_constant);
+        let constants = Ranges::of(elf, &constants);
+        let Slots {
+            targets, problems, ..
+        } = &mut slots;
+        if elf.fixed {
+            let starts = self.functions().iter().map(|symbol| symbol.start.0);
+            let starts: FxHashSet<u64> = starts.collect();
+            words(
+                elf,
+                problems,
+                &|s| is_constant(s) || is_rodata(s),
+                |at, word| {
+                    if starts.contains(&word) && targets.len() < SLOT_LIMIT {
+                        targets.insert(at, SlotTarget::Address(Svma(word)));
+                    }
+                },
+            );
         }
-        let constant = elf.believed(is_constant);
-        let tables = elf.believed(|section| {
-            let kinds = [elf::SHT_RELA.0, elf::SHT_RELR.0];
-            kinds.contains(&section.kind) && section.flags & elf::SHF_ALLOC.0 != 0
-        });
-        for table in tables {
-            let Ok(bytes) = elf.contents("relocations", table) else {
-                continue;
-            };
-            if table.kind == elf::SHT_RELA.0 {
-                read_records(elf, &bytes, &constant, &mut slots.targets);
-            } else {
-                read_packed(elf, &bytes, &constant, &mut slots.targets);
+        visit(elf, problems, |slot, target, how| {
+            let fixed = matches!(how, Dynamic::Linkage | Dynamic::Chosen);
+            if (fixed || constants.contain(slot)) && targets.len() < SLOT_LIMIT {
+                targets.insert(slot, target);
             }
-        }
-        let dynsym = elf.sections.iter().find(|s| s.kind == elf::SHT_DYNSYM.0);
-        if let Some(table) = dynsym {
-            let size = symbols::entry_size(elf.wide);
-            let bytes = elf.contents("symbols", table).unwrap_or_default();
-            let records = bytes.chunks_exact(size);
-            let entries = records.map_while(|record| symbols::entry(elf.fields(record)));
-            slots.symbols = entries.collect();
+        });
+        let kind = if elf.relocatable {
+            elf::SHT_SYMTAB
+        } else {
+            elf::SHT_DYNSYM
+        };
+        if let Some(table) = elf.sections.iter().find(|s| s.kind == kind.0) {
+            slots.symbols = symbols::entries(elf, table).unwrap_or_default();
             slots.strings = symbols::strings(elf, table).unwrap_or_default();
         }
         slots
+    }
+
+    /// Hands on what each pointer in the file's data points to when the program starts, writable
+    /// data included, linkage tables not: virtual tables, tables of callbacks, initialized
+    /// variables. In a program that is not moved, where no relocation tells pointers from numbers,
+    /// every aligned word counts as one. Returns what could not be read.
+    pub fn data_pointers(&self, mut pointer: impl FnMut(SlotTarget)) -> Vec<String> {
+        let elf = &self.elf;
+        let mut problems = Vec::new();
+        let tables: Vec<&Section> = elf.sections.iter().filter(|s| !holds_pointers(s)).collect();
+        let tables = Ranges::of(elf, &tables);
+        visit(elf, &mut problems, |slot, target, how| {
+            let wanted = matches!(how, Dynamic::Symbol | Dynamic::Relative);
+            if wanted && !tables.contain(slot) {
+                pointer(target);
+            }
+        });
+        if elf.fixed {
+            words(
+                elf,
+                &mut problems,
+                &|s| s.is_data() && holds_pointers(s),
+                |_, word| {
+                    pointer(SlotTarget::Address(Svma(word)));
+                },
+            );
+        }
+        problems
     }
 }
 
@@ -128,117 +190,156 @@ fn is_constant(section: &Section) -> bool {
     matches!(name, b".got" | b".got.plt") || name.starts_with(b".data.rel.ro")
 }
 
-/// Reads records `r_offset 8, r_info 8 (symbol << 32 | type), r_addend 8`.
-fn read_records(
-    elf: &Elf,
-    bytes: &[u8],
-    constant: &[&Section],
-    into: &mut FxHashMap<u64, SlotTarget>,
-) {
-    let within = |section: &&Section, slot: u64| slot.wrapping_sub(section.address) < section.size;
-    let constant = |slot: u64| constant.iter().any(|section| within(section, slot));
-    for record in bytes.chunks_exact(24) {
-        let f = elf.fields(record);
-        let (Some(slot), Some(info), Some(addend)) = (f.u64(0), f.u64(8), f.u64(16)) else {
-            return;
-        };
-        let kind = u32::try_from(info & 0xffff_ffff).unwrap_or(0);
-        let symbol = u32::try_from(info >> 32).unwrap_or(0);
-        let target = match meaning(elf.machine, kind) {
-            Some(Meaning::Linked) if symbol != 0 => SlotTarget::Symbol(symbol),
-            Some(Meaning::Symbol) if symbol != 0 && addend == 0 && constant(slot) => {
-                SlotTarget::Symbol(symbol)
+/// Whether a section never was writable.
+fn is_rodata(section: &Section) -> bool {
+    let writable = section.flags & elf::SHF_WRITE.0 != 0;
+    section.is_data() && !writable && holds_pointers(section)
+}
+
+/// Whether words of this section may be pointers that a program uses: not those that only the
+/// dynamic linker, unwinders and tracers know.
+fn holds_pointers(section: &Section) -> bool {
+    let kinds = [
+        elf::SHT_PROGBITS.0,
+        elf::SHT_INIT_ARRAY.0,
+        elf::SHT_FINI_ARRAY.0,
+        elf::SHT_PREINIT_ARRAY.0,
+    ];
+    let name = &*section.name;
+    let known = matches!(
+        name,
+        b".got" | b".got.plt" | b".interp" | b"__mcount_loc" | b"__patchable_function_entries"
+    );
+    let tables: [&[u8]; 3] = [b".eh_frame", b".gcc_except_table", b".plt"];
+    kinds.contains(&section.kind) && !known && !tables.iter().any(|table| name.starts_with(table))
+}
+
+/// Parts of memory.
+struct Ranges(Vec<(u64, u64)>);
+
+impl Ranges {
+    /// Where these sections are; what they share is counted once.
+    fn of(elf: &Elf, sections: &[&Section]) -> Ranges {
+        let loaded = sections.iter().filter(|s| s.flags & elf::SHF_ALLOC.0 != 0);
+        let mut sorted: Vec<(u64, u64)> = loaded
+            .filter(|s| !(elf.relocatable && s.kind == elf::SHT_NOBITS.0))
+            .map(|section| {
+                let start = elf.section_start(section);
+                (start, start.saturating_add(section.size))
+            })
+            .collect();
+        sorted.sort_unstable();
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        for (start, end) in sorted {
+            match ranges.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => ranges.push((start, end)),
             }
-            Some(Meaning::Relative) if constant(slot) => SlotTarget::Address(Svma(addend)),
-            Some(Meaning::Chosen) => SlotTarget::ChosenBy(Svma(addend)),
-            _ => continue,
-        };
-        if into.len() >= SLOT_LIMIT {
-            return;
         }
-        into.insert(slot, target);
+        Ranges(ranges)
+    }
+
+    fn contain(&self, address: u64) -> bool {
+        let after = self.0.partition_point(|&(start, _)| start <= address);
+        let range = after.checked_sub(1).and_then(|i| self.0.get(i));
+        range.is_some_and(|&(_, end)| address < end)
     }
 }
 
-/// What a relocation writes.
-enum Meaning {
-    /// A symbol's address, into a slot that the linker made for calls.
-    Linked,
-    /// A symbol's address and the addend, anywhere.
-    Symbol,
-    /// The addend, moved to where the file is loaded.
-    Relative,
-    /// What the function at the addend returns.
-    Chosen,
-}
-
-fn meaning(machine: u16, kind: u32) -> Option<Meaning> {
-    // 64, GLOB_DAT, JUMP_SLOT, RELATIVE, IRELATIVE
-    let kinds = if machine == elf::EM_X86_64.0 {
-        [
-            elf::R_X86_64_64.0,
-            elf::R_X86_64_GLOB_DAT.0,
-            elf::R_X86_64_JUMP_SLOT.0,
-            elf::R_X86_64_RELATIVE.0,
-            elf::R_X86_64_IRELATIVE.0,
-        ]
-    } else {
-        [
-            elf::R_AARCH64_ABS64.0,
-            elf::R_AARCH64_GLOB_DAT.0,
-            elf::R_AARCH64_JUMP_SLOT.0,
-            elf::R_AARCH64_RELATIVE.0,
-            elf::R_AARCH64_IRELATIVE.0,
-        ]
-    };
-    match kinds.iter().position(|&k| k == kind)? {
-        0 => Some(Meaning::Symbol),
-        1 | 2 => Some(Meaning::Linked),
-        3 => Some(Meaning::Relative),
-        _ => Some(Meaning::Chosen),
-    }
-}
-
-/// Reads the packed form: an even word is the address of a slot, an odd word has a bit for each
-/// of the 63 words behind the last one it spoke of (`elf.h`, `SHT_RELR`).
-fn read_packed(
+/// Hands on each pointer that relocations write into data: where it is, what it points to, and by
+/// which kind of record.
+pub(super) fn visit(
     elf: &Elf,
-    bytes: &[u8],
-    constant: &[&Section],
-    into: &mut FxHashMap<u64, SlotTarget>,
+    problems: &mut Vec<String>,
+    mut pointer: impl FnMut(u64, SlotTarget, Dynamic),
 ) {
-    let mut memory: Vec<(u64, Vec<u8>)> = constant
-        .iter()
-        .filter_map(|s| Some((s.address, elf.contents("constant pointers", s).ok()?)))
-        .collect();
-    memory.sort_by_key(|&(address, _)| address);
-    let mut add = |slot: u64| {
-        let after = memory.partition_point(|&(address, _)| address <= slot);
-        let Some((address, bytes)) = after.checked_sub(1).and_then(|i| memory.get(i)) else {
-            return;
+    if elf.relocatable {
+        references::visit(elf, problems, &Section::is_data, |at, form, reference| {
+            if form == Form::Word
+                && let Reference::To(target) = reference
+            {
+                pointer(at, target, Dynamic::Symbol);
+            }
+        });
+        return;
+    }
+    let tables = elf.believed("relocations", problems, |section| {
+        let records = relocations::is_table(section) || section.kind == elf::SHT_RELR.0;
+        records && section.flags & elf::SHF_ALLOC.0 != 0
+    });
+    let stated = tables.iter().all(|table| table.kind == elf::SHT_RELA.0);
+    let sections = elf.believed("data", problems, |section| {
+        !stated && section.is_data() && section.flags & elf::SHF_WRITE.0 != 0
+    });
+    let memory = Memory::read(elf, &sections);
+    for table in tables {
+        let Ok(bytes) = elf.source.read("relocations", table.offset, table.size) else {
+            continue;
         };
-        let at = usize::try_from(slot.wrapping_sub(*address)).unwrap_or(usize::MAX);
-        if let Some(target) = elf.fields(bytes).u64(at)
-            && into.len() < SLOT_LIMIT
-        {
-            into.insert(slot, SlotTarget::Address(Svma(target)));
-        }
-    };
-    let mut next: u64 = 0;
-    for word in bytes.chunks_exact(8).take(SLOT_LIMIT) {
-        let Some(word) = elf.fields(word).u64(0) else {
-            return;
-        };
-        if word & 1 == 0 {
-            add(word);
-            next = word.wrapping_add(8);
+        let contents = elf.fields(&bytes);
+        if table.kind == elf::SHT_RELR.0 {
+            relocations::packed(contents, |at| {
+                if let Some(to) = memory.word(at) {
+                    pointer(at, SlotTarget::Address(Svma(to)), Dynamic::Relative);
+                }
+            });
             continue;
         }
-        for bit in 1..64_u64 {
-            if word >> bit & 1 == 1 {
-                add(next.wrapping_add(bit.wrapping_sub(1).wrapping_mul(8)));
-            }
+        for record in relocations::records(contents, table.kind) {
+            let Some(how) = relocations::dynamic(elf.machine, elf.wide, record.kind) else {
+                continue;
+            };
+            let addend = || match record.addend {
+                Some(addend) => Some(elf.address(addend.cast_unsigned())),
+                None => memory.word(record.at),
+            };
+            let target = match how {
+                Dynamic::Linkage if record.symbol != 0 => SlotTarget::Symbol(record.symbol),
+                Dynamic::Symbol if record.symbol != 0 && addend() == Some(0) => {
+                    SlotTarget::Symbol(record.symbol)
+                }
+                Dynamic::Relative => match addend() {
+                    Some(to) => SlotTarget::Address(Svma(to)),
+                    None => continue,
+                },
+                Dynamic::Chosen => match addend() {
+                    Some(by) => SlotTarget::ChosenBy(Svma(by)),
+                    None => continue,
+                },
+                _ => continue,
+            };
+            pointer(record.at, target, how);
         }
-        next = next.wrapping_add(63 * 8);
+    }
+}
+
+/// Hands on the aligned words of some sections that are not zero, with their addresses.
+fn words(
+    elf: &Elf,
+    problems: &mut Vec<String>,
+    pass: &dyn Fn(&Section) -> bool,
+    mut word: impl FnMut(u64, u64),
+) {
+    let size: usize = if elf.wide { 8 } else { 4 };
+    for section in elf.believed("data", problems, pass) {
+        // A section need not begin at a whole word.
+        let skipped = section.address.wrapping_neg() % size as u64;
+        let mut from = skipped;
+        while from < section.size {
+            let length = section.size.saturating_sub(from).min(PIECE);
+            let offset = section.offset.saturating_add(from);
+            let Ok(bytes) = elf.source.read("data", offset, length) else {
+                break;
+            };
+            let mut at = section.address.wrapping_add(from);
+            for bytes in bytes.chunks_exact(size) {
+                match elf.fields(bytes).word(0) {
+                    Some(0) | None => {}
+                    Some(value) => word(at, value),
+                }
+                at = at.wrapping_add(size as u64);
+            }
+            from = from.saturating_add(length);
+        }
     }
 }

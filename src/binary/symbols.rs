@@ -24,7 +24,8 @@ pub(super) struct Entry {
     pub(super) kind: u8,
     binding: u8,
     visibility: u8,
-    pub(super) section: u16,
+    /// An index of the sections, or one of the few above 0xff00 that are none.
+    pub(super) section: u32,
     pub(super) value: u64,
     size: u64,
 }
@@ -38,10 +39,40 @@ pub(super) fn entry(f: Fields<'_>) -> Option<Entry> {
         kind: info & 0xf,
         binding: info >> 4,
         visibility: f.u8(at(5, 13))? & 3,
-        section: f.u16(at(6, 14))?,
+        section: f.u16(at(6, 14))?.into(),
         value: f.word(at(8, 4))?,
         size: f.word(at(16, 8))?,
     })
+}
+
+/// The entries of a symbol table.
+pub(super) fn entries(elf: &Elf, table: &Section) -> Result<Vec<Entry>, Error> {
+    let size = entry_size(elf.wide);
+    if table.entry_size != size as u64 {
+        return Err(Error::Malformed(format!(
+            "symbols of {} bytes, expected {size}",
+            table.entry_size
+        )));
+    }
+    let bytes = elf.contents("symbols", table)?;
+    let records = bytes.chunks_exact(size).take(SYMBOL_LIMIT);
+    let mut entries: Vec<Entry> = records
+        .map_while(|record| entry(elf.fields(record)))
+        .collect();
+    let elsewhere = u32::from(elf::SHN_XINDEX.0);
+    if entries.iter().any(|entry| entry.section == elsewhere) {
+        // More than 0xff00 sections: the true numbers stand in a table beside this one.
+        let is_it = |s: &&Section| s.kind == elf::SHT_SYMTAB_SHNDX.0;
+        let numbers = elf.sections.iter().find(is_it);
+        let numbers = numbers.map(|s| elf.source.read("section numbers", s.offset, s.size));
+        let numbers = numbers.transpose()?.unwrap_or_default();
+        for (entry, number) in entries.iter_mut().zip(numbers.chunks_exact(4)) {
+            if entry.section == elsewhere {
+                entry.section = elf.fields(number).u32(0).unwrap_or(elsewhere);
+            }
+        }
+    }
+    Ok(entries)
 }
 
 /// The bytes of one entry.
@@ -77,21 +108,11 @@ fn read_table(
     source: SymbolSource,
     into: &mut Functions,
 ) -> Result<(), Error> {
-    let size = entry_size(elf.wide);
-    if table.entry_size != size as u64 {
-        return Err(Error::Malformed(format!(
-            "symbols of {} bytes, expected {size}",
-            table.entry_size
-        )));
-    }
-    let bytes = elf.contents("symbols", table)?;
+    let symbols = entries(elf, table)?;
     let strings = strings(elf, table)?;
     let names = into.add_names(strings);
     let mut unnamed: u64 = 0;
-    for record in bytes.chunks_exact(size).take(SYMBOL_LIMIT) {
-        let Some(symbol) = entry(elf.fields(record)) else {
-            continue;
-        };
+    for symbol in symbols {
         let Some(mut function) = function(elf, &symbol) else {
             continue;
         };
@@ -118,7 +139,10 @@ fn read_table(
 fn function(elf: &Elf, symbol: &Entry) -> Option<FunctionSymbol> {
     let is_function = symbol.kind == elf::STT_FUNC.0 || symbol.kind == elf::STT_GNU_IFUNC.0;
     let is_label = symbol.kind == elf::STT_NOTYPE.0;
-    if symbol.section == elf::SHN_UNDEF.0 || symbol.name == 0 || !(is_function || is_label) {
+    if symbol.section == u32::from(elf::SHN_UNDEF.0)
+        || symbol.name == 0
+        || !(is_function || is_label)
+    {
         return None;
     }
     // Labels of hand-written assembly count when others may see them.
@@ -126,7 +150,7 @@ fn function(elf: &Elf, symbol: &Entry) -> Option<FunctionSymbol> {
     if is_label && hidden {
         return None;
     }
-    let section = elf.sections.get(usize::from(symbol.section));
+    let section = elf.sections.get(symbol.section as usize);
     let mut start = symbol.value;
     let mut size = symbol.size;
     match section {

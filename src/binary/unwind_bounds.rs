@@ -1,6 +1,9 @@
 //! The bounds of functions in `.eh_frame`: what is left of them in a stripped program.
 
-use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, UnwindSection};
+use gimli::{
+    BaseAddresses, CallFrameInstruction, CallFrameInstructionIter, CieOrFde, EhFrame, EndianSlice,
+    Reader, UnwindSection,
+};
 
 use super::elf::Elf;
 use super::functions::{FunctionSymbol, Functions};
@@ -39,7 +42,29 @@ pub(super) fn read(elf: &Elf, into: &mut Functions) {
         let section = after.checked_sub(1).and_then(|i| code.get(i));
         let room = section.map_or(0, |&(_, end)| end.saturating_sub(start));
         if size > 0 && room > 0 {
-            into.push(FunctionSymbol::unwind(start, size.min(room)));
+            let has_frame = has_frame(entry.instructions(&frames, &bases));
+            into.push(FunctionSymbol::unwind(start, size.min(room), has_frame));
         }
     }
+}
+
+/// Whether the instructions of an entry, which change what its common entry says of a function's
+/// first byte, do so before they go on to the next byte.
+fn has_frame<R: Reader>(mut instructions: CallFrameInstructionIter<'_, R>) -> bool {
+    use CallFrameInstruction as Change;
+    while let Ok(Some(instruction)) = instructions.next() {
+        match instruction {
+            Change::AdvanceLoc { .. } | Change::SetLoc { .. } => return false,
+            Change::DefCfa { .. }
+            | Change::DefCfaSf { .. }
+            | Change::DefCfaRegister { .. }
+            | Change::DefCfaOffset { .. }
+            | Change::DefCfaOffsetSf { .. }
+            | Change::Offset { .. }
+            | Change::OffsetExtendedSf { .. }
+            | Change::NegateRaState => return true,
+            _ => {}
+        }
+    }
+    false
 }

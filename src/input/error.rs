@@ -64,9 +64,6 @@ impl Error {
             Error::Binary(crate::binary::Error::NotElf) => {
                 Some("an ELF program or shared library is needed".into())
             }
-            Error::Binary(crate::binary::Error::NotLinked) => {
-                Some("give the program that it is linked into".into())
-            }
             Error::NoTimes => Some("leave --time out".into()),
             _ => None,
         }

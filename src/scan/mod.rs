@@ -5,8 +5,11 @@
 //!   jmp  lex            ─▶ tail     a jump out of the function to the start of another
 //!   call write@plt      ─▶ import   by the stub's name
 //!   call *slot(%rip)    ─▶ call or import, by what relocations tie the slot to
+//!   call …              ─▶ call or import, by the record for it, where no linker was at work yet
+//!   lea  lex(%rip),%rdi ─▶ pointer  nothing is called here, but lex may be, by whom it is given to
 //!   call *%rax          ─▶ counted: only a run can tell
 //!   jmp  *%rax          ─▶ counted apart: the table of a switch, or a tail call
+//!   jmp  lex.cold       ─▶ nothing: a part of lex, whose calls are told as those of lex
 //! ```
 //!
 //! The instructions of each function are decoded one after the other from its start, so that no
@@ -19,6 +22,8 @@
 
 mod aarch64;
 mod flow;
+mod imports;
+mod parts;
 mod resolve;
 mod workers;
 mod x86;
@@ -28,10 +33,12 @@ use std::num::NonZeroUsize;
 use rustc_hash::FxHashMap;
 
 use self::flow::Wants;
-use self::resolve::{Import, Resolver, Target};
-use self::workers::Stretch;
+use self::imports::Imports;
+use self::parts::Parts;
+use self::resolve::{Facts, Import, Kind, Resolver, Target};
+use self::workers::{Found, Stretch};
 use crate::base::{IdVec, Svma, define_id};
-use crate::binary::{Binary, Error, FunctionSymbol, SymbolSource};
+use crate::binary::{Binary, Error, FunctionSymbol, Machine, SymbolSource};
 
 define_id! {
     /// A row of [`Calls::functions`].
@@ -52,6 +59,13 @@ pub struct CodeFunction {
     pub indirect_calls: u64,
     /// Jumps through a register or through memory: tables of switches, or tail calls.
     pub indirect_jumps: u64,
+    /// Pointers in data, writable data included, that hold the function's start when the program
+    /// starts: in virtual tables, tables of callbacks, initialized variables. The linker's own
+    /// slots for calls by name are not among them.
+    pub pointers_in_data: u64,
+    /// The function that this is a part of, if a compiler has split it off: `.cold`, `.part.0`. Its
+    /// calls and jumps are told as those of the whole function, and so is what calls it.
+    pub part_of: Option<CodeFunctionId>,
 }
 
 /// What kind of call it is.
@@ -61,8 +75,13 @@ pub enum CallKind {
     Call,
     /// A jump to another function of the file.
     Tail,
-    /// A call or jump by name, which the dynamic linker resolves.
+    /// A call or jump by name, which the dynamic linker resolves; in a file that is not linked yet,
+    /// the linker.
     Import,
+    /// No call: the caller takes the callee's address, to call it later or to hand it on. A
+    /// function may take its own. In a file that is not linked yet, addresses of what other files
+    /// define are not told: it does not say which of those are functions.
+    Pointer,
 }
 
 /// What is called.
@@ -74,7 +93,7 @@ pub enum Callee {
     Import(ImportId),
 }
 
-/// An instruction that calls.
+/// An instruction that calls, or takes an address to call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallSite {
     /// Its address.
@@ -83,9 +102,9 @@ pub struct CallSite {
     pub length: u8,
     /// What kind of call.
     pub kind: CallKind,
-    /// The function that it is in.
+    /// The function that it is in, never a part of one.
     pub caller: CodeFunctionId,
-    /// What it calls.
+    /// What it calls, never a part of a function.
     pub callee: Callee,
 }
 
@@ -94,8 +113,12 @@ pub struct CallSite {
 pub struct Calls {
     /// The functions of the file, in order of address; without the stubs of linkage tables.
     pub functions: IdVec<CodeFunctionId, CodeFunction>,
-    /// The linkage names of imported functions that are called, in order of first appearance.
+    /// The linkage names of imported functions that are called or whose addresses are taken, in
+    /// order of first appearance.
     pub imports: IdVec<ImportId, String>,
+    /// For each import the number of pointers to it in data: see
+    /// [`CodeFunction::pointers_in_data`].
+    pub pointers_to_imports: IdVec<ImportId, u64>,
     /// The calls, in order of address.
     pub sites: Vec<CallSite>,
     /// Direct calls to addresses at which no function starts.
@@ -104,7 +127,7 @@ pub struct Calls {
     pub undecoded: u64,
     /// Bytes of functions that were decoded.
     pub decoded: u64,
-    /// Code that could not be read; each a lower-case fragment.
+    /// Code and relocations that could not be read; each a lower-case fragment.
     pub problems: Vec<String>,
 }
 
@@ -112,9 +135,13 @@ pub struct Calls {
 /// answer does not depend on their number.
 ///
 /// # Errors
-/// When the file is not linked, or for a machine other than x86-64 and AArch64.
+/// For a machine other than x86-64 and AArch64.
 pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Error> {
     let code = binary.code()?;
+    match code.machine {
+        Machine::X86_64 | Machine::X86 | Machine::Aarch64 => {}
+        Machine::Riscv64 | Machine::Riscv32 => return Err(Error::UnknownMachine(243)),
+    }
     let mut functions = IdVec::new();
     let ids: Vec<Option<CodeFunctionId>> = binary
         .functions()
@@ -129,12 +156,20 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
                     symbol: *symbol,
                     indirect_calls: 0,
                     indirect_jumps: 0,
+                    pointers_in_data: 0,
+                    part_of: None,
                 })
             })
         })
         .collect();
-    let slots = binary.slots();
-    let resolver = Resolver::new(binary, &slots, &ids);
+    let (slots, references) = (binary.slots(), binary.references());
+    let resolver = Resolver::new(Facts {
+        binary,
+        code: &code,
+        slots: &slots,
+        references: &references,
+        ids: &ids,
+    });
     let stretches: Vec<Stretch> = binary
         .stretches()
         .iter()
@@ -149,89 +184,102 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
             (!bytes.is_empty()).then_some(stretch)
         })
         .collect();
-    let chunks = workers::scan(
-        code.machine,
-        &stretches,
-        &resolver,
-        &Wants::default(),
-        workers,
-    );
-
-    let mut calls = Calls {
-        functions,
-        problems: code.problems.clone(),
-        ..Calls::default()
+    let wants = Wants {
+        addresses: match binary.is_relocatable() {
+            true => 0..=u64::MAX,
+            false => code.range(),
+        },
+        immediates: binary.is_fixed(),
+        unlinked: binary.is_relocatable(),
     };
-    let mut imports = Imports::new(&resolver);
-    for chunk in chunks {
-        calls.undecoded += chunk.undecoded;
-        calls.decoded += chunk.decoded;
-        calls.astray += chunk.astray;
-        for (id, indirect_calls, indirect_jumps) in chunk.undecided {
-            calls.functions[id].indirect_calls += indirect_calls;
-            calls.functions[id].indirect_jumps += indirect_jumps;
-        }
-        for site in chunk.sites {
-            let callee = match site.target {
-                Target::Function(id) => Callee::Function(id),
-                Target::Import(import) => imports.callee(import),
-            };
-            calls.sites.push(CallSite {
-                at: Svma(site.at),
-                length: site.length,
-                kind: site.kind,
-                caller: site.caller,
-                callee,
-            });
+    let chunks = workers::scan(code.machine, &stretches, &resolver, &wants, workers);
+    drop(stretches);
+
+    let mut imported: FxHashMap<Import, u64> = FxHashMap::default();
+    let unread = binary.data_pointers(|to| match resolver.target(to) {
+        Some(Target::Function(id)) => functions[id].pointers_in_data += 1,
+        Some(Target::Import(import)) => *imported.entry(import).or_default() += 1,
+        None => {}
+    });
+    let mut problems = code.problems.clone();
+    let more = [&slots.problems, &references.problems, &unread];
+    for problem in more.into_iter().flatten() {
+        if !problems.contains(problem) {
+            problems.push(problem.clone());
         }
     }
-    calls.imports = imports.names;
+    let mut calls = Calls {
+        functions,
+        problems,
+        ..Calls::default()
+    };
+    calls.gather(binary, chunks, Imports::new(&resolver), &imported);
     Ok(calls)
 }
 
-/// Gives imports their ids, one a name.
-struct Imports<'a> {
-    resolver: &'a Resolver<'a>,
-    /// Names that the file imports although it defines them: others might define them too.
-    own: FxHashMap<String, CodeFunctionId>,
-    known: FxHashMap<Import, Callee>,
-    ids: FxHashMap<String, ImportId>,
-    names: IdVec<ImportId, String>,
-}
-
-impl<'a> Imports<'a> {
-    fn new(resolver: &'a Resolver<'a>) -> Imports<'a> {
-        Imports {
-            resolver,
-            own: resolver.own_symbols(),
-            known: FxHashMap::default(),
-            ids: FxHashMap::default(),
-            names: IdVec::new(),
-        }
-    }
-
-    fn callee(&mut self, import: Import) -> Callee {
-        if let Some(callee) = self.known.get(&import) {
-            return *callee;
-        }
-        let name = self.resolver.import_name(import);
-        let callee = match self.own.get(&name) {
-            Some(&id) => Callee::Function(id),
-            None => Callee::Import(match self.ids.get(&name) {
-                Some(&id) => id,
-                None => {
-                    let id = self.names.push(name.clone());
-                    self.ids.insert(name, id);
-                    id
-                }
-            }),
-        };
-        self.known.insert(import, callee);
-        callee
-    }
-}
-
 impl Calls {
+    /// Puts together what was found: parts become their functions, imports get ids.
+    fn gather(
+        &mut self,
+        binary: &Binary,
+        chunks: Vec<Found>,
+        mut imports: Imports,
+        pointed: &FxHashMap<Import, u64>,
+    ) {
+        let sites = chunks.iter().flat_map(|chunk| &chunk.sites);
+        let parts = Parts::find(binary, &self.functions, sites);
+        for chunk in chunks {
+            self.undecoded += chunk.undecoded;
+            self.decoded += chunk.decoded;
+            self.astray += chunk.astray;
+            for (id, calls, jumps) in chunk.undecided {
+                let whole = parts.whole(id);
+                self.functions[whole].indirect_calls += calls;
+                self.functions[whole].indirect_jumps += jumps;
+            }
+            for site in chunk.sites {
+                if parts.is_inner(&self.functions, &site) {
+                    continue;
+                }
+                let callee = match site.target {
+                    Target::Function(id) => Callee::Function(parts.whole(id)),
+                    Target::Import(import) => imports.callee(import),
+                };
+                self.sites.push(CallSite {
+                    at: Svma(site.at),
+                    length: site.length,
+                    kind: match site.kind {
+                        Kind::Call => CallKind::Call,
+                        Kind::Tail | Kind::Back => CallKind::Tail,
+                        Kind::Import => CallKind::Import,
+                        Kind::Pointer => CallKind::Pointer,
+                    },
+                    caller: parts.whole(site.caller),
+                    callee,
+                });
+            }
+        }
+        let mut to_imports = IdVec::filled(0, imports.names.len());
+        for (&import, count) in pointed {
+            match imports.met(import) {
+                Some(Callee::Function(id)) => self.functions[id].pointers_in_data += count,
+                Some(Callee::Import(id)) => to_imports[id] += count,
+                None => {}
+            }
+        }
+        for id in self
+            .functions
+            .enumerate()
+            .map(|(id, _)| id)
+            .collect::<Vec<_>>()
+        {
+            let whole = parts.whole(id);
+            self.functions[id].part_of = (whole != id).then_some(whole);
+        }
+        self.imports = imports.names;
+        self.pointers_to_imports = to_imports;
+    }
+
     /// The number of calls and jumps whose callees are not known.
     pub fn indirect(&self) -> (u64, u64) {
         let sum = |(calls, jumps): (u64, u64), f: &CodeFunction| {

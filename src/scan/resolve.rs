@@ -2,10 +2,13 @@
 
 use rustc_hash::FxHashMap;
 
-use super::flow::Flow;
-use super::{CallKind, CodeFunctionId, id_at};
+use super::flow::{Flow, Step};
+use super::workers::Stretch;
+use super::{CodeFunctionId, id_at};
 use crate::base::Svma;
-use crate::binary::{Binary, FunctionSymbol, SlotTarget, Slots, SymbolSource};
+use crate::binary::{
+    Binary, Code, Machine, Reference, References, SlotTarget, Slots, SymbolSource,
+};
 
 /// What is called, before imports have ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,18 +22,29 @@ pub(super) enum Target {
 pub(super) enum Import {
     /// A stub, by its index among the functions of the file.
     Stub(u32),
-    /// A dynamic symbol.
+    /// A symbol of the slots.
     Symbol(u32),
-    /// The start of the function that chooses.
-    ChosenBy(u64),
+    /// The function that chooses, by its index among [`Slots::choosers`].
+    ChosenBy(u32),
+}
+
+/// How a function is referred to, before parts are told from functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Call,
+    Tail,
+    Import,
+    Pointer,
+    /// A jump from nameless code into the middle of a function.
+    Back,
 }
 
 /// What became of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resolved {
-    /// A call.
-    Site(CallKind, Target),
-    /// A jump within the function.
+    /// A reference to a function.
+    Site(Kind, Target),
+    /// A jump within the function, or an address of something else.
     Within,
     /// A call to an address at which no function starts.
     Astray,
@@ -40,113 +54,216 @@ pub(super) enum Resolved {
     UnknownJump,
 }
 
+/// What is read of a file to know what its instructions lead to.
+pub(super) struct Facts<'a> {
+    pub(super) binary: &'a Binary,
+    pub(super) code: &'a Code,
+    pub(super) slots: &'a Slots,
+    pub(super) references: &'a References,
+    pub(super) ids: &'a [Option<CodeFunctionId>],
+}
+
 /// Knows what starts where.
 pub(super) struct Resolver<'a> {
-    binary: &'a Binary,
-    slots: &'a Slots,
-    ids: &'a [Option<CodeFunctionId>],
+    facts: Facts<'a>,
+    choosers: Vec<Svma>,
     /// Indices of functions by start.
     starts: FxHashMap<u64, u32>,
+    /// The first and the last start.
+    first: u64,
+    last: u64,
 }
 
 impl<'a> Resolver<'a> {
-    pub(super) fn new(
-        binary: &'a Binary,
-        slots: &'a Slots,
-        ids: &'a [Option<CodeFunctionId>],
-    ) -> Resolver<'a> {
-        let starts = binary.functions().iter().zip(0..);
+    pub(super) fn new(facts: Facts<'a>) -> Resolver<'a> {
+        let functions = facts.binary.functions();
+        let start = |symbol: &crate::binary::FunctionSymbol| symbol.start.0;
+        let starts = functions.iter().map(start).zip(0..);
         Resolver {
-            binary,
-            slots,
-            ids,
-            starts: starts
-                .map(|(symbol, index)| (symbol.start.0, index))
-                .collect(),
+            choosers: facts.slots.choosers(),
+            starts: starts.collect(),
+            first: functions.first().map_or(u64::MAX, start),
+            last: functions.last().map_or(0, start),
+            facts,
         }
     }
 
-    /// What a step in the function that starts at `caller` leads to.
-    pub(super) fn resolve(&self, caller: &FunctionSymbol, flow: Flow) -> Resolved {
+    /// What a step in this stretch of code leads to.
+    pub(super) fn resolve(&self, stretch: &Stretch, step: &Step) -> Resolved {
+        if let Some(reference) = self.facts.references.at(Svma(step.field)) {
+            return self.referenced(stretch, step.flow, reference);
+        }
+        match step.flow {
+            Flow::Address(to) if !self.starts_here(to) || !self.is_address(step, to) => {
+                Resolved::Within
+            }
+            flow => self.stated(stretch, flow),
+        }
+    }
+
+    /// What a step leads to that a linker is yet to fill in.
+    fn referenced(&self, stretch: &Stretch, flow: Flow, reference: Reference) -> Resolved {
+        let moved = match (flow, reference) {
+            (Flow::Call(_), Reference::To(to)) => {
+                return self.call(to).unwrap_or(Resolved::Astray);
+            }
+            (Flow::Call(_) | Flow::CallSlot(_) | Flow::CallUnknown, Reference::SlotOf(to)) => {
+                return self.call(to).unwrap_or(Resolved::UnknownCall);
+            }
+            (Flow::Jump(_), Reference::To(to)) => {
+                return self.jump(stretch, to).unwrap_or(Resolved::Within);
+            }
+            (Flow::Jump(_) | Flow::JumpSlot(_) | Flow::JumpUnknown, Reference::SlotOf(to)) => {
+                return self.jump(stretch, to).unwrap_or(Resolved::UnknownJump);
+            }
+            (Flow::Address(_), Reference::To(to))
+            | (Flow::Address(_) | Flow::LoadSlot(_), Reference::SlotOf(to)) => {
+                return self.pointer(to).unwrap_or(Resolved::Within);
+            }
+            (Flow::CallSlot(_), Reference::To(SlotTarget::Address(slot))) => Flow::CallSlot(slot.0),
+            (Flow::JumpSlot(_), Reference::To(SlotTarget::Address(slot))) => Flow::JumpSlot(slot.0),
+            (Flow::LoadSlot(_), Reference::To(SlotTarget::Address(slot))) => Flow::LoadSlot(slot.0),
+            (Flow::Call(_), Reference::Other) => return Resolved::Astray,
+            (Flow::CallSlot(_) | Flow::CallUnknown, _) => Flow::CallUnknown,
+            (Flow::JumpSlot(_) | Flow::JumpUnknown, _) => Flow::JumpUnknown,
+            (Flow::Jump(_) | Flow::Address(_) | Flow::LoadSlot(_), _) => return Resolved::Within,
+        };
+        self.stated(stretch, moved)
+    }
+
+    /// What a step leads to that says so itself.
+    fn stated(&self, stretch: &Stretch, flow: Flow) -> Resolved {
+        let address = |to| SlotTarget::Address(Svma(to));
         match flow {
-            Flow::Call(to) => match self.at(to) {
-                Some((target, kind)) => Resolved::Site(kind, target),
-                None => Resolved::Astray,
-            },
-            Flow::Jump(to) => self.jump(caller, to).unwrap_or(Resolved::Within),
-            Flow::CallSlot(slot) => match self.slot(slot) {
-                Some(SlotTarget::Address(to)) => match self.at(to.0) {
-                    Some((target, kind)) => Resolved::Site(kind, target),
-                    None => Resolved::UnknownCall,
-                },
-                Some(other) => import(other).map_or(Resolved::UnknownCall, imported),
-                None => Resolved::UnknownCall,
-            },
-            Flow::JumpSlot(slot) => match self.slot(slot) {
-                Some(SlotTarget::Address(to)) => {
-                    self.jump(caller, to.0).unwrap_or(Resolved::UnknownJump)
+            Flow::Call(to) => self.call(address(to)).unwrap_or(Resolved::Astray),
+            Flow::Jump(to) => {
+                // Most jumps stay in the function, and there no other one starts.
+                let inside = to.wrapping_sub(stretch.start) < stretch.bytes.len() as u64;
+                if inside && to != stretch.start {
+                    return Resolved::Within;
                 }
-                Some(other) => import(other).map_or(Resolved::UnknownJump, imported),
-                None => Resolved::UnknownJump,
-            },
+                let leads = self.jump(stretch, address(to));
+                leads.unwrap_or_else(|| self.back(stretch, to))
+            }
+            Flow::CallSlot(slot) => {
+                let to = self.slot(slot).and_then(|to| self.call(to));
+                to.unwrap_or(Resolved::UnknownCall)
+            }
+            Flow::JumpSlot(slot) => {
+                let to = self.slot(slot).and_then(|to| self.jump(stretch, to));
+                to.unwrap_or(Resolved::UnknownJump)
+            }
             Flow::CallUnknown => Resolved::UnknownCall,
             Flow::JumpUnknown => Resolved::UnknownJump,
-            Flow::Address(_) | Flow::LoadSlot(_) => Resolved::Within,
+            Flow::Address(to) => self.pointer(address(to)).unwrap_or(Resolved::Within),
+            Flow::LoadSlot(slot) => {
+                let to = self.slot(slot).and_then(|to| self.pointer(to));
+                to.unwrap_or(Resolved::Within)
+            }
         }
     }
 
     fn slot(&self, slot: u64) -> Option<SlotTarget> {
-        self.slots.target(Svma(slot))
+        self.facts.slots.target(Svma(slot))
+    }
+
+    fn call(&self, to: SlotTarget) -> Option<Resolved> {
+        let target = self.target(to)?;
+        Some(Resolved::Site(kind(target, Kind::Call), target))
+    }
+
+    fn jump(&self, stretch: &Stretch, to: SlotTarget) -> Option<Resolved> {
+        let target = self.target(to)?;
+        if target == Target::Function(stretch.caller) {
+            return Some(Resolved::Within);
+        }
+        Some(Resolved::Site(kind(target, Kind::Tail), target))
+    }
+
+    fn pointer(&self, to: SlotTarget) -> Option<Resolved> {
+        if let SlotTarget::Symbol(symbol) = to
+            && !self.facts.slots.is_function(symbol)
+        {
+            return None;
+        }
+        Some(Resolved::Site(Kind::Pointer, self.target(to)?))
+    }
+
+    /// What a jump to an address is at which nothing starts. From nameless code that may be a
+    /// part it shows which function the part belongs to.
+    fn back(&self, stretch: &Stretch, to: u64) -> Resolved {
+        if stretch.symbol.source == SymbolSource::Unwind
+            && let Some(into) = self.facts.binary.function_at(Svma(to))
+            && let Some(Target::Function(id)) = self.starting_at(into.start.0)
+            && id != stretch.caller
+        {
+            return Resolved::Site(Kind::Back, Target::Function(id));
+        }
+        Resolved::Within
+    }
+
+    /// Whether an operand with the value of a function's start is an address. Where code is moved
+    /// when it is loaded, numbers in instructions of x86 are none: only distances are.
+    fn is_address(&self, step: &Step, to: u64) -> bool {
+        if self.facts.code.machine != Machine::X86_64 || self.facts.binary.is_fixed() {
+            return true;
+        }
+        let behind = step.field.wrapping_add(4);
+        let field = self.facts.code.bytes(Svma(step.field), Svma(behind));
+        let Ok(field) = field.try_into().map(i32::from_le_bytes) else {
+            return false;
+        };
+        behind.wrapping_add_signed(i64::from(field)) == to
+    }
+
+    /// What this is, if it is a function or the name of one.
+    pub(super) fn target(&self, to: SlotTarget) -> Option<Target> {
+        match to {
+            SlotTarget::Address(start) => self.starting_at(start.0),
+            SlotTarget::Symbol(symbol) => Some(Target::Import(Import::Symbol(symbol))),
+            SlotTarget::ChosenBy(by) => {
+                let index = self.choosers.binary_search(&by).ok()?;
+                let index = u32::try_from(index).ok()?;
+                Some(Target::Import(Import::ChosenBy(index)))
+            }
+        }
+    }
+
+    fn starts_here(&self, to: u64) -> bool {
+        (self.first..=self.last).contains(&to) && self.starts.contains_key(&to)
     }
 
     fn index(&self, start: u64) -> Option<usize> {
         self.starts.get(&start).map(|&index| index as usize)
     }
 
-    /// What starts at this address, and how a call of it is called.
-    fn at(&self, start: u64) -> Option<(Target, CallKind)> {
+    /// The function or stub that starts at this address.
+    fn starting_at(&self, start: u64) -> Option<Target> {
+        if !(self.first..=self.last).contains(&start) {
+            return None;
+        }
         let index = self.index(start)?;
-        match id_at(self.ids, index) {
-            Some(id) => Some((Target::Function(id), CallKind::Call)),
-            None => {
-                let symbol = self.binary.functions().get(index)?;
-                let stub = symbol.source == SymbolSource::Plt;
-                let index = u32::try_from(index).ok()?;
-                stub.then_some((Target::Import(Import::Stub(index)), CallKind::Import))
-            }
+        if let Some(id) = id_at(self.facts.ids, index) {
+            return Some(Target::Function(id));
         }
-    }
-
-    /// What a jump to this address is, if something starts there.
-    fn jump(&self, caller: &FunctionSymbol, to: u64) -> Option<Resolved> {
-        let (target, kind) = self.at(to)?;
-        if kind == CallKind::Import {
-            return Some(Resolved::Site(kind, target));
-        }
-        let callee = self.binary.functions().get(self.index(to)?)?;
-        if callee.start == caller.start || self.are_parts_of_one(caller, callee) {
-            return Some(Resolved::Within);
-        }
-        Some(Resolved::Site(CallKind::Tail, target))
-    }
-
-    /// Whether a compiler has split one function into these two.
-    fn are_parts_of_one(&self, a: &FunctionSymbol, b: &FunctionSymbol) -> bool {
-        match (self.binary.function_name(a), self.binary.function_name(b)) {
-            (Some(a), Some(b)) => whole(&a) == whole(&b),
-            _ => false,
-        }
+        let symbol = self.facts.binary.functions().get(index)?;
+        let stub = symbol.source == SymbolSource::Plt;
+        let index = u32::try_from(index).ok()?;
+        stub.then_some(Target::Import(Import::Stub(index)))
     }
 
     /// The linkage name of what is imported.
     pub(super) fn import_name(&self, import: Import) -> String {
         let (name, start) = match import {
-            Import::Symbol(symbol) => (self.slots.name(symbol), u64::from(symbol)),
+            Import::Symbol(symbol) => (self.facts.slots.name(symbol), u64::from(symbol)),
             Import::Stub(index) => self.name_at(index as usize),
-            Import::ChosenBy(start) => match self.index(start) {
-                Some(index) => self.name_at(index),
-                None => (None, start),
-            },
+            Import::ChosenBy(index) => {
+                let start = self.choosers.get(index as usize).map_or(0, |at| at.0);
+                match self.index(start) {
+                    Some(index) => self.name_at(index),
+                    None => (None, start),
+                }
+            }
         };
         match name {
             Some(name) => name.strip_suffix("@plt").unwrap_or(&name).to_owned(),
@@ -155,19 +272,20 @@ impl<'a> Resolver<'a> {
     }
 
     fn name_at(&self, index: usize) -> (Option<std::borrow::Cow<'_, str>>, u64) {
-        let symbol = self.binary.functions().get(index);
-        let name = symbol.and_then(|symbol| self.binary.function_name(symbol));
+        let symbol = self.facts.binary.functions().get(index);
+        let name = symbol.and_then(|symbol| self.facts.binary.function_name(symbol));
         (name, symbol.map_or(0, |symbol| symbol.start.0))
     }
 
     /// The functions that the file both defines and imports, by linkage name.
     pub(super) fn own_symbols(&self) -> FxHashMap<String, CodeFunctionId> {
+        let slots = self.facts.slots;
         let mut own = FxHashMap::default();
-        for symbol in self.slots.defined() {
-            let start = self.slots.definition(symbol);
+        for symbol in slots.defined() {
+            let start = slots.definition(symbol);
             let index = start.and_then(|start| self.index(start.0));
-            let id = index.and_then(|index| id_at(self.ids, index));
-            if let (Some(name), Some(id)) = (self.slots.name(symbol), id) {
+            let id = index.and_then(|index| id_at(self.facts.ids, index));
+            if let (Some(name), Some(id)) = (slots.name(symbol), id) {
                 own.insert(name.into_owned(), id);
             }
         }
@@ -175,58 +293,10 @@ impl<'a> Resolver<'a> {
     }
 }
 
-fn imported(import: Import) -> Resolved {
-    Resolved::Site(CallKind::Import, Target::Import(import))
-}
-
-fn import(target: SlotTarget) -> Option<Import> {
+/// What goes to a function is of this kind; what goes by name is an import.
+fn kind(target: Target, own: Kind) -> Kind {
     match target {
-        SlotTarget::Symbol(symbol) => Some(Import::Symbol(symbol)),
-        SlotTarget::ChosenBy(start) => Some(Import::ChosenBy(start.0)),
-        _ => None,
-    }
-}
-
-/// The name of the function that a part belongs to. GCC and LLVM name parts `.cold`, `.cold.1`,
-/// `.part.0`; versions of a function for some arguments, `.constprop.0` and `.isra.0`, are
-/// functions of their own, unless they are versions of a part.
-fn whole(name: &str) -> &str {
-    let mut from = 0;
-    while let Some(dot) = name[from..].find('.').map(|dot| from + dot) {
-        let suffix = &name[dot..];
-        let is_part = |mark: &str| {
-            suffix
-                .strip_prefix(mark)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
-        if dot > 0 && (is_part(".cold") || is_part(".part") || is_part(".__part")) {
-            return &name[..dot];
-        }
-        from = dot + 1;
-    }
-    name
-}
-
-#[cfg(test)]
-mod tests {
-    use super::whole;
-
-    #[test]
-    fn parts_belong_to_their_function() {
-        let cases = [
-            ("f", "f"),
-            ("f.cold", "f"),
-            ("f.cold.1", "f"),
-            ("f.part.0", "f"),
-            ("f.part.0.isra.0.cold", "f"),
-            ("f.constprop.0", "f.constprop.0"),
-            ("f.constprop.0.cold", "f.constprop.0"),
-            ("f.colder", "f.colder"),
-            (".cold", ".cold"),
-            ("é.cold.é", "é"),
-        ];
-        for (name, of) in cases {
-            assert_eq!(whole(name), of, "{name}");
-        }
+        Target::Function(_) => own,
+        Target::Import(_) => Kind::Import,
     }
 }

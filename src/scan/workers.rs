@@ -6,19 +6,19 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use super::flow::{Flow, Step, Wants};
-use super::resolve::{Resolved, Resolver, Target};
-use super::{CallKind, CodeFunctionId, aarch64, x86};
+use super::resolve::{Kind, Resolved, Resolver, Target};
+use super::{CodeFunctionId, aarch64, x86};
 use crate::binary::{FunctionSymbol, Machine};
 
 /// The least number of bytes for which a worker comes back: some milliseconds of work.
 const CHUNK: usize = 256 << 10;
 
-/// A call, before imports have ids.
+/// A reference to a function, before imports have ids and parts are folded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site {
     pub(super) at: u64,
     pub(super) length: u8,
-    pub(super) kind: CallKind,
+    pub(super) kind: Kind,
     pub(super) caller: CodeFunctionId,
     pub(super) target: Target,
 }
@@ -103,9 +103,9 @@ fn scan_chunk(
     for stretch in stretches {
         let Stretch {
             caller,
-            symbol,
             bytes,
             start,
+            ..
         } = *stretch;
         let (mut calls, mut jumps) = (0, 0);
         let undecoded = walk(machine, bytes, start, wants, &mut steps);
@@ -116,7 +116,7 @@ fn scan_chunk(
             if matches!(step.flow, Flow::Jump(to) if inside(to)) {
                 continue;
             }
-            match resolver.resolve(symbol, step.flow) {
+            match resolver.resolve(stretch, &step) {
                 Resolved::Site(kind, target) => found.sites.push(Site {
                     at: step.at,
                     length: step.length,

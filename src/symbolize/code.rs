@@ -113,8 +113,10 @@ impl File<'_, '_> {
     fn add(&mut self, options: &Options, contained: &mut FxHashSet<(FunctionId, FunctionId)>) {
         let calls = &self.scanned.calls;
         // Functions first, in order of address: so have they their ids.
-        for id in calls.functions.ids() {
-            self.function(id);
+        for (id, function) in calls.functions.enumerate() {
+            if function.part_of.is_none() {
+                self.function(id);
+            }
         }
         let sites: Vec<&CallSite> = calls
             .sites
@@ -200,7 +202,7 @@ impl File<'_, '_> {
                 imported: false,
                 indirect_calls: code.indirect_calls,
                 indirect_jumps: code.indirect_jumps,
-                pointers_in_data: 0,
+                pointers_in_data: code.pointers_in_data,
             };
             self.builder.code(function, code);
         }
@@ -238,6 +240,7 @@ impl File<'_, '_> {
                 let function = self.identities.import(self.builder, name);
                 let code = FunctionCode {
                     imported: true,
+                    pointers_in_data: self.scanned.calls.pointers_to_imports[id],
                     ..FunctionCode::default()
                 };
                 self.builder.code(function, code);
@@ -254,6 +257,7 @@ fn kind(kind: scan::CallKind) -> CallKind {
         scan::CallKind::Call => CallKind::Call,
         scan::CallKind::Tail => CallKind::Tail,
         scan::CallKind::Import => CallKind::Import,
+        scan::CallKind::Pointer => CallKind::Pointer,
     }
 }
 

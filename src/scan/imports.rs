@@ -1,0 +1,55 @@
+//! Imports get their ids, one a name.
+
+use rustc_hash::FxHashMap;
+
+use super::resolve::{Import, Resolver};
+use super::{Callee, CodeFunctionId, ImportId};
+use crate::base::IdVec;
+
+/// The imports that have been met.
+pub(super) struct Imports<'a> {
+    resolver: &'a Resolver<'a>,
+    /// Names that the file imports although it defines them: others might define them too.
+    own: FxHashMap<String, CodeFunctionId>,
+    known: FxHashMap<Import, Callee>,
+    ids: FxHashMap<String, ImportId>,
+    pub(super) names: IdVec<ImportId, String>,
+}
+
+impl<'a> Imports<'a> {
+    pub(super) fn new(resolver: &'a Resolver<'a>) -> Imports<'a> {
+        Imports {
+            resolver,
+            own: resolver.own_symbols(),
+            known: FxHashMap::default(),
+            ids: FxHashMap::default(),
+            names: IdVec::new(),
+        }
+    }
+
+    /// What a call of it calls.
+    pub(super) fn callee(&mut self, import: Import) -> Callee {
+        if let Some(callee) = self.known.get(&import) {
+            return *callee;
+        }
+        let name = self.resolver.import_name(import);
+        let callee = self.named(&name).unwrap_or_else(|| {
+            let id = self.names.push(name.clone());
+            self.ids.insert(name, id);
+            Callee::Import(id)
+        });
+        self.known.insert(import, callee);
+        callee
+    }
+
+    /// The same, if it has been met under any form of its name.
+    pub(super) fn met(&self, import: Import) -> Option<Callee> {
+        let known = self.known.get(&import).copied();
+        known.or_else(|| self.named(&self.resolver.import_name(import)))
+    }
+
+    fn named(&self, name: &str) -> Option<Callee> {
+        let own = self.own.get(name).copied().map(Callee::Function);
+        own.or_else(|| self.ids.get(name).copied().map(Callee::Import))
+    }
+}
