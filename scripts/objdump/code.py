@@ -10,20 +10,19 @@ import shutil
 from objdump.elf import lines
 
 OBJDUMPS = {183: "aarch64-linux-gnu-objdump", 243: "riscv64-linux-gnu-objdump"}
-INSTRUCTION = re.compile(r"\s*([0-9a-f]+):\t(.*)")
 SECTION = re.compile(r"Disassembly of section (.*):")
 
 X86 = re.compile(
     r"(?:(?:bnd|notrack|addr16|addr32|data16|rex(?:\.\w+)?|rep\w*|lock|[c-gs]s|xacquire|xrelease) )*"
     r"(call|j[a-z]+|loop[a-z]*|xbegin)[lqw]?(?:,p[nt])? +(.*)"
 )
-X86_SLOT = re.compile(r"\*-?(?:0x)?[0-9a-f]+\(%rip\) +# ([0-9a-f]+).*|\*0x([0-9a-f]+)")
+X86_SLOT = re.compile(r"\*-?(?:0x)?[0-9a-f]+\(%rip\) +# (?:0x)?([0-9a-f]+).*|\*0x([0-9a-f]+)")
 ADDRESS = re.compile(r"(?:.*,\s*)?(?:0x)?([0-9a-f]+)(?: <.*>)?")
 # `b.eq 1000 <f>  // b.none`: a second name of the instruction.
 COMMENT = re.compile(r"\s+// .*")
 ARM = re.compile(r"(bl|b|bc?\.\w+|cbn?z|tbn?z|blr\w*|br|bra[ab]z?)\t(.*)")
 RISCV = re.compile(r"(jalr?|jr?|c\.jalr?|c\.jr?|b\w+|tail|call)\t(.*)")
-NOTE = re.compile(r"(.*?)\s+# ([0-9a-f]+)(?: <.*>)?")
+NOTE = re.compile(r"(.*?)\s+# (?:0x)?([0-9a-f]+)(?: <.*>)?")
 
 
 def x86(text):
