@@ -13,7 +13,8 @@ through a pointer that a relocation binds and that nobody can write to. A callee
 register is beyond it. Such an arc has no address in our answer, so the books of its caller are
 kept: what it has in excess of objdump's arcs counts as `beyond` only as far as objdump shows
 indirect calls (or jumps) in the same function that proftool no longer counts as unknown. Arcs of
-kind `pointer` are no calls that an instruction shows; they are counted, and not compared.
+kind `pointer` are no calls that an instruction shows; they are counted, and not compared. What is
+called by a part of a function (`f.cold`, `f.part.0`) may be told of the part or of the whole.
 
 --stripped-copy compares each file once more without its symbols, and tells how many of the calls
 that are known with symbols proftool still finds.
@@ -57,15 +58,15 @@ class Answer:
             if at is not None:
                 self.starts.add(at)
                 self.names[at] = function["linkage_name"]
-                self.unknown["call"][at] += function["indirect_calls"]
-                self.unknown["jump"][at] += function["indirect_jumps"]
+                self.unknown["call"][oracle.whole(at)] += function["indirect_calls"]
+                self.unknown["jump"][oracle.whole(at)] += function["indirect_jumps"]
         self.sites, self.others = collections.Counter(), collections.Counter()
         for arc in answer["arcs"]:
-            key = ends[arc["from"]], ends[arc["to"]], arc["kind"]
-            if arc["kind"] in KINDS:
-                self.sites[key] += arc["sites"]
-            else:
+            key = oracle.key(ends[arc["from"]], ends[arc["to"]], arc["kind"])
+            if arc["kind"] not in KINDS:
                 self.others[arc["kind"]] += arc["sites"]
+            elif key is not None:
+                self.sites[key] += arc["sites"]
 
 
 class Comparison:

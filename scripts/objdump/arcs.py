@@ -11,7 +11,9 @@ SHOWN = 3
 
 class Oracle:
     """Arcs by (caller, callee, kind): callers are addresses, callees are addresses of functions,
-    ("ifunc", address) for what is chosen at the start, or the name of an import."""
+    ("ifunc", address) for what is chosen at the start, or the name of an import. What a part of a
+    function calls, `f.cold` or `f.part.0`, counts as called by the whole; and that the whole calls
+    a part of itself is no call."""
 
     def __init__(self, path, objdump=None):
         self.elf = Elf(path)
@@ -45,22 +47,39 @@ class Oracle:
         return names
 
     def scan(self):
-        stubs, found = Stubs(self.elf), []
+        self.stubs, found = Stubs(self.elf), []
         for at, section, text, step in steps(self.elf, self.objdump):
             if section.startswith((".plt", ".iplt")):
-                stubs.add(at, text, step)
-            elif step:
-                found.append((at, text, step))
-        self.stubs = stubs
-        for at, text, (what, to) in found:
+                self.stubs.add(at, text, step)
+                continue
             caller = self.functions.function(at)
             if caller is None:
                 self.outside += 1
                 continue
             self.instructions += 1
+            what, to = step
+            # Most jumps stay in their function: these need not be kept.
+            if what != "jump" or self.functions.function(to) != caller:
+                found.append((caller, at, text, what, to))
+        leads = {(caller, self.functions.function(to)) for caller, _, _, _, to in found if to}
+        self.wholes = self.functions.wholes(leads)
+        for caller, at, text, what, to in found:
             self.take(at, text, caller, what, to)
 
-    def take(self, at, text, caller, what, to):
+    def whole(self, callee):
+        """The function that a part is of; what is no part, itself."""
+        return self.wholes.get(callee, callee)
+
+    def key(self, caller, callee, kind):
+        """An arc by the whole functions; None for the call of a part by its own function. A jump to
+        such a part stays what it is, to be seen where it is told as a tail call."""
+        inside = callee in self.wholes and self.whole(callee) == self.whole(caller)
+        if inside and kind == "call":
+            return None
+        return self.whole(caller), callee if inside else self.whole(callee), kind
+
+    def take(self, at, text, part, what, to):
+        caller = self.whole(part)
         verb, _, how = what.partition(" ")
         if how == "slot":
             target = self.slots.target(to)
@@ -76,12 +95,14 @@ class Oracle:
             return
         kind, callee = callee
         if verb == "jump" and kind == "call":
-            if callee == caller or self.functions.are_parts_of_one(caller, callee):
+            if callee == part or self.functions.are_parts_of_one(part, callee):
                 if how:
                     self.unknown[verb][caller] += 1
                 return
             kind = "tail"
-        key = caller, callee, kind
+        key = self.key(part, callee, kind)
+        if key is None:
+            return
         self.sites[key] += 1
         self.note(self.examples[key], at, text)
 

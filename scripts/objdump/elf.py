@@ -258,6 +258,25 @@ class Functions:
         # Two whole functions of one name are two versions of it, or two that nobody else sees.
         return bool(whole[0] & whole[1]) and whole != names
 
+    def wholes(self, leads):
+        """Of the start of each part that of the function it was split off from: the one of its name;
+        of several, the one that leads to it by `leads`, pairs of caller and callee."""
+        by_name = collections.defaultdict(set)
+        for start in self.starts:
+            for name in self.names.get(start, ()):
+                by_name[name].add(start)
+        wholes = {}
+        for start in self.starts:
+            stems = {PART.sub("", name) for name in self.names.get(start, ())}
+            if stems & set(self.names.get(start, ())):
+                continue
+            found = set().union(*(by_name[stem] for stem in stems)) if stems else set()
+            if len(found) > 1:
+                found = {whole for whole in found if (whole, start) in leads or (start, whole) in leads}
+            if len(found) == 1:
+                wholes[start] = found.pop()
+        return wholes
+
     def name(self, start):
         names = self.names.get(start)
         return min(names, key=lambda n: (len(n), n)) if names else f"sub_{start:x}"
