@@ -469,55 +469,6 @@ fn the_number_of_workers_changes_nothing() {
     assert_eq!(one, seven);
 }
 
-#[test]
-fn golden_programs_have_the_arcs_that_are_in_their_code() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/golden");
-    let Ok(cases) = fs::read_dir(&golden) else {
-        eprintln!("skipped: no programs at {}", golden.display());
-        return;
-    };
-    let mut compared = 0;
-    for case in cases {
-        let case = case.unwrap().path();
-        let (truth, program) = (case.join("truth.json"), case.join("prog"));
-        let Ok(truth) = fs::read_to_string(truth) else {
-            continue;
-        };
-        let truth: Value = serde_json::from_str(&truth).unwrap();
-        let truth = &truth["static_arcs_in_code"];
-        if truth.is_null() || !program.is_file() {
-            continue;
-        }
-        let document = document(&program, &[]);
-        for (kind, key) in [("call", "call"), ("tail", "tail_jump")] {
-            let found = arcs(&document, kind);
-            for arc in truth[key].as_array().unwrap() {
-                let end = |i: usize| arc[i].as_str().unwrap().to_owned();
-                let arc = (end(0), end(1));
-                assert!(found.contains_key(&arc), "{}: {arc:?}", case.display());
-            }
-            // Other functions are the C runtime's.
-            let ours: Vec<&Value> = truth["call"].as_array().unwrap().iter().collect();
-            let is_ours = |name: &str| ours.iter().any(|arc| arc[0] == name);
-            let more = found.keys().filter(|(from, _)| is_ours(from)).count();
-            let runtime = |to: &str| to.starts_with('_') || to == "mcount";
-            let known = truth[key].as_array().unwrap().len();
-            let extra: Vec<_> = found
-                .keys()
-                .filter(|(f, t)| is_ours(f) && !runtime(t))
-                .collect();
-            assert_eq!(extra.len(), known, "{}: {more} {extra:?}", case.display());
-        }
-        for (name, sites) in truth["indirect_sites"].as_object().unwrap() {
-            let mut functions = document["functions"].as_array().unwrap().iter();
-            let function = functions.find(|f| f["name"] == name.as_str()).unwrap();
-            assert_eq!(function["indirect_calls"], *sites, "{}", case.display());
-        }
-        compared += 1;
-    }
-    assert!(compared > 0);
-}
-
 const POINTERS: &str = r#"
 #define FAR __attribute__((noinline, noclone, noipa))
 volatile unsigned long sink;
