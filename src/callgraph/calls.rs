@@ -77,22 +77,20 @@ impl Calls {
         let mut of_cycle = IdVec::filled(CallsOfCycle::default(), cycles.members.len());
         for arc in &graph.arcs {
             let calls = arc.calls.unwrap_or(0);
-            let cycle = cycles.of[arc.to].map(|cycle| &mut of_cycle[cycle]);
             let function = &mut functions[arc.to];
-            if arc.is_self() {
-                add(&mut function.recursive, calls);
+            let cycle = cycles.of[arc.to].map(|cycle| &mut of_cycle[cycle]);
+            let (of_function, of_cycle) = if arc.is_self() {
+                (&mut function.recursive, None)
             } else if cycles.share(arc.from, arc.to) {
-                add(&mut function.inside, calls);
-                cycle.map(|cycle| add(&mut cycle.inside, calls));
+                (&mut function.inside, cycle.map(|cycle| &mut cycle.inside))
             } else {
-                add(&mut function.outside, calls);
-                cycle.map(|cycle| add(&mut cycle.outside, calls));
-            }
+                (&mut function.outside, cycle.map(|cycle| &mut cycle.outside))
+            };
+            add(calls, [Some(of_function), of_cycle]);
         }
         for count in counts.calls.iter().filter(|count| count.from.is_none()) {
-            add(&mut functions[count.to].unknown, count.calls);
-            let cycle = cycles.of[count.to].map(|cycle| &mut of_cycle[cycle]);
-            cycle.map(|cycle| add(&mut cycle.unknown, count.calls));
+            let cycle = cycles.of[count.to].map(|cycle| &mut of_cycle[cycle].unknown);
+            add(count.calls, [Some(&mut functions[count.to].unknown), cycle]);
         }
         Calls {
             functions,
@@ -101,6 +99,9 @@ impl Calls {
     }
 }
 
-fn add(sum: &mut u64, calls: u64) {
-    *sum = sum.saturating_add(calls);
+/// Adds calls to the sums that there are.
+fn add(calls: u64, sums: [Option<&mut u64>; 2]) {
+    for sum in sums.into_iter().flatten() {
+        *sum = sum.saturating_add(calls);
+    }
 }

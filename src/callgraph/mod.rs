@@ -228,6 +228,13 @@ impl CallGraph {
         self.outgoing.len().saturating_sub(1)
     }
 
+    /// The ids of the functions, those without arcs included.
+    pub fn function_ids(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = FunctionId> + ExactSizeIterator + use<> {
+        (0..self.functions()).map(FunctionId::new)
+    }
+
     /// The arcs from a function, in order of callee.
     pub fn callees(
         &self,
