@@ -6,12 +6,28 @@
 //! | [`tree`] | who calls whom from the root inwards, or from the leaf outwards? |
 //! | [`lines`] | on which source lines does a function spend its own weight? |
 //! | [`threads`] | which threads and commands does the weight belong to? |
+//! | [`attribution`] | on whose account does the weight go? What the models below answer with |
+//! | [`measured`] | which caller is it on behalf of, as stacks show it? |
+//! | [`propagation`] | and as gprof estimates it from numbers of calls? |
+//! | [`fonseca`] | and inside of cycles? |
+//! | [`error`] | how wrong is gprof's estimate, where stacks know better? |
+//! | [`recursion`] | how deep does recursion go? |
+//! | [`breaking`] | which arcs make a cycle one? |
+//! | [`flow`] | how much came over each arc, by calls or by weight? |
 //!
 //! All take a [`Profile`](crate::profile::Profile) and a
 //! [`Selection`](crate::profile::Selection) of it and give a new value. None does I/O, fails, or
 //! recurses; each is a few loops over distinct paths and rows.
 
+pub mod attribution;
+pub mod breaking;
+pub mod error;
+pub mod flow;
+pub mod fonseca;
 pub mod inclusive;
 pub mod lines;
+pub mod measured;
+pub mod propagation;
+pub mod recursion;
 pub mod threads;
 pub mod tree;

@@ -4,17 +4,29 @@
 //! McKusick, "gprof: a call graph execution profiler", 1982, section 4); a function that only
 //! calls itself is none. The search is Kosaraju's in petgraph, which keeps its own stack: a chain of
 //! a million calls does not exhaust the thread's.
+//!
+//! ```text
+//!   main ─▶ parse ─▶ expr ⇄ term ─▶ lex        groups, callees first: lex, {expr, term}, parse, main
+//! ```
+//!
+//! Drawn together, each cycle is one node of a graph without cycles: a *group* is a cycle or a
+//! function that is in none.
 
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use super::{Arc, CallGraph};
+use super::{Arc, ArcId, CallGraph};
 use crate::base::{Id, IdVec, define_id};
 use crate::profile::FunctionId;
 
 define_id! {
     /// A row of [`Cycles::members`].
     pub CycleId
+}
+
+define_id! {
+    /// A cycle as a whole, or a function outside of all cycles; see [`Cycles::group`].
+    pub GroupId
 }
 
 /// The cycles of a call graph.
@@ -25,6 +37,11 @@ pub struct Cycles {
     pub members: IdVec<CycleId, Vec<FunctionId>>,
     /// For each function the cycle that it is a member of.
     pub of: IdVec<FunctionId, Option<CycleId>>,
+    /// The arcs that would make cycles larger but were held for too weak to do so, in order of id:
+    /// none but by [`Cycles::find_strong`].
+    pub cut: Vec<ArcId>,
+    /// The groups, callees first.
+    order: Vec<GroupId>,
 }
 
 impl Cycles {
@@ -53,12 +70,15 @@ impl Cycles {
             let [from, to] = [arc.from, arc.to].map(|id| NodeIndex::new(id.index()));
             digraph.add_edge(from, to, ());
         }
-        let mut members: Vec<Vec<FunctionId>> = kosaraju_scc(&digraph)
+        let components = kosaraju_scc(&digraph);
+        let id = |node: &NodeIndex| FunctionId::new(node.index());
+        let firsts = components.iter().filter_map(|nodes| nodes.first());
+        let firsts: Vec<FunctionId> = firsts.map(id).collect();
+        let mut members: Vec<Vec<FunctionId>> = components
             .into_iter()
-            .filter(|members| members.len() > 1)
-            .map(|members| {
-                let ids = members.iter().map(|member| FunctionId::new(member.index()));
-                let mut ids: Vec<FunctionId> = ids.collect();
+            .filter(|nodes| nodes.len() > 1)
+            .map(|nodes| {
+                let mut ids: Vec<FunctionId> = nodes.iter().map(id).collect();
                 ids.sort_unstable();
                 ids
             })
@@ -71,11 +91,92 @@ impl Cycles {
                 of[member] = Some(cycle);
             }
         }
-        Cycles { members, of }
+        let mut cycles = Cycles {
+            members,
+            of,
+            cut: Vec::new(),
+            order: Vec::new(),
+        };
+        cycles.order = firsts.into_iter().map(|id| cycles.group(id)).collect();
+        cycles
+    }
+
+    /// The cycles over the arcs that `counts` lets pass, without those that only `weak` arcs hold
+    /// together: a single stray sample can weld two cycles into one in which nothing is to be seen.
+    ///
+    /// A weak arc is left out where both its ends are in one cycle, and told in [`Cycles::cut`] if
+    /// after that they are no longer. Weak arcs elsewhere form no cycle and stay.
+    ///
+    /// ```
+    /// use proftool::base::Id;
+    /// use proftool::callgraph::{CallGraph, Cycles};
+    /// use proftool::input::folded;
+    /// use proftool::profile::{EventId, Filter};
+    ///
+    /// let text = "main;even;odd;even 300\nmain;even;odd;main 1\n";
+    /// let profile = folded::read(text.as_bytes(), &mut |_| {}).unwrap();
+    /// let graph = CallGraph::of(&profile, &profile.select(EventId::new(0), &Filter::default()));
+    /// assert_eq!(Cycles::find(&graph, |_| true).members.iter().next().unwrap().len(), 3);
+    /// let cycles = Cycles::find_strong(&graph, |_| true, |arc| arc.weight < 3);
+    /// assert_eq!(cycles.members.iter().next().unwrap().len(), 2);
+    /// assert_eq!(cycles.cut.len(), 1);
+    /// ```
+    pub fn find_strong(
+        graph: &CallGraph,
+        counts: impl Fn(&Arc) -> bool,
+        weak: impl Fn(&Arc) -> bool,
+    ) -> Cycles {
+        let all = Cycles::find(graph, &counts);
+        let suspect = |arc: &Arc| weak(arc) && !arc.is_self() && all.share(arc.from, arc.to);
+        let mut cycles = Cycles::find(graph, |arc| counts(arc) && !suspect(arc));
+        let cut = graph
+            .arcs
+            .enumerate()
+            .filter(|(_, arc)| counts(arc) && suspect(arc) && !cycles.share(arc.from, arc.to));
+        cycles.cut = cut.map(|(id, _)| id).collect();
+        cycles
     }
 
     /// Whether the two are members of one cycle.
     pub fn share(&self, a: FunctionId, b: FunctionId) -> bool {
         self.of[a].is_some() && self.of[a] == self.of[b]
+    }
+
+    /// Whether the arc stays within its group: inside of a cycle, or a function that calls itself.
+    pub fn is_within(&self, arc: &Arc) -> bool {
+        arc.is_self() || self.share(arc.from, arc.to)
+    }
+
+    /// The cycle that the function is in as a whole, or the function alone.
+    pub fn group(&self, function: FunctionId) -> GroupId {
+        GroupId::new(match self.of[function] {
+            Some(cycle) => cycle.index(),
+            None => self.members.len() + function.index(),
+        })
+    }
+
+    /// The group that a cycle is.
+    pub fn group_of_cycle(&self, cycle: CycleId) -> GroupId {
+        GroupId::new(cycle.index())
+    }
+
+    /// How many rows a column of groups has: cycles first, then one for every function, which is
+    /// not used where the function is a member of a cycle.
+    pub fn groups(&self) -> usize {
+        self.members.len() + self.of.len()
+    }
+
+    /// The functions of a group: one, or the members of a cycle.
+    pub fn functions_of(&self, group: GroupId) -> impl Iterator<Item = FunctionId> {
+        let members = self.members.get(CycleId::new(group.index()));
+        let alone = group.index().checked_sub(self.members.len());
+        let members = members.into_iter().flatten().copied();
+        members.chain(alone.map(FunctionId::new))
+    }
+
+    /// All groups in an order in which an arc that counted when the cycles were found leads from a
+    /// later group to an earlier one, or stays within its group: callees before callers.
+    pub fn callees_first(&self) -> impl DoubleEndedIterator<Item = GroupId> + ExactSizeIterator {
+        self.order.iter().copied()
     }
 }

@@ -15,13 +15,15 @@
 //!
 //! [`Cycles`] are found in the graph, over the arcs that whoever asks lets count.
 
+mod calls;
 mod cycles;
 mod observed;
 
-pub use cycles::{CycleId, Cycles};
+pub use calls::{Calls, CallsOfCycle, CallsOfFunction};
+pub use cycles::{CycleId, Cycles, GroupId};
 
 use crate::base::{Id, IdVec, define_id};
-use crate::profile::{Call, CallKind, Code, FunctionId, Profile, Selection};
+use crate::profile::{CallKind, FunctionId, Profile, Selection};
 
 define_id! {
     /// A row of [`CallGraph::arcs`].
@@ -80,6 +82,15 @@ impl Arc {
         }
     }
 
+    fn pair(&self) -> (FunctionId, FunctionId) {
+        (self.from, self.to)
+    }
+
+    /// Whether a function calls itself.
+    pub fn is_self(&self) -> bool {
+        self.from == self.to
+    }
+
     /// The number of places in the code of this kind.
     pub fn sites_of(&self, kind: CallKind) -> u64 {
         u64::from(self.sites[kind as usize])
@@ -129,7 +140,8 @@ pub struct CallGraph {
 }
 
 impl CallGraph {
-    /// The graph of a profile: what the selected samples show, and what the code contains.
+    /// The graph of a profile: what the selected samples show, what the code contains, and what was
+    /// counted.
     ///
     /// ```
     /// use proftool::base::Id;
@@ -146,8 +158,42 @@ impl CallGraph {
     /// ```
     pub fn of(profile: &Profile, selection: &Selection) -> CallGraph {
         let mut observed = observed::arcs(profile, selection);
-        observed.sort_unstable_by_key(|arc| (arc.from, arc.to));
-        CallGraph::from_sorted(profile.functions.len(), with_code(observed, &profile.code))
+        observed.sort_unstable_by_key(Arc::pair);
+        let in_code = profile.code.calls.iter();
+        let in_code = in_code.map(|call| ((call.from, call.to), call));
+        let mut arcs = with(observed, in_code, |arc, call| {
+            arc.sites[call.kind as usize] = u32::try_from(call.sites).unwrap_or(u32::MAX);
+        });
+        if let Some(counts) = &profile.counts {
+            let counted = counts.calls.iter();
+            let counted = counted.filter_map(|count| Some(((count.from?, count.to), count.calls)));
+            arcs = with(arcs, counted, |arc, calls| arc.calls = Some(calls));
+            arcs.iter_mut()
+                .for_each(|arc| arc.calls = arc.calls.or(Some(0)));
+        }
+        CallGraph::from_sorted(profile.functions.len(), arcs)
+    }
+
+    /// The graph without the arcs that `deleted` picks, as if nobody had seen them (gprof's `-k`).
+    /// The functions stay. Ids of arcs are those of the new graph.
+    pub fn without(&self, deleted: impl Fn(&Arc) -> bool) -> CallGraph {
+        let arcs = self.arcs.iter().filter(|arc| !deleted(arc));
+        CallGraph::from_sorted(self.functions(), arcs.copied().collect())
+    }
+
+    /// The arc from one function to another, if there is one.
+    pub fn arc_between(&self, from: FunctionId, to: FunctionId) -> Option<ArcId> {
+        let std::ops::Range { mut start, mut end } = range(&self.outgoing, from);
+        while start < end {
+            let middle = start + (end - start) / 2;
+            let arc = ArcId::new(middle);
+            match self.arcs[arc].to.cmp(&to) {
+                std::cmp::Ordering::Less => start = middle + 1,
+                std::cmp::Ordering::Equal => return Some(arc),
+                std::cmp::Ordering::Greater => end = middle,
+            }
+        }
+        None
     }
 
     /// The graph of `functions` functions with these arcs, sorted by caller and callee, each pair
@@ -180,6 +226,13 @@ impl CallGraph {
     /// The number of functions, those without arcs included.
     pub fn functions(&self) -> usize {
         self.outgoing.len().saturating_sub(1)
+    }
+
+    /// The ids of the functions, those without arcs included.
+    pub fn function_ids(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = FunctionId> + ExactSizeIterator + use<> {
+        (0..self.functions()).map(FunctionId::new)
     }
 
     /// The arcs from a function, in order of callee.
@@ -231,23 +284,27 @@ fn range(starts: &[u32], function: FunctionId) -> std::ops::Range<usize> {
     starts[at] as usize..starts[at + 1] as usize
 }
 
-/// Adds what the code contains to arcs that are sorted; they stay so.
-fn with_code(observed: Vec<Arc>, code: &Code) -> Vec<Arc> {
-    let pair = |call: &Call| (call.from, call.to);
-    let mut arcs = Vec::with_capacity(observed.len().max(code.calls.len()));
-    let mut observed = observed.into_iter().peekable();
-    for calls in code.calls.chunk_by(|a, b| pair(a) == pair(b)) {
-        let key = pair(&calls[0]);
-        while let Some(before) = observed.next_if(|arc| (arc.from, arc.to) < key) {
-            arcs.push(before);
+/// Puts rows of one more source to arcs; both are sorted by caller and callee, and the arcs stay so.
+fn with<T>(
+    arcs: Vec<Arc>,
+    rows: impl Iterator<Item = ((FunctionId, FunctionId), T)>,
+    put: impl Fn(&mut Arc, T),
+) -> Vec<Arc> {
+    let mut all: Vec<Arc> = Vec::with_capacity(arcs.len().max(rows.size_hint().0));
+    let mut arcs = arcs.into_iter().peekable();
+    for (pair, row) in rows {
+        while let Some(arc) = arcs.next_if(|arc| arc.pair() <= pair) {
+            all.push(arc);
         }
-        let same = observed.next_if(|arc| (arc.from, arc.to) == key);
-        let mut arc = same.unwrap_or_else(|| Arc::new(key.0, key.1));
-        for call in calls {
-            arc.sites[call.kind as usize] = u32::try_from(call.sites).unwrap_or(u32::MAX);
+        match all.last_mut() {
+            Some(last) if last.pair() == pair => put(last, row),
+            _ => {
+                let mut arc = Arc::new(pair.0, pair.1);
+                put(&mut arc, row);
+                all.push(arc);
+            }
         }
-        arcs.push(arc);
     }
-    arcs.extend(observed);
-    arcs
+    all.extend(arcs);
+    all
 }

@@ -5,8 +5,8 @@ use rustc_hash::FxHashMap;
 use crate::base::{Distinct, Event, Id, IdVec};
 
 use super::{
-    About, Call, CallKind, CallPath, EventId, Function, FunctionCode, FunctionId, Line, LineId,
-    Module, ModuleId, PathId, Profile, Sample, Thread, ThreadId,
+    About, Call, CallCount, CallKind, CallPath, Counts, EventId, Function, FunctionCode,
+    FunctionId, Line, LineId, Module, ModuleId, PathId, Profile, Sample, Thread, ThreadId,
 };
 
 /// What a row of samples is told apart by.
@@ -45,6 +45,7 @@ pub struct Builder {
     samples: FxHashMap<SampleKey, (u64, u64)>,
     calls: Vec<(FunctionId, FunctionId, CallKind)>,
     codes: Vec<(FunctionId, FunctionCode)>,
+    counts: Vec<CallCount>,
     /// The total weight and number of samples of each event: what would pass 64 bits is cut.
     totals: Vec<(u64, u64)>,
 }
@@ -119,6 +120,12 @@ impl Builder {
         self.calls.push((from, to, kind));
     }
 
+    /// Counts `calls` calls of `to` by `from`, who may not be known. A profile for which this is
+    /// never said has no counts, rather than counts of 0.
+    pub fn count(&mut self, from: Option<FunctionId>, to: FunctionId, calls: u64) {
+        self.counts.push(CallCount { from, to, calls });
+    }
+
     /// Notes what the code of a function says of it.
     pub fn code(&mut self, function: FunctionId, code: FunctionCode) {
         self.codes.push((function, code));
@@ -177,6 +184,7 @@ impl Builder {
             }
         });
         self.profile.code.calls = calls.collect();
+        self.profile.counts = (!self.counts.is_empty()).then(|| Counts::of(self.counts));
         self.profile.code.functions = IdVec::filled(None, self.profile.functions.len());
         for (function, code) in self.codes {
             self.profile.code.functions[function] = Some(code);

@@ -12,6 +12,7 @@
 //!   ├─ lines       source positions of leaves           (LineId)
 //!   ├─ samples     (event, thread, path, line) -> weight and count
 //!   ├─ code        calls that the code contains, made or not
+//!   ├─ counts      how often who called whom, if somebody counted
 //!   └─ caveats     what is not known
 //! ```
 //!
@@ -25,6 +26,7 @@ mod about;
 mod builder;
 mod code;
 mod contents;
+mod counts;
 mod function;
 mod path;
 mod sample;
@@ -35,6 +37,7 @@ pub use about::About;
 pub use builder::Builder;
 pub use code::{Call, CallKind, Code, FunctionCode};
 pub use contents::{Contents, EventContents};
+pub use counts::{CallCount, Counts};
 pub use function::{Function, FunctionId, FunctionKind, Module, ModuleId};
 pub use path::{CallPath, CallPaths, PathId, Step};
 pub use sample::{EventId, Line, LineId, Sample, Thread, ThreadId};
@@ -64,6 +67,8 @@ pub struct Profile {
     pub samples: Vec<Sample>,
     /// What the code of the modules says of calls, where it was looked at.
     pub code: Code,
+    /// How often functions called each other, where calls were counted.
+    pub counts: Option<Counts>,
     /// What is not known about this profile.
     pub caveats: Caveats,
 }

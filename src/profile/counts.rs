@@ -1,0 +1,38 @@
+//! Calls that were counted, one by one, as gprof's instrumentation counts them.
+
+use super::FunctionId;
+
+/// How often one function called another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallCount {
+    /// The caller; `None` where it is not known: code that was not instrumented, or has no name
+    /// (gprof's `<spontaneous>`).
+    pub from: Option<FunctionId>,
+    /// The callee.
+    pub to: FunctionId,
+    /// The number of calls.
+    pub calls: u64,
+}
+
+/// Exact numbers of calls. Samples cannot give them: a stack shows who is being called, not how
+/// often.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// In order of caller (those that are not known first) and callee, each pair once.
+    pub calls: Vec<CallCount>,
+}
+
+impl Counts {
+    /// The counts of these calls, in any order; those of one pair are added.
+    pub(super) fn of(mut calls: Vec<CallCount>) -> Counts {
+        calls.sort_unstable();
+        calls.dedup_by(|next, sum| {
+            let same = (next.from, next.to) == (sum.from, sum.to);
+            if same {
+                sum.calls = sum.calls.saturating_add(next.calls);
+            }
+            same
+        });
+        Counts { calls }
+    }
+}
