@@ -69,7 +69,7 @@
 //! | `rustc-demangle` | binary |
 //! | `iced-x86` | scan |
 //! | `petgraph` | callgraph, analysis |
-//! | `regex` | profile, cli |
+//! | `regex` | profile, view, cli |
 //! | `serde_json` | export |
 //! | `anstyle` | export, cli |
 //! | `anyhow` | cli, main |
@@ -121,6 +121,7 @@
 //! | self | the weight of samples whose leaf is the function |
 //! | total | the weight of samples with the function anywhere on the path, each counted once |
 //! | recursion | a function on its own call path, at once (direct) or through others (indirect) |
+//! | stub | a call in a tree that is folded into a node above it |
 //! | cycle | functions that all reach each other by calls |
 //! | image | a file as it is mapped in a process at a place and time |
 //! | module | a file that functions come from, as a person knows it: program, library, kernel |

@@ -12,6 +12,7 @@
 //!         └─ add    total(add)  += 2
 //! ```
 
+use super::links::{Links, Step};
 use crate::base::IdVec;
 use crate::profile::{FunctionId, PathId, Profile, Selection};
 
@@ -104,7 +105,7 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> FunctionWeights 
         weights.self_samples[function] += row.samples;
     }
     let mut depth = IdVec::filled(0u32, functions);
-    walk(profile, &of_path, |step| match step {
+    Links::new(profile, &of_path).walk(&profile.paths, |step| match step {
         Step::Enter(path) => {
             let function = profile.paths[path].function;
             if depth[function] == 0 {
@@ -116,43 +117,6 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> FunctionWeights 
         Step::Leave(path) => depth[profile.paths[path].function] -= 1,
     });
     weights
-}
-
-/// A step of a walk through the tree of call paths.
-enum Step {
-    Enter(PathId),
-    Leave(PathId),
-}
-
-/// Walks through all paths with samples, each entered after its caller and left after its
-/// callees. Needs no stack: a path knows its caller.
-fn walk(profile: &Profile, weights: &PathWeights, mut visit: impl FnMut(Step)) {
-    let paths = &profile.paths;
-    let mut first_callee: IdVec<PathId, Option<PathId>> = IdVec::filled(None, paths.len());
-    let mut next: IdVec<PathId, Option<PathId>> = IdVec::filled(None, paths.len());
-    let mut first_root = None;
-    for (id, path) in paths.enumerate().rev() {
-        if weights.samples[id] > 0 || weights.total[id] > 0 {
-            let first = match path.caller {
-                Some(caller) => &mut first_callee[caller],
-                None => &mut first_root,
-            };
-            next[id] = first.replace(id);
-        }
-    }
-    let mut at = first_root;
-    while let Some(mut path) = at {
-        visit(Step::Enter(path));
-        at = first_callee[path];
-        while at.is_none() {
-            visit(Step::Leave(path));
-            at = next[path];
-            match paths[path].caller {
-                Some(caller) if at.is_none() => path = caller,
-                _ => break,
-            }
-        }
-    }
 }
 
 /// The place of every function in the order of name, then module, then id: what ties are broken

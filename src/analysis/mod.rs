@@ -13,5 +13,6 @@
 
 pub mod inclusive;
 pub mod lines;
+mod links;
 pub mod threads;
 pub mod tree;

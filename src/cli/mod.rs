@@ -9,6 +9,7 @@ mod callgraph;
 mod export;
 mod failure;
 mod flat;
+mod function;
 mod info;
 mod look;
 mod progress;

@@ -19,6 +19,7 @@ pub mod name;
 pub mod number;
 pub mod page;
 pub mod report;
+pub mod search;
 pub mod table;
 pub mod tree;
 

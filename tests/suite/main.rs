@@ -14,6 +14,7 @@ mod flat;
 mod folded;
 mod golden;
 mod laws;
+mod puma;
 mod record;
 mod report;
 mod tree;
