@@ -41,7 +41,7 @@
 //! | `profile` | functions, call paths (parent before child), samples, filters: the hall | base |
 //! | `symbolize` | addresses to functions, distinct addresses only; where the wings join | trace binary profile base |
 //! | `callgraph` | one node a function, one arc a pair; cycles | profile base |
-//! | `analysis` | pure functions over a profile, one question a file: flat totals, call tree | profile base |
+//! | `analysis` | pure functions over a profile, one question a file: flat totals, call tree, function detail | profile base |
 //! | `view` | answers arranged as tables of typed cells | analysis callgraph profile base |
 //! | `export` | bytes: text, JSON, CSV, folded; one file a format | view analysis callgraph profile base |
 //! | `input` | a file of any known kind to a profile | perfdata trace symbolize binary profile base |

@@ -12,6 +12,7 @@
 
 pub mod callgraph;
 pub mod caveats;
+pub mod detail;
 pub mod flat;
 pub mod info;
 pub mod label;

@@ -15,6 +15,7 @@ mod folded;
 mod golden;
 mod laws;
 mod puma;
+mod quantify;
 mod record;
 mod report;
 mod tree;
