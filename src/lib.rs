@@ -39,7 +39,7 @@
 //! | `profile` | functions, call paths (parent before child), samples, filters: the hall | base |
 //! | `symbolize` | addresses to functions, distinct addresses only; where the wings join | trace scan binary profile base |
 //! | `callgraph` | one node a function, one arc a pair: observed, in the code; cycles | profile base |
-//! | `analysis` | pure functions over a profile, one question a file: flat totals, call tree | callgraph profile base |
+//! | `analysis` | pure functions over a profile, one question a file: totals, call tree, function detail, time by gprof's and other models | callgraph profile base |
 //! | `view` | answers arranged as tables of typed cells | analysis callgraph profile base |
 //! | `export` | bytes: text, JSON, CSV, folded; one file a format | view analysis callgraph profile base |
 //! | `input` | a file of any known kind to a profile | perfdata trace symbolize binary profile base |
@@ -67,7 +67,7 @@
 //! | `rustc-demangle` | binary |
 //! | `iced-x86` | scan |
 //! | `petgraph` | callgraph, analysis |
-//! | `regex` | profile, cli |
+//! | `regex` | profile, view, cli |
 //! | `serde_json` | export |
 //! | `anstyle` | export, cli |
 //! | `anyhow` | cli, main |
@@ -119,6 +119,7 @@
 //! | self | the weight of samples whose leaf is the function |
 //! | total | the weight of samples with the function anywhere on the path, each counted once |
 //! | recursion | a function on its own call path, at once (direct) or through others (indirect) |
+//! | stub | a call in a tree that is folded into a node above it |
 //! | cycle | functions that all reach each other by calls |
 //! | image | a file as it is mapped in a process at a place and time |
 //! | module | a file that functions come from, as a person knows it: program, library, kernel |

@@ -21,7 +21,7 @@ use super::flow::Flow;
 use super::propagation::carrying;
 use crate::base::IdVec;
 use crate::callgraph::{ArcId, CallGraph, CycleId, Cycles, GroupId};
-use crate::profile::{FunctionId, PathId, Profile, Selection, Step};
+use crate::profile::{FunctionId, Links, PathId, Profile, Selection, Step};
 
 /// How many standard errors a share by calls may be off before it is held for wrong.
 pub const SIGNIFICANT: f64 = 3.0;
@@ -222,7 +222,7 @@ fn effective_numbers(
     let mut of_group: IdVec<GroupId, (f64, f64)> = IdVec::filled((0.0, 0.0), cycles.groups());
     let mut depth = IdVec::filled(0u32, cycles.groups());
     let taken = |path| sums[path].0 > 0.0;
-    profile.paths.walk(taken, |step| match step {
+    Links::through(&profile.paths, taken).walk(&profile.paths, |step| match step {
         Step::Enter(path) => {
             let group = cycles.group(profile.paths[path].function);
             if depth[group] == 0 {

@@ -13,7 +13,7 @@
 //! ```
 
 use crate::base::IdVec;
-use crate::profile::{FunctionId, PathWeights, Profile, Selection, Step};
+use crate::profile::{FunctionId, Links, PathWeights, Profile, Selection, Step};
 
 /// The weights of functions.
 #[derive(Clone, Debug)]
@@ -70,8 +70,7 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> FunctionWeights 
         weights.self_samples[function] += row.samples;
     }
     let mut depth = IdVec::filled(0u32, functions);
-    let taken = |path| of_path.is_taken(path);
-    profile.paths.walk(taken, |step| match step {
+    Links::new(profile, &of_path).walk(&profile.paths, |step| match step {
         Step::Enter(path) => {
             let function = profile.paths[path].function;
             if depth[function] == 0 {

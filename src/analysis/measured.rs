@@ -22,7 +22,7 @@ use super::attribution::{Attribution, CycleWeight, Portion};
 use super::inclusive;
 use crate::base::IdVec;
 use crate::callgraph::{ArcId, CallGraph, Cycles, GroupId};
-use crate::profile::{FunctionId, PathId, PathWeights, Profile, Selection, Step};
+use crate::profile::{FunctionId, Links, PathId, PathWeights, Profile, Selection, Step};
 
 /// Weight while it is summed up.
 #[derive(Clone, Copy, Default)]
@@ -113,8 +113,7 @@ pub fn attribute(
     let mut innermost: IdVec<GroupId, Option<PathId>> = IdVec::filled(None, cycles.groups());
     let mut arrivals = IdVec::filled(Arrival::Unseen, cycles.groups());
     let mut before: IdVec<PathId, Option<PathId>> = IdVec::filled(None, profile.paths.len());
-    let taken = |path| weights.is_taken(path);
-    profile.paths.walk(taken, |step| match step {
+    Links::new(profile, &weights).walk(&profile.paths, |step| match step {
         Step::Enter(id) => {
             let path = &profile.paths[id];
             let (function, group) = (path.function, cycles.group(path.function));

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::base::IdVec;
 use crate::callgraph::{CycleId, Cycles};
-use crate::profile::{FunctionId, PathWeights, Profile, Selection, Step};
+use crate::profile::{FunctionId, Links, PathWeights, Profile, Selection, Step};
 
 /// How often something stands on the stacks that it stands on at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,8 +93,7 @@ pub fn depths(profile: &Profile, selection: &Selection, cycles: &Cycles) -> Dept
     let mut of_cycles = IdVec::filled(Depth::default(), cycles.members.len());
     let mut depth = IdVec::filled(0usize, profile.functions.len());
     let mut depth_in = IdVec::filled(0usize, cycles.members.len());
-    let taken = |path| weights.is_taken(path);
-    profile.paths.walk(taken, |step| match step {
+    Links::new(profile, &weights).walk(&profile.paths, |step| match step {
         Step::Enter(path) => {
             let function = profile.paths[path].function;
             let weight = weights.total[path];

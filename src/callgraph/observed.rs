@@ -6,7 +6,7 @@
 
 use super::Arc;
 use crate::base::{Distinct, IdVec, define_id};
-use crate::profile::{FunctionId, PathWeights, Profile, Selection, Step};
+use crate::profile::{FunctionId, Links, PathWeights, Profile, Selection, Step};
 
 define_id! {
     /// A pair in order of first appearance.
@@ -32,8 +32,7 @@ pub(super) fn arcs(profile: &Profile, selection: &Selection) -> Vec<Arc> {
         .collect::<Vec<_>>()
         .into();
     let mut depth = IdVec::filled(0u32, arcs.len());
-    let taken = |path| weights.is_taken(path);
-    profile.paths.walk(taken, |step| match step {
+    Links::new(profile, &weights).walk(&profile.paths, |step| match step {
         Step::Enter(path) => {
             if let Some(pair) = pair_of[path] {
                 if depth[pair] == 0 {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use proftool::analysis::tree::{self, Collapse};
+use proftool::analysis::tree::Stacks;
 use proftool::export::folded;
 use proftool::input::StaticCalls;
 use proftool::view::{Figures, Subject};
@@ -12,6 +12,7 @@ use proftool::view::{Figures, Subject};
 use super::answer;
 use super::look::Naming;
 use super::query::Query;
+use super::tree::Collapse;
 
 /// The arguments of `proftool export`.
 #[derive(clap::Args)]
@@ -22,6 +23,9 @@ pub struct Args {
     /// The format.
     #[arg(long, value_name = "FORMAT", value_enum)]
     to: Format,
+    /// What becomes of recursion; a stack is then its way down the tree.
+    #[arg(long, value_name = "DEGREE", value_enum, default_value_t = Collapse::None)]
+    collapse: Collapse,
     /// Where it is written [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -36,7 +40,8 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   proftool export --to folded -o stacks.folded
-  proftool export --to folded other.data | flamegraph.pl > flames.svg";
+  proftool export --to folded other.data | flamegraph.pl > flames.svg
+  proftool export --to folded --collapse full | flamegraph.pl > flat-recursion.svg";
 
 /// The formats of other tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -57,7 +62,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     match args.to {
         Format::Folded => {
-            let calls = tree::top_down(&profile, &selection, Collapse::None);
+            let stacks = Stacks::new(&profile, &selection);
+            let calls = stacks.top_down(args.collapse.degree());
             let write = |out: &mut dyn std::io::Write| folded::write(out, &subject, &calls);
             answer::write_file(args.output.as_deref(), write)?;
         }

@@ -50,6 +50,11 @@ pub fn line(mark: &str, text: &str) {
     let _ = writeln!(io::stderr().lock(), "{mark}: {}", printable(text));
 }
 
+/// Writes a row of a list on stderr.
+pub fn plain(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", printable(text));
+}
+
 /// A message as part of a sentence: the system's begin with a capital and end with a number.
 pub fn fragment(message: &str) -> String {
     let message = match message.rfind(" (os error ") {

@@ -6,9 +6,11 @@
 
 mod answer;
 mod callgraph;
+mod detail;
 mod export;
 mod failure;
 mod flat;
+mod function;
 mod info;
 mod look;
 mod progress;
@@ -51,6 +53,8 @@ enum Command {
     Flat(flat::Args),
     /// Show the calls as a tree, from callers to callees or the other way round.
     Tree(tree::Args),
+    /// Show one function: its callers, its descendants, its lines.
+    Detail(detail::Args),
     /// Tell what a recording holds: events, records, who made it and when.
     Info(info::Args),
     /// Show which functions of a program or library call which, by its code.
@@ -71,6 +75,7 @@ pub fn run() -> ExitCode {
         Command::Report(args) => report::run(&args),
         Command::Flat(args) => flat::run(&args),
         Command::Tree(args) => tree::run(&args),
+        Command::Detail(args) => detail::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Callgraph(args) => callgraph::run(&args),
         Command::Export(args) => export::run(&args),

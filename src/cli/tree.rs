@@ -2,12 +2,14 @@
 
 use std::process::ExitCode;
 
-use proftool::analysis::tree::{self as calls, Collapse, Reach};
+use clap::ValueEnum;
+use proftool::analysis::tree::{self as calls, Reach, Stacks};
 use proftool::export::json;
 use proftool::input::StaticCalls;
 use proftool::view::tree::{self, Direction, Options};
 
 use super::answer::{self, Forms};
+use super::function;
 use super::look::Look;
 use super::query::Query;
 
@@ -27,6 +29,12 @@ pub struct Args {
     /// Go from callees to their callers.
     #[arg(long)]
     bottom_up: bool,
+    /// What becomes of recursion [default: full where stacks recurse, none elsewhere]
+    #[arg(long, value_name = "DEGREE", value_enum)]
+    collapse: Option<Collapse>,
+    /// Only this function and what it calls; bottom up, callers as far out as it.
+    #[arg(long, value_name = "FUNCTION")]
+    root: Option<String>,
     /// Only so many levels [default: all; bottom up 64].
     #[arg(long, value_name = "LEVELS", value_parser = clap::value_parser!(u32).range(1..))]
     depth: Option<u32>,
@@ -38,10 +46,42 @@ const EXAMPLES: &str = "\
 Each line is a function as it was reached by one chain of calls. Bottom up, each root is a function
 that samples were taken in, and what stands under it called it.
 
+Where stacks recurse, the tree is collapsed: a call of a function that stands above already becomes
+f..., which names the level of the f above, and what the inner f calls stands under that one. Its
+weight is told by how it got there: 40 ms (15 ms) are 40 by the calls above it alone, and 15 that
+had gone through a collapsed call before.
+
 Examples:
   proftool tree                                 who calls whom, what has 0.5 % and more
   proftool tree --min 5 --depth 8               only the thick branches
+  proftool tree --collapse none                 every call a line, also where it recurses
+  proftool tree --root parse                    what parse calls, from the outermost parse on
   proftool tree --bottom-up --focus '^memcpy$'  who calls memcpy";
+
+/// What becomes of recursion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Collapse {
+    /// Nothing; every call is a line.
+    None,
+    /// Calls of a function by itself are collapsed.
+    Direct,
+    /// And those by which no name is lost from a chain of calls.
+    Conservative,
+    /// And all others; no name is twice in a chain.
+    Full,
+}
+
+impl Collapse {
+    /// The analysis's word for it.
+    pub fn degree(self) -> calls::Collapse {
+        match self {
+            Collapse::None => calls::Collapse::None,
+            Collapse::Direct => calls::Collapse::Direct,
+            Collapse::Conservative => calls::Collapse::Conservative,
+            Collapse::Full => calls::Collapse::Full,
+        }
+    }
+}
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -52,18 +92,36 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         limit: args.look.limit(LINES),
         min: args.look.min(MIN),
         depth: args.depth,
+        ..Options::default()
+    };
+    let stacks = match &args.root {
+        None => Stacks::new(&profile, &selection),
+        Some(name) => match function::find(&subject, name) {
+            Err(status) => return Ok(status),
+            Ok(function) => {
+                let stacks = Stacks::within(&profile, &selection, function);
+                options.root = Some((function, stacks.weight()));
+                stacks
+            }
+        },
+    };
+    let recurse = stacks.recurse();
+    let degree = match args.collapse {
+        Some(degree) => degree.degree(),
+        None if recurse => calls::Collapse::Full,
+        None => calls::Collapse::None,
     };
     let (direction, calls) = if args.bottom_up {
         let reach = Reach {
             depth: args.depth.unwrap_or(DEPTH),
             min: (selection.total as f64 * options.min / 100.0) as u64,
         };
-        let calls = calls::bottom_up(&profile, &selection, reach);
-        (Direction::BottomUp, calls)
+        (Direction::BottomUp, stacks.bottom_up(degree, reach))
     } else {
-        let calls = calls::top_down(&profile, &selection, Collapse::None);
-        (Direction::TopDown, calls)
+        options.rows = recurse.then(|| calls::Collapse::ALL.map(|degree| stacks.rows(degree)));
+        (Direction::TopDown, stacks.top_down(degree))
     };
+    drop(stacks);
     let mut tree = tree::arrange(&subject, calls, direction, &options);
     if tree.nodes().next().is_none() && !args.look.has_min() {
         // Everything is small: then what there is.

@@ -56,48 +56,6 @@ impl CallPaths {
     }
 }
 
-/// A step of a [walk](CallPaths::walk) through the tree of call paths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// From the caller to this path.
-    Enter(PathId),
-    /// From this path back to its caller.
-    Leave(PathId),
-}
-
-impl CallPaths {
-    /// Walks through the paths that `enters` lets pass, with all that is below them, each entered
-    /// after its caller and left after its callees. A path whose caller is not entered is not
-    /// entered either. Needs no stack: a path knows its caller.
-    pub fn walk(&self, enters: impl Fn(PathId) -> bool, mut visit: impl FnMut(Step)) {
-        let mut first_callee: IdVec<PathId, Option<PathId>> = IdVec::filled(None, self.len());
-        let mut next: IdVec<PathId, Option<PathId>> = IdVec::filled(None, self.len());
-        let mut first_root = None;
-        for (id, path) in self.enumerate().rev() {
-            if enters(id) {
-                let first = match path.caller {
-                    Some(caller) => &mut first_callee[caller],
-                    None => &mut first_root,
-                };
-                next[id] = first.replace(id);
-            }
-        }
-        let mut at = first_root;
-        while let Some(mut path) = at {
-            visit(Step::Enter(path));
-            at = first_callee[path];
-            while at.is_none() {
-                visit(Step::Leave(path));
-                at = next[path];
-                match self.rows[path].caller {
-                    Some(caller) if at.is_none() => path = caller,
-                    _ => break,
-                }
-            }
-        }
-    }
-}
-
 impl std::ops::Index<PathId> for CallPaths {
     type Output = CallPath;
     fn index(&self, id: PathId) -> &CallPath {

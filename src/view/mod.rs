@@ -12,6 +12,7 @@
 
 pub mod callgraph;
 pub mod caveats;
+pub mod detail;
 pub mod drawing;
 pub mod flat;
 pub mod info;
@@ -20,6 +21,7 @@ pub mod name;
 pub mod number;
 pub mod page;
 pub mod report;
+pub mod search;
 pub mod table;
 pub mod tree;
 

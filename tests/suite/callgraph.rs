@@ -540,7 +540,7 @@ fn samples_give_weights_and_origins_to_the_arcs_of_the_code() {
     assert!((origin, sites) == ("observed", 0) && weight > total / 4 && weight < total);
     assert_eq!(find("main", "never"), ("code", 1, 0));
     let burn = functions.iter().find(|f| f["name"] == "burn").unwrap();
-    assert!(number(&burn["self"]) > total * 9 / 10 && burn["total"] == burn["self"]);
+    assert!(number(&burn["total"]) > total * 9 / 10 && burn["self"] != 0);
     let coverage = &document["coverage"];
     assert!(number(&coverage["touched_functions"]) >= 4);
     assert!(number(&coverage["only_observed"]) >= 1);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proftool::analysis::inclusive::{self, FunctionWeights};
-use proftool::analysis::tree::{self, CallTree, Collapse, Reach};
+use proftool::analysis::tree::{CallTree, Collapse, Reach, Stacks};
 use proftool::base::{Event, Id, is_unsafe_char};
 use proftool::export::{csv, folded as export, json, text};
 use proftool::input::folded as input;
@@ -154,7 +154,7 @@ fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
     };
     let weights = inclusive::by_function(profile, &selection);
     let flat = flat::arrange(&subject, &weights, &flat::Options::default());
-    let down = tree::top_down(profile, &selection, Collapse::None);
+    let down = Stacks::new(profile, &selection).top_down(Collapse::None);
     let options = tree_view::Options::default();
     let tree = tree_view::arrange(&subject, down.clone(), Direction::TopDown, &options);
     let options = report::Options {
@@ -242,11 +242,11 @@ proptest! {
     #[test]
     fn trees_lose_and_make_no_weight(profile in profile(), depth in 1..12u32, min in 0..40u64) {
         let selection = all(&profile);
-        let down = tree::top_down(&profile, &selection, Collapse::None);
+        let down = Stacks::new(&profile, &selection).top_down(Collapse::None);
         prop_assert!(holds_together(&down));
         let roots: u64 = down.roots().map(|root| down.nodes[root].weight()).sum();
         prop_assert_eq!(roots, selection.total);
-        let up = tree::bottom_up(&profile, &selection, Reach { depth, min });
+        let up = Stacks::new(&profile, &selection).bottom_up(Collapse::None, Reach { depth, min });
         prop_assert!(holds_together(&up));
         let weights = inclusive::by_function(&profile, &selection);
         let mut sum = 0;
@@ -256,7 +256,7 @@ proptest! {
             sum += root.weight();
         }
         prop_assert_eq!(sum, selection.total);
-        let full = tree::bottom_up(&profile, &selection, Reach { depth: u32::MAX, min: 0 });
+        let full = Stacks::new(&profile, &selection).bottom_up(Collapse::None, Reach { depth: u32::MAX, min: 0 });
         prop_assert!(full.nodes.iter().all(|node| node.cut == 0));
     }
 

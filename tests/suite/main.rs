@@ -14,6 +14,8 @@ mod flat;
 mod folded;
 mod golden;
 mod laws;
+mod puma;
+mod quantify;
 mod record;
 mod report;
 mod static_golden;

@@ -1,6 +1,6 @@
 //! Call trees: folded stacks in, the nodes as an outline out.
 
-use proftool::analysis::tree::{CallTree, Collapse, Reach, bottom_up, top_down};
+use proftool::analysis::tree::{CallTree, Collapse, Reach, Stacks};
 use proftool::base::{Event, Id};
 use proftool::input::folded;
 use proftool::profile::{
@@ -30,12 +30,18 @@ fn outline(profile: &Profile, tree: &CallTree) -> Vec<String> {
 
 fn down(profile: &Profile) -> Vec<String> {
     let selection = profile.select(EventId::new(0), &Filter::default());
-    outline(profile, &top_down(profile, &selection, Collapse::None))
+    outline(
+        profile,
+        &Stacks::new(profile, &selection).top_down(Collapse::None),
+    )
 }
 
 fn up(profile: &Profile, reach: Reach) -> Vec<String> {
     let selection = profile.select(EventId::new(0), &Filter::default());
-    outline(profile, &bottom_up(profile, &selection, reach))
+    outline(
+        profile,
+        &Stacks::new(profile, &selection).bottom_up(Collapse::None, reach),
+    )
 }
 
 #[test]
@@ -92,15 +98,22 @@ fn callers_are_followed_as_far_as_asked_and_the_rest_is_counted() {
 fn a_deep_recursion_has_a_tree_in_both_directions() {
     let profile = read(&format!("main{} 5\n", ";f".repeat(100_000)));
     let selection = profile.select(EventId::new(0), &Filter::default());
-    let down = top_down(&profile, &selection, Collapse::None);
+    let down = Stacks::new(&profile, &selection).top_down(Collapse::None);
     assert_eq!(down.nodes.len(), 100_001);
     let reach = Reach {
         depth: 200_000,
         min: 0,
     };
-    assert_eq!(bottom_up(&profile, &selection, reach).nodes.len(), 100_001);
     assert_eq!(
-        bottom_up(&profile, &selection, Reach::default())
+        Stacks::new(&profile, &selection)
+            .bottom_up(Collapse::None, reach)
+            .nodes
+            .len(),
+        100_001
+    );
+    assert_eq!(
+        Stacks::new(&profile, &selection)
+            .bottom_up(Collapse::None, Reach::default())
             .nodes
             .len(),
         64

@@ -1,14 +1,18 @@
-//! The call tree: `direction`, `collapse`, `roots [node]`; a node is `{name, module, level,
-//! direct, indirect, in_only, stub, inlined, cut, children}`.
+//! The call tree: `direction`, `collapse`, `root|null`, `rows {none, direct, conservative,
+//! full}|null`, `roots [node]`; a node is `{name, module, level, direct, indirect, in_only, stub,
+//! inlined, cut, children}`.
 //!
 //! A stub stands for a call that recursion was collapsed into; it has no counts, but `to_level`,
-//! the level of the node that has them. `cut` is the weight of stacks that go on from the node
-//! but were not followed.
+//! the level of the node above it that has them, and `passes`, the weight of the samples that went
+//! through it. `cut` is the weight of stacks that go on from the node but were not followed. `root`
+//! is the function that stacks are looked at from, if not whole. `rows` tells, top down and where
+//! stacks recurse, how many nodes and stubs each degree of collapsing gives.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use super::{string, view_head};
-use crate::analysis::tree::Node;
+use crate::analysis::tree::{Collapse, Node};
 use crate::view::Subject;
 use crate::view::tree::{Direction, Tree};
 
@@ -21,13 +25,26 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &Tree) -> io::Result<
     view_head(out, "tree", subject)?;
     write!(
         out,
-        "\"direction\":{},\"collapse\":{},\"roots\":[",
+        "\"direction\":{},\"collapse\":{},\"root\":{},",
         string(match tree.direction {
             Direction::TopDown => "top-down",
             Direction::BottomUp => "bottom-up",
         }),
-        string(tree.calls.collapse.name())
+        string(tree.calls.collapse.name()),
+        tree.root().map_or(Cow::Borrowed("null"), string)
     )?;
+    match tree.options.rows {
+        None => out.write_all(b"\"rows\":null,")?,
+        Some(rows) => {
+            let mut mark = "\"rows\":{";
+            for (degree, rows) in Collapse::ALL.into_iter().zip(rows) {
+                write!(out, "{mark}{}:{rows}", string(degree.name()))?;
+                mark = ",";
+            }
+            out.write_all(b"},")?;
+        }
+    }
+    out.write_all(b"\"roots\":[")?;
     // The level of the last node, whose list of children is still open.
     let mut open = 0;
     for id in tree.nodes() {
@@ -46,16 +63,20 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &Tree) -> io::Result<
             string(module),
             node.level
         )?;
-        counts(out, node)?;
+        counts(out, tree, node)?;
         write!(out, "\"inlined\":{},\"children\":[", node.inlined)?;
     }
     close(out, open)?;
     out.write_all(b"]}\n")
 }
 
-fn counts(out: &mut dyn Write, node: &Node) -> io::Result<()> {
+fn counts(out: &mut dyn Write, tree: &Tree, node: &Node) -> io::Result<()> {
     match node.stub {
-        Some(level) => write!(out, "\"stub\":true,\"to_level\":{level},"),
+        Some(target) => write!(
+            out,
+            "\"stub\":true,\"to_level\":{},\"passes\":{},",
+            tree.calls.nodes[target].level, node.passes
+        ),
         None => write!(
             out,
             "\"direct\":{},\"indirect\":{},\"in_only\":{},\"cut\":{},\"stub\":false,",

@@ -1,0 +1,298 @@
+//! One function: its own time, to whom it is distributed, and from where it comes. After
+//! Quantify's Function Detail window (Rational, *How Quantify handles recursive functions*).
+//!
+//! No function is its own descendant. So what a call hands up from a descendant is the weight under
+//! that call **without** what the function itself takes further in:
+//!
+//! ```text
+//!   main ─▶ A 32 ─▶ B 17 ─▶ C 23 ─▶ A 32 ─▶ D 14
+//!
+//!   A: function 64, function and descendants 118
+//!     callers       main 118            all that was called by main
+//!                   C     46            A 32 and D 14, called by C
+//!     descendants   B *   54            B 17, C 23 and D 14, not the inner A's 32
+//!                   D     14            shown again, as the inner A called it
+//! ```
+//!
+//! Each sample counts once for a caller and once for a descendant, however often the call is on its
+//! stack, so no line passes the function's total; but a sample can count for two descendants where
+//! the function recurses, so that the lines together pass it.
+
+use crate::base::IdVec;
+use crate::profile::{FunctionId, Links, PathWeights, Profile, Selection, Step};
+
+use super::inclusive;
+
+/// What a descendant contributes where the function recurses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rule {
+    /// What is under the call without what the function itself takes there.
+    #[default]
+    Strict,
+    /// All that is under the call, as the help of PurifyPlus 7.0.1 has it.
+    Whole,
+}
+
+impl Rule {
+    /// The name on the command line and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rule::Strict => "strict",
+            Rule::Whole => "whole",
+        }
+    }
+}
+
+/// A caller or a descendant of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// The function at the other end of the call.
+    pub function: FunctionId,
+    /// The weight that is distributed to it, or that it contributes.
+    pub weight: u64,
+    /// Of a descendant: some stack leads from it back to the function. Of a caller: some stack leads
+    /// from the function to it.
+    pub recursive: bool,
+}
+
+/// One function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Detail {
+    /// The function.
+    pub function: FunctionId,
+    /// Which rule the descendants follow.
+    pub rule: Rule,
+    /// The weight of the samples taken in it.
+    pub self_weight: u64,
+    /// The weight of the samples with it on the stack, each once.
+    pub total: u64,
+    /// The weight of the samples with it as the outermost frame.
+    pub outermost: u64,
+    /// Its immediate callers, the heaviest first.
+    pub callers: Vec<Neighbour>,
+    /// What it calls immediately, the heaviest first.
+    pub descendants: Vec<Neighbour>,
+    /// How often it stands on a stack, and the weight of those stacks; they add up to `total`.
+    pub depths: Vec<(u32, u64)>,
+}
+
+impl Detail {
+    /// Whether it stands twice on some stack.
+    pub fn recurses(&self) -> bool {
+        self.depths.iter().any(|&(depth, _)| depth > 1)
+            || self.descendants.iter().any(|other| other.recursive)
+    }
+
+    /// Its own weight and all contributions; more than the total if something is shown twice.
+    pub fn shown(&self) -> u128 {
+        let contributions = self
+            .descendants
+            .iter()
+            .map(|other| u128::from(other.weight));
+        u128::from(self.self_weight) + contributions.sum::<u128>()
+    }
+}
+
+/// The function's detail. Linear in paths, functions and rows.
+///
+/// ```
+/// use proftool::analysis::detail::{self, Rule};
+/// use proftool::base::Id;
+/// use proftool::input::folded;
+/// use proftool::profile::{EventId, Filter, FunctionId};
+///
+/// // main, A, B, C, D by order of appearance
+/// let text = "main;A 32\nmain;A;B 17\nmain;A;B;C 23\nmain;A;B;C;A 32\nmain;A;B;C;A;D 14\n";
+/// let profile = folded::read(text.as_bytes(), &mut |_| {}).unwrap();
+/// let selection = profile.select(EventId::new(0), &Filter::default());
+/// let a = detail::of(&profile, &selection, FunctionId::new(1), Rule::Strict);
+/// assert_eq!((a.self_weight, a.total, a.shown()), (64, 118, 132));
+/// let weights: Vec<u64> = a.callers.iter().chain(&a.descendants).map(|n| n.weight).collect();
+/// assert_eq!(weights, [118, 46, 54, 14]);
+/// assert!(a.descendants[0].recursive && !a.descendants[1].recursive);
+/// assert_eq!(a.depths, [(1, 72), (2, 46)]);
+/// ```
+pub fn of(profile: &Profile, selection: &Selection, function: FunctionId, rule: Rule) -> Detail {
+    let weights = PathWeights::of(profile, selection);
+    let functions = profile.functions.len();
+    let mut watch = Watch {
+        profile,
+        weights: &weights,
+        function,
+        rule,
+        depth: 0,
+        entered: 0,
+        taken: IdVec::filled(0, functions),
+        into: IdVec::filled(Side::default(), functions),
+        out_of: IdVec::filled(Side::default(), functions),
+        calls: Vec::new(),
+        total: 0,
+        outermost: 0,
+        depths: Vec::new(),
+    };
+    Links::new(profile, &weights).walk(&profile.paths, |step| watch.see(step));
+    let ranks = inclusive::name_ranks(profile);
+    let listed = |sides: &IdVec<FunctionId, Side>| {
+        let mut listed: Vec<Neighbour> = sides
+            .enumerate()
+            .filter(|(_, side)| side.seen)
+            .map(|(function, side)| Neighbour {
+                function,
+                weight: side.weight,
+                recursive: side.recursive,
+            })
+            .collect();
+        listed.sort_by_key(|other| (std::cmp::Reverse(other.weight), ranks[other.function]));
+        listed
+    };
+    Detail {
+        function,
+        rule,
+        self_weight: watch.taken[function],
+        total: watch.total,
+        outermost: watch.outermost,
+        callers: listed(&watch.into),
+        descendants: listed(&watch.out_of),
+        depths: (1..)
+            .zip(watch.depths)
+            .filter(|&(_, weight)| weight > 0)
+            .collect(),
+    }
+}
+
+/// What is known of the calls between the function and another one.
+#[derive(Clone, Copy, Default)]
+struct Side {
+    /// How many of them are on the stack at the moment.
+    on_stack: u32,
+    seen: bool,
+    weight: u64,
+    recursive: bool,
+}
+
+/// What had been taken, and how often the function had been entered, when a call was made.
+struct Call {
+    taken: u64,
+    entered: u64,
+}
+
+/// Looks at the paths one after the other as they are entered and left.
+struct Watch<'a> {
+    profile: &'a Profile,
+    weights: &'a PathWeights,
+    function: FunctionId,
+    rule: Rule,
+    /// How often the function is on the stack.
+    depth: usize,
+    /// How often it was entered so far.
+    entered: u64,
+    /// The self weight of each function so far: the difference between two moments is what it took
+    /// in between, which is how the weight under a call is told apart without looking twice.
+    taken: IdVec<FunctionId, u64>,
+    /// Callers.
+    into: IdVec<FunctionId, Side>,
+    /// Descendants.
+    out_of: IdVec<FunctionId, Side>,
+    /// The calls of and by the function on the stack.
+    calls: Vec<Call>,
+    total: u64,
+    outermost: u64,
+    depths: Vec<u64>,
+}
+
+impl Watch<'_> {
+    fn see(&mut self, step: Step) {
+        match step {
+            Step::Enter(id) => {
+                let path = &self.profile.paths[id];
+                let caller = path
+                    .caller
+                    .map(|caller| self.profile.paths[caller].function);
+                let weight = self.weights.total[id];
+                if path.function == self.function {
+                    match caller {
+                        None => self.outermost += weight,
+                        Some(caller) => self.enter_from(caller),
+                    }
+                    if self.depth == 0 {
+                        self.total += weight;
+                    }
+                    self.depth += 1;
+                    self.entered += 1;
+                    self.depths.resize(self.depths.len().max(self.depth), 0);
+                }
+                if caller == Some(self.function) {
+                    self.enter_to(path.function);
+                }
+                let own = self.weights.self_weight[id];
+                self.taken[path.function] += own;
+                if let Some(depth) = self.depth.checked_sub(1) {
+                    self.depths[depth] += own;
+                }
+            }
+            Step::Leave(id) => {
+                let path = &self.profile.paths[id];
+                let caller = path
+                    .caller
+                    .map(|caller| self.profile.paths[caller].function);
+                let weight = self.weights.total[id];
+                if caller == Some(self.function) {
+                    self.leave_to(path.function, weight);
+                }
+                if path.function == self.function {
+                    self.depth -= 1;
+                    if let Some(caller) = caller {
+                        self.leave_from(caller, weight);
+                    }
+                }
+            }
+        }
+    }
+
+    fn enter_from(&mut self, caller: FunctionId) {
+        let side = &mut self.into[caller];
+        side.on_stack += 1;
+        side.seen = true;
+        side.recursive |= self.depth > 0;
+        self.remember(caller);
+    }
+
+    fn leave_from(&mut self, caller: FunctionId, weight: u64) {
+        let before = self.calls.pop();
+        let side = &mut self.into[caller];
+        side.on_stack -= 1;
+        if side.on_stack == 0 {
+            let since = before.map_or(0, |call| self.taken[caller] - call.taken);
+            side.weight += weight - since;
+        }
+    }
+
+    fn enter_to(&mut self, callee: FunctionId) {
+        let side = &mut self.out_of[callee];
+        side.on_stack += 1;
+        side.seen = true;
+        self.remember(self.function);
+    }
+
+    fn leave_to(&mut self, callee: FunctionId, weight: u64) {
+        let before = self.calls.pop();
+        let side = &mut self.out_of[callee];
+        side.on_stack -= 1;
+        let entered = before.as_ref().map_or(0, |call| call.entered);
+        side.recursive |= callee == self.function || self.entered > entered;
+        if side.on_stack == 0 {
+            let since = match (self.rule, before) {
+                (Rule::Strict, Some(call)) => self.taken[self.function] - call.taken,
+                _ => 0,
+            };
+            side.weight += weight - since;
+        }
+    }
+
+    fn remember(&mut self, function: FunctionId) {
+        self.calls.push(Call {
+            taken: self.taken[function],
+            entered: self.entered,
+        });
+    }
+}

@@ -1,0 +1,69 @@
+//! One function: `rule`, `function {name, linkage_name, module, self, total, root, recursive}`,
+//! `callers [{name, module, weight, recursive}]`, `descendants [{name, module, weight, recursive}]`,
+//! `lines [{file, line, weight}]`, `depths [{depth, weight}]`.
+//!
+//! `root` is the weight of the stacks on which the function is outermost, which no caller has. A
+//! descendant is `recursive` if some stack leads from it back to the function, a caller if some stack
+//! leads from the function to it. `depths` tells how often the function stands on a stack; their
+//! weights add up to the total.
+
+use std::io::{self, Write};
+
+use super::{list, string, view_head};
+use crate::analysis::detail::Neighbour;
+use crate::view::Subject;
+use crate::view::detail::DetailView;
+
+/// Writes the document.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write(out: &mut dyn Write, subject: &Subject, view: &DetailView) -> io::Result<()> {
+    view_head(out, "detail", subject)?;
+    let detail = &view.detail;
+    let function = &subject.profile.functions[detail.function];
+    let linkage_name = function.linkage_name.as_deref().unwrap_or(&function.name);
+    write!(
+        out,
+        "\"rule\":{},\n\"function\":{{\"name\":{},\"linkage_name\":{},\"module\":{},\"self\":{},\"total\":{},\"root\":{},\"recursive\":{}}}",
+        string(detail.rule.name()),
+        string(view.name(detail.function)),
+        string(linkage_name),
+        string(subject.module(detail.function)),
+        detail.self_weight,
+        detail.total,
+        detail.outermost,
+        detail.recurses()
+    )?;
+    let neighbour = |out: &mut dyn Write, other: &Neighbour| {
+        write!(
+            out,
+            "{{\"name\":{},\"module\":{},\"weight\":{},\"recursive\":{}}}",
+            string(view.name(other.function)),
+            string(subject.module(other.function)),
+            other.weight,
+            other.recursive
+        )
+    };
+    out.write_all(b",\n\"callers\":")?;
+    list(out, view.callers.iter(), neighbour)?;
+    out.write_all(b",\n\"descendants\":")?;
+    list(out, view.descendants.iter(), neighbour)?;
+    out.write_all(b",\n\"lines\":")?;
+    list(out, view.lines.iter(), |out, row| {
+        let line = &subject.profile.lines[row.line];
+        write!(
+            out,
+            "{{\"file\":{},\"line\":{},\"weight\":{}}}",
+            string(&line.file),
+            line.line,
+            row.weight
+        )
+    })?;
+    out.write_all(b",\n\"depths\":")?;
+    list(out, detail.depths.iter(), |out, (depth, weight)| {
+        write!(out, "{{\"depth\":{depth},\"weight\":{weight}}}")
+    })?;
+    out.write_all(b"}\n")
+}

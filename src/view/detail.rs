@@ -1,0 +1,374 @@
+//! One function: its time, its callers, its descendants; what is known of it beyond that.
+
+use super::flat::reaches;
+use super::label::Labels;
+use super::page::{Block, Page};
+use super::table::{Cell, Column, Role, Table};
+use super::{Figures, Subject, caveats, number};
+use crate::analysis::detail::{Detail, Neighbour, Rule};
+use crate::analysis::lines::{LineWeight, Lines};
+use crate::profile::FunctionId;
+
+/// Which lines are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Options {
+    /// At most so many callers, descendants and source lines; `None` for all.
+    pub limit: Option<usize>,
+    /// Only those with at least this share of the function's total, in percent.
+    pub min: f64,
+}
+
+/// A function with its neighbours, chosen and named.
+#[derive(Clone, Debug)]
+pub struct DetailView {
+    /// The figures, with all neighbours.
+    pub detail: Detail,
+    /// The callers that are shown.
+    pub callers: Vec<Neighbour>,
+    /// The descendants that are shown.
+    pub descendants: Vec<Neighbour>,
+    /// The source lines that are shown, the hottest first; none where lines are not known.
+    pub lines: Vec<LineWeight>,
+    /// How many source lines are not shown.
+    pub hidden_lines: usize,
+    labels: Labels,
+}
+
+/// Depths that are listed one by one; more are put together by powers of two.
+const DEPTHS: usize = 12;
+
+/// Chooses and names.
+pub fn arrange(subject: &Subject, detail: Detail, lines: &Lines, options: &Options) -> DetailView {
+    let whole = detail.total;
+    let limit = options.limit.unwrap_or(usize::MAX);
+    let chosen = |all: &[Neighbour]| -> Vec<Neighbour> {
+        let large = |other: &&Neighbour| reaches(other.weight, whole, options.min);
+        all.iter().filter(large).take(limit).copied().collect()
+    };
+    let all_lines = lines.of(detail.function);
+    let lines: Vec<LineWeight> = all_lines
+        .iter()
+        .filter(|line| reaches(line.weight, whole, options.min))
+        .take(limit)
+        .copied()
+        .collect();
+    let callers = chosen(&detail.callers);
+    let descendants = chosen(&detail.descendants);
+    let functions = callers
+        .iter()
+        .chain(&descendants)
+        .map(|other| other.function);
+    DetailView {
+        labels: Labels::new(subject, functions.chain([detail.function])),
+        hidden_lines: all_lines.len() - lines.len(),
+        callers,
+        descendants,
+        lines,
+        detail,
+    }
+}
+
+impl DetailView {
+    /// What a function is called; the one that the view is about, or a neighbour that is shown.
+    pub fn name(&self, function: FunctionId) -> &str {
+        self.labels.of(function)
+    }
+
+    /// All figures, a record each: the function's two times, its neighbours, its source lines, its
+    /// depths of recursion. Percentages are of the function's total.
+    pub fn table(&self, subject: &Subject) -> Table {
+        let mut table = Table::new(vec![
+            Column::new("what", "what", Role::Name),
+            Column::new("percent", "%", Role::Heat),
+            Column::new("total_percent", "% of all", Role::Figure),
+            Column::new("weight", "weight", Role::Figure),
+            Column::new("recursive", "recursive", Role::Figure),
+            Column::new("name", "name", Role::Name),
+            Column::new("module", "module", Role::Aside),
+        ]);
+        let detail = &self.detail;
+        let mut row =
+            |what: &str, part: u64, recursive: Option<bool>, name: String, module: &str| {
+                let share = |whole| Cell::Share { part, whole };
+                table.rows.push(vec![
+                    Cell::Text(what.into()),
+                    share(detail.total),
+                    share(subject.selection.total),
+                    Cell::Weight(part),
+                    recursive.map_or(Cell::Nothing, |recursive| Cell::Count(recursive.into())),
+                    Cell::Text(name),
+                    Cell::Text(module.into()),
+                ]);
+            };
+        let recurses = Some(detail.recurses());
+        let own = [("self", detail.self_weight), ("total", detail.total)];
+        for (what, weight) in own {
+            let name = self.name(detail.function).to_owned();
+            row(
+                what,
+                weight,
+                recurses,
+                name,
+                subject.module(detail.function),
+            );
+        }
+        row("root", detail.outermost, None, String::new(), "");
+        for (what, others) in [("caller", &self.callers), ("descendant", &self.descendants)] {
+            for other in others {
+                let name = self.name(other.function).to_owned();
+                let module = subject.module(other.function);
+                row(what, other.weight, Some(other.recursive), name, module);
+            }
+        }
+        for line in &self.lines {
+            let place = &subject.profile.lines[line.line];
+            let place = format!("{}:{}", place.file, place.line);
+            row("line", line.weight, None, place, "");
+        }
+        for &(depth, weight) in &detail.depths {
+            row("depth", weight, None, depth.to_string(), "");
+        }
+        table
+    }
+
+    /// The page for people.
+    pub fn page(&self, subject: &Subject) -> Page {
+        let detail = &self.detail;
+        let mut blocks = vec![Block::Line(subject.headline()), Block::Space];
+        let module = match subject.module(detail.function) {
+            "" => String::new(),
+            module => format!(" [{module}]"),
+        };
+        let name = self.name(detail.function);
+        let labelled = if name.ends_with(&module) {
+            name.to_owned()
+        } else {
+            format!("{name}{module}")
+        };
+        blocks.push(Block::Heading(labelled));
+        blocks.push(Block::Table(self.times(subject)));
+        blocks.push(Block::Space);
+        blocks.push(Block::Heading("Distribution to callers".into()));
+        self.neighbours(subject, true, &mut blocks);
+        blocks.push(Block::Space);
+        blocks.push(Block::Heading("Contributions from descendants".into()));
+        self.neighbours(subject, false, &mut blocks);
+        blocks.extend(self.explanation().map(Block::Line));
+        if !self.lines.is_empty() {
+            blocks.push(Block::Space);
+            blocks.push(Block::Heading("Source lines of its own time".into()));
+            blocks.push(Block::Table(self.line_table(subject)));
+            blocks.extend(more(self.hidden_lines, "line"));
+        }
+        if detail.depths.iter().any(|&(depth, _)| depth > 1) {
+            blocks.push(Block::Space);
+            blocks.push(Block::Heading("How often it stands on a stack".into()));
+            blocks.push(Block::Table(self.depth_table(subject)));
+        }
+        blocks.extend(caveats::foot(&subject.profile.caveats));
+        Page {
+            unit: subject.selection.event.unit.clone(),
+            blocks,
+        }
+    }
+
+    fn times(&self, subject: &Subject) -> Table {
+        let detail = &self.detail;
+        let mut table = Table::new(vec![
+            Column::new("percent", "%", Role::Heat),
+            Column::new("total_percent", "% of all", Role::Figure),
+            Column::new("weight", "weight", Role::Figure),
+            Column::new("name", "", Role::Name),
+        ]);
+        for (name, part) in [
+            ("function", detail.self_weight),
+            ("function and descendants", detail.total),
+        ] {
+            let share = |whole| Cell::Share { part, whole };
+            table.rows.push(vec![
+                share(detail.total),
+                share(subject.selection.total),
+                Cell::Weight(part),
+                Cell::Text(name.into()),
+            ]);
+        }
+        without_weights(table, subject)
+    }
+
+    /// The callers or the descendants.
+    fn neighbours(&self, subject: &Subject, callers: bool, blocks: &mut Vec<Block>) {
+        let detail = &self.detail;
+        let (shown, all, title) = if callers {
+            (&self.callers, &detail.callers, "caller")
+        } else {
+            (&self.descendants, &detail.descendants, "descendant")
+        };
+        let mut table = Table::new(vec![
+            Column::new("percent", "%", Role::Heat),
+            Column::new("weight", "weight", Role::Figure),
+            Column::new("name", title, Role::Name),
+            Column::new("module", "module", Role::Aside),
+        ]);
+        let mut row = |part, name: String, module: &str| {
+            let whole = detail.total;
+            table.rows.push(vec![
+                Cell::Share { part, whole },
+                Cell::Weight(part),
+                Cell::Text(name),
+                Cell::Text(module.into()),
+            ]);
+        };
+        for other in shown {
+            let star = if other.recursive { " *" } else { "" };
+            let name = format!("{}{star}", self.name(other.function));
+            row(other.weight, name, subject.module(other.function));
+        }
+        if callers && detail.outermost > 0 {
+            row(
+                detail.outermost,
+                ".root. (outermost on its stack)".into(),
+                "",
+            );
+        }
+        if table.rows.is_empty() && all.is_empty() {
+            blocks.push(Block::Line("none".into()));
+            return;
+        }
+        if !subject.has_modules(shown.iter().map(|other| other.function)) {
+            table = table.without(&["module"]);
+        }
+        blocks.push(Block::Table(without_weights(table, subject)));
+        blocks.extend(more(all.len() - shown.len(), title));
+    }
+
+    /// What the asterisk means, and why shares pass 100 % if they do.
+    fn explanation(&self) -> Option<String> {
+        let detail = &self.detail;
+        let name = self.name(detail.function);
+        let sum = detail.shown();
+        if sum > u128::from(detail.total) {
+            let hundredths = (sum * 20_000 + u128::from(detail.total.max(1)))
+                / (u128::from(detail.total.max(1)) * 2);
+            return Some(format!(
+                "* leads back to {name}: what is called from the inner {name} is shown for the outer \
+                 call too, so function and contributions add up to {}.{:02} %; nothing is counted twice.",
+                hundredths / 100,
+                hundredths % 100
+            ));
+        }
+        let starred = |others: &[Neighbour]| others.iter().any(|other| other.recursive);
+        if starred(&self.descendants) && detail.rule == Rule::Strict {
+            return Some(format!(
+                "* leads back to {name}, whose own time further in is not in the contribution."
+            ));
+        }
+        (starred(&self.descendants) || starred(&self.callers))
+            .then(|| format!("* part of a recursion of {name}."))
+    }
+
+    fn line_table(&self, subject: &Subject) -> Table {
+        let mut table = Table::new(vec![
+            Column::new("percent", "%", Role::Heat),
+            Column::new("weight", "weight", Role::Figure),
+            Column::new("line", "line", Role::Name),
+        ]);
+        for line in &self.lines {
+            let place = &subject.profile.lines[line.line];
+            table.rows.push(vec![
+                Cell::Share {
+                    part: line.weight,
+                    whole: self.detail.total,
+                },
+                Cell::Weight(line.weight),
+                Cell::Text(format!("{}:{}", place.file, place.line)),
+            ]);
+        }
+        without_weights(table, subject)
+    }
+
+    fn depth_table(&self, subject: &Subject) -> Table {
+        let mut table = Table::new(vec![
+            Column::new("percent", "%", Role::Heat),
+            Column::new("weight", "weight", Role::Figure),
+            Column::new("depth", "times", Role::Name),
+        ]);
+        for (from, to, part) in steps(&self.detail.depths) {
+            let times = if from == to {
+                number::grouped(from.into())
+            } else {
+                let (from, to) = (number::grouped(from.into()), number::grouped(to.into()));
+                format!("{from} to {to}")
+            };
+            table.rows.push(vec![
+                Cell::Share {
+                    part,
+                    whole: self.detail.total,
+                },
+                Cell::Weight(part),
+                Cell::Text(times),
+            ]);
+        }
+        without_weights(table, subject)
+    }
+}
+
+/// First depth, last depth and weight of each line of the table: all depths, or 1, 2, 3 to 4, 5 to
+/// 8 and so on where there are too many.
+fn steps(depths: &[(u32, u64)]) -> Vec<(u32, u32, u64)> {
+    if depths.len() <= DEPTHS {
+        return depths
+            .iter()
+            .map(|&(depth, weight)| (depth, depth, weight))
+            .collect();
+    }
+    let mut steps: Vec<(u32, u32, u64)> = Vec::new();
+    for &(depth, weight) in depths {
+        let last = depth.checked_next_power_of_two().unwrap_or(u32::MAX);
+        match steps.last_mut() {
+            Some(step) if step.1 == last => step.2 += weight,
+            _ => steps.push((last / 2 + 1, last, weight)),
+        }
+    }
+    if let (Some(step), Some(&(deepest, _))) = (steps.last_mut(), depths.last()) {
+        step.1 = deepest;
+    }
+    steps
+}
+
+fn without_weights(table: Table, subject: &Subject) -> Table {
+    match subject.figures {
+        Figures::All => table,
+        Figures::Percent => table.without(&["weight"]),
+    }
+}
+
+/// A line on what is not shown.
+fn more(hidden: usize, what: &str) -> Option<Block> {
+    let plural = if hidden == 1 { "" } else { "s" };
+    let count = number::grouped(hidden as u64);
+    let line = format!("… {count} more {what}{plural}; all of them: --limit 0 --min 0");
+    (hidden > 0).then_some(Block::Line(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_depths_are_put_together_and_lose_nothing() {
+        let few = [(1, 5), (7, 2)];
+        assert_eq!(steps(&few), [(1, 1, 5), (7, 7, 2)]);
+        let many: Vec<(u32, u64)> = (1..=100).map(|depth| (depth, 1)).collect();
+        let expected = [
+            (1, 1, 1),
+            (2, 2, 1),
+            (3, 4, 2),
+            (5, 8, 4),
+            (9, 16, 8),
+            (17, 32, 16),
+            (33, 64, 32),
+            (65, 100, 36),
+        ];
+        assert_eq!(steps(&many), expected);
+    }
+}

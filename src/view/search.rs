@@ -1,0 +1,128 @@
+//! Functions, by what a person calls them.
+//!
+//! A person may give a name in full, as in the symbol table, or short; a label with its module
+//! and address, as views print it where names are not enough; a part of a name; or a regular
+//! expression. The first of these that fits decides.
+
+use regex::Regex;
+
+use super::label::Labels;
+use super::name::short_name;
+use super::{Names, Subject};
+use crate::profile::{Function, FunctionId};
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The function.
+    One(FunctionId),
+    /// Several that fit equally well, in the order of the candidates, each with a label that finds
+    /// it alone.
+    Several(Vec<(FunctionId, String)>),
+    /// None; these are the labels of those with the most similar names.
+    Nothing(Vec<String>),
+}
+
+/// How many similar names are told.
+const SIMILAR: usize = 5;
+/// How many characters of a name are compared.
+const COMPARED: usize = 80;
+
+/// Looks for a function among the candidates.
+pub fn find(subject: &Subject, candidates: &[FunctionId], text: &str) -> Found {
+    let short = Subject {
+        names: Names::Short,
+        ..*subject
+    };
+    let labels = Labels::new(&short, candidates.iter().copied());
+    let function = |id: FunctionId| &subject.profile.functions[id];
+    let regex = Regex::new(text);
+    let ways: [&dyn Fn(FunctionId) -> bool; 5] = [
+        &|id| labels.of(id) == text,
+        &|id| {
+            let function = function(id);
+            function.name == text || function.linkage_name.as_deref() == Some(text)
+        },
+        &|id| short_name(&function(id).name) == text,
+        &|id| !text.is_empty() && has_part(function(id), text),
+        &|id| {
+            let matches = |regex: &Regex| regex.is_match(&function(id).name);
+            !text.is_empty() && regex.as_ref().is_ok_and(matches)
+        },
+    ];
+    for way in ways {
+        let fitting: Vec<FunctionId> = candidates.iter().copied().filter(|&id| way(id)).collect();
+        match fitting[..] {
+            [] => {}
+            [id] => return Found::One(id),
+            _ => {
+                let labelled = |id| (id, labels.of(id).to_owned());
+                return Found::Several(fitting.into_iter().map(labelled).collect());
+            }
+        }
+    }
+    Found::Nothing(similar(&labels, candidates, text))
+}
+
+fn has_part(function: &Function, text: &str) -> bool {
+    let linkage_name = function.linkage_name.as_deref().unwrap_or_default();
+    function.name.contains(text)
+        || linkage_name.contains(text)
+        || short_name(&function.name).contains(text)
+}
+
+/// The labels that a typing error could have made `text` of, the most similar first.
+fn similar(labels: &Labels, candidates: &[FunctionId], text: &str) -> Vec<String> {
+    let wanted: Vec<char> = text.chars().take(COMPARED).collect();
+    let mut near: Vec<(usize, usize, &str)> = candidates
+        .iter()
+        .enumerate()
+        .map(|(place, &id)| (edits(&wanted, labels.of(id)), place, labels.of(id)))
+        .filter(|&(edits, _, label)| {
+            edits * 2 <= wanted.len().max(label.chars().take(COMPARED).count())
+        })
+        .collect();
+    near.sort_unstable();
+    near.truncate(SIMILAR);
+    near.into_iter()
+        .map(|(_, _, label)| label.to_owned())
+        .collect()
+}
+
+/// How many characters have to be put in, taken out or replaced to make `name` of `wanted`
+/// (V. I. Levenshtein, *Binary codes capable of correcting deletions, insertions, and reversals*,
+/// 1966). Upper and lower case are one.
+fn edits(wanted: &[char], name: &str) -> usize {
+    let mut row: Vec<usize> = (0..=wanted.len()).collect();
+    for (taken, c) in name.chars().take(COMPARED).enumerate() {
+        let mut diagonal = row[0];
+        row[0] = taken + 1;
+        for (i, w) in wanted.iter().enumerate() {
+            let replaced = diagonal + usize::from(!w.eq_ignore_ascii_case(&c));
+            diagonal = row[i + 1];
+            row[i + 1] = replaced.min(row[i] + 1).min(row[i + 1] + 1);
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_are_the_fewest() {
+        let cases = [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("kitten", "sitting", 3),
+            ("Main", "main", 0),
+            ("prase", "parse", 2),
+            ("parse", "parser", 1),
+        ];
+        for (wanted, name, expected) in cases {
+            let wanted: Vec<char> = wanted.chars().collect();
+            assert_eq!(edits(&wanted, name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The lines before the names.
+
+use super::Tree;
+use crate::analysis::tree::NodeId;
+use crate::base::IdVec;
+
+/// How many steps to the side are drawn; of deeper nodes only the last ones.
+const STEPS: usize = 14;
+/// How many steps of a deeper node are drawn.
+const LAST_STEPS: usize = 6;
+
+/// Draws the lines before the names.
+pub(super) struct Guides {
+    /// For each node, the number of its children that are shown.
+    children: IdVec<NodeId, u32>,
+    /// How many children are still to come.
+    waiting: IdVec<NodeId, u32>,
+    /// For each node on the way to the last one, how far to the side its children's lines are.
+    column: Vec<usize>,
+    /// For each step to the side, whether a sibling is still to come.
+    open: Vec<bool>,
+}
+
+impl Guides {
+    pub fn new(tree: &Tree) -> Guides {
+        let mut children = IdVec::filled(0, tree.calls.nodes.len());
+        for id in tree.nodes() {
+            if let Some(parent) = tree.calls.nodes[id].parent {
+                children[parent] += 1;
+            }
+        }
+        Guides {
+            waiting: children.clone(),
+            children,
+            column: Vec::new(),
+            open: Vec::new(),
+        }
+    }
+
+    /// The lines before `node`, the next one that is shown.
+    pub fn next(&mut self, tree: &Tree, id: NodeId) -> String {
+        let node = &tree.calls.nodes[id];
+        self.column.truncate(node.level as usize - 1);
+        let above = self.column.last().copied().unwrap_or(0);
+        let Some(parent) = node.parent else {
+            self.open.clear();
+            self.column.push(0);
+            return String::new();
+        };
+        self.waiting[parent] -= 1;
+        self.open.truncate(above);
+        let only = self.children[parent] == 1;
+        let last = self.waiting[parent] == 0;
+        let mut guide = String::new();
+        if above > STEPS {
+            guide.push_str(&format!("⋯{} ", node.level));
+        }
+        let drawn = if above > STEPS { above - LAST_STEPS } else { 0 };
+        for &open in &self.open[drawn..] {
+            guide.push_str(if open { "│ " } else { "  " });
+        }
+        guide.push_str(match (only, last) {
+            (true, _) => "↳ ",
+            (false, false) => "├ ",
+            (false, true) => "└ ",
+        });
+        if only && self.children[id] <= 1 {
+            self.column.push(above);
+        } else {
+            self.open.push(!last);
+            self.column.push(above + 1);
+        }
+        guide
+    }
+}
