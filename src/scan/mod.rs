@@ -19,6 +19,7 @@
 
 mod aarch64;
 mod flow;
+mod held;
 mod resolve;
 mod workers;
 mod x86;
@@ -29,7 +30,7 @@ use rustc_hash::FxHashMap;
 
 use self::flow::Wants;
 use self::resolve::{Import, Resolver, Target};
-use self::workers::Stretch;
+use self::workers::{Scan, Stretch};
 use crate::base::{IdVec, Svma, define_id};
 use crate::binary::{Binary, Error, FunctionSymbol, SymbolSource};
 
@@ -149,13 +150,20 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
             (!bytes.is_empty()).then_some(stretch)
         })
         .collect();
-    let chunks = workers::scan(
-        code.machine,
-        &stretches,
-        &resolver,
-        &Wants::default(),
-        workers,
-    );
+    let first = stretches.first().map_or(0, |stretch| stretch.start);
+    let end = |stretch: &Stretch| stretch.start.saturating_add(stretch.bytes.len() as u64);
+    let scan = Scan {
+        binary,
+        machine: code.machine,
+        stretches: &stretches,
+        resolver: &resolver,
+        wants: Wants {
+            addresses: first..=stretches.last().map_or(0, end),
+            immediates: false,
+            unlinked: false,
+        },
+    };
+    let chunks = workers::scan(&scan, workers);
 
     let mut calls = Calls {
         functions,
