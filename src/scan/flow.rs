@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 
 /// A reference from an instruction to code, or to the pointer of a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Flow {
     /// A call of this address.
     Call(u64),

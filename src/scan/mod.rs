@@ -22,6 +22,7 @@
 
 mod aarch64;
 mod flow;
+mod held;
 mod imports;
 mod parts;
 mod resolve;
@@ -36,7 +37,7 @@ use self::flow::Wants;
 use self::imports::Imports;
 use self::parts::Parts;
 use self::resolve::{Facts, Import, Kind, Resolver, Target};
-use self::workers::{Found, Stretch};
+use self::workers::{Found, Scan, Stretch};
 use crate::base::{IdVec, Svma, define_id};
 use crate::binary::{Binary, Error, FunctionSymbol, Machine, SymbolSource};
 
@@ -184,15 +185,21 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
             (!bytes.is_empty()).then_some(stretch)
         })
         .collect();
-    let wants = Wants {
-        addresses: match binary.is_relocatable() {
-            true => 0..=u64::MAX,
-            false => code.range(),
+    let scan = Scan {
+        binary,
+        machine: code.machine,
+        stretches: &stretches,
+        resolver: &resolver,
+        wants: Wants {
+            addresses: match binary.is_relocatable() {
+                true => 0..=u64::MAX,
+                false => code.range(),
+            },
+            immediates: binary.is_fixed(),
+            unlinked: binary.is_relocatable(),
         },
-        immediates: binary.is_fixed(),
-        unlinked: binary.is_relocatable(),
     };
-    let chunks = workers::scan(code.machine, &stretches, &resolver, &wants, workers);
+    let chunks = workers::scan(&scan, workers);
     drop(stretches);
 
     let mut imported: FxHashMap<Import, u64> = FxHashMap::default();

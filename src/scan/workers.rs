@@ -7,8 +7,8 @@ use std::thread;
 
 use super::flow::{Flow, Step, Wants};
 use super::resolve::{Kind, Resolved, Resolver, Target};
-use super::{CodeFunctionId, aarch64, x86};
-use crate::binary::{FunctionSymbol, Machine};
+use super::{CodeFunctionId, aarch64, held, x86};
+use crate::binary::{Binary, FunctionSymbol, Machine, SymbolSource};
 
 /// The least number of bytes for which a worker comes back: some milliseconds of work.
 const CHUNK: usize = 256 << 10;
@@ -44,22 +44,29 @@ pub(super) struct Found {
     pub(super) decoded: u64,
 }
 
-/// Scans stretches of code, and asks of them what `wants` says; the answers are in their order.
-pub(super) fn scan(
-    machine: Machine,
-    stretches: &[Stretch],
-    resolver: &Resolver,
-    wants: &Wants,
-    workers: Option<NonZeroUsize>,
-) -> Vec<Found> {
-    let chunks = chunks(stretches);
+/// The longest stretch in which registers are followed, in bytes.
+const FOLLOWED: usize = 256 << 10;
+
+/// What is scanned, and for what.
+pub(super) struct Scan<'a> {
+    pub(super) binary: &'a Binary,
+    pub(super) machine: Machine,
+    /// In order of address.
+    pub(super) stretches: &'a [Stretch<'a>],
+    pub(super) resolver: &'a Resolver<'a>,
+    pub(super) wants: Wants,
+}
+
+/// Scans stretches of code; the answers are in their order.
+pub(super) fn scan(scan: &Scan, workers: Option<NonZeroUsize>) -> Vec<Found> {
+    let chunks = chunks(scan.stretches);
     let available = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let workers = workers.unwrap_or_else(available).get().min(chunks.len());
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(chunks.len()));
     let work = || {
         while let Some((index, chunk)) = chunks.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
-            let found = scan_chunk(machine, chunk, resolver, wants);
+            let found = scan_chunk(scan, chunk);
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.push((index, found));
         }
@@ -92,12 +99,10 @@ fn chunks<'a, 'b>(stretches: &'a [Stretch<'b>]) -> Vec<(usize, &'a [Stretch<'b>]
     chunks
 }
 
-fn scan_chunk(
-    machine: Machine,
-    stretches: &[Stretch],
-    resolver: &Resolver,
-    wants: &Wants,
-) -> Found {
+fn scan_chunk(scan: &Scan, stretches: &[Stretch]) -> Found {
+    let Scan {
+        resolver, wants, ..
+    } = scan;
     let mut found = Found::default();
     let mut steps = Vec::new();
     for stretch in stretches {
@@ -108,14 +113,9 @@ fn scan_chunk(
             ..
         } = *stretch;
         let (mut calls, mut jumps) = (0, 0);
-        let undecoded = walk(machine, bytes, start, wants, &mut steps);
-        // Within a stretch, behind its first byte, no function starts.
-        let inside =
-            |to: u64| !wants.unlinked && to > start && to.wrapping_sub(start) < bytes.len() as u64;
+        let undecoded = walk(scan.machine, bytes, start, wants, &mut steps);
+        follow_registers(scan, stretch, &mut steps);
         for step in steps.drain(..) {
-            if matches!(step.flow, Flow::Jump(to) if inside(to)) {
-                continue;
-            }
             match resolver.resolve(stretch, &step) {
                 Resolved::Site(kind, target) => found.sites.push(Site {
                     at: step.at,
@@ -148,4 +148,51 @@ fn walk(machine: Machine, bytes: &[u8], start: u64, wants: &Wants, steps: &mut V
         Machine::Aarch64 => aarch64::walk(bytes, start, |step| steps.push(step)),
         Machine::Riscv64 | Machine::Riscv32 => bytes.len() as u64,
     }
+}
+
+/// Finds out which calls through registers are certain.
+fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut Vec<Step>) {
+    let Stretch { bytes, start, .. } = *stretch;
+    let known = scan.machine == Machine::X86_64 && !scan.wants.unlinked && bytes.len() <= FOLLOWED;
+    if !known || !x86::effects::is_worth_it(bytes, start, steps) || !is_whole(scan, stretch) {
+        return;
+    }
+    let Some(effects) = x86::effects::read(bytes, start) else {
+        return;
+    };
+    let is_function = |to: u64| {
+        let jump = Step {
+            at: start,
+            length: 0,
+            flow: Flow::Jump(to),
+            field: start,
+        };
+        match scan.resolver.resolve(stretch, &jump) {
+            Resolved::Site(Kind::Import, _) => true,
+            Resolved::Site(Kind::Tail, _) => is_named(scan.stretches, to),
+            _ => false,
+        }
+    };
+    let place = held::Place {
+        end: start.saturating_add(bytes.len() as u64),
+        kept: x86::effects::KEPT,
+        is_function: &is_function,
+    };
+    held::decide(&effects, &place, steps);
+}
+
+/// Whether a stretch is all of a function, and no part that was moved out of one: what has no
+/// name might be such a part.
+fn is_whole(scan: &Scan, stretch: &Stretch) -> bool {
+    let Stretch { symbol, bytes, .. } = *stretch;
+    let whole = stretch.start == symbol.start.0
+        && bytes.len() as u64 == symbol.end().0.saturating_sub(symbol.start.0);
+    let name = scan.binary.function_name(symbol);
+    whole && name.is_some_and(|name| !name.contains(".cold"))
+}
+
+fn is_named(stretches: &[Stretch], start: u64) -> bool {
+    let index = stretches.binary_search_by_key(&start, |stretch| stretch.start);
+    let stretch = index.ok().and_then(|index| stretches.get(index));
+    stretch.is_some_and(|stretch| stretch.symbol.source != SymbolSource::Unwind)
 }

@@ -5,6 +5,7 @@
 //! else is left to iced-x86, one instruction at a time, so that the answer is its answer.
 
 mod careful;
+pub(super) mod effects;
 mod quick;
 mod shape;
 #[cfg(test)]
