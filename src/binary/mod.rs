@@ -5,7 +5,8 @@
 //!   path, build id ─▶ Finder ─▶ Binary ─▶ functions()     .symtab ∪ .dynsym ∪ PLT stubs, else .eh_frame
 //!                                  │
 //!                                  ├────▶ lines()         DWARF: frames of an address, innermost first
-//!                                  └────▶ code(), slots() instructions, and the pointers they call through
+//!                                  ├────▶ code(), slots() instructions, and the pointers they call through
+//!                                  └────▶ needed()        ─▶ Libraries: who defines what is imported
 //! ```
 //!
 //! A [`Binary`] is read lazily: opening costs a few pages; symbols and DWARF sections are read the
@@ -24,8 +25,10 @@ mod finder;
 mod functions;
 mod inflate;
 mod kallsyms;
+mod libraries;
 mod lines;
 mod mini_debug;
+mod needed;
 mod perf_map;
 mod places;
 mod plt;
@@ -47,7 +50,9 @@ pub use error::Error;
 pub use finder::Finder;
 pub use functions::{FunctionSymbol, SymbolSource};
 pub use kallsyms::{Kallsyms, KernelFunction};
+pub use libraries::Libraries;
 pub use lines::{InlineFrame, Lines};
+pub use needed::{Exports, Needed};
 pub use perf_map::{JitFunction, PerfMap};
 pub use references::{Reference, References};
 pub use slots::{SlotTarget, Slots};
