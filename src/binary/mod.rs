@@ -62,7 +62,7 @@ use self::elf::Elf;
 use self::functions::Functions;
 use self::places::Places;
 use self::source::Source;
-use crate::base::{BuildId, FileOffset, Svma};
+use crate::base::{BuildId, FileOffset, Svma, utf8};
 
 /// One ELF file and its debug companions.
 #[derive(Debug)]
@@ -166,6 +166,12 @@ impl Binary {
     /// The linkage name of a function of this file; `None` for those known only by their bounds.
     pub fn function_name(&self, function: &FunctionSymbol) -> Option<Cow<'_, str>> {
         self.table().name(function)
+    }
+
+    /// The linkage name under which others call what the function at this address chooses when the
+    /// program starts: `memchr`, whose function may be `memchr_ifunc`.
+    pub fn chosen_name(&self, chooser: Svma) -> Option<Cow<'_, str>> {
+        self.table().chooser(chooser.0).map(utf8)
     }
 
     /// A reader of lines and inlined calls. The first call loads the sections; after that it

@@ -67,7 +67,7 @@ pub(super) fn read(elf: &Elf, into: &mut Functions) {
     let dynsym = elf.sections.iter().find(|s| s.kind == elf::SHT_DYNSYM.0);
     let symbols = dynsym.and_then(|table| symbols::Table::read(elf, table).ok());
     let symbols = symbols.unwrap_or_default();
-    let resolvers = into.names_at(&resolvers(&slots));
+    let resolvers = into.choosers_at(&resolvers(&slots));
     let mut names: Vec<u8> = Vec::new();
     let mut named = Vec::new();
     for stub in stubs {
@@ -123,9 +123,11 @@ fn resolvers(slots: &FxHashMap<u64, Option<SlotTarget>>) -> FxHashSet<u64> {
 }
 
 fn x86(elf: &Elf, table: &Section, code: &[u8], stubs: &mut Vec<Stub>) {
+    // Tables of static programs state no size; there two stubs of 8 bytes may follow each other.
+    let is_jump = |at: usize| matches!(code.get(at..), Some([0xff, 0x25 | 0xa3, ..]));
     let step = match table.entry_size {
         8 | 16 => table.entry_size,
-        _ if &*table.name == b".plt.got" => 8,
+        _ if &*table.name == b".plt.got" || is_jump(0) && is_jump(8) => 8,
         _ => 16,
     };
     let got = elf.section(b".got.plt").or_else(|| elf.section(b".got"));

@@ -162,7 +162,9 @@ impl Binary {
     pub fn data_pointers(&self, mut pointer: impl FnMut(SlotTarget)) -> Vec<String> {
         let elf = &self.elf;
         let mut problems = Vec::new();
-        let tables: Vec<&Section> = elf.sections.iter().filter(|s| !holds_pointers(s)).collect();
+        // What has no contents may lie where other sections do: variables of threads.
+        let is_table = |s: &&Section| s.kind != elf::SHT_NOBITS.0 && !holds_pointers(s);
+        let tables: Vec<&Section> = elf.sections.iter().filter(is_table).collect();
         let tables = Ranges::of(elf, &tables);
         visit(elf, &mut problems, |slot, target, how| {
             let wanted = matches!(how, Dynamic::Symbol | Dynamic::Relative);

@@ -171,7 +171,12 @@ fn read_table(
             Some(name) if is_mapping(elf.machine, name) => {}
             Some(name) if function.rank.is_label() && name.starts_with(b".L") => {}
             Some([]) | None => {}
-            Some(_) => into.push(function),
+            Some(_) => {
+                if symbol.kind == elf::STT_GNU_IFUNC.0 {
+                    into.push_chooser(function);
+                }
+                into.push(function);
+            }
         }
     }
     if table.unnamed > 0 {

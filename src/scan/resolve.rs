@@ -259,9 +259,10 @@ impl<'a> Resolver<'a> {
             Import::Stub(index) => self.name_at(index as usize),
             Import::ChosenBy(index) => {
                 let start = self.choosers.get(index as usize).map_or(0, |at| at.0);
+                let named = self.facts.binary.chosen_name(Svma(start));
                 match self.index(start) {
-                    Some(index) => self.name_at(index),
-                    None => (None, start),
+                    Some(index) if named.is_none() => self.name_at(index),
+                    _ => (named, start),
                 }
             }
         };
