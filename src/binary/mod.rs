@@ -134,6 +134,11 @@ impl Binary {
         self.elf.fixed
     }
 
+    /// Whether it has been linked: it is a program or library, not an object file or kernel module.
+    pub fn is_linked(&self) -> bool {
+        !self.elf.relocatable
+    }
+
     /// The stated address of the byte at `offset` of the file, by the loadable segments,
     /// executable ones first. In a relocatable file (`.o`, `.ko`), which has no addresses yet, the
     /// offset itself, if it lies in code; the functions of such a file are placed likewise.
