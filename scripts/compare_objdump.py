@@ -54,8 +54,9 @@ class Answer:
         self.names = {}
         for function in answer["functions"]:
             at = function["address"]
-            ends.append(oracle.import_by_name(function["linkage_name"]) if at is None else at)
-            if at is not None:
+            imported = function["imported"]
+            ends.append(oracle.import_by_name(function["linkage_name"]) if imported else at)
+            if not imported:
                 self.starts.add(at)
                 self.names[at] = function["linkage_name"]
                 self.unknown["call"][oracle.whole(at)] += function["indirect_calls"]
@@ -75,6 +76,7 @@ class Comparison:
     def __init__(self, oracle, answer):
         self.oracle, self.answer = oracle, answer
         self.rows, self.examples = [], []
+        oracle.fold(answer.starts)
         known = oracle.known
         self.rows.append(Row("functions", len(known), len(answer.starts),
                              len(known - answer.starts), len(answer.starts - known), 0))

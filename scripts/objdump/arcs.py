@@ -78,6 +78,31 @@ class Oracle:
             return None
         return self.whole(caller), callee if inside else self.whole(callee), kind
 
+    def fold(self, told):
+        """Takes functions that are not among those told as parts: named ones of their wholes, nameless
+        ones of the only function that jumps to them. Those that several jump to, or that are called,
+        stay what they are."""
+        callers = collections.defaultdict(set)
+        for caller, callee, kind in self.sites:
+            callers[callee].add((caller, kind))
+        owners = {}
+        for start in self.known - told:
+            by = callers[start]
+            if start not in self.functions.names and len(by) == 1 and next(iter(by))[1] == "tail":
+                owners[start] = next(iter(by))[0]
+        self.known -= owners.keys() | (self.wholes.keys() - told)
+        for key in [key for key in self.sites if key[0] in owners or key[1] in owners]:
+            caller, callee, kind = key
+            sites, examples = self.sites.pop(key), self.examples.pop(key)
+            if callee in owners or owners[caller] == callee:
+                continue
+            key = owners[caller], callee, kind
+            self.sites[key] += sites
+            self.examples[key] += examples
+        for counts in self.unknown.values():
+            for part, owner in owners.items():
+                counts[owner] += counts.pop(part, 0)
+
     def take(self, at, text, part, what, to):
         caller = self.whole(part)
         verb, _, how = what.partition(" ")

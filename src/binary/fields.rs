@@ -1,5 +1,7 @@
 //! Numbers in a slice of bytes, in the byte order and word size of an ELF file.
 
+use std::ffi::CStr;
+
 use gimli::{Endianity, RunTimeEndian};
 
 /// A view of bytes from which fields are read; `None` where the bytes end.
@@ -49,7 +51,6 @@ impl<'a> Fields<'a> {
 
 /// The bytes from `at` up to the next zero byte; `None` when there is none.
 pub(super) fn c_string(bytes: &[u8], at: usize) -> Option<&[u8]> {
-    let rest = bytes.get(at..)?;
-    let end = rest.iter().position(|&b| b == 0)?;
-    rest.get(..end)
+    let text = CStr::from_bytes_until_nul(bytes.get(at..)?).ok()?;
+    Some(text.to_bytes())
 }

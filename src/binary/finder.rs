@@ -64,11 +64,11 @@ impl Finder {
         cached.ok_or(error)
     }
 
-    /// Opens the file at this very path; its debug files are looked for in this finder's places.
+    /// Opens the file that a person names; its debug files are looked for in this finder's places.
     ///
     /// # Errors
     /// As [`Binary::open`].
-    pub fn open(&self, path: &Path) -> Result<Binary, Error> {
+    pub fn open_named(&self, path: &Path) -> Result<Binary, Error> {
         Binary::open_with(path, self.places.clone())
     }
 
@@ -79,15 +79,28 @@ impl Finder {
         if path.ends_with(" (deleted)") {
             return Err(Error::Deleted);
         }
-        let path = Path::new(path);
+        self.open(Path::new(path))
+    }
+
+    /// Opens the file at this absolute path.
+    pub(super) fn open(&self, path: &Path) -> Result<Binary, Error> {
         if !path.is_absolute() {
             return Err(Error::RelativePath);
         }
-        let path = match &self.symfs {
+        Binary::open_with(&self.place(path), self.places.clone())
+    }
+
+    /// Where an absolute path leads.
+    pub(super) fn place(&self, path: &Path) -> PathBuf {
+        match &self.symfs {
             Some(root) => under(root, path),
             None => path.to_owned(),
-        };
-        Binary::open_with(&path, self.places.clone())
+        }
+    }
+
+    /// The directory that stands for `/`, if there is one.
+    pub(super) fn root(&self) -> Option<&Path> {
+        self.symfs.as_deref()
     }
 }
 

@@ -130,6 +130,8 @@ pub(super) struct Functions {
     symbols: Vec<FunctionSymbol>,
     names: Vec<Vec<u8>>,
     rests: Vec<Rest>,
+    /// The best symbols of those that choose, by address.
+    choosers: FxHashMap<u64, FunctionSymbol>,
     pub(super) problems: Vec<String>,
 }
 
@@ -148,25 +150,42 @@ impl Functions {
         &self.symbols
     }
 
-    /// The best names at some addresses, before the functions are settled.
-    pub(super) fn names_at(&self, addresses: &FxHashSet<u64>) -> FxHashMap<u64, Vec<u8>> {
+    /// Notes a symbol whose function chooses, when the program starts, what is called by its name.
+    /// The function often has another name at the same address, which says how it chooses.
+    pub(super) fn push_chooser(&mut self, symbol: FunctionSymbol) {
+        let known = self.choosers.get(&symbol.start.0);
+        if known.is_none_or(|known| self.is_better(&symbol, known)) {
+            self.choosers.insert(symbol.start.0, symbol);
+        }
+    }
+
+    /// The name under which others call what the function at this address chooses.
+    pub(super) fn chooser(&self, start: u64) -> Option<&[u8]> {
+        self.name_bytes(self.choosers.get(&start)?)
+    }
+
+    /// The same for some addresses, before the functions are settled; those of other functions
+    /// where nothing else is known.
+    pub(super) fn choosers_at(&self, addresses: &FxHashSet<u64>) -> FxHashMap<u64, Vec<u8>> {
         let mut best: FxHashMap<u64, &FunctionSymbol> = FxHashMap::default();
         if addresses.is_empty() {
             return FxHashMap::default();
         }
-        for symbol in self
-            .symbols
-            .iter()
-            .filter(|s| addresses.contains(&s.start.0))
-        {
+        let here = |symbol: &&FunctionSymbol| addresses.contains(&symbol.start.0);
+        for symbol in self.symbols.iter().filter(here) {
             let entry = best.entry(symbol.start.0).or_insert(symbol);
-            let order = symbol.rank.cmp(&entry.rank);
-            if order.then_with(|| self.by_name(symbol, entry)).is_lt() {
+            if self.is_better(symbol, entry) {
                 *entry = symbol;
             }
         }
+        best.extend(self.choosers.iter().map(|(&at, symbol)| (at, symbol)));
         let name = |(at, symbol)| Some((at, self.name_bytes(symbol)?.to_vec()));
         best.into_iter().filter_map(name).collect()
+    }
+
+    fn is_better(&self, symbol: &FunctionSymbol, known: &FunctionSymbol) -> bool {
+        let order = symbol.rank.cmp(&known.rank);
+        order.then_with(|| self.by_name(symbol, known)).is_lt()
     }
 
     /// The name as it stands in the file.

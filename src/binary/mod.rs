@@ -5,7 +5,8 @@
 //!   path, build id ─▶ Finder ─▶ Binary ─▶ functions()     .symtab ∪ .dynsym ∪ PLT stubs, else .eh_frame
 //!                                  │
 //!                                  ├────▶ lines()         DWARF: frames of an address, innermost first
-//!                                  └────▶ code(), slots() instructions, and the pointers they call through
+//!                                  ├────▶ code(), slots() instructions, and the pointers they call through
+//!                                  └────▶ needed()        ─▶ Libraries: who defines what is imported
 //! ```
 //!
 //! A [`Binary`] is read lazily: opening costs a few pages; symbols and DWARF sections are read the
@@ -24,8 +25,10 @@ mod finder;
 mod functions;
 mod inflate;
 mod kallsyms;
+mod libraries;
 mod lines;
 mod mini_debug;
+mod needed;
 mod perf_map;
 mod places;
 mod plt;
@@ -47,7 +50,9 @@ pub use error::Error;
 pub use finder::Finder;
 pub use functions::{FunctionSymbol, SymbolSource};
 pub use kallsyms::{Kallsyms, KernelFunction};
+pub use libraries::Libraries;
 pub use lines::{InlineFrame, Lines};
+pub use needed::{Exports, Needed};
 pub use perf_map::{JitFunction, PerfMap};
 pub use references::{Reference, References};
 pub use slots::{SlotTarget, Slots};
@@ -57,7 +62,7 @@ use self::elf::Elf;
 use self::functions::Functions;
 use self::places::Places;
 use self::source::Source;
-use crate::base::{BuildId, FileOffset, Svma};
+use crate::base::{BuildId, FileOffset, Svma, utf8};
 
 /// One ELF file and its debug companions.
 #[derive(Debug)]
@@ -129,9 +134,9 @@ impl Binary {
         self.elf.fixed
     }
 
-    /// Whether it is still to be linked: an object file or a kernel module.
-    pub fn is_relocatable(&self) -> bool {
-        self.elf.relocatable
+    /// Whether it has been linked: it is a program or library, not an object file or kernel module.
+    pub fn is_linked(&self) -> bool {
+        !self.elf.relocatable
     }
 
     /// The stated address of the byte at `offset` of the file, by the loadable segments,
@@ -166,6 +171,12 @@ impl Binary {
     /// The linkage name of a function of this file; `None` for those known only by their bounds.
     pub fn function_name(&self, function: &FunctionSymbol) -> Option<Cow<'_, str>> {
         self.table().name(function)
+    }
+
+    /// The linkage name under which others call what the function at this address chooses when the
+    /// program starts: `memchr`, whose function may be `memchr_ifunc`.
+    pub fn chosen_name(&self, chooser: Svma) -> Option<Cow<'_, str>> {
+        self.table().chooser(chooser.0).map(utf8)
     }
 
     /// A reader of lines and inlined calls. The first call loads the sections; after that it

@@ -24,6 +24,8 @@ use crate::base::Svma;
 
 /// Longer names are cut.
 const NAME_LIMIT: usize = 8 << 10;
+/// The most bytes that the names of all stubs of a file may have.
+const NAMES_LIMIT: usize = 64 << 20;
 
 /// A stub: where it is, how long, and which slot it jumps through.
 struct Stub {
@@ -63,16 +65,18 @@ pub(super) fn read(elf: &Elf, into: &mut Functions) {
         return;
     }
     let dynsym = elf.sections.iter().find(|s| s.kind == elf::SHT_DYNSYM.0);
-    let symbols = dynsym.and_then(|table| elf.contents("symbols", table).ok());
-    let strings = dynsym.and_then(|table| symbols::strings(elf, table).ok());
-    let (symbols, strings) = (symbols.unwrap_or_default(), strings.unwrap_or_default());
-    let resolvers = into.names_at(&resolvers(&slots));
+    let symbols = dynsym.and_then(|table| symbols::Table::read(elf, table).ok());
+    let symbols = symbols.unwrap_or_default();
+    let resolvers = into.choosers_at(&resolvers(&slots));
     let mut names: Vec<u8> = Vec::new();
     let mut named = Vec::new();
     for stub in stubs {
         let unnamed: Vec<u8>;
         let name = match slots.get(&stub.slot).copied().flatten() {
-            Some(SlotTarget::Symbol(index)) => symbol_name(elf, &symbols, &strings, index),
+            Some(SlotTarget::Symbol(index)) => {
+                let entry = symbols.entries.get(index as usize);
+                entry.and_then(|entry| symbols.name(entry))
+            }
             Some(SlotTarget::ChosenBy(at)) => match resolvers.get(&at.0) {
                 Some(name) => Some(name.as_slice()),
                 None => {
@@ -82,7 +86,9 @@ pub(super) fn read(elf: &Elf, into: &mut Functions) {
             },
             _ => None,
         };
-        if let (Some(name), Ok(at)) = (name, u32::try_from(names.len())) {
+        // Each symbol has one stub, or two in programs with tables of both kinds.
+        let fits = names.len() < NAMES_LIMIT;
+        if let (Some(name), Ok(at), true) = (name, u32::try_from(names.len()), fits) {
             names.extend_from_slice(name.get(..NAME_LIMIT).unwrap_or(name));
             names.extend_from_slice(b"@plt\0");
             named.push((stub, at));
@@ -116,18 +122,12 @@ fn resolvers(slots: &FxHashMap<u64, Option<SlotTarget>>) -> FxHashSet<u64> {
     slots.values().filter_map(resolver).collect()
 }
 
-fn symbol_name<'s>(elf: &Elf, symbols: &[u8], strings: &'s [u8], index: u32) -> Option<&'s [u8]> {
-    let size = symbols::entry_size(elf.wide);
-    let at = (index as usize).checked_mul(size)?;
-    let symbol = symbols::entry(elf.fields(symbols).slice(at, size)?)?;
-    let name = symbols::name(strings, symbol.name)?;
-    (!name.is_empty()).then_some(name)
-}
-
 fn x86(elf: &Elf, table: &Section, code: &[u8], stubs: &mut Vec<Stub>) {
+    // Tables of static programs state no size; there two stubs of 8 bytes may follow each other.
+    let is_jump = |at: usize| matches!(code.get(at..), Some([0xff, 0x25 | 0xa3, ..]));
     let step = match table.entry_size {
         8 | 16 => table.entry_size,
-        _ if &*table.name == b".plt.got" => 8,
+        _ if &*table.name == b".plt.got" || is_jump(0) && is_jump(8) => 8,
         _ => 16,
     };
     let got = elf.section(b".got.plt").or_else(|| elf.section(b".got"));

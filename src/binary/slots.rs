@@ -48,8 +48,7 @@ pub enum SlotTarget {
 #[derive(Debug, Default)]
 pub struct Slots {
     targets: FxHashMap<u64, SlotTarget>,
-    symbols: Vec<symbols::Entry>,
-    strings: Vec<u8>,
+    symbols: symbols::Table,
     /// What could not be read; each a lower-case fragment.
     pub problems: Vec<String>,
 }
@@ -62,15 +61,14 @@ impl Slots {
 
     /// The linkage name of a symbol.
     pub fn name(&self, symbol: u32) -> Option<Cow<'_, str>> {
-        let entry = self.symbols.get(symbol as usize)?;
-        let name = symbols::name(&self.strings, entry.name)?;
-        let name = name.get(..NAME_LIMIT).unwrap_or(name);
-        (!name.is_empty()).then(|| utf8(name))
+        let entry = self.symbols.entries.get(symbol as usize)?;
+        let name = self.symbols.name(entry)?;
+        Some(utf8(name.get(..NAME_LIMIT).unwrap_or(name)))
     }
 
     /// Where the file itself defines a symbol that others might define too.
     pub fn definition(&self, symbol: u32) -> Option<Svma> {
-        let entry = self.symbols.get(symbol as usize)?;
+        let entry = self.symbols.entries.get(symbol as usize)?;
         let here = entry.section != u32::from(elf::SHN_UNDEF.0) && entry.kind == elf::STT_FUNC.0;
         here.then_some(Svma(entry.value))
     }
@@ -79,7 +77,7 @@ impl Slots {
     /// not define; there, and for data, the answer is no.
     pub fn is_function(&self, symbol: u32) -> bool {
         let kinds = [elf::STT_FUNC.0, elf::STT_GNU_IFUNC.0];
-        let entry = self.symbols.get(symbol as usize);
+        let entry = self.symbols.entries.get(symbol as usize);
         entry.is_some_and(|entry| kinds.contains(&entry.kind))
     }
 
@@ -149,8 +147,10 @@ impl Binary {
             elf::SHT_DYNSYM
         };
         if let Some(table) = elf.sections.iter().find(|s| s.kind == kind.0) {
-            slots.symbols = symbols::entries(elf, table).unwrap_or_default();
-            slots.strings = symbols::strings(elf, table).unwrap_or_default();
+            match symbols::Table::read(elf, table) {
+                Ok(symbols) => slots.symbols = symbols,
+                Err(error) => slots.problems.push(error.to_string()),
+            }
         }
         slots
     }
@@ -162,7 +162,9 @@ impl Binary {
     pub fn data_pointers(&self, mut pointer: impl FnMut(SlotTarget)) -> Vec<String> {
         let elf = &self.elf;
         let mut problems = Vec::new();
-        let tables: Vec<&Section> = elf.sections.iter().filter(|s| !holds_pointers(s)).collect();
+        // What has no contents may lie where other sections do: variables of threads.
+        let is_table = |s: &&Section| s.kind != elf::SHT_NOBITS.0 && !holds_pointers(s);
+        let tables: Vec<&Section> = elf.sections.iter().filter(is_table).collect();
         let tables = Ranges::of(elf, &tables);
         visit(elf, &mut problems, |slot, target, how| {
             let wanted = matches!(how, Dynamic::Symbol | Dynamic::Relative);

@@ -6,6 +6,8 @@
 //!   st_info     binding << 4 | type      st_other & 3: visibility
 //! ```
 
+use std::ffi::CStr;
+
 use object::elf;
 
 use super::Error;
@@ -16,14 +18,19 @@ use crate::base::Svma;
 
 /// The most symbols that are read from one table.
 const SYMBOL_LIMIT: usize = 1 << 25;
+/// How many times longer than their table names may be together. Linkers let some share their
+/// ends; a damaged file could have a million names that end at the same byte.
+const SHARING_LIMIT: usize = 16;
+/// The bytes that names of any table may have together.
+const NAMES_AT_LEAST: usize = 1 << 20;
 
 /// One entry of a symbol table, as it stands there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) name: u32,
     pub(super) kind: u8,
-    binding: u8,
-    visibility: u8,
+    pub(super) binding: u8,
+    pub(super) visibility: u8,
     /// An index of the sections, or one of the few above 0xff00 that are none.
     pub(super) section: u32,
     pub(super) value: u64,
@@ -81,7 +88,7 @@ pub(super) fn entry_size(wide: bool) -> usize {
 }
 
 /// The strings that a symbol table links to.
-pub(super) fn strings(elf: &Elf, table: &Section) -> Result<Vec<u8>, Error> {
+fn strings(elf: &Elf, table: &Section) -> Result<Vec<u8>, Error> {
     let linked = elf.sections.get(table.link as usize);
     match linked.filter(|section| section.kind == elf::SHT_STRTAB.0) {
         Some(section) => elf.contents("symbol names", section),
@@ -89,6 +96,49 @@ pub(super) fn strings(elf: &Elf, table: &Section) -> Result<Vec<u8>, Error> {
             "symbol names: section {} is not a string table",
             table.link
         ))),
+    }
+}
+
+/// A symbol table with its names.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub(super) entries: Vec<Entry>,
+    pub(super) strings: Vec<u8>,
+    /// How many names cannot be believed; their symbols have none.
+    unnamed: u64,
+}
+
+impl Table {
+    /// Reads a table. Whoever copies all names that are left needs no more than some multiple of
+    /// the file's size.
+    pub(super) fn read(elf: &Elf, table: &Section) -> Result<Table, Error> {
+        let mut entries = entries(elf, table)?;
+        let strings = strings(elf, table)?;
+        let mut room = strings.len().saturating_mul(SHARING_LIMIT);
+        room = room.saturating_add(NAMES_AT_LEAST);
+        let mut unnamed: u64 = 0;
+        for entry in entries.iter_mut().filter(|entry| entry.name != 0) {
+            let within = strings.get(entry.name as usize..).unwrap_or_default();
+            let within = within.get(..room).unwrap_or(within);
+            match CStr::from_bytes_until_nul(within) {
+                Ok(name) => room = room.saturating_sub(name.count_bytes()),
+                Err(_) => {
+                    entry.name = 0;
+                    unnamed = unnamed.saturating_add(1);
+                }
+            }
+        }
+        Ok(Table {
+            entries,
+            strings,
+            unnamed,
+        })
+    }
+
+    /// The name of an entry, if it has one.
+    pub(super) fn name(&self, entry: &Entry) -> Option<&[u8]> {
+        let name = name(&self.strings, entry.name)?;
+        (entry.name != 0 && !name.is_empty()).then_some(name)
     }
 }
 
@@ -108,11 +158,9 @@ fn read_table(
     source: SymbolSource,
     into: &mut Functions,
 ) -> Result<(), Error> {
-    let symbols = entries(elf, table)?;
-    let strings = strings(elf, table)?;
-    let names = into.add_names(strings);
-    let mut unnamed: u64 = 0;
-    for symbol in symbols {
+    let table = Table::read(elf, table)?;
+    let names = into.add_names(table.strings);
+    for symbol in table.entries {
         let Some(mut function) = function(elf, &symbol) else {
             continue;
         };
@@ -122,14 +170,19 @@ fn read_table(
         match into.name_bytes(&function) {
             Some(name) if is_mapping(elf.machine, name) => {}
             Some(name) if function.rank.is_label() && name.starts_with(b".L") => {}
-            Some([]) => {}
-            Some(_) => into.push(function),
-            None => unnamed = unnamed.saturating_add(1),
+            Some([]) | None => {}
+            Some(_) => {
+                if symbol.kind == elf::STT_GNU_IFUNC.0 {
+                    into.push_chooser(function);
+                }
+                into.push(function);
+            }
         }
     }
-    if unnamed > 0 {
+    if table.unnamed > 0 {
         return Err(Error::Malformed(format!(
-            "{unnamed} symbols have names outside their string table"
+            "{} symbols have names outside their string table",
+            table.unnamed
         )));
     }
     Ok(())

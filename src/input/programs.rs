@@ -24,7 +24,7 @@ pub fn programs(paths: &[PathBuf], options: &Options) -> Result<Profile, (PathBu
     let opened: Result<Vec<_>, _> = files
         .iter()
         .map(|path| {
-            let opened = finder.open(path);
+            let opened = finder.open_named(path);
             opened.map_err(|error| (path.clone(), Error::Binary(error)))
         })
         .collect();

@@ -191,12 +191,12 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
         stretches: &stretches,
         resolver: &resolver,
         wants: Wants {
-            addresses: match binary.is_relocatable() {
+            addresses: match !binary.is_linked() {
                 true => 0..=u64::MAX,
                 false => code.range(),
             },
             immediates: binary.is_fixed(),
-            unlinked: binary.is_relocatable(),
+            unlinked: !binary.is_linked(),
         },
     };
     let chunks = workers::scan(&scan, workers);

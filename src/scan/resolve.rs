@@ -202,18 +202,22 @@ impl<'a> Resolver<'a> {
         Resolved::Within
     }
 
-    /// Whether an operand with the value of a function's start is an address. Where code is moved
-    /// when it is loaded, numbers in instructions of x86 are none: only distances are.
+    /// Whether an operand with the value of a function's start is an address. In code that is
+    /// moved, when it is loaded or when it is linked, numbers in instructions of x86 are none: only
+    /// distances are.
     fn is_address(&self, step: &Step, to: u64) -> bool {
-        if self.facts.code.machine != Machine::X86_64 || self.facts.binary.is_fixed() {
-            return true;
+        let Facts { binary, code, .. } = &self.facts;
+        match code.machine {
+            _ if binary.is_fixed() => true,
+            Machine::X86 => binary.is_linked(),
+            Machine::X86_64 => {
+                let behind = step.field.wrapping_add(4);
+                let field = code.bytes(Svma(step.field), Svma(behind));
+                let distance = field.try_into().map(i32::from_le_bytes).map(i64::from);
+                distance.is_ok_and(|distance| behind.wrapping_add_signed(distance) == to)
+            }
+            _ => true,
         }
-        let behind = step.field.wrapping_add(4);
-        let field = self.facts.code.bytes(Svma(step.field), Svma(behind));
-        let Ok(field) = field.try_into().map(i32::from_le_bytes) else {
-            return false;
-        };
-        behind.wrapping_add_signed(i64::from(field)) == to
     }
 
     /// What this is, if it is a function or the name of one.
@@ -259,9 +263,10 @@ impl<'a> Resolver<'a> {
             Import::Stub(index) => self.name_at(index as usize),
             Import::ChosenBy(index) => {
                 let start = self.choosers.get(index as usize).map_or(0, |at| at.0);
+                let named = self.facts.binary.chosen_name(Svma(start));
                 match self.index(start) {
-                    Some(index) => self.name_at(index),
-                    None => (None, start),
+                    Some(index) if named.is_none() => self.name_at(index),
+                    _ => (named, start),
                 }
             }
         };

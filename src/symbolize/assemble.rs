@@ -13,6 +13,7 @@ use crate::profile::{
 use crate::trace::{FrameId, ImageId, ImageKind, Trace};
 
 use super::code;
+use super::definitions::Definitions;
 use super::home::Home;
 use super::identity::Identities;
 use super::look_up::{AllAnswers, Answers};
@@ -60,7 +61,15 @@ pub(super) fn profile(
             let caveats = builder.caveats();
             caveats.add_detail(CaveatKind::UnscannedBinary, 1, detail);
         });
-        code::add(&scanned, contained, &mut identities, options, &mut builder);
+        let definitions = Definitions::new(&scanned, None);
+        code::add(
+            &scanned,
+            contained,
+            &definitions,
+            &mut identities,
+            options,
+            &mut builder,
+        );
     }
     name_for_people(&mut builder, options.workers);
     note_what_has_no_name(trace, homes, &resolution, &mut builder);

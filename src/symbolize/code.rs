@@ -23,6 +23,7 @@ use crate::profile::{Builder, CallKind, FunctionCode, FunctionId};
 use crate::scan::{self, CallSite, Callee, Calls, CodeFunctionId, ImportId};
 use crate::trace::ImageId;
 
+use super::definitions::{Definition, Definitions};
 use super::home::Home;
 use super::identity::Identities;
 use super::{Options, StaticCalls};
@@ -62,6 +63,7 @@ pub(super) fn scan(
 pub(super) fn add(
     all: &[Scanned],
     mut contained: FxHashSet<(FunctionId, FunctionId)>,
+    definitions: &Definitions,
     identities: &mut Identities,
     options: &Options,
     builder: &mut Builder,
@@ -71,9 +73,12 @@ pub(super) fn add(
         StaticCalls::Sampled => Wanted::Sampled,
         StaticCalls::All => Wanted::All,
     };
-    for scanned in all {
+    for (place, scanned) in all.iter().enumerate() {
         let mut file = File {
+            all,
+            place,
             scanned,
+            definitions,
             wanted,
             functions: IdVec::filled(None, scanned.calls.functions.len()),
             imports: IdVec::filled(None, scanned.calls.imports.len()),
@@ -100,7 +105,10 @@ enum Wanted {
 
 /// One file on its way into the profile.
 struct File<'a, 'i> {
+    all: &'a [Scanned],
+    place: usize,
     scanned: &'a Scanned,
+    definitions: &'a Definitions<'a>,
     wanted: Wanted,
     /// What has been found out; `Some(None)` for functions that are not wanted.
     functions: IdVec<CodeFunctionId, Option<Option<FunctionId>>>,
@@ -195,7 +203,7 @@ impl File<'_, '_> {
         let code = &self.scanned.calls.functions[id];
         let symbol = &code.symbol;
         let image = self.scanned.image;
-        let found = self.place(image, &self.scanned.binary, symbol.start.0);
+        let found = self.starting_at(image, &self.scanned.binary, symbol.start.0);
         if let Some(function) = found {
             let code = FunctionCode {
                 size: symbol.size,
@@ -211,7 +219,7 @@ impl File<'_, '_> {
     }
 
     /// The function of a file that starts there, if it is wanted.
-    fn place(&mut self, image: ImageId, binary: &Binary, start: u64) -> Option<FunctionId> {
+    fn starting_at(&mut self, image: ImageId, binary: &Binary, start: u64) -> Option<FunctionId> {
         if self.wanted == Wanted::Sampled {
             return self.identities.known(image, start);
         }
@@ -234,10 +242,19 @@ impl File<'_, '_> {
             return known;
         }
         let name = &self.scanned.calls.imports[id];
-        let found = match self.wanted {
-            Wanted::Sampled => None,
-            Wanted::All => {
-                let function = self.identities.import(self.builder, name);
+        let definition = self.definitions.of(self.place, name);
+        let found = match (definition, self.wanted) {
+            (Some(Definition::Scanned(file, start)), _) => {
+                let file = &self.all[file];
+                self.starting_at(file.image, &file.binary, start.0)
+            }
+            (_, Wanted::Sampled) => None,
+            (definition, Wanted::All) => {
+                let home = match definition {
+                    Some(Definition::Elsewhere(path, start)) => Some((path, start)),
+                    _ => None,
+                };
+                let function = self.identities.import(self.builder, name, home);
                 let code = FunctionCode {
                     imported: true,
                     pointers_in_data: self.scanned.calls.pointers_to_imports[id],

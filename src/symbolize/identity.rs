@@ -4,9 +4,11 @@
 //! by linkage name only: it is the function of that name in the same image when there is exactly
 //! one, else a function of its own.
 
+use std::path::PathBuf;
+
 use rustc_hash::FxHashMap;
 
-use crate::base::IdVec;
+use crate::base::{IdVec, Svma};
 use crate::binary::Binary;
 use crate::profile::{Builder, Function, FunctionId, FunctionKind, Module, ModuleId};
 use crate::trace::{FrameAddress, Image, ImageId, ImageKind};
@@ -22,8 +24,8 @@ enum Key {
     Named(ImageId, String),
     /// Nothing is known but the address.
     Address(FrameAddress),
-    /// Nothing is known but the name by which it is called.
-    Import(String),
+    /// Nothing is known but the name by which it is called, and at best the file that defines it.
+    Import(String, String),
 }
 
 /// The functions found so far.
@@ -34,8 +36,6 @@ pub(super) struct Identities<'a> {
     /// there are several.
     starts: FxHashMap<ImageId, FxHashMap<String, Option<u64>>>,
     homes: &'a IdVec<ImageId, Home>,
-    /// The home of functions that no file defines.
-    elsewhere: Option<ModuleId>,
 }
 
 impl<'a> Identities<'a> {
@@ -53,7 +53,6 @@ impl<'a> Identities<'a> {
             modules: modules.into(),
             starts: FxHashMap::default(),
             homes,
-            elsewhere: None,
         }
     }
 
@@ -117,19 +116,24 @@ impl<'a> Identities<'a> {
             })
     }
 
-    /// The function of this name that no file defines.
-    pub(super) fn import(&mut self, builder: &mut Builder, name: &str) -> FunctionId {
-        let elsewhere = *self.elsewhere.get_or_insert_with(|| {
-            let name = "[import]".to_owned();
-            builder.module(Module {
-                path: name.clone(),
-                name,
-            })
-        });
+    /// The function of this name whose code is not looked at; its home is the file that defines
+    /// it, and where it starts there, if that is known.
+    pub(super) fn import(
+        &mut self,
+        builder: &mut Builder,
+        name: &str,
+        home: Option<(PathBuf, Svma)>,
+    ) -> FunctionId {
+        let (module, start) = match home {
+            Some((path, start)) => (of_file(&path.to_string_lossy()), Some(start.0)),
+            None => (of_file("[import]"), None),
+        };
+        let key = Key::Import(module.path.clone(), name.to_owned());
+        let module = builder.module(module);
         *self
             .keys
-            .entry(Key::Import(name.to_owned()))
-            .or_insert_with(|| builder.function(named(name, elsewhere, None)))
+            .entry(key)
+            .or_insert_with(|| builder.function(named(name, module, start)))
     }
 
     /// The function of a call that was inlined, if it has been met.
@@ -204,17 +208,23 @@ fn unknown(module: ModuleId, address: Option<u64>, name: String) -> Function {
     }
 }
 
+/// How a file is called.
+fn of_file(path: &str) -> Module {
+    let trimmed = path.trim_end_matches(" (deleted)");
+    let last = trimmed.rsplit('/').next().filter(|last| !last.is_empty());
+    Module {
+        name: last.unwrap_or(path).to_owned(),
+        path: path.to_owned(),
+    }
+}
+
 /// How an image is called.
 fn module(image: &Image) -> Module {
     let name = match image.kind {
         ImageKind::Kernel { .. } => "[kernel]".to_owned(),
         ImageKind::Generated { pid } => format!("[generated {pid}]"),
         ImageKind::Unmapped { .. } => "[unmapped]".to_owned(),
-        _ => {
-            let path = image.path.trim_end_matches(" (deleted)");
-            let last = path.rsplit('/').next().filter(|last| !last.is_empty());
-            last.unwrap_or(&image.path).to_owned()
-        }
+        _ => return of_file(&image.path),
     };
     Module {
         name,

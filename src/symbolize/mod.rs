@@ -17,6 +17,7 @@
 
 mod assemble;
 mod code;
+mod definitions;
 mod home;
 mod host;
 mod identity;

@@ -6,6 +6,7 @@ use rustc_hash::FxHashSet;
 
 use super::assemble::name_for_people;
 use super::code::{self, Scanned};
+use super::definitions::Definitions;
 use super::home::Home;
 use super::identity::Identities;
 use super::{Options, StaticCalls};
@@ -44,9 +45,11 @@ pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, (usize
         calls: StaticCalls::All,
         ..options.clone()
     };
+    let definitions = Definitions::new(&scanned, Some(&options.finder));
     code::add(
         &scanned,
         FxHashSet::default(),
+        &definitions,
         &mut identities,
         &options,
         &mut builder,

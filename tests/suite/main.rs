@@ -18,5 +18,6 @@ mod puma;
 mod quantify;
 mod record;
 mod report;
+mod scan;
 mod static_golden;
 mod tree;
