@@ -21,6 +21,7 @@ mod aarch64;
 mod flow;
 mod held;
 mod resolve;
+mod riscv;
 mod workers;
 mod x86;
 
