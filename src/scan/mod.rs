@@ -26,6 +26,7 @@ mod held;
 mod imports;
 mod parts;
 mod resolve;
+mod riscv;
 mod workers;
 mod x86;
 
@@ -136,13 +137,9 @@ pub struct Calls {
 /// answer does not depend on their number.
 ///
 /// # Errors
-/// For a machine other than x86-64 and AArch64.
+/// For an instruction set other than those of [`Machine`].
 pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Error> {
     let code = binary.code()?;
-    match code.machine {
-        Machine::X86_64 | Machine::X86 | Machine::Aarch64 => {}
-        Machine::Riscv64 | Machine::Riscv32 => return Err(Error::UnknownMachine(243)),
-    }
     let mut functions = IdVec::new();
     let ids: Vec<Option<CodeFunctionId>> = binary
         .functions()
