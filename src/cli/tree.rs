@@ -16,6 +16,8 @@ use super::query::Query;
 const LINES: usize = 80;
 /// The least share of a line of text when nothing is asked for, in percent.
 const MIN: f64 = 0.5;
+/// How far the rows of other degrees are counted.
+const COUNTED: usize = 1_000_000;
 /// How far callers are followed when nothing is asked for.
 const DEPTH: u32 = 64;
 
@@ -117,8 +119,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
         (Direction::BottomUp, stacks.bottom_up(degree, reach))
     } else {
-        options.rows = recurse.then(|| calls::Collapse::ALL.map(|degree| stacks.rows(degree)));
-        (Direction::TopDown, stacks.top_down(degree))
+        let calls = stacks.top_down(degree);
+        let rows = |other| match other == degree {
+            true => Some(calls.nodes.len()),
+            false => stacks.rows(other, COUNTED),
+        };
+        options.rows = recurse.then(|| calls::Collapse::ALL.map(rows));
+        (Direction::TopDown, calls)
     };
     drop(stacks);
     let mut tree = tree::arrange(&subject, calls, direction, &options);
