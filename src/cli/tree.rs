@@ -48,7 +48,7 @@ Each line is a function as it was reached by one chain of calls. Bottom up, each
 that samples were taken in, and what stands under it called it.
 
 Where stacks recurse, the tree is collapsed: a call of a function that stands above already becomes
-f..., which names the level of the f above, and what the inner f calls stands under that one. Its
+f..., with an arrow to the level of the f above, and what the inner f calls stands under that one. A
 weight is told by how it got there: 40 ms (15 ms) are 40 by the calls above it alone, and 15 that
 had gone through a collapsed call before.
 

@@ -24,6 +24,14 @@ pub(super) struct Growth {
 }
 
 impl Growth {
+    /// Nothing, with room for so many nodes and stubs; only what is used of it takes memory.
+    pub fn with_room(steps: usize) -> Growth {
+        Growth {
+            known: Distinct::default(),
+            marks: Vec::with_capacity(steps).into(),
+        }
+    }
+
     /// What stands for a call of `function` by `parent`, and whether it was made just now, as a
     /// node. It counts as inlined while all that reach it are.
     pub fn step(

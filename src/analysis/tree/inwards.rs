@@ -76,10 +76,10 @@ fn shape(
     let mut shaper = Shaper {
         stacks,
         collapse,
-        growth: Growth::default(),
+        growth: Growth::with_room(paths),
         step_of: IdVec::filled(None, paths),
         next: IdVec::filled(None, paths),
-        places: IdVec::new(),
+        places: Vec::with_capacity(paths).into(),
         root: None,
         open: IdVec::filled(None, stacks.profile.functions.len()),
     };
