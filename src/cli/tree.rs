@@ -17,6 +17,8 @@ use super::query::Query;
 const LINES: usize = 80;
 /// The least share of a line of text when nothing is asked for, in percent.
 const MIN: f64 = 0.5;
+/// How far the rows of other degrees are counted.
+const COUNTED: usize = 1_000_000;
 /// How far callers are followed when nothing is asked for.
 const DEPTH: u32 = 64;
 
@@ -47,7 +49,7 @@ Each line is a function as it was reached by one chain of calls. Bottom up, each
 that samples were taken in, and what stands under it called it.
 
 Where stacks recurse, the tree is collapsed: a call of a function that stands above already becomes
-f..., which names the level of the f above, and what the inner f calls stands under that one. Its
+f..., with an arrow to the level of the f above, and what the inner f calls stands under that one. A
 weight is told by how it got there: 40 ms (15 ms) are 40 by the calls above it alone, and 15 that
 had gone through a collapsed call before.
 
@@ -118,8 +120,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
         (Direction::BottomUp, stacks.bottom_up(degree, reach))
     } else {
-        options.rows = recurse.then(|| calls::Collapse::ALL.map(|degree| stacks.rows(degree)));
-        (Direction::TopDown, stacks.top_down(degree))
+        let calls = stacks.top_down(degree);
+        let rows = |other| match other == degree {
+            true => Some(calls.nodes.len()),
+            false => stacks.rows(other, COUNTED),
+        };
+        options.rows = recurse.then(|| calls::Collapse::ALL.map(rows));
+        (Direction::TopDown, calls)
     };
     drop(stacks);
     let mut tree = tree::arrange(&subject, calls, direction, &options);

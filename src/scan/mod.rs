@@ -40,7 +40,7 @@ use self::parts::Parts;
 use self::resolve::{Facts, Import, Kind, Resolver, Target};
 use self::workers::{Found, Scan, Stretch};
 use crate::base::{IdVec, Svma, define_id};
-use crate::binary::{Binary, Error, FunctionSymbol, Machine, SymbolSource};
+use crate::binary::{Binary, Error, FunctionSymbol, SymbolSource};
 
 define_id! {
     /// A row of [`Calls::functions`].

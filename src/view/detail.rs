@@ -249,9 +249,13 @@ impl DetailView {
         if sum > u128::from(detail.total) {
             let hundredths = (sum * 20_000 + u128::from(detail.total.max(1)))
                 / (u128::from(detail.total.max(1)) * 2);
+            let what = match detail.rule {
+                Rule::Strict => "calls",
+                Rule::Whole => "takes and calls",
+            };
             return Some(format!(
-                "* leads back to {name}: what is called from the inner {name} is shown for the outer \
-                 call too, so function and contributions add up to {}.{:02} %; nothing is counted twice.",
+                "* leads back to {name}: what an inner {name} {what} is shown for the outer call too, so \
+                 the lines add up to {}.{:02} %; no sample is counted twice.",
                 hundredths / 100,
                 hundredths % 100
             ));

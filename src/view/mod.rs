@@ -1,9 +1,9 @@
 //! Answers arranged for people: which rows, in which order, under which names.
 //!
 //! ```text
-//!   analysis ──▶ flat, tree, report ──▶ Page of tables and sentences ──▶ text
-//!                       │                Table of typed cells         ──▶ csv
-//!                       └────────────────────────────────────────────▶ json
+//!   analysis ──▶ flat, tree, detail, … ──▶ Page of tables and sentences ──▶ text
+//!                       │                   Table of typed cells         ──▶ csv
+//!                       └───────────────────────────────────────────────▶ json
 //! ```
 //!
 //! Views are pure: they choose and order, and leave numbers as numbers and names as they are.

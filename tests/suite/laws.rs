@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proftool::analysis::detail::{self, Rule};
 use proftool::analysis::inclusive::{self, FunctionWeights};
+use proftool::analysis::lines;
 use proftool::analysis::tree::{CallTree, Collapse, Reach, Stacks};
 use proftool::base::{Event, Id, is_unsafe_char};
 use proftool::export::{csv, folded as export, json, text};
@@ -12,7 +14,9 @@ use proftool::profile::{
     Thread, Weighing,
 };
 use proftool::view::tree::Direction;
-use proftool::view::{Figures, Names, Subject, flat, report, tree as tree_view};
+use proftool::view::{
+    Figures, Names, Subject, detail as detail_view, flat, report, tree as tree_view,
+};
 use proptest::collection::vec;
 use proptest::prelude::{
     Just, ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest,
@@ -154,8 +158,17 @@ fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
     };
     let weights = inclusive::by_function(profile, &selection);
     let flat = flat::arrange(&subject, &weights, &flat::Options::default());
-    let down = Stacks::new(profile, &selection).top_down(Collapse::None);
+    let stacks = Stacks::new(profile, &selection);
+    let down = stacks.top_down(Collapse::None);
+    let folded = stacks.top_down(Collapse::Full);
     let options = tree_view::Options::default();
+    let folded = tree_view::arrange(&subject, folded, Direction::TopDown, &options);
+    let function = weights.present().next();
+    let detail = function.map(|function| {
+        let detail = detail::of(profile, &selection, function, Rule::Strict);
+        let lines = lines::by_function(profile, &selection);
+        detail_view::arrange(&subject, detail, &lines, &detail_view::Options::default())
+    });
     let tree = tree_view::arrange(&subject, down.clone(), Direction::TopDown, &options);
     let options = report::Options {
         limit: None,
@@ -164,11 +177,18 @@ fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
     };
     let report = report::arrange(&subject, &options);
     let mut outputs = Vec::new();
-    for (name, page) in [
+    let mut pages = vec![
         ("flat text", flat.page(&subject)),
         ("tree text", tree.page(&subject)),
+        ("collapsed tree text", folded.page(&subject)),
         ("report text", report.page(&subject)),
-    ] {
+    ];
+    pages.extend(
+        detail
+            .iter()
+            .map(|view| ("detail text", view.page(&subject))),
+    );
+    for (name, page) in pages {
         let mut out = Vec::new();
         text::write(
             &mut out,
@@ -181,11 +201,17 @@ fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
         .unwrap();
         outputs.push((name, out));
     }
-    for (name, table) in [
+    let mut tables = vec![
         ("flat csv", flat.table(&subject)),
         ("tree csv", tree.table(&subject)),
         ("report csv", report.table(&subject)),
-    ] {
+    ];
+    tables.extend(
+        detail
+            .iter()
+            .map(|view| ("detail csv", view.table(&subject))),
+    );
+    for (name, table) in tables {
         let mut out = Vec::new();
         csv::write(&mut out, &table).unwrap();
         outputs.push((name, out));
@@ -195,6 +221,12 @@ fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
     outputs.push(("flat json", std::mem::take(&mut out)));
     json::tree::write(&mut out, &subject, &tree).unwrap();
     outputs.push(("tree json", std::mem::take(&mut out)));
+    json::tree::write(&mut out, &subject, &folded).unwrap();
+    outputs.push(("collapsed tree json", std::mem::take(&mut out)));
+    if let Some(detail) = &detail {
+        json::detail::write(&mut out, &subject, detail).unwrap();
+        outputs.push(("detail json", std::mem::take(&mut out)));
+    }
     json::report::write(&mut out, &subject, &report).unwrap();
     outputs.push(("report json", std::mem::take(&mut out)));
     export::write(&mut out, &subject, &down).unwrap();

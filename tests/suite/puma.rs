@@ -193,8 +193,8 @@ fn a_path_of_100_000_frames_is_nothing_special() {
     let profile = read(&format!("main{} 5\n", ";a;b;c".repeat(33_333)));
     let selection = all(&profile);
     let stacks = Stacks::new(&profile, &selection);
-    let counts = Collapse::ALL.map(|collapse| stacks.rows(collapse));
-    assert_eq!(counts, [100_000, 100_000, 7, 5]);
+    let counts = Collapse::ALL.map(|collapse| stacks.rows(collapse, usize::MAX));
+    assert_eq!(counts, [100_000, 100_000, 7, 5].map(Some));
     for collapse in [Collapse::Conservative, Collapse::Full] {
         let up = stacks.bottom_up(collapse, Reach::default());
         assert!(up.nodes.len() < 10, "{}", up.nodes.len());
@@ -428,7 +428,10 @@ proptest! {
         let tree = top_down(&profile, collapse);
         prop_assert_eq!(ours(&profile, &tree), oracle(&stacks, collapse));
         let selection = all(&profile);
-        prop_assert_eq!(Stacks::new(&profile, &selection).rows(collapse), tree.nodes.len());
+        let stacks = Stacks::new(&profile, &selection);
+        let rows = tree.nodes.len();
+        prop_assert_eq!(stacks.rows(collapse, rows), Some(rows));
+        prop_assert_eq!(stacks.rows(collapse, rows - 1), None);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 
 use crate::cli::{fixture, proftool};
+use crate::golden::holds;
 
 const SEQUENCE_1: &str =
     "main;A 32\nmain;A;B 17\nmain;A;B;C 23\nmain;A;B;C;A 32\nmain;A;B;C;A;D 14\n";
@@ -319,6 +320,26 @@ fn the_command_says_what_it_cannot_do() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(said.contains(message), "{said}");
         assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn the_command_gives_the_golden_outputs() {
+    let file = fixture("recursion");
+    let cases: [(&str, &[&str]); 6] = [
+        ("detail.txt", &["detail", "a"]),
+        ("detail.json", &["detail", "a", "--format", "json"]),
+        ("detail.csv", &["detail", "a", "--format", "csv"]),
+        ("detail-whole.txt", &["detail", "a", "--rule", "whole"]),
+        ("tree.csv", &["tree", "--format", "csv"]),
+        ("tree-root.txt", &["tree", "--root", "b"]),
+    ];
+    for (output, args) in cases {
+        let args = [args, &[file.as_str()]].concat();
+        let answer = proftool(&args).env("COLUMNS", "80").output().unwrap();
+        assert!(answer.status.success(), "{args:?}");
+        let golden = format!("recursion.{output}");
+        assert!(holds(&golden, &answer.stdout), "not as in {golden}");
     }
 }
 

@@ -1,132 +1,185 @@
-//! A tree under construction.
+//! A tree under construction: first its shape, then its weights, then its order.
+//!
+//! Until [`arrange`] the ids of nodes are those of growth: a parent has the smaller id, but
+//! siblings stand in no order. There may be as many nodes as paths, so each phase keeps only what
+//! it needs, and the order is made in place.
 
 use std::cmp::Reverse;
 
 use super::{CallTree, Collapse, Node, NodeId};
 use crate::analysis::inclusive;
-use crate::base::{Distinct, Id, IdVec, define_id};
+use crate::base::{Distinct, Id, IdVec};
 use crate::profile::{FunctionId, Profile};
 
-define_id! {
-    /// A node or stub under construction; a parent has the smaller id.
-    pub(super) StepId
-}
-
 /// What is known of a node or stub beside its parent and function.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Raw {
-    /// The node that a stub leads to.
-    pub stub: Option<StepId>,
-    /// Whether all that reach it are inlined there.
-    pub inlined: bool,
-    /// The weights of [`Node`]; `cut` of a node and `passes` of a stub are one.
-    pub direct: u64,
-    pub indirect: u64,
-    pub in_only: u64,
-    pub elsewhere: u64,
+struct Mark {
+    stub: Option<NodeId>,
+    inlined: bool,
 }
 
-/// Nodes and stubs under construction, found by their parent and function.
+/// Nodes and stubs, found by their parent and function.
 #[derive(Default)]
 pub(super) struct Growth {
-    steps: Distinct<StepId, (Option<StepId>, FunctionId)>,
-    pub raw: IdVec<StepId, Raw>,
+    known: Distinct<NodeId, (Option<NodeId>, FunctionId)>,
+    marks: IdVec<NodeId, Mark>,
 }
 
 impl Growth {
+    /// Nothing, with room for so many nodes and stubs; only what is used of it takes memory.
+    pub fn with_room(steps: usize) -> Growth {
+        Growth {
+            known: Distinct::default(),
+            marks: Vec::with_capacity(steps).into(),
+        }
+    }
+
     /// What stands for a call of `function` by `parent`, and whether it was made just now, as a
     /// node. It counts as inlined while all that reach it are.
     pub fn step(
         &mut self,
-        parent: Option<StepId>,
+        parent: Option<NodeId>,
         function: FunctionId,
         inlined: bool,
-    ) -> (StepId, bool) {
-        let id = self.steps.id_of((parent, function));
-        let new = id.index() == self.raw.len();
+    ) -> (NodeId, bool) {
+        let id = self.known.id_of((parent, function));
+        let new = id.index() == self.marks.len();
         if new {
-            self.raw.push(Raw {
+            self.marks.push(Mark {
                 stub: None,
                 inlined,
-                direct: 0,
-                indirect: 0,
-                in_only: 0,
-                elsewhere: 0,
             });
         } else {
-            self.raw[id].inlined &= inlined;
+            self.marks[id].inlined &= inlined;
         }
         (id, new)
     }
 
+    /// Makes it a stub that leads to `target`, if there is one.
+    pub fn lead(&mut self, step: NodeId, target: Option<NodeId>) {
+        self.marks[step].stub = target;
+    }
+
+    /// The node that a stub leads to.
+    pub fn stub(&self, step: NodeId) -> Option<NodeId> {
+        self.marks[step].stub
+    }
+
     /// The node that a stack is in after this step: a stub leads to another one.
-    pub fn node(&self, step: StepId) -> StepId {
-        self.raw[step].stub.unwrap_or(step)
+    pub fn node(&self, step: NodeId) -> NodeId {
+        self.stub(step).unwrap_or(step)
     }
 
     /// The node above.
-    pub fn parent(&self, step: StepId) -> Option<StepId> {
-        self.steps.rows()[step].0
+    pub fn parent(&self, step: NodeId) -> Option<NodeId> {
+        self.known.rows()[step].0
     }
 
     /// The function of a node or stub.
-    pub fn function(&self, step: StepId) -> FunctionId {
-        self.steps.rows()[step].1
+    pub fn function(&self, step: NodeId) -> FunctionId {
+        self.known.rows()[step].1
     }
 
     /// The number of nodes and stubs so far.
     pub fn len(&self) -> usize {
-        self.raw.len()
+        self.marks.len()
     }
 
-    /// The arena in order of appearance.
-    pub fn arrange(self, profile: &Profile, collapse: Collapse) -> CallTree {
-        let raw = self.raw;
-        let steps = self.steps.into_rows();
-        let ranks = inclusive::name_ranks(profile);
-        // The children of each node side by side, the last to be shown first.
-        let mut order: Vec<StepId> = steps.ids().collect();
-        order.sort_unstable_by_key(|&id| {
-            let (parent, function) = steps[id];
-            let row = &raw[id];
-            let weight = row.direct + row.indirect;
-            (parent, row.stub.is_none(), weight, Reverse(ranks[function]))
-        });
-        let under = |parent: Option<StepId>| {
-            let start = order.partition_point(|&id| steps[id].0 < parent);
-            let len = order[start..].partition_point(|&id| steps[id].0 == parent);
-            start..start + len
+    /// The nodes and stubs in order of growth, without weights.
+    pub fn finish(self) -> IdVec<NodeId, Node> {
+        let rows = self.known.into_rows();
+        let node = |(&(parent, function), mark): (&(Option<NodeId>, FunctionId), &Mark)| Node {
+            function,
+            parent,
+            level: 0,
+            end: 0,
+            stub: mark.stub,
+            inlined: mark.inlined && mark.stub.is_none(),
+            direct: 0,
+            indirect: 0,
+            in_only: 0,
+            cut: 0,
+            passes: 0,
         };
-        let mut nodes: IdVec<NodeId, Node> = Vec::with_capacity(order.len()).into();
-        let mut placed: IdVec<StepId, Option<NodeId>> = IdVec::filled(None, order.len());
-        let mut waiting: Vec<StepId> = order[under(None)].to_vec();
-        while let Some(id) = waiting.pop() {
-            let row = &raw[id];
-            let (parent, function) = steps[id];
-            let parent = parent.and_then(|parent| placed[parent]);
-            let of_stub = row.stub.is_some();
-            let node = nodes.push(Node {
-                function,
-                parent,
-                level: parent.map_or(1, |parent| nodes[parent].level.saturating_add(1)),
-                end: 0,
-                stub: row.stub.and_then(|target| placed[target]),
-                inlined: row.inlined && !of_stub,
-                direct: row.direct,
-                indirect: row.indirect,
-                in_only: row.in_only,
-                cut: if of_stub { 0 } else { row.elsewhere },
-                passes: if of_stub { row.elsewhere } else { 0 },
-            });
-            nodes[node].end = nodes.len() as u32;
-            placed[id] = Some(node);
-            waiting.extend_from_slice(&order[under(Some(id))]);
-        }
-        for id in nodes.ids().rev() {
-            if let Some(parent) = nodes[id].parent {
-                nodes[parent].end = nodes[parent].end.max(nodes[id].end);
-            }
-        }
-        CallTree { collapse, nodes }
+        let nodes: Vec<Node> = rows.iter().zip(&self.marks).map(node).collect();
+        nodes.into()
     }
+}
+
+/// The tree, its nodes in order of appearance.
+pub(super) fn arrange(
+    mut nodes: IdVec<NodeId, Node>,
+    profile: &Profile,
+    collapse: Collapse,
+) -> CallTree {
+    let mut places = appearance(&nodes, profile);
+    for node in nodes.iter_mut() {
+        node.parent = node.parent.map(|parent| places[parent]);
+        node.stub = node.stub.map(|target| places[target]);
+    }
+    // Each swap brings a node to its place.
+    for id in nodes.ids() {
+        while places[id] != id {
+            let place = places[id];
+            (nodes[id], nodes[place]) = (nodes[place], nodes[id]);
+            (places[id], places[place]) = (places[place], place);
+        }
+    }
+    for id in nodes.ids() {
+        let above = nodes[id].parent.map_or(0, |parent| nodes[parent].level);
+        nodes[id].level = above.saturating_add(1);
+        nodes[id].end = id.index() as u32 + 1;
+    }
+    for id in nodes.ids().rev() {
+        if let Some(parent) = nodes[id].parent {
+            nodes[parent].end = nodes[parent].end.max(nodes[id].end);
+        }
+    }
+    CallTree { collapse, nodes }
+}
+
+/// The place of each node in the order of appearance.
+fn appearance(nodes: &IdVec<NodeId, Node>, profile: &Profile) -> IdVec<NodeId, NodeId> {
+    let ranks = inclusive::name_ranks(profile);
+    let family = |parent: Option<NodeId>| parent.map_or(0, |parent| parent.index() + 1);
+    // Where the children of each node begin in `order`; before them all the roots.
+    let mut starts = vec![0u32; nodes.len() + 2];
+    for node in nodes {
+        starts[family(node.parent)] += 1;
+    }
+    let mut sum = 0;
+    for start in &mut starts {
+        sum += *start;
+        *start = sum;
+    }
+    let mut order: Vec<NodeId> = nodes.ids().collect();
+    for id in nodes.ids() {
+        let start = &mut starts[family(nodes[id].parent)];
+        *start -= 1;
+        order[*start as usize] = id;
+    }
+    // Of each family the last to be shown comes first.
+    let mut places: IdVec<NodeId, NodeId> = order.clone().into();
+    let mut shown = 0;
+    let mut waiting: Vec<NodeId> = Vec::new();
+    let mut next = Some(None);
+    while let Some(parent) = next {
+        let family = family(parent);
+        let children = &mut order[starts[family] as usize..starts[family + 1] as usize];
+        children.sort_unstable_by_key(|&id| {
+            let node = &nodes[id];
+            (
+                node.stub.is_none(),
+                node.weight(),
+                Reverse(ranks[node.function]),
+            )
+        });
+        waiting.extend_from_slice(children);
+        let id = waiting.pop();
+        if let Some(id) = id {
+            places[id] = NodeId::new(shown);
+            shown += 1;
+        }
+        next = id.map(Some);
+    }
+    places
 }

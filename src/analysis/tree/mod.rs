@@ -256,9 +256,10 @@ impl<'a> Stacks<'a> {
         inwards::tree(self, collapse)
     }
 
-    /// The number of rows, stubs included, that [`Stacks::top_down`] gives.
-    pub fn rows(&self, collapse: Collapse) -> usize {
-        inwards::rows(self, collapse)
+    /// The number of rows, stubs included, that [`Stacks::top_down`] gives, if no more than
+    /// `most`. Takes about half the time of the tree.
+    pub fn rows(&self, collapse: Collapse, most: usize) -> Option<usize> {
+        inwards::rows(self, collapse, most)
     }
 
     /// The tree of callers from the functions in which samples were taken outwards.

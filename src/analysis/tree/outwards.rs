@@ -6,8 +6,8 @@
 
 use std::cmp::Reverse;
 
-use super::growth::{Growth, StepId};
-use super::{CallTree, Collapse, Reach, Stacks};
+use super::growth::{Growth, arrange};
+use super::{CallTree, Collapse, NodeId, Reach, Stacks};
 use crate::base::IdVec;
 use crate::profile::{FunctionId, PathId};
 
@@ -42,29 +42,29 @@ fn ends(stacks: &Stacks) -> Vec<(PathId, u64)> {
 /// known before the next one is begun.
 pub(super) fn tree(stacks: &Stacks, reach: Reach) -> CallTree {
     let paths = &stacks.profile.paths;
-    let mut growth = Growth::default();
+    let mut grower = Grower::new(Collapse::None);
     // Stacks on their way: the node reached, the path that stands there, the weight.
-    let mut moving: Vec<(StepId, PathId, u64)> = Vec::new();
+    let mut moving: Vec<(NodeId, PathId, u64)> = Vec::new();
     for (path, weight) in ends(stacks) {
-        let (root, _) = growth.step(None, paths[path].function, paths[path].inlined);
+        let root = grower.step(None, paths[path].function, paths[path].inlined);
         moving.push((root, path, weight));
     }
     let mut level = 1;
     while !moving.is_empty() {
         for &(node, _, weight) in &moving {
-            growth.raw[node].direct += weight;
+            grower.places[node].direct += weight;
         }
         let mut next = Vec::new();
         for (node, path, weight) in moving {
-            let raw = &mut growth.raw[node];
+            let place = &mut grower.places[node];
             match stacks.links.caller(paths, path) {
-                None => raw.in_only += weight,
-                Some(_) if level >= reach.depth || raw.direct < reach.min => {
-                    raw.elsewhere += weight;
+                None => place.in_only += weight,
+                Some(_) if level >= reach.depth || place.direct < reach.min => {
+                    place.elsewhere += weight;
                 }
                 Some(caller) => {
                     let call = &paths[caller];
-                    let (node, _) = growth.step(Some(node), call.function, call.inlined);
+                    let node = grower.step(Some(node), call.function, call.inlined);
                     next.push((node, caller, weight));
                 }
             }
@@ -72,16 +72,7 @@ pub(super) fn tree(stacks: &Stacks, reach: Reach) -> CallTree {
         moving = next;
         level += 1;
     }
-    growth.arrange(stacks.profile, Collapse::None)
-}
-
-/// How far a node is from its root, in levels and in distinct functions, and for which stack it
-/// was last counted.
-#[derive(Clone, Copy)]
-struct Place {
-    level: u32,
-    distinct: u32,
-    last: usize,
+    grower.finish(stacks)
 }
 
 /// The tree in which recursion is collapsed. The stacks are followed one after the other, the
@@ -95,84 +86,120 @@ pub(super) fn collapsed(stacks: &Stacks, collapse: Collapse, reach: Reach) -> Ca
         of_root[paths[path].function] += weight;
     }
     let frames = FRAMES_EACH.max(FRAMES / ends.len().max(1));
-    let mut grower = Grower {
-        collapse,
-        growth: Growth::default(),
-        places: IdVec::new(),
-    };
+    let mut grower = Grower::new(collapse);
     for (stack, &(end, weight)) in ends.iter().enumerate() {
         let root = &paths[end];
+        let light = of_root[root.function] < reach.min;
         let mut node = grower.step(None, root.function, root.inlined);
         let mut jumped = false;
         grower.count(node, stack, weight, jumped);
         let mut path = end;
         for followed in 1.. {
+            let place = &mut grower.places[node];
             let Some(caller) = stacks.links.caller(paths, path) else {
-                grower.growth.raw[node].in_only += weight;
+                place.in_only += weight;
                 break;
             };
-            let full = grower.growth.len() >= STEPS;
-            if full || followed >= frames || of_root[root.function] < reach.min {
-                grower.growth.raw[node].elsewhere += weight;
+            let full = followed >= frames || grower.growth.len() >= STEPS;
+            if light || full || place.level >= reach.depth {
+                place.elsewhere += weight;
                 break;
             }
             let call = &paths[caller];
-            if grower.places[node].level >= reach.depth {
-                grower.growth.raw[node].elsewhere += weight;
-                break;
-            }
             let step = grower.step(Some(node), call.function, call.inlined);
-            jumped |= grower.growth.raw[step].stub.is_some();
+            jumped |= grower.growth.stub(step).is_some();
             grower.count(step, stack, weight, jumped);
             node = grower.growth.node(step);
             path = caller;
         }
     }
-    grower.growth.arrange(stacks.profile, collapse)
+    grower.finish(stacks)
+}
+
+/// What is known of a node or stub while the tree grows.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    /// How deep it is.
+    level: u32,
+    /// How many functions stand on the way from the root to here.
+    distinct: u32,
+    /// One more than the number of the stack that was counted here last.
+    last: usize,
+    /// Its weights; `elsewhere` is what was not followed, or went through the stub.
+    direct: u64,
+    indirect: u64,
+    in_only: u64,
+    elsewhere: u64,
 }
 
 struct Grower {
     collapse: Collapse,
     growth: Growth,
-    places: IdVec<StepId, Place>,
+    places: IdVec<NodeId, Place>,
 }
 
 impl Grower {
+    fn new(collapse: Collapse) -> Grower {
+        Grower {
+            collapse,
+            growth: Growth::default(),
+            places: IdVec::new(),
+        }
+    }
+
     /// The node or stub for `function` under `from`.
-    fn step(&mut self, from: Option<StepId>, function: FunctionId, inlined: bool) -> StepId {
+    fn step(&mut self, from: Option<NodeId>, function: FunctionId, inlined: bool) -> NodeId {
         let (step, new) = self.growth.step(from, function, inlined);
         if new {
-            let above = std::iter::successors(from, |&node| self.growth.parent(node))
+            let here = from.map_or(Place::default(), |from| self.places[from]);
+            // Where nothing is collapsed nobody asks what stands above.
+            let up = match self.collapse {
+                Collapse::None => None,
+                _ => from,
+            };
+            let above = std::iter::successors(up, |&node| self.growth.parent(node))
                 .find(|&node| self.growth.function(node) == function);
-            let of = |node: Option<StepId>| node.map(|node| self.places[node]);
-            let (here, there) = (of(from), of(above));
-            self.growth.raw[step].stub = above.filter(|_| match self.collapse {
+            let target = above.filter(|&above| match self.collapse {
                 Collapse::None => false,
-                Collapse::Direct => above == from,
-                Collapse::Conservative => {
-                    here.map(|place| place.distinct) == there.map(|place| place.distinct)
-                }
+                Collapse::Direct => Some(above) == from,
+                Collapse::Conservative => self.places[above].distinct == here.distinct,
                 Collapse::Full => true,
             });
+            self.growth.lead(step, target);
             self.places.push(Place {
-                level: here.map_or(0, |place| place.level).saturating_add(1),
-                distinct: here.map_or(0, |place| place.distinct) + u32::from(above.is_none()),
-                last: usize::MAX,
+                level: here.level.saturating_add(1),
+                distinct: here.distinct + u32::from(above.is_none()),
+                ..Place::default()
             });
         }
         step
     }
 
     /// Counts the weight of a stack in a node or stub, the first time that it comes there.
-    fn count(&mut self, step: StepId, stack: usize, weight: u64, jumped: bool) {
-        if std::mem::replace(&mut self.places[step].last, stack) == stack {
+    fn count(&mut self, step: NodeId, stack: usize, weight: u64, jumped: bool) {
+        let place = &mut self.places[step];
+        if std::mem::replace(&mut place.last, stack + 1) == stack + 1 {
             return;
         }
-        let row = &mut self.growth.raw[step];
-        match row.stub {
-            Some(_) => row.elsewhere += weight,
-            None if jumped => row.indirect += weight,
-            None => row.direct += weight,
+        match self.growth.stub(step) {
+            Some(_) => place.elsewhere += weight,
+            None if jumped => place.indirect += weight,
+            None => place.direct += weight,
         }
+    }
+
+    fn finish(self, stacks: &Stacks) -> CallTree {
+        let mut nodes = self.growth.finish();
+        for (node, place) in nodes.iter_mut().zip(&self.places) {
+            node.direct = place.direct;
+            node.indirect = place.indirect;
+            node.in_only = place.in_only;
+            let elsewhere = match node.stub {
+                Some(_) => &mut node.passes,
+                None => &mut node.cut,
+            };
+            *elsewhere = place.elsewhere;
+        }
+        arrange(nodes, stacks.profile, self.collapse)
     }
 }

@@ -6,7 +6,8 @@
 //! the level of the node above it that has them, and `passes`, the weight of the samples that went
 //! through it. `cut` is the weight of stacks that go on from the node but were not followed. `root`
 //! is the function that stacks are looked at from, if not whole. `rows` tells, top down and where
-//! stacks recurse, how many nodes and stubs each degree of collapsing gives.
+//! stacks recurse, how many nodes and stubs each degree of collapsing gives; null for one that was not
+//! counted to the end.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -38,6 +39,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &Tree) -> io::Result<
         Some(rows) => {
             let mut mark = "\"rows\":{";
             for (degree, rows) in Collapse::ALL.into_iter().zip(rows) {
+                let rows = rows.map_or(Cow::Borrowed("null"), |rows| rows.to_string().into());
                 write!(out, "{mark}{}:{rows}", string(degree.name()))?;
                 mark = ",";
             }

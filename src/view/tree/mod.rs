@@ -56,9 +56,9 @@ pub struct Options {
     /// The function that the stacks begin at, with the weight of the samples that have it;
     /// `None` where whole stacks are shown.
     pub root: Option<(FunctionId, u64)>,
-    /// Where stacks recurse and it is known: the rows that the tree has in each degree of
-    /// [`Collapse::ALL`].
-    pub rows: Option<[usize; 4]>,
+    /// Where stacks recurse: the rows that the tree has in each degree of [`Collapse::ALL`], as
+    /// far as they were counted.
+    pub rows: Option<[Option<usize>; 4]>,
 }
 
 /// A call tree with the nodes chosen that are shown. With a node its parent is shown too.
@@ -248,21 +248,18 @@ impl Tree {
             let collapsed = self.calls.nodes.iter().any(|node| node.stub.is_some());
             return collapsed.then_some(head);
         };
-        let rows = |which: Collapse| {
-            let known = Collapse::ALL.into_iter().zip(rows);
-            let rows = known.into_iter().find(|(degree, _)| *degree == which);
-            number::grouped(rows.map_or(0, |(_, rows)| rows) as u64)
+        let told = |(degree, rows): (Collapse, Option<usize>)| match rows {
+            Some(rows) => format!("{} {}", degree.name(), number::grouped(rows as u64)),
+            None => format!("{} a great many", degree.name()),
         };
         let others: Vec<String> = Collapse::ALL
             .into_iter()
-            .filter(|other| *other != degree)
-            .map(|other| format!("{} {}", other.name(), rows(other)))
+            .zip(rows)
+            .filter(|(other, _)| *other != degree)
+            .map(told)
             .collect();
-        Some(format!(
-            "{head}: {} lines; {}",
-            rows(degree),
-            others.join(", ")
-        ))
+        let lines = number::grouped(self.calls.nodes.len() as u64);
+        Some(format!("{head}: {lines} lines; {}", others.join(", ")))
     }
 
     fn drawing(&self, subject: &Subject) -> Table {
