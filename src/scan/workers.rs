@@ -166,10 +166,24 @@ fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut Vec<Step>) {
         start,
         ..
     } = *stretch;
-    if scan.wants.unlinked || bytes.len() > FOLLOWED || !is_worth_it(scan.machine, stretch, steps) {
+    if scan.wants.unlinked || bytes.len() > FOLLOWED {
         return;
     }
-    if !is_whole(scan, stretch) {
+    let followed = candidates(scan.machine, stretch, steps);
+    if followed == 0 || !is_whole(scan, stretch) {
+        return;
+    }
+    let end = start.saturating_add(bytes.len() as u64);
+    let is_function = |to: u64| match scan.resolver.resolve(symbol, Flow::Jump(to)) {
+        Resolved::Site(CallKind::Import, _) => true,
+        Resolved::Site(..) => is_named(scan.stretches, to),
+        _ => false,
+    };
+    let mut leaving = steps.iter().filter_map(|step| match step.flow {
+        Flow::Jump(to) => Some(to).filter(|to| !(start..end).contains(to)),
+        _ => None,
+    });
+    if !leaving.all(is_function) {
         return;
     }
     let (effects, kept) = match scan.machine {
@@ -180,27 +194,24 @@ fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut Vec<Step>) {
         Machine::Riscv32 => (riscv::effects(Width::Bits32, bytes, start), 0),
     };
     let Some(effects) = effects else { return };
-    let is_function = |to: u64| match scan.resolver.resolve(symbol, Flow::Jump(to)) {
-        Resolved::Site(CallKind::Import, _) => true,
-        Resolved::Site(..) => is_named(scan.stretches, to),
-        _ => false,
-    };
     let place = held::Place {
-        end: start.saturating_add(bytes.len() as u64),
+        end,
         kept,
-        is_function: &is_function,
+        followed,
     };
     held::decide(&effects, &place, steps);
 }
 
-/// Whether there is a call or jump through a register that may have been loaded.
-fn is_worth_it(machine: Machine, stretch: &Stretch, steps: &[Step]) -> bool {
+/// The registers that it is worth following, as bits.
+fn candidates(machine: Machine, stretch: &Stretch, steps: &[Step]) -> u32 {
     if machine == Machine::X86_64 {
-        return x86::effects::is_worth_it(stretch.bytes, stretch.start, steps);
+        return x86::effects::candidates(stretch.bytes, stretch.start, steps);
     }
     let unknown = |flow: Flow| matches!(flow, Flow::CallUnknown | Flow::JumpUnknown);
     let loads = |flow: Flow| matches!(flow, Flow::LoadSlot(_) | Flow::Address(_));
-    steps.iter().any(|step| unknown(step.flow)) && steps.iter().any(|step| loads(step.flow))
+    let both =
+        steps.iter().any(|step| unknown(step.flow)) && steps.iter().any(|step| loads(step.flow));
+    if both { u32::MAX } else { 0 }
 }
 
 /// Whether a stretch is all of a function, and no part that was moved out of one: what has no
