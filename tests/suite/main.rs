@@ -16,4 +16,5 @@ mod golden;
 mod laws;
 mod record;
 mod report;
+mod scan_decoding;
 mod tree;
