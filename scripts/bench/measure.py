@@ -227,7 +227,7 @@ def scanning(runs, proftool, part):
         size = min(size, OBJDUMP_BYTES)
         objdump = f"objdump -d --no-show-raw-insn -j .text --stop-address={start + size} {file}"
         stripped = tempfile.NamedTemporaryFile()
-        subprocess.run(["strip", "-o", stripped.name, path], check=True)
+        subprocess.run(["strip", "-o", stripped.name, path], check=True, stderr=subprocess.DEVNULL)
         commands = {"objdump": objdump, "callgraph": f"{proftool} callgraph {file} --format json"}
         commands["callgraph, stripped"] = f"{proftool} callgraph {stripped.name} --format json"
         costs = medians(commands, runs)

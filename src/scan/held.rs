@@ -70,14 +70,14 @@ pub(super) enum Next {
     Stop,
 }
 
-/// What is known about the stretch as a whole.
-pub(super) struct Place<'a> {
+/// What is known about the stretch as a whole. No jump leaves it but to start another function.
+pub(super) struct Place {
     /// The address behind its last byte.
     pub(super) end: u64,
     /// Registers that a callee keeps.
     pub(super) kept: u32,
-    /// Whether another function starts here, so that a jump to it does not come back.
-    pub(super) is_function: &'a dyn Fn(u64) -> bool,
+    /// Registers that are worth following.
+    pub(super) followed: u32,
 }
 
 /// What a register holds: [`UNREACHED`] where no way was found to, [`UNKNOWN`], or the index of
@@ -123,7 +123,7 @@ pub(super) fn decide(effects: &[Effect], place: &Place, steps: &mut Vec<Step>) {
 /// The ways through a stretch, and what registers hold on them.
 struct Ways<'a> {
     effects: &'a [Effect],
-    place: &'a Place<'a>,
+    place: &'a Place,
     steps: &'a [Step],
     /// For each instruction the step that stands for what it loads.
     loads: Vec<Option<Value>>,
@@ -138,16 +138,18 @@ struct Ways<'a> {
     /// Registers into which one pointer is put and nothing else, and its step.
     sole: u32,
     sole_loads: Values,
-    /// Whether a jump leads to where other parts of the function may be.
-    leaves: bool,
+    /// Whether a jump leads into the inside of an instruction.
+    astray: bool,
 }
 
 impl<'a> Ways<'a> {
-    fn new(effects: &'a [Effect], place: &'a Place<'a>, steps: &'a [Step]) -> Ways<'a> {
+    fn new(effects: &'a [Effect], place: &'a Place, steps: &'a [Step]) -> Ways<'a> {
         // Loads of the same are one: the first.
         let mut first: FxHashMap<Flow, Value> = FxHashMap::default();
         let loads = effects.iter().map(|effect| {
-            effect.loads?;
+            effect
+                .loads
+                .filter(|&register| place.followed & bit(register) != 0)?;
             let index = steps
                 .binary_search_by_key(&effect.at, |step| step.at)
                 .ok()?;
@@ -166,7 +168,7 @@ impl<'a> Ways<'a> {
             loaded: 0,
             sole: 0,
             sole_loads: [UNREACHED; 32],
-            leaves: false,
+            astray: false,
         };
         ways.find_entries();
         ways.find_sole();
@@ -181,14 +183,12 @@ impl<'a> Ways<'a> {
                 continue;
             };
             if !(start..self.place.end).contains(&to) {
-                self.leaves |= !(self.place.is_function)(to);
                 continue;
             }
             let index = self.effects.binary_search_by_key(&to, |effect| effect.at);
             let entry = index.ok().and_then(|index| self.entry_of.get_mut(index));
             let Some(entry) = entry else {
-                // To the inside of an instruction.
-                self.leaves = true;
+                self.astray = true;
                 continue;
             };
             *target = Some(*entry.get_or_insert_with(|| {
@@ -317,7 +317,7 @@ impl<'a> Ways<'a> {
                 values = [UNREACHED; 32];
             }
         }
-        let sure = |register: u8| !self.leaves && (!hidden || self.sole & bit(register) != 0);
+        let sure = |register: u8| !self.astray && (!hidden || self.sole & bit(register) != 0);
         let (sure, other): (Vec<_>, Vec<_>) = candidates
             .into_iter()
             .partition(|candidate| sure(candidate.1));

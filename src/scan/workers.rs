@@ -155,20 +155,14 @@ fn walk(machine: Machine, bytes: &[u8], start: u64, wants: &Wants, steps: &mut V
 /// Finds out which calls through registers are certain.
 fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut Vec<Step>) {
     let Stretch { bytes, start, .. } = *stretch;
-    if scan.wants.unlinked || bytes.len() > FOLLOWED || !is_worth_it(scan.machine, stretch, steps) {
+    if scan.wants.unlinked || bytes.len() > FOLLOWED {
         return;
     }
-    if !is_whole(scan, stretch) {
+    let followed = candidates(scan.machine, stretch, steps);
+    if followed == 0 || !is_whole(scan, stretch) {
         return;
     }
-    let (effects, kept) = match scan.machine {
-        Machine::X86_64 => (x86::effects::read(bytes, start), x86::effects::KEPT),
-        Machine::X86 => return,
-        Machine::Aarch64 => (Some(aarch64::effects(bytes, start)), 0),
-        Machine::Riscv64 => (riscv::effects(Width::Bits64, bytes, start), 0),
-        Machine::Riscv32 => (riscv::effects(Width::Bits32, bytes, start), 0),
-    };
-    let Some(effects) = effects else { return };
+    let end = start.saturating_add(bytes.len() as u64);
     let is_function = |to: u64| {
         let jump = Step {
             at: start,
@@ -182,22 +176,39 @@ fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut Vec<Step>) {
             _ => false,
         }
     };
+    let mut leaving = steps.iter().filter_map(|step| match step.flow {
+        Flow::Jump(to) => Some(to).filter(|to| !(start..end).contains(to)),
+        _ => None,
+    });
+    if !leaving.all(is_function) {
+        return;
+    }
+    let (effects, kept) = match scan.machine {
+        Machine::X86_64 => (x86::effects::read(bytes, start), x86::effects::KEPT),
+        Machine::X86 => return,
+        Machine::Aarch64 => (Some(aarch64::effects(bytes, start)), 0),
+        Machine::Riscv64 => (riscv::effects(Width::Bits64, bytes, start), 0),
+        Machine::Riscv32 => (riscv::effects(Width::Bits32, bytes, start), 0),
+    };
+    let Some(effects) = effects else { return };
     let place = held::Place {
-        end: start.saturating_add(bytes.len() as u64),
+        end,
         kept,
-        is_function: &is_function,
+        followed,
     };
     held::decide(&effects, &place, steps);
 }
 
-/// Whether there is a call or jump through a register that may have been loaded.
-fn is_worth_it(machine: Machine, stretch: &Stretch, steps: &[Step]) -> bool {
+/// The registers that it is worth following, as bits.
+fn candidates(machine: Machine, stretch: &Stretch, steps: &[Step]) -> u32 {
     if machine == Machine::X86_64 {
-        return x86::effects::is_worth_it(stretch.bytes, stretch.start, steps);
+        return x86::effects::candidates(stretch.bytes, stretch.start, steps);
     }
     let unknown = |flow: Flow| matches!(flow, Flow::CallUnknown | Flow::JumpUnknown);
     let loads = |flow: Flow| matches!(flow, Flow::LoadSlot(_) | Flow::Address(_));
-    steps.iter().any(|step| unknown(step.flow)) && steps.iter().any(|step| loads(step.flow))
+    let both =
+        steps.iter().any(|step| unknown(step.flow)) && steps.iter().any(|step| loads(step.flow));
+    if both { u32::MAX } else { 0 }
 }
 
 /// Whether a stretch is all of a function, and no part that was moved out of one: what has no

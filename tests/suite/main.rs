@@ -21,5 +21,6 @@ mod quantify;
 mod record;
 mod report;
 mod scan;
+mod scan_decoding;
 mod static_golden;
 mod tree;

@@ -4,10 +4,9 @@ use super::super::flow::{Flow, Step, Wants};
 use super::super::x86::{self, effects};
 use super::{Place, decide};
 
-/// Where the code lies; a function starts at [`OTHER`], and a part of this one at [`PART`].
+/// Where the code lies, and another function.
 const START: u64 = 0x1000;
 const OTHER: u64 = 0x8000;
-const PART: u64 = 0x9000;
 
 /// Instructions, put together one by one.
 #[derive(Default)]
@@ -70,7 +69,7 @@ impl Code {
         let place = Place {
             end: self.here(),
             kept: effects::KEPT,
-            is_function: &|to| to == OTHER,
+            followed: effects::candidates(&self.0, START, &steps),
         };
         let effects = effects::read(&self.0, START).unwrap();
         decide(&effects, &place, &mut steps);
@@ -118,7 +117,7 @@ fn a_step_through_a_register_has_the_field_of_the_load() {
     let place = Place {
         end: code.here(),
         kept: effects::KEPT,
-        is_function: &|_| false,
+        followed: u32::MAX,
     };
     decide(&effects::read(&code.0, START).unwrap(), &place, &mut steps);
     let expected = Step {
@@ -216,9 +215,9 @@ fn what_enters_unseen_makes_calls_uncertain() {
     assert_eq!(sole.found(), [CALL_A, Flow::JumpUnknown]);
     let behind = sole.call_rbx().pop_rbx().ret();
     assert_eq!(behind.found(), [CALL_A, Flow::JumpUnknown, CALL_A]);
-    // A part of the function that lies elsewhere might come back.
-    let part = code().far(b"\x0f\x84", PART).load_rax(A).call_rax().ret();
-    assert_eq!(part.found(), [LOAD_A, Flow::CallUnknown]);
+    // A jump to the inside of an instruction.
+    let inside = code().load_rax(A).call_rax().bytes(b"\x74\xfa").ret();
+    assert_eq!(inside.found(), [LOAD_A, Flow::CallUnknown]);
     let tail = code().far(b"\x0f\x84", OTHER).load_rax(A).call_rax().ret();
     assert_eq!(tail.found(), [CALL_A]);
 }

@@ -12,25 +12,32 @@ use super::careful::Careful;
 /// rbx, rbp, r12 to r15: what callees keep (System V ABI, AMD64 supplement, figure 3.4).
 pub(in super::super) const KEPT: u32 = 1 << 3 | 1 << 5 | 0xf << 12;
 
-/// Whether a call or jump through a register stands behind a load of that register, without a
-/// call in between that changes it: only then it is worth following registers.
-pub(in super::super) fn is_worth_it(bytes: &[u8], start: u64, steps: &[Step]) -> bool {
-    let mut loaded = 0u32;
+/// The registers that it is worth following, as bits: those of calls and jumps that stand behind a
+/// load of the register, without a call in between that changes it. If tables may lead anywhere,
+/// only those that calls keep.
+pub(in super::super) fn candidates(bytes: &[u8], start: u64, steps: &[Step]) -> u32 {
+    let (mut loaded, mut candidates) = (0, 0);
+    let mut followed = u32::MAX;
     for step in steps {
         let bytes = || {
             let index = usize::try_from(step.at.wrapping_sub(start)).unwrap_or(usize::MAX);
             bytes.get(index..).unwrap_or_default()
         };
         match step.flow {
-            Flow::CallUnknown | Flow::JumpUnknown if loaded & called_register(bytes()) != 0 => {
-                return true;
+            Flow::CallUnknown => {
+                candidates |= loaded & called_register(bytes());
+                loaded &= KEPT;
             }
+            Flow::JumpUnknown => match loaded & called_register(bytes()) {
+                0 => followed = KEPT,
+                register => candidates |= register,
+            },
             Flow::LoadSlot(_) | Flow::Address(_) => loaded |= loaded_register(bytes()),
-            Flow::Call(_) | Flow::CallSlot(_) | Flow::CallUnknown => loaded &= KEPT,
-            Flow::Jump(_) | Flow::JumpSlot(_) | Flow::JumpUnknown => {}
+            Flow::Call(_) | Flow::CallSlot(_) => loaded &= KEPT,
+            Flow::Jump(_) | Flow::JumpSlot(_) => {}
         }
     }
-    false
+    candidates & followed
 }
 
 /// The register of `call *%r` and `jmp *%r`, as a bit.
