@@ -1,8 +1,10 @@
 //! What an instruction refers to: where it may lead other than to the next one, and which
 //! addresses it takes.
 
+use std::ops::RangeInclusive;
+
 /// A reference from an instruction to code, or to the pointer of a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Flow {
     /// A call of this address.
     Call(u64),
@@ -35,4 +37,28 @@ pub(super) struct Step {
     /// four bytes on x86, the instruction elsewhere. In an instruction that calls through a
     /// register it is that of the instruction which loaded the register.
     pub(super) field: u64,
+}
+
+/// What is asked about code besides its calls and jumps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wants {
+    /// [`Flow::Address`] only for addresses in this range: those of the file's code. What is
+    /// not linked yet has none, and needs all.
+    pub(super) addresses: RangeInclusive<u64>,
+    /// Whether a constant in an instruction may be an address: only where the code is for one
+    /// place in memory.
+    pub(super) immediates: bool,
+    /// Whether relocations still change what instructions refer to. Without them, a jump within
+    /// a stretch of code leads to no function, and is not looked up.
+    pub(super) unlinked: bool,
+}
+
+impl Default for Wants {
+    fn default() -> Wants {
+        Wants {
+            addresses: 0..=u64::MAX,
+            immediates: false,
+            unlinked: true,
+        }
+    }
 }

@@ -22,20 +22,22 @@
 
 mod aarch64;
 mod flow;
+mod held;
 mod imports;
 mod parts;
 mod resolve;
 mod workers;
-mod x86_64;
+mod x86;
 
 use std::num::NonZeroUsize;
 
 use rustc_hash::FxHashMap;
 
+use self::flow::Wants;
 use self::imports::Imports;
 use self::parts::Parts;
 use self::resolve::{Facts, Import, Kind, Resolver, Target};
-use self::workers::{Found, Stretch};
+use self::workers::{Found, Scan, Stretch};
 use crate::base::{IdVec, Svma, define_id};
 use crate::binary::{Binary, Error, FunctionSymbol, Machine, SymbolSource};
 
@@ -138,8 +140,7 @@ pub struct Calls {
 pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Error> {
     let code = binary.code()?;
     match code.machine {
-        Machine::X86_64 | Machine::Aarch64 => {}
-        Machine::X86 => return Err(Error::UnknownMachine(3)),
+        Machine::X86_64 | Machine::Aarch64 | Machine::X86 => {}
         Machine::Riscv64 | Machine::Riscv32 => return Err(Error::UnknownMachine(243)),
     }
     let mut functions = IdVec::new();
@@ -184,8 +185,24 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
             (!bytes.is_empty()).then_some(stretch)
         })
         .collect();
-    let chunks = workers::scan(code.machine, &stretches, &resolver, workers);
-    drop(stretches);
+    let first = stretches.first().map_or(0, |stretch| stretch.start);
+    let end = |stretch: &Stretch| stretch.start.saturating_add(stretch.bytes.len() as u64);
+    let scan = Scan {
+        binary,
+        machine: code.machine,
+        stretches: &stretches,
+        resolver: &resolver,
+        wants: Wants {
+            addresses: if binary.is_linked() {
+                first..=stretches.last().map_or(0, end)
+            } else {
+                0..=u64::MAX
+            },
+            immediates: binary.is_fixed() || !binary.is_linked(),
+            unlinked: !binary.is_linked(),
+        },
+    };
+    let chunks = workers::scan(&scan, workers);
 
     let mut imported: FxHashMap<Import, u64> = FxHashMap::default();
     let unread = binary.data_pointers(|to| match resolver.target(to) {

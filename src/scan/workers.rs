@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use super::flow::Step;
+use super::flow::{Flow, Step, Wants};
 use super::resolve::{Kind, Resolved, Resolver, Target};
-use super::{CodeFunctionId, aarch64, x86_64};
-use crate::binary::{FunctionSymbol, Machine};
+use super::{CodeFunctionId, aarch64, held, x86};
+use crate::base::Svma;
+use crate::binary::{Binary, FunctionSymbol, Machine, SlotTarget, SymbolSource};
 
 /// The least number of bytes for which a worker comes back: some milliseconds of work.
 const CHUNK: usize = 256 << 10;
@@ -44,21 +45,29 @@ pub(super) struct Found {
     pub(super) decoded: u64,
 }
 
+/// The longest stretch in which registers are followed, in bytes.
+const FOLLOWED: usize = 256 << 10;
+
+/// What is scanned, and for what.
+pub(super) struct Scan<'a> {
+    pub(super) binary: &'a Binary,
+    pub(super) machine: Machine,
+    /// In order of address.
+    pub(super) stretches: &'a [Stretch<'a>],
+    pub(super) resolver: &'a Resolver<'a>,
+    pub(super) wants: Wants,
+}
+
 /// Scans stretches of code; the answers are in their order.
-pub(super) fn scan(
-    machine: Machine,
-    stretches: &[Stretch],
-    resolver: &Resolver,
-    workers: Option<NonZeroUsize>,
-) -> Vec<Found> {
-    let chunks = chunks(stretches);
+pub(super) fn scan(scan: &Scan, workers: Option<NonZeroUsize>) -> Vec<Found> {
+    let chunks = chunks(scan.stretches);
     let available = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let workers = workers.unwrap_or_else(available).get().min(chunks.len());
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(chunks.len()));
     let work = || {
         while let Some((index, chunk)) = chunks.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
-            let found = scan_chunk(machine, chunk, resolver);
+            let found = scan_chunk(scan, chunk);
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.push((index, found));
         }
@@ -91,8 +100,12 @@ fn chunks<'a, 'b>(stretches: &'a [Stretch<'b>]) -> Vec<(usize, &'a [Stretch<'b>]
     chunks
 }
 
-fn scan_chunk(machine: Machine, stretches: &[Stretch], resolver: &Resolver) -> Found {
+fn scan_chunk(scan: &Scan, stretches: &[Stretch]) -> Found {
+    let Scan {
+        resolver, wants, ..
+    } = scan;
     let mut found = Found::default();
+    let mut steps = Vec::new();
     for stretch in stretches {
         let Stretch {
             caller,
@@ -101,25 +114,29 @@ fn scan_chunk(machine: Machine, stretches: &[Stretch], resolver: &Resolver) -> F
             ..
         } = *stretch;
         let (mut calls, mut jumps) = (0, 0);
-        let step = |step: Step| match resolver.resolve(stretch, &step) {
-            Resolved::Site(kind, target) => found.sites.push(Site {
-                at: step.at,
-                length: step.length,
-                kind,
-                caller,
-                target,
-            }),
-            Resolved::Within => {}
-            Resolved::Astray => found.astray += 1,
-            Resolved::UnknownCall => calls += 1,
-            Resolved::UnknownJump => jumps += 1,
-        };
-        let undecoded = match machine {
-            Machine::X86_64 => x86_64::walk(bytes, start, step),
-            Machine::Aarch64 => aarch64::walk(bytes, start, step),
-            // Refused before it comes here.
-            Machine::X86 | Machine::Riscv64 | Machine::Riscv32 => bytes.len() as u64,
-        };
+        let undecoded = walk(scan.machine, bytes, start, wants, &mut steps);
+        follow_registers(scan, stretch, &mut steps);
+        // Within a stretch, behind its first byte, no function starts.
+        let inside =
+            |to: u64| !wants.unlinked && to > start && to.wrapping_sub(start) < bytes.len() as u64;
+        for step in steps.drain(..) {
+            if matches!(step.flow, Flow::Jump(to) if inside(to)) {
+                continue;
+            }
+            match resolver.resolve(stretch, &step) {
+                Resolved::Site(kind, target) => found.sites.push(Site {
+                    at: step.at,
+                    length: step.length,
+                    kind,
+                    caller,
+                    target,
+                }),
+                Resolved::Within => {}
+                Resolved::Astray => found.astray += 1,
+                Resolved::UnknownCall => calls += 1,
+                Resolved::UnknownJump => jumps += 1,
+            }
+        }
         found.undecoded += undecoded;
         found.decoded += bytes.len() as u64 - undecoded;
         if calls + jumps > 0 {
@@ -127,4 +144,54 @@ fn scan_chunk(machine: Machine, stretches: &[Stretch], resolver: &Resolver) -> F
         }
     }
     found
+}
+
+/// Puts what the code refers to behind `steps`. Returns the number of bytes that are no
+/// instructions.
+fn walk(machine: Machine, bytes: &[u8], start: u64, wants: &Wants, steps: &mut Vec<Step>) -> u64 {
+    match machine {
+        Machine::X86_64 => x86::walk(bytes, start, wants, steps),
+        Machine::X86 => x86::walk_32(bytes, start, wants, steps),
+        Machine::Aarch64 => aarch64::walk(bytes, start, |step| steps.push(step)),
+        Machine::Riscv64 | Machine::Riscv32 => bytes.len() as u64,
+    }
+}
+
+/// Finds out which calls through registers are certain.
+fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut Vec<Step>) {
+    let Stretch { bytes, start, .. } = *stretch;
+    let known = scan.machine == Machine::X86_64 && !scan.wants.unlinked && bytes.len() <= FOLLOWED;
+    if !known || !x86::effects::is_worth_it(bytes, start, steps) || !is_whole(scan, stretch) {
+        return;
+    }
+    let Some(effects) = x86::effects::read(bytes, start) else {
+        return;
+    };
+    let is_function = |to: u64| match scan.resolver.target(SlotTarget::Address(Svma(to))) {
+        Some(Target::Import(_)) => true,
+        Some(Target::Function(id)) => id != stretch.caller && is_named(scan.stretches, to),
+        None => false,
+    };
+    let place = held::Place {
+        end: start.saturating_add(bytes.len() as u64),
+        kept: x86::effects::KEPT,
+        is_function: &is_function,
+    };
+    held::decide(&effects, &place, steps);
+}
+
+/// Whether a stretch is all of a function, and no part that was moved out of one: what has no
+/// name might be such a part.
+fn is_whole(scan: &Scan, stretch: &Stretch) -> bool {
+    let Stretch { symbol, bytes, .. } = *stretch;
+    let whole = stretch.start == symbol.start.0
+        && bytes.len() as u64 == symbol.end().0.saturating_sub(symbol.start.0);
+    let name = scan.binary.function_name(symbol);
+    whole && name.is_some_and(|name| !name.contains(".cold"))
+}
+
+fn is_named(stretches: &[Stretch], start: u64) -> bool {
+    let index = stretches.binary_search_by_key(&start, |stretch| stretch.start);
+    let stretch = index.ok().and_then(|index| stretches.get(index));
+    stretch.is_some_and(|stretch| stretch.symbol.source != SymbolSource::Unwind)
 }

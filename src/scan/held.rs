@@ -1,0 +1,355 @@
+//! Which calls and jumps through registers lead to what was loaded into the register before.
+//!
+//! ```text
+//!   mov  slot(%rip),%rbx     ─▶ load
+//!   lea  0x8(%rsp),%rdi
+//!   call *%rbx               ─▶ CallSlot(slot): rbx is as it was loaded, however this is reached
+//!   …
+//!   call *%rbx               ─▶ CallSlot(slot): calls keep rbx, and nothing else is ever put into it
+//! ```
+//!
+//! A register's value is followed along all ways through the stretch that can be seen: from one
+//! instruction to the next and along direct jumps, until nothing changes (G. Kildall, "A unified
+//! approach to global program optimization", POPL 1973). Where two ways bring different values,
+//! none is known. What cannot be seen is where tables of switches and the unwinder enter, and
+//! whether a part of the function elsewhere jumps back. So a call is decided only where one of
+//! these holds:
+//!
+//! - **On the way.** Calls are taken to change every register, and no jump of the stretch leads
+//!   to where one cannot see. Then no hidden entry can lie between load and call: the unwinder
+//!   enters only behind calls, where nothing is known, or where no way leads from the instruction
+//!   before; tables need a jump through them; and other parts need a jump to them, because the
+//!   stretch is the whole of a function with a name.
+//! - **Nothing else.** The register is one that calls keep, the function saves what its caller
+//!   had in it, and all that is ever put into it are loads of this one pointer, and what was
+//!   saved. Wherever the unwinder or a table enters, it holds the pointer or what belongs to the
+//!   caller, and nobody calls through that. Other parts of the function could put something else
+//!   into it, so here too no jump may lead to such.
+//!
+//! A load is handed out as a step of its own unless the calls through its register that are
+//! decided here are the only instructions that use the loaded value.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::flow::{Flow, Step};
+
+/// What an instruction does with registers, a bit each, and where it goes on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Effect {
+    pub(super) at: u64,
+    /// Registers whose values it uses.
+    pub(super) reads: u32,
+    /// Registers that it changes or may change.
+    pub(super) writes: u32,
+    /// The register that it saves on the stack.
+    pub(super) saves: u32,
+    /// The register that it fetches back from there.
+    pub(super) restores: u32,
+    /// The register that it loads an address or a pointer into.
+    pub(super) loads: Option<u8>,
+    /// The register that it calls or jumps through.
+    pub(super) through: Option<u8>,
+    pub(super) next: Next,
+}
+
+/// Where an instruction leads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Next {
+    /// To the next one.
+    #[default]
+    On,
+    /// To the next one, when a callee returns.
+    Call,
+    /// To this address, or to the next one.
+    Branch(u64),
+    /// To this address.
+    Jump(u64),
+    /// To what cannot be seen.
+    Unknown,
+    /// Nowhere in this function.
+    Stop,
+}
+
+/// What is known about the stretch as a whole.
+pub(super) struct Place<'a> {
+    /// The address behind its last byte.
+    pub(super) end: u64,
+    /// Registers that a callee keeps.
+    pub(super) kept: u32,
+    /// Whether another function starts here, so that a jump to it does not come back.
+    pub(super) is_function: &'a dyn Fn(u64) -> bool,
+}
+
+/// What a register holds: [`UNREACHED`] where no way was found to, [`UNKNOWN`], or the index of
+/// the step that loads it.
+type Value = u32;
+const UNREACHED: Value = u32::MAX;
+const UNKNOWN: Value = u32::MAX - 1;
+
+type Values = [Value; 32];
+
+/// Times that all ways are followed before it is given up; most need two or three.
+const ROUNDS: usize = 16;
+
+/// Replaces the steps that go through a register by what they lead to, where it is certain.
+/// `effects` are all instructions of the stretch, in order, and `steps` what they refer to.
+pub(super) fn decide(effects: &[Effect], place: &Place, steps: &mut Vec<Step>) {
+    let mut ways = Ways::new(effects, place, steps);
+    if !ways.follow() {
+        return;
+    }
+    let (decided, used) = ways.decided();
+    let loads = steps.clone();
+    let load_of = |step: &Step| loads.get(*decided.get(&step.at)? as usize);
+    for step in steps.iter_mut() {
+        let Some(load) = load_of(step) else { continue };
+        step.flow = match (step.flow, load.flow) {
+            (Flow::CallUnknown, Flow::LoadSlot(slot)) => Flow::CallSlot(slot),
+            (Flow::CallUnknown, Flow::Address(to)) => Flow::Call(to),
+            (Flow::JumpUnknown, Flow::LoadSlot(slot)) => Flow::JumpSlot(slot),
+            (Flow::JumpUnknown, Flow::Address(to)) => Flow::Jump(to),
+            (other, _) => other,
+        };
+        step.field = load.field;
+    }
+    let called: FxHashSet<Flow> = decided
+        .values()
+        .filter_map(|&load| Some(loads.get(load as usize)?.flow))
+        .filter(|flow| !used.contains(flow))
+        .collect();
+    steps.retain(|step| !called.contains(&step.flow));
+}
+
+/// The ways through a stretch, and what registers hold on them.
+struct Ways<'a> {
+    effects: &'a [Effect],
+    place: &'a Place<'a>,
+    steps: &'a [Step],
+    /// For each instruction the step that stands for what it loads.
+    loads: Vec<Option<Value>>,
+    /// What registers hold where direct jumps lead to.
+    entries: FxHashMap<u64, Values>,
+    /// Registers into which one pointer is put and nothing else, and its step.
+    sole: u32,
+    sole_loads: Values,
+    /// Whether a jump leads to where other parts of the function may be.
+    leaves: bool,
+}
+
+impl<'a> Ways<'a> {
+    fn new(effects: &'a [Effect], place: &'a Place<'a>, steps: &'a [Step]) -> Ways<'a> {
+        // Loads of the same are one: the first.
+        let mut first: FxHashMap<Flow, Value> = FxHashMap::default();
+        let loads = effects.iter().map(|effect| {
+            effect.loads?;
+            let index = steps
+                .binary_search_by_key(&effect.at, |step| step.at)
+                .ok()?;
+            let flow = steps.get(index)?.flow;
+            let is_load = matches!(flow, Flow::LoadSlot(_) | Flow::Address(_));
+            is_load.then(|| *first.entry(flow).or_insert(index as Value))
+        });
+        let mut ways = Ways {
+            effects,
+            place,
+            steps,
+            loads: loads.collect(),
+            entries: FxHashMap::default(),
+            sole: 0,
+            sole_loads: [UNREACHED; 32],
+            leaves: false,
+        };
+        ways.look_around();
+        ways
+    }
+
+    /// Finds what does not depend on the ways: what is ever put into registers, and jumps that
+    /// lead out of what can be seen.
+    fn look_around(&mut self) {
+        let start = self.effects.first().map_or(0, |effect| effect.at);
+        let mut saved = 0;
+        for (effect, load) in self.effects.iter().zip(&self.loads) {
+            saved |= effect.saves;
+            let mut other = effect.writes & !effect.restores;
+            if let (Some(register), Some(load)) = (effect.loads, *load) {
+                other &= !bit(register);
+                if let Some(sole) = self.sole_loads.get_mut(usize::from(register)) {
+                    *sole = meet(*sole, load);
+                }
+            }
+            for (register, sole) in self.sole_loads.iter_mut().enumerate() {
+                if other >> register & 1 != 0 {
+                    *sole = UNKNOWN;
+                }
+            }
+            if let Next::Branch(to) | Next::Jump(to) = effect.next {
+                if (start..self.place.end).contains(&to) {
+                    self.entries.insert(to, [UNREACHED; 32]);
+                } else if !(self.place.is_function)(to) {
+                    self.leaves = true;
+                }
+            }
+        }
+        for (register, sole) in self.sole_loads.iter().enumerate() {
+            if *sole < UNKNOWN {
+                self.sole |= 1 << register & saved & self.place.kept;
+            }
+        }
+        // Jumps to inside of an instruction are beyond this.
+        let known = |to: &u64| {
+            self.effects
+                .binary_search_by_key(to, |effect| effect.at)
+                .is_ok()
+        };
+        self.leaves |= !self.entries.keys().all(known);
+    }
+
+    /// Follows all ways until nothing changes; false if that takes too long.
+    fn follow(&mut self) -> bool {
+        let mut entries = std::mem::take(&mut self.entries);
+        let mut settled = false;
+        for _ in 0..ROUNDS {
+            settled = true;
+            let mut values = [UNKNOWN; 32];
+            for (index, effect) in self.effects.iter().enumerate() {
+                if let Some(entry) = entries.get_mut(&effect.at) {
+                    merge(entry, &values);
+                    values = *entry;
+                }
+                self.apply(index, effect, &mut values);
+                if let Next::Branch(to) | Next::Jump(to) = effect.next
+                    && let Some(entry) = entries.get_mut(&to)
+                    && merge(entry, &values)
+                    && to <= effect.at
+                {
+                    settled = false;
+                }
+                if matches!(effect.next, Next::Jump(_) | Next::Unknown | Next::Stop) {
+                    values = [UNREACHED; 32];
+                }
+            }
+            if settled {
+                break;
+            }
+        }
+        self.entries = entries;
+        settled
+    }
+
+    /// What an instruction does to the registers.
+    fn apply(&self, index: usize, effect: &Effect, values: &mut Values) {
+        let mut changed = effect.writes;
+        if effect.next == Next::Call {
+            changed |= !self.sole;
+        }
+        for (register, value) in values.iter_mut().enumerate() {
+            if changed >> register & 1 != 0
+                && (*value != UNREACHED || effect.writes >> register & 1 != 0)
+            {
+                *value = UNKNOWN;
+            }
+        }
+        if let (Some(register), Some(Some(load))) = (effect.loads, self.loads.get(index))
+            && let Some(value) = values.get_mut(usize::from(register))
+        {
+            *value = *load;
+        }
+    }
+
+    /// The step of the load behind each call and jump that is certain, by its address; and what
+    /// is loaded that other instructions use.
+    fn decided(&self) -> (FxHashMap<u64, Value>, FxHashSet<Flow>) {
+        let (mut candidates, mut used) = (Vec::new(), FxHashSet::default());
+        let mut hidden = false;
+        let mut values = [UNKNOWN; 32];
+        for (index, effect) in self.effects.iter().enumerate() {
+            if let Some(entry) = self.entries.get(&effect.at) {
+                self.lose(&values, entry, &mut used);
+                values = *entry;
+            }
+            let held = |register: usize| match *values.get(register)? {
+                UNREACHED if self.sole >> register & 1 != 0 => {
+                    self.sole_loads.get(register).copied()
+                }
+                UNREACHED | UNKNOWN => None,
+                load => Some(load),
+            };
+            let through = effect
+                .through
+                .and_then(|register| Some((register, held(usize::from(register))?)));
+            hidden |= effect.next == Next::Unknown && through.is_none();
+            let mut reads = effect.reads;
+            if let Some((register, load)) = through {
+                candidates.push((effect.at, register, load));
+                reads &= !bit(register);
+            }
+            for register in (0..32).filter(|register| reads >> register & 1 != 0) {
+                used.extend(held(register).and_then(|load| self.flow(load)));
+            }
+            if effect.next == Next::Call {
+                // Behind the call it is there still, for all that is known.
+                for register in (0..32).filter(|register| self.place.kept >> register & 1 != 0) {
+                    let sole = self.sole >> register & 1 != 0;
+                    let load = held(register).filter(|_| !sole);
+                    used.extend(load.and_then(|load| self.flow(load)));
+                }
+            }
+            self.apply(index, effect, &mut values);
+            if let Next::Branch(to) | Next::Jump(to) = effect.next
+                && let Some(entry) = self.entries.get(&to)
+            {
+                self.lose(&values, entry, &mut used);
+            }
+            if matches!(effect.next, Next::Jump(_) | Next::Unknown | Next::Stop) {
+                values = [UNREACHED; 32];
+            }
+        }
+        let sure = |register: u8| !self.leaves && (!hidden || self.sole & bit(register) != 0);
+        let (sure, other): (Vec<_>, Vec<_>) = candidates
+            .into_iter()
+            .partition(|candidate| sure(candidate.1));
+        used.extend(other.into_iter().filter_map(|(_, _, load)| self.flow(load)));
+        (
+            sure.into_iter().map(|(at, _, load)| (at, load)).collect(),
+            used,
+        )
+    }
+
+    /// What a way brings that is not known any more where it meets others may be used there.
+    fn lose(&self, values: &Values, entry: &Values, used: &mut FxHashSet<Flow>) {
+        for (&value, &entry) in values.iter().zip(entry) {
+            if value < UNKNOWN && entry != value {
+                used.extend(self.flow(value));
+            }
+        }
+    }
+
+    fn flow(&self, load: Value) -> Option<Flow> {
+        self.steps.get(load as usize).map(|step| step.flow)
+    }
+}
+
+fn bit(register: u8) -> u32 {
+    1u32.checked_shl(u32::from(register)).unwrap_or(0)
+}
+
+/// What is known where two ways meet.
+fn meet(a: Value, b: Value) -> Value {
+    match (a, b) {
+        (UNREACHED, other) | (other, UNREACHED) => other,
+        (a, b) if a == b => a,
+        _ => UNKNOWN,
+    }
+}
+
+/// Meets each register's value; whether anything changed.
+fn merge(values: &mut Values, others: &Values) -> bool {
+    let before = *values;
+    for (value, other) in values.iter_mut().zip(others) {
+        *value = meet(*value, *other);
+    }
+    before != *values
+}
+
+#[cfg(test)]
+mod tests;

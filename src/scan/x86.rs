@@ -1,0 +1,95 @@
+//! Calls, jumps and taken addresses of x86.
+//!
+//! Nearly all instructions are of few shapes. Those are read here with two tables, of which one
+//! gives what follows an opcode and the other what a ModRM byte means (see [`quick`]); everything
+//! else is left to iced-x86, one instruction at a time, so that the answer is its answer.
+
+mod careful;
+pub(super) mod effects;
+mod quick;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use self::careful::{Careful, Read};
+use super::flow::{Step, Wants};
+
+/// Decodes 64-bit code that lies at address `start`, and puts everything that it refers to behind
+/// `steps`. Returns the number of bytes that are no instructions; after one of those decoding goes
+/// on at the next.
+pub(super) fn walk(bytes: &[u8], start: u64, wants: &Wants, steps: &mut Vec<Step>) -> u64 {
+    let mut careful = None;
+    let mut undecoded = 0;
+    let mut index = 0;
+    while let Some(rest) = bytes.get(index..).filter(|rest| !rest.is_empty()) {
+        let at = start.wrapping_add(index as u64);
+        let padded;
+        let window = match rest.first_chunk::<16>() {
+            Some(window) => window,
+            None => {
+                padded = pad(rest);
+                &padded
+            }
+        };
+        let read =
+            quick::read(window, at, wants).filter(|read| usize::from(read.length) <= rest.len());
+        let read = match read {
+            Some(read) => read,
+            None => {
+                let careful = careful.get_or_insert_with(|| Careful::new(64, bytes, start));
+                match careful.read(index, wants) {
+                    Some(read) => read,
+                    None => {
+                        undecoded += 1;
+                        index += 1;
+                        continue;
+                    }
+                }
+            }
+        };
+        index += usize::from(read.length);
+        push(at, read, steps);
+    }
+    undecoded
+}
+
+/// The same for 32-bit code.
+pub(super) fn walk_32(bytes: &[u8], start: u64, wants: &Wants, steps: &mut Vec<Step>) -> u64 {
+    let mut careful = Careful::new(32, bytes, start);
+    let mut undecoded = 0;
+    let mut index = 0;
+    while index < bytes.len() {
+        match careful.read(index, wants) {
+            Some(read) => {
+                push(start.wrapping_add(index as u64), read, steps);
+                index += usize::from(read.length);
+            }
+            None => {
+                undecoded += 1;
+                index += 1;
+            }
+        }
+    }
+    undecoded
+}
+
+fn push(at: u64, read: Read, steps: &mut Vec<Step>) {
+    if let Some((flow, back)) = read.refers {
+        let end = at.wrapping_add(u64::from(read.length));
+        steps.push(Step {
+            at,
+            length: read.length,
+            flow,
+            field: end.wrapping_sub(u64::from(back)),
+        });
+    }
+}
+
+#[cold]
+fn pad(rest: &[u8]) -> [u8; 16] {
+    let mut padded = [0; 16];
+    for (to, from) in padded.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    padded
+}

@@ -1,0 +1,131 @@
+//! What instructions of x86-64 do with registers. Numbers of registers are those of instructions:
+//! rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15.
+
+use iced_x86::{
+    Code, FlowControl, Instruction, InstructionInfoFactory, OpAccess, OpKind, Register,
+};
+
+use super::super::flow::{Flow, Step};
+use super::super::held::{Effect, Next};
+use super::careful::Careful;
+
+/// rbx, rbp, r12 to r15: what callees keep (System V ABI, AMD64 supplement, figure 3.4).
+pub(in super::super) const KEPT: u32 = 1 << 3 | 1 << 5 | 0xf << 12;
+
+/// Whether there is a call or jump through a register that is also loaded: only then it is worth
+/// following registers.
+pub(in super::super) fn is_worth_it(bytes: &[u8], start: u64, steps: &[Step]) -> bool {
+    let (mut loaded, mut through) = (0u32, 0u32);
+    for step in steps {
+        let index = usize::try_from(step.at.wrapping_sub(start)).unwrap_or(usize::MAX);
+        let bytes = bytes.get(index..).unwrap_or_default();
+        match step.flow {
+            Flow::CallUnknown | Flow::JumpUnknown => through |= called_register(bytes),
+            Flow::LoadSlot(_) | Flow::Address(_) => loaded |= loaded_register(bytes),
+            _ => {}
+        }
+    }
+    loaded & through != 0
+}
+
+/// The register of `call *%r` and `jmp *%r`, as a bit.
+fn called_register(bytes: &[u8]) -> u32 {
+    let prefixes = [0x3e, 0xf2, 0x66];
+    let skipped = bytes.iter().take_while(|byte| prefixes.contains(byte));
+    match *bytes.get(skipped.count()..).unwrap_or_default() {
+        [rex @ 0x40..=0x4f, 0xff, modrm @ 0xc0..=0xff, ..] => 1 << ((rex & 1) << 3 | modrm & 7),
+        [0xff, modrm @ 0xc0..=0xff, ..] => 1 << (modrm & 7),
+        _ => 0,
+    }
+}
+
+/// The register that `mov` or `lea` loads, as a bit.
+fn loaded_register(bytes: &[u8]) -> u32 {
+    match *bytes {
+        [rex @ 0x48..=0x4f, 0x8b | 0x8d, modrm, ..] => 1 << ((rex & 4) << 1 | (modrm >> 3 & 7)),
+        [rex @ 0x40..=0x4f, 0xc7, modrm @ 0xc0..=0xff, ..] => 1 << ((rex & 1) << 3 | modrm & 7),
+        [rex @ 0x40..=0x4f, opcode @ 0xb8..=0xbf, ..] => 1 << ((rex & 1) << 3 | opcode & 7),
+        [0xc7, modrm @ 0xc0..=0xff, ..] => 1 << (modrm & 7),
+        [opcode @ 0xb8..=0xbf, ..] => 1 << (opcode & 7),
+        _ => 0,
+    }
+}
+
+/// All instructions, in order; `None` if some bytes are none.
+pub(in super::super) fn read(bytes: &[u8], start: u64) -> Option<Vec<Effect>> {
+    let mut careful = Careful::new(64, bytes, start);
+    let mut factory = InstructionInfoFactory::new();
+    let mut effects = Vec::with_capacity(bytes.len() / 4);
+    let mut index = 0;
+    while index < bytes.len() {
+        let instruction = careful.decode(index)?;
+        effects.push(effect(instruction, &mut factory));
+        index += instruction.len();
+    }
+    Some(effects)
+}
+
+fn effect(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Effect {
+    let mut effect = Effect {
+        at: instruction.ip(),
+        next: next(instruction),
+        ..Effect::default()
+    };
+    for used in factory.info(instruction).used_registers() {
+        let bit = number(used.register()).map_or(0, |number| 1 << number);
+        let access = used.access();
+        if !matches!(
+            access,
+            OpAccess::Write | OpAccess::CondWrite | OpAccess::NoMemAccess
+        ) {
+            effect.reads |= bit;
+        }
+        if !matches!(
+            access,
+            OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess
+        ) {
+            effect.writes |= bit;
+        }
+    }
+    let first = (instruction.op_count() > 0 && instruction.op0_kind() == OpKind::Register)
+        .then(|| number(instruction.op0_register()))
+        .flatten();
+    let bit = first.map_or(0, |number| 1 << number);
+    match instruction.code() {
+        Code::Push_r64 => effect.saves = bit,
+        Code::Pop_r64 => effect.restores = bit,
+        Code::Mov_r64_rm64 | Code::Lea_r64_m if instruction.is_ip_rel_memory_operand() => {
+            effect.loads = first;
+        }
+        Code::Mov_r32_imm32 | Code::Mov_rm32_imm32 | Code::Mov_rm64_imm32 | Code::Mov_r64_imm64 => {
+            effect.loads = first;
+        }
+        Code::Call_rm64 | Code::Jmp_rm64 => effect.through = first,
+        _ => {}
+    }
+    effect
+}
+
+fn number(register: Register) -> Option<u8> {
+    let full = register.full_register();
+    full.is_gpr64().then(|| full.number() as u8)
+}
+
+fn next(instruction: &Instruction) -> Next {
+    match instruction.flow_control() {
+        FlowControl::Next => match instruction.code() {
+            Code::Hlt => Next::Stop,
+            _ => Next::On,
+        },
+        FlowControl::ConditionalBranch => Next::Branch(instruction.near_branch_target()),
+        FlowControl::UnconditionalBranch => Next::Jump(instruction.near_branch_target()),
+        FlowControl::IndirectBranch => Next::Unknown,
+        FlowControl::Return | FlowControl::Exception => Next::Stop,
+        FlowControl::Interrupt if instruction.code() == Code::Int3 => Next::Stop,
+        FlowControl::Interrupt | FlowControl::Call | FlowControl::IndirectCall => Next::Call,
+        FlowControl::XbeginXabortXend => match instruction.near_branch_target() {
+            0 => Next::On,
+            target => Next::Branch(target),
+        },
+    }
+}
