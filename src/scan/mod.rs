@@ -80,8 +80,8 @@ pub enum CallKind {
     /// the linker.
     Import,
     /// No call: the caller takes the callee's address, to call it later or to hand it on. A
-    /// function may take its own. In a file that is not linked yet, addresses of what other files
-    /// define are not told: it does not say which of those are functions.
+    /// function may take its own. The address of what another file defines is told where this file
+    /// says that it is a function's; files that are not linked do not say so.
     Pointer,
 }
 
