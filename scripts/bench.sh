@@ -1,21 +1,24 @@
 #!/usr/bin/env bash
-# bench.sh [reading|recording|all] [RUNS] [PART]: what proftool and its peers cost, as markdown
+# bench.sh [reading|recording|scanning|all] [RUNS] [PART]: what proftool and its peers cost, as markdown
 # tables; medians of RUNS turns (5). With PART only files and programs with it in their name: 100k.
 #
 # Workloads, peers and recordings are made where missing (see bench/workloads.sh), in
 # ${PROFTOOL_BENCH:-~/.cache/proftool-bench}. A peer that is not there is left out, with a word.
-# PROFTOOL names another proftool than the release build of this clone.
+# What is scanned are programs and libraries of this machine, and more of them in PROFTOOL_CODE
+# (separated by colons). PROFTOOL names another proftool than the release build of this clone.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${PROFTOOL_BENCH:-$HOME/.cache/proftool-bench}
 what=${1:-all} runs=${2:-5} part=${3:-}
-case $what in reading | recording | all) ;; *) echo "usage: bench.sh [reading|recording|all] [RUNS] [PART]" >&2; exit 2 ;; esac
+case $what in reading | recording | scanning | all) ;; *) echo "usage: bench.sh [reading|recording|scanning|all] [RUNS] [PART]" >&2; exit 2 ;; esac
 
-"$here/bench/workloads.sh"
+[ "$what" = scanning ] || "$here/bench/workloads.sh"
 if [ -z "${PROFTOOL:-}" ]; then
-  (cd "$here/.." && cargo build --release --locked --quiet)
+  (cd "$here/.." && cargo build --release --locked --quiet --bins --example scan_speed)
   PROFTOOL=$(cd "$here/.." && pwd)/target/release/proftool
 fi
+mkdir -p "$cache/bin"
 rustc -O --edition 2024 -o "$cache/bin/bare_loop" "$here/bench/bare_loop.rs"
+export SCAN_SPEED="$here/../target/release/examples/scan_speed"
 exec python3 "$here/bench/measure.py" "$what" "$runs" "$cache" "$PROFTOOL" "$part"

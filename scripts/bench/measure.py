@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""measure.py reading|recording|all RUNS CACHE PROFTOOL PART: times proftool beside its peers.
+"""measure.py reading|recording|scanning|all RUNS CACHE PROFTOOL PART: times proftool beside its peers.
 
 Called by ../bench.sh. The commands of one file take turns, so that a busy machine is busy for all
 of them, and the medians of RUNS turns are compared. CPU is user and system time of the command
@@ -8,6 +8,7 @@ and all that it started; the peak is that of its largest process, and never belo
 elapsed time where they say so, against `proftool flat`: above 1, the peer costs more.
 """
 
+import glob
 import json
 import os
 import shlex
@@ -190,6 +191,73 @@ def recording(runs, cache, proftool, part):
         sys.stdout.flush()
 
 
+# What scanning is measured on: some megabytes of code, some ten, and over a hundred in the file.
+CODE = [
+    "/usr/lib/x86_64-linux-gnu/libpython3*.so.1.0",
+    "/usr/bin/gdb",
+    "/usr/lib/jvm/*/lib/server/libjvm.so",
+    "~/.rustup/toolchains/stable-*/lib/librustc_driver-*.so",
+]
+# objdump disassembles no more than this of a file: it takes a minute for 60 MB.
+OBJDUMP_BYTES = 8_000_000
+
+
+def text_section(path):
+    """Address and size of .text, by objdump."""
+    told = subprocess.run(["objdump", "-h", "-j", ".text", path], capture_output=True, text=True, check=True)
+    for line in told.stdout.splitlines():
+        words = line.split()
+        if len(words) > 3 and words[1] == ".text":
+            return int(words[3], 16), int(words[2], 16)
+    raise SystemExit(f"bench: {path} has no .text")
+
+
+def scanning(runs, proftool, part):
+    """Finding calls in machine code: megabytes a second of CPU time, and of time on two processors."""
+    speed = os.environ["SCAN_SPEED"]
+    extra = os.environ.get("PROFTOOL_CODE", "").split(":")
+    files = [found for one in CODE + extra for found in sorted(glob.glob(os.path.expanduser(one)))[:1]]
+    print("| file | what | code MB | seconds | MB/s | × objdump | peak MB |")
+    print("|---|---|---|---|---|---|---|")
+    for path in files:
+        if part not in path or not os.path.isfile(path):
+            continue
+        file = shlex.quote(path)
+        start, size = text_section(path)
+        size = min(size, OBJDUMP_BYTES)
+        objdump = f"objdump -d --no-show-raw-insn -j .text --stop-address={start + size} {file}"
+        stripped = tempfile.NamedTemporaryFile()
+        subprocess.run(["strip", "-o", stripped.name, path], check=True)
+        commands = {"objdump": objdump, "callgraph": f"{proftool} callgraph {file} --format json"}
+        commands["callgraph, stripped"] = f"{proftool} callgraph {stripped.name} --format json"
+        costs = medians(commands, runs)
+        inner = {"iced-x86": [], "scan, 1 worker": [], "scan, 2 workers": []}
+        for turn in range(runs):
+            progress(f"turn {turn + 1} of {runs}: scan")
+            for workers in (1, 2):
+                told = subprocess.run([speed, path, str(workers)], capture_output=True, text=True, check=True)
+                code, bare, scan = (float(word) for word in told.stdout.split()[:3])
+                inner[f"scan, {workers} worker{'s' * (workers - 1)}"].append(scan)
+                inner["iced-x86"].append(bare)
+        progress("")
+        rows = [(name, code, statistics.median(taken), "") for name, taken in inner.items()]
+        for name, cost in costs.items():
+            if isinstance(cost, str):
+                print(f"| {os.path.basename(path)} | {name} | {cost} | | | | |")
+                continue
+            told = f"{cost.peak_mb:.0f}"
+            megabytes = size / 1e6 if name == "objdump" else code
+            rows.append((name, megabytes, cost.cpu if name == "objdump" else cost.elapsed, told))
+        base = next((megabytes / seconds for name, megabytes, seconds, _ in rows if name == "objdump"), None)
+        for name, megabytes, seconds, told in rows:
+            times = ratio(megabytes / seconds, base) if base else ""
+            print(
+                f"| {os.path.basename(path)} | {name} | {megabytes:.1f} | {seconds:.3f} "
+                f"| {megabytes / seconds:.0f} | {times} | {told} |"
+            )
+        sys.stdout.flush()
+
+
 def main():
     what, runs, cache, proftool, part = sys.argv[1:]
     print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}, median of {runs}\n")
@@ -199,6 +267,10 @@ def main():
         print()
     if what in ("recording", "all"):
         recording(int(runs), cache, proftool, part)
+    if what == "all":
+        print()
+    if what in ("scanning", "all"):
+        scanning(int(runs), shlex.quote(proftool), part)
 
 
 main()

@@ -127,8 +127,14 @@ struct Ways<'a> {
     steps: &'a [Step],
     /// For each instruction the step that stands for what it loads.
     loads: Vec<Option<Value>>,
-    /// What registers hold where direct jumps lead to.
-    entries: FxHashMap<u64, Values>,
+    /// For each instruction the index of its entry, if direct jumps lead to it.
+    entry_of: Vec<Option<u32>>,
+    /// For each instruction the index of the entry that it jumps to.
+    target_of: Vec<Option<u32>>,
+    /// What registers hold at the entries.
+    entries: Vec<Values>,
+    /// Registers that are loaded somewhere.
+    loaded: u32,
     /// Registers into which one pointer is put and nothing else, and its step.
     sole: u32,
     sole_loads: Values,
@@ -154,40 +160,59 @@ impl<'a> Ways<'a> {
             place,
             steps,
             loads: loads.collect(),
-            entries: FxHashMap::default(),
+            entry_of: vec![None; effects.len()],
+            target_of: vec![None; effects.len()],
+            entries: Vec::new(),
+            loaded: 0,
             sole: 0,
             sole_loads: [UNREACHED; 32],
             leaves: false,
         };
-        ways.look_around();
+        ways.find_entries();
+        ways.find_sole();
         ways
     }
 
-    /// Finds what does not depend on the ways: what is ever put into registers, and jumps that
-    /// lead out of what can be seen.
-    fn look_around(&mut self) {
+    /// Finds where direct jumps lead to.
+    fn find_entries(&mut self) {
         let start = self.effects.first().map_or(0, |effect| effect.at);
+        for (effect, target) in self.effects.iter().zip(&mut self.target_of) {
+            let (Next::Branch(to) | Next::Jump(to)) = effect.next else {
+                continue;
+            };
+            if !(start..self.place.end).contains(&to) {
+                self.leaves |= !(self.place.is_function)(to);
+                continue;
+            }
+            let index = self.effects.binary_search_by_key(&to, |effect| effect.at);
+            let entry = index.ok().and_then(|index| self.entry_of.get_mut(index));
+            let Some(entry) = entry else {
+                // To the inside of an instruction.
+                self.leaves = true;
+                continue;
+            };
+            *target = Some(*entry.get_or_insert_with(|| {
+                self.entries.push([UNREACHED; 32]);
+                (self.entries.len() - 1) as u32
+            }));
+        }
+    }
+
+    /// Finds registers into which nothing but one pointer is put.
+    fn find_sole(&mut self) {
         let mut saved = 0;
         for (effect, load) in self.effects.iter().zip(&self.loads) {
             saved |= effect.saves;
             let mut other = effect.writes & !effect.restores;
             if let (Some(register), Some(load)) = (effect.loads, *load) {
+                self.loaded |= bit(register);
                 other &= !bit(register);
                 if let Some(sole) = self.sole_loads.get_mut(usize::from(register)) {
                     *sole = meet(*sole, load);
                 }
             }
-            for (register, sole) in self.sole_loads.iter_mut().enumerate() {
-                if other >> register & 1 != 0 {
-                    *sole = UNKNOWN;
-                }
-            }
-            if let Next::Branch(to) | Next::Jump(to) = effect.next {
-                if (start..self.place.end).contains(&to) {
-                    self.entries.insert(to, [UNREACHED; 32]);
-                } else if !(self.place.is_function)(to) {
-                    self.leaves = true;
-                }
+            for register in registers(other) {
+                self.sole_loads[register] = UNKNOWN;
             }
         }
         for (register, sole) in self.sole_loads.iter().enumerate() {
@@ -195,45 +220,37 @@ impl<'a> Ways<'a> {
                 self.sole |= 1 << register & saved & self.place.kept;
             }
         }
-        // Jumps to inside of an instruction are beyond this.
-        let known = |to: &u64| {
-            self.effects
-                .binary_search_by_key(to, |effect| effect.at)
-                .is_ok()
-        };
-        self.leaves |= !self.entries.keys().all(known);
     }
 
     /// Follows all ways until nothing changes; false if that takes too long.
     fn follow(&mut self) -> bool {
-        let mut entries = std::mem::take(&mut self.entries);
-        let mut settled = false;
         for _ in 0..ROUNDS {
-            settled = true;
+            let mut settled = true;
             let mut values = [UNKNOWN; 32];
-            for (index, effect) in self.effects.iter().enumerate() {
-                if let Some(entry) = entries.get_mut(&effect.at) {
+            for index in 0..self.effects.len() {
+                let effect = &self.effects[index];
+                if let Some(entry) = self.entry_of[index] {
+                    let entry = &mut self.entries[entry as usize];
                     merge(entry, &values);
                     values = *entry;
                 }
                 self.apply(index, effect, &mut values);
-                if let Next::Branch(to) | Next::Jump(to) = effect.next
-                    && let Some(entry) = entries.get_mut(&to)
-                    && merge(entry, &values)
+                if let (Some(target), Next::Branch(to) | Next::Jump(to)) =
+                    (self.target_of[index], effect.next)
+                    && merge(&mut self.entries[target as usize], &values)
                     && to <= effect.at
                 {
                     settled = false;
                 }
-                if matches!(effect.next, Next::Jump(_) | Next::Unknown | Next::Stop) {
+                if ends(effect.next) {
                     values = [UNREACHED; 32];
                 }
             }
             if settled {
-                break;
+                return true;
             }
         }
-        self.entries = entries;
-        settled
+        false
     }
 
     /// What an instruction does to the registers.
@@ -242,11 +259,10 @@ impl<'a> Ways<'a> {
         if effect.next == Next::Call {
             changed |= !self.sole;
         }
-        for (register, value) in values.iter_mut().enumerate() {
-            if changed >> register & 1 != 0
-                && (*value != UNREACHED || effect.writes >> register & 1 != 0)
-            {
-                *value = UNKNOWN;
+        for register in registers(changed & self.loaded) {
+            // What cannot be reached stays so, unless the instruction itself says otherwise.
+            if values[register] != UNREACHED || effect.writes >> register & 1 != 0 {
+                values[register] = UNKNOWN;
             }
         }
         if let (Some(register), Some(Some(load))) = (effect.loads, self.loads.get(index))
@@ -263,7 +279,8 @@ impl<'a> Ways<'a> {
         let mut hidden = false;
         let mut values = [UNKNOWN; 32];
         for (index, effect) in self.effects.iter().enumerate() {
-            if let Some(entry) = self.entries.get(&effect.at) {
+            if let Some(entry) = self.entry_of[index] {
+                let entry = &self.entries[entry as usize];
                 self.lose(&values, entry, &mut used);
                 values = *entry;
             }
@@ -283,24 +300,20 @@ impl<'a> Ways<'a> {
                 candidates.push((effect.at, register, load));
                 reads &= !bit(register);
             }
-            for register in (0..32).filter(|register| reads >> register & 1 != 0) {
+            for register in registers(reads & self.loaded) {
                 used.extend(held(register).and_then(|load| self.flow(load)));
             }
             if effect.next == Next::Call {
                 // Behind the call it is there still, for all that is known.
-                for register in (0..32).filter(|register| self.place.kept >> register & 1 != 0) {
-                    let sole = self.sole >> register & 1 != 0;
-                    let load = held(register).filter(|_| !sole);
-                    used.extend(load.and_then(|load| self.flow(load)));
+                for register in registers(self.place.kept & self.loaded & !self.sole) {
+                    used.extend(held(register).and_then(|load| self.flow(load)));
                 }
             }
             self.apply(index, effect, &mut values);
-            if let Next::Branch(to) | Next::Jump(to) = effect.next
-                && let Some(entry) = self.entries.get(&to)
-            {
-                self.lose(&values, entry, &mut used);
+            if let Some(target) = self.target_of[index] {
+                self.lose(&values, &self.entries[target as usize], &mut used);
             }
-            if matches!(effect.next, Next::Jump(_) | Next::Unknown | Next::Stop) {
+            if ends(effect.next) {
                 values = [UNREACHED; 32];
             }
         }
@@ -327,6 +340,20 @@ impl<'a> Ways<'a> {
     fn flow(&self, load: Value) -> Option<Flow> {
         self.steps.get(load as usize).map(|step| step.flow)
     }
+}
+
+/// Whether the next instruction is not reached from this one.
+fn ends(next: Next) -> bool {
+    matches!(next, Next::Jump(_) | Next::Unknown | Next::Stop)
+}
+
+/// The registers of these bits.
+fn registers(mut bits: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let register = bits.trailing_zeros();
+        bits &= bits.wrapping_sub(1);
+        (register < 32).then_some(register as usize)
+    })
 }
 
 fn bit(register: u8) -> u32 {

@@ -26,6 +26,7 @@ mod held;
 mod imports;
 mod parts;
 mod resolve;
+mod riscv;
 mod workers;
 mod x86;
 
@@ -39,7 +40,7 @@ use self::parts::Parts;
 use self::resolve::{Facts, Import, Kind, Resolver, Target};
 use self::workers::{Found, Scan, Stretch};
 use crate::base::{IdVec, Svma, define_id};
-use crate::binary::{Binary, Error, FunctionSymbol, Machine, SymbolSource};
+use crate::binary::{Binary, Error, FunctionSymbol, SymbolSource};
 
 define_id! {
     /// A row of [`Calls::functions`].
@@ -136,13 +137,9 @@ pub struct Calls {
 /// answer does not depend on their number.
 ///
 /// # Errors
-/// For a machine other than x86-64 and AArch64.
+/// For a machine whose instructions are not known here: see [`Machine`](crate::binary::Machine).
 pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Error> {
     let code = binary.code()?;
-    match code.machine {
-        Machine::X86_64 | Machine::Aarch64 | Machine::X86 => {}
-        Machine::Riscv64 | Machine::Riscv32 => return Err(Error::UnknownMachine(243)),
-    }
     let mut functions = IdVec::new();
     let ids: Vec<Option<CodeFunctionId>> = binary
         .functions()

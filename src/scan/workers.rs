@@ -7,7 +7,8 @@ use std::thread;
 
 use super::flow::{Flow, Step, Wants};
 use super::resolve::{Kind, Resolved, Resolver, Target};
-use super::{CodeFunctionId, aarch64, held, x86};
+use super::riscv::Width;
+use super::{CodeFunctionId, aarch64, held, riscv, x86};
 use crate::base::Svma;
 use crate::binary::{Binary, FunctionSymbol, Machine, SlotTarget, SymbolSource};
 
@@ -152,21 +153,29 @@ fn walk(machine: Machine, bytes: &[u8], start: u64, wants: &Wants, steps: &mut V
     match machine {
         Machine::X86_64 => x86::walk(bytes, start, wants, steps),
         Machine::X86 => x86::walk_32(bytes, start, wants, steps),
-        Machine::Aarch64 => aarch64::walk(bytes, start, |step| steps.push(step)),
-        Machine::Riscv64 | Machine::Riscv32 => bytes.len() as u64,
+        Machine::Aarch64 => aarch64::walk(bytes, start, wants, steps),
+        Machine::Riscv64 => riscv::walk(Width::Bits64, bytes, start, wants, steps),
+        Machine::Riscv32 => riscv::walk(Width::Bits32, bytes, start, wants, steps),
     }
 }
 
 /// Finds out which calls through registers are certain.
 fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut Vec<Step>) {
     let Stretch { bytes, start, .. } = *stretch;
-    let known = scan.machine == Machine::X86_64 && !scan.wants.unlinked && bytes.len() <= FOLLOWED;
-    if !known || !x86::effects::is_worth_it(bytes, start, steps) || !is_whole(scan, stretch) {
+    if scan.wants.unlinked || bytes.len() > FOLLOWED || !is_worth_it(scan.machine, stretch, steps) {
         return;
     }
-    let Some(effects) = x86::effects::read(bytes, start) else {
+    if !is_whole(scan, stretch) {
         return;
+    }
+    let (effects, kept) = match scan.machine {
+        Machine::X86_64 => (x86::effects::read(bytes, start), x86::effects::KEPT),
+        Machine::X86 => return,
+        Machine::Aarch64 => (Some(aarch64::effects(bytes, start)), 0),
+        Machine::Riscv64 => (riscv::effects(Width::Bits64, bytes, start), 0),
+        Machine::Riscv32 => (riscv::effects(Width::Bits32, bytes, start), 0),
     };
+    let Some(effects) = effects else { return };
     let is_function = |to: u64| match scan.resolver.target(SlotTarget::Address(Svma(to))) {
         Some(Target::Import(_)) => true,
         Some(Target::Function(id)) => id != stretch.caller && is_named(scan.stretches, to),
@@ -174,10 +183,20 @@ fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut Vec<Step>) {
     };
     let place = held::Place {
         end: start.saturating_add(bytes.len() as u64),
-        kept: x86::effects::KEPT,
+        kept,
         is_function: &is_function,
     };
     held::decide(&effects, &place, steps);
+}
+
+/// Whether there is a call or jump through a register that may have been loaded.
+fn is_worth_it(machine: Machine, stretch: &Stretch, steps: &[Step]) -> bool {
+    if machine == Machine::X86_64 {
+        return x86::effects::is_worth_it(stretch.bytes, stretch.start, steps);
+    }
+    let unknown = |flow: Flow| matches!(flow, Flow::CallUnknown | Flow::JumpUnknown);
+    let loads = |flow: Flow| matches!(flow, Flow::LoadSlot(_) | Flow::Address(_));
+    steps.iter().any(|step| unknown(step.flow)) && steps.iter().any(|step| loads(step.flow))
 }
 
 /// Whether a stretch is all of a function, and no part that was moved out of one: what has no

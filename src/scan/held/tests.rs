@@ -94,7 +94,7 @@ fn code() -> Code {
 fn a_call_behind_its_load_is_certain() {
     let cases = [
         (code().load_rax(A).call_rax().ret(), vec![CALL_A]),
-        (code().load_rbx(A).call_rbx().ret(), vec![CALL_A]),
+        (code().load_rbx(A).call_rbx().ret(), vec![LOAD_A, CALL_A]),
         (code().take_rax(OTHER).call_rax().ret(), vec![]),
         (
             code().load_rax(A).bytes(b"\xff\xe0"),

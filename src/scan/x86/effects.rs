@@ -12,20 +12,25 @@ use super::careful::Careful;
 /// rbx, rbp, r12 to r15: what callees keep (System V ABI, AMD64 supplement, figure 3.4).
 pub(in super::super) const KEPT: u32 = 1 << 3 | 1 << 5 | 0xf << 12;
 
-/// Whether there is a call or jump through a register that is also loaded: only then it is worth
-/// following registers.
+/// Whether a call or jump through a register stands behind a load of that register, without a
+/// call in between that changes it: only then it is worth following registers.
 pub(in super::super) fn is_worth_it(bytes: &[u8], start: u64, steps: &[Step]) -> bool {
-    let (mut loaded, mut through) = (0u32, 0u32);
+    let mut loaded = 0u32;
     for step in steps {
-        let index = usize::try_from(step.at.wrapping_sub(start)).unwrap_or(usize::MAX);
-        let bytes = bytes.get(index..).unwrap_or_default();
+        let bytes = || {
+            let index = usize::try_from(step.at.wrapping_sub(start)).unwrap_or(usize::MAX);
+            bytes.get(index..).unwrap_or_default()
+        };
         match step.flow {
-            Flow::CallUnknown | Flow::JumpUnknown => through |= called_register(bytes),
-            Flow::LoadSlot(_) | Flow::Address(_) => loaded |= loaded_register(bytes),
-            _ => {}
+            Flow::CallUnknown | Flow::JumpUnknown if loaded & called_register(bytes()) != 0 => {
+                return true;
+            }
+            Flow::LoadSlot(_) | Flow::Address(_) => loaded |= loaded_register(bytes()),
+            Flow::Call(_) | Flow::CallSlot(_) | Flow::CallUnknown => loaded &= KEPT,
+            Flow::Jump(_) | Flow::JumpSlot(_) | Flow::JumpUnknown => {}
         }
     }
-    loaded & through != 0
+    false
 }
 
 /// The register of `call *%r` and `jmp *%r`, as a bit.
