@@ -64,7 +64,7 @@ pub enum Error {
         owner: u32,
     },
     /// The instructions of this ELF machine are not understood.
-    #[error("its code is for ELF machine {0}; x86-64 and AArch64 are understood")]
+    #[error("its code is for ELF machine {0}; x86, AArch64 and RISC-V are understood")]
     UnknownMachine(u16),
     /// The system refused.
     #[error("{0}")]

@@ -137,7 +137,7 @@ pub struct Calls {
 /// answer does not depend on their number.
 ///
 /// # Errors
-/// For an instruction set other than those of [`Machine`].
+/// For a machine whose instructions are not known here: see [`Machine`](crate::binary::Machine).
 pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Error> {
     let code = binary.code()?;
     let mut functions = IdVec::new();
@@ -188,11 +188,12 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
         stretches: &stretches,
         resolver: &resolver,
         wants: Wants {
-            addresses: match !binary.is_linked() {
-                true => 0..=u64::MAX,
-                false => code.range(),
+            addresses: if binary.is_linked() {
+                code.range()
+            } else {
+                0..=u64::MAX
             },
-            immediates: binary.is_fixed(),
+            immediates: binary.is_fixed() || !binary.is_linked(),
             unlinked: !binary.is_linked(),
         },
     };

@@ -9,7 +9,8 @@ use super::flow::{Flow, Step, Wants};
 use super::resolve::{Kind, Resolved, Resolver, Target};
 use super::riscv::Width;
 use super::{CodeFunctionId, aarch64, held, riscv, x86};
-use crate::binary::{Binary, FunctionSymbol, Machine, SymbolSource};
+use crate::base::Svma;
+use crate::binary::{Binary, FunctionSymbol, Machine, SlotTarget, SymbolSource};
 
 /// The least number of bytes for which a worker comes back: some milliseconds of work.
 const CHUNK: usize = 256 << 10;
@@ -163,18 +164,10 @@ fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut Vec<Step>) {
         return;
     }
     let end = start.saturating_add(bytes.len() as u64);
-    let is_function = |to: u64| {
-        let jump = Step {
-            at: start,
-            length: 0,
-            flow: Flow::Jump(to),
-            field: start,
-        };
-        match scan.resolver.resolve(stretch, &jump) {
-            Resolved::Site(Kind::Import, _) => true,
-            Resolved::Site(Kind::Tail, _) => is_named(scan.stretches, to),
-            _ => false,
-        }
+    let is_function = |to: u64| match scan.resolver.target(SlotTarget::Address(Svma(to))) {
+        Some(Target::Import(_)) => true,
+        Some(Target::Function(id)) => id != stretch.caller && is_named(scan.stretches, to),
+        None => false,
     };
     let mut leaving = steps.iter().filter_map(|step| match step.flow {
         Flow::Jump(to) => Some(to).filter(|to| !(start..end).contains(to)),

@@ -333,10 +333,10 @@ fn what_has_no_call_graph_is_refused_in_a_few_lines_that_name_it() {
     ];
     let own = fs::read(env!("CARGO_BIN_EXE_proftool")).unwrap();
     let mut header = own[..64].to_vec();
-    header[0x12..0x14].copy_from_slice(&243_u16.to_le_bytes());
-    let riscv = directory.join("riscv");
-    fs::write(&riscv, header).unwrap();
-    cases.push((riscv, "ELF machine 243; x86-64 and AArch64"));
+    header[0x12..0x14].copy_from_slice(&8_u16.to_le_bytes());
+    let mips = directory.join("mips");
+    fs::write(&mips, header).unwrap();
+    cases.push((mips, "ELF machine 8; x86, AArch64 and RISC-V"));
     for (path, message) in cases {
         let output = run(&["callgraph", path.to_str().unwrap()]);
         let said = String::from_utf8(output.stderr).unwrap();
