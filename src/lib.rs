@@ -121,6 +121,8 @@
 //! | recursion | a function on its own call path, at once (direct) or through others (indirect) |
 //! | stub | a call in a tree that is folded into a node above it |
 //! | cycle | functions that all reach each other by calls |
+//! | group | a cycle as a whole, or a function outside of all cycles |
+//! | flow | how much came over an arc, calls or weight: how callers share a callee's time |
 //! | image | a file as it is mapped in a process at a place and time |
 //! | module | a file that functions come from, as a person knows it: program, library, kernel |
 //! | mapping | a range of a process's addresses that shows a part of an image |
