@@ -1,9 +1,9 @@
-//! What collapsing recursion costs: a million distinct stacks, 100 frames deep, of 50 functions that
-//! call each other, and one stack of 100 000 frames. For each degree the processor seconds of the tree
+//! What collapsing recursion costs: a million distinct stacks, 100 frames deep, of some functions (50)
+//! that call each other, and one stack of 100 000 frames. For each degree the processor seconds of the tree
 //! and of counting its rows, its rows, and the memory beyond that of the profile, in multiples of it.
 //!
 //! ```sh
-//! cargo run --release --example collapse [STACKS]
+//! cargo run --release --example collapse [STACKS [FUNCTIONS]]
 //! ```
 
 use proftool::analysis::tree::{Collapse, Stacks};
@@ -13,20 +13,20 @@ use proftool::profile::{
 };
 
 const DEPTH: usize = 100;
-const FUNCTIONS: u64 = 50;
 /// How many functions each one calls.
 const CALLEES: u64 = 4;
 
 fn main() {
-    let stacks = std::env::args().nth(1).and_then(|n| n.parse().ok());
-    let many = million(stacks.unwrap_or(1_000_000));
+    let number = |place| std::env::args().nth(place).and_then(|n| n.parse().ok());
+    let functions = number(2).unwrap_or(50).max(1);
+    let many = million(number(1).unwrap_or(1_000_000), functions);
     measure("a million stacks of 100 frames", &many);
     drop(many);
-    measure("a stack of 100000 frames", &deep(100_000));
+    measure("a stack of 100000 frames", &deep(100_000, functions));
 }
 
-/// Functions `f0` to `f49`, and a way to add stacks of them.
-fn builder() -> (Builder, Vec<FunctionId>) {
+/// Functions `f0`, `f1` and so on, and a way to add stacks of them.
+fn builder(number: u64) -> (Builder, Vec<FunctionId>) {
     let mut builder = Builder::default();
     builder.event(Event::named("cpu-clock"));
     let module = builder.module(Module {
@@ -40,9 +40,7 @@ fn builder() -> (Builder, Vec<FunctionId>) {
         address: Some(i),
         kind: FunctionKind::Named,
     };
-    let functions = (0..FUNCTIONS)
-        .map(|i| builder.function(function(i)))
-        .collect();
+    let functions = (0..number).map(|i| builder.function(function(i))).collect();
     builder.thread(Thread {
         pid: 1,
         tid: 1,
@@ -52,8 +50,8 @@ fn builder() -> (Builder, Vec<FunctionId>) {
 }
 
 /// Each stack leaves the one before it at a random depth, mostly near its end, as samples do.
-fn million(stacks: usize) -> Profile {
-    let (mut builder, functions) = builder();
+fn million(stacks: u64, number: u64) -> Profile {
+    let (mut builder, functions) = builder(number);
     let thread = builder.thread(Thread {
         pid: 1,
         tid: 1,
@@ -77,7 +75,7 @@ fn million(stacks: usize) -> Profile {
         while stack.len() < DEPTH {
             let caller = stack.last().copied();
             let from = caller.map_or(0, |(function, _)| function);
-            let callee = (from * 7 + random(CALLEES) * random(CALLEES) + 1) % FUNCTIONS;
+            let callee = (from * 7 + random(CALLEES) * random(CALLEES) + 1) % number;
             let function = functions[callee as usize];
             let path = builder.path(caller.map(|(_, path)| path), function, false);
             stack.push((callee, path));
@@ -90,8 +88,8 @@ fn million(stacks: usize) -> Profile {
 }
 
 /// One stack that goes round all functions.
-fn deep(depth: usize) -> Profile {
-    let (mut builder, functions) = builder();
+fn deep(depth: usize, number: u64) -> Profile {
+    let (mut builder, functions) = builder(number);
     let thread = builder.thread(Thread {
         pid: 1,
         tid: 1,

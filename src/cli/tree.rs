@@ -49,9 +49,9 @@ Each line is a function as it was reached by one chain of calls. Bottom up, each
 that samples were taken in, and what stands under it called it.
 
 Where stacks recurse, the tree is collapsed: a call of a function that stands above already becomes
-f..., with an arrow to the level of the f above, and what the inner f calls stands under that one. A
-weight is told by how it got there: 40 ms (15 ms) are 40 by the calls above it alone, and 15 that
-had gone through a collapsed call before.
+f..., with an arrow to the level of the f above, and what the inner f calls stands under that one.
+Weights are told by how samples got there: 40 ms (15 ms) are 40 by the calls above alone, and 15
+that had gone through a collapsed call before.
 
 Examples:
   proftool tree                                 who calls whom, what has 0.5 % and more
