@@ -26,6 +26,7 @@ class Oracle:
         self.unknown_examples = {what: collections.defaultdict(list) for what in ("call", "jump")}
         self.astray, self.outside, self.instructions = [], 0, 0
         self.own, self.ifuncs = {}, {}
+        self.starts_by_name = collections.defaultdict(set)
         for symbol in self.elf.dynamic:
             if symbol.section != "UND" and symbol.start in self.known:
                 kinds = {"FUNC": self.own, "IFUNC": self.ifuncs}
@@ -39,7 +40,8 @@ class Oracle:
         for kinds in (("IFUNC",), ("FUNC", "NOTYPE")):
             for symbol in self.elf.symtab + self.elf.dynamic:
                 if symbol.kind in kinds and symbol.start in (found or self.known):
-                    names.setdefault(unversioned(symbol.name), ("ifunc", symbol.start))
+                    name = unversioned(symbol.name).removesuffix("_ifunc")
+                    names.setdefault(name, ("ifunc", symbol.start))
             # Other names of those that choose.
             found = found or {start for _, start in names.values()}
             if not found:
@@ -90,18 +92,35 @@ class Oracle:
             by = callers[start]
             if start not in self.functions.names and len(by) == 1 and next(iter(by))[1] == "tail":
                 owners[start] = next(iter(by))[0]
+        for part in self.known - told - owners.keys():
+            for name in self.functions.names.get(part, ()):
+                # A part of a part that is told: f.part.0.cold.
+                owner = self.by_stem(name.removesuffix(".cold"))
+                if name.endswith(".cold") and self.whole(owner) in told:
+                    owners[part] = self.whole(owner)
         self.known -= owners.keys() | (self.wholes.keys() - told)
         for key in [key for key in self.sites if key[0] in owners or key[1] in owners]:
             caller, callee, kind = key
             sites, examples = self.sites.pop(key), self.examples.pop(key)
-            if callee in owners or owners[caller] == callee:
+            whole = owners.get(caller, caller)
+            # That the whole goes to its part is no call, nor is the way back; recursion is one.
+            if kind == "tail" and (owners.get(callee) == whole or callee == whole):
                 continue
-            key = owners[caller], callee, kind
+            key = whole, owners.get(callee, callee), kind
             self.sites[key] += sites
             self.examples[key] += examples
         for counts in self.unknown.values():
             for part, owner in owners.items():
                 counts[owner] += counts.pop(part, 0)
+
+    def by_stem(self, stem):
+        """The only function that has exactly this name."""
+        if not self.starts_by_name:
+            for start, names in self.functions.names.items():
+                for name in names:
+                    self.starts_by_name[name].add(start)
+        starts = self.starts_by_name[stem]
+        return min(starts) if len(starts) == 1 else None
 
     def take(self, at, text, part, what, to):
         caller = self.whole(part)

@@ -198,11 +198,6 @@ fn function(elf: &Elf, symbol: &Entry) -> Option<FunctionSymbol> {
     {
         return None;
     }
-    // Labels of hand-written assembly count when others may see them.
-    let hidden = [elf::STV_HIDDEN.0, elf::STV_INTERNAL.0].contains(&symbol.visibility);
-    if is_label && hidden {
-        return None;
-    }
     let section = elf.sections.get(symbol.section as usize);
     let mut start = symbol.value;
     let mut size = symbol.size;

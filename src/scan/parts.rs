@@ -44,6 +44,8 @@ impl By {
 struct Evidence {
     /// What jumps to its start; of a named part, the functions that it may belong to by name.
     entered: By,
+    /// What jumps to the start of a named part, whatever its name.
+    jumped: By,
     /// Into the middle of which functions it jumps.
     back: By,
     /// Whether something calls it or takes its address.
@@ -98,7 +100,13 @@ impl<'a> Parts<'a> {
             let known = &mut evidence[callee];
             match (may_be[callee], site.kind) {
                 (MayBe::Named, Kind::Call | Kind::Tail) if site.caller != callee => {
-                    known.entered = parts.nearer(functions, known.entered, site.caller, callee);
+                    match site.kind {
+                        Kind::Tail => known.jumped = known.jumped.and(site.caller),
+                        _ => known.called = true,
+                    }
+                    let entered = known.entered;
+                    evidence[callee].entered =
+                        parts.nearer(functions, entered, site.caller, callee);
                 }
                 (MayBe::Nameless, Kind::Tail) => known.entered = known.entered.and(site.caller),
                 (MayBe::Nameless, _) => known.called = true,
@@ -107,8 +115,11 @@ impl<'a> Parts<'a> {
         }
         for (id, function) in functions.enumerate() {
             let known = evidence[id];
-            let By::One(by) = known.entered else {
-                continue;
+            let by = match (known.entered, known.jumped) {
+                (By::One(by), _) => by,
+                // A function goes by one of its names, and its part may be named after another.
+                (By::Nothing, By::One(by)) if !known.called => by,
+                _ => continue,
             };
             let is_part = match may_be[id] {
                 MayBe::No => false,
@@ -215,7 +226,8 @@ impl<'a> Parts<'a> {
     ) -> bool {
         let name = |id| self.binary.function_name(&functions[id].symbol);
         match (name(a), name(b)) {
-            (Some(a), Some(b)) => whole(&a) == whole(&b),
+            // Two whole functions of one name are two functions.
+            (Some(a), Some(b)) => whole(&a) == whole(&b) && (whole(&a) != a || whole(&b) != b),
             _ => false,
         }
     }
@@ -229,7 +241,7 @@ enum MayBe {
 }
 
 /// The name of the function that a part belongs to. GCC and LLVM name parts `.cold`, `.cold.1`,
-/// `.part.0`; versions of a function for some arguments, `.constprop.0` and `.isra.0`, are
+/// `.part.0`, BOLT `.warm`; versions of a function for some arguments, `.constprop.0` and `.isra.0`, are
 /// functions of their own, unless they are versions of a part.
 fn whole(name: &str) -> &str {
     let mut from = 0;
@@ -240,7 +252,8 @@ fn whole(name: &str) -> &str {
                 .strip_prefix(mark)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
-        if dot > 0 && (is_part(".cold") || is_part(".part") || is_part(".__part")) {
+        let marks = [".cold", ".part", ".__part", ".warm"];
+        if dot > 0 && marks.into_iter().any(is_part) {
             return &name[..dot];
         }
         from = dot + 1;
@@ -258,6 +271,7 @@ mod tests {
             ("f", "f"),
             ("f.cold", "f"),
             ("f.cold.1", "f"),
+            ("f.warm", "f"),
             ("f.part.0", "f"),
             ("f.part.0.isra.0.cold", "f"),
             ("f.constprop.0", "f.constprop.0"),
