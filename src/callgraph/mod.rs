@@ -289,6 +289,10 @@ fn with<T>(
     rows: impl Iterator<Item = ((FunctionId, FunctionId), T)>,
     put: impl Fn(&mut Arc, T),
 ) -> Vec<Arc> {
+    let mut rows = rows.peekable();
+    if rows.peek().is_none() {
+        return arcs;
+    }
     let mut all: Vec<Arc> = Vec::with_capacity(arcs.len().max(rows.size_hint().0));
     let mut arcs = arcs.into_iter().peekable();
     for (pair, row) in rows {

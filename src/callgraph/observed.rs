@@ -4,15 +4,10 @@
 //! stack. Over the tree of call paths that is: a path adds its weight to its arc only if no path
 //! above it has the same.
 
-use super::Arc;
 use super::ordered::ordered_by;
-use crate::base::{Id, IdVec, define_id};
+use super::{Arc, ArcId};
+use crate::base::{Id, IdVec};
 use crate::profile::{FunctionId, PathId, PathWeights, Profile, Selection, Step};
-
-define_id! {
-    /// A pair of caller and callee.
-    Pair
-}
 
 /// The arcs on the stacks of the selected samples, in order of caller and callee. Linear in paths
 /// and functions.
@@ -28,37 +23,36 @@ pub(super) fn arcs(profile: &Profile, selection: &Selection) -> Vec<Arc> {
         caller(id).map_or(0, FunctionId::index)
     });
 
-    let mut arcs: IdVec<Pair, Arc> = IdVec::new();
-    let mut pair_of = IdVec::filled(None, profile.paths.len());
-    let mut last = None;
+    // By place among these arcs, to which others are still to come.
+    let mut arcs: Vec<Arc> = Vec::new();
+    let mut arc_of: IdVec<PathId, Option<ArcId>> = IdVec::filled(None, profile.paths.len());
     for path in calls {
         if let Some(from) = caller(path) {
-            let to = function(path);
-            let pair = match last {
-                Some((pair, ends)) if ends == (from, to) => pair,
-                _ => arcs.push(Arc::new(from, to)),
-            };
-            last = Some((pair, (from, to)));
-            pair_of[path] = Some(pair);
+            let pair = (from, function(path));
+            if arcs.last().is_none_or(|last| last.pair() != pair) {
+                arcs.push(Arc::new(pair.0, pair.1));
+            }
+            arc_of[path] = Some(ArcId::new(arcs.len() - 1));
         }
     }
-    let mut depth = IdVec::filled(0u32, arcs.len());
+    let mut depth: IdVec<ArcId, u32> = IdVec::filled(0, arcs.len());
     let taken = |path| weights.is_taken(path);
     profile.paths.walk(taken, |step| match step {
         Step::Enter(path) => {
-            if let Some(pair) = pair_of[path] {
-                if depth[pair] == 0 {
-                    arcs[pair].weight += weights.total[path];
-                    arcs[pair].samples += weights.samples[path];
+            if let Some(id) = arc_of[path] {
+                if depth[id] == 0 {
+                    let arc = &mut arcs[id.index()];
+                    arc.weight += weights.total[path];
+                    arc.samples += weights.samples[path];
                 }
-                depth[pair] += 1;
+                depth[id] += 1;
             }
         }
         Step::Leave(path) => {
-            if let Some(pair) = pair_of[path] {
-                depth[pair] -= 1;
+            if let Some(id) = arc_of[path] {
+                depth[id] -= 1;
             }
         }
     });
-    arcs.iter().copied().collect()
+    arcs
 }
