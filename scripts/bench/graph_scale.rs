@@ -1,8 +1,8 @@
 //! graph_scale [ROUNDS]: how time through calls grows with the graph.
 //!
-//! Makes profiles of three shapes in growing sizes, and prints for each step the least time of
-//! ROUNDS (5) and how it grows: the slope of log time over log size from the smallest to the largest.
-//! 1 is linear.
+//! Makes profiles of three shapes in growing sizes, and prints for each step the least processor
+//! time of ROUNDS (5) in milliseconds, and how it grows: the slope of log time over log size from the
+//! line that fits best. 1 is linear; caches that the largest does not fit make it a little more.
 //!
 //! ```text
 //!   chain  f0 ─▶ f1 ─▶ … one stack as deep as the program has functions
@@ -11,8 +11,6 @@
 //! ```
 
 #![allow(clippy::print_stdout)]
-
-use std::time::Instant;
 
 use proftool::analysis::flow::Flow;
 use proftool::analysis::{measured, propagation, recursion};
@@ -102,14 +100,25 @@ fn arcs(size: usize) -> Profile {
     maker.builder.finish()
 }
 
+/// How long this thread has been running on a processor (`/proc/PID/schedstat`): others may be busy
+/// here too.
+fn processor_seconds() -> f64 {
+    // The kernel brings the figure up to date when the thread gives way.
+    std::thread::yield_now();
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = stat.split(' ').next().and_then(|word| word.parse().ok());
+    nanoseconds.unwrap_or(0.0) / 1e9
+}
+
 /// The seconds that each step takes, and the numbers of arcs and of members of cycles.
 fn measure(profile: &Profile) -> ([f64; STEPS.len()], usize, usize) {
     let mut seconds = [0.0; STEPS.len()];
     let selection = profile.select(EventId::new(0), &Filter::default());
-    let mut start = Instant::now();
+    let mut start = processor_seconds();
     let mut lap = |step: usize| {
-        seconds[step] = start.elapsed().as_secs_f64();
-        start = Instant::now();
+        let now = processor_seconds();
+        seconds[step] = now - start;
+        start = now;
     };
     let graph = CallGraph::of(profile, &selection);
     lap(0);
@@ -126,6 +135,18 @@ fn measure(profile: &Profile) -> ([f64; STEPS.len()], usize, usize) {
     lap(4);
     let members = cycles.members.iter().map(Vec::len).sum();
     (seconds, graph.arcs.len(), members)
+}
+
+/// The slope of the line through the logarithms, by least squares.
+fn slope(points: Vec<(f64, f64)>) -> f64 {
+    let count = points.len() as f64;
+    let logs = points.iter().map(|(x, y)| (x.ln(), y.ln()));
+    let logs: Vec<(f64, f64)> = logs.collect();
+    let mean_x = logs.iter().map(|log| log.0).sum::<f64>() / count;
+    let mean_y = logs.iter().map(|log| log.1).sum::<f64>() / count;
+    let both = logs.iter().map(|(x, y)| (x - mean_x) * (y - mean_y));
+    let width = logs.iter().map(|(x, _)| (x - mean_x).powi(2));
+    both.sum::<f64>() / width.sum::<f64>()
 }
 
 /// A shape, and how a profile of it and of a size is made.
@@ -147,7 +168,7 @@ fn main() {
     println!(" {:>12}", "all, ms");
     for (name, make, largest) in SHAPES {
         let mut rows: Vec<(usize, Vec<f64>)> = Vec::new();
-        for size in [64, 16, 4, 1].map(|part| largest / part) {
+        for size in [16, 8, 4, 2, 1].map(|part| largest / part) {
             let profile = make(size);
             let mut least = vec![f64::INFINITY; STEPS.len() + 1];
             let (mut arcs, mut members) = (0, 0);
@@ -166,13 +187,11 @@ fn main() {
             println!();
             rows.push((arcs, least));
         }
-        if let [(small, fast), .., (large, slow)] = &rows[..] {
-            print!("{name:<6} {:>19}", "slope");
-            for (fast, slow) in fast.iter().zip(slow) {
-                let slope = (slow / fast).ln() / (*large as f64 / *small as f64).ln();
-                print!(" {slope:>12.2}");
-            }
-            println!();
+        print!("{name:<6} {:>19}", "slope");
+        for step in 0..=STEPS.len() {
+            let points = rows.iter().map(|(arcs, least)| (*arcs as f64, least[step]));
+            print!(" {:>12.2}", slope(points.collect()));
         }
+        println!();
     }
 }

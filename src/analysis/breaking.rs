@@ -15,7 +15,7 @@
 //!   problems", 1972), the row is built from both ends, sources to the front and sinks to the back,
 //!   else whoever gives most more than it takes (P. Eades, X. Lin, W. Smyth, "A fast and effective
 //!   heuristic for the feedback arc set problem", 1993, with weights for degrees). Then each member in turn moves to where it
-//!   is best among its neighbours, for as long as that helps and [`WORK`] allows.
+//!   is best among its neighbours, for as long as that helps, and for so many steps at most.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,7 +25,7 @@ use crate::profile::FunctionId;
 
 /// The largest cycle for which the best answer is sure to be found, in members.
 pub const EXACT: usize = 16;
-/// How many members may be passed while a row is improved.
+/// How many neighbours and members may be passed while a row is improved.
 const WORK: usize = 1 << 27;
 
 /// Arcs that break a cycle.

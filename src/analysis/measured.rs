@@ -20,7 +20,6 @@
 //! Then it counts for the arc over which it came first, and for the member from which it left last.
 
 use super::attribution::{Attribution, CycleWeight, Portion};
-use super::inclusive;
 use crate::base::IdVec;
 use crate::callgraph::{ArcId, CallGraph, Cycles, GroupId};
 use crate::profile::{FunctionId, Links, PathId, PathWeights, Profile, Selection, Step};
@@ -114,6 +113,8 @@ pub fn attribute(
     let mut innermost: IdVec<GroupId, Option<PathId>> = IdVec::filled(None, cycles.groups());
     let mut arrivals = IdVec::filled(Arrival::Unseen, cycles.groups());
     let mut before: IdVec<PathId, Option<PathId>> = IdVec::filled(None, profile.paths.len());
+    let mut depth = IdVec::filled(0u32, functions);
+    let mut totals = IdVec::filled(0u64, functions);
     Links::new(profile, &weights).walk(&profile.paths, |step| match step {
         Step::Enter(id) => {
             let path = &profile.paths[id];
@@ -135,6 +136,10 @@ pub fn attribute(
                     }
                 }
             }
+            if depth[function] == 0 {
+                totals[function] += total;
+            }
+            depth[function] += 1;
             sums.functions[function].total += total;
             sums.functions[function].self_weight += own;
             sums.groups[group].self_weight += own;
@@ -143,14 +148,13 @@ pub fn attribute(
             }
             before[id] = innermost[group].replace(id);
         }
-        Step::Leave(id) => innermost[cycles.group(profile.paths[id].function)] = before[id],
+        Step::Leave(id) => {
+            let function = profile.paths[id].function;
+            innermost[cycles.group(function)] = before[id];
+            depth[function] -= 1;
+        }
     });
-    arrange(
-        &sums,
-        graph,
-        cycles,
-        &inclusive::by_function(profile, selection).total,
-    )
+    arrange(&sums, graph, cycles, &totals)
 }
 
 fn arrange(

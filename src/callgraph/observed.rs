@@ -4,49 +4,54 @@
 //! stack. Over the tree of call paths that is: a path adds its weight to its arc only if no path
 //! above it has the same.
 
-use super::Arc;
-use crate::base::{Distinct, IdVec, define_id};
-use crate::profile::{FunctionId, Links, PathWeights, Profile, Selection, Step};
+use super::ordered::ordered_by;
+use super::{Arc, ArcId};
+use crate::base::{Id, IdVec};
+use crate::profile::{FunctionId, Links, PathId, PathWeights, Profile, Selection, Step};
 
-define_id! {
-    /// A pair in order of first appearance.
-    Pair
-}
-
-/// The arcs on the stacks of the selected samples, in order of first appearance. Linear in paths.
+/// The arcs on the stacks of the selected samples, in order of caller and callee. Linear in paths
+/// and functions.
 pub(super) fn arcs(profile: &Profile, selection: &Selection) -> Vec<Arc> {
     let weights = PathWeights::of(profile, selection);
-    let mut pairs: Distinct<Pair, (FunctionId, FunctionId)> = Distinct::default();
-    let mut pair_of = IdVec::filled(None, profile.paths.len());
-    for (id, path) in profile.paths.enumerate() {
-        if let Some(caller) = path.caller
-            && weights.is_taken(id)
-        {
-            pair_of[id] = Some(pairs.id_of((profile.paths[caller].function, path.function)));
+    let function = |path: PathId| profile.paths[path].function;
+    let caller = |path: PathId| profile.paths[path].caller.map(function);
+    let calls = profile.paths.ids();
+    let calls = calls.filter(|&id| weights.is_taken(id) && caller(id).is_some());
+    let functions = profile.functions.len();
+    let calls = ordered_by(calls.collect(), functions, |id| function(id).index());
+    let calls = ordered_by(calls, functions, |id| {
+        caller(id).map_or(0, FunctionId::index)
+    });
+
+    // By place among these arcs, to which others are still to come.
+    let mut arcs: Vec<Arc> = Vec::new();
+    let mut arc_of: IdVec<PathId, Option<ArcId>> = IdVec::filled(None, profile.paths.len());
+    for path in calls {
+        if let Some(from) = caller(path) {
+            let pair = (from, function(path));
+            if arcs.last().is_none_or(|last| last.pair() != pair) {
+                arcs.push(Arc::new(pair.0, pair.1));
+            }
+            arc_of[path] = Some(ArcId::new(arcs.len() - 1));
         }
     }
-    let mut arcs: IdVec<Pair, Arc> = pairs
-        .rows()
-        .iter()
-        .map(|&(from, to)| Arc::new(from, to))
-        .collect::<Vec<_>>()
-        .into();
-    let mut depth = IdVec::filled(0u32, arcs.len());
+    let mut depth: IdVec<ArcId, u32> = IdVec::filled(0, arcs.len());
     Links::new(profile, &weights).walk(&profile.paths, |step| match step {
         Step::Enter(path) => {
-            if let Some(pair) = pair_of[path] {
-                if depth[pair] == 0 {
-                    arcs[pair].weight += weights.total[path];
-                    arcs[pair].samples += weights.samples[path];
+            if let Some(id) = arc_of[path] {
+                if depth[id] == 0 {
+                    let arc = &mut arcs[id.index()];
+                    arc.weight += weights.total[path];
+                    arc.samples += weights.samples[path];
                 }
-                depth[pair] += 1;
+                depth[id] += 1;
             }
         }
         Step::Leave(path) => {
-            if let Some(pair) = pair_of[path] {
-                depth[pair] -= 1;
+            if let Some(id) = arc_of[path] {
+                depth[id] -= 1;
             }
         }
     });
-    arcs.iter().copied().collect()
+    arcs
 }

@@ -77,6 +77,34 @@ fn the_manuals_cycle_shares_one_total() {
 }
 
 #[test]
+fn counts_of_a_pair_are_added_and_every_arc_has_a_number() {
+    let calls = "b a 2\na b 1\n- a 4\nb a 3\n- a 1\na a 6";
+    let built = Parts::default().stacks("a;c 1").calls(calls).build();
+    let counts = built.profile.counts.as_ref().unwrap();
+    let rows = counts.calls.iter().map(|count| {
+        let from = count.from.map(|from| built.name(from));
+        (from, built.name(count.to), count.calls)
+    });
+    let expected = [
+        (None, "a", 5),
+        (Some("a"), "a", 6),
+        (Some("a"), "b", 1),
+        (Some("b"), "a", 5),
+    ];
+    assert_eq!(rows.collect::<Vec<_>>(), expected);
+    let observed = built.graph.arcs[built.arc("a", "c")];
+    assert_eq!((observed.calls, observed.weight), (Some(0), 1));
+    let cycles = Cycles::find(&built.graph, |_| true);
+    let calls = Calls::of(&built.graph, &cycles, counts);
+    let a = calls.functions[built.function("a")];
+    assert_eq!((a.outside, a.inside, a.recursive, a.unknown), (0, 5, 6, 5));
+    assert_eq!(
+        (a.by_others(), calls.cycles[CycleId::new(0)].unknown),
+        (5, 5)
+    );
+}
+
+#[test]
 fn callers_that_are_not_known_take_their_part_where_asked_for() {
     let parts = Parts::default().stacks("lex 40");
     let built = parts.calls("parse lex 3\n- lex 1").build();
