@@ -15,14 +15,14 @@ use super::functions::{FunctionSymbol, Functions, Rank, SymbolSource};
 use crate::base::Svma;
 
 /// The most symbols that are read from one table.
-const SYMBOL_LIMIT: usize = 1 << 25;
+pub(super) const SYMBOL_LIMIT: usize = 1 << 25;
 
 /// One entry of a symbol table, as it stands there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) name: u32,
     pub(super) kind: u8,
-    binding: u8,
+    pub(super) binding: u8,
     visibility: u8,
     pub(super) section: u16,
     pub(super) value: u64,
