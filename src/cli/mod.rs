@@ -6,6 +6,7 @@
 
 mod answer;
 mod callgraph;
+mod classic;
 mod export;
 mod failure;
 mod flat;

@@ -12,6 +12,7 @@ mod cli;
 mod corpus;
 mod flat;
 mod folded;
+mod gmon;
 mod golden;
 mod laws;
 mod record;
