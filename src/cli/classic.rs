@@ -17,6 +17,11 @@ pub struct Classic {
 }
 
 impl Classic {
+    /// Whether it is.
+    pub fn is_asked_for(&self) -> bool {
+        self.classic
+    }
+
     /// What gprof's text of the profile is to have, if it is asked for.
     pub fn options(&self, profile: &Profile) -> anyhow::Result<Option<Options>> {
         if !self.classic {

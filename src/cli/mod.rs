@@ -7,9 +7,11 @@
 mod answer;
 mod callgraph;
 mod classic;
+mod cycles;
 mod export;
 mod failure;
 mod flat;
+mod graph;
 mod info;
 mod look;
 mod progress;
@@ -50,8 +52,12 @@ enum Command {
     Report(report::Args),
     /// List functions with their self and total weights.
     Flat(flat::Args),
+    /// Show who calls whom and on whose account the time goes, as gprof does.
+    Graph(graph::Args),
     /// Show the calls as a tree, from callers to callees or the other way round.
     Tree(tree::Args),
+    /// Show recursion: cycles from within, and functions that call themselves.
+    Cycles(cycles::Args),
     /// Tell what a recording holds: events, records, who made it and when.
     Info(info::Args),
     /// Show which functions of a program or library call which, by its code.
@@ -71,7 +77,9 @@ pub fn run() -> ExitCode {
         Command::Record(args) => record::run(args),
         Command::Report(args) => report::run(&args),
         Command::Flat(args) => flat::run(&args),
+        Command::Graph(args) => graph::run(&args),
         Command::Tree(args) => tree::run(&args),
+        Command::Cycles(args) => cycles::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Callgraph(args) => callgraph::run(&args),
         Command::Export(args) => export::run(&args),

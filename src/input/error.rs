@@ -36,6 +36,9 @@ pub enum Error {
     /// A gmon.out that cannot be read, or that another program made.
     #[error("as a gmon.out: {0}")]
     Gmon(String),
+    /// A program that the samples are not of.
+    #[error("the recording has no samples in it")]
+    NotSampled,
     /// Something that was to be added to a gmon.out and is none.
     #[error("it is not a gmon.out, and only these can be added up")]
     NotGmon,

@@ -26,6 +26,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::binary::Finder;
 use crate::perfdata::Reader;
 use crate::profile::{Contents, Profile};
 
@@ -214,6 +215,41 @@ fn gmon_files(path: &Path, first: Vec<u8>, options: &Options) -> Result<Profile,
         files.push(gmon_file(path)?);
     }
     gmon::read(&files, program, options)
+}
+
+/// Joins the calls that gmon.out files counted to the profile of a recording of the same program:
+/// that of `options`, else the one that the profile shows to be it.
+///
+/// # Errors
+///
+/// The file that cannot be used, and why.
+pub fn join_counts(
+    profile: &mut Profile,
+    files: &[PathBuf],
+    options: &Options,
+) -> Result<(), (PathBuf, Error)> {
+    let first = || files.first().cloned().unwrap_or_default();
+    let finder = Finder::new(options.symfs.as_deref());
+    let (module, binary) = match &options.program {
+        Some(path) => {
+            let full = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let modules = || profile.modules.enumerate();
+            let same = modules().find(|(_, module)| Path::new(&module.path) == full);
+            let same = same.or_else(|| modules().find(|(_, module)| module.name == name));
+            let (module, _) = same.ok_or_else(|| (path.clone(), Error::NotSampled))?;
+            (module, finder.open(path))
+        }
+        None => {
+            let module = gmon::join::program(profile).ok_or_else(|| (first(), Error::NoProgram))?;
+            (module, finder.find(&profile.modules[module].path, None))
+        }
+    };
+    let path = PathBuf::from(&profile.modules[module].path);
+    let binary = binary.map_err(|error| (path, Error::Binary(error)))?;
+    let read = |path: &PathBuf| gmon_file(path).map_err(|error| (path.clone(), error));
+    let files: Vec<gmon::Named> = files.iter().map(read).collect::<Result<_, _>>()?;
+    gmon::join::counts(profile, module, &files, &binary).map_err(|error| (first(), error))
 }
 
 /// Opens a file that has to be a gmon.out.

@@ -12,8 +12,10 @@
 
 pub mod callgraph;
 pub mod caveats;
+pub mod cycles;
 pub mod drawing;
 pub mod flat;
+pub mod graph;
 pub mod info;
 pub mod label;
 pub mod name;

@@ -14,6 +14,7 @@ mod flat;
 mod folded;
 mod gmon;
 mod golden;
+mod graph;
 mod laws;
 mod record;
 mod report;

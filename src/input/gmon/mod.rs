@@ -12,6 +12,7 @@
 //! the program are in the profile, those without time and calls too.
 
 mod file;
+pub(super) mod join;
 mod share;
 
 use std::path::Path;
