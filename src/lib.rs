@@ -39,7 +39,7 @@
 //! | `profile` | functions, call paths (parent before child), samples, filters: the hall | base |
 //! | `symbolize` | addresses to functions, distinct addresses only; where the wings join | trace scan binary profile base |
 //! | `callgraph` | one node a function, one arc a pair: observed, in the code; cycles | profile base |
-//! | `analysis` | pure functions over a profile, one question a file: flat totals, call tree | callgraph profile base |
+//! | `analysis` | pure functions over a profile, one question a file: flat totals, call tree, time through calls | callgraph profile base |
 //! | `view` | answers arranged as tables of typed cells | analysis callgraph profile base |
 //! | `export` | bytes: text, JSON, CSV, folded, gprof's text; one file or folder a format | view analysis callgraph profile base |
 //! | `input` | a file of any known kind to a profile | perfdata trace symbolize binary profile base |
@@ -120,6 +120,8 @@
 //! | total | the weight of samples with the function anywhere on the path, each counted once |
 //! | recursion | a function on its own call path, at once (direct) or through others (indirect) |
 //! | cycle | functions that all reach each other by calls |
+//! | group | a cycle as a whole, or a function outside of all cycles |
+//! | flow | how much came over an arc, calls or weight: how callers share a callee's time |
 //! | image | a file as it is mapped in a process at a place and time |
 //! | module | a file that functions come from, as a person knows it: program, library, kernel |
 //! | mapping | a range of a process's addresses that shows a part of an image |

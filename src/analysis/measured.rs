@@ -11,7 +11,8 @@
 //! ```
 //!
 //! Propagating these weights by gprof's rule gives them again ([`Flow::of_weight`]), as weights of
-//! stacks already are what calls are there to estimate.
+//! stacks already are what calls are there to estimate. Only how the weight of an arc divides into
+//! self and children is then the average of all callers.
 //!
 //! [`Flow::of_weight`]: super::flow::Flow::of_weight
 //!

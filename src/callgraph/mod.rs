@@ -18,6 +18,7 @@
 mod calls;
 mod cycles;
 mod observed;
+mod ordered;
 
 pub use calls::{Calls, CallsOfCycle, CallsOfFunction};
 pub use cycles::{CycleId, Cycles, GroupId};
@@ -157,8 +158,7 @@ impl CallGraph {
     /// assert_eq!(arcs, [(0, 1, 4), (1, 2, 3), (2, 1, 3)]);
     /// ```
     pub fn of(profile: &Profile, selection: &Selection) -> CallGraph {
-        let mut observed = observed::arcs(profile, selection);
-        observed.sort_unstable_by_key(Arc::pair);
+        let observed = observed::arcs(profile, selection);
         let in_code = profile.code.calls.iter();
         let in_code = in_code.map(|call| ((call.from, call.to), call));
         let mut arcs = with(observed, in_code, |arc, call| {
@@ -212,9 +212,8 @@ impl CallGraph {
         };
         let outgoing = starts(&|arc| arc.from);
         let incoming_starts = starts(&|arc| arc.to);
-        let mut incoming: Vec<ArcId> = arcs.ids().collect();
-        // Stable: of one callee the callers stay in order.
-        incoming.sort_by_key(|&id| arcs[id].to);
+        let incoming = arcs.ids().collect();
+        let incoming = ordered::ordered_by(incoming, functions, |id| arcs[id].to.index());
         CallGraph {
             arcs,
             outgoing,

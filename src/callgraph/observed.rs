@@ -5,32 +5,43 @@
 //! above it has the same.
 
 use super::Arc;
-use crate::base::{Distinct, IdVec, define_id};
-use crate::profile::{FunctionId, PathWeights, Profile, Selection, Step};
+use super::ordered::ordered_by;
+use crate::base::{Id, IdVec, define_id};
+use crate::profile::{FunctionId, PathId, PathWeights, Profile, Selection, Step};
 
 define_id! {
-    /// A pair in order of first appearance.
+    /// A pair of caller and callee.
     Pair
 }
 
-/// The arcs on the stacks of the selected samples, in order of first appearance. Linear in paths.
+/// The arcs on the stacks of the selected samples, in order of caller and callee. Linear in paths
+/// and functions.
 pub(super) fn arcs(profile: &Profile, selection: &Selection) -> Vec<Arc> {
     let weights = PathWeights::of(profile, selection);
-    let mut pairs: Distinct<Pair, (FunctionId, FunctionId)> = Distinct::default();
+    let function = |path: PathId| profile.paths[path].function;
+    let caller = |path: PathId| profile.paths[path].caller.map(function);
+    let calls = profile.paths.ids();
+    let calls = calls.filter(|&id| weights.is_taken(id) && caller(id).is_some());
+    let functions = profile.functions.len();
+    let calls = ordered_by(calls.collect(), functions, |id| function(id).index());
+    let calls = ordered_by(calls, functions, |id| {
+        caller(id).map_or(0, FunctionId::index)
+    });
+
+    let mut arcs: IdVec<Pair, Arc> = IdVec::new();
     let mut pair_of = IdVec::filled(None, profile.paths.len());
-    for (id, path) in profile.paths.enumerate() {
-        if let Some(caller) = path.caller
-            && weights.is_taken(id)
-        {
-            pair_of[id] = Some(pairs.id_of((profile.paths[caller].function, path.function)));
+    let mut last = None;
+    for path in calls {
+        if let Some(from) = caller(path) {
+            let to = function(path);
+            let pair = match last {
+                Some((pair, ends)) if ends == (from, to) => pair,
+                _ => arcs.push(Arc::new(from, to)),
+            };
+            last = Some((pair, (from, to)));
+            pair_of[path] = Some(pair);
         }
     }
-    let mut arcs: IdVec<Pair, Arc> = pairs
-        .rows()
-        .iter()
-        .map(|&(from, to)| Arc::new(from, to))
-        .collect::<Vec<_>>()
-        .into();
     let mut depth = IdVec::filled(0u32, arcs.len());
     let taken = |path| weights.is_taken(path);
     profile.paths.walk(taken, |step| match step {

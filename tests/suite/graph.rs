@@ -195,10 +195,7 @@ fn an_arc_that_is_left_out_is_told_and_breaks_its_cycle() {
     // Both arcs of the one stray sample.
     assert_eq!(cut["cut"].as_array().unwrap().len(), 2);
     let page = text(&["graph", path(&folded), "--cycle-cut", "5"]);
-    assert!(
-        page.contains("(--cycle-cut): b → main (1 sample)"),
-        "{page}"
-    );
+    assert!(page.contains(", b → main (1 sample)"), "{page}");
     let page = text(&["graph", path(&folded), "-k", "b/main", "-k", "b/a"]);
     assert!(
         page.contains("left out (-k): ")
