@@ -174,6 +174,10 @@ pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Pr
     };
     for (from, to, count) in calls {
         builder.count(Some(ids[from]), ids[to], count);
+        if count == 0 {
+            // Nobody counts what did not happen: gprof -s -c writes what it saw in the code.
+            builder.call(ids[from], ids[to], CallKind::Call);
+        }
         histogram.arcs.push((ids[from], ids[to]));
     }
     builder.about().histogram = Some(histogram);
@@ -225,7 +229,7 @@ fn add_code(
             .and_then(|place| ids.get(place))
             .copied()
     };
-    let mut calls: Vec<Call> = Vec::new();
+    let mut calls: Vec<Call> = std::mem::take(&mut profile.code.calls);
     for call in &code.code.calls {
         if let (Some(from), Some(to)) = (of(call.from), of(call.to)) {
             // A jump within one function in gprof's sense is no call.
