@@ -266,7 +266,7 @@ fn whole(input: &mut dyn Read) -> Result<Vec<u8>, Error> {
     let limited = &mut input.take(gmon::MAX_SIZE + 1);
     limited.read_to_end(&mut bytes).map_err(Error::Io)?;
     if bytes.len() as u64 > gmon::MAX_SIZE {
-        return Err(Error::Gmon("it is larger than 1 GiB".into()));
+        return Err(Error::Gmon("it is larger than 256 MiB".into()));
     }
     Ok(bytes)
 }

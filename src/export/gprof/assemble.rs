@@ -111,10 +111,13 @@ struct Search {
     /// The place of a function on the stack, from 0, while it is there.
     on_stack: Vec<Option<usize>>,
     stack: Vec<usize>,
+    /// Where on the stack each cycle begins, as far as it is known, or a function that is in none.
+    segments: Vec<usize>,
     busy: Vec<bool>,
     /// The topological number, 0 where there is none yet.
     number: Vec<usize>,
-    head: Vec<usize>,
+    /// On the way to the head of a function's cycle; a head leads to itself.
+    towards_head: Vec<usize>,
     next: Vec<Option<usize>>,
     /// For a head, the last function that is linked to it.
     last: Vec<usize>,
@@ -122,33 +125,35 @@ struct Search {
 }
 
 impl Search {
+    fn head(&mut self, mut function: usize) -> usize {
+        while self.towards_head[function] != function {
+            let beyond = self.towards_head[self.towards_head[function]];
+            self.towards_head[function] = beyond;
+            function = beyond;
+        }
+        function
+    }
+
     /// The function is on a path from itself: everything on the stack above it is in its cycle.
     fn close(&mut self, function: usize) {
-        let top = self.on_stack[function].or(self.on_stack[self.head[function]]);
-        let Some(top) = top else { return };
-        if top + 1 == self.stack.len() {
+        let head = self.head(function);
+        let Some(top) = self.on_stack[function].or(self.on_stack[head]) else {
             return;
-        }
-        let head = self.head[self.stack[top]];
-        for at in top + 1..self.stack.len() {
-            let inner = self.stack[at];
-            if self.head[inner] != inner {
-                continue;
-            }
+        };
+        let above = self.segments.partition_point(|&start| start <= top);
+        for at in above..self.segments.len() {
+            let inner = self.stack[self.segments[at]];
             let last = self.last[head];
             self.next[last] = Some(inner);
             self.last[head] = self.last[inner];
-            let mut linked = Some(inner);
-            while let Some(function) = linked {
-                self.head[function] = head;
-                linked = self.next[function];
-            }
+            self.towards_head[inner] = head;
         }
+        self.segments.truncate(above);
     }
 
     /// Numbers a function that is done, with all of its cycle.
     fn leave(&mut self, function: usize) {
-        if self.head[function] == function {
+        if self.head(function) == function {
             self.counter += 1;
             let mut linked = Some(function);
             while let Some(member) = linked {
@@ -158,6 +163,9 @@ impl Search {
         }
         self.stack.pop();
         self.on_stack[function] = None;
+        if self.segments.last() == Some(&self.stack.len()) {
+            self.segments.pop();
+        }
     }
 }
 
@@ -167,9 +175,10 @@ fn link_cycles(it: &mut Assembled) -> Found {
     let mut search = Search {
         on_stack: vec![None; functions],
         stack: Vec::new(),
+        segments: Vec::new(),
         busy: vec![false; functions],
         number: vec![0; functions],
-        head: (0..functions).collect(),
+        towards_head: (0..functions).collect(),
         next: vec![None; functions],
         last: (0..functions).collect(),
         counter: 0,
@@ -179,6 +188,7 @@ fn link_cycles(it: &mut Assembled) -> Found {
     let enter = |search: &mut Search, visits: &mut Vec<(usize, usize)>, function: usize| {
         search.busy[function] = true;
         search.on_stack[function] = Some(search.stack.len());
+        search.segments.push(search.stack.len());
         search.stack.push(function);
         visits.push((function, it.callees[function].len()));
     };
@@ -204,7 +214,7 @@ fn link_cycles(it: &mut Assembled) -> Found {
         }
     }
     for head in 0..functions {
-        if search.head[head] != head || search.next[head].is_none() {
+        if search.head(head) != head || search.next[head].is_none() {
             continue;
         }
         let mut members = vec![head];

@@ -29,7 +29,7 @@ use crate::symbolize::{self, StaticCalls};
 pub(super) use self::file::is_gmon;
 
 /// The largest file that is read, in bytes.
-pub(super) const MAX_SIZE: u64 = 1 << 30;
+pub(super) const MAX_SIZE: u64 = 256 << 20;
 
 /// A file and how it is called in messages.
 pub(super) struct Named {
@@ -78,11 +78,18 @@ impl Counted {
     /// the function before it.
     fn calls(&mut self) -> Vec<(usize, usize, u64)> {
         let mut astray = 0u64;
-        let rows = &self.functions.rows;
         let mut calls = Vec::new();
+        let mut last = None;
+        let rows = self.functions.rows.iter().enumerate();
+        let functions: Vec<Option<usize>> = rows
+            .map(|(place, row)| {
+                last = if row.is_function { Some(place) } else { last };
+                last
+            })
+            .collect();
         for arc in &self.gmon.arcs {
             let place = |address| self.functions.at(Svma(address));
-            let function = |place: usize| rows[..=place].iter().rposition(|row| row.is_function);
+            let function = |place: usize| functions.get(place).copied().flatten();
             match (place(arc.from), place(arc.to).and_then(function)) {
                 (Some(from), Some(to)) => calls.push((from, to, arc.count)),
                 _ => astray = astray.saturating_add(arc.count),
