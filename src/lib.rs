@@ -15,7 +15,7 @@
 //!                                       ├▶ symbolize ─▶ PROFILE ─┬▶ analysis ─▶ totals, CallTree, …
 //! ELF ─▶ binary ─▶ Binary ─▶ scan ─▶ Calls          ▲            │     ▲                   │
 //!                                                   │            └▶ callgraph ─▶ CallGraph ▼
-//! folded text ──────────── input ───────────────────┘                            view ─▶ export ─▶ bytes
+//! folded text, gmon.out ── input ───────────────────┘                            view ─▶ export ─▶ bytes
 //! ```
 //!
 //! [`sampler`] makes the same records that [`perfdata`] reads from a file: there is one path for
@@ -41,7 +41,7 @@
 //! | `callgraph` | one node a function, one arc a pair: observed, in the code; cycles | profile base |
 //! | `analysis` | pure functions over a profile, one question a file: totals, call tree, function detail, time by gprof's and other models | callgraph profile base |
 //! | `view` | answers arranged as tables of typed cells | analysis callgraph profile base |
-//! | `export` | bytes: text, JSON, CSV, folded; one file a format | view analysis callgraph profile base |
+//! | `export` | bytes: text, JSON, CSV, folded, gprof's text; one file or folder a format | view analysis callgraph profile base |
 //! | `input` | a file of any known kind to a profile | perfdata trace symbolize binary profile base |
 //! | `cli` | the command line; sees the library as any user does | the library's public items |
 //! | `main` | the start of the program, and its exit status | cli, the library's public items |
@@ -129,6 +129,9 @@
 //! | build id | the fingerprint of a linked file, in its notes and in recordings |
 //! | Avma | an address in the memory of a process, as samples have it |
 //! | Svma | an address as the ELF file states it, before it is moved to where it is loaded |
+//! | gmon.out | what a program built with `-pg` leaves: a histogram of addresses, and counted calls |
+//! | tick | one sample of a histogram |
+//! | calls | how often a function was called, where it was counted; never a weight |
 //! | caveat | something that could not be known, counted and told with every view |
 //!
 //! # Where to add what

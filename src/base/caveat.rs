@@ -85,6 +85,8 @@ pub enum CaveatKind {
     NoCalls,
     /// Parts of a program file that could not be read; details: each.
     DamagedFile,
+    /// Counted calls from or to addresses at which the program has no function.
+    AstrayCounts,
 }
 
 impl CaveatKind {
@@ -127,6 +129,7 @@ impl CaveatKind {
             NoFunctions => "no-functions",
             NoCalls => "no-calls",
             DamagedFile => "damaged-file",
+            AstrayCounts => "astray-counts",
         }
     }
 
@@ -183,6 +186,9 @@ impl CaveatKind {
             NoFunctions => "no functions were found in the file".into(),
             NoCalls => "no calls were found in the code".into(),
             DamagedFile => format!("{n} part{s} of the file could not be read"),
+            AstrayCounts => {
+                format!("{n} counted call{s} from or to places outside of functions, left out")
+            }
         }
     }
 

@@ -64,6 +64,21 @@ pub fn give(look: &Look, caveats: &Caveats, forms: &Forms) -> anyhow::Result<Exi
     strictly(look.strict, caveats)
 }
 
+/// Writes an answer that has one form only, a text of another tool.
+pub fn give_text(
+    look: &Look,
+    caveats: &Caveats,
+    write: &dyn Fn(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<ExitCode> {
+    if look.format != Format::Text {
+        let text = "--classic is a text: leave --format out";
+        return Err(failure::Misused(text.into()).into());
+    }
+    write_to(io::stdout().lock(), write)?;
+    warn(caveats);
+    strictly(look.strict, caveats)
+}
+
 /// Writes into a file that is made anew, or to standard output.
 pub fn write_file(
     path: Option<&Path>,

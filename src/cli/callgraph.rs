@@ -172,7 +172,7 @@ fn module(profile: &Profile, binary: &Path, recording: &Path) -> anyhow::Result<
 }
 
 /// The functions of this name: in full, as in the symbol table, or else short.
-fn named(profile: &Profile, name: &str) -> anyhow::Result<Vec<FunctionId>> {
+pub fn named(profile: &Profile, name: &str) -> anyhow::Result<Vec<FunctionId>> {
     let with = |is_it: &dyn Fn(&Function) -> bool| -> Vec<FunctionId> {
         let functions = profile.functions.enumerate();
         functions

@@ -5,8 +5,10 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use proftool::analysis::tree::Stacks;
-use proftool::export::folded;
+use proftool::callgraph::CallGraph;
+use proftool::export::{dot, folded};
 use proftool::input::StaticCalls;
+use proftool::view::graph::{self, Pruning};
 use proftool::view::{Figures, Subject};
 
 use super::answer;
@@ -41,13 +43,16 @@ const EXAMPLES: &str = "\
 Examples:
   proftool export --to folded -o stacks.folded
   proftool export --to folded other.data | flamegraph.pl > flames.svg
-  proftool export --to folded --collapse full | flamegraph.pl > flat-recursion.svg";
+  proftool export --to folded --collapse full | flamegraph.pl > flat-recursion.svg
+  proftool export --to dot | dot -Tsvg > graph.svg";
 
 /// The formats of other tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// A line for each stack: main;parse;lex 12
     Folded,
+    /// The call graph for Graphviz, as gprof2dot draws it.
+    Dot,
 }
 
 /// Answers.
@@ -65,6 +70,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let stacks = Stacks::new(&profile, &selection);
             let calls = stacks.top_down(args.collapse.degree());
             let write = |out: &mut dyn std::io::Write| folded::write(out, &subject, &calls);
+            answer::write_file(args.output.as_deref(), write)?;
+        }
+        Format::Dot => {
+            let graph = CallGraph::of(&profile, &selection);
+            let view = graph::arrange(&subject, &graph, &graph::Options::default());
+            let drawing = view.drawing(&subject, Pruning::default());
+            let write = |out: &mut dyn std::io::Write| dot::write(out, &drawing);
             answer::write_file(args.output.as_deref(), write)?;
         }
     }

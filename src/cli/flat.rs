@@ -1,13 +1,15 @@
 //! `proftool flat`.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use proftool::analysis::inclusive;
-use proftool::export::json;
+use proftool::export::{gprof, json};
 use proftool::input::StaticCalls;
 use proftool::view::flat::{self, Options};
 
 use super::answer::{self, Forms};
+use super::classic::Classic;
 use super::look::{Look, SortKey};
 use super::query::Query;
 
@@ -23,6 +25,8 @@ pub struct Args {
     /// What comes first.
     #[arg(long, value_enum, default_value_t = SortKey::SelfWeight)]
     sort: SortKey,
+    #[command(flatten)]
+    classic: Classic,
     #[command(flatten)]
     look: Look,
 }
@@ -41,6 +45,10 @@ Examples:
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = args.query.open(StaticCalls::Off)?;
     let selection = args.query.select(&profile)?;
+    if let Some(options) = args.classic.options(&profile)? {
+        let write = |out: &mut dyn Write| gprof::write_flat(out, &profile, &selection, &options);
+        return answer::give_text(&args.look, &profile.caveats, &write);
+    }
     let subject = args.look.subject(&args.query, &profile, &selection);
     let weights = inclusive::by_function(&profile, &selection);
     let options = Options {

@@ -197,7 +197,7 @@ fn width() -> usize {
 }
 
 /// A share in percent; a percent sign may follow.
-fn share(text: &str) -> Result<f64, String> {
+pub fn share(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end();
     match number.parse::<f64>() {
         Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),

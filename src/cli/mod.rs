@@ -6,11 +6,14 @@
 
 mod answer;
 mod callgraph;
+mod classic;
+mod cycles;
 mod detail;
 mod export;
 mod failure;
 mod flat;
 mod function;
+mod graph;
 mod info;
 mod look;
 mod progress;
@@ -51,10 +54,14 @@ enum Command {
     Report(report::Args),
     /// List functions with their self and total weights.
     Flat(flat::Args),
+    /// Show who calls whom and on whose account the time goes, as gprof does.
+    Graph(graph::Args),
     /// Show the calls as a tree, from callers to callees or the other way round.
     Tree(tree::Args),
     /// Show one function: its callers, its descendants, its lines.
     Detail(detail::Args),
+    /// Show recursion: cycles from within, and functions that call themselves.
+    Cycles(cycles::Args),
     /// Tell what a recording holds: events, records, who made it and when.
     Info(info::Args),
     /// Show which functions of a program or library call which, by its code.
@@ -74,8 +81,10 @@ pub fn run() -> ExitCode {
         Command::Record(args) => record::run(args),
         Command::Report(args) => report::run(&args),
         Command::Flat(args) => flat::run(&args),
+        Command::Graph(args) => graph::run(&args),
         Command::Tree(args) => tree::run(&args),
         Command::Detail(args) => detail::run(&args),
+        Command::Cycles(args) => cycles::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Callgraph(args) => callgraph::run(&args),
         Command::Export(args) => export::run(&args),

@@ -17,7 +17,7 @@ pub const DEFAULT_FILE: &str = "perf.data";
 /// The file, and which of its samples count.
 #[derive(Args, Debug)]
 pub struct Query {
-    /// A perf.data file or folded stacks; - is standard input.
+    /// A perf.data file, folded stacks, or a gmon.out with its --binary; - is standard input.
     #[arg(default_value = DEFAULT_FILE)]
     pub file: PathBuf,
     /// Only stacks with a function that matches.
@@ -47,6 +47,12 @@ pub struct Query {
     /// Look for programs and libraries under this directory.
     #[arg(long, value_name = "DIR", help_heading = READING)]
     symfs: Option<PathBuf>,
+    /// The program that made a gmon.out.
+    #[arg(long, value_name = "PROGRAM", help_heading = READING)]
+    pub binary: Option<PathBuf>,
+    /// More gmon.out files of the program, to be added to the first.
+    #[arg(long, value_name = "FILE", value_delimiter = ',', requires = "binary", help_heading = READING)]
+    sum: Vec<PathBuf>,
     /// What to count [default: the event's own unit].
     #[arg(long, value_name = "UNIT", help_heading = READING)]
     unit: Option<Counting>,
@@ -69,17 +75,24 @@ pub enum Counting {
 impl Query {
     /// Reads the profile, with these calls of the code.
     pub fn open(&self, calls: StaticCalls) -> anyhow::Result<Profile> {
-        let options = input::Options {
-            symfs: self.symfs.clone(),
-            inlines: !self.no_inline,
-            calls,
-            time: self.time.unwrap_or_default(),
-        };
+        let options = self.reading(calls);
         let mut meter = Meter::new();
         let opened = input::open(&self.file, &options, &mut |done, total| {
             meter.show(done, total)
         });
         opened.map_err(|error| could_not_open(&self.file, &error))
+    }
+
+    /// How the file is read.
+    pub fn reading(&self, calls: StaticCalls) -> input::Options {
+        input::Options {
+            symfs: self.symfs.clone(),
+            inlines: !self.no_inline,
+            calls,
+            time: self.time.unwrap_or_default(),
+            program: self.binary.clone(),
+            sum: self.sum.clone(),
+        }
     }
 
     /// The samples that are asked for.

@@ -40,7 +40,7 @@ fn record<'a>(out: &mut dyn Write, fields: impl Iterator<Item = Cow<'a, str>>) -
 fn field(cell: &Cell) -> Cow<'_, str> {
     match cell {
         Cell::Nothing => Cow::Borrowed(""),
-        Cell::Text(text) | Cell::Branch { text, .. } => quoted(text),
+        Cell::Text(text) | Cell::Branch { text, .. } | Cell::Faint { text, .. } => quoted(text),
         Cell::Weight(n) | Cell::Count(n) => Cow::Owned(n.to_string()),
         Cell::Share { part, whole } => Cow::Owned(number::percent(*part, *whole, 4)),
     }

@@ -7,6 +7,7 @@
 //! | [`dot`] | Graphviz | a [`Drawing`](crate::view::drawing::Drawing) |
 //! | [`json`] | schema `proftool/1` | each view |
 //! | [`folded`] | folded stacks | a call tree |
+//! | [`gprof`] | the text of GNU gprof 2.40 | a profile of a gmon.out |
 //!
 //! Names come from outside and may hold anything. Each writer makes them safe in the way of its
 //! format, so that no output ever has a control character, a C1 code or a mark that reorders
@@ -15,5 +16,6 @@
 pub mod csv;
 pub mod dot;
 pub mod folded;
+pub mod gprof;
 pub mod json;
 pub mod text;

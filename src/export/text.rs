@@ -159,6 +159,11 @@ fn piece<'a>(cell: &'a Cell, role: Role, unit: &Unit) -> Piece<'a> {
             guide = lines;
             printable(text)
         }
+        Cell::Faint { guide: lines, text } => {
+            guide = lines;
+            style = TITLE;
+            printable(text)
+        }
         Cell::Weight(value) => Cow::Owned(number::weight(*value, unit)),
         Cell::Count(value) => Cow::Owned(number::grouped(*value)),
         Cell::Share { part, whole } => {

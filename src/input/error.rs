@@ -25,11 +25,23 @@ pub enum Error {
     #[error("it is compressed with {0}")]
     Compressed(&'static str),
     /// Nothing that is known.
-    #[error("it is neither a perf.data file nor folded stacks")]
+    #[error("it is neither a perf.data file nor folded stacks nor a gmon.out")]
     Unknown,
     /// A part of the time was asked for, and the input has no times.
-    #[error("folded stacks hold no times, a part of the time cannot be shown")]
-    NoTimes,
+    #[error("{0} no times, a part of the time cannot be shown")]
+    NoTimes(&'static str),
+    /// A gmon.out, and it was not said of which program.
+    #[error("it is a gmon.out: it holds addresses, and names are in the program that made it")]
+    NoProgram,
+    /// A gmon.out that cannot be read, or that another program made.
+    #[error("as a gmon.out: {0}")]
+    Gmon(String),
+    /// A program that the samples are not of.
+    #[error("the recording has no samples in it")]
+    NotSampled,
+    /// Something that was to be added to a gmon.out and is none.
+    #[error("it is not a gmon.out, and only these can be added up")]
+    NotGmon,
     /// A recording that cannot be read.
     #[error(transparent)]
     Recording(#[from] crate::perfdata::Error),
@@ -64,7 +76,9 @@ impl Error {
             Error::Binary(crate::binary::Error::NotElf) => {
                 Some("an ELF program or shared library is needed".into())
             }
-            Error::NoTimes => Some("leave --time out".into()),
+            Error::NoTimes(_) => Some("leave --time out".into()),
+            Error::NoProgram => Some("name the program: --binary PROGRAM".into()),
+            Error::Gmon(_) => Some("name the program that made it: --binary PROGRAM".into()),
             _ => None,
         }
     }

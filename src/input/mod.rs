@@ -6,6 +6,7 @@
 //!   PERFILE2, 2ELIFREP, PERFFILE     a recording of perf or of proftool
 //!   a directory with a file `data`   the same, as perf record --threads leaves it
 //!   \x7fELF                          a program: refused, with the command that looks at programs
+//!   gmon, or 0x51879 in its place    what a program built with -pg leaves, with its program
 //!   lines `main;parse;lex 12`        folded stacks
 //! ```
 //!
@@ -15,6 +16,7 @@
 mod contents;
 mod error;
 pub mod folded;
+mod gmon;
 mod programs;
 mod recording;
 
@@ -24,6 +26,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::binary::Finder;
 use crate::perfdata::Reader;
 use crate::profile::{Contents, Profile};
 
@@ -44,6 +47,10 @@ pub struct Options {
     pub calls: StaticCalls,
     /// Only samples of this time.
     pub time: TimeRange,
+    /// The program that made a gmon.out.
+    pub program: Option<PathBuf>,
+    /// More gmon.out files of the program, added to the first.
+    pub sum: Vec<PathBuf>,
 }
 
 impl Default for Options {
@@ -53,6 +60,8 @@ impl Default for Options {
             inlines: true,
             calls: StaticCalls::Off,
             time: TimeRange::default(),
+            program: None,
+            sum: Vec::new(),
         }
     }
 }
@@ -68,6 +77,8 @@ pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 /// caveat of the profile.
 pub fn open(path: &Path, options: &Options, progress: &mut Progress) -> Result<Profile, Error> {
     match door(path)? {
+        Opened::Gmon(first) => gmon_files(path, first, options),
+        _ if !options.sum.is_empty() => Err(Error::NotGmon),
         Opened::Recording(reader) => recording::read(*reader, options, progress),
         Opened::Folded(stacks, size) => folded_stacks(stacks, size, options, progress),
     }
@@ -83,8 +94,9 @@ pub fn contents(path: &Path, progress: &mut Progress) -> Result<Contents, Error>
         Opened::Recording(reader) => contents::of_recording(*reader, progress),
         Opened::Folded(stacks, size) => {
             let profile = folded_stacks(stacks, size, &Options::default(), progress)?;
-            Ok(contents::of_folded(profile))
+            Ok(contents::of_profile("folded stacks", profile))
         }
+        Opened::Gmon(_) => Err(Error::NoProgram),
     }
 }
 
@@ -98,6 +110,7 @@ pub fn read(bytes: Vec<u8>, options: &Options) -> Result<Profile, Error> {
     match kind(&mut bytes.as_slice())? {
         Kind::Recording => recording::read(Reader::from_bytes(bytes)?, options, progress),
         Kind::Folded => folded_stacks(bytes.as_slice(), bytes.len() as u64, options, progress),
+        Kind::Gmon => gmon_files(Path::new("-"), bytes, options),
     }
 }
 
@@ -106,6 +119,8 @@ enum Opened {
     Recording(Box<Reader>),
     /// Folded stacks, and their size where it is known, else 0.
     Folded(Box<dyn BufRead>, u64),
+    /// The bytes of a gmon.out.
+    Gmon(Vec<u8>),
 }
 
 /// Opens what `path` names: a file, a recording's directory or, for `-`, standard input.
@@ -116,7 +131,7 @@ fn door(path: &Path) -> Result<Opened, Error> {
         if file.metadata().map_err(Error::Io)?.is_file() {
             return regular_door(file);
         }
-        // A pipe may give its first bytes one by one, and the kind is told by eight.
+        // A pipe may give its first bytes one by one, and the kind is told by some.
         let mut head = Vec::new();
         let read = (&file).take(HEAD).read_to_end(&mut head);
         read.map_err(Error::Io)?;
@@ -125,6 +140,7 @@ fn door(path: &Path) -> Result<Opened, Error> {
         return Ok(match kind(&mut input)? {
             Kind::Recording => Opened::Recording(Box::new(Reader::from_stream(Box::new(input))?)),
             Kind::Folded => Opened::Folded(Box::new(input), 0),
+            Kind::Gmon => Opened::Gmon(whole(&mut input)?),
         });
     }
     if path.join("data").is_file() {
@@ -139,16 +155,18 @@ fn regular_door(file: File) -> Result<Opened, Error> {
     Ok(match kind(&mut input)? {
         Kind::Recording => Opened::Recording(Box::new(Reader::from_file(input.into_inner())?)),
         Kind::Folded => Opened::Folded(Box::new(input), size),
+        Kind::Gmon => Opened::Gmon(whole(&mut input)?),
     })
 }
 
 const BUFFER: usize = 1 << 18;
 /// The bytes that tell what something is.
-const HEAD: u64 = 8;
+const HEAD: u64 = 24;
 
 enum Kind {
     Recording,
     Folded,
+    Gmon,
 }
 
 /// What the first bytes say.
@@ -159,6 +177,8 @@ fn kind(input: &mut impl BufRead) -> Result<Kind, Error> {
         Err(Error::Empty)
     } else if starts(b"PERFILE2") || starts(b"2ELIFREP") || starts(b"PERFFILE") {
         Ok(Kind::Recording)
+    } else if gmon::is_gmon(head) {
+        Ok(Kind::Gmon)
     } else if starts(b"\x7fELF") {
         Err(Error::Program)
     } else if starts(b"\x1f\x8b") {
@@ -179,9 +199,76 @@ fn folded_stacks(
     progress: &mut Progress,
 ) -> Result<Profile, Error> {
     if !options.time.is_all() {
-        return Err(Error::NoTimes);
+        return Err(Error::NoTimes("folded stacks hold"));
     }
     folded::read(input, &mut |done| progress(done, size))
+}
+
+/// The profile of a gmon.out and of those that are to be added to it.
+fn gmon_files(path: &Path, first: Vec<u8>, options: &Options) -> Result<Profile, Error> {
+    if !options.time.is_all() {
+        return Err(Error::NoTimes("a gmon.out holds"));
+    }
+    let program = options.program.as_deref().ok_or(Error::NoProgram)?;
+    let mut files = vec![gmon::Named::new(path, first)];
+    for path in &options.sum {
+        files.push(gmon_file(path)?);
+    }
+    gmon::read(&files, program, options)
+}
+
+/// Joins the calls that gmon.out files counted to the profile of a recording of the same program:
+/// that of `options`, else the one that the profile shows to be it.
+///
+/// # Errors
+///
+/// The file that cannot be used, and why.
+pub fn join_counts(
+    profile: &mut Profile,
+    files: &[PathBuf],
+    options: &Options,
+) -> Result<(), (PathBuf, Error)> {
+    let first = || files.first().cloned().unwrap_or_default();
+    let finder = Finder::new(options.symfs.as_deref());
+    let (module, binary) = match &options.program {
+        Some(path) => {
+            let full = std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let modules = || profile.modules.enumerate();
+            let same = modules().find(|(_, module)| Path::new(&module.path) == full);
+            let same = same.or_else(|| modules().find(|(_, module)| module.name == name));
+            let (module, _) = same.ok_or_else(|| (path.clone(), Error::NotSampled))?;
+            (module, finder.open_named(path))
+        }
+        None => {
+            let module = gmon::join::program(profile).ok_or_else(|| (first(), Error::NoProgram))?;
+            (module, finder.find(&profile.modules[module].path, None))
+        }
+    };
+    let path = PathBuf::from(&profile.modules[module].path);
+    let binary = binary.map_err(|error| (path, Error::Binary(error)))?;
+    let read = |path: &PathBuf| gmon_file(path).map_err(|error| (path.clone(), error));
+    let files: Vec<gmon::Named> = files.iter().map(read).collect::<Result<_, _>>()?;
+    gmon::join::counts(profile, module, &files, &binary).map_err(|error| (first(), error))
+}
+
+/// Opens a file that has to be a gmon.out.
+fn gmon_file(path: &Path) -> Result<gmon::Named, Error> {
+    match door(path)? {
+        Opened::Gmon(bytes) => Ok(gmon::Named::new(path, bytes)),
+        _ => Err(Error::NotGmon),
+    }
+}
+
+/// All bytes of a gmon.out.
+fn whole(input: &mut dyn Read) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    let limited = &mut input.take(gmon::MAX_SIZE + 1);
+    limited.read_to_end(&mut bytes).map_err(Error::Io)?;
+    if bytes.len() as u64 > gmon::MAX_SIZE {
+        return Err(Error::Gmon("it is larger than 256 MiB".into()));
+    }
+    Ok(bytes)
 }
 
 /// Opens a regular file; waits for nothing.

@@ -61,5 +61,6 @@ fn about(recording: &Recording) -> About {
             words.join(" ")
         }),
         duration: recording.duration,
+        histogram: None,
     }
 }

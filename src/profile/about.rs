@@ -1,6 +1,8 @@
 //! What a recording says of itself.
 
-/// The circumstances of a recording, as far as it tells them. Nothing is computed from these;
+use super::FunctionId;
+
+/// The circumstances of a recording, as far as it tells them. No analysis computes from these:
 /// they are for a person who wants to know what lies before them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
@@ -8,4 +10,18 @@ pub struct About {
     pub command: Option<String>,
     /// The time from the first sample to the last, in nanoseconds.
     pub duration: Option<u64>,
+    /// Where the samples are those of a histogram of addresses, how it was made.
+    pub histogram: Option<Histogram>,
+}
+
+/// How a histogram of addresses was made, as a gmon.out holds it beside the counts of calls; what
+/// has to be known to print the profile as gprof does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histogram {
+    /// The number of ticks a second.
+    pub rate: u64,
+    /// The number of bytes of code that one bucket covers; 0 where there is none.
+    pub bucket: u64,
+    /// The pairs of callers and callees that were counted, in the file's order.
+    pub arcs: Vec<(FunctionId, FunctionId)>,
 }

@@ -34,7 +34,7 @@ mod sample;
 mod select;
 mod weights;
 
-pub use about::About;
+pub use about::{About, Histogram};
 pub use builder::Builder;
 pub use code::{Call, CallKind, Code, FunctionCode};
 pub use contents::{Contents, EventContents};

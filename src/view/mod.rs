@@ -12,9 +12,11 @@
 
 pub mod callgraph;
 pub mod caveats;
+pub mod cycles;
 pub mod detail;
 pub mod drawing;
 pub mod flat;
+pub mod graph;
 pub mod info;
 pub mod label;
 pub mod name;

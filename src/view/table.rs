@@ -45,6 +45,13 @@ pub enum Cell {
         /// The text from outside.
         text: String,
     },
+    /// The same, of something that nobody saw happen.
+    Faint {
+        /// The lines.
+        guide: String,
+        /// The text from outside.
+        text: String,
+    },
     /// A weight in the event's unit.
     Weight(u64),
     /// A number of things.

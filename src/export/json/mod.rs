@@ -2,7 +2,8 @@
 //!
 //! Every document has `schema`, `view`, `event {name, unit}`, `total`, `samples` and
 //! `caveats [{kind, count, text, hint|null}]`; the views' own fields stand in [`flat`],
-//! [`tree`], [`detail`], [`report`] and [`callgraph`]. Fields are added, never renamed. Weights are in the event's unit; a
+//! [`tree`], [`graph`], [`cycles`], [`detail`], [`report`] and [`callgraph`]. Fields are added, never
+//! renamed. Weights are in the event's unit; a
 //! function's identity is its index, never its name.
 //!
 //! Documents are streamed: a tree of any depth is written without recursion and without a copy.
@@ -10,8 +11,10 @@
 //! (DEL, C1, marks that reorder text) is written `\uNNNN`.
 
 pub mod callgraph;
+pub mod cycles;
 pub mod detail;
 pub mod flat;
+pub mod graph;
 pub mod info;
 pub mod report;
 pub mod tree;

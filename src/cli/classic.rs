@@ -1,0 +1,37 @@
+//! The text of GNU gprof, for what reads it.
+
+use proftool::export::gprof::{self, Options};
+use proftool::profile::Profile;
+
+use super::failure::hinted;
+
+/// Whether gprof's own text is printed.
+#[derive(clap::Args, Debug)]
+pub struct Classic {
+    /// Print what GNU gprof 2.40 prints, byte for byte; of a gmon.out.
+    #[arg(long)]
+    classic: bool,
+    /// With --classic: functions without time and calls, too (gprof -z).
+    #[arg(short, long, requires = "classic")]
+    zeros: bool,
+}
+
+impl Classic {
+    /// Whether it is.
+    pub fn is_asked_for(&self) -> bool {
+        self.classic
+    }
+
+    /// What gprof's text of the profile is to have, if it is asked for.
+    pub fn options(&self, profile: &Profile) -> anyhow::Result<Option<Options>> {
+        if !self.classic {
+            return Ok(None);
+        }
+        if !gprof::can_write(profile) {
+            let text = "gprof's text needs numbers of calls, which samples cannot tell";
+            let hint = "build with -pg, run, and give what it leaves: gmon.out --binary PROGRAM";
+            return Err(hinted(text.into(), Some(hint.into())));
+        }
+        Ok(Some(Options { zeros: self.zeros }))
+    }
+}

@@ -1,0 +1,260 @@
+//! `proftool graph`.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use proftool::callgraph::CallGraph;
+use proftool::export::{gprof, json};
+use proftool::input::{self, StaticCalls};
+use proftool::profile::{FunctionId, Profile};
+use proftool::view::graph::{self, Model, Options, Pruning};
+
+use super::answer::{self, Forms};
+use super::callgraph::named;
+use super::classic::Classic;
+use super::failure::hinted;
+use super::look::{Look, share};
+use super::query::{Query, could_not_open};
+
+/// The entries that a text has when nothing is asked for.
+const ENTRIES: usize = 20;
+/// The least share of an entry of a text when nothing is asked for, in percent.
+const MIN: f64 = 0.5;
+
+/// The arguments of `proftool graph`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    query: Query,
+    /// Only the entries of these functions, with all their callers and callees.
+    #[arg(long, value_name = "NAME")]
+    function: Vec<String>,
+    /// How weight is put on the account of callers [default: measured where there are stacks,
+    /// else propagated]
+    #[arg(long, value_enum)]
+    model: Option<ModelName>,
+    #[command(flatten)]
+    arcs: Arcs,
+    #[command(flatten)]
+    counts: Counts,
+    #[command(flatten)]
+    pruning: Prune,
+    #[command(flatten)]
+    classic: Classic,
+    #[command(flatten)]
+    look: Look,
+}
+
+/// Which arcs count.
+#[derive(clap::Args)]
+pub struct Arcs {
+    /// Which calls of the code are added to those that were seen.
+    #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = Static::Auto)]
+    pub in_code: Static,
+    /// Leave an arc out, as if nobody had seen it.
+    #[arg(short = 'k', value_name = "FROM/TO")]
+    without: Vec<String>,
+    /// Arcs with less than this share, in percent, form no cycles; what was left out is told.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    cycle_cut: Option<f64>,
+}
+
+/// Exact numbers of calls beside samples.
+#[derive(clap::Args)]
+struct Counts {
+    /// Join the calls that these gmon.out files counted to a recording of the same program, which
+    /// --binary names where it is not plain.
+    #[arg(long, value_name = "GMON", value_delimiter = ',')]
+    counts: Vec<PathBuf>,
+    /// Show what gprof would have estimated beside what was measured, and how far it is off.
+    #[arg(long, conflicts_with_all = ["classic", "model"])]
+    errors: bool,
+}
+
+/// What is too small to be drawn with `--format dot`.
+#[derive(clap::Args)]
+pub struct Prune {
+    /// With --format dot: only functions with at least this share, in percent [default: 0.5]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    node_min: Option<f64>,
+    /// With --format dot: only arcs with at least this share, in percent [default: 0.1]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    edge_min: Option<f64>,
+}
+
+impl Prune {
+    /// The view's word for it.
+    pub fn pruning(&self) -> Pruning {
+        let usual = Pruning::default();
+        Pruning {
+            node: self.node_min.unwrap_or(usual.node),
+            edge: self.edge_min.unwrap_or(usual.edge),
+        }
+    }
+}
+
+const EXAMPLES: &str = "\
+Above each function stand those that called it, below it those that it called, each with what of
+the weight is on its account. A cycle has an entry as a whole. With stacks nothing is estimated;
+of a gmon.out, which has none, the figures are gprof's.
+
+Examples:
+  proftool graph                                    the functions with the largest totals
+  proftool graph --function parse --function lex    two of them, with all callers and callees
+  proftool graph --format dot | dot -Tsvg > g.svg   drawn, as gprof2dot does
+  proftool graph gmon.out --binary ./app            gprof's figures
+  proftool graph gmon.out --binary ./app --classic  gprof's text, for what reads it
+  proftool graph --counts gmon.out --errors         how wrong gprof would have been";
+
+/// How weight is put on the account of callers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ModelName {
+    /// By whole stacks: nothing is assumed.
+    Measured,
+    /// By numbers of calls, as gprof does.
+    Propagated,
+    /// As gprof does, carried on inside of cycles.
+    Fonseca,
+}
+
+impl ModelName {
+    fn model(self) -> Model {
+        match self {
+            ModelName::Measured => Model::Measured,
+            ModelName::Propagated => Model::Propagated,
+            ModelName::Fonseca => Model::Fonseca,
+        }
+    }
+}
+
+/// Which calls of the code are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Static {
+    /// Those between functions that were sampled; they make no cycle larger.
+    Auto,
+    /// All of the sampled files; they count when cycles are formed.
+    On,
+    /// None.
+    Off,
+}
+
+impl Static {
+    /// Which calls are read.
+    pub fn calls(self) -> StaticCalls {
+        match self {
+            Static::Auto => StaticCalls::Sampled,
+            Static::On => StaticCalls::All,
+            Static::Off => StaticCalls::Off,
+        }
+    }
+}
+
+impl Arcs {
+    /// The least share of an arc that forms cycles, in percent.
+    pub fn cycle_cut(&self) -> f64 {
+        self.cycle_cut.unwrap_or(0.0)
+    }
+
+    /// The functions at the ends of the arcs that are to be left out. A name may have a `/` in it.
+    pub fn without(&self, profile: &Profile) -> anyhow::Result<Vec<(FunctionId, FunctionId)>> {
+        let mut pairs = Vec::new();
+        for text in &self.without {
+            let places = text.match_indices('/').map(|(at, _)| at);
+            let ends =
+                places.map(|at| (named(profile, &text[..at]), named(profile, &text[at + 1..])));
+            let mut first = None;
+            let mut found = None;
+            for ends in ends {
+                match ends {
+                    (Ok(from), Ok(to)) => found = found.or(Some((from, to))),
+                    (Err(error), _) | (_, Err(error)) => first = first.or(Some(error)),
+                }
+            }
+            let Some((from, to)) = found else {
+                let text = format!("-k {text}: two functions with / between them are needed");
+                return Err(first.unwrap_or_else(|| super::failure::Misused(text).into()));
+            };
+            for &from in &from {
+                pairs.extend(to.iter().map(|&to| (from, to)));
+            }
+        }
+        Ok(pairs)
+    }
+}
+
+/// Answers.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    // gprof adds calls of the code only when it is asked to.
+    let calls = match args.arcs.in_code {
+        Static::Auto if args.classic.is_asked_for() => StaticCalls::Off,
+        in_code => in_code.calls(),
+    };
+    let mut profile = args.query.open(calls)?;
+    if !args.counts.counts.is_empty() {
+        join(args, &mut profile)?;
+    }
+    let without = args.arcs.without(&profile)?;
+    let selection = args.query.select(&profile)?;
+    if let Some(options) = args.classic.options(&profile)? {
+        forget(&mut profile, &without);
+        let write = |out: &mut dyn Write| gprof::write_graph(out, &profile, &selection, &options);
+        return answer::give_text(&args.look, &profile.caveats, &write);
+    }
+    let subject = args.look.subject(&args.query, &profile, &selection);
+    let mut functions = Vec::new();
+    for name in &args.function {
+        functions.extend(named(&profile, name)?);
+    }
+    let options = Options {
+        model: args.model.map(ModelName::model),
+        limit: args.look.limit(ENTRIES),
+        min: args.look.min(MIN),
+        functions,
+        code_makes_cycles: args.arcs.in_code == Static::On,
+        without,
+        cycle_cut: args.arcs.cycle_cut(),
+    };
+    let view = graph::arrange(&subject, &CallGraph::of(&profile, &selection), &options);
+    if args.counts.errors && view.errors.is_none() {
+        let text = "errors are between stacks and counted calls, and one of them is missing";
+        let hint = "give both: proftool graph perf.data --counts gmon.out --errors";
+        return Err(hinted(text.into(), Some(hint.into())));
+    }
+    let page = || match view.error_page(&subject) {
+        Some(page) if args.counts.errors => page,
+        _ => view.page(&subject),
+    };
+    let table = || match args.counts.errors {
+        true => view.arc_errors(&subject),
+        false => view.table(&subject),
+    };
+    let forms = Forms {
+        page: &page,
+        table: &table,
+        json: &|out| json::graph::write(out, &subject, &view),
+        dot: Some(&|| view.drawing(&subject, args.pruning.pruning())),
+    };
+    answer::give(&args.look, &profile.caveats, &forms)
+}
+
+/// Joins counted calls to the profile.
+fn join(args: &Args, profile: &mut Profile) -> anyhow::Result<()> {
+    let options = args.query.reading(StaticCalls::Off);
+    let files = &args.counts.counts;
+    input::join_counts(profile, files, &options)
+        .map_err(|(path, error)| could_not_open(&path, &error))
+}
+
+/// Leaves counts out, as gprof's `-k` does: the arcs of the code stay.
+fn forget(profile: &mut Profile, without: &[(FunctionId, FunctionId)]) {
+    if let Some(counts) = &mut profile.counts {
+        let is_left_out =
+            |from: Option<FunctionId>, to| from.is_some_and(|from| without.contains(&(from, to)));
+        counts
+            .calls
+            .retain(|count| !is_left_out(count.from, count.to));
+    }
+}

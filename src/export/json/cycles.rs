@@ -1,0 +1,111 @@
+//! Cycles: `cycles [{members [name], self, children, total, root, entries [{from, to, weight}],
+//! arcs [{from, to, weight}], cut [{from, to, weight}], cut_is_best, depth {deepest, mean}, figures [{name,
+//! module, self, children, total, fonseca}]}]`, `recursive [{name, module, self, total, deepest, mean, calls|null}]`.
+//!
+//! Weights of arcs are those of the samples that show them, each counted once; where there are no
+//! stacks, `weights` is `calls` and not `samples`, and they are numbers of calls. `figures` are of the members,
+//! in the same order: `total` by whole stacks, `fonseca` as estimated.
+
+use std::io::{self, Write};
+
+use super::{list, string, view_head};
+use crate::callgraph::ArcId;
+use crate::view::Subject;
+use crate::view::cycles::CyclesView;
+use crate::view::graph::Entry;
+
+/// Writes the document.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write(out: &mut dyn Write, subject: &Subject, view: &CyclesView) -> io::Result<()> {
+    let graph = &view.graph;
+    view_head(out, "cycles", subject)?;
+    let weights = if graph.has_stacks() {
+        "samples"
+    } else {
+        "calls"
+    };
+    write!(
+        out,
+        "\"model\":{},\"weights\":{},\n\"cycles\":",
+        string(graph.model.name()),
+        string(weights)
+    )?;
+    let rows = graph.cycle_order.iter().zip(&view.breaking);
+    list(out, rows, |out, (&cycle, breaking)| {
+        let weight = &graph.attribution.cycles[cycle];
+        let members = &graph.cycles.members[cycle];
+        out.write_all(b"{\"members\":")?;
+        list(out, members.iter(), |out, &id| {
+            out.write_all(string(graph.name(id)).as_bytes())
+        })?;
+        write!(
+            out,
+            ",\n\"self\":{},\"children\":{},\"total\":{},\"root\":{},\n\"entries\":",
+            weight.portion.self_weight,
+            weight.portion.children,
+            weight.portion.total(),
+            weight.root.total()
+        )?;
+        arcs(out, view, &view.entries(cycle))?;
+        out.write_all(b",\n\"arcs\":")?;
+        arcs(out, view, &view.inside(cycle))?;
+        out.write_all(b",\n\"cut\":")?;
+        arcs(out, view, &breaking.arcs)?;
+        let depth = &view.depths.cycles[cycle];
+        write!(
+            out,
+            ",\"cut_is_best\":{},\"depth\":{{\"deepest\":{},\"mean\":{}}},\n\"figures\":",
+            breaking.is_best,
+            depth.deepest(),
+            depth.mean()
+        )?;
+        list(out, members.iter(), |out, &id| {
+            let portion = graph.portion(Entry::Function(id));
+            write!(
+                out,
+                "{{\"name\":{},\"module\":{},\"self\":{},\"children\":{},\"total\":{},\"fonseca\":{}}}",
+                string(graph.name(id)),
+                string(subject.module(id)),
+                portion.self_weight,
+                portion.children,
+                graph.total(Entry::Function(id)),
+                view.estimate.attribution.total(id)
+            )
+        })?;
+        out.write_all(b"}")
+    })?;
+    out.write_all(b",\n\"recursive\":")?;
+    list(out, view.recursive.iter(), |out, &id| {
+        let depth = view.depths.of(id).cloned().unwrap_or_default();
+        let calls = graph.calls.as_ref();
+        let calls = calls.map(|calls| calls.functions[id].recursive.to_string());
+        write!(
+            out,
+            "{{\"name\":{},\"module\":{},\"self\":{},\"total\":{},\"deepest\":{},\"mean\":{},\"calls\":{}}}",
+            string(graph.name(id)),
+            string(subject.module(id)),
+            graph.weights.self_weight[id],
+            graph.total(Entry::Function(id)),
+            depth.deepest(),
+            depth.mean(),
+            calls.as_deref().unwrap_or("null")
+        )
+    })?;
+    out.write_all(b"}\n")
+}
+
+fn arcs(out: &mut dyn Write, view: &CyclesView, arcs: &[ArcId]) -> io::Result<()> {
+    list(out, arcs.iter(), |out, &id| {
+        let arc = &view.graph.graph.arcs[id];
+        write!(
+            out,
+            "{{\"from\":{},\"to\":{},\"weight\":{}}}",
+            string(view.graph.name(arc.from)),
+            string(view.graph.name(arc.to)),
+            view.weight(id)
+        )
+    })
+}

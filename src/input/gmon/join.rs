@@ -1,0 +1,90 @@
+//! Counted calls beside samples: the arcs of a gmon.out as counts of the profile of a recording of
+//! the same program.
+//!
+//! Functions are the same where they start at the same address of the program. Those that no
+//! sample has shown are added.
+
+use rustc_hash::FxHashMap;
+
+use super::{Counted, Named, function};
+use crate::base::{CaveatKind, Svma};
+use crate::binary::Binary;
+use crate::profile::{CallCount, Counts, FunctionId, FunctionKind, ModuleId, PathId, Profile};
+
+use super::Error;
+
+/// The module of a profile that its program is, as far as that is plain: the file of the name that
+/// threads go by, in which most samples were taken.
+pub(in crate::input) fn program(profile: &Profile) -> Option<ModuleId> {
+    let mut weights: FxHashMap<ModuleId, u64> = FxHashMap::default();
+    for sample in &profile.samples {
+        let path: PathId = sample.path;
+        for frame in profile.paths.outwards(path) {
+            let module = profile.functions[frame.function].module;
+            let comm = &profile.threads[sample.thread].comm;
+            let name = &profile.modules[module].name;
+            // The kernel keeps 15 bytes of a command's name.
+            let is_it = name == comm || comm.len() == 15 && name.starts_with(comm.as_str());
+            if is_it && profile.modules[module].path.starts_with('/') {
+                let weight = weights.entry(module).or_default();
+                *weight = weight.saturating_add(sample.weight);
+                break;
+            }
+        }
+    }
+    let heaviest = weights
+        .into_iter()
+        .max_by_key(|&(id, weight)| (weight, std::cmp::Reverse(id)));
+    heaviest.map(|(id, _)| id)
+}
+
+/// Puts the calls that the files counted into the profile; `module` is the program in it.
+pub(in crate::input) fn counts(
+    profile: &mut Profile,
+    module: ModuleId,
+    files: &[Named],
+    binary: &Binary,
+) -> Result<(), Error> {
+    let mut counted = Counted::read(files, binary)?;
+    let calls = counted.calls();
+    let of_module = profile.functions.enumerate();
+    let of_module = of_module.filter(|(_, f)| f.module == module && f.kind == FunctionKind::Named);
+    let mut known: FxHashMap<u64, FunctionId> = FxHashMap::default();
+    for (id, function) in of_module {
+        if let Some(address) = function.address {
+            known.entry(address).or_insert(id);
+        }
+    }
+    let mut of_place: FxHashMap<usize, FunctionId> = FxHashMap::default();
+    let mut id = |profile: &mut Profile, place: usize| {
+        *of_place.entry(place).or_insert_with(|| {
+            let row = &counted.functions.rows[place];
+            let start: Svma = row.start;
+            *known.entry(start.0).or_insert_with(|| {
+                profile.code.functions.push(None);
+                profile.functions.push(function(&row.name, module, start))
+            })
+        })
+    };
+    let mut rows: Vec<CallCount> = Vec::new();
+    for (from, to, calls) in calls {
+        let from = Some(id(profile, from));
+        let to = id(profile, to);
+        rows.push(CallCount { from, to, calls });
+    }
+    if rows.is_empty() {
+        let what = "no calls were counted between functions of the program";
+        profile.caveats.add_detail(CaveatKind::Skipped, 1, what);
+    }
+    rows.sort_unstable_by_key(|row| (row.from, row.to));
+    rows.dedup_by(|next, sum| {
+        let same = (next.from, next.to) == (sum.from, sum.to);
+        if same {
+            sum.calls = sum.calls.saturating_add(next.calls);
+        }
+        same
+    });
+    profile.counts = Some(Counts { calls: rows });
+    profile.caveats.merge(&counted.caveats);
+    Ok(())
+}

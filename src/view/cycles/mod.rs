@@ -1,0 +1,134 @@
+//! The recursion of a profile: cycles from within, and functions that call themselves.
+//!
+//! ```text
+//!   main ─ 5 ─▶ expr ─ 4 ─▶ term ─ 4 ─▶ factor        entered: main ─▶ expr
+//!                ▲───────── 3 ────────────┘           inside: the three arcs by weight
+//!                                                     broken by leaving out: factor ─▶ expr
+//! ```
+//!
+//! Beside what was measured of a member stands what two estimates make of it: gprof's, which gives a
+//! member its own weight and that of callees outside, and Fonseca's, which carries on inside.
+
+mod page;
+
+use std::cmp::Reverse;
+
+use super::Subject;
+use super::graph::{self, Entry, GraphView};
+use crate::analysis::breaking::{self, Breaking};
+use crate::analysis::flow::Flow;
+use crate::analysis::fonseca::{self, Estimate};
+use crate::analysis::recursion::{self, Depths};
+use crate::base::IdVec;
+use crate::callgraph::{Arc, ArcId, CallGraph, CycleId};
+use crate::profile::FunctionId;
+
+/// The cycles, and what is known of each.
+#[derive(Clone, Debug)]
+pub struct CyclesView {
+    /// The graph with its cycles and figures.
+    pub graph: GraphView,
+    /// How deep recursion goes, in cycles and in functions that call themselves.
+    pub depths: Depths,
+    /// What Fonseca's rule makes of the members.
+    pub estimate: Estimate,
+    /// For each cycle, in the order of their numbers, arcs without which it is none.
+    pub breaking: Vec<Breaking>,
+    /// The functions that call themselves, the largest total first.
+    pub recursive: Vec<FunctionId>,
+    /// At most so many cycles and rows in a page; `None` for all.
+    limit: Option<usize>,
+}
+
+/// Finds what there is to say of each cycle. `options` are those of the listing; its limit is one
+/// of cycles here.
+pub fn arrange(subject: &Subject, graph: &CallGraph, options: &graph::Options) -> CyclesView {
+    let listing = graph::Options {
+        limit: None,
+        ..options.clone()
+    };
+    let view = graph::arrange(subject, graph, &listing);
+    let weigh = |arc: &Arc| weight(&view, arc);
+    let forms = |arc: &Arc| options.code_makes_cycles || arc.is_observed();
+    let is_cut = |arc: &Arc| {
+        let same = |&id: &ArcId| view.graph.arcs[id] == *arc;
+        view.cycles.cut.iter().any(same)
+    };
+    let counts = |arc: &Arc| (forms(arc) && !is_cut(arc)).then(|| weigh(arc));
+    let lightest = |&cycle: &CycleId| breaking::lightest(&view.graph, &view.cycles, cycle, counts);
+    let breaking = view.cycle_order.iter().map(lightest).collect();
+
+    let self_weights: Vec<f64> = view.weights.self_weight.iter().map(|&w| w as f64).collect();
+    let self_weights: IdVec<FunctionId, f64> = self_weights.into();
+    let flow = match &subject.profile.counts {
+        Some(counts) => Flow::of_calls(&view.graph, Some(counts)),
+        None => {
+            let arcs: Vec<f64> = view
+                .graph
+                .arcs
+                .iter()
+                .map(|arc| arc.weight as f64)
+                .collect();
+            Flow {
+                arcs: arcs.into(),
+                ..Flow::of_weight(&view.attribution)
+            }
+        }
+    };
+    let estimate = fonseca::estimate(&view.graph, &self_weights, &flow, fonseca::Rule::Sound);
+
+    let own = view.graph.arcs.iter();
+    let own = own.filter(|arc| arc.is_self() && arc.is_observed());
+    let mut recursive: Vec<FunctionId> = own.map(|arc| arc.from).collect();
+    recursive.sort_by_cached_key(|&id| {
+        let total = view.total(Entry::Function(id)).max(0.0);
+        (Reverse(total.to_bits()), view.name(id).to_owned(), id)
+    });
+    CyclesView {
+        depths: recursion::depths(subject.profile, subject.selection, &view.cycles),
+        estimate,
+        breaking,
+        recursive,
+        limit: options.limit,
+        graph: view,
+    }
+}
+
+/// What an arc inside of a cycle counts: the weight of its samples; without stacks its calls.
+fn weight(view: &GraphView, arc: &Arc) -> u64 {
+    match view.has_stacks() {
+        true => arc.weight,
+        false => arc.calls.unwrap_or(0),
+    }
+}
+
+impl CyclesView {
+    /// What an arc counts: the weight of its samples; where there are no stacks its calls.
+    pub fn weight(&self, arc: ArcId) -> u64 {
+        weight(&self.graph, &self.graph.graph.arcs[arc])
+    }
+
+    /// The arcs from outside into a cycle, the heaviest first.
+    pub fn entries(&self, cycle: CycleId) -> Vec<ArcId> {
+        self.arcs(cycle, |inside, is_self| !inside && !is_self)
+    }
+
+    /// The arcs between its members, the heaviest first.
+    pub fn inside(&self, cycle: CycleId) -> Vec<ArcId> {
+        self.arcs(cycle, |inside, is_self| inside && !is_self)
+    }
+
+    fn arcs(&self, cycle: CycleId, wanted: impl Fn(bool, bool) -> bool) -> Vec<ArcId> {
+        let (graph, cycles) = (&self.graph.graph, &self.graph.cycles);
+        let members = cycles.members[cycle].iter();
+        let arcs = members.flat_map(|&member| graph.callers(member));
+        let mut arcs: Vec<ArcId> = arcs
+            .filter(|&id| {
+                let arc = &graph.arcs[id];
+                wanted(cycles.share(arc.from, arc.to), arc.is_self())
+            })
+            .collect();
+        arcs.sort_by_key(|&id| (Reverse(self.weight(id)), id));
+        arcs
+    }
+}

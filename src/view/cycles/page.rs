@@ -1,0 +1,313 @@
+//! The cycles as a page for people, and as a table.
+
+use std::cmp::Reverse;
+
+use super::CyclesView;
+use crate::analysis::breaking::EXACT;
+use crate::analysis::recursion::Depth;
+use crate::callgraph::{ArcId, CycleId};
+use crate::profile::FunctionId;
+use crate::view::graph::Entry;
+use crate::view::page::{Block, Page};
+use crate::view::table::{Cell, Column, Role, Table};
+use crate::view::{Subject, caveats, number};
+
+/// How many members, arcs and functions a page names where not all were asked for.
+const ROWS: usize = 12;
+/// How many functions that call themselves it lists then.
+const RECURSIVE: usize = 10;
+
+impl CyclesView {
+    /// The page.
+    pub fn page(&self, subject: &Subject) -> Page {
+        let whole = subject.selection.total;
+        let mut blocks = self.graph.heading(subject);
+        let cycles = self.graph.cycle_order.len();
+        let own = self.recursive.len();
+        blocks.push(Block::Line(format!(
+            "{} and {} themselves",
+            counted(cycles, "cycle", "cycles"),
+            counted(own, "function that calls", "functions that call"),
+        )));
+        let shown = self.limit.unwrap_or(usize::MAX);
+        for (place, &cycle) in self.graph.cycle_order.iter().enumerate().take(shown) {
+            let members = self.graph.cycles.members[cycle].len();
+            let total = self.graph.total(Entry::Cycle(cycle)).round() as u64;
+            blocks.push(Block::Space);
+            blocks.push(Block::Heading(format!(
+                "cycle {}: {}, {} % of the total",
+                place + 1,
+                counted(members, "function", "functions"),
+                number::percent(total, whole, 2),
+            )));
+            blocks.push(Block::Table(self.members(subject, cycle)));
+            blocks.extend(self.arc_table(
+                subject,
+                "entered over",
+                self.entries(cycle),
+                Some(cycle),
+            ));
+            blocks.extend(self.arc_table(subject, "inside", self.inside(cycle), None));
+            blocks.push(self.broken(subject, place));
+            if let Some(depth) = self.depths.cycles.get(cycle) {
+                blocks.extend(depth_line(depth));
+            }
+        }
+        if cycles > shown {
+            let more = counted(cycles - shown, "cycle", "cycles");
+            blocks.push(Block::Space);
+            blocks.push(Block::Line(format!(
+                "… {more} more; all of them: --limit 0"
+            )));
+        }
+        if own > 0 {
+            blocks.push(Block::Space);
+            blocks.push(Block::Heading("functions that call themselves".into()));
+            blocks.push(Block::Table(self.own(subject)));
+        }
+        blocks.extend(caveats::foot(&subject.profile.caveats));
+        Page {
+            unit: subject.selection.event.unit.clone(),
+            blocks,
+        }
+    }
+
+    fn members(&self, subject: &Subject, cycle: CycleId) -> Table {
+        let mut table = Table::new(vec![
+            Column::new("percent", "total %", Role::Heat),
+            Column::new("self", "self", Role::Figure),
+            Column::new("outside", "outside", Role::Figure),
+            Column::new("total", "total", Role::Figure),
+            Column::new("estimate", "fonseca", Role::Figure),
+            Column::new("function", "member", Role::Name),
+        ]);
+        let mut members = self.graph.cycles.members[cycle].clone();
+        let total = |id: FunctionId| self.graph.total(Entry::Function(id)).round() as u64;
+        members.sort_by_key(|&id| (Reverse(total(id)), self.graph.name(id)));
+        let limit = self.limit.map_or(usize::MAX, |_| ROWS);
+        for &id in members.iter().take(limit) {
+            let portion = self.graph.portion(Entry::Function(id));
+            let estimate = self.estimate.attribution.total(id);
+            table.rows.push(vec![
+                Cell::Share {
+                    part: total(id),
+                    whole: subject.selection.total,
+                },
+                Cell::Weight(portion.self_weight.round() as u64),
+                Cell::Weight(portion.children.round() as u64),
+                Cell::Weight(total(id)),
+                Cell::Weight(estimate.round() as u64),
+                Cell::Text(self.graph.name(id).to_owned()),
+            ]);
+        }
+        if let Some(more) = members.len().checked_sub(limit).filter(|&more| more > 0) {
+            let mut row = vec![Cell::Nothing; table.columns.len() - 1];
+            row.push(Cell::Text(format!(
+                "… {} more",
+                number::grouped(more as u64)
+            )));
+            table.rows.push(row);
+        }
+        table
+    }
+
+    /// A table of arcs, if there are any; with the roots of a cycle.
+    fn arc_table(
+        &self,
+        subject: &Subject,
+        title: &'static str,
+        arcs: Vec<ArcId>,
+        roots_of: Option<CycleId>,
+    ) -> Option<Block> {
+        let stacks = self.graph.has_stacks();
+        let mut table = Table::new(vec![
+            Column::new("percent", "total %", Role::Heat),
+            match stacks {
+                true => Column::new("weight", "weight", Role::Figure),
+                false => Column::new("calls", "calls", Role::Figure),
+            },
+            Column::new("arc", title, Role::Name),
+        ]);
+        let mut row = |weight: u64, text: String| {
+            let share = Cell::Share {
+                part: weight,
+                whole: subject.selection.total,
+            };
+            table.rows.push(match stacks {
+                true => vec![share, Cell::Weight(weight), Cell::Text(text)],
+                false => vec![Cell::Nothing, Cell::Count(weight), Cell::Text(text)],
+            });
+        };
+        let root = roots_of.map_or(0.0, |cycle| {
+            self.graph.attribution.cycles[cycle].root.total()
+        });
+        if root > 0.0 && stacks {
+            row(root.round() as u64, "<spontaneous>".into());
+        }
+        let limit = self.limit.map_or(usize::MAX, |_| ROWS);
+        for &id in arcs.iter().take(limit) {
+            row(self.weight(id), self.arc(id));
+        }
+        if let Some(more) = arcs.len().checked_sub(limit).filter(|&more| more > 0) {
+            let text = format!("… {} more", number::grouped(more as u64));
+            table
+                .rows
+                .push(vec![Cell::Nothing, Cell::Nothing, Cell::Text(text)]);
+        }
+        (!table.rows.is_empty()).then(|| match stacks {
+            true => Block::Table(table),
+            false => Block::Table(table.without(&["percent"])),
+        })
+    }
+
+    fn arc(&self, id: ArcId) -> String {
+        let arc = &self.graph.graph.arcs[id];
+        format!(
+            "{} → {}",
+            self.graph.name(arc.from),
+            self.graph.name(arc.to)
+        )
+    }
+
+    /// What to leave out so that nothing recurs.
+    fn broken(&self, subject: &Subject, place: usize) -> Block {
+        let breaking = &self.breaking[place];
+        let limit = self.limit.map_or(usize::MAX, |_| ROWS);
+        let named = breaking.arcs.iter().take(limit);
+        let mut text = named.map(|&id| self.arc(id)).collect::<Vec<_>>().join(", ");
+        if let Some(more) = breaking.arcs.len().checked_sub(limit).filter(|&n| n > 0) {
+            text.push_str(&format!(" and {} more", number::grouped(more as u64)));
+        }
+        let weight = u64::try_from(breaking.weight).unwrap_or(u64::MAX);
+        let weight = match self.graph.has_stacks() {
+            true => number::weight(weight, &subject.selection.event.unit),
+            false => counted(
+                usize::try_from(weight).unwrap_or(usize::MAX),
+                "call",
+                "calls",
+            ),
+        };
+        let best = match breaking.is_best {
+            true => String::new(),
+            false => format!("; beyond {EXACT} members this is a good answer, not surely the best"),
+        };
+        Block::Line(format!("without {text} it is no cycle ({weight}{best})"))
+    }
+
+    fn own(&self, subject: &Subject) -> Table {
+        let mut table = Table::new(vec![
+            Column::new("percent", "total %", Role::Heat),
+            Column::new("self", "self", Role::Figure),
+            Column::new("deepest", "deepest", Role::Figure),
+            Column::new("mean", "on average", Role::Figure),
+            Column::new("calls", "calls by itself", Role::Figure),
+            Column::new("function", "function", Role::Name),
+        ]);
+        let limit = self.limit.map_or(usize::MAX, |_| RECURSIVE);
+        for &id in self.recursive.iter().take(limit) {
+            let depth = self.depths.of(id);
+            let calls = self.graph.calls.as_ref();
+            let calls = calls.map(|calls| calls.functions[id].recursive);
+            table.rows.push(vec![
+                Cell::Share {
+                    part: self.graph.total(Entry::Function(id)).round() as u64,
+                    whole: subject.selection.total,
+                },
+                Cell::Weight(self.graph.weights.self_weight[id]),
+                depth.map_or(Cell::Nothing, |depth| Cell::Count(depth.deepest() as u64)),
+                depth.map_or(Cell::Nothing, |depth| {
+                    Cell::Text(format!("{:.1}", depth.mean()))
+                }),
+                calls.map_or(Cell::Nothing, Cell::Count),
+                Cell::Text(self.graph.full_name(Entry::Function(id))),
+            ]);
+        }
+        if let Some(more) = self.recursive.len().checked_sub(limit).filter(|&n| n > 0) {
+            let mut row = vec![Cell::Nothing; table.columns.len() - 1];
+            row.push(Cell::Text(format!(
+                "… {} more",
+                number::grouped(more as u64)
+            )));
+            table.rows.push(row);
+        }
+        let mut left_out = Vec::new();
+        if self.graph.calls.is_none() {
+            left_out.push("calls");
+        }
+        if !self.graph.has_stacks() {
+            left_out.extend(["deepest", "mean"]);
+        }
+        table.without(&left_out)
+    }
+
+    /// The members and the arcs of all cycles, a row each.
+    pub fn table(&self, subject: &Subject) -> Table {
+        let mut table = Table::new(vec![
+            Column::new("cycle", "cycle", Role::Figure),
+            Column::new("row", "row", Role::Aside),
+            Column::new("caller", "caller", Role::Name),
+            Column::new("function", "function", Role::Name),
+            Column::new("module", "module", Role::Aside),
+            Column::new("weight", "weight", Role::Figure),
+            Column::new("self", "self", Role::Figure),
+            Column::new("outside", "outside", Role::Figure),
+            Column::new("estimate", "fonseca", Role::Figure),
+        ]);
+        let text = |text: &str| Cell::Text(text.to_owned());
+        for (place, &cycle) in self.graph.cycle_order.iter().enumerate() {
+            let number = Cell::Count(place as u64 + 1);
+            for &id in &self.graph.cycles.members[cycle] {
+                let portion = self.graph.portion(Entry::Function(id));
+                table.rows.push(vec![
+                    number.clone(),
+                    text("member"),
+                    Cell::Nothing,
+                    text(self.graph.name(id)),
+                    text(subject.module(id)),
+                    Cell::Weight(self.graph.total(Entry::Function(id)).round() as u64),
+                    Cell::Weight(portion.self_weight.round() as u64),
+                    Cell::Weight(portion.children.round() as u64),
+                    Cell::Weight(self.estimate.attribution.total(id).round() as u64),
+                ]);
+            }
+            let (entries, inside) = (self.entries(cycle), self.inside(cycle));
+            for (what, arcs) in [
+                ("entry", &entries),
+                ("inside", &inside),
+                ("cut", &self.breaking[place].arcs),
+            ] {
+                for &id in arcs {
+                    let arc = &self.graph.graph.arcs[id];
+                    table.rows.push(vec![
+                        number.clone(),
+                        text(what),
+                        text(self.graph.name(arc.from)),
+                        text(self.graph.name(arc.to)),
+                        text(subject.module(arc.to)),
+                        Cell::Weight(self.weight(id)),
+                        Cell::Nothing,
+                        Cell::Nothing,
+                        Cell::Nothing,
+                    ]);
+                }
+            }
+        }
+        table
+    }
+}
+
+fn depth_line(depth: &Depth) -> Option<Block> {
+    (depth.deepest() > 0).then(|| {
+        Block::Line(format!(
+            "deepest {} of its frames on a stack, {:.1} on average",
+            number::grouped(depth.deepest() as u64),
+            depth.mean()
+        ))
+    })
+}
+
+/// `1 cycle`, `2 cycles`.
+fn counted(n: usize, one: &str, many: &str) -> String {
+    let noun = if n == 1 { one } else { many };
+    format!("{} {noun}", number::grouped(n as u64))
+}

@@ -1,0 +1,102 @@
+//! The call graph with its weights as a drawing, after gprof2dot.
+
+use rustc_hash::FxHashMap;
+
+use super::table::rounded;
+use super::{Entry, GraphView};
+use crate::profile::FunctionId;
+use crate::view::drawing::{Arrow, Drawing, Node};
+use crate::view::{Subject, number};
+
+/// What is too small to be drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pruning {
+    /// The least total of a function, in percent.
+    pub node: f64,
+    /// The least weight of an arc, in percent.
+    pub edge: f64,
+}
+
+impl Default for Pruning {
+    /// What gprof2dot leaves out when nothing is asked for.
+    fn default() -> Pruning {
+        Pruning {
+            node: 0.5,
+            edge: 0.1,
+        }
+    }
+}
+
+impl GraphView {
+    /// Functions coloured by their totals and arcs by their weights, each cycle in a frame; arcs
+    /// that only the code has are dashed. What is too small is left out.
+    pub fn drawing(&self, subject: &Subject, pruning: Pruning) -> Drawing {
+        let whole = subject.selection.total;
+        let share = |part: f64| part / whole.max(1) as f64;
+        let percent = |part: f64| format!("{}%", number::percent(rounded(part), whole, 2));
+        let reaches = |part: f64, least: f64| share(part) * 100.0 >= least;
+        let shown: Vec<FunctionId> = self
+            .functions()
+            .filter(|&id| reaches(self.total(Entry::Function(id)), pruning.node))
+            .collect();
+        let place: FxHashMap<FunctionId, usize> = shown.iter().copied().zip(0..).collect();
+        let mut drawing = Drawing::default();
+        let mut frames = FxHashMap::default();
+        for &cycle in &self.cycle_order {
+            let members = &self.cycles.members[cycle];
+            if members.iter().any(|member| place.contains_key(member)) {
+                frames.insert(cycle, drawing.frames.len());
+                let total = percent(self.total(Entry::Cycle(cycle)));
+                let number = self.number(cycle);
+                drawing.frames.push(format!("cycle {number}: {total}"));
+            }
+        }
+        for &id in &shown {
+            let (total, own) = (
+                self.total(Entry::Function(id)),
+                self.portion(Entry::Function(id)).self_weight,
+            );
+            let mut lines = vec![
+                self.name(id).to_owned(),
+                percent(total),
+                format!("({})", percent(own)),
+            ];
+            if let Some(calls) = &self.calls {
+                lines.push(format!("{}×", calls.functions[id].by_others()));
+            }
+            drawing.nodes.push(Node {
+                lines,
+                tooltip: format!("{} [{}]", subject.name(id), subject.module(id)),
+                heat: Some(share(total)),
+                frame: self.cycles.of[id].and_then(|cycle| frames.get(&cycle).copied()),
+            });
+        }
+        for (id, arc) in self.graph.arcs.enumerate() {
+            let (Some(&from), Some(&to)) = (place.get(&arc.from), place.get(&arc.to)) else {
+                continue;
+            };
+            let weight = self.weight(id).0;
+            let within = self.cycles.is_within(arc);
+            let is_small = weight.is_some_and(|weight| !reaches(weight, pruning.edge));
+            if arc.is_observed() && is_small && !within {
+                continue;
+            }
+            let mut label = match weight {
+                Some(weight) if arc.is_observed() => percent(weight),
+                _ => String::new(),
+            };
+            if let Some(calls) = arc.calls.filter(|&calls| calls > 0) {
+                let line = if label.is_empty() { "" } else { " " };
+                label.push_str(&format!("{line}{calls}×"));
+            }
+            drawing.arrows.push(Arrow {
+                from,
+                to,
+                label,
+                heat: weight.filter(|_| arc.is_observed()).map(share),
+                dashed: !arc.is_observed(),
+            });
+        }
+        drawing
+    }
+}

@@ -1,0 +1,324 @@
+//! The lines of one entry, before anybody thinks of columns.
+
+use std::cmp::Ordering;
+
+use super::{Entry, GraphView};
+use crate::analysis::attribution::Portion;
+use crate::callgraph::{Arc, ArcId, CycleId, Origin};
+use crate::profile::FunctionId;
+use rustc_hash::FxHashMap;
+
+/// How many callers or callees an entry names where not all were asked for.
+const NEIGHBOURS: usize = 10;
+/// How many members of a cycle it names then.
+const MEMBERS: usize = 20;
+
+/// What a line has to do with the entry that it is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Relation {
+    Caller,
+    /// What the entry is about.
+    Primary,
+    /// A member, in the entry of its cycle.
+    Member,
+    Callee,
+}
+
+/// Who a line is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Who {
+    Entry(Entry),
+    /// No caller: where stacks begin.
+    Spontaneous,
+    /// So many that are not named.
+    More(usize),
+}
+
+/// A line of an entry.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Line {
+    pub(super) relation: Relation,
+    pub(super) who: Who,
+    /// The weight of all samples that the line is about.
+    pub(super) total: Option<f64>,
+    /// How it is shared.
+    pub(super) portion: Option<Portion>,
+    /// The number of samples.
+    pub(super) samples: Option<u64>,
+    /// The numbers of calls, as gprof has them: `2/3`, `5+1`.
+    pub(super) called: Option<String>,
+    /// Where an arc is known from.
+    pub(super) origin: Option<Origin>,
+}
+
+impl Line {
+    fn more(relation: Relation, number: usize) -> Line {
+        Line {
+            relation,
+            who: Who::More(number),
+            total: None,
+            portion: None,
+            samples: None,
+            called: None,
+            origin: None,
+        }
+    }
+}
+
+/// A neighbour of an entry: one arc, or of a cycle all arcs to or from one function.
+struct Neighbour {
+    end: FunctionId,
+    /// Whether the arc stays within the function, or within its cycle.
+    is_self: bool,
+    is_inside: bool,
+    total: Option<f64>,
+    portion: Option<Portion>,
+    arc: Arc,
+    called: Option<String>,
+}
+
+impl GraphView {
+    /// The lines of an entry, from the first caller to the last callee.
+    pub(super) fn lines(&self, entry: Entry) -> Vec<Line> {
+        match entry {
+            Entry::Function(function) => self.function_lines(function),
+            Entry::Cycle(cycle) => self.cycle_lines(cycle),
+        }
+    }
+
+    fn function_lines(&self, function: FunctionId) -> Vec<Line> {
+        let caller = |id: ArcId| self.neighbour(id, self.graph.arcs[id].from);
+        let callee = |id: ArcId| self.neighbour(id, self.graph.arcs[id].to);
+        let callers: Vec<Neighbour> = self.graph.callers(function).map(caller).collect();
+        let callees: Vec<Neighbour> = self.graph.callees(function).map(callee).collect();
+        let root = self.attribution.roots[function];
+        let mut lines = Vec::new();
+        let nobody = callers.iter().all(|caller| caller.is_self);
+        if root.total() > 0.0 || nobody && self.cycles.of[function].is_none() {
+            lines.push(self.spontaneous(root, self.root_samples[function]));
+        }
+        self.add(&mut lines, Relation::Caller, callers);
+        let entry = Entry::Function(function);
+        lines.push(Line {
+            relation: Relation::Primary,
+            who: Who::Entry(entry),
+            total: Some(self.total(entry)),
+            portion: Some(self.portion(entry)),
+            samples: self.has_stacks.then_some(self.weights.samples[function]),
+            called: self.called(function),
+            origin: None,
+        });
+        self.add(&mut lines, Relation::Callee, callees);
+        lines
+    }
+
+    fn cycle_lines(&self, cycle: CycleId) -> Vec<Line> {
+        let members = &self.cycles.members[cycle];
+        let arcs = |from_outside: bool| -> Vec<Neighbour> {
+            let mut merged: FxHashMap<FunctionId, Neighbour> = FxHashMap::default();
+            let mut order = Vec::new();
+            for &member in members {
+                let ids: Vec<ArcId> = match from_outside {
+                    true => self.graph.callers(member).collect(),
+                    false => self.graph.callees(member).collect(),
+                };
+                for id in ids {
+                    let arc = &self.graph.arcs[id];
+                    let end = if from_outside { arc.from } else { arc.to };
+                    if self.cycles.of[end] == Some(cycle) {
+                        continue;
+                    }
+                    let other = self.neighbour(id, end);
+                    match merged.get_mut(&end) {
+                        Some(sum) => self.merge(sum, &other),
+                        None => {
+                            order.push(end);
+                            merged.insert(end, other);
+                        }
+                    }
+                }
+            }
+            order.iter().filter_map(|end| merged.remove(end)).collect()
+        };
+        let (callers, callees) = (arcs(true), arcs(false));
+        let root = self.attribution.cycles[cycle].root;
+        let began = members
+            .iter()
+            .map(|&member| self.root_samples[member])
+            .sum();
+        let entered: u64 = callers.iter().map(|caller| caller.arc.samples).sum();
+        let mut lines = Vec::new();
+        if root.total() > 0.0 || callers.is_empty() {
+            lines.push(self.spontaneous(root, began));
+        }
+        self.add(&mut lines, Relation::Caller, callers);
+        let entry = Entry::Cycle(cycle);
+        let called = self.calls.as_ref().map(|calls| {
+            let calls = &calls.cycles[cycle];
+            format!(
+                "{}+{}",
+                calls.outside.saturating_add(calls.unknown),
+                calls.inside
+            )
+        });
+        lines.push(Line {
+            relation: Relation::Primary,
+            who: Who::Entry(entry),
+            total: Some(self.total(entry)),
+            portion: Some(self.portion(entry)),
+            // A stack comes into a cycle once; where cycles were cut it may come again.
+            samples: (self.has_stacks && self.cycles.cut.is_empty()).then_some(began + entered),
+            called,
+            origin: None,
+        });
+        self.add_members(&mut lines, members);
+        self.add(&mut lines, Relation::Callee, callees);
+        lines
+    }
+
+    fn add_members(&self, lines: &mut Vec<Line>, members: &[FunctionId]) {
+        let mut members = members.to_vec();
+        let weight = |id: FunctionId| {
+            let samples = self.weights.total[id];
+            (self.portion(Entry::Function(id)).total(), samples)
+        };
+        members.sort_by(|&a, &b| {
+            let ((a_weight, a_total), (b_weight, b_total)) = (weight(a), weight(b));
+            (b_weight.total_cmp(&a_weight))
+                .then(b_total.cmp(&a_total))
+                .then(self.ranks[a].cmp(&self.ranks[b]))
+        });
+        let shown = if self.in_full { members.len() } else { MEMBERS };
+        for &member in members.iter().take(shown) {
+            let entry = Entry::Function(member);
+            let called = self.calls.as_ref().map(|calls| {
+                let calls = &calls.functions[member];
+                format!(
+                    "{}+{}",
+                    calls.outside.saturating_add(calls.unknown),
+                    calls.inside
+                )
+            });
+            lines.push(Line {
+                relation: Relation::Member,
+                who: Who::Entry(entry),
+                total: Some(self.total(entry)),
+                portion: Some(self.portion(entry)),
+                samples: self.has_stacks.then_some(self.weights.samples[member]),
+                called,
+                origin: None,
+            });
+        }
+        if members.len() > shown {
+            lines.push(Line::more(Relation::Member, members.len() - shown));
+        }
+    }
+
+    fn spontaneous(&self, root: Portion, samples: u64) -> Line {
+        Line {
+            relation: Relation::Caller,
+            who: Who::Spontaneous,
+            total: Some(root.total()),
+            portion: Some(root),
+            samples: self.has_stacks.then_some(samples),
+            called: None,
+            origin: None,
+        }
+    }
+
+    fn neighbour(&self, id: ArcId, end: FunctionId) -> Neighbour {
+        let arc = self.graph.arcs[id];
+        let (total, portion) = self.weight(id);
+        let is_inside = self.cycles.share(arc.from, arc.to);
+        let within = arc.is_self() || is_inside;
+        let called = arc.calls.zip(self.calls.as_ref());
+        let called = called.map(|(calls, _)| match within {
+            true => calls.to_string(),
+            false => format!("{calls}/{}", self.calls_into(arc.to)),
+        });
+        Neighbour {
+            end,
+            is_self: arc.is_self(),
+            is_inside,
+            total,
+            portion: portion.filter(|_| !arc.is_self()),
+            arc,
+            called,
+        }
+    }
+
+    /// Adds another arc to or from the same function outside of a cycle.
+    fn merge(&self, sum: &mut Neighbour, other: &Neighbour) {
+        sum.total = sum.total.zip(other.total).map(|(a, b)| a + b);
+        sum.portion = sum.portion.zip(other.portion).map(|(a, b)| a + b);
+        sum.arc.samples = sum.arc.samples.saturating_add(other.arc.samples);
+        sum.arc.weight = sum.arc.weight.saturating_add(other.arc.weight);
+        let calls = sum.arc.calls.zip(other.arc.calls);
+        sum.arc.calls = calls.map(|(a, b)| a.saturating_add(b));
+        if let Some((calls, _)) = sum.arc.calls.zip(self.calls.as_ref()) {
+            // Of the callee's group: the same for all, or of callees, each of its own.
+            sum.called = Some(format!("{calls}/{}", self.calls_into(other.arc.to)));
+        }
+    }
+
+    /// The calls by which a function is divided: those from outside of its group.
+    fn calls_into(&self, function: FunctionId) -> u64 {
+        let Some(calls) = &self.calls else { return 0 };
+        let (outside, unknown) = match self.cycles.of[function] {
+            Some(cycle) => (calls.cycles[cycle].outside, calls.cycles[cycle].unknown),
+            None => {
+                let calls = &calls.functions[function];
+                (calls.outside, calls.unknown)
+            }
+        };
+        outside.saturating_add(unknown)
+    }
+
+    fn called(&self, function: FunctionId) -> Option<String> {
+        let calls = &self.calls.as_ref()?.functions[function];
+        let others = calls.by_others().saturating_add(calls.unknown);
+        match (others, calls.recursive) {
+            (0, 0) => None,
+            (others, 0) => Some(others.to_string()),
+            (others, recursive) => Some(format!("{others}+{recursive}")),
+        }
+    }
+
+    /// Adds lines for neighbours: callers with the heaviest last, callees with the heaviest first.
+    /// Calls of itself and calls within the cycle stand farthest away.
+    fn add(&self, lines: &mut Vec<Line>, relation: Relation, mut neighbours: Vec<Neighbour>) {
+        neighbours.sort_by(|a, b| self.lighter(a, b));
+        let limit = if self.in_full { usize::MAX } else { NEIGHBOURS };
+        let hidden = neighbours.len().saturating_sub(limit);
+        let shown = neighbours.drain(hidden..);
+        let rows = shown.map(|neighbour| Line {
+            relation,
+            who: Who::Entry(Entry::Function(neighbour.end)),
+            total: neighbour.total,
+            portion: neighbour.portion,
+            samples: self.has_stacks.then_some(neighbour.arc.samples),
+            called: neighbour.called,
+            origin: Some(neighbour.arc.origin()),
+        });
+        let mut rows: Vec<Line> = rows.collect();
+        if hidden > 0 {
+            rows.insert(0, Line::more(relation, hidden));
+        }
+        if relation == Relation::Callee {
+            rows.reverse();
+        }
+        lines.extend(rows);
+    }
+
+    fn lighter(&self, a: &Neighbour, b: &Neighbour) -> Ordering {
+        let kind = |n: &Neighbour| (!n.is_self, !n.is_inside);
+        let total = |n: &Neighbour| n.total.unwrap_or(0.0);
+        let rest = |n: &Neighbour| (n.arc.calls, n.arc.sites());
+        // Who is seen only in the code stands behind everybody else.
+        (a.arc.is_observed().cmp(&b.arc.is_observed()))
+            .then(kind(a).cmp(&kind(b)))
+            .then(total(a).total_cmp(&total(b)))
+            .then(rest(a).cmp(&rest(b)))
+            .then(self.ranks[b.end].cmp(&self.ranks[a.end]))
+    }
+}

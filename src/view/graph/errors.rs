@@ -1,0 +1,139 @@
+//! What gprof's estimate has wrong: what was measured beside what counts of calls would have said.
+
+use std::cmp::Reverse;
+
+use super::GraphView;
+use super::table::rounded;
+use crate::analysis::error::{ArcError, SIGNIFICANT};
+use crate::callgraph::ArcId;
+use crate::profile::FunctionId;
+use crate::view::page::{Block, Page};
+use crate::view::table::{Cell, Column, Role, Table};
+use crate::view::{Subject, number};
+
+/// How many rows of each table are shown where not all were asked for.
+const ROWS: usize = 20;
+
+impl GraphView {
+    /// The page of errors; `None` where stacks or counts are missing.
+    pub fn error_page(&self, subject: &Subject) -> Option<Page> {
+        let errors = self.errors.as_ref()?;
+        let mut blocks = self.heading(subject);
+        let wrong = errors.overall.fraction() * 100.0;
+        blocks.push(Block::Line(format!(
+            "by calls {wrong:.1}% of the weight of functions would be on the account of the wrong caller"
+        )));
+        let (arcs, functions) = (self.arc_errors(subject), self.function_errors(subject));
+        for (title, table) in [
+            ("Callers: what of a callee they account for", arcs),
+            ("Functions: self and children", functions),
+        ] {
+            if table.rows.is_empty() {
+                continue;
+            }
+            blocks.push(Block::Space);
+            blocks.push(Block::Heading(title.into()));
+            let mut table = table;
+            let hidden = table.rows.len().saturating_sub(ROWS);
+            if !self.in_full {
+                table.rows.truncate(ROWS);
+            }
+            blocks.push(Block::Table(table));
+            if hidden > 0 && !self.in_full {
+                let more = number::grouped(hidden as u64);
+                blocks.push(Block::Line(format!(
+                    "… {more} more; all of them: --limit 0"
+                )));
+            }
+        }
+        let flag = format!(
+            "* off by more than {SIGNIFICANT} standard errors of what was measured: not by chance"
+        );
+        blocks.push(Block::Space);
+        blocks.push(Block::Line(flag));
+        blocks.extend(crate::view::caveats::foot(&subject.profile.caveats));
+        Some(Page {
+            unit: subject.selection.event.unit.clone(),
+            blocks,
+        })
+    }
+
+    /// The standard error of the weight that was measured over an arc.
+    pub fn standard_error(&self, arc: ArcId, error: &ArcError) -> f64 {
+        let callee = self.graph.arcs[arc].to;
+        error.standard_error * self.attribution.of_group(&self.cycles, callee).total()
+    }
+
+    /// The arcs, the largest difference first.
+    pub fn arc_errors(&self, subject: &Subject) -> Table {
+        let mut table = Table::new(columns("caller → callee"));
+        let Some(errors) = &self.errors else {
+            return table;
+        };
+        let errors = errors.arcs.enumerate();
+        let errors = errors.filter_map(|(id, error)| Some((id, (*error)?)));
+        let mut rows: Vec<(ArcId, ArcError)> = errors.collect();
+        rows.sort_by_key(|(id, error)| (Reverse(rounded(error.of_propagated().abs())), *id));
+        for (id, error) in rows {
+            let arc = &self.graph.arcs[id];
+            let name = format!("{} → {}", self.name(arc.from), self.name(arc.to));
+            let deviation = rounded(self.standard_error(id, &error));
+            table.rows.push(vec![
+                Cell::Weight(rounded(error.measured)),
+                Cell::Weight(rounded(error.propagated)),
+                difference(subject, error.of_propagated()),
+                Cell::Weight(deviation),
+                Cell::Text(if error.is_significant() { "*" } else { "" }.into()),
+                Cell::Text(name),
+            ]);
+        }
+        table
+    }
+
+    /// The functions, the largest difference first.
+    pub fn function_errors(&self, subject: &Subject) -> Table {
+        let columns = columns("function");
+        let mut table = Table::new(columns);
+        let (Some(errors), Some(propagated)) = (&self.errors, &self.propagated) else {
+            return table.without(&["deviation", "flag"]);
+        };
+        let mut rows: Vec<(FunctionId, f64)> = self
+            .functions()
+            .filter_map(|id| Some((id, errors.totals[id]?)))
+            .collect();
+        rows.sort_by_key(|&(id, wrong)| (Reverse(rounded(wrong.abs())), self.ranks[id]));
+        for (id, wrong) in rows {
+            table.rows.push(vec![
+                Cell::Weight(rounded(self.attribution.total(id))),
+                Cell::Weight(rounded(propagated.total(id))),
+                difference(subject, wrong),
+                Cell::Nothing,
+                Cell::Nothing,
+                Cell::Text(self.name(id).to_owned()),
+            ]);
+        }
+        table.without(&["deviation", "flag"])
+    }
+}
+
+fn columns(names: &'static str) -> Vec<Column> {
+    vec![
+        Column::new("measured", "measured", Role::Figure),
+        Column::new("estimate", "by gprof", Role::Figure),
+        Column::new("difference", "difference", Role::Figure),
+        Column::new("deviation", "std. error", Role::Figure),
+        Column::new("flag", "", Role::Figure),
+        Column::new("function", names, Role::Name),
+    ]
+}
+
+/// A difference of weights with its sign.
+fn difference(subject: &Subject, weight: f64) -> Cell {
+    let sign = match rounded(weight.abs()) {
+        0 => "",
+        _ if weight < 0.0 => "-",
+        _ => "+",
+    };
+    let size = number::weight(rounded(weight.abs()), &subject.selection.event.unit);
+    Cell::Text(format!("{sign}{size}"))
+}

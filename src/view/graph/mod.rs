@@ -1,0 +1,386 @@
+//! gprof's listing: each function with those that called it and those that it called, and what of
+//! its weight is on whose account.
+//!
+//! ```text
+//!   index  total %     self  children  samples  function
+//!             28.8   0.12 s    0.02 s       32  ← main [1]              callers, the heaviest last
+//!   [3]       34.1   0.20 s    0.02 s       40  parse <cycle 1> [3]     the function
+//!              9.0        –         –       14  → eval <cycle 1> [5]    callees, the heaviest first
+//! ```
+//!
+//! A cycle has an entry as a whole: who called it from outside, its members, and what they called
+//! outside. Between members there is no weight to account for, only how often the arc was seen.
+//!
+//! The figures are those of one [`Model`]; the column of samples has numbers of samples, and only
+//! where calls were counted there is one of calls. What the model cannot tell stays empty.
+
+mod draw;
+mod entry;
+mod errors;
+mod page;
+mod table;
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
+use super::Subject;
+use super::label::Labels;
+use crate::analysis::attribution::{self, Attribution, Portion};
+use crate::analysis::error::{self, Comparison, Errors};
+use crate::analysis::flow::Flow;
+use crate::analysis::inclusive::{self, FunctionWeights};
+use crate::analysis::{fonseca, measured, propagation};
+use crate::base::IdVec;
+use crate::callgraph::{Arc, CallGraph, Calls, CycleId, Cycles};
+use crate::profile::{FunctionId, Profile, Selection};
+
+pub use self::draw::Pruning;
+
+/// How weight is put on the account of callers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// As whole stacks show it.
+    Measured,
+    /// As gprof estimates it, by numbers of calls.
+    Propagated,
+    /// As gprof estimates it, carried on inside of cycles.
+    Fonseca,
+}
+
+impl Model {
+    /// Its name, as formats have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Model::Measured => "measured",
+            Model::Propagated => "propagated",
+            Model::Fonseca => "fonseca",
+        }
+    }
+
+    /// What can be said of the samples: by their stacks, where there are some, else by counts.
+    pub fn of(profile: &Profile, selection: &Selection) -> Model {
+        let mut paths = selection.rows.iter().map(|row| &profile.paths[row.path]);
+        match &profile.counts {
+            Some(_) if !paths.any(|path| path.caller.is_some()) => Model::Propagated,
+            _ => Model::Measured,
+        }
+    }
+}
+
+/// What is shown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    /// How weight is accounted for; `None` for what fits the profile.
+    pub model: Option<Model>,
+    /// At most so many entries; `None` for all.
+    pub limit: Option<usize>,
+    /// Only entries with at least this share of the weight, in percent.
+    pub min: f64,
+    /// Only the entries of these functions; empty for all.
+    pub functions: Vec<FunctionId>,
+    /// Whether calls that only the code has count when cycles are formed.
+    pub code_makes_cycles: bool,
+    /// Arcs that are left out as if nobody had seen them.
+    pub without: Vec<(FunctionId, FunctionId)>,
+    /// Arcs with less than this part of the weight, in percent, form no cycles.
+    pub cycle_cut: f64,
+}
+
+/// An entry of the listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Entry {
+    /// A function.
+    Function(FunctionId),
+    /// A cycle as a whole.
+    Cycle(CycleId),
+}
+
+/// The listing.
+#[derive(Clone, Debug)]
+pub struct GraphView {
+    /// Which figures these are.
+    pub model: Model,
+    /// The arcs that are not left out.
+    pub graph: CallGraph,
+    /// Its cycles.
+    pub cycles: Cycles,
+    /// The cycles in order of their numbers, which begin with 1.
+    pub cycle_order: Vec<CycleId>,
+    /// The figures.
+    pub attribution: Attribution,
+    /// The numbers of calls, where they were counted.
+    pub calls: Option<Calls>,
+    /// What gprof's estimate has wrong, where stacks and counts are there.
+    pub errors: Option<Errors>,
+    /// All functions that were seen and all cycles, by decreasing total.
+    pub ranked: Vec<Entry>,
+    /// What was measured of functions.
+    pub weights: FunctionWeights,
+    /// The number of samples that began in each function.
+    pub root_samples: IdVec<FunctionId, u64>,
+    /// What gprof would estimate, beside what was measured.
+    propagated: Option<Attribution>,
+    /// Whether arcs can have weights: whether there are stacks at all.
+    has_stacks: bool,
+    /// The entries that a page lists, in order.
+    listed: Vec<Entry>,
+    hidden: usize,
+    /// Whether all neighbours are named.
+    in_full: bool,
+    numbers: IdVec<CycleId, usize>,
+    index: FxHashMap<Entry, usize>,
+    labels: Labels,
+    ranks: IdVec<FunctionId, u32>,
+    left_out: Vec<Arc>,
+}
+
+/// Accounts for the weight, chooses, orders and names.
+pub fn arrange(subject: &Subject, graph: &CallGraph, options: &Options) -> GraphView {
+    let (profile, selection) = (subject.profile, subject.selection);
+    let is_left_out = |arc: &Arc| options.without.contains(&(arc.from, arc.to));
+    let left_out: Vec<Arc> = graph.arcs.iter().copied().filter(is_left_out).collect();
+    let graph = graph.without(|arc| is_left_out(arc) || !arc.is_call());
+    let weights = inclusive::by_function(profile, selection);
+    let counts = profile.counts.as_ref();
+    let chosen = Model::of(profile, selection);
+    let model = options.model.unwrap_or(chosen);
+    let has_stacks = chosen == Model::Measured;
+
+    let forms_cycles = |arc: &Arc| options.code_makes_cycles || arc.is_observed();
+    let mut cycles = if options.cycle_cut > 0.0 {
+        let least = options.cycle_cut / 100.0 * selection.total as f64;
+        let of_callee = callee_calls(&graph);
+        let weak = |arc: &Arc| match arc.calls {
+            Some(calls) if !has_stacks => {
+                (calls as f64) < options.cycle_cut / 100.0 * of_callee[arc.to] as f64
+            }
+            _ => (arc.weight as f64) < least,
+        };
+        Cycles::find_strong(&graph, forms_cycles, weak)
+    } else {
+        Cycles::find(&graph, forms_cycles)
+    };
+
+    let self_weights: Vec<f64> = weights.self_weight.iter().map(|&w| w as f64).collect();
+    let self_weights: IdVec<FunctionId, f64> = self_weights.into();
+    let measured = measured::attribute(profile, selection, &graph, &cycles);
+    let flow = match counts {
+        Some(counts) => Flow::of_calls(&graph, Some(counts)),
+        None => Flow {
+            arcs: graph
+                .arcs
+                .iter()
+                .map(|arc| arc.weight as f64)
+                .collect::<Vec<_>>()
+                .into(),
+            ..Flow::of_weight(&measured)
+        },
+    };
+    let propagated = || propagation::propagate(&graph, &cycles, &self_weights, &flow);
+    let mut beside = None;
+    let mut errors = None;
+    let attribution = match model {
+        Model::Measured => {
+            if counts.is_some() && has_stacks {
+                let propagated = beside.insert(propagated());
+                errors = Some(error::errors(&Comparison {
+                    profile,
+                    selection,
+                    graph: &graph,
+                    cycles: &cycles,
+                    flow: &flow,
+                    measured: &measured,
+                    propagated,
+                }));
+            }
+            measured
+        }
+        Model::Propagated => propagated(),
+        Model::Fonseca => {
+            let made = fonseca::estimate(&graph, &self_weights, &flow, fonseca::Rule::Sound);
+            cycles = made.cycles;
+            made.attribution
+        }
+    };
+
+    let calls = counts.map(|counts| Calls::of(&graph, &cycles, counts));
+    let ranks = inclusive::name_ranks(profile);
+    let cycle_order = attribution::cycle_order(&attribution, &cycles, &ranks);
+    let mut numbers = IdVec::filled(0, cycles.members.len());
+    for (number, &cycle) in (1..).zip(&cycle_order) {
+        numbers[cycle] = number;
+    }
+    let mut root_samples = IdVec::filled(0, graph.functions());
+    for row in &selection.rows {
+        if let Some(root) = profile.paths.outwards(row.path).last() {
+            root_samples[root.function] += row.samples;
+        }
+    }
+    let mut view = GraphView {
+        model,
+        cycle_order,
+        numbers,
+        calls,
+        errors,
+        propagated: beside,
+        has_stacks,
+        ranked: Vec::new(),
+        listed: Vec::new(),
+        hidden: 0,
+        in_full: options.limit.is_none() || !options.functions.is_empty(),
+        index: FxHashMap::default(),
+        labels: Labels::default(),
+        graph,
+        cycles,
+        attribution,
+        weights,
+        root_samples,
+        ranks,
+        left_out,
+    };
+    view.rank();
+    view.choose(subject, options);
+    view.labels = Labels::new(subject, view.functions());
+    view
+}
+
+/// For each function how often it was called.
+fn callee_calls(graph: &CallGraph) -> IdVec<FunctionId, u64> {
+    let mut sums = IdVec::filled(0u64, graph.functions());
+    for arc in &graph.arcs {
+        sums[arc.to] = sums[arc.to].saturating_add(arc.calls.unwrap_or(0));
+    }
+    sums
+}
+
+impl GraphView {
+    /// Orders functions and cycles: the largest total first, of equals cycles, then by name.
+    fn rank(&mut self) {
+        let mut is_seen = IdVec::filled(false, self.graph.functions());
+        for id in is_seen.ids() {
+            is_seen[id] = self.weights.samples[id] > 0 || self.weights.total[id] > 0;
+        }
+        for arc in &self.graph.arcs {
+            is_seen[arc.from] = true;
+            is_seen[arc.to] = true;
+        }
+        let functions = is_seen.ids().filter(|&id| is_seen[id]);
+        let cycles = self.cycles.members.ids();
+        let mut ranked: Vec<Entry> = cycles
+            .map(Entry::Cycle)
+            .chain(functions.map(Entry::Function))
+            .collect();
+        // Totals are never negative, and then their bits are in their order.
+        ranked.sort_by_cached_key(|&entry| {
+            let total = Reverse(self.total(entry).max(0.0).to_bits());
+            match entry {
+                Entry::Cycle(cycle) => (total, false, self.numbers[cycle] as u64),
+                Entry::Function(id) => (total, true, u64::from(self.ranks[id])),
+            }
+        });
+        self.index = ranked.iter().copied().zip(1..).collect();
+        self.ranked = ranked;
+    }
+
+    fn choose(&mut self, subject: &Subject, options: &Options) {
+        let whole = subject.selection.total as f64;
+        let about = |entry: Entry| match entry {
+            _ if options.functions.is_empty() => true,
+            Entry::Function(id) => options.functions.contains(&id),
+            Entry::Cycle(_) => false,
+        };
+        let has_weight = |entry: Entry| {
+            let share = self.total(entry) * 100.0;
+            let least = options.min * whole;
+            let is_called = || self.has_calls(entry) || options.limit.is_none();
+            share >= least && (share > 0.0 || options.min <= 0.0 && is_called())
+        };
+        let entries = self.ranked.iter().copied();
+        let wanted: Vec<Entry> = if options.functions.is_empty() {
+            entries.filter(|&entry| has_weight(entry)).collect()
+        } else {
+            entries.filter(|&entry| about(entry)).collect()
+        };
+        let limit = match options.functions.is_empty() {
+            true => options.limit.unwrap_or(usize::MAX),
+            false => usize::MAX,
+        };
+        let shown = wanted.len().min(limit);
+        self.hidden = match options.functions.is_empty() {
+            true => self
+                .ranked
+                .iter()
+                .filter(|&&entry| self.total(entry) > 0.0 || self.has_calls(entry))
+                .count()
+                .saturating_sub(shown),
+            false => 0,
+        };
+        self.listed = wanted.into_iter().take(limit).collect();
+    }
+
+    fn has_calls(&self, entry: Entry) -> bool {
+        let Some(calls) = &self.calls else {
+            return false;
+        };
+        match entry {
+            Entry::Function(id) => {
+                let calls = &calls.functions[id];
+                calls.by_others() > 0 || calls.recursive > 0 || calls.unknown > 0
+            }
+            Entry::Cycle(_) => true,
+        }
+    }
+
+    /// The functions that were seen, by decreasing total.
+    pub fn functions(&self) -> impl Iterator<Item = FunctionId> {
+        self.ranked.iter().filter_map(|entry| match entry {
+            Entry::Function(id) => Some(*id),
+            Entry::Cycle(_) => None,
+        })
+    }
+
+    /// The total of an entry: of a function that of all samples with it, where that is known.
+    pub fn total(&self, entry: Entry) -> f64 {
+        match entry {
+            Entry::Function(id) => self.attribution.total(id),
+            Entry::Cycle(cycle) => self.attribution.cycles[cycle].portion.total(),
+        }
+    }
+
+    /// Its self weight and what came up from its callees.
+    pub fn portion(&self, entry: Entry) -> Portion {
+        match entry {
+            Entry::Function(id) => self.attribution.functions[id],
+            Entry::Cycle(cycle) => self.attribution.cycles[cycle].portion,
+        }
+    }
+
+    /// Whether there are stacks: else arcs have numbers of calls, but no weights of their own.
+    pub fn has_stacks(&self) -> bool {
+        self.has_stacks
+    }
+
+    /// The number of a cycle, from 1.
+    pub fn number(&self, cycle: CycleId) -> usize {
+        self.numbers[cycle]
+    }
+
+    /// What a function is called.
+    pub fn name(&self, function: FunctionId) -> &str {
+        self.labels.of(function)
+    }
+
+    /// The weight of an arc, and how it is shared; inside of cycles what was seen, if anything
+    /// was, and nothing to share.
+    pub fn weight(&self, arc: crate::callgraph::ArcId) -> (Option<f64>, Option<Portion>) {
+        let portion = self.attribution.arcs[arc];
+        let seen = self
+            .has_stacks
+            .then_some(self.graph.arcs[arc].weight as f64);
+        match self.model {
+            Model::Measured => (seen, portion),
+            _ => (portion.map(Portion::total).or(seen), portion),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The listing as a page for people.
+
+use super::{GraphView, Model};
+use crate::callgraph::Arc;
+use crate::view::page::{Block, Page};
+use crate::view::{Subject, caveats, number};
+
+/// How many arcs that were left out are named.
+const NAMED: usize = 5;
+
+impl GraphView {
+    /// The page with the entries.
+    pub fn page(&self, subject: &Subject) -> Page {
+        let mut blocks = self.heading(subject);
+        if !self.listed.is_empty() {
+            blocks.push(Block::Space);
+            blocks.push(Block::Table(self.listing(subject)));
+        }
+        if self.hidden > 0 {
+            let more = number::grouped(self.hidden as u64);
+            let entries = if self.hidden == 1 { "entry" } else { "entries" };
+            blocks.push(Block::Space);
+            blocks.push(Block::Line(format!(
+                "… {more} more {entries}; all of them: --limit 0 --min 0; some: --function NAME"
+            )));
+        }
+        blocks.extend(caveats::foot(&subject.profile.caveats));
+        Page {
+            unit: subject.selection.event.unit.clone(),
+            blocks,
+        }
+    }
+
+    /// What the figures are, and what was left out.
+    pub(in crate::view) fn heading(&self, subject: &Subject) -> Vec<Block> {
+        let counted = subject.profile.counts.is_some();
+        let mut blocks = vec![Block::Line(subject.headline())];
+        let model = match (self.model, counted) {
+            (Model::Measured, _) => {
+                "measured: by whole stacks; a sample counts once for a function, an arc and a cycle"
+            }
+            (Model::Propagated, true) => {
+                "propagated: gprof's estimate, as if every call of a function took the same time"
+            }
+            (Model::Propagated, false) => {
+                "propagated by the weights of stacks, as no calls were counted: what was measured, again"
+            }
+            (Model::Fonseca, true) => {
+                "fonseca: gprof's estimate by calls, carried on inside of cycles from where they are entered"
+            }
+            (Model::Fonseca, false) => {
+                "fonseca: an estimate by the weights of arcs, carried on inside of cycles from where they are entered"
+            }
+        };
+        blocks.push(Block::Line(model.into()));
+        let cut: Vec<&Arc> = self
+            .cycles
+            .cut
+            .iter()
+            .map(|&id| &self.graph.arcs[id])
+            .collect();
+        self.tell(&mut blocks, "not held for recursion (--cycle-cut)", &cut);
+        let left_out: Vec<&Arc> = self.left_out.iter().collect();
+        self.tell(&mut blocks, "left out (-k)", &left_out);
+        blocks
+    }
+
+    fn tell(&self, blocks: &mut Vec<Block>, what: &str, arcs: &[&Arc]) {
+        if arcs.is_empty() {
+            return;
+        }
+        let named = arcs.iter().take(NAMED).map(|arc| {
+            let (from, to) = (self.name(arc.from), self.name(arc.to));
+            let samples = match (arc.samples, arc.calls) {
+                (0, Some(1)) => "1 call".to_owned(),
+                (0, Some(calls)) => format!("{} calls", number::grouped(calls)),
+                (1, _) => "1 sample".to_owned(),
+                (samples, _) => format!("{} samples", number::grouped(samples)),
+            };
+            format!("{from} → {to} ({samples})")
+        });
+        let mut text = named.collect::<Vec<_>>().join(", ");
+        if let Some(more) = arcs.len().checked_sub(NAMED).filter(|&more| more > 0) {
+            text.push_str(&format!(" and {} more", number::grouped(more as u64)));
+        }
+        blocks.push(Block::Line(format!("{what}: {text}")));
+    }
+}

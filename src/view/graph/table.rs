@@ -1,0 +1,241 @@
+//! The listing as a table: of its entries for people, of all figures for spreadsheets.
+
+use super::entry::{Line, Relation, Who};
+use super::{Entry, GraphView};
+use crate::callgraph::Origin;
+use crate::profile::FunctionId;
+use crate::view::table::{Cell, Column, Role, Table};
+use crate::view::{Figures, Subject, number};
+
+impl GraphView {
+    /// The entries, with an empty line between them.
+    pub(super) fn listing(&self, subject: &Subject) -> Table {
+        let mut table = Table::new(vec![
+            Column::new("index", "index", Role::Aside),
+            Column::new("percent", "total %", Role::Heat),
+            Column::new("self", "self", Role::Figure),
+            Column::new("children", "children", Role::Figure),
+            Column::new("samples", "samples", Role::Figure),
+            Column::new("called", "called", Role::Figure),
+            Column::new("function", "function", Role::Name),
+            Column::new("origin", "known from", Role::Aside),
+        ]);
+        let columns = table.columns.len();
+        let mut from_code = false;
+        for (place, &entry) in self.listed.iter().enumerate() {
+            if place > 0 {
+                table.rows.push(vec![Cell::Nothing; columns]);
+            }
+            for line in self.lines(entry) {
+                from_code |= matches!(line.origin, Some(Origin::Code | Origin::Both));
+                table.rows.push(self.row(subject, &line));
+            }
+        }
+        let mut left_out = Vec::new();
+        if self.calls.is_none() {
+            left_out.push("called");
+        }
+        if !self.has_stacks {
+            left_out.push("samples");
+        }
+        if !from_code {
+            left_out.push("origin");
+        }
+        table.without(&left_out)
+    }
+
+    fn row(&self, subject: &Subject, line: &Line) -> Vec<Cell> {
+        let whole = subject.selection.total;
+        let index = match (line.relation, line.who) {
+            (Relation::Primary, Who::Entry(entry)) => Cell::Text(self.index_text(entry)),
+            _ => Cell::Nothing,
+        };
+        let share = |part: f64| Cell::Share {
+            part: rounded(part),
+            whole,
+        };
+        let amount = |part: f64| match subject.figures {
+            Figures::Percent => share(part),
+            Figures::All => Cell::Weight(rounded(part)),
+        };
+        let unseen = line.origin == Some(Origin::Code);
+        let portion = line.portion.filter(|_| !unseen);
+        vec![
+            index,
+            line.total.filter(|_| !unseen).map_or(Cell::Nothing, share),
+            portion.map_or(Cell::Nothing, |portion| amount(portion.self_weight)),
+            portion.map_or(Cell::Nothing, |portion| amount(portion.children)),
+            line.samples.map_or(Cell::Nothing, Cell::Count),
+            line.called.clone().map_or(Cell::Nothing, Cell::Text),
+            self.who(line, unseen),
+            line.origin
+                .map_or(Cell::Nothing, |origin| Cell::Text(origin.name().into())),
+        ]
+    }
+
+    fn who(&self, line: &Line, unseen: bool) -> Cell {
+        let guide = match line.relation {
+            Relation::Caller => "  ← ",
+            Relation::Primary => "",
+            Relation::Member => "  · ",
+            Relation::Callee => "  → ",
+        };
+        let text = match line.who {
+            Who::Spontaneous => "<spontaneous>".to_owned(),
+            Who::More(more) => format!("… {} more", number::grouped(more as u64)),
+            Who::Entry(entry) => self.full_name(entry),
+        };
+        match unseen {
+            true => Cell::Faint {
+                guide: guide.into(),
+                text,
+            },
+            false => Cell::Branch {
+                guide: guide.into(),
+                text,
+            },
+        }
+    }
+
+    /// `[3]`, the place in the order of totals.
+    fn index_text(&self, entry: Entry) -> String {
+        let index = self.index.get(&entry);
+        index.map_or_else(String::new, |index| format!("[{index}]"))
+    }
+
+    /// The name with cycle and index: `parse <cycle 1> [3]`.
+    pub(in crate::view) fn full_name(&self, entry: Entry) -> String {
+        let index = self.index_text(entry);
+        match entry {
+            Entry::Cycle(cycle) => format!("<cycle {} as a whole> {index}", self.number(cycle)),
+            Entry::Function(id) => match self.cycles.of[id] {
+                Some(cycle) => {
+                    format!("{} <cycle {}> {index}", self.name(id), self.number(cycle))
+                }
+                None => format!("{} {index}", self.name(id)),
+            },
+        }
+    }
+
+    /// All functions, cycles, roots and arcs, a row each.
+    pub fn table(&self, subject: &Subject) -> Table {
+        let figure = |key| Column::new(key, key, Role::Figure);
+        let mut table = Table::new(vec![
+            Column::new("row", "row", Role::Aside),
+            Column::new("caller", "caller", Role::Name),
+            Column::new("caller_module", "module", Role::Aside),
+            Column::new("function", "function", Role::Name),
+            Column::new("module", "module", Role::Aside),
+            figure("cycle"),
+            figure("percent"),
+            figure("self"),
+            figure("children"),
+            figure("total"),
+            figure("samples"),
+            figure("calls"),
+            figure("sites"),
+            Column::new("origin", "origin", Role::Aside),
+        ]);
+        let whole = subject.selection.total;
+        let text = |text: &str| Cell::Text(text.to_owned());
+        let weight = |part: f64| Cell::Weight(rounded(part));
+        let share = |part: f64| Cell::Share {
+            part: rounded(part),
+            whole,
+        };
+        let cycle_of = |id: FunctionId| {
+            let number = self.cycles.of[id].map(|cycle| self.number(cycle) as u64);
+            number.map_or(Cell::Nothing, Cell::Count)
+        };
+        for &entry in &self.ranked {
+            let (portion, total) = (self.portion(entry), self.total(entry));
+            let calls = self.calls.as_ref().map(|calls| match entry {
+                Entry::Function(id) => calls.functions[id].by_others(),
+                Entry::Cycle(cycle) => calls.cycles[cycle].outside,
+            });
+            let (row, name, module, cycle, samples) = match entry {
+                Entry::Function(id) => (
+                    "function",
+                    text(self.name(id)),
+                    text(subject.module(id)),
+                    cycle_of(id),
+                    Cell::Count(self.weights.samples[id]),
+                ),
+                Entry::Cycle(cycle) => (
+                    "cycle",
+                    Cell::Nothing,
+                    Cell::Nothing,
+                    Cell::Count(self.number(cycle) as u64),
+                    Cell::Nothing,
+                ),
+            };
+            table.rows.push(vec![
+                text(row),
+                Cell::Nothing,
+                Cell::Nothing,
+                name,
+                module,
+                cycle,
+                share(total),
+                weight(portion.self_weight),
+                weight(portion.children),
+                weight(total),
+                samples,
+                calls.map_or(Cell::Nothing, Cell::Count),
+                Cell::Nothing,
+                Cell::Nothing,
+            ]);
+        }
+        for id in self.functions() {
+            let root = self.attribution.roots[id];
+            if root.total() > 0.0 {
+                table.rows.push(vec![
+                    text("root"),
+                    Cell::Nothing,
+                    Cell::Nothing,
+                    text(self.name(id)),
+                    text(subject.module(id)),
+                    cycle_of(id),
+                    share(root.total()),
+                    weight(root.self_weight),
+                    weight(root.children),
+                    weight(root.total()),
+                    Cell::Count(self.root_samples[id]),
+                    Cell::Nothing,
+                    Cell::Nothing,
+                    Cell::Nothing,
+                ]);
+            }
+        }
+        for (id, arc) in self.graph.arcs.enumerate() {
+            let (total, portion) = self.weight(id);
+            let inside = match self.cycles.share(arc.from, arc.to) {
+                true => cycle_of(arc.to),
+                false => Cell::Nothing,
+            };
+            let optional = |part: Option<f64>| part.map_or(Cell::Nothing, weight);
+            table.rows.push(vec![
+                text("arc"),
+                text(self.name(arc.from)),
+                text(subject.module(arc.from)),
+                text(self.name(arc.to)),
+                text(subject.module(arc.to)),
+                inside,
+                total.map_or(Cell::Nothing, share),
+                optional(portion.map(|portion| portion.self_weight)),
+                optional(portion.map(|portion| portion.children)),
+                optional(total),
+                Cell::Count(arc.samples),
+                arc.calls.map_or(Cell::Nothing, Cell::Count),
+                Cell::Count(arc.sites()),
+                text(arc.origin().name()),
+            ]);
+        }
+        table
+    }
+}
+
+/// A weight as a whole number.
+pub(super) fn rounded(weight: f64) -> u64 {
+    weight.round() as u64
+}

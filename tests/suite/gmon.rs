@@ -1,0 +1,165 @@
+//! gmon.out: what GNU gprof 2.40 printed for the same files, byte for byte, and what becomes of
+//! files that are broken.
+
+use std::path::{Path, PathBuf};
+
+use proftool::export::gprof;
+use proftool::input;
+use proftool::profile::{EventId, Filter, Profile, Selection};
+use proftool::{base::Id, symbolize::StaticCalls};
+
+/// The folders of golden cases that have a gmon.out, if they are there.
+pub fn cases() -> Vec<PathBuf> {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/golden");
+    let Ok(folder) = golden.read_dir() else {
+        eprintln!("skipped: no golden cases at {}", golden.display());
+        return Vec::new();
+    };
+    let folders = folder.map(|entry| entry.unwrap().path());
+    let mut cases: Vec<PathBuf> = folders
+        .filter(|path| path.join("gmon.out").is_file())
+        .collect();
+    cases.sort();
+    assert!(cases.len() > 5, "{} is not whole", golden.display());
+    cases
+}
+
+/// How a gmon.out of the program is read.
+pub fn options(program: &Path, calls: StaticCalls) -> input::Options {
+    input::Options {
+        program: Some(program.to_owned()),
+        calls,
+        ..input::Options::default()
+    }
+}
+
+fn read(case: &Path, calls: StaticCalls) -> (Profile, Selection) {
+    let options = options(&case.join("prog"), calls);
+    let profile = input::open(&case.join("gmon.out"), &options, &mut |_, _| ()).unwrap();
+    let selection = profile.select(EventId::new(0), &Filter::default());
+    (profile, selection)
+}
+
+fn graph(profile: &Profile, selection: &Selection, zeros: bool) -> String {
+    let mut text = Vec::new();
+    let options = gprof::Options { zeros };
+    gprof::write_graph(&mut text, profile, selection, &options).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+/// Compares with a file of the case, if it has it.
+fn same(case: &Path, file: &str, text: &str) {
+    let path = case.join(file);
+    if let Ok(golden) = std::fs::read_to_string(&path) {
+        assert!(text == golden, "not {}:\n{text}", path.display());
+    }
+}
+
+#[test]
+fn the_classic_texts_are_those_of_gprof() {
+    for case in cases() {
+        let (profile, selection) = read(&case, StaticCalls::Off);
+        same(&case, "gprof.txt", &graph(&profile, &selection, false));
+        let mut flat = Vec::new();
+        let options = gprof::Options::default();
+        gprof::write_flat(&mut flat, &profile, &selection, &options).unwrap();
+        same(&case, "flat.txt", &String::from_utf8(flat).unwrap());
+    }
+}
+
+/// gprof misses calls to functions that stand before the caller. Here the calls that count are
+/// none of these, or were made, which makes them known anyway; `p08` has one that was not.
+#[test]
+fn with_the_calls_of_the_code_they_are_those_of_gprof_c() {
+    for case in cases() {
+        if case.ends_with("p08_fnptr_unused") {
+            continue;
+        }
+        let (profile, selection) = read(&case, StaticCalls::All);
+        same(&case, "gprof_c.txt", &graph(&profile, &selection, false));
+    }
+}
+
+/// Nothing of the start-up code ran; gprof finds none of the calls in it, and we do. The lines of
+/// these callers are the only difference.
+#[test]
+fn with_zeros_only_calls_that_gprof_misses_are_different() {
+    for case in cases() {
+        let Ok(golden) = std::fs::read_to_string(case.join("gprof_c_z.txt")) else {
+            continue;
+        };
+        let (profile, selection) = read(&case, StaticCalls::All);
+        let text = graph(&profile, &selection, true);
+        let kept = |text: &str| -> Vec<String> {
+            let lines = text.lines();
+            let lines = lines.filter(|line| !line.contains("       0/0 "));
+            let lines = lines.filter(|line| !line.contains("<spontaneous>"));
+            lines.map(str::to_owned).collect()
+        };
+        assert_eq!(kept(&text), kept(&golden), "{}", case.display());
+    }
+}
+
+#[test]
+fn a_sum_of_two_files_is_twice_one() {
+    for case in cases() {
+        let mut options = options(&case.join("prog"), StaticCalls::Off);
+        let gmon = case.join("gmon.out");
+        let once = input::open(&gmon, &options, &mut |_, _| ()).unwrap();
+        options.sum.push(gmon.clone());
+        let twice = input::open(&gmon, &options, &mut |_, _| ()).unwrap();
+        let total = |profile: &Profile| profile.samples.iter().map(|s| s.weight).sum::<u64>();
+        assert_eq!(total(&twice), 2 * total(&once));
+        let calls = |profile: &Profile| -> Vec<u64> {
+            let counts = profile.counts.iter().flat_map(|counts| &counts.calls);
+            counts.map(|count| count.calls).collect()
+        };
+        let doubled: Vec<u64> = calls(&once).iter().map(|calls| calls * 2).collect();
+        assert_eq!(calls(&twice), doubled);
+    }
+}
+
+/// Every cut, and bytes changed at many places: an answer or an error, and no more weight than
+/// the whole file had buckets for.
+#[test]
+fn broken_files_are_read_as_far_as_they_go() {
+    let Some(case) = cases().into_iter().next() else {
+        return;
+    };
+    let whole = std::fs::read(case.join("gmon.out")).unwrap();
+    let options = options(&case.join("prog"), StaticCalls::Off);
+    for length in (0..whole.len()).step_by(7) {
+        let cut = whole[..length].to_vec();
+        if let Ok(profile) = input::read(cut, &options) {
+            let said = profile.caveats.iter().any(|c| c.kind.name() == "truncated");
+            let arcs = profile.counts.map_or(0, |counts| counts.calls.len());
+            let boundary = (whole.len() - length) % 21 == 0 || length == 20;
+            assert!(
+                said || boundary || arcs == 0,
+                "{length} of {} bytes",
+                whole.len()
+            );
+        }
+    }
+    for place in (0..whole.len()).step_by(3) {
+        for byte in [0, 0xff, whole[place] ^ 0x80] {
+            let mut broken = whole.clone();
+            broken[place] = byte;
+            drop(input::read(broken, &options));
+        }
+    }
+}
+
+#[test]
+fn without_its_program_a_gmon_out_says_what_to_do() {
+    for case in cases().iter().take(1) {
+        let gmon = case.join("gmon.out");
+        let error = input::open(&gmon, &input::Options::default(), &mut |_, _| ()).unwrap_err();
+        assert!(error.to_string().contains("gmon.out"));
+        assert!(error.hint("gmon.out").unwrap().contains("--binary PROGRAM"));
+        // A library is no program that was profiled; it has no such functions.
+        let options = options(&gmon, StaticCalls::Off);
+        let error = input::open(&gmon, &options, &mut |_, _| ()).unwrap_err();
+        assert_eq!(error.to_string(), "not an ELF file");
+    }
+}
