@@ -135,13 +135,29 @@ fn the_error_of_the_assumption_is_the_golden_one() {
             path(&gmon),
             "--binary",
             path(&program),
+            // The golden figures count calls that the code has when cycles are formed.
+            "--static",
+            "on",
         ];
         let ours = json(&args);
         assert_eq!(ours["model"], "measured");
         for theirs in golden["arcs"].as_array().unwrap() {
-            let [from, to] = ["from", "to"].map(|end| theirs[end].as_str().unwrap());
+            let to = theirs["to"].as_str().unwrap();
+            let Some(from) = theirs["from"].as_str() else {
+                // What nobody calls: gprof has no caller to give it to.
+                let functions = ours["functions"].as_array().unwrap();
+                let root = functions.iter().find(|f| f["name"] == to).unwrap();
+                near(&root["root"], number(&theirs["measured"]), to);
+                continue;
+            };
             let error = &arc(&ours, from, to)["error"];
             let what = format!("{}: {from} → {to}", case.display());
+            if error.is_null() {
+                // Of a callee without samples nothing is estimated.
+                let zero = ["one_step", "propagated", "measured"];
+                assert!(zero.iter().all(|key| number(&theirs[key]) == 0.0), "{what}");
+                continue;
+            }
             near(&error["one_step"], number(&theirs["one_step"]), &what);
             near(&error["propagated"], number(&theirs["propagated"]), &what);
             near(
