@@ -16,7 +16,7 @@ use super::query;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A perf.data file or folded stacks; - is standard input.
+    /// A perf.data file, folded stacks or a gmon.out; - is standard input.
     #[arg(default_value = query::DEFAULT_FILE)]
     file: PathBuf,
     #[command(flatten)]

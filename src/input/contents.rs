@@ -48,8 +48,8 @@ pub(super) fn of_recording(mut reader: Reader, progress: &mut Progress) -> Resul
     })
 }
 
-/// The inventory of what is read as a profile at once.
-pub(super) fn of_profile(form: &str, profile: Profile) -> Contents {
+/// The inventory of folded stacks.
+pub(super) fn of_folded(profile: Profile) -> Contents {
     let counts = profile.samples_by_event();
     let events = profile.events.enumerate().map(|(id, event)| {
         let own = profile.samples.iter().filter(|sample| sample.event == id);
@@ -60,7 +60,7 @@ pub(super) fn of_profile(form: &str, profile: Profile) -> Contents {
         }
     });
     Contents {
-        form: form.into(),
+        form: "folded stacks".into(),
         events: events.collect(),
         samples: counts
             .iter()

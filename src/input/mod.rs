@@ -94,9 +94,9 @@ pub fn contents(path: &Path, progress: &mut Progress) -> Result<Contents, Error>
         Opened::Recording(reader) => contents::of_recording(*reader, progress),
         Opened::Folded(stacks, size) => {
             let profile = folded_stacks(stacks, size, &Options::default(), progress)?;
-            Ok(contents::of_profile("folded stacks", profile))
+            Ok(contents::of_folded(profile))
         }
-        Opened::Gmon(_) => Err(Error::NoProgram),
+        Opened::Gmon(bytes) => gmon::contents::of(&gmon::Named::new(path, bytes)),
     }
 }
 

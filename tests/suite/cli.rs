@@ -52,7 +52,16 @@ fn alone_it_prints_help() {
 
 #[test]
 fn every_command_has_help_with_examples() {
-    for command in ["report", "flat", "tree", "detail", "export"] {
+    for command in [
+        "report",
+        "flat",
+        "graph",
+        "cycles",
+        "tree",
+        "detail",
+        "callgraph",
+        "export",
+    ] {
         let output = answer(&[command, "--help"]);
         assert_eq!(output.status.code(), Some(0));
         assert!(stdout(&output).contains("Examples:"), "{command}");

@@ -163,3 +163,17 @@ fn without_its_program_a_gmon_out_says_what_to_do() {
         assert_eq!(error.to_string(), "not an ELF file");
     }
 }
+
+#[test]
+fn an_inventory_needs_no_program() {
+    for case in cases() {
+        let contents = input::contents(&case.join("gmon.out"), &mut |_, _| ()).unwrap();
+        assert_eq!(contents.form, "gmon.out, 64-bit, little-endian");
+        let (profile, selection) = read(&case, StaticCalls::Off);
+        assert_eq!(contents.samples, selection.samples, "{}", case.display());
+        assert_eq!(contents.events[0].total, selection.total);
+        let arcs = contents.records.iter().find(|(name, _)| name == "arc");
+        let pairs = profile.counts.map_or(0, |counts| counts.calls.len());
+        assert!(arcs.unwrap().1 >= pairs as u64);
+    }
+}

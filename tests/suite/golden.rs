@@ -7,13 +7,17 @@ use std::path::Path;
 use crate::cli::{fixture, proftool};
 
 /// View and format, with the arguments that ask for them.
-const OUTPUTS: [(&str, &[&str]); 8] = [
+const OUTPUTS: [(&str, &[&str]); 12] = [
     ("flat.txt", &["flat"]),
     ("flat.json", &["flat", "--format", "json"]),
     ("flat.csv", &["flat", "--format", "csv"]),
     ("tree.txt", &["tree"]),
     ("tree.json", &["tree", "--format", "json"]),
     ("bottom-up.txt", &["tree", "--bottom-up"]),
+    ("graph.txt", &["graph", "--min", "0"]),
+    ("graph.csv", &["graph", "--format", "csv"]),
+    ("graph.dot", &["graph", "--format", "dot"]),
+    ("cycles.txt", &["cycles"]),
     ("report.txt", &["report"]),
     ("export.folded", &["export", "--to", "folded"]),
 ];

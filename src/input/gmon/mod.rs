@@ -11,6 +11,7 @@
 //! between functions, each worth a second divided by the rate; here in nanoseconds. All functions of
 //! the program are in the profile, those without time and calls too.
 
+pub(super) mod contents;
 mod file;
 pub(super) mod join;
 mod share;

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use super::CyclesView;
 use crate::analysis::breaking::EXACT;
 use crate::analysis::recursion::Depth;
+use crate::base::Unit;
 use crate::callgraph::{ArcId, CycleId};
 use crate::profile::FunctionId;
 use crate::view::graph::Entry;
@@ -25,9 +26,9 @@ impl CyclesView {
         let cycles = self.graph.cycle_order.len();
         let own = self.recursive.len();
         blocks.push(Block::Line(format!(
-            "{} and {} themselves",
+            "{}, {}",
             counted(cycles, "cycle", "cycles"),
-            counted(own, "function that calls", "functions that call"),
+            counted(own, "function calls itself", "functions call themselves"),
         )));
         let shown = self.limit.unwrap_or(usize::MAX);
         for (place, &cycle) in self.graph.cycle_order.iter().enumerate().take(shown) {
@@ -180,7 +181,10 @@ impl CyclesView {
         }
         let weight = u64::try_from(breaking.weight).unwrap_or(u64::MAX);
         let weight = match self.graph.has_stacks() {
-            true => number::weight(weight, &subject.selection.event.unit),
+            true => match &subject.selection.event.unit {
+                Unit::Samples => format!("{} samples", number::grouped(weight)),
+                unit => number::weight(weight, unit),
+            },
             false => counted(
                 usize::try_from(weight).unwrap_or(usize::MAX),
                 "call",
