@@ -135,13 +135,29 @@ fn the_error_of_the_assumption_is_the_golden_one() {
             path(&gmon),
             "--binary",
             path(&program),
+            // The golden figures are those with the calls of the code.
+            "--static",
+            "on",
         ];
         let ours = json(&args);
         assert_eq!(ours["model"], "measured");
         for theirs in golden["arcs"].as_array().unwrap() {
-            let [from, to] = ["from", "to"].map(|end| theirs[end].as_str().unwrap());
+            let to = theirs["to"].as_str().unwrap();
+            let Some(from) = theirs["from"].as_str() else {
+                // Where stacks begin is an arc without a caller.
+                near(
+                    &function(&ours, to)["root"],
+                    number(&theirs["measured"]),
+                    to,
+                );
+                continue;
+            };
             let error = &arc(&ours, from, to)["error"];
             let what = format!("{}: {from} → {to}", case.display());
+            if function(&ours, to)["total"] == 0 {
+                assert!(error.is_null(), "{what}: there is nothing to share");
+                continue;
+            }
             near(&error["one_step"], number(&theirs["one_step"]), &what);
             near(&error["propagated"], number(&theirs["propagated"]), &what);
             near(
