@@ -32,7 +32,8 @@ pub struct GprofSymbol {
     pub name: String,
     /// Whether the symbol says that it is a function; gprof books no calls to others.
     pub is_function: bool,
-    is_local: bool,
+    /// Whether only its own object file could name it.
+    pub is_local: bool,
 }
 
 impl GprofSymbol {

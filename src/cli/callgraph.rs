@@ -7,20 +7,20 @@ use clap::ArgGroup;
 use proftool::callgraph::CallGraph;
 use proftool::export::json;
 use proftool::input::{self, StaticCalls};
-use proftool::profile::{Filter, Function, FunctionId, ModuleId, Profile, Selection};
+use proftool::profile::{Filter, ModuleId, Profile, Selection};
 use proftool::view::callgraph::{self, Options, Part};
-use proftool::view::name::short_name;
 use proftool::view::{Figures, Subject};
 
 use super::answer::{self, Forms};
 use super::failure::hinted;
+use super::function;
 use super::look::Look;
 use super::progress::Meter;
 use super::query::could_not_open;
 
 /// The functions that a text has when nothing is asked for.
 const ROWS: usize = 20;
-/// How many functions a hint names.
+/// How many files a hint names.
 const SIMILAR: usize = 5;
 
 /// The arguments of `proftool callgraph`.
@@ -31,7 +31,8 @@ pub struct Args {
     /// Programs, shared libraries, object files or kernel modules; calls between them are followed.
     #[arg(required_unless_present = "with", value_name = "BINARY")]
     binaries: Vec<PathBuf>,
-    /// Only this function, with all its callers and callees.
+    /// Only this function, with all its callers and callees: a name, a part of it, or a regular
+    /// expression.
     #[arg(long, value_name = "NAME", group = "part")]
     function: Option<String>,
     /// Only what this function can call, directly or through others.
@@ -98,7 +99,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let graph = CallGraph::of(&profile, &selection);
     let options = Options {
         limit: args.look.limit(ROWS),
-        part: part(args, &profile)?,
+        part: part(args, &subject)?,
         modules,
     };
     let view = callgraph::arrange(&subject, &graph, &options);
@@ -111,10 +112,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     answer::give(&args.look, &profile.caveats, &forms)
 }
 
-fn part(args: &Args, profile: &Profile) -> anyhow::Result<Part> {
+fn part(args: &Args, subject: &Subject) -> anyhow::Result<Part> {
     Ok(match (&args.function, &args.reachable_from) {
-        (Some(name), _) => Part::About(named(profile, name)?),
-        (_, Some(name)) => Part::ReachableFrom(named(profile, name)?),
+        (Some(name), _) => Part::About(function::all(subject, name)?),
+        (_, Some(name)) => Part::ReachableFrom(function::all(subject, name)?),
         _ if args.roots => Part::Roots,
         _ if args.cycles => Part::Cycles,
         _ => Part::Whole,
@@ -169,31 +170,4 @@ fn module(profile: &Profile, binary: &Path, recording: &Path) -> anyhow::Result<
         binary.display()
     );
     Err(hinted(text, hint))
-}
-
-/// The functions of this name: in full, as in the symbol table, or else short.
-pub fn named(profile: &Profile, name: &str) -> anyhow::Result<Vec<FunctionId>> {
-    let with = |is_it: &dyn Fn(&Function) -> bool| -> Vec<FunctionId> {
-        let functions = profile.functions.enumerate();
-        functions
-            .filter(|(_, f)| is_it(f))
-            .map(|(id, _)| id)
-            .collect()
-    };
-    let exact = with(&|f| f.name == name || f.linkage_name.as_deref() == Some(name));
-    if !exact.is_empty() {
-        return Ok(exact);
-    }
-    let short = with(&|f| short_name(&f.name) == name);
-    if !short.is_empty() {
-        return Ok(short);
-    }
-    let similar = with(&|f| f.name.contains(name));
-    let names: Vec<&str> = similar
-        .iter()
-        .take(SIMILAR)
-        .map(|&id| profile.functions[id].name.as_str())
-        .collect();
-    let hint = (!names.is_empty()).then(|| format!("there is {}", names.join(", ")));
-    Err(hinted(format!("there is no function {name}"), hint))
 }

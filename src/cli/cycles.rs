@@ -8,7 +8,8 @@ use proftool::view::cycles;
 use proftool::view::graph::Options;
 
 use super::answer::{self, Forms};
-use super::graph::{Arcs, Static};
+use super::graph::Arcs;
+use super::in_code::InCode;
 use super::look::Look;
 use super::query::Query;
 
@@ -47,7 +48,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let subject = args.look.subject(&args.query, &profile, &selection);
     let options = Options {
         limit: args.look.limit(CYCLES),
-        code_makes_cycles: args.arcs.in_code == Static::On,
+        code_makes_cycles: args.arcs.in_code == InCode::On,
         without,
         cycle_cut: args.arcs.cycle_cut(),
         ..Options::default()

@@ -12,6 +12,7 @@ use proftool::view::graph::{self, Pruning};
 use proftool::view::{Figures, Subject};
 
 use super::answer;
+use super::in_code::InCode;
 use super::look::Naming;
 use super::query::Query;
 use super::tree::Collapse;
@@ -31,6 +32,9 @@ pub struct Args {
     /// Where it is written [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Calls that only the code has; drawn dashed. Folded stacks have no place for them.
+    #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Auto)]
+    in_code: InCode,
     /// How functions are named.
     #[arg(long, value_enum, default_value_t = Naming::Full)]
     names: Naming,
@@ -57,7 +61,11 @@ enum Format {
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = args.query.open(StaticCalls::Off)?;
+    let calls = match args.to {
+        Format::Folded => StaticCalls::Off,
+        Format::Dot => args.in_code.calls(),
+    };
+    let profile = args.query.open(calls)?;
     let selection = args.query.select(&profile)?;
     let subject = Subject {
         profile: &profile,
@@ -74,7 +82,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         Format::Dot => {
             let graph = CallGraph::of(&profile, &selection);
-            let view = graph::arrange(&subject, &graph, &graph::Options::default());
+            let options = graph::Options {
+                code_makes_cycles: args.in_code == InCode::On,
+                ..graph::Options::default()
+            };
+            let view = graph::arrange(&subject, &graph, &options);
             let drawing = view.drawing(&subject, Pruning::default());
             let write = |out: &mut dyn std::io::Write| dot::write(out, &drawing);
             answer::write_file(args.output.as_deref(), write)?;

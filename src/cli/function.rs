@@ -1,10 +1,11 @@
-//! A function that is named on the command line.
+//! Functions that are named on the command line.
 
 use std::process::ExitCode;
 
 use proftool::analysis::inclusive::{self, FunctionWeights};
-use proftool::profile::FunctionId;
+use proftool::profile::{Function, FunctionId, Profile};
 use proftool::view::Subject;
+use proftool::view::name::short_name;
 use proftool::view::number;
 use proftool::view::search::{self, Found};
 
@@ -40,6 +41,46 @@ pub fn find(subject: &Subject, text: &str) -> Result<FunctionId, ExitCode> {
             Err(ExitCode::FAILURE)
         }
     }
+}
+
+/// The functions that `text` names among all of the profile, sampled or not: by label or name, else
+/// by a part of the name, else as a regular expression.
+///
+/// # Errors
+/// When there is none.
+pub fn all(subject: &Subject, text: &str) -> anyhow::Result<Vec<FunctionId>> {
+    let candidates: Vec<FunctionId> = subject.profile.functions.ids().collect();
+    match search::find(subject, &candidates, text) {
+        Found::One(function) => Ok(vec![function]),
+        Found::Several(fitting) => Ok(fitting.into_iter().map(|(id, _)| id).collect()),
+        Found::Nothing(similar) => Err(not_found(text, &similar)),
+    }
+}
+
+/// The functions of exactly this name: in full, as in the symbol table, or else short.
+///
+/// # Errors
+/// When there is none.
+pub fn exactly(profile: &Profile, name: &str) -> anyhow::Result<Vec<FunctionId>> {
+    let with = |is_it: &dyn Fn(&Function) -> bool| -> Vec<FunctionId> {
+        let functions = profile.functions.enumerate();
+        let found = functions.filter(|(_, f)| is_it(f));
+        found.map(|(id, _)| id).collect()
+    };
+    let full = with(&|f| f.name == name || f.linkage_name.as_deref() == Some(name));
+    if !full.is_empty() {
+        return Ok(full);
+    }
+    let short = with(&|f| short_name(&f.name) == name);
+    match short.is_empty() {
+        false => Ok(short),
+        true => Err(not_found(name, &[])),
+    }
+}
+
+fn not_found(text: &str, similar: &[String]) -> anyhow::Error {
+    let hint = (!similar.is_empty()).then(|| format!("similar names: {}", similar.join(", ")));
+    failure::hinted(format!("there is no function {text}"), hint)
 }
 
 fn several(

@@ -12,9 +12,10 @@ use proftool::profile::{FunctionId, Profile};
 use proftool::view::graph::{self, Model, Options, Pruning};
 
 use super::answer::{self, Forms};
-use super::callgraph::named;
 use super::classic::Classic;
 use super::failure::hinted;
+use super::function;
+use super::in_code::InCode;
 use super::look::{Look, share};
 use super::query::{Query, could_not_open};
 
@@ -52,8 +53,8 @@ pub struct Args {
 #[derive(clap::Args)]
 pub struct Arcs {
     /// Which calls of the code are added to those that were seen.
-    #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = Static::Auto)]
-    pub in_code: Static,
+    #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Auto)]
+    pub in_code: InCode,
     /// Leave an arc out, as if nobody had seen it.
     #[arg(short = 'k', value_name = "FROM/TO")]
     without: Vec<String>,
@@ -130,28 +131,6 @@ impl ModelName {
     }
 }
 
-/// Which calls of the code are added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Static {
-    /// Those between functions that were sampled; they make no cycle larger.
-    Auto,
-    /// All of the sampled files; they count when cycles are formed.
-    On,
-    /// None.
-    Off,
-}
-
-impl Static {
-    /// Which calls are read.
-    pub fn calls(self) -> StaticCalls {
-        match self {
-            Static::Auto => StaticCalls::Sampled,
-            Static::On => StaticCalls::All,
-            Static::Off => StaticCalls::Off,
-        }
-    }
-}
-
 impl Arcs {
     /// The least share of an arc that forms cycles, in percent.
     pub fn cycle_cut(&self) -> f64 {
@@ -163,8 +142,12 @@ impl Arcs {
         let mut pairs = Vec::new();
         for text in &self.without {
             let places = text.match_indices('/').map(|(at, _)| at);
-            let ends =
-                places.map(|at| (named(profile, &text[..at]), named(profile, &text[at + 1..])));
+            let ends = places.map(|at| {
+                (
+                    function::exactly(profile, &text[..at]),
+                    function::exactly(profile, &text[at + 1..]),
+                )
+            });
             let mut first = None;
             let mut found = None;
             for ends in ends {
@@ -189,7 +172,7 @@ impl Arcs {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // gprof adds calls of the code only when it is asked to.
     let calls = match args.arcs.in_code {
-        Static::Auto if args.classic.is_asked_for() => StaticCalls::Off,
+        InCode::Auto if args.classic.is_asked_for() => StaticCalls::Off,
         in_code => in_code.calls(),
     };
     let mut profile = args.query.open(calls)?;
@@ -206,14 +189,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let subject = args.look.subject(&args.query, &profile, &selection);
     let mut functions = Vec::new();
     for name in &args.function {
-        functions.extend(named(&profile, name)?);
+        functions.extend(function::all(&subject, name)?);
     }
     let options = Options {
         model: args.model.map(ModelName::model),
         limit: args.look.limit(ENTRIES),
         min: args.look.min(MIN),
         functions,
-        code_makes_cycles: args.arcs.in_code == Static::On,
+        code_makes_cycles: args.arcs.in_code == InCode::On,
         without,
         cycle_cut: args.arcs.cycle_cut(),
     };

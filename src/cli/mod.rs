@@ -14,6 +14,7 @@ mod failure;
 mod flat;
 mod function;
 mod graph;
+mod in_code;
 mod info;
 mod look;
 mod progress;

@@ -7,6 +7,7 @@ use proftool::input::StaticCalls;
 use proftool::view::report::{self, Options};
 
 use super::answer::{self, Forms};
+use super::in_code::InCode;
 use super::look::Look;
 use super::query::Query;
 
@@ -19,6 +20,9 @@ const ROWS: usize = 10;
 pub struct Args {
     #[command(flatten)]
     query: Query,
+    /// With what the code could do: how much of it the samples touched.
+    #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Off)]
+    in_code: InCode,
     #[command(flatten)]
     look: Look,
 }
@@ -31,7 +35,11 @@ Examples:
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = args.query.open(StaticCalls::Off)?;
+    let profile = args.query.open(match args.in_code {
+        // What was not sampled counts, too.
+        InCode::Auto | InCode::On => StaticCalls::All,
+        InCode::Off => StaticCalls::Off,
+    })?;
     let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);
     let options = Options {

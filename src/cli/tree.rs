@@ -4,12 +4,13 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use proftool::analysis::tree::{self as calls, Reach, Stacks};
+use proftool::callgraph::CallGraph;
 use proftool::export::json;
-use proftool::input::StaticCalls;
 use proftool::view::tree::{self, Direction, Options};
 
 use super::answer::{self, Forms};
 use super::function;
+use super::in_code::InCode;
 use super::look::Look;
 use super::query::Query;
 
@@ -40,6 +41,10 @@ pub struct Args {
     /// Only so many levels [default: all; bottom up 64].
     #[arg(long, value_name = "LEVELS", value_parser = clap::value_parser!(u32).range(1..))]
     depth: Option<u32>,
+    /// With callees that the code has and no sample shows, as lines without weight: see --min.
+    #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Off)]
+    #[arg(conflicts_with = "bottom_up")]
+    in_code: InCode,
     #[command(flatten)]
     look: Look,
 }
@@ -87,7 +92,7 @@ impl Collapse {
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = args.query.open(StaticCalls::Off)?;
+    let profile = args.query.open(args.in_code.calls())?;
     let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);
     let mut options = Options {
@@ -126,6 +131,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             false => stacks.rows(other, COUNTED),
         };
         options.rows = recurse.then(|| calls::Collapse::ALL.map(rows));
+        let calls = match args.in_code {
+            InCode::Off => calls,
+            _ => calls.with_code(&CallGraph::of(&profile, &selection)),
+        };
         (Direction::TopDown, calls)
     };
     drop(stacks);

@@ -2,6 +2,7 @@
 //!
 //! Where the time goes, whether that can be trusted, and what to ask next.
 
+use super::callgraph::Coverage;
 use super::flat::{self, Flat, Row, Sort};
 use super::label::Labels;
 use super::page::{Block, Page};
@@ -10,7 +11,8 @@ use super::{Figures, Subject, caveats, number};
 use crate::analysis::inclusive::{self, FunctionWeights};
 use crate::analysis::lines::{self, Lines};
 use crate::analysis::threads;
-use crate::base::{Unit, shell_quoted};
+use crate::base::{IdVec, Unit, shell_quoted};
+use crate::callgraph::{Arc, CallGraph, Cycles};
 use crate::profile::{FunctionId, ThreadId, pattern_of};
 
 /// What the report shows.
@@ -218,6 +220,7 @@ impl Report {
             blocks.push(Block::Table(self.total_table(subject)));
         }
         blocks.extend(self.who(subject));
+        blocks.extend(in_code(subject));
         blocks.push(Block::Space);
         blocks.push(Block::Heading("Can this be trusted?".into()));
         blocks.extend(trust(subject));
@@ -376,4 +379,38 @@ fn trust(subject: &Subject) -> Vec<Block> {
         )));
     }
     blocks
+}
+
+/// What the code could do, and how much of it the samples touched; nothing where the code was
+/// not looked at.
+fn in_code(subject: &Subject) -> Vec<Block> {
+    let profile = subject.profile;
+    if profile.code.calls.is_empty() {
+        return Vec::new();
+    }
+    let graph = CallGraph::of(profile, subject.selection);
+    let everywhere = IdVec::filled(true, profile.functions.len());
+    let coverage = Coverage::of(profile, subject.selection, &graph, &everywhere);
+    let of = |part: u64, whole: u64| {
+        let (part, whole) = (number::grouped(part), number::grouped(whole));
+        format!("{part} of {whole}")
+    };
+    let possible = Cycles::find(&graph, Arc::is_call).members.len() as u64;
+    let seen = Cycles::find(&graph, Arc::is_observed).members.len() as u64;
+    vec![
+        Block::Space,
+        Block::Heading("What the code could do".into()),
+        Block::Line(format!(
+            "The samples touched {} functions and {} arcs that the run could reach, and {} arcs that \
+             the code does not show: calls through pointers, or frames missing from stacks.",
+            of(coverage.touched_functions, coverage.functions),
+            of(coverage.touched_arcs, coverage.arcs),
+            number::grouped(coverage.only_observed)
+        )),
+        Block::Line(format!(
+            "Recursion through several functions: {} cycles in the samples, {} with the code's calls.",
+            number::grouped(seen),
+            number::grouped(possible)
+        )),
+    ]
 }

@@ -293,12 +293,12 @@ fn a_function_is_shown_with_its_callers_and_callees() {
     assert_eq!(part["functions"].as_array().unwrap().len(), 4);
     assert_eq!(arcs(&part, "tail").len(), 1);
 
-    let output = run(&["callgraph", path, "--function", "recursiv"]);
+    let output = run(&["callgraph", path, "--function", "rekursive"]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         said,
-        "proftool: there is no function recursiv\nhint: there is recursive\n"
+        "proftool: there is no function rekursive\nhint: similar names: recursive\n"
     );
 
     let limited = document(&program, &["--limit", "1"]);

@@ -94,6 +94,7 @@ impl Growth {
             end: 0,
             stub: mark.stub,
             inlined: mark.inlined && mark.stub.is_none(),
+            in_code: false,
             direct: 0,
             indirect: 0,
             in_only: 0,

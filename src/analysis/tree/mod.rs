@@ -41,6 +41,7 @@
 //! A tree is an arena in the order in which it is shown: a node, then its children, the heaviest
 //! first and stubs last. No node owns another, so nothing recurses, dropping included.
 
+mod code;
 mod growth;
 mod inwards;
 mod outwards;
@@ -105,6 +106,8 @@ pub struct Node {
     /// Whether all its code was inlined into the caller's: the caller is the node above it top
     /// down, the one below it bottom up.
     pub inlined: bool,
+    /// Whether only the code shows it, and no sample: see [`CallTree::with_code`].
+    pub in_code: bool,
     /// The weight of the samples that passed it, each once, and arrived by calls alone.
     pub direct: u64,
     /// The weight of the samples that passed it, each once, and had gone through a stub before

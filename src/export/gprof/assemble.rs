@@ -27,23 +27,39 @@ pub(super) fn all(profile: &Profile, selection: &Selection) -> Assembled {
     let mut ids: Vec<FunctionId> = profile.functions.ids().collect();
     ids.retain(|&id| profile.functions[id].kind == FunctionKind::Named);
     ids.sort_by_key(|&id| (profile.functions[id].address, id));
+    let all = profile.samples.iter().map(|sample| sample.count);
+    let all = all.fold(0u64, |sum, count| sum.saturating_add(count));
+    // Of all samples the ticks are known to the last bit; they do not always add up to all ticks.
+    let is_whole = selection.samples == all;
+    let share = |id: FunctionId| {
+        let at = histogram.shares.binary_search_by_key(&id, |share| share.0);
+        at.map_or(0.0, |at| histogram.shares[at].1)
+    };
     let mut it = Assembled {
         rate,
         bucket: histogram.bucket,
-        flat_base: ticks(selection.total),
+        flat_base: match is_whole {
+            true => histogram.ticks as f64,
+            false => ticks(selection.total),
+        },
         ..Assembled::default()
     };
     for &id in &ids {
         let function = &profile.functions[id];
         let symbol = function.linkage_name.as_deref().unwrap_or(&function.name);
         let excluded = EXCLUDED.contains(&symbol);
-        let time = ticks(weights.self_weight[id]);
+        let time = match is_whole {
+            true => share(id),
+            false => ticks(weights.self_weight[id]),
+        };
         if excluded {
             it.flat_base -= time;
         }
         it.functions.push(Function {
             symbol: symbol.to_owned(),
             name: function.name.clone(),
+            file: (histogram.files.binary_search_by_key(&id, |row| row.0).ok())
+                .map(|at| histogram.files[at].1.clone()),
             excluded,
             time: if excluded { 0.0 } else { time },
             ..Function::default()

@@ -84,7 +84,7 @@ fn write_function(out: &mut dyn Write, it: &Assembled, at: usize, base: f64) -> 
         (calls, 0) => write!(out, " {calls:7} {:8}", "")?,
         (calls, recursive) => write!(out, " {calls:7}+{recursive:<7} ")?,
     }
-    writeln!(out, "{}", name(it, function))?;
+    writeln!(out, "{}", name(function))?;
     for arc in sorted(it, &it.callees[at], false) {
         write_arc(out, it, arc, arc.to)?;
     }
@@ -112,7 +112,7 @@ fn write_cycle(out: &mut dyn Write, it: &Assembled, at: usize, base: f64) -> io:
             member.shown_child / it.rate
         )?;
         write_calls(out, member)?;
-        writeln!(out, "     {}", name(it, member))?;
+        writeln!(out, "     {}", name(member))?;
     }
     Ok(())
 }
@@ -155,13 +155,13 @@ fn write_arc(out: &mut dyn Write, it: &Assembled, arc: &Arc, end: usize) -> io::
             callee.calls
         )?;
     }
-    writeln!(out, "{}", name(it, &it.functions[end]))
+    writeln!(out, "{}", name(&it.functions[end]))
 }
 
 /// The name of a function with its cycle and its index.
-fn name(it: &Assembled, of: &Function) -> String {
+fn name(of: &Function) -> String {
     let mut text = printable(&of.name).into_owned();
-    if let Some(cycle) = of.cycle.filter(|&cycle| cycle < it.cycles.len()) {
+    if let Some(cycle) = of.cycle {
         text.push_str(&format!(" <cycle {}>", cycle + 1));
     }
     text.push_str(&index(of));
@@ -215,7 +215,14 @@ fn write_index(out: &mut dyn Write, it: &Assembled, options: &Options) -> io::Re
     let cycles = cycles.map(|(cycle, number)| (cycle, format!("<cycle {number}>")));
     let rows: Vec<(&Function, String)> = rows
         .into_iter()
-        .map(|function| (function, printable(&function.name).into_owned()))
+        .map(|function| {
+            let name = printable(&function.name);
+            let shown = match &function.file {
+                Some(file) => format!("{name} ({})", printable(file)),
+                None => name.into_owned(),
+            };
+            (function, shown)
+        })
         .chain(cycles)
         .collect();
     let lines = rows.len().div_ceil(3);

@@ -6,12 +6,12 @@
 //! | [`write_flat`] | `gprof -b -p PROGRAM gmon.out` |
 //!
 //! For that the sums have to be made in gprof's order: a last bit of difference shows where it
-//! decides which line comes first. So [`assemble`] goes through functions by address and through arcs
+//! decides which line comes first. So `assemble` goes through functions by address and through arcs
 //! as they stand in the file, as gprof does (`cg_dfn.c`, `cg_arcs.c`), where everybody else
-//! takes [`propagation`](crate::analysis::propagation) ; a test holds the two against each other.
+//! takes [`propagation`](crate::analysis::propagation); a test holds the two against each other.
 //!
 //! Other than gprof: static arcs are those that the code really has (gprof misses backward calls
-//! and takes bytes for calls), and the index does not name the source files of static functions.
+//! and takes bytes for calls).
 //!
 //! Numbers of calls are what was counted, never weights: a profile without counts has no such text.
 
@@ -53,6 +53,8 @@ struct Function {
     symbol: String,
     /// The name that is printed.
     name: String,
+    /// Its source file, where only that could name it.
+    file: Option<String>,
     excluded: bool,
     /// Calls by other functions.
     calls: u64,

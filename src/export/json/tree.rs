@@ -79,6 +79,10 @@ fn counts(out: &mut dyn Write, tree: &Tree, node: &Node) -> io::Result<()> {
             "\"stub\":true,\"to_level\":{},\"passes\":{},",
             tree.calls.nodes[target].level, node.passes
         ),
+        None if node.in_code => write!(
+            out,
+            "\"direct\":0,\"indirect\":0,\"in_only\":0,\"cut\":0,\"stub\":false,\"origin\":\"code\","
+        ),
         None => write!(
             out,
             "\"direct\":{},\"indirect\":{},\"in_only\":{},\"cut\":{},\"stub\":false,",

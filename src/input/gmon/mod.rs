@@ -177,8 +177,18 @@ pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Pr
 
     let mut histogram = Histogram {
         rate: u64::from(counted.gmon.rate.unwrap_or(0)),
+        ticks: (counted
+            .gmon
+            .histograms
+            .iter()
+            .flat_map(|histogram| &histogram.ticks))
+        .fold(0, |sum, &ticks| sum.saturating_add(ticks)),
         bucket: (counted.gmon.histograms.first()).map_or(0, |first| first.scale() as u64 * 2),
+        shares: (ids.iter().copied().zip(shares.ticks.iter().copied()))
+            .filter(|&(_, ticks)| ticks > 0.0)
+            .collect(),
         arcs: Vec::new(),
+        files: source_files(&program, &counted.functions, &ids),
     };
     for (from, to, count) in calls {
         builder.count(Some(ids[from]), ids[to], count);
@@ -195,6 +205,29 @@ pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Pr
         add_code(&mut profile, program, &counted.functions, &ids, options)?;
     }
     Ok(profile)
+}
+
+/// The names of the source files of local functions, as far as debug information has them.
+fn source_files(
+    program: &Binary,
+    functions: &GprofSymbols,
+    ids: &[FunctionId],
+) -> Vec<(FunctionId, String)> {
+    if !program.has_debug_info() {
+        return Vec::new();
+    }
+    let lines = program.lines();
+    let mut frames = Vec::new();
+    let rows = functions.rows.iter().zip(ids);
+    let local = rows.filter(|(row, _)| row.is_local);
+    let named = local.filter_map(|(row, &id)| {
+        lines.frames(row.start, &mut frames);
+        let file = frames.first()?.file?;
+        let name = file.rsplit('/').next().unwrap_or(file).to_owned();
+        frames.clear();
+        Some((id, name))
+    });
+    named.collect()
 }
 
 /// `ticks` as a whole number.

@@ -9,6 +9,9 @@
 //!   function j    [start_j/2, start_{j+1}/2)
 //!   share         ticks · overlap / scale
 //! ```
+//!
+//! Where the scale is no whole number, the shares of a bucket are a little more or less than all of
+//! it. They are left so: seconds of a function are gprof's.
 
 use super::file::Histogram;
 use crate::binary::GprofSymbols;
@@ -41,11 +44,13 @@ pub(super) fn of(histograms: &[Histogram], functions: &GprofSymbols) -> Shares {
                 continue;
             }
             let (low, high) = (end(bucket), end(bucket + 1));
-            let mut left = ticks as f64;
-            let first = starts
-                .partition_point(|&start| start <= low)
-                .saturating_sub(1);
-            for place in first..starts.len() {
+            // What of the bucket lies in no function; all of one that rounding left without width.
+            let mut rest = high.saturating_sub(low);
+            if rest == 0 {
+                shares.outside += ticks as f64;
+            }
+            let first = starts.partition_point(|&start| start <= low);
+            for place in first.saturating_sub(1)..starts.len() {
                 if starts[place] >= high {
                     break;
                 }
@@ -53,12 +58,11 @@ pub(super) fn of(histograms: &[Histogram], functions: &GprofSymbols) -> Shares {
                 let next = next.unwrap_or(functions.end.0 / 2);
                 let overlap = high.min(next).saturating_sub(low.max(starts[place]));
                 if overlap > 0 {
-                    let share = overlap as f64 * ticks as f64 / scale;
-                    shares.ticks[place] += share;
-                    left -= share;
+                    shares.ticks[place] += overlap as f64 * ticks as f64 / scale;
+                    rest = rest.saturating_sub(overlap);
                 }
             }
-            shares.outside += left.max(0.0);
+            shares.outside += rest as f64 * ticks as f64 / scale;
         }
     }
     shares

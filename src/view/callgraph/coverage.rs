@@ -26,7 +26,8 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    pub(super) fn of(
+    /// Of the functions that are `within`; the others count where they call these.
+    pub fn of(
         profile: &Profile,
         selection: &Selection,
         graph: &CallGraph,

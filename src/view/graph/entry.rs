@@ -231,8 +231,9 @@ impl GraphView {
         let (total, portion) = self.weight(id);
         let is_inside = self.cycles.share(arc.from, arc.to);
         let within = arc.is_self() || is_inside;
-        let called = arc.calls.zip(self.calls.as_ref());
-        let called = called.map(|(calls, _)| match within {
+        // Where nothing was counted, as in the kernel, there is nothing to say.
+        let counted = |&calls: &u64| calls > 0 || self.calls_into(arc.to) > 0 || !self.has_stacks;
+        let called = arc.calls.filter(counted).map(|calls| match within {
             true => calls.to_string(),
             false => format!("{calls}/{}", self.calls_into(arc.to)),
         });

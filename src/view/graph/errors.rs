@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use super::GraphView;
 use super::table::rounded;
 use crate::analysis::error::{ArcError, SIGNIFICANT};
+use crate::base::IdVec;
 use crate::callgraph::ArcId;
 use crate::profile::FunctionId;
 use crate::view::page::{Block, Page};
@@ -97,8 +98,15 @@ impl GraphView {
         let (Some(errors), Some(propagated)) = (&self.errors, &self.propagated) else {
             return table.without(&["deviation", "flag"]);
         };
+        // gprof knows nothing of functions in which no calls were counted.
+        let mut is_counted = IdVec::filled(false, self.graph.functions());
+        for arc in self.graph.arcs.iter().filter(|arc| arc.calls > Some(0)) {
+            is_counted[arc.from] = true;
+            is_counted[arc.to] = true;
+        }
         let mut rows: Vec<(FunctionId, f64)> = self
             .functions()
+            .filter(|&id| is_counted[id])
             .filter_map(|id| Some((id, errors.totals[id]?)))
             .collect();
         rows.sort_by_key(|&(id, wrong)| (Reverse(rounded(wrong.abs())), self.ranks[id]));

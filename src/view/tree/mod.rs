@@ -258,7 +258,8 @@ impl Tree {
             .filter(|(other, _)| *other != degree)
             .map(told)
             .collect();
-        let lines = number::grouped(self.calls.nodes.len() as u64);
+        let sampled = self.calls.nodes.iter().filter(|node| !node.in_code);
+        let lines = number::grouped(sampled.count() as u64);
         Some(format!("{head}: {lines} lines; {}", others.join(", ")))
     }
 
@@ -307,6 +308,9 @@ impl Tree {
             let mut text = self.name(id).to_owned();
             if node.inlined {
                 text.push_str(" (inlined)");
+            }
+            if node.in_code {
+                text.push_str(" (in the code)");
             }
             let level = Cell::Text(format!("{}{:arrow$}", node.level, leads(node)));
             if node.stub.is_some() {

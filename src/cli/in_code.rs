@@ -1,0 +1,26 @@
+//! Whether calls that only the code has are shown: the same choice for every view.
+
+use clap::ValueEnum;
+use proftool::input::StaticCalls;
+
+/// Which calls of the code are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum InCode {
+    /// Those between functions that were sampled; they make no cycle larger.
+    Auto,
+    /// All of the sampled files; they count when cycles are formed.
+    On,
+    /// None.
+    Off,
+}
+
+impl InCode {
+    /// Which calls are read.
+    pub fn calls(self) -> StaticCalls {
+        match self {
+            InCode::Auto => StaticCalls::Sampled,
+            InCode::On => StaticCalls::All,
+            InCode::Off => StaticCalls::Off,
+        }
+    }
+}
