@@ -89,6 +89,8 @@ class Elf:
         for line in lines(["readelf", "-W", option, path or self.path]):
             if line.startswith("Symbol table"):
                 inside = f"'{table}'" in line
+            # What other linkers leave without the mark of GNU.
+            line = line.replace("<OS specific>: 10", "IFUNC")
             match = inside and SYMBOL.fullmatch(line)
             if match:
                 value, size, kind, _, visibility, section, name = match.groups()

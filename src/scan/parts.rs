@@ -14,6 +14,8 @@
 
 use std::borrow::Cow;
 
+use rustc_hash::FxHashSet;
+
 use super::resolve::{Kind, Target};
 use super::workers::Site;
 use super::{CodeFunction, CodeFunctionId};
@@ -113,12 +115,20 @@ impl<'a> Parts<'a> {
                 _ => {}
             }
         }
+        let wholes = parts.names_of_wholes(functions, &may_be);
         for (id, function) in functions.enumerate() {
             let known = evidence[id];
             let by = match (known.entered, known.jumped) {
                 (By::One(by), _) => by,
-                // A function goes by one of its names, and its part may be named after another.
-                (By::Nothing, By::One(by)) if !known.called => by,
+                // A function goes by one of its names, and its part may be named after another; but
+                // not where there is a function of the name.
+                (By::Nothing, By::One(by)) if !known.called => {
+                    let name = binary.function_name(&function.symbol);
+                    match name.is_some_and(|name| wholes.contains(whole(&name))) {
+                        true => continue,
+                        false => by,
+                    }
+                }
                 _ => continue,
             };
             let is_part = match may_be[id] {
@@ -135,6 +145,22 @@ impl<'a> Parts<'a> {
         }
         parts.shorten();
         parts
+    }
+
+    /// The names of the functions that are no parts by name.
+    fn names_of_wholes(
+        &self,
+        functions: &IdVec<CodeFunctionId, CodeFunction>,
+        may_be: &IdVec<CodeFunctionId, MayBe>,
+    ) -> FxHashSet<Cow<'a, str>> {
+        if !self.named {
+            return FxHashSet::default();
+        }
+        let wholes = functions.iter().zip(may_be);
+        let wholes = wholes.filter(|(_, may_be)| **may_be == MayBe::No);
+        wholes
+            .filter_map(|(function, _)| self.binary.function_name(&function.symbol))
+            .collect()
     }
 
     /// Of the functions that refer to a part and share its name before the suffix, the one that it
