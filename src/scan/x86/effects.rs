@@ -41,7 +41,7 @@ pub(in super::super) fn candidates(bytes: &[u8], start: u64, steps: &[Step]) -> 
 }
 
 /// The register of `call *%r` and `jmp *%r`, as a bit.
-fn called_register(bytes: &[u8]) -> u32 {
+pub(super) fn called_register(bytes: &[u8]) -> u32 {
     let prefixes = [0x3e, 0xf2, 0x66];
     let skipped = bytes.iter().take_while(|byte| prefixes.contains(byte));
     match *bytes.get(skipped.count()..).unwrap_or_default() {
@@ -52,7 +52,7 @@ fn called_register(bytes: &[u8]) -> u32 {
 }
 
 /// The register that `mov` or `lea` loads, as a bit.
-fn loaded_register(bytes: &[u8]) -> u32 {
+pub(super) fn loaded_register(bytes: &[u8]) -> u32 {
     match *bytes {
         [rex @ 0x48..=0x4f, 0x8b | 0x8d, modrm, ..] => 1 << ((rex & 4) << 1 | (modrm >> 3 & 7)),
         [rex @ 0x40..=0x4f, 0xc7, modrm @ 0xc0..=0xff, ..] => 1 << ((rex & 1) << 3 | modrm & 7),
@@ -118,12 +118,12 @@ fn effect(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Ef
     effect
 }
 
-fn number(register: Register) -> Option<u8> {
+pub(super) fn number(register: Register) -> Option<u8> {
     let full = register.full_register();
     full.is_gpr64().then(|| full.number() as u8)
 }
 
-fn next(instruction: &Instruction) -> Next {
+pub(super) fn next(instruction: &Instruction) -> Next {
     match instruction.flow_control() {
         FlowControl::Next => match instruction.code() {
             Code::Hlt => Next::Stop,
