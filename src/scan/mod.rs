@@ -196,17 +196,13 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
             unlinked: !binary.is_linked(),
         },
     };
-    let chunks = workers::scan(&scan, workers);
+    let (pointers, chunks) = workers::scan(&scan, workers, || Pointers::read(binary, &resolver));
     drop(lots);
-
-    let mut imported: FxHashMap<Import, u64> = FxHashMap::default();
-    let unread = binary.data_pointers(|to| match resolver.target(to) {
-        Some(Target::Function(id)) => functions[id].pointers_in_data += 1,
-        Some(Target::Import(import)) => *imported.entry(import).or_default() += 1,
-        None => {}
-    });
+    for (&id, count) in &pointers.to_functions {
+        functions[id].pointers_in_data += count;
+    }
     let mut problems = code.problems.clone();
-    let more = [&slots.problems, &references.problems, &unread];
+    let more = [&slots.problems, &references.problems, &pointers.problems];
     let unread = chunks.iter().filter_map(|chunk| chunk.problem.as_ref());
     for problem in unread.chain(more.into_iter().flatten()) {
         if !problems.contains(problem) {
@@ -218,8 +214,34 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
         problems,
         ..Calls::default()
     };
-    calls.gather(binary, chunks, Imports::new(&resolver), &imported);
+    calls.gather(binary, chunks, pointers.names, &pointers.to_imports);
     Ok(calls)
+}
+
+/// What data point to.
+struct Pointers<'a> {
+    to_functions: FxHashMap<CodeFunctionId, u64>,
+    to_imports: FxHashMap<Import, u64>,
+    /// For the names of imports; none is known yet.
+    names: Imports<'a>,
+    problems: Vec<String>,
+}
+
+impl<'a> Pointers<'a> {
+    fn read(binary: &Binary, resolver: &'a Resolver<'a>) -> Pointers<'a> {
+        let (mut to_functions, mut to_imports) = (FxHashMap::default(), FxHashMap::default());
+        let problems = binary.data_pointers(|to| match resolver.target(to) {
+            Some(Target::Function(id)) => *to_functions.entry(id).or_default() += 1,
+            Some(Target::Import(import)) => *to_imports.entry(import).or_default() += 1,
+            None => {}
+        });
+        Pointers {
+            to_functions,
+            to_imports,
+            names: Imports::new(resolver),
+            problems,
+        }
+    }
 }
 
 impl Calls {

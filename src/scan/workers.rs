@@ -73,8 +73,12 @@ pub(super) struct Scan<'a> {
     pub(super) wants: Wants,
 }
 
-/// Scans stretches of code; the answers are in their order.
-pub(super) fn scan(scan: &Scan, workers: Option<NonZeroUsize>) -> Vec<Found> {
+/// Scans stretches of code; the answers are in their order. One worker does something else first.
+pub(super) fn scan<T>(
+    scan: &Scan,
+    workers: Option<NonZeroUsize>,
+    first: impl FnOnce() -> T,
+) -> (T, Vec<Found>) {
     let chunks = chunks(scan.lots);
     let available = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let workers = workers.unwrap_or_else(available).get().min(chunks.len());
@@ -88,15 +92,17 @@ pub(super) fn scan(scan: &Scan, workers: Option<NonZeroUsize>) -> Vec<Found> {
             done.push((index, found));
         }
     };
-    thread::scope(|scope| {
+    let first = thread::scope(|scope| {
         for _ in 1..workers {
             scope.spawn(work);
         }
+        let first = first();
         work();
+        first
     });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_unstable_by_key(|&(index, _)| index);
-    done.into_iter().map(|(_, found)| found).collect()
+    (first, done.into_iter().map(|(_, found)| found).collect())
 }
 
 /// Consecutive lots in about [`CHUNK`] bytes of the file, numbered.
@@ -219,7 +225,10 @@ fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut Vec<Step>) {
         return;
     }
     let (effects, kept) = match scan.code.machine {
-        Machine::X86_64 => (x86::effects::read(bytes, start), x86::effects::KEPT),
+        Machine::X86_64 => (
+            x86::effects::read(bytes, start, followed),
+            x86::effects::KEPT,
+        ),
         Machine::X86 => return,
         Machine::Aarch64 => (Some(aarch64::effects(bytes, start)), 0),
         Machine::Riscv64 => (riscv::effects(Width::Bits64, bytes, start), 0),
