@@ -25,14 +25,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let binary = Binary::open(Path::new(&path))?;
     let code = binary.code()?;
-    let stretches = binary.stretches();
+    let mut stretches = Vec::new();
+    for stretch in binary.stretches() {
+        let mut bytes = Vec::new();
+        if let Some(piece) = code.piece(stretch.start, stretch.end) {
+            code.read(piece, &mut bytes)?;
+        }
+        stretches.push((stretch.start, bytes));
+    }
 
     let began = processor_time()?;
     let (mut bytes, mut instructions) = (0, 0u64);
     let mut instruction = Instruction::default();
-    for stretch in &stretches {
-        let code = code.bytes(stretch.start, stretch.end);
-        let mut decoder = Decoder::with_ip(64, code, stretch.start.0, DecoderOptions::NONE);
+    for (start, code) in &stretches {
+        let mut decoder = Decoder::with_ip(64, code, start.0, DecoderOptions::NONE);
         while decoder.can_decode() {
             decoder.decode_out(&mut instruction);
             instructions += 1;
@@ -41,6 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         bytes += code.len();
     }
     let bare = processor_time()? - began;
+    drop(stretches);
 
     let (began, clock) = (processor_time()?, Instant::now());
     let calls = scan::calls(&binary, Some(workers))?;

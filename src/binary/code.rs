@@ -1,4 +1,5 @@
-//! The machine code of a file, as bytes by address.
+//! The machine code of a file: where the bytes of an address are. They are read in pieces, so that
+//! whoever goes through all of them needs memory for one.
 //!
 //! ```text
 //!   section    .init    .text             .fini        linkage tables are left out:
@@ -8,8 +9,9 @@
 use object::elf;
 
 use super::elf::Elf;
+use super::source::Source;
 use super::{Binary, Error, plt};
-use crate::base::Svma;
+use crate::base::{FileOffset, Svma};
 
 /// An instruction set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,47 +40,73 @@ pub struct Stretch {
     pub function: usize,
 }
 
-/// The bytes of all code sections.
+/// Where the bytes of all code sections are.
 #[derive(Debug)]
-pub struct Code {
+pub struct Code<'a> {
     /// The instruction set.
     pub machine: Machine,
-    /// What could not be read; each a lower-case fragment.
+    /// What cannot be read; each a lower-case fragment.
     pub problems: Vec<String>,
-    /// Start and bytes, sorted by start.
-    sections: Vec<(u64, Vec<u8>)>,
+    source: &'a Source,
+    /// Sorted by start.
+    sections: Vec<Extent>,
 }
 
-impl Code {
-    /// The bytes from `start` up to `end` or to the end of the section, whichever comes first;
-    /// empty where there is no code.
-    pub fn bytes(&self, start: Svma, end: Svma) -> &[u8] {
-        self.find(start, end).unwrap_or_default()
+/// A code section.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    start: u64,
+    size: u64,
+    offset: u64,
+}
+
+/// A part of the code: what of the file holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodePiece {
+    /// Where in the file its first byte is.
+    pub offset: FileOffset,
+    /// The number of bytes.
+    pub length: u64,
+}
+
+impl Code<'_> {
+    /// The code from `start` up to `end` or to the end of the section, whichever comes first;
+    /// `None` where there is none.
+    pub fn piece(&self, start: Svma, end: Svma) -> Option<CodePiece> {
+        let after = self.sections.partition_point(|at| at.start <= start.0);
+        let section = self.sections.get(after.checked_sub(1)?)?;
+        let from = start.0.wrapping_sub(section.start);
+        let rest = section.size.checked_sub(from)?;
+        let length = end.0.checked_sub(start.0)?.min(rest);
+        (length > 0).then_some(CodePiece {
+            offset: FileOffset(section.offset.wrapping_add(from)),
+            length,
+        })
+    }
+
+    /// Reads a piece into `into`, which is made longer where it has to be.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or no longer has these bytes.
+    pub fn read<'b>(&self, piece: CodePiece, into: &'b mut Vec<u8>) -> Result<&'b [u8], Error> {
+        let CodePiece { offset, length } = piece;
+        self.source.read_into("code", offset.0, length, into)
     }
 
     /// The addresses from the first byte of code to the last.
     pub fn range(&self) -> std::ops::RangeInclusive<u64> {
-        let first = self.sections.first().map_or(0, |(start, _)| *start);
-        let end = |(start, bytes): &(u64, Vec<u8>)| start.saturating_add(bytes.len() as u64);
+        let first = self.sections.first().map_or(0, |section| section.start);
+        let end = |section: &Extent| section.start.saturating_add(section.size);
         first..=self.sections.iter().map(end).max().unwrap_or(0)
-    }
-
-    fn find(&self, start: Svma, end: Svma) -> Option<&[u8]> {
-        let after = self.sections.partition_point(|&(at, _)| at <= start.0);
-        let (at, bytes) = self.sections.get(after.checked_sub(1)?)?;
-        let from = usize::try_from(start.0.checked_sub(*at)?).ok()?;
-        let rest = bytes.get(from..)?;
-        let length = usize::try_from(end.0.checked_sub(start.0)?).unwrap_or(usize::MAX);
-        rest.get(..length.min(rest.len()))
     }
 }
 
 impl Binary {
-    /// The machine code. It is read at once and not kept.
+    /// The machine code.
     ///
     /// # Errors
     /// When its instruction set is not known here.
-    pub fn code(&self) -> Result<Code, Error> {
+    pub fn code(&self) -> Result<Code<'_>, Error> {
         let machine = match self.elf.machine {
             m if m == elf::EM_X86_64.0 => Machine::X86_64,
             m if m == elf::EM_AARCH64.0 => Machine::Aarch64,
@@ -92,6 +120,7 @@ impl Binary {
         Ok(Code {
             machine,
             problems,
+            source: &self.elf.source,
             sections,
         })
     }
@@ -103,7 +132,7 @@ impl Binary {
     }
 }
 
-fn sections(elf: &Elf, problems: &mut Vec<String>) -> Vec<(u64, Vec<u8>)> {
+fn sections(elf: &Elf, problems: &mut Vec<String>) -> Vec<Extent> {
     let mut sections = Vec::new();
     // Sound sections do not share bytes, so together they are no larger than the file.
     let mut room = elf.source.size();
@@ -112,25 +141,28 @@ fn sections(elf: &Elf, problems: &mut Vec<String>) -> Vec<(u64, Vec<u8>)> {
             continue;
         }
         let start = elf.section_start(section);
-        let read = match start.checked_add(section.size) {
-            None => Err(format!("code at {start:#x} wraps around")),
-            Some(_) if section.size > room => {
-                Err("code sections are larger than the file".to_owned())
-            }
+        let (offset, size) = (section.offset, section.size);
+        let problem = match start.checked_add(size) {
+            None => Some(format!("code at {start:#x} wraps around")),
+            Some(_) if size > room => Some("code sections are larger than the file".to_owned()),
             Some(_) => {
-                let read = elf.source.read("code", section.offset, section.size);
-                read.map_err(|error| error.to_string())
+                let checked = elf.source.check("code", offset, size);
+                checked.err().map(|error| error.to_string())
             }
         };
-        match read {
-            Ok(bytes) => {
-                room = room.saturating_sub(section.size);
-                sections.push((start, bytes));
+        match problem {
+            None => {
+                room = room.saturating_sub(size);
+                sections.push(Extent {
+                    start,
+                    size,
+                    offset,
+                });
             }
-            Err(problem) if problems.contains(&problem) => {}
-            Err(problem) => problems.push(problem),
+            Some(problem) if problems.contains(&problem) => {}
+            Some(problem) => problems.push(problem),
         }
     }
-    sections.sort_by_key(|&(start, _)| start);
+    sections.sort_by_key(|section| section.start);
     sections
 }

@@ -45,7 +45,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-pub use code::{Code, Machine, Stretch};
+pub use code::{Code, CodePiece, Machine, Stretch};
 pub use demangle::demangle;
 pub use error::Error;
 pub use finder::Finder;

@@ -48,13 +48,8 @@ impl Source {
         }
     }
 
-    /// `length` bytes from `offset` on; `what` names them in errors.
-    pub(super) fn read(
-        &self,
-        what: &'static str,
-        offset: u64,
-        length: u64,
-    ) -> Result<Vec<u8>, Error> {
+    /// Whether it has `length` bytes from `offset` on, and those are not too many for a piece.
+    pub(super) fn check(&self, what: &'static str, offset: u64, length: u64) -> Result<(), Error> {
         let end = offset.saturating_add(length);
         if end > self.size() {
             return Err(Error::Truncated {
@@ -70,6 +65,17 @@ impl Source {
                 limit: PIECE_LIMIT,
             });
         }
+        Ok(())
+    }
+
+    /// `length` bytes from `offset` on; `what` names them in errors.
+    pub(super) fn read(
+        &self,
+        what: &'static str,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<u8>, Error> {
+        self.check(what, offset, length)?;
         let length = usize::try_from(length).expect("the limit of a piece fits usize");
         match self {
             Source::File { file, .. } => {
@@ -83,5 +89,30 @@ impl Source {
                 Ok(piece.unwrap_or_default().to_vec())
             }
         }
+    }
+
+    /// The same, into memory that is there already and may be longer.
+    pub(super) fn read_into<'a>(
+        &self,
+        what: &'static str,
+        offset: u64,
+        length: u64,
+        into: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], Error> {
+        self.check(what, offset, length)?;
+        let length = usize::try_from(length).expect("the limit of a piece fits usize");
+        if into.len() < length {
+            into.resize(length, 0);
+        }
+        let bytes = into.get_mut(..length).unwrap_or_default();
+        match self {
+            Source::File { file, .. } => file.read_exact_at(bytes, offset)?,
+            Source::Memory(all) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX);
+                let piece = all.get(start..start.saturating_add(length));
+                bytes.copy_from_slice(piece.unwrap_or_default());
+            }
+        }
+        Ok(bytes)
     }
 }

@@ -123,6 +123,8 @@ pub(super) fn decide(effects: &[Effect], place: &Place, steps: &mut Vec<Step>) {
 /// The ways through a stretch, and what registers hold on them.
 struct Ways<'a> {
     effects: &'a [Effect],
+    /// Indices of the instructions that matter. The next three tables are at first of all.
+    kept: Vec<u32>,
     place: &'a Place,
     steps: &'a [Step],
     /// For each instruction the step that stands for what it loads.
@@ -159,6 +161,7 @@ impl<'a> Ways<'a> {
         });
         let mut ways = Ways {
             effects,
+            kept: Vec::new(),
             place,
             steps,
             loads: loads.collect(),
@@ -172,7 +175,29 @@ impl<'a> Ways<'a> {
         };
         ways.find_entries();
         ways.find_sole();
+        ways.shorten();
         ways
+    }
+
+    /// Leaves out instructions that jumps do not lead to and that change nothing.
+    fn shorten(&mut self) {
+        let mut to = 0;
+        for from in 0..self.effects.len() {
+            let effect = &self.effects[from];
+            let touched = (effect.reads | effect.writes) & self.loaded;
+            let matters = touched != 0
+                || effect.next != Next::On
+                || effect.through.is_some()
+                || self.loads[from].is_some()
+                || self.entry_of[from].is_some();
+            if matters {
+                self.kept.push(from as u32);
+                self.loads[to] = self.loads[from];
+                self.entry_of[to] = self.entry_of[from];
+                self.target_of[to] = self.target_of[from];
+                to += 1;
+            }
+        }
     }
 
     /// Finds where direct jumps lead to.
@@ -227,17 +252,17 @@ impl<'a> Ways<'a> {
         for _ in 0..ROUNDS {
             let mut settled = true;
             let mut values = [UNKNOWN; 32];
-            for index in 0..self.effects.len() {
-                let effect = &self.effects[index];
+            for (index, &effect) in self.kept.iter().enumerate() {
+                let effect = &self.effects[effect as usize];
                 if let Some(entry) = self.entry_of[index] {
                     let entry = &mut self.entries[entry as usize];
-                    merge(entry, &values);
+                    merge(self.loaded, entry, &values);
                     values = *entry;
                 }
                 self.apply(index, effect, &mut values);
                 if let (Some(target), Next::Branch(to) | Next::Jump(to)) =
                     (self.target_of[index], effect.next)
-                    && merge(&mut self.entries[target as usize], &values)
+                    && merge(self.loaded, &mut self.entries[target as usize], &values)
                     && to <= effect.at
                 {
                     settled = false;
@@ -278,7 +303,8 @@ impl<'a> Ways<'a> {
         let (mut candidates, mut used) = (Vec::new(), FxHashSet::default());
         let mut hidden = false;
         let mut values = [UNKNOWN; 32];
-        for (index, effect) in self.effects.iter().enumerate() {
+        for (index, &effect) in self.kept.iter().enumerate() {
+            let effect = &self.effects[effect as usize];
             if let Some(entry) = self.entry_of[index] {
                 let entry = &self.entries[entry as usize];
                 self.lose(&values, entry, &mut used);
@@ -330,8 +356,9 @@ impl<'a> Ways<'a> {
 
     /// What a way brings that is not known any more where it meets others may be used there.
     fn lose(&self, values: &Values, entry: &Values, used: &mut FxHashSet<Flow>) {
-        for (&value, &entry) in values.iter().zip(entry) {
-            if value < UNKNOWN && entry != value {
+        for register in registers(self.loaded) {
+            let value = values[register];
+            if value < UNKNOWN && entry[register] != value {
                 used.extend(self.flow(value));
             }
         }
@@ -369,13 +396,15 @@ fn meet(a: Value, b: Value) -> Value {
     }
 }
 
-/// Meets each register's value; whether anything changed.
-fn merge(values: &mut Values, others: &Values) -> bool {
-    let before = *values;
-    for (value, other) in values.iter_mut().zip(others) {
-        *value = meet(*value, *other);
+/// Meets the values of these registers; whether anything changed.
+fn merge(bits: u32, values: &mut Values, others: &Values) -> bool {
+    let mut changed = false;
+    for register in registers(bits) {
+        let met = meet(values[register], others[register]);
+        changed |= met != values[register];
+        values[register] = met;
     }
-    before != *values
+    changed
 }
 
 #[cfg(test)]

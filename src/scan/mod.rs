@@ -27,6 +27,7 @@ mod imports;
 mod parts;
 mod resolve;
 mod riscv;
+mod starts;
 mod workers;
 mod x86;
 
@@ -38,7 +39,7 @@ use self::flow::Wants;
 use self::imports::Imports;
 use self::parts::Parts;
 use self::resolve::{Facts, Import, Kind, Resolver, Target};
-use self::workers::{Found, Scan, Stretch};
+use self::workers::{Found, Lot, Scan};
 use crate::base::{IdVec, Svma, define_id};
 use crate::binary::{Binary, Error, FunctionSymbol, SymbolSource};
 
@@ -147,7 +148,7 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
         .map(|symbol| {
             // A linkage table as a whole has bounds, but it is no function.
             let nameless = symbol.source == SymbolSource::Unwind;
-            let table = nameless && code.bytes(symbol.start, symbol.end()).is_empty();
+            let table = nameless && code.piece(symbol.start, symbol.end()).is_none();
             let stub = symbol.source == SymbolSource::Plt;
             (!table && !stub).then(|| {
                 functions.push(CodeFunction {
@@ -168,24 +169,22 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
         references: &references,
         ids: &ids,
     });
-    let stretches: Vec<Stretch> = binary
+    let lots: Vec<Lot> = binary
         .stretches()
         .iter()
         .filter_map(|stretch| {
-            let bytes = code.bytes(stretch.start, stretch.end);
-            let stretch = Stretch {
+            Some(Lot {
                 caller: id_at(&ids, stretch.function)?,
                 symbol: binary.functions().get(stretch.function)?,
-                bytes,
+                piece: code.piece(stretch.start, stretch.end)?,
                 start: stretch.start.0,
-            };
-            (!bytes.is_empty()).then_some(stretch)
+            })
         })
         .collect();
     let scan = Scan {
         binary,
-        machine: code.machine,
-        stretches: &stretches,
+        code: &code,
+        lots: &lots,
         resolver: &resolver,
         wants: Wants {
             addresses: if binary.is_linked() {
@@ -197,18 +196,15 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
             unlinked: !binary.is_linked(),
         },
     };
-    let chunks = workers::scan(&scan, workers);
-    drop(stretches);
-
-    let mut imported: FxHashMap<Import, u64> = FxHashMap::default();
-    let unread = binary.data_pointers(|to| match resolver.target(to) {
-        Some(Target::Function(id)) => functions[id].pointers_in_data += 1,
-        Some(Target::Import(import)) => *imported.entry(import).or_default() += 1,
-        None => {}
-    });
+    let (pointers, chunks) = workers::scan(&scan, workers, || Pointers::read(binary, &resolver));
+    drop(lots);
+    for (&id, count) in &pointers.to_functions {
+        functions[id].pointers_in_data += count;
+    }
     let mut problems = code.problems.clone();
-    let more = [&slots.problems, &references.problems, &unread];
-    for problem in more.into_iter().flatten() {
+    let more = [&slots.problems, &references.problems, &pointers.problems];
+    let unread = chunks.iter().filter_map(|chunk| chunk.problem.as_ref());
+    for problem in unread.chain(more.into_iter().flatten()) {
         if !problems.contains(problem) {
             problems.push(problem.clone());
         }
@@ -218,8 +214,34 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
         problems,
         ..Calls::default()
     };
-    calls.gather(binary, chunks, Imports::new(&resolver), &imported);
+    calls.gather(binary, chunks, pointers.names, &pointers.to_imports);
     Ok(calls)
+}
+
+/// What data point to.
+struct Pointers<'a> {
+    to_functions: FxHashMap<CodeFunctionId, u64>,
+    to_imports: FxHashMap<Import, u64>,
+    /// For the names of imports; none is known yet.
+    names: Imports<'a>,
+    problems: Vec<String>,
+}
+
+impl<'a> Pointers<'a> {
+    fn read(binary: &Binary, resolver: &'a Resolver<'a>) -> Pointers<'a> {
+        let (mut to_functions, mut to_imports) = (FxHashMap::default(), FxHashMap::default());
+        let problems = binary.data_pointers(|to| match resolver.target(to) {
+            Some(Target::Function(id)) => *to_functions.entry(id).or_default() += 1,
+            Some(Target::Import(import)) => *to_imports.entry(import).or_default() += 1,
+            None => {}
+        });
+        Pointers {
+            to_functions,
+            to_imports,
+            names: Imports::new(resolver),
+            problems,
+        }
+    }
 }
 
 impl Calls {
@@ -231,6 +253,8 @@ impl Calls {
         mut imports: Imports,
         pointed: &FxHashMap<Import, u64>,
     ) {
+        self.sites
+            .reserve_exact(chunks.iter().map(|chunk| chunk.sites.len()).sum());
         let sites = chunks.iter().flat_map(|chunk| &chunk.sites);
         let parts = Parts::find(binary, &self.functions, sites);
         for chunk in chunks {

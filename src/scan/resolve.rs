@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::flow::{Flow, Step};
+use super::starts::Starts;
 use super::workers::Stretch;
 use super::{CodeFunctionId, id_at};
 use crate::base::Svma;
@@ -57,7 +58,7 @@ pub(super) enum Resolved {
 /// What is read of a file to know what its instructions lead to.
 pub(super) struct Facts<'a> {
     pub(super) binary: &'a Binary,
-    pub(super) code: &'a Code,
+    pub(super) code: &'a Code<'a>,
     pub(super) slots: &'a Slots,
     pub(super) references: &'a References,
     pub(super) ids: &'a [Option<CodeFunctionId>],
@@ -67,23 +68,14 @@ pub(super) struct Facts<'a> {
 pub(super) struct Resolver<'a> {
     facts: Facts<'a>,
     choosers: Vec<Svma>,
-    /// Indices of functions by start.
-    starts: FxHashMap<u64, u32>,
-    /// The first and the last start.
-    first: u64,
-    last: u64,
+    starts: Starts<'a>,
 }
 
 impl<'a> Resolver<'a> {
     pub(super) fn new(facts: Facts<'a>) -> Resolver<'a> {
-        let functions = facts.binary.functions();
-        let start = |symbol: &crate::binary::FunctionSymbol| symbol.start.0;
-        let starts = functions.iter().map(start).zip(0..);
         Resolver {
             choosers: facts.slots.choosers(),
-            starts: starts.collect(),
-            first: functions.first().map_or(u64::MAX, start),
-            last: functions.last().map_or(0, start),
+            starts: Starts::new(facts.binary.functions()),
             facts,
         }
     }
@@ -94,7 +86,9 @@ impl<'a> Resolver<'a> {
             return self.referenced(stretch, step.flow, reference);
         }
         match step.flow {
-            Flow::Address(to) if !self.starts_here(to) || !self.is_address(step, to) => {
+            Flow::Address(to)
+                if self.starts.index(to).is_none() || !self.is_address(stretch, step, to) =>
+            {
                 Resolved::Within
             }
             flow => self.stated(stretch, flow),
@@ -163,6 +157,11 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// Whether the pointer at this address is known to be a function's.
+    pub(super) fn slot_leads(&self, slot: u64) -> bool {
+        self.slot(slot).is_some_and(|to| self.target(to).is_some())
+    }
+
     fn slot(&self, slot: u64) -> Option<SlotTarget> {
         self.facts.slots.target(Svma(slot))
     }
@@ -205,16 +204,17 @@ impl<'a> Resolver<'a> {
     /// Whether an operand with the value of a function's start is an address. In code that is
     /// moved, when it is loaded or when it is linked, numbers in instructions of x86 are none: only
     /// distances are.
-    fn is_address(&self, step: &Step, to: u64) -> bool {
+    fn is_address(&self, stretch: &Stretch, step: &Step, to: u64) -> bool {
         let Facts { binary, code, .. } = &self.facts;
         match code.machine {
             _ if binary.is_fixed() => true,
             Machine::X86 => binary.is_linked(),
             Machine::X86_64 => {
                 let behind = step.field.wrapping_add(4);
-                let field = code.bytes(Svma(step.field), Svma(behind));
-                let distance = field.try_into().map(i32::from_le_bytes).map(i64::from);
-                distance.is_ok_and(|distance| behind.wrapping_add_signed(distance) == to)
+                let from = step.field.wrapping_sub(stretch.start) as usize;
+                let field = stretch.bytes.get(from..).and_then(<[u8]>::first_chunk);
+                let distance = field.map(|field| i64::from(i32::from_le_bytes(*field)));
+                distance.is_some_and(|distance| behind.wrapping_add_signed(distance) == to)
             }
             _ => true,
         }
@@ -233,20 +233,9 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn starts_here(&self, to: u64) -> bool {
-        (self.first..=self.last).contains(&to) && self.starts.contains_key(&to)
-    }
-
-    fn index(&self, start: u64) -> Option<usize> {
-        self.starts.get(&start).map(|&index| index as usize)
-    }
-
     /// The function or stub that starts at this address.
     fn starting_at(&self, start: u64) -> Option<Target> {
-        if !(self.first..=self.last).contains(&start) {
-            return None;
-        }
-        let index = self.index(start)?;
+        let index = self.starts.index(start)?;
         if let Some(id) = id_at(self.facts.ids, index) {
             return Some(Target::Function(id));
         }
@@ -264,7 +253,7 @@ impl<'a> Resolver<'a> {
             Import::ChosenBy(index) => {
                 let start = self.choosers.get(index as usize).map_or(0, |at| at.0);
                 let named = self.facts.binary.chosen_name(Svma(start));
-                match self.index(start) {
+                match self.starts.index(start) {
                     Some(index) if named.is_none() => self.name_at(index),
                     _ => (named, start),
                 }
@@ -288,7 +277,7 @@ impl<'a> Resolver<'a> {
         let mut own = FxHashMap::default();
         for symbol in slots.defined() {
             let start = slots.definition(symbol);
-            let index = start.and_then(|start| self.index(start.0));
+            let index = start.and_then(|start| self.starts.index(start.0));
             let id = index.and_then(|index| id_at(self.facts.ids, index));
             if let (Some(name), Some(id)) = (slots.name(symbol), id) {
                 own.insert(name.into_owned(), id);

@@ -10,10 +10,11 @@ use super::resolve::{Kind, Resolved, Resolver, Target};
 use super::riscv::Width;
 use super::{CodeFunctionId, aarch64, held, riscv, x86};
 use crate::base::Svma;
-use crate::binary::{Binary, FunctionSymbol, Machine, SlotTarget, SymbolSource};
+use crate::binary::{Binary, Code, CodePiece, FunctionSymbol, Machine, SlotTarget, SymbolSource};
 
-/// The least number of bytes for which a worker comes back: some milliseconds of work.
-const CHUNK: usize = 256 << 10;
+/// The bytes that a worker comes back for, about a millisecond of work; they stay in the cache of
+/// its processor.
+const CHUNK: u64 = 256 << 10;
 
 /// A reference to a function, before imports have ids and parts are folded.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +24,17 @@ pub(super) struct Site {
     pub(super) kind: Kind,
     pub(super) caller: CodeFunctionId,
     pub(super) target: Target,
+}
+
+/// Where the code of a function is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lot<'a> {
+    pub(super) caller: CodeFunctionId,
+    pub(super) symbol: &'a FunctionSymbol,
+    /// Not empty.
+    pub(super) piece: CodePiece,
+    /// The address of the first byte.
+    pub(super) start: u64,
 }
 
 /// Code of a function.
@@ -44,6 +56,8 @@ pub(super) struct Found {
     pub(super) astray: u64,
     pub(super) undecoded: u64,
     pub(super) decoded: u64,
+    /// Why the chunk was not read.
+    pub(super) problem: Option<String>,
 }
 
 /// The longest stretch in which registers are followed, in bytes.
@@ -52,70 +66,104 @@ const FOLLOWED: usize = 256 << 10;
 /// What is scanned, and for what.
 pub(super) struct Scan<'a> {
     pub(super) binary: &'a Binary,
-    pub(super) machine: Machine,
+    pub(super) code: &'a Code<'a>,
     /// In order of address.
-    pub(super) stretches: &'a [Stretch<'a>],
+    pub(super) lots: &'a [Lot<'a>],
     pub(super) resolver: &'a Resolver<'a>,
     pub(super) wants: Wants,
 }
 
-/// Scans stretches of code; the answers are in their order.
-pub(super) fn scan(scan: &Scan, workers: Option<NonZeroUsize>) -> Vec<Found> {
-    let chunks = chunks(scan.stretches);
+/// Scans stretches of code; the answers are in their order. One worker does something else first.
+pub(super) fn scan<T>(
+    scan: &Scan,
+    workers: Option<NonZeroUsize>,
+    first: impl FnOnce() -> T,
+) -> (T, Vec<Found>) {
+    let chunks = chunks(scan.lots);
     let available = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let workers = workers.unwrap_or_else(available).get().min(chunks.len());
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(chunks.len()));
     let work = || {
+        let mut buffer = Vec::new();
         while let Some((index, chunk)) = chunks.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
-            let found = scan_chunk(scan, chunk);
+            let found = scan_chunk(scan, chunk, &mut buffer);
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.push((index, found));
         }
     };
-    thread::scope(|scope| {
+    let first = thread::scope(|scope| {
         for _ in 1..workers {
             scope.spawn(work);
         }
+        let first = first();
         work();
+        first
     });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_unstable_by_key(|&(index, _)| index);
-    done.into_iter().map(|(_, found)| found).collect()
+    (first, done.into_iter().map(|(_, found)| found).collect())
 }
 
-/// Consecutive stretches of together about [`CHUNK`] bytes, numbered.
-fn chunks<'a, 'b>(stretches: &'a [Stretch<'b>]) -> Vec<(usize, &'a [Stretch<'b>])> {
+/// Consecutive lots in about [`CHUNK`] bytes of the file, numbered.
+fn chunks<'a, 'b>(lots: &'a [Lot<'b>]) -> Vec<(usize, &'a [Lot<'b>])> {
     let mut chunks = Vec::new();
-    let mut rest = stretches;
-    while !rest.is_empty() {
-        let mut bytes = 0;
-        let full = rest.iter().position(|stretch| {
-            bytes += stretch.bytes.len();
-            bytes >= CHUNK
-        });
-        let (chunk, after) = rest.split_at(full.map_or(rest.len(), |last| last + 1));
+    let mut rest = lots;
+    while let [first, others @ ..] = rest {
+        let fits = |lot: &Lot| {
+            let before = lot.piece.offset.0.checked_sub(first.piece.offset.0);
+            before.is_some_and(|before| before.saturating_add(lot.piece.length) <= CHUNK)
+        };
+        let more = others.iter().take_while(|lot| fits(lot)).count();
+        let (chunk, after) = rest.split_at(more + 1);
         chunks.push((chunks.len(), chunk));
         rest = after;
     }
     chunks
 }
 
-fn scan_chunk(scan: &Scan, stretches: &[Stretch]) -> Found {
+/// From the first byte of a chunk to the last.
+fn span(lots: &[Lot]) -> Option<CodePiece> {
+    let offset = lots.first()?.piece.offset;
+    let end = |lot: &Lot| lot.piece.offset.0.saturating_add(lot.piece.length);
+    let end = lots.iter().map(end).max()?;
+    let length = end.saturating_sub(offset.0);
+    Some(CodePiece { offset, length })
+}
+
+/// `buffer` is for the bytes of the chunk.
+fn scan_chunk(scan: &Scan, lots: &[Lot], buffer: &mut Vec<u8>) -> Found {
     let Scan {
         resolver, wants, ..
     } = scan;
     let mut found = Found::default();
+    let Some(span) = span(lots) else { return found };
+    let code = match scan.code.read(span, buffer) {
+        Ok(code) => code,
+        Err(error) => {
+            found.problem = Some(error.to_string());
+            return found;
+        }
+    };
     let mut steps = Vec::new();
-    for stretch in stretches {
-        let Stretch {
+    for lot in lots {
+        let from = lot.piece.offset.0.wrapping_sub(span.offset.0) as usize;
+        let bytes = code.get(from..).unwrap_or_default();
+        let bytes = bytes.get(..lot.piece.length as usize).unwrap_or_default();
+        let Lot {
             caller,
-            bytes,
+            symbol,
             start,
             ..
-        } = *stretch;
+        } = *lot;
+        let stretch = &Stretch {
+            caller,
+            symbol,
+            bytes,
+            start,
+        };
         let (mut calls, mut jumps) = (0, 0);
-        let undecoded = walk(scan.machine, bytes, start, wants, &mut steps);
+        let undecoded = walk(scan.code.machine, bytes, start, wants, &mut steps);
         follow_registers(scan, stretch, &mut steps);
         for step in steps.drain(..) {
             match resolver.resolve(stretch, &step) {
@@ -159,14 +207,14 @@ fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut Vec<Step>) {
     if scan.wants.unlinked || bytes.len() > FOLLOWED {
         return;
     }
-    let followed = candidates(scan.machine, stretch, steps);
-    if followed == 0 || !is_whole(scan, stretch) {
+    let followed = candidates(scan.code.machine, stretch, steps);
+    if followed == 0 || !may_tell(scan, stretch, steps, followed) || !is_whole(scan, stretch) {
         return;
     }
     let end = start.saturating_add(bytes.len() as u64);
     let is_function = |to: u64| match scan.resolver.target(SlotTarget::Address(Svma(to))) {
         Some(Target::Import(_)) => true,
-        Some(Target::Function(id)) => id != stretch.caller && is_named(scan.stretches, to),
+        Some(Target::Function(id)) => id != stretch.caller && is_named(scan.lots, to),
         None => false,
     };
     let mut leaving = steps.iter().filter_map(|step| match step.flow {
@@ -176,8 +224,11 @@ fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut Vec<Step>) {
     if !leaving.all(is_function) {
         return;
     }
-    let (effects, kept) = match scan.machine {
-        Machine::X86_64 => (x86::effects::read(bytes, start), x86::effects::KEPT),
+    let (effects, kept) = match scan.code.machine {
+        Machine::X86_64 => (
+            x86::effects::read(bytes, start, followed),
+            x86::effects::KEPT,
+        ),
         Machine::X86 => return,
         Machine::Aarch64 => (Some(aarch64::effects(bytes, start)), 0),
         Machine::Riscv64 => (riscv::effects(Width::Bits64, bytes, start), 0),
@@ -204,6 +255,18 @@ fn candidates(machine: Machine, stretch: &Stretch, steps: &[Step]) -> u32 {
     if both { u32::MAX } else { 0 }
 }
 
+/// Whether following these registers may change what is told of the stretch.
+fn may_tell(scan: &Scan, stretch: &Stretch, steps: &[Step], followed: u32) -> bool {
+    if scan.code.machine != Machine::X86_64 {
+        return true;
+    }
+    let tells = |flow: Flow| match flow {
+        Flow::LoadSlot(slot) => scan.resolver.slot_leads(slot),
+        _ => true,
+    };
+    x86::certain::may_be(stretch.bytes, stretch.start, steps, followed, &tells)
+}
+
 /// Whether a stretch is all of a function, and no part that was moved out of one: what has no
 /// name might be such a part.
 fn is_whole(scan: &Scan, stretch: &Stretch) -> bool {
@@ -214,8 +277,8 @@ fn is_whole(scan: &Scan, stretch: &Stretch) -> bool {
     whole && name.is_some_and(|name| !name.contains(".cold"))
 }
 
-fn is_named(stretches: &[Stretch], start: u64) -> bool {
-    let index = stretches.binary_search_by_key(&start, |stretch| stretch.start);
-    let stretch = index.ok().and_then(|index| stretches.get(index));
-    stretch.is_some_and(|stretch| stretch.symbol.source != SymbolSource::Unwind)
+fn is_named(lots: &[Lot], start: u64) -> bool {
+    let index = lots.binary_search_by_key(&start, |lot| lot.start);
+    let lot = index.ok().and_then(|index| lots.get(index));
+    lot.is_some_and(|lot| lot.symbol.source != SymbolSource::Unwind)
 }

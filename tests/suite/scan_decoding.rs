@@ -128,9 +128,11 @@ fn calls_in_aarch64_code_are_those_of_objdump() {
     };
     let expected: BTreeSet<u64> = text.lines().filter_map(calls_of).collect();
     let calls = calls(library);
-    let code = Binary::open(library).unwrap().code().unwrap();
+    let binary = Binary::open(library).unwrap();
+    let code = binary.code().unwrap();
     let is_bl = |at: Svma| {
-        let word = code.bytes(at, Svma(at.0 + 4)).first_chunk::<4>();
+        let (piece, mut word) = (code.piece(at, Svma(at.0 + 4)).unwrap(), Vec::new());
+        let word = code.read(piece, &mut word).unwrap().first_chunk::<4>();
         word.is_some_and(|word| u32::from_le_bytes(*word) & 0xfc00_0000 == 0x9400_0000)
     };
     let sites = calls.sites.iter().map(|site| site.at);

@@ -71,7 +71,7 @@ impl Code {
             kept: effects::KEPT,
             followed: effects::candidates(&self.0, START, &steps),
         };
-        let effects = effects::read(&self.0, START).unwrap();
+        let effects = effects::read(&self.0, START, place.followed).unwrap();
         decide(&effects, &place, &mut steps);
         let direct = |step: &Step| matches!(step.flow, Flow::Call(OTHER) | Flow::Jump(_));
         steps.retain(|step| !direct(step));
@@ -119,7 +119,8 @@ fn a_step_through_a_register_has_the_field_of_the_load() {
         kept: effects::KEPT,
         followed: u32::MAX,
     };
-    decide(&effects::read(&code.0, START).unwrap(), &place, &mut steps);
+    let effects = effects::read(&code.0, START, place.followed).unwrap();
+    decide(&effects, &place, &mut steps);
     let expected = Step {
         at: START + 7,
         length: 2,

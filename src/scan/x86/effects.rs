@@ -2,7 +2,8 @@
 //! rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 to r15.
 
 use iced_x86::{
-    Code, FlowControl, Instruction, InstructionInfoFactory, OpAccess, OpKind, Register,
+    Code, ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
+    OpKind, Register,
 };
 
 use super::super::flow::{Flow, Step};
@@ -41,7 +42,7 @@ pub(in super::super) fn candidates(bytes: &[u8], start: u64, steps: &[Step]) -> 
 }
 
 /// The register of `call *%r` and `jmp *%r`, as a bit.
-fn called_register(bytes: &[u8]) -> u32 {
+pub(super) fn called_register(bytes: &[u8]) -> u32 {
     let prefixes = [0x3e, 0xf2, 0x66];
     let skipped = bytes.iter().take_while(|byte| prefixes.contains(byte));
     match *bytes.get(skipped.count()..).unwrap_or_default() {
@@ -52,7 +53,7 @@ fn called_register(bytes: &[u8]) -> u32 {
 }
 
 /// The register that `mov` or `lea` loads, as a bit.
-fn loaded_register(bytes: &[u8]) -> u32 {
+pub(super) fn loaded_register(bytes: &[u8]) -> u32 {
     match *bytes {
         [rex @ 0x48..=0x4f, 0x8b | 0x8d, modrm, ..] => 1 << ((rex & 4) << 1 | (modrm >> 3 & 7)),
         [rex @ 0x40..=0x4f, 0xc7, modrm @ 0xc0..=0xff, ..] => 1 << ((rex & 1) << 3 | modrm & 7),
@@ -63,26 +64,34 @@ fn loaded_register(bytes: &[u8]) -> u32 {
     }
 }
 
-/// All instructions, in order; `None` if some bytes are none.
-pub(in super::super) fn read(bytes: &[u8], start: u64) -> Option<Vec<Effect>> {
+/// All instructions, in order, and what they do with the registers `followed`; `None` if some bytes
+/// are none.
+pub(in super::super) fn read(bytes: &[u8], start: u64, followed: u32) -> Option<Vec<Effect>> {
     let mut careful = Careful::new(64, bytes, start);
     let mut factory = InstructionInfoFactory::new();
     let mut effects = Vec::with_capacity(bytes.len() / 4);
     let mut index = 0;
     while index < bytes.len() {
         let instruction = careful.decode(index)?;
-        effects.push(effect(instruction, &mut factory));
+        effects.push(effect(instruction, followed, &mut factory));
         index += instruction.len();
     }
     Some(effects)
 }
 
-fn effect(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Effect {
+fn effect(
+    instruction: &Instruction,
+    followed: u32,
+    factory: &mut InstructionInfoFactory,
+) -> Effect {
     let mut effect = Effect {
         at: instruction.ip(),
         next: next(instruction),
         ..Effect::default()
     };
+    if names_all(instruction) && named(instruction) & followed == 0 {
+        return effect;
+    }
     for used in factory.info(instruction).used_registers() {
         let bit = number(used.register()).map_or(0, |number| 1 << number);
         let access = used.access();
@@ -118,12 +127,69 @@ fn effect(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Ef
     effect
 }
 
-fn number(register: Register) -> Option<u8> {
+/// Whether an instruction uses no other general registers than its operands and the stack pointer.
+/// That is not asked of all instructions, only of those that compilers write most.
+fn names_all(instruction: &Instruction) -> bool {
+    match instruction.mnemonic() {
+        Mnemonic::Imul => instruction.op_count() > 1,
+        Mnemonic::Mov
+        | Mnemonic::Lea
+        | Mnemonic::Movzx
+        | Mnemonic::Movsx
+        | Mnemonic::Movsxd
+        | Mnemonic::Add
+        | Mnemonic::Sub
+        | Mnemonic::And
+        | Mnemonic::Or
+        | Mnemonic::Xor
+        | Mnemonic::Cmp
+        | Mnemonic::Test
+        | Mnemonic::Inc
+        | Mnemonic::Dec
+        | Mnemonic::Neg
+        | Mnemonic::Not
+        | Mnemonic::Shl
+        | Mnemonic::Shr
+        | Mnemonic::Sar
+        | Mnemonic::Nop
+        | Mnemonic::Call
+        | Mnemonic::Jmp
+        | Mnemonic::Push
+        | Mnemonic::Pop
+        | Mnemonic::Ret
+        | Mnemonic::Movups
+        | Mnemonic::Movaps
+        | Mnemonic::Movdqu
+        | Mnemonic::Movdqa
+        | Mnemonic::Movq
+        | Mnemonic::Movss
+        | Mnemonic::Xorps => true,
+        // Jumps, sets and moves on a condition.
+        _ => {
+            let counts =
+                instruction.is_loop() || instruction.is_loopcc() || instruction.is_jcx_short();
+            instruction.condition_code() != ConditionCode::None && !counts
+        }
+    }
+}
+
+/// The registers that are operands or parts of them, and the stack pointer.
+fn named(instruction: &Instruction) -> u32 {
+    let bit = |register: Register| number(register).map_or(0, |number| 1 << number);
+    let operands = (0..instruction.op_count()).map(|operand| match instruction.op_kind(operand) {
+        OpKind::Register => bit(instruction.op_register(operand)),
+        OpKind::Memory => bit(instruction.memory_base()) | bit(instruction.memory_index()),
+        _ => 0,
+    });
+    operands.fold(1 << 4, |bits, operand| bits | operand)
+}
+
+pub(super) fn number(register: Register) -> Option<u8> {
     let full = register.full_register();
     full.is_gpr64().then(|| full.number() as u8)
 }
 
-fn next(instruction: &Instruction) -> Next {
+pub(super) fn next(instruction: &Instruction) -> Next {
     match instruction.flow_control() {
         FlowControl::Next => match instruction.code() {
             Code::Hlt => Next::Stop,
@@ -139,5 +205,55 @@ fn next(instruction: &Instruction) -> Next {
             0 => Next::On,
             target => Next::Branch(target),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::print_stderr)]
+
+    use std::path::Path;
+
+    use super::*;
+    use crate::binary::Binary;
+
+    #[test]
+    fn instructions_that_name_their_registers_use_no_others() {
+        let path = Path::new("/lib/x86_64-linux-gnu/libc.so.6");
+        let Ok(binary) = Binary::open(path) else {
+            eprintln!("skipped: no C library for x86-64");
+            return;
+        };
+        let (code, mut buffer) = (binary.code().unwrap(), Vec::new());
+        let mut factory = InstructionInfoFactory::new();
+        let (mut all, mut naming) = (0, 0);
+        for stretch in binary.stretches() {
+            let Some(piece) = code.piece(stretch.start, stretch.end) else {
+                continue;
+            };
+            let bytes = code.read(piece, &mut buffer).unwrap();
+            let mut careful = Careful::new(64, bytes, stretch.start.0);
+            let mut index = 0;
+            while let Some(instruction) = careful.decode(index) {
+                index += instruction.len();
+                all += 1;
+                if !names_all(instruction) {
+                    continue;
+                }
+                naming += 1;
+                let named = named(instruction);
+                for used in factory.info(instruction).used_registers() {
+                    let bit = number(used.register()).map_or(0, |number| 1 << number);
+                    assert_eq!(
+                        bit & !named,
+                        0,
+                        "{instruction:?} uses {:?}",
+                        used.register()
+                    );
+                }
+            }
+        }
+        eprintln!("{naming} of {all} instructions name their registers");
+        assert!(naming > all / 2);
     }
 }

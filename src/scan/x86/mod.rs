@@ -5,6 +5,7 @@
 //! else is left to iced-x86, one instruction at a time, so that the answer is its answer.
 
 mod careful;
+pub(super) mod certain;
 pub(super) mod effects;
 mod quick;
 mod shape;
@@ -12,12 +13,19 @@ mod shape;
 mod tests;
 
 use self::careful::{Careful, Read};
-use super::flow::{Step, Wants};
+use super::flow::{Flow, Step, Wants};
 
 /// Decodes 64-bit code that lies at address `start`, and puts everything that it refers to behind
 /// `steps`. Returns the number of bytes that are no instructions; after one of those decoding goes
 /// on at the next.
 pub(super) fn walk(bytes: &[u8], start: u64, wants: &Wants, steps: &mut Vec<Step>) -> u64 {
+    // Most jumps stay in the stretch: behind its first byte, before its end.
+    let inside = if wants.unlinked {
+        0
+    } else {
+        bytes.len() as u64
+    };
+    let stays = |to: u64| to != start && to.wrapping_sub(start) < inside;
     let mut careful = None;
     let mut undecoded = 0;
     let mut index = 0;
@@ -47,7 +55,12 @@ pub(super) fn walk(bytes: &[u8], start: u64, wants: &Wants, steps: &mut Vec<Step
                 }
             }
         };
-        index += usize::from(read.length);
+        index = index.wrapping_add(usize::from(read.length));
+        if let Some((Flow::Jump(to), _)) = read.refers
+            && stays(to)
+        {
+            continue;
+        }
         push(at, read, steps);
     }
     undecoded

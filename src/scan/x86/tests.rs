@@ -234,9 +234,12 @@ fn check_file(path: &Path) {
         immediates: true,
         ..Wants::default()
     };
-    let (mut instructions, mut unknown) = (0, 0);
+    let (mut instructions, mut unknown, mut buffer) = (0, 0, Vec::new());
     for stretch in binary.stretches() {
-        let bytes = code.bytes(stretch.start, stretch.end);
+        let Some(piece) = code.piece(stretch.start, stretch.end) else {
+            continue;
+        };
+        let bytes = code.read(piece, &mut buffer).unwrap();
         match check(bytes, stretch.start.0, &wants) {
             Ok((all, left)) => (instructions, unknown) = (instructions + all, unknown + left),
             Err(why) => panic!("{}: {why}", path.display()),
