@@ -13,6 +13,7 @@
 //! cannot be told from a function.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 use rustc_hash::FxHashSet;
 
@@ -115,7 +116,8 @@ impl<'a> Parts<'a> {
                 _ => {}
             }
         }
-        let wholes = parts.names_of_wholes(functions, &may_be);
+        let wholes = OnceCell::new();
+        let wholes = || wholes.get_or_init(|| names_of_wholes(binary, functions, &may_be));
         for (id, function) in functions.enumerate() {
             let known = evidence[id];
             let by = match (known.entered, known.jumped) {
@@ -124,7 +126,7 @@ impl<'a> Parts<'a> {
                 // not where there is a function of the name.
                 (By::Nothing, By::One(by)) if !known.called => {
                     let name = binary.function_name(&function.symbol);
-                    match name.is_some_and(|name| wholes.contains(whole(&name))) {
+                    match name.is_some_and(|name| wholes().contains(whole(&name))) {
                         true => continue,
                         false => by,
                     }
@@ -145,22 +147,6 @@ impl<'a> Parts<'a> {
         }
         parts.shorten();
         parts
-    }
-
-    /// The names of the functions that are no parts by name.
-    fn names_of_wholes(
-        &self,
-        functions: &IdVec<CodeFunctionId, CodeFunction>,
-        may_be: &IdVec<CodeFunctionId, MayBe>,
-    ) -> FxHashSet<Cow<'a, str>> {
-        if !self.named {
-            return FxHashSet::default();
-        }
-        let wholes = functions.iter().zip(may_be);
-        let wholes = wholes.filter(|(_, may_be)| **may_be == MayBe::No);
-        wholes
-            .filter_map(|(function, _)| self.binary.function_name(&function.symbol))
-            .collect()
     }
 
     /// Of the functions that refer to a part and share its name before the suffix, the one that it
@@ -257,6 +243,19 @@ impl<'a> Parts<'a> {
             _ => false,
         }
     }
+}
+
+/// The names of the functions that are no parts by name.
+fn names_of_wholes<'a>(
+    binary: &'a Binary,
+    functions: &IdVec<CodeFunctionId, CodeFunction>,
+    may_be: &IdVec<CodeFunctionId, MayBe>,
+) -> FxHashSet<Cow<'a, str>> {
+    let wholes = functions.iter().zip(may_be);
+    let wholes = wholes.filter(|(_, may_be)| **may_be == MayBe::No);
+    wholes
+        .filter_map(|(function, _)| binary.function_name(&function.symbol))
+        .collect()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
