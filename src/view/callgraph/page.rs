@@ -275,7 +275,7 @@ impl CallGraphView<'_> {
             cycles += 1;
             self.one_cycle(&mut table, subject, cycle, members);
         }
-        self.trimmed(table)
+        self.trimmed(table.without(&["kind", "origin"]))
     }
 
     fn one_cycle(
