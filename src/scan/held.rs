@@ -11,25 +11,23 @@
 //! A register's value is followed along all ways through the stretch that can be seen: from one
 //! instruction to the next and along direct jumps, until nothing changes (G. Kildall, "A unified
 //! approach to global program optimization", POPL 1973). Where two ways bring different values,
-//! none is known. What cannot be seen is where tables of switches and the unwinder enter, and
-//! whether a part of the function elsewhere jumps back. So a call is decided only where one of
-//! these holds:
+//! none is known. What cannot be seen is where the unwinder and tables of switches enter: the
+//! unwinder behind a call or where the instruction before does not go on, tables anywhere. Other
+//! parts of a function (`f.cold`) may enter anywhere too, so functions that have some are not
+//! looked at, nor are those without a name, which may. A call is decided only where one of these holds:
 //!
-//! - **On the way.** Calls are taken to change every register, and no jump of the stretch leads
-//!   to where one cannot see. Then no hidden entry can lie between load and call: the unwinder
-//!   enters only behind calls, where nothing is known, or where no way leads from the instruction
-//!   before; tables need a jump through them; and other parts need a jump to them, because the
-//!   stretch is the whole of a function with a name.
+//! - **On the way.** Calls are taken to change every register; nothing is known where an instruction
+//!   stands behind one that does not go on, however else it is reached; and the stretch has no
+//!   jump to where one cannot see. Then no hidden entry can lie between load and call.
 //! - **Nothing else.** The register is one that calls keep, the function saves what its caller
 //!   had in it, and all that is ever put into it are loads of this one pointer, and what was
 //!   saved. Wherever the unwinder or a table enters, it holds the pointer or what belongs to the
-//!   caller, and nobody calls through that. Other parts of the function could put something else
-//!   into it, so here too no jump may lead to such.
+//!   caller, and nobody calls through that.
 //!
-//! A load is handed out as a step of its own unless the calls through its register that are
-//! decided here are the only instructions that use the loaded value.
+//! The load stays a step of its own: the function does take the address, whatever else becomes
+//! of it.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::flow::{Flow, Step};
 
@@ -98,26 +96,23 @@ pub(super) fn decide(effects: &[Effect], place: &Place, steps: &mut Vec<Step>) {
     if !ways.follow() {
         return;
     }
-    let (decided, used) = ways.decided();
+    let decided = ways.decided();
     let loads = steps.clone();
-    let load_of = |step: &Step| loads.get(*decided.get(&step.at)? as usize);
     for step in steps.iter_mut() {
-        let Some(load) = load_of(step) else { continue };
-        step.flow = match (step.flow, load.flow) {
+        let load = decided.get(&step.at);
+        let Some(load) = load.and_then(|&load| loads.get(load as usize)) else {
+            continue;
+        };
+        let through = match (step.flow, load.flow) {
             (Flow::CallUnknown, Flow::LoadSlot(slot)) => Flow::CallSlot(slot),
             (Flow::CallUnknown, Flow::Address(to)) => Flow::Call(to),
             (Flow::JumpUnknown, Flow::LoadSlot(slot)) => Flow::JumpSlot(slot),
             (Flow::JumpUnknown, Flow::Address(to)) => Flow::Jump(to),
-            (other, _) => other,
+            _ => continue,
         };
+        step.flow = through;
         step.field = load.field;
     }
-    let called: FxHashSet<Flow> = decided
-        .values()
-        .filter_map(|&load| Some(loads.get(load as usize)?.flow))
-        .filter(|flow| !used.contains(flow))
-        .collect();
-    steps.retain(|step| !called.contains(&step.flow));
 }
 
 /// The ways through a stretch, and what registers hold on them.
@@ -126,7 +121,6 @@ struct Ways<'a> {
     /// Indices of the instructions that matter. The next three tables are at first of all.
     kept: Vec<u32>,
     place: &'a Place,
-    steps: &'a [Step],
     /// For each instruction the step that stands for what it loads.
     loads: Vec<Option<Value>>,
     /// For each instruction the index of its entry, if direct jumps lead to it.
@@ -163,7 +157,6 @@ impl<'a> Ways<'a> {
             effects,
             kept: Vec::new(),
             place,
-            steps,
             loads: loads.collect(),
             entry_of: vec![None; effects.len()],
             target_of: vec![None; effects.len()],
@@ -268,7 +261,7 @@ impl<'a> Ways<'a> {
                     settled = false;
                 }
                 if ends(effect.next) {
-                    values = [UNREACHED; 32];
+                    values = self.at_hidden_entry();
                 }
             }
             if settled {
@@ -297,75 +290,51 @@ impl<'a> Ways<'a> {
         }
     }
 
-    /// The step of the load behind each call and jump that is certain, by its address; and what
-    /// is loaded that other instructions use.
-    fn decided(&self) -> (FxHashMap<u64, Value>, FxHashSet<Flow>) {
-        let (mut candidates, mut used) = (Vec::new(), FxHashSet::default());
+    /// What registers hold where the unwinder may enter: nothing that is known, but for those
+    /// that nothing else is ever put into.
+    fn at_hidden_entry(&self) -> Values {
+        let mut values = [UNKNOWN; 32];
+        for register in registers(self.sole) {
+            values[register] = UNREACHED;
+        }
+        values
+    }
+
+    /// The step of the load behind each call and jump that is certain, by its address.
+    fn decided(&self) -> FxHashMap<u64, Value> {
+        let mut candidates = Vec::new();
         let mut hidden = false;
         let mut values = [UNKNOWN; 32];
         for (index, &effect) in self.kept.iter().enumerate() {
             let effect = &self.effects[effect as usize];
             if let Some(entry) = self.entry_of[index] {
-                let entry = &self.entries[entry as usize];
-                self.lose(&values, entry, &mut used);
-                values = *entry;
+                values = self.entries[entry as usize];
             }
-            let held = |register: usize| match *values.get(register)? {
-                UNREACHED if self.sole >> register & 1 != 0 => {
-                    self.sole_loads.get(register).copied()
+            let held = |register: u8| match *values.get(usize::from(register))? {
+                UNREACHED if self.sole & bit(register) != 0 => {
+                    self.sole_loads.get(usize::from(register)).copied()
                 }
                 UNREACHED | UNKNOWN => None,
                 load => Some(load),
             };
-            let through = effect
-                .through
-                .and_then(|register| Some((register, held(usize::from(register))?)));
-            hidden |= effect.next == Next::Unknown && through.is_none();
-            let mut reads = effect.reads;
-            if let Some((register, load)) = through {
+            // Where it leads may be decided here, but not that it leads out of the function.
+            hidden |= effect.next == Next::Unknown;
+            if let Some(register) = effect.through
+                && let Some(load) = held(register)
+            {
                 candidates.push((effect.at, register, load));
-                reads &= !bit(register);
-            }
-            for register in registers(reads & self.loaded) {
-                used.extend(held(register).and_then(|load| self.flow(load)));
-            }
-            if effect.next == Next::Call {
-                // Behind the call it is there still, for all that is known.
-                for register in registers(self.place.kept & self.loaded & !self.sole) {
-                    used.extend(held(register).and_then(|load| self.flow(load)));
-                }
             }
             self.apply(index, effect, &mut values);
-            if let Some(target) = self.target_of[index] {
-                self.lose(&values, &self.entries[target as usize], &mut used);
-            }
             if ends(effect.next) {
-                values = [UNREACHED; 32];
+                values = self.at_hidden_entry();
             }
         }
         let sure = |register: u8| !self.astray && (!hidden || self.sole & bit(register) != 0);
-        let (sure, other): (Vec<_>, Vec<_>) = candidates
+        candidates
             .into_iter()
-            .partition(|candidate| sure(candidate.1));
-        used.extend(other.into_iter().filter_map(|(_, _, load)| self.flow(load)));
-        (
-            sure.into_iter().map(|(at, _, load)| (at, load)).collect(),
-            used,
-        )
-    }
-
-    /// What a way brings that is not known any more where it meets others may be used there.
-    fn lose(&self, values: &Values, entry: &Values, used: &mut FxHashSet<Flow>) {
-        for register in registers(self.loaded) {
-            let value = values[register];
-            if value < UNKNOWN && entry[register] != value {
-                used.extend(self.flow(value));
-            }
-        }
-    }
-
-    fn flow(&self, load: Value) -> Option<Flow> {
-        self.steps.get(load as usize).map(|step| step.flow)
+            .filter(|&(_, register, _)| sure(register))
+            .map(|(at, _, load)| (at, load))
+            .collect()
     }
 }
 

@@ -32,6 +32,7 @@ mod workers;
 mod x86;
 
 use std::num::NonZeroUsize;
+use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
@@ -195,6 +196,7 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
             immediates: binary.is_fixed() || !binary.is_linked(),
             unlinked: !binary.is_linked(),
         },
+        split: OnceLock::new(),
     };
     let (pointers, chunks) = workers::scan(&scan, workers, || Pointers::read(binary, &resolver));
     drop(lots);

@@ -245,6 +245,18 @@ impl<'a> Parts<'a> {
     }
 }
 
+/// The names of the functions that have parts of their own.
+pub(super) fn split(binary: &Binary) -> FxHashSet<String> {
+    let names = binary.functions().iter();
+    let names = names.filter_map(|function| binary.function_name(function));
+    names
+        .filter_map(|name| {
+            let of = whole(&name);
+            (of != name).then(|| of.to_owned())
+        })
+        .collect()
+}
+
 /// The names of the functions that are no parts by name.
 fn names_of_wholes<'a>(
     binary: &'a Binary,
@@ -268,7 +280,7 @@ enum MayBe {
 /// The name of the function that a part belongs to. GCC and LLVM name parts `.cold`, `.cold.1`,
 /// `.part.0`, BOLT `.warm`; versions of a function for some arguments, `.constprop.0` and `.isra.0`, are
 /// functions of their own, unless they are versions of a part.
-fn whole(name: &str) -> &str {
+pub(super) fn whole(name: &str) -> &str {
     let mut from = 0;
     while let Some(dot) = name[from..].find('.').map(|dot| from + dot) {
         let suffix = &name[dot..];

@@ -2,13 +2,15 @@
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
+
+use rustc_hash::FxHashSet;
 
 use super::flow::{Flow, Step, Wants};
 use super::resolve::{Kind, Resolved, Resolver, Target};
 use super::riscv::Width;
-use super::{CodeFunctionId, aarch64, held, riscv, x86};
+use super::{CodeFunctionId, aarch64, held, parts, riscv, x86};
 use crate::base::Svma;
 use crate::binary::{Binary, Code, CodePiece, FunctionSymbol, Machine, SlotTarget, SymbolSource};
 
@@ -71,6 +73,8 @@ pub(super) struct Scan<'a> {
     pub(super) lots: &'a [Lot<'a>],
     pub(super) resolver: &'a Resolver<'a>,
     pub(super) wants: Wants,
+    /// The names of functions that have parts elsewhere, once somebody asks.
+    pub(super) split: OnceLock<FxHashSet<String>>,
 }
 
 /// Scans stretches of code; the answers are in their order. One worker does something else first.
@@ -214,7 +218,7 @@ fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut Vec<Step>) {
     let end = start.saturating_add(bytes.len() as u64);
     let is_function = |to: u64| match scan.resolver.target(SlotTarget::Address(Svma(to))) {
         Some(Target::Import(_)) => true,
-        Some(Target::Function(id)) => id != stretch.caller && is_named(scan.lots, to),
+        Some(Target::Function(id)) => id != stretch.caller && is_named(scan, to),
         None => false,
     };
     let mut leaving = steps.iter().filter_map(|step| match step.flow {
@@ -274,11 +278,17 @@ fn is_whole(scan: &Scan, stretch: &Stretch) -> bool {
     let whole = stretch.start == symbol.start.0
         && bytes.len() as u64 == symbol.end().0.saturating_sub(symbol.start.0);
     let name = scan.binary.function_name(symbol);
-    whole && name.is_some_and(|name| !name.contains(".cold"))
+    let parts = || scan.split.get_or_init(|| parts::split(scan.binary));
+    whole && name.is_some_and(|name| parts::whole(&name) == name && !parts().contains(&*name))
 }
 
-fn is_named(lots: &[Lot], start: u64) -> bool {
-    let index = lots.binary_search_by_key(&start, |lot| lot.start);
-    let lot = index.ok().and_then(|index| lots.get(index));
-    lot.is_some_and(|lot| lot.symbol.source != SymbolSource::Unwind)
+/// Whether a function with a name starts there, and no part of one.
+fn is_named(scan: &Scan, start: u64) -> bool {
+    let index = scan.lots.binary_search_by_key(&start, |lot| lot.start);
+    let lot = index.ok().and_then(|index| scan.lots.get(index));
+    lot.is_some_and(|lot| {
+        let name = scan.binary.function_name(lot.symbol);
+        lot.symbol.source != SymbolSource::Unwind
+            && name.is_some_and(|name| parts::whole(&name) == name)
+    })
 }

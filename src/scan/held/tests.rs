@@ -92,16 +92,20 @@ fn code() -> Code {
 #[test]
 fn a_call_behind_its_load_is_certain() {
     let cases = [
-        (code().load_rax(A).call_rax().ret(), vec![CALL_A]),
+        (code().load_rax(A).call_rax().ret(), vec![LOAD_A, CALL_A]),
         (code().load_rbx(A).call_rbx().ret(), vec![LOAD_A, CALL_A]),
-        (code().take_rax(OTHER).call_rax().ret(), vec![]),
         (
+            code().take_rax(OTHER).call_rax().ret(),
+            vec![Flow::Address(OTHER)],
+        ),
+        (
+            // It may lead into the function itself.
             code().load_rax(A).bytes(b"\xff\xe0"),
-            vec![Flow::JumpSlot(A)],
+            vec![LOAD_A, Flow::JumpUnknown],
         ),
         (
             code().load_rax(A).bytes(b"\x31\xff\x48\x89\xe6").call_rax(),
-            vec![CALL_A],
+            vec![LOAD_A, CALL_A],
         ),
     ];
     for (code, expected) in cases {
@@ -127,7 +131,7 @@ fn a_step_through_a_register_has_the_field_of_the_load() {
         flow: CALL_A,
         field: START + 3,
     };
-    assert_eq!(steps, [expected]);
+    assert_eq!(steps.last(), Some(&expected));
 }
 
 #[test]
@@ -152,7 +156,7 @@ fn a_changed_register_is_unknown() {
 #[test]
 fn calls_keep_a_register_that_holds_nothing_else() {
     let twice = code().push_rbx().load_rbx(A).call_rbx().call().call_rbx();
-    assert_eq!(twice.pop_rbx().ret().found(), [CALL_A, CALL_A]);
+    assert_eq!(twice.pop_rbx().ret().found(), [LOAD_A, CALL_A, CALL_A]);
     // Not saved: it may be an argument of another convention.
     let unsaved = code().load_rbx(A).call_rbx().call_rbx().ret();
     assert_eq!(unsaved.found(), [LOAD_A, CALL_A, Flow::CallUnknown]);
@@ -182,7 +186,7 @@ fn ways_that_meet_must_agree() {
         code.load_rax(b).call_rax().ret()
     };
     assert_eq!(either(B).found(), [LOAD_A, LOAD_B, Flow::CallUnknown]);
-    assert_eq!(either(A).found(), [CALL_A]);
+    assert_eq!(either(A).found(), [LOAD_A, LOAD_A, CALL_A]);
     // A way around the load.
     let around = code().skip(7).load_rax(A).call_rax().ret();
     assert_eq!(around.found(), [LOAD_A, Flow::CallUnknown]);
@@ -192,7 +196,7 @@ fn ways_that_meet_must_agree() {
 fn a_loop_keeps_what_it_does_not_change() {
     // load; push; again: call; jne again
     let again = code().push_rbx().load_rbx(A).call_rbx().bytes(b"\x75\xfc");
-    assert_eq!(again.pop_rbx().ret().found(), [CALL_A]);
+    assert_eq!(again.pop_rbx().ret().found(), [LOAD_A, CALL_A]);
     // again: call *%rax; je again: the second time rax is what the callee returned.
     let clobbered = code().load_rax(A).call_rax().bytes(b"\x74\xfc").ret();
     assert_eq!(clobbered.found(), [LOAD_A, Flow::CallUnknown]);
@@ -213,18 +217,37 @@ fn what_enters_unseen_makes_calls_uncertain() {
     );
     // But there is nothing else that rbx may hold.
     let sole = table(code().push_rbx().load_rbx(A).call_rbx());
-    assert_eq!(sole.found(), [CALL_A, Flow::JumpUnknown]);
+    assert_eq!(sole.found(), [LOAD_A, CALL_A, Flow::JumpUnknown]);
     let behind = sole.call_rbx().pop_rbx().ret();
-    assert_eq!(behind.found(), [CALL_A, Flow::JumpUnknown, CALL_A]);
+    assert_eq!(behind.found(), [LOAD_A, CALL_A, Flow::JumpUnknown, CALL_A]);
     // A jump to the inside of an instruction.
     let inside = code().load_rax(A).call_rax().bytes(b"\x74\xfa").ret();
     assert_eq!(inside.found(), [LOAD_A, Flow::CallUnknown]);
     let tail = code().far(b"\x0f\x84", OTHER).load_rax(A).call_rax().ret();
-    assert_eq!(tail.found(), [CALL_A]);
+    assert_eq!(tail.found(), [LOAD_A, CALL_A]);
+    // Behind the return the unwinder enters, puts something else into rax and goes back.
+    let join = START + 7;
+    let pad = code()
+        .load_rax(A)
+        .call_rax()
+        .ret()
+        .call()
+        .far(b"\xe9", join);
+    assert_eq!(pad.found(), [LOAD_A, Flow::CallUnknown]);
+    // The same, entered behind the return without a call.
+    let pad = code().load_rax(A).call_rax().ret().far(b"\xe9", join);
+    assert_eq!(pad.found(), [LOAD_A, Flow::CallUnknown]);
+    // A jump through a register that was loaded is no more visible.
+    let through = code().load_rax(B).skip(2).bytes(b"\xff\xe0");
+    let through = through.load_rax(A).call_rax().ret();
+    assert_eq!(
+        through.found(),
+        [LOAD_B, Flow::JumpUnknown, LOAD_A, Flow::CallUnknown]
+    );
 }
 
 #[test]
-fn a_load_that_is_used_otherwise_is_a_step_too() {
+fn a_load_is_a_step_too() {
     // test %rax,%rax before the call.
     let tested = code().load_rax(A).bytes(b"\x48\x85\xc0").call_rax().ret();
     assert_eq!(tested.found(), [LOAD_A, CALL_A]);
