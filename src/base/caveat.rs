@@ -69,12 +69,12 @@ pub enum CaveatKind {
     UserOnly,
     /// Lines of a text input that could not be read; details: each, with line number.
     BadLine,
-    /// Calls in code through registers or memory, whose callees only a run can tell.
-    IndirectCalls,
     /// Direct calls in code to addresses at which no function starts.
     AstrayCalls,
     /// Bytes of functions that are no instructions.
     UndecodedCode,
+    /// Numbers of calls and time by function, without stacks: totals are estimates.
+    CountsOnly,
     /// Files whose code was not looked at for calls; details: path and reason.
     UnscannedBinary,
     /// Functions of a file without symbols, known by their bounds only.
@@ -121,9 +121,9 @@ impl CaveatKind {
             BadDebugInfo => "bad-debug-info",
             UserOnly => "user-only",
             BadLine => "bad-line",
-            IndirectCalls => "indirect-calls",
             AstrayCalls => "astray-calls",
             UndecodedCode => "undecoded-code",
+            CountsOnly => "counts-only",
             UnscannedBinary => "unscanned-binary",
             NamelessFunctions => "nameless-functions",
             NoFunctions => "no-functions",
@@ -173,9 +173,13 @@ impl CaveatKind {
             BadDebugInfo => format!("debug information of {n} file{s} could not be read"),
             UserOnly => "user space only: kernel time is not in this recording".into(),
             BadLine => format!("{n} line{s} could not be read"),
-            IndirectCalls => format!("{n} indirect call{s}, whose callees the code does not tell"),
             AstrayCalls => format!("{n} direct call{s} to places where no function starts"),
             UndecodedCode => format!("{n} byte{s} of code are no instructions"),
+            CountsOnly => {
+                "no call stacks, only numbers of calls: graph estimates totals from them, \
+                           everywhere else a function's total is its self"
+                    .into()
+            }
             UnscannedBinary => format!("the calls in the code of {n} file{s} are not known"),
             NamelessFunctions => {
                 format!(
@@ -218,7 +222,7 @@ impl CaveatKind {
                 "let the runtime list its code in /tmp/perf-PID.map: node --perf-basic-prof, java -XX:+DumpPerfMapAtExit"
             }
             HiddenKernel => "as root: sysctl kernel.kptr_restrict=0, then record again",
-            IndirectCalls => "a recording shows those that happen: proftool record -- COMMAND",
+            CountsOnly => "record stacks: proftool record -- COMMAND",
             NamelessFunctions | NoFunctions => "do not strip it, or install the debug symbols",
             UserOnly => "to see it: run as root, or sysctl kernel.perf_event_paranoid=1",
             _ => return None,

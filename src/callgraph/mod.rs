@@ -37,7 +37,7 @@ define_id! {
 pub enum Origin {
     /// Samples show it; the code that was looked at does not contain it.
     Observed,
-    /// The code contains it; no sample shows it.
+    /// The code contains it, or at least takes the callee's address; no sample shows it.
     Code,
     /// Samples show it and the code contains it.
     Both,

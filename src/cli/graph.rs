@@ -8,8 +8,8 @@ use clap::ValueEnum;
 use proftool::callgraph::CallGraph;
 use proftool::export::{gprof, json};
 use proftool::input::{self, StaticCalls};
-use proftool::profile::{FunctionId, Profile};
-use proftool::view::graph::{self, Model, Options, Pruning};
+use proftool::profile::Profile;
+use proftool::view::graph::{self, Between, Model, Options, Pruning};
 
 use super::answer::{self, Forms};
 use super::classic::Classic;
@@ -138,8 +138,8 @@ impl Arcs {
     }
 
     /// The functions at the ends of the arcs that are to be left out. A name may have a `/` in it.
-    pub fn without(&self, profile: &Profile) -> anyhow::Result<Vec<(FunctionId, FunctionId)>> {
-        let mut pairs = Vec::new();
+    pub fn without(&self, profile: &Profile) -> anyhow::Result<Vec<Between>> {
+        let mut left_out = Vec::new();
         for text in &self.without {
             let places = text.match_indices('/').map(|(at, _)| at);
             let ends = places.map(|at| {
@@ -160,11 +160,9 @@ impl Arcs {
                 let text = format!("-k {text}: two functions with / between them are needed");
                 return Err(first.unwrap_or_else(|| super::failure::Misused(text).into()));
             };
-            for &from in &from {
-                pairs.extend(to.iter().map(|&to| (from, to)));
-            }
+            left_out.push(Between::new(from, to));
         }
-        Ok(pairs)
+        Ok(left_out)
     }
 }
 
@@ -232,12 +230,11 @@ fn join(args: &Args, profile: &mut Profile) -> anyhow::Result<()> {
 }
 
 /// Leaves counts out, as gprof's `-k` does: the arcs of the code stay.
-fn forget(profile: &mut Profile, without: &[(FunctionId, FunctionId)]) {
+fn forget(profile: &mut Profile, without: &[Between]) {
     if let Some(counts) = &mut profile.counts {
-        let is_left_out =
-            |from: Option<FunctionId>, to| from.is_some_and(|from| without.contains(&(from, to)));
+        let is_left_out = |from, to| without.iter().any(|these| these.has(from, to));
         counts
             .calls
-            .retain(|count| !is_left_out(count.from, count.to));
+            .retain(|count| !count.from.is_some_and(|from| is_left_out(from, count.to)));
     }
 }

@@ -91,13 +91,13 @@ const ROUNDS: usize = 16;
 
 /// Replaces the steps that go through a register by what they lead to, where it is certain.
 /// `effects` are all instructions of the stretch, in order, and `steps` what they refer to.
-pub(super) fn decide(effects: &[Effect], place: &Place, steps: &mut Vec<Step>) {
+pub(super) fn decide(effects: &[Effect], place: &Place, steps: &mut [Step]) {
     let mut ways = Ways::new(effects, place, steps);
     if !ways.follow() {
         return;
     }
     let decided = ways.decided();
-    let loads = steps.clone();
+    let loads = steps.to_vec();
     for step in steps.iter_mut() {
         let load = decided.get(&step.at);
         let Some(load) = load.and_then(|&load| loads.get(load as usize)) else {

@@ -2,7 +2,8 @@
 //!
 //! A physical function is its start in its image, whatever it is called. An inlined call is known
 //! by linkage name only: it is the function of that name in the same image when there is exactly
-//! one, else a function of its own.
+//! one, else a function of its own. Code that a compiler moved out of a function (`f.cold`) is the
+//! function's.
 
 use std::path::PathBuf;
 
@@ -65,6 +66,8 @@ impl<'a> Identities<'a> {
         name: Option<&str>,
     ) -> FunctionId {
         if let Some((start, _)) = bounds {
+            let whole = name.and_then(|name| self.whole(frame.image, name));
+            let (start, name) = whole.map_or((start, name), |(start, name)| (start, Some(name)));
             return self.starting_at(builder, frame.image, start, name);
         }
         let key = match name {
@@ -89,6 +92,15 @@ impl<'a> Identities<'a> {
             };
             builder.function(function)
         })
+    }
+
+    /// Where the function starts, and its name, that a compiler has moved a part of elsewhere: the
+    /// part `f.cold` is the function `f`, if there is one of the name.
+    fn whole<'n>(&mut self, image: ImageId, part: &'n str) -> Option<(u64, &'n str)> {
+        let marks = [".cold", ".warm"].into_iter();
+        let (name, _) = marks.filter_map(|mark| part.split_once(mark)).next()?;
+        let start = self.starts(image).get(name).copied().flatten()?;
+        Some((start, name))
     }
 
     /// The function that starts there, if it has been met.
@@ -162,15 +174,19 @@ impl<'a> Identities<'a> {
     }
 
     fn inlined_key(&mut self, image: ImageId, name: &str) -> Key {
-        let home = &self.homes[image];
-        let starts = self.starts.entry(image).or_insert_with(|| match home {
-            Home::Binary(binary) => starts_by_name(binary),
-            _ => FxHashMap::default(),
-        });
-        match starts.get(name).copied().flatten() {
+        match self.starts(image).get(name).copied().flatten() {
             Some(start) => Key::Start(image, start),
             None => Key::Named(image, name.to_owned()),
         }
+    }
+
+    /// The start of the only function of each name in an image; `None` where there are several.
+    fn starts(&mut self, image: ImageId) -> &FxHashMap<String, Option<u64>> {
+        let home = &self.homes[image];
+        self.starts.entry(image).or_insert_with(|| match home {
+            Home::Binary(binary) => starts_by_name(binary),
+            _ => FxHashMap::default(),
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! A callee that stands above already is left out: its way on would be the tree again.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{CallTree, Node, NodeId};
 use crate::base::{Id, IdVec};
@@ -19,7 +19,7 @@ impl CallTree {
             nodes: IdVec::new(),
             places: Vec::with_capacity(self.nodes.len()),
             open: Vec::new(),
-            above: FxHashSet::default(),
+            above: FxHashMap::default(),
         };
         for (id, node) in self.nodes.enumerate() {
             while let Some(&last) = grown.open.last() {
@@ -38,7 +38,7 @@ impl CallTree {
             grown.places.push(place);
             if node.stub.is_none() {
                 grown.open.push(id);
-                grown.above.insert(node.function);
+                *grown.above.entry(node.function).or_default() += 1;
             } else {
                 grown.nodes[place].end = grown.nodes.len() as u32;
             }
@@ -61,8 +61,8 @@ struct Grown<'a> {
     places: Vec<NodeId>,
     /// The nodes of the old tree from the root to the last one that may have more children.
     open: Vec<NodeId>,
-    /// Their functions; where nothing is collapsed one may stand there several times.
-    above: FxHashSet<FunctionId>,
+    /// Their functions, and how often each stands there: where nothing is collapsed, perhaps often.
+    above: FxHashMap<FunctionId, u32>,
 }
 
 impl Grown<'_> {
@@ -76,7 +76,7 @@ impl Grown<'_> {
             .collect();
         for arc in self.graph.callees(node.function) {
             let arc: &Arc = &self.graph.arcs[arc];
-            if arc.sites() == 0 || shown.contains(&arc.to) || self.above.contains(&arc.to) {
+            if arc.sites() == 0 || shown.contains(&arc.to) || self.above.contains_key(&arc.to) {
                 continue;
             }
             let end = self.nodes.len() as u32 + 1;
@@ -97,9 +97,11 @@ impl Grown<'_> {
         }
         self.nodes[place].end = self.nodes.len() as u32;
         self.open.pop();
-        let still = |&open: &NodeId| tree.nodes[open].function == node.function;
-        if !self.open.iter().any(still) {
-            self.above.remove(&node.function);
+        if let Some(times) = self.above.get_mut(&node.function) {
+            *times -= 1;
+            if *times == 0 {
+                self.above.remove(&node.function);
+            }
         }
     }
 }

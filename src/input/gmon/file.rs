@@ -23,6 +23,9 @@
 use super::Error;
 use crate::base::{CaveatKind, Caveats};
 
+/// The most histograms that are read; programs have one.
+const HISTOGRAMS: usize = 4096;
+
 /// The first bytes of a GNU file.
 const MAGIC: &[u8] = b"gmon";
 /// The version that a 4.4BSD header has.
@@ -308,8 +311,16 @@ impl Gmon {
         if first.is_some_and(|scale| (scale - read.scale()).abs() > 1e-6) {
             return Err("with buckets of another size than the first");
         }
-        let same = |known: &&mut Histogram| (known.low, known.high) == (read.low, read.high);
-        if let Some(known) = self.histograms.iter_mut().find(same) {
+        // Those that are known are in order and share no address.
+        let place = self
+            .histograms
+            .partition_point(|known| known.high <= read.low);
+        let met = self.histograms.get_mut(place);
+        let met = met.filter(|known| known.low < read.high);
+        if let Some(known) = met {
+            if (known.low, known.high) != (read.low, read.high) {
+                return Err("that overlaps another one");
+            }
             if known.ticks.len() != read.ticks.len() {
                 return Err("with buckets of another size than the first");
             }
@@ -318,12 +329,11 @@ impl Gmon {
             }
             return Ok(());
         }
-        let overlaps = |known: &Histogram| read.low < known.high && known.low < read.high;
-        if self.histograms.iter().any(overlaps) {
-            return Err("that overlaps another one");
+        if self.histograms.len() >= HISTOGRAMS {
+            return Err("after as many as are read");
         }
         self.rate = Some(rate);
-        self.histograms.push(read);
+        self.histograms.insert(place, read);
         Ok(())
     }
 }

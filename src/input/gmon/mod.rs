@@ -173,6 +173,8 @@ pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Pr
     }
     if sum == 0.0 {
         builder.caveats().add(CaveatKind::NoSamples, 1);
+    } else {
+        builder.caveats().add(CaveatKind::CountsOnly, 1);
     }
 
     let mut histogram = Histogram {
@@ -183,7 +185,8 @@ pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Pr
             .iter()
             .flat_map(|histogram| &histogram.ticks))
         .fold(0, |sum, &ticks| sum.saturating_add(ticks)),
-        bucket: (counted.gmon.histograms.first()).map_or(0, |first| first.scale() as u64 * 2),
+        bucket: (counted.gmon.histograms.first())
+            .map_or(0, |first| (first.scale() as u64).saturating_mul(2)),
         shares: (ids.iter().copied().zip(shares.ticks.iter().copied()))
             .filter(|&(_, ticks)| ticks > 0.0)
             .collect(),

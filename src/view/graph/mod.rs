@@ -22,7 +22,7 @@ mod table;
 
 use std::cmp::Reverse;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Subject;
 use super::label::Labels;
@@ -82,9 +82,34 @@ pub struct Options {
     /// Whether calls that only the code has count when cycles are formed.
     pub code_makes_cycles: bool,
     /// Arcs that are left out as if nobody had seen them.
-    pub without: Vec<(FunctionId, FunctionId)>,
+    pub without: Vec<Between>,
     /// Arcs with less than this part of the weight, in percent, form no cycles.
     pub cycle_cut: f64,
+}
+
+/// The arcs from any of some functions to any of others: a name may be that of many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Between {
+    from: FxHashSet<FunctionId>,
+    to: FxHashSet<FunctionId>,
+}
+
+impl Between {
+    /// The arcs from these functions to those.
+    pub fn new(
+        from: impl IntoIterator<Item = FunctionId>,
+        to: impl IntoIterator<Item = FunctionId>,
+    ) -> Between {
+        Between {
+            from: from.into_iter().collect(),
+            to: to.into_iter().collect(),
+        }
+    }
+
+    /// Whether the arc between these two is one of them.
+    pub fn has(&self, from: FunctionId, to: FunctionId) -> bool {
+        self.from.contains(&from) && self.to.contains(&to)
+    }
 }
 
 /// An entry of the listing.
@@ -138,7 +163,12 @@ pub struct GraphView {
 /// Accounts for the weight, chooses, orders and names.
 pub fn arrange(subject: &Subject, graph: &CallGraph, options: &Options) -> GraphView {
     let (profile, selection) = (subject.profile, subject.selection);
-    let is_left_out = |arc: &Arc| options.without.contains(&(arc.from, arc.to));
+    let is_left_out = |arc: &Arc| {
+        options
+            .without
+            .iter()
+            .any(|these| these.has(arc.from, arc.to))
+    };
     let left_out: Vec<Arc> = graph.arcs.iter().copied().filter(is_left_out).collect();
     let graph = graph.without(|arc| is_left_out(arc) || !arc.is_call());
     let weights = inclusive::by_function(profile, selection);
