@@ -99,6 +99,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let graph = CallGraph::of(&profile, &selection);
     let options = Options {
         limit: args.look.limit(ROWS),
+        min: args.look.min(0.0),
         part: part(args, &subject)?,
         modules,
     };

@@ -48,6 +48,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let subject = args.look.subject(&args.query, &profile, &selection);
     let options = Options {
         limit: args.look.limit(CYCLES),
+        min: args.look.min(0.0),
         code_makes_cycles: args.arcs.in_code == InCode::On,
         without,
         cycle_cut: args.arcs.cycle_cut(),

@@ -177,6 +177,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !args.counts.counts.is_empty() {
         join(args, &mut profile)?;
     }
+    if args.model == Some(ModelName::Fonseca) && args.arcs.cycle_cut() > 0.0 {
+        let text = "--model fonseca finds cycles of its own: leave --cycle-cut out";
+        return Err(super::failure::Misused(text.into()).into());
+    }
     let without = args.arcs.without(&profile)?;
     let selection = args.query.select(&profile)?;
     if let Some(options) = args.classic.options(&profile)? {

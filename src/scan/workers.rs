@@ -206,7 +206,7 @@ fn walk(machine: Machine, bytes: &[u8], start: u64, wants: &Wants, steps: &mut V
 }
 
 /// Finds out which calls through registers are certain.
-fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut Vec<Step>) {
+fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut [Step]) {
     let Stretch { bytes, start, .. } = *stretch;
     if scan.wants.unlinked || bytes.len() > FOLLOWED {
         return;

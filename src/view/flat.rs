@@ -119,7 +119,7 @@ pub(super) fn rows(
 }
 
 /// Whether `part` is at least `percent` per cent of `whole`.
-pub(super) fn reaches(part: u64, whole: u64, percent: f64) -> bool {
+pub(in crate::view) fn reaches(part: u64, whole: u64, percent: f64) -> bool {
     percent <= 0.0 || part as f64 * 100.0 >= percent * whole as f64
 }
 

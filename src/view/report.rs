@@ -11,6 +11,7 @@ use super::{Figures, Subject, caveats, number};
 use crate::analysis::inclusive::{self, FunctionWeights};
 use crate::analysis::lines::{self, Lines};
 use crate::analysis::threads;
+use crate::analysis::tree::Stacks;
 use crate::base::{IdVec, Unit, shell_quoted};
 use crate::callgraph::{Arc, CallGraph, Cycles};
 use crate::profile::{FunctionId, ThreadId, pattern_of};
@@ -144,7 +145,8 @@ fn most_inclusive(
 
 /// Commands that lead on from here.
 fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String, &'static str)> {
-    if subject.selection.samples == 0 {
+    // What was counted needs its program again, which is not known here.
+    if subject.selection.samples == 0 || subject.profile.about.histogram.is_some() {
         return Vec::new();
     }
     let command = |view: &str, options: &str| {
@@ -166,6 +168,13 @@ fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String,
             command("tree", focus.trim_start()),
             "the calls around the hottest function",
         ));
+    }
+    next.push((
+        command("graph", ""),
+        "each function with its callers and callees",
+    ));
+    if Stacks::new(subject.profile, subject.selection).recurse() {
+        next.push((command("cycles", ""), "what recurses, and how deep"));
     }
     next.push((command("flat", "--sort total"), "all functions by total"));
     next.push((

@@ -8,7 +8,8 @@
 //! For that the sums have to be made in gprof's order: a last bit of difference shows where it
 //! decides which line comes first. So `assemble` goes through functions by address and through arcs
 //! as they stand in the file, as gprof does (`cg_dfn.c`, `cg_arcs.c`), where everybody else
-//! takes [`propagation`](crate::analysis::propagation); a test holds the two against each other.
+//! takes [`propagation`](crate::analysis::propagation); `scripts/compare_gprof.py` holds both against
+//! gprof.
 //!
 //! Other than gprof: static arcs are those that the code really has (gprof misses backward calls
 //! and takes bytes for calls).

@@ -31,10 +31,12 @@ pub use self::coverage::Coverage;
 pub use self::part::Part;
 
 /// What is shown.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
     /// At most so many functions are listed; `None` for all.
     pub limit: Option<usize>,
+    /// With samples: only functions with at least this share, in percent, are listed.
+    pub min: f64,
     /// Which part.
     pub part: Part,
     /// The modules that are looked at; the others only where they are at the other end of an arc.

@@ -7,6 +7,7 @@ use crate::base::IdVec;
 use crate::callgraph::{Arc, ArcId, CallGraph, Cycles};
 use crate::profile::FunctionId;
 use crate::view::Subject;
+use crate::view::flat::reaches;
 
 /// A part of a call graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,6 +62,12 @@ pub(super) fn choose(
             .collect(),
         Part::Cycles => functions().filter(|&id| cycles.of[id].is_some()).collect(),
     };
+    if let Some(measured) = measured
+        && !matches!(options.part, Part::About(_) | Part::Cycles)
+    {
+        let whole = subject.selection.total;
+        listed.retain(|&id| reaches(measured.weights.total[id], whole, options.min));
+    }
     match options.part {
         Part::About(_) => {}
         Part::Cycles => by_cycle(graph, cycles, measured, &mut listed),
@@ -76,7 +83,7 @@ pub(super) fn choose(
 
     let mut is_listed = IdVec::filled(false, graph.functions());
     listed.iter().for_each(|&id| is_listed[id] = true);
-    let whole = options.part == Part::Whole && hidden == 0;
+    let whole = options.part == Part::Whole && hidden == 0 && options.min <= 0.0;
     let shown = |arc: &Arc| match &options.part {
         Part::Whole if whole => within[arc.from] || within[arc.to],
         Part::Whole | Part::Roots => is_listed[arc.from],

@@ -47,7 +47,13 @@ pub fn arrange(subject: &Subject, graph: &CallGraph, options: &graph::Options) -
         limit: None,
         ..options.clone()
     };
-    let view = graph::arrange(subject, graph, &listing);
+    let mut view = graph::arrange(subject, graph, &listing);
+    let mut order = std::mem::take(&mut view.cycle_order);
+    order.retain(|&cycle| {
+        let total = view.total(Entry::Cycle(cycle)).max(0.0);
+        total * 100.0 >= options.min * subject.selection.total as f64
+    });
+    view.cycle_order = order;
     let weigh = |arc: &Arc| weight(&view, arc);
     let forms = |arc: &Arc| options.code_makes_cycles || arc.is_observed();
     let is_cut = |arc: &Arc| {

@@ -109,7 +109,11 @@ impl CyclesView {
             )));
             table.rows.push(row);
         }
-        table
+        // The estimate knows nothing of arcs that are cut.
+        match self.graph.cycles.cut.is_empty() {
+            true => table,
+            false => table.without(&["estimate"]),
+        }
     }
 
     /// A table of arcs, if there are any; with the roots of a cycle.
