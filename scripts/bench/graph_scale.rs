@@ -3,6 +3,9 @@
 //! Makes profiles of three shapes in growing sizes, and prints for each step the least processor
 //! time of ROUNDS (5) in milliseconds, and how it grows: the slope of log time over log size from the
 //! line that fits best. 1 is linear; caches that the largest does not fit make it a little more.
+//! Much more is made of pages that the system has to clear: where memory that was given back is kept,
+//! the steps themselves are seen (glibc:
+//! `GLIBC_TUNABLES=glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=8589934592`).
 //!
 //! ```text
 //!   chain  f0 ─▶ f1 ─▶ … one stack as deep as the program has functions

@@ -35,7 +35,7 @@ pub struct Breaking {
     pub arcs: Vec<ArcId>,
     /// What they weigh together.
     pub weight: u128,
-    /// Whether nothing lighter does: the cycle is no larger than [`EXACT`].
+    /// Whether nothing lighter does: the cycle is no larger than what was asked for exactly.
     pub is_best: bool,
 }
 
@@ -55,11 +55,13 @@ struct Inside {
 
 /// The lightest arcs, by `weight`, without which no members of the cycle reach each other both
 /// ways. Arcs for which `weight` gives `None` are as if they were not there: those without which
-/// the cycles were found.
+/// the cycles were found. The best answer is looked for in cycles of up to `exact` members, at most
+/// [`EXACT`]: each member more doubles the time.
 pub fn lightest(
     graph: &CallGraph,
     cycles: &Cycles,
     cycle: CycleId,
+    exact: usize,
     weight: impl Fn(&Arc) -> Option<u64>,
 ) -> Breaking {
     let members = &cycles.members[cycle];
@@ -78,7 +80,7 @@ pub fn lightest(
         members: members.len(),
         arcs,
     };
-    let is_best = members.len() <= EXACT;
+    let is_best = members.len() <= exact.min(EXACT);
     let row = if is_best {
         best_row(&inside)
     } else {

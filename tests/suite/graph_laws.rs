@@ -373,7 +373,7 @@ proptest! {
         let built = parts.build();
         let cycles = Cycles::find(&built.graph, |_| true);
         for (id, members) in cycles.members.enumerate() {
-            let broken = breaking::lightest(&built.graph, &cycles, id, |arc| Some(arc.weight));
+            let broken = breaking::lightest(&built.graph, &cycles, id, breaking::EXACT, |arc| Some(arc.weight));
             prop_assert!(broken.is_best);
             let key = |arc: &Arc| (arc.from, arc.to);
             let cut: BTreeSet<_> =
@@ -451,7 +451,9 @@ fn deep_chains_and_large_cycles_are_no_trouble() {
     assert!(close(total, estimate.cycles.members.len() as f64));
     let depths = recursion::depths(&built.profile, &built.selection, &cycles);
     assert_eq!(depths.cycles[cycle].deepest(), 2 * members);
-    let broken = breaking::lightest(&built.graph, &cycles, cycle, |arc| Some(arc.weight));
+    let broken = breaking::lightest(&built.graph, &cycles, cycle, breaking::EXACT, |arc| {
+        Some(arc.weight)
+    });
     assert!(!broken.is_best);
     let cut: BTreeSet<_> = broken
         .arcs

@@ -40,6 +40,11 @@ pub struct CyclesView {
     limit: Option<usize>,
 }
 
+/// For so many cycles, the heaviest, the best answer is looked for as far as it can be found.
+const IN_EXACT: usize = 16;
+/// For the others up to so many members: milliseconds altogether.
+const QUICK: usize = 8;
+
 /// Finds what there is to say of each cycle. `options` are those of the listing; its limit is one
 /// of cycles here.
 pub fn arrange(subject: &Subject, graph: &CallGraph, options: &graph::Options) -> CyclesView {
@@ -61,8 +66,15 @@ pub fn arrange(subject: &Subject, graph: &CallGraph, options: &graph::Options) -
         view.cycles.cut.iter().any(same)
     };
     let counts = |arc: &Arc| (forms(arc) && !is_cut(arc)).then(|| weigh(arc));
-    let lightest = |&cycle: &CycleId| breaking::lightest(&view.graph, &view.cycles, cycle, counts);
-    let breaking = view.cycle_order.iter().map(lightest).collect();
+    let breaking = view.cycle_order.iter().enumerate().map(|(place, &cycle)| {
+        let exact = if place < IN_EXACT {
+            breaking::EXACT
+        } else {
+            QUICK
+        };
+        breaking::lightest(&view.graph, &view.cycles, cycle, exact, counts)
+    });
+    let breaking = breaking.collect();
 
     let self_weights: Vec<f64> = view.weights.self_weight.iter().map(|&w| w as f64).collect();
     let self_weights: IdVec<FunctionId, f64> = self_weights.into();

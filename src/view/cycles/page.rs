@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 
 use super::CyclesView;
-use crate::analysis::breaking::EXACT;
 use crate::analysis::recursion::Depth;
 use crate::base::Unit;
 use crate::callgraph::{ArcId, CycleId};
@@ -197,7 +196,7 @@ impl CyclesView {
         };
         let best = match breaking.is_best {
             true => String::new(),
-            false => format!("; beyond {EXACT} members this is a good answer, not surely the best"),
+            false => "; a good answer for so large a cycle, not surely the best".into(),
         };
         Block::Line(format!("without {text} it is no cycle ({weight}{best})"))
     }

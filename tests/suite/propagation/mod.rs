@@ -257,7 +257,13 @@ fn cycles_are_counted_by_total_then_name() {
 fn a_cycle_is_broken_at_its_lightest_arcs() {
     let calls = "eval call 90\ncall eval 85\ncall error 2\nerror eval 1\neval log 4";
     let (built, cycles, _) = propagated(calls, "eval 1");
-    let broken = breaking::lightest(&built.graph, &cycles, CycleId::new(0), |arc| arc.calls);
+    let broken = breaking::lightest(
+        &built.graph,
+        &cycles,
+        CycleId::new(0),
+        breaking::EXACT,
+        |arc| arc.calls,
+    );
     let arcs = [built.arc("call", "eval"), built.arc("error", "eval")];
     assert_eq!(
         (broken.arcs.as_slice(), broken.weight, broken.is_best),
