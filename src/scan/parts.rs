@@ -15,7 +15,7 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::resolve::{Kind, Target};
 use super::workers::Site;
@@ -117,21 +117,27 @@ impl<'a> Parts<'a> {
             }
         }
         let wholes = OnceCell::new();
-        let wholes = || wholes.get_or_init(|| names_of_wholes(binary, functions, &may_be));
+        let wholes = || wholes.get_or_init(|| wholes_by_name(binary, functions, &may_be));
         for (id, function) in functions.enumerate() {
             let known = evidence[id];
+            let named = || match may_be[id] {
+                MayBe::Named => binary.function_name(&function.symbol),
+                _ => None,
+            };
             let by = match (known.entered, known.jumped) {
                 (By::One(by), _) => by,
-                // A function goes by one of its names, and its part may be named after another; but
-                // not where there is a function of the name.
-                (By::Nothing, By::One(by)) if !known.called => {
-                    let name = binary.function_name(&function.symbol);
-                    match name.is_some_and(|name| wholes().contains(whole(&name))) {
-                        true => continue,
-                        false => by,
+                (_, jumped) => {
+                    let Some(name) = named() else { continue };
+                    match (wholes().get(whole(&name)), jumped) {
+                        // It may be entered in its middle only.
+                        (Some(By::One(by)), _) if is_moved(&name) => *by,
+                        (Some(_), _) => continue,
+                        // A function goes by one of its names, and its part may be named after
+                        // another.
+                        (None, By::One(by)) if !known.called => by,
+                        (None, _) => continue,
                     }
                 }
-                _ => continue,
             };
             let is_part = match may_be[id] {
                 MayBe::No => false,
@@ -257,17 +263,29 @@ pub(super) fn split(binary: &Binary) -> FxHashSet<String> {
         .collect()
 }
 
-/// The names of the functions that are no parts by name.
-fn names_of_wholes<'a>(
+/// The functions that are no parts by name, by name.
+fn wholes_by_name<'a>(
     binary: &'a Binary,
     functions: &IdVec<CodeFunctionId, CodeFunction>,
     may_be: &IdVec<CodeFunctionId, MayBe>,
-) -> FxHashSet<Cow<'a, str>> {
-    let wholes = functions.iter().zip(may_be);
-    let wholes = wholes.filter(|(_, may_be)| **may_be == MayBe::No);
+) -> FxHashMap<Cow<'a, str>, By> {
+    let mut wholes: FxHashMap<Cow<'a, str>, By> = FxHashMap::default();
+    for (id, function) in functions.enumerate() {
+        if may_be[id] == MayBe::No
+            && let Some(name) = binary.function_name(&function.symbol)
+        {
+            let by = wholes.entry(name).or_default();
+            *by = by.and(id);
+        }
+    }
     wholes
-        .filter_map(|(function, _)| binary.function_name(&function.symbol))
-        .collect()
+}
+
+/// Whether a part by name is code that was moved out of the way: `.part` may be a function that
+/// others call too.
+fn is_moved(part: &str) -> bool {
+    let mark = part.get(whole(part).len()..).unwrap_or_default();
+    mark.starts_with(".cold") || mark.starts_with(".warm")
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
