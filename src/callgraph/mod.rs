@@ -83,7 +83,8 @@ impl Arc {
         }
     }
 
-    fn pair(&self) -> (FunctionId, FunctionId) {
+    /// The caller and the callee.
+    pub fn pair(&self) -> (FunctionId, FunctionId) {
         (self.from, self.to)
     }
 

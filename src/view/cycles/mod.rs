@@ -13,13 +13,13 @@ mod page;
 
 use std::cmp::Reverse;
 
+use rustc_hash::FxHashSet;
+
 use super::Subject;
 use super::graph::{self, Entry, GraphView};
 use crate::analysis::breaking::{self, Breaking};
-use crate::analysis::flow::Flow;
-use crate::analysis::fonseca::{self, Estimate};
+use crate::analysis::fonseca::Estimate;
 use crate::analysis::recursion::{self, Depths};
-use crate::base::IdVec;
 use crate::callgraph::{Arc, ArcId, CallGraph, CycleId};
 use crate::profile::FunctionId;
 
@@ -61,10 +61,9 @@ pub fn arrange(subject: &Subject, graph: &CallGraph, options: &graph::Options) -
     view.cycle_order = order;
     let weigh = |arc: &Arc| weight(&view, arc);
     let forms = |arc: &Arc| options.code_makes_cycles || arc.is_observed();
-    let is_cut = |arc: &Arc| {
-        let same = |&id: &ArcId| view.graph.arcs[id] == *arc;
-        view.cycles.cut.iter().any(same)
-    };
+    let cut = view.cycles.cut.iter().map(|&id| view.graph.arcs[id].pair());
+    let cut: FxHashSet<_> = cut.collect();
+    let is_cut = |arc: &Arc| cut.contains(&arc.pair());
     let counts = |arc: &Arc| (forms(arc) && !is_cut(arc)).then(|| weigh(arc));
     let breaking = view.cycle_order.iter().enumerate().map(|(place, &cycle)| {
         let exact = if place < IN_EXACT {
@@ -76,25 +75,6 @@ pub fn arrange(subject: &Subject, graph: &CallGraph, options: &graph::Options) -
     });
     let breaking = breaking.collect();
 
-    let self_weights: Vec<f64> = view.weights.self_weight.iter().map(|&w| w as f64).collect();
-    let self_weights: IdVec<FunctionId, f64> = self_weights.into();
-    let flow = match &subject.profile.counts {
-        Some(counts) => Flow::of_calls(&view.graph, Some(counts)),
-        None => {
-            let arcs: Vec<f64> = view
-                .graph
-                .arcs
-                .iter()
-                .map(|arc| arc.weight as f64)
-                .collect();
-            Flow {
-                arcs: arcs.into(),
-                ..Flow::of_weight(&view.attribution)
-            }
-        }
-    };
-    let estimate = fonseca::estimate(&view.graph, &self_weights, &flow, fonseca::Rule::Sound);
-
     let own = view.graph.arcs.iter();
     let own = own.filter(|arc| arc.is_self() && arc.is_observed());
     let mut recursive: Vec<FunctionId> = own.map(|arc| arc.from).collect();
@@ -104,7 +84,7 @@ pub fn arrange(subject: &Subject, graph: &CallGraph, options: &graph::Options) -
     });
     CyclesView {
         depths: recursion::depths(subject.profile, subject.selection, &view.cycles),
-        estimate,
+        estimate: view.fonseca(),
         breaking,
         recursive,
         limit: options.limit,

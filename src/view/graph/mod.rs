@@ -146,6 +146,9 @@ pub struct GraphView {
     pub root_samples: IdVec<FunctionId, u64>,
     /// What gprof would estimate, beside what was measured.
     propagated: Option<Attribution>,
+    /// What the estimates begin with: the weight of each function itself, and what came over arcs.
+    self_weights: IdVec<FunctionId, f64>,
+    flow: Flow,
     /// Whether arcs can have weights: whether there are stacks at all.
     has_stacks: bool,
     /// The entries that a page lists, in order.
@@ -254,6 +257,8 @@ pub fn arrange(subject: &Subject, graph: &CallGraph, options: &Options) -> Graph
         calls,
         errors,
         propagated: beside,
+        self_weights,
+        flow,
         has_stacks,
         ranked: Vec::new(),
         listed: Vec::new(),
@@ -285,6 +290,12 @@ fn callee_calls(graph: &CallGraph) -> IdVec<FunctionId, u64> {
 }
 
 impl GraphView {
+    /// What Fonseca's method gives for the same graph.
+    pub(super) fn fonseca(&self) -> fonseca::Estimate {
+        let rule = fonseca::Rule::Sound;
+        fonseca::estimate(&self.graph, &self.self_weights, &self.flow, rule)
+    }
+
     /// Orders functions and cycles: the largest total first, of equals cycles, then by name.
     fn rank(&mut self) {
         let mut is_seen = IdVec::filled(false, self.graph.functions());
