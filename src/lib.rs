@@ -108,6 +108,7 @@
 //! | stack | the addresses of a sample, leaf first as the kernel gives them |
 //! | call path | the functions of a stack, outermost first, inlined functions included |
 //! | frame | one place on a stack or call path |
+//! | place | in a profile: a call path with the source lines from which its calls were made |
 //! | leaf, root | the last and the first function of a call path |
 //! | function | an identity, module and start; never a name: two functions may share one |
 //! | caller, callee | the two ends of a call |

@@ -89,6 +89,7 @@ impl Query {
             symfs: self.symfs.clone(),
             inlines: !self.no_inline,
             calls,
+            call_lines: false,
             time: self.time.unwrap_or_default(),
             program: self.binary.clone(),
             sum: self.sum.clone(),

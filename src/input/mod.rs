@@ -45,6 +45,8 @@ pub struct Options {
     pub inlines: bool,
     /// Which calls in the code of the sampled files are added.
     pub calls: StaticCalls,
+    /// Whether it is noted from which line each call was made, where it is known.
+    pub call_lines: bool,
     /// Only samples of this time.
     pub time: TimeRange,
     /// The program that made a gmon.out.
@@ -59,6 +61,7 @@ impl Default for Options {
             symfs: None,
             inlines: true,
             calls: StaticCalls::Off,
+            call_lines: false,
             time: TimeRange::default(),
             program: None,
             sum: Vec::new(),

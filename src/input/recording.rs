@@ -22,6 +22,7 @@ pub(super) fn read(
         finder: Finder::new(options.symfs.as_deref()),
         inlines: options.inlines,
         calls: options.calls,
+        call_lines: options.call_lines,
         ..symbolize::Options::default()
     });
     std::thread::scope(|scope| {

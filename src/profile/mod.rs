@@ -11,6 +11,7 @@
 //!   ├─ threads     pid, tid, command                    (ThreadId)
 //!   ├─ lines       source positions of leaves           (LineId)
 //!   ├─ samples     (event, thread, path, line) -> weight and count
+//!   ├─ places      call paths by the lines of the calls, if asked for (PlaceId)
 //!   ├─ code        calls that the code contains, made or not
 //!   ├─ counts      how often who called whom, if somebody counted
 //!   └─ caveats     what is not known
@@ -30,6 +31,7 @@ mod counts;
 mod function;
 mod links;
 mod path;
+mod place;
 mod sample;
 mod select;
 mod weights;
@@ -42,6 +44,7 @@ pub use counts::{CallCount, Counts};
 pub use function::{Function, FunctionId, FunctionKind, Module, ModuleId};
 pub use links::{Links, Step};
 pub use path::{CallPath, CallPaths, PathId};
+pub use place::{Place, PlaceId, Places};
 pub use sample::{EventId, Line, LineId, Sample, Thread, ThreadId};
 pub use select::{Filter, Row, Selection, Weighing, pattern_of};
 pub use weights::PathWeights;
@@ -63,10 +66,13 @@ pub struct Profile {
     pub paths: CallPaths,
     /// Threads, one for each command name that they had.
     pub threads: IdVec<ThreadId, Thread>,
-    /// Source lines at which samples were taken.
+    /// Source lines at which samples were taken, and from which calls were made.
     pub lines: IdVec<LineId, Line>,
-    /// Distinct samples with their weights, sorted by event, thread, path and line.
+    /// Distinct samples with their weights, sorted by event, thread, path and line; where there are
+    /// places, then by these.
     pub samples: Vec<Sample>,
+    /// From which lines the calls were made, where that was asked for and can be known.
+    pub places: Option<Places>,
     /// What the code of the modules says of calls, where it was looked at.
     pub code: Code,
     /// How often functions called each other, where calls were counted.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
-use crate::base::{CaveatKind, Id, IdVec};
+use crate::base::{CaveatKind, Id, IdVec, Interner, NameId};
 use crate::binary::demangle;
 use crate::profile::{
     Builder, Function, FunctionId, FunctionKind, Line, LineId, PathId, Profile, Thread,
@@ -17,6 +17,7 @@ use super::definitions::Definitions;
 use super::home::Home;
 use super::identity::Identities;
 use super::look_up::{AllAnswers, Answers};
+use super::places::{self, FrameLines};
 use super::plan::Plan;
 use super::{Options, StaticCalls};
 
@@ -34,6 +35,20 @@ struct Resolved {
 struct Resolution {
     frames: IdVec<FrameId, Option<Resolved>>,
     inlined: Vec<FunctionId>,
+    /// Where it is asked for, the line of each of these calls.
+    call_lines: Vec<Option<LineId>>,
+}
+
+impl Resolution {
+    /// The lines of the calls at an address.
+    fn lines(&self, frame: FrameId) -> FrameLines<'_> {
+        self.frames[frame].map_or(FrameLines::default(), |resolved| FrameLines {
+            innermost: resolved.line,
+            inlined: (self.call_lines)
+                .get(resolved.inlined.0 as usize..resolved.inlined.1 as usize)
+                .unwrap_or_default(),
+        })
+    }
 }
 
 /// Builds the profile.
@@ -109,16 +124,20 @@ pub(super) fn profile(
         }
         paths.push(here);
     }
+    let places = options.call_lines.then(|| {
+        let lines = |frame| resolution.lines(frame);
+        places::of_paths(trace, &paths, lines, &mut builder)
+    });
     for sample in &trace.samples {
         let frame = trace.paths[sample.path].frame;
-        builder.sample(
-            events[sample.event.index()],
-            threads[sample.thread.index()],
-            paths[sample.path.index()],
-            resolution.frames[frame].and_then(|resolved| resolved.line),
-            sample.weight,
-            sample.count,
-        );
+        let event = events[sample.event.index()];
+        let thread = threads[sample.thread.index()];
+        let line = resolution.frames[frame].and_then(|resolved| resolved.line);
+        let (path, weight, count) = (sample.path.index(), sample.weight, sample.count);
+        match &places {
+            Some(places) => builder.sample_at(event, thread, places[path], line, weight, count),
+            None => builder.sample(event, thread, paths[path], line, weight, count),
+        };
     }
     builder.finish()
 }
@@ -147,11 +166,13 @@ fn resolve(
     let mut resolution = Resolution {
         frames: IdVec::filled(None, trace.frames.len()),
         inlined: Vec::new(),
+        call_lines: Vec::new(),
     };
     for (image, plan) in plans.enumerate() {
         let mut addresses = plan.addresses.iter();
         for answers in &answers[image] {
             let mut inlined = answers.inlined.iter();
+            let mut call_lines = answers.call_lines.iter();
             for physical in &answers.physical {
                 let &(_, frame) = addresses.next().expect("an answer for each address");
                 let name = physical.name.map(|name| &answers.names[name]);
@@ -164,12 +185,10 @@ fn resolve(
                         .inlined
                         .push(identities.inlined(builder, image, name));
                 }
-                let line = physical.line.map(|(file, line)| {
-                    builder.line(Line {
-                        file: answers.names[file].to_owned(),
-                        line,
-                    })
-                });
+                let call_lines = call_lines.by_ref().take(physical.inlined as usize);
+                let call_lines = call_lines.map(|line| line_of(*line, &answers.names, builder));
+                resolution.call_lines.extend(call_lines);
+                let line = line_of(physical.line, &answers.names, builder);
                 resolution.frames[frame] = Some(Resolved {
                     physical: function,
                     inlined: (from, resolution.inlined.len() as u32),
@@ -180,6 +199,13 @@ fn resolve(
         }
     }
     resolution
+}
+
+/// A line as the profile has it.
+fn line_of(line: Option<(NameId, u32)>, names: &Interner, builder: &mut Builder) -> Option<LineId> {
+    let (file, line) = line?;
+    let file = names[file].to_owned();
+    Some(builder.line(Line { file, line }))
 }
 
 /// Demangles the names, in parallel: each function's once.

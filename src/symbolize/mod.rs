@@ -8,6 +8,7 @@
 //!         ──▶ identity  names and starts ──▶ functions, each once
 //!         ──▶ code      calls that the files' code contains, where they are asked for
 //!         ──▶ assemble  address paths ──▶ call paths and samples
+//!         ──▶ places    and the lines of the calls on them, where they are asked for
 //!         ══▶ Profile
 //! ```
 //!
@@ -23,6 +24,7 @@ mod host;
 mod identity;
 mod library;
 mod look_up;
+mod places;
 mod plan;
 mod programs;
 
@@ -56,6 +58,8 @@ pub struct Options {
     pub inlines: bool,
     /// Which calls in the code of the files are added.
     pub calls: StaticCalls,
+    /// Whether it is noted from which line each call was made.
+    pub call_lines: bool,
     /// How many workers look names up.
     pub workers: NonZeroUsize,
 }
@@ -66,6 +70,7 @@ impl Default for Options {
             finder: Finder::default(),
             inlines: true,
             calls: StaticCalls::Off,
+            call_lines: false,
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
         }
     }
