@@ -75,9 +75,20 @@ pub enum Counting {
 impl Query {
     /// Reads the profile, with these calls of the code.
     pub fn open(&self, calls: StaticCalls) -> anyhow::Result<Profile> {
-        let options = self.reading(calls);
+        self.open_as(&self.reading(calls))
+    }
+
+    /// Reads the profile, with the lines from which calls were made.
+    pub fn open_with_call_lines(&self) -> anyhow::Result<Profile> {
+        self.open_as(&input::Options {
+            call_lines: true,
+            ..self.reading(StaticCalls::Off)
+        })
+    }
+
+    fn open_as(&self, options: &input::Options) -> anyhow::Result<Profile> {
         let mut meter = Meter::new();
-        let opened = input::open(&self.file, &options, &mut |done, total| {
+        let opened = input::open(&self.file, options, &mut |done, total| {
             meter.show(done, total)
         });
         opened.map_err(|error| could_not_open(&self.file, &error))

@@ -7,6 +7,7 @@
 
 mod architecture;
 mod binary;
+mod call_sites;
 mod callgraph;
 mod cli;
 mod corpus;
