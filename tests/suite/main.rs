@@ -14,6 +14,7 @@ mod flat;
 mod folded;
 mod gmon;
 mod golden;
+mod gprof2dot_live;
 mod gprof_live;
 mod graph;
 mod graph_laws;
