@@ -32,7 +32,7 @@ fn top_down(profile: &Profile, collapse: Collapse) -> CallTree {
 /// The rows as the guide prints them: in or under, in only, level, name; of a stub level and name.
 fn rows(profile: &Profile, tree: &CallTree) -> Vec<String> {
     let row = |id: NodeId| {
-        let node = &tree.nodes[id];
+        let node = tree.nodes.at(id);
         let name = &profile.functions[node.function].name;
         match (node.stub, node.indirect) {
             (Some(_), _) => format!("{} {name}...", node.level),
@@ -48,9 +48,9 @@ fn rows(profile: &Profile, tree: &CallTree) -> Vec<String> {
 
 /// The names from the root to a node.
 fn way(profile: &Profile, tree: &CallTree, node: NodeId) -> Vec<String> {
-    let up = std::iter::successors(Some(node), |&node| tree.nodes[node].parent);
+    let up = std::iter::successors(Some(node), |&node| tree.nodes.at(node).parent);
     let mut way: Vec<String> = up
-        .map(|node| profile.functions[tree.nodes[node].function].name.clone())
+        .map(|node| profile.functions[tree.nodes.at(node).function].name.clone())
         .collect();
     way.reverse();
     way
@@ -188,7 +188,7 @@ fn a_path_of_100_000_frames_is_nothing_special() {
     let profile = read(&lines);
     let tree = top_down(&profile, Collapse::Full);
     assert_eq!(tree.nodes.len(), 2_000 + 1_999);
-    assert_eq!(tree.nodes[NodeId::new(0)].in_only, 2_000);
+    assert_eq!(tree.nodes.at(NodeId::new(0)).in_only, 2_000);
 
     let profile = read(&format!("main{} 5\n", ";a;b;c".repeat(33_333)));
     let selection = all(&profile);
@@ -291,7 +291,7 @@ fn told_by_us(profile: &Profile, collapse: Collapse) -> BTreeMap<(Vec<String>, b
     let columns = ["percent", "parent_percent", "in_only_percent"].map(column);
     let mut told = BTreeMap::new();
     for (id, row) in tree.nodes.ids().zip(&table.rows) {
-        let node = &tree.nodes[id];
+        let node = tree.nodes.at(id);
         let shares = columns.map(|column| match row[column] {
             Cell::Share { part, whole } => part as f64 * 100.0 / whole as f64,
             _ => 0.0,
@@ -389,7 +389,7 @@ fn ours(profile: &Profile, tree: &CallTree) -> BTreeMap<(Vec<usize>, bool), Coun
         names.iter().map(|name| name.parse().unwrap()).collect()
     };
     let row = |id: NodeId| {
-        let node = &tree.nodes[id];
+        let node = tree.nodes.at(id);
         let counts = match node.stub {
             None => (node.direct, node.indirect, node.in_only, None),
             Some(target) => (node.passes, 0, 0, Some(functions(target))),
@@ -483,11 +483,11 @@ proptest! {
         let own: u64 = tree.nodes.iter().map(|node| node.in_only).sum();
         prop_assert_eq!(own, selection.total);
         for id in tree.nodes.ids() {
-            let node = &tree.nodes[id];
+            let node = tree.nodes.at(id);
             prop_assert!(node.weight() <= weights.total[node.function]);
             prop_assert!(node.in_only <= node.weight());
             if let Some(parent) = node.parent {
-                prop_assert!(node.standing() <= tree.nodes[parent].weight());
+                prop_assert!(node.standing() <= tree.nodes.at(parent).weight());
             }
             let names = way(&profile, &tree, id);
             let distinct: BTreeSet<&String> = names.iter().collect();
@@ -502,7 +502,7 @@ proptest! {
         for (stack, weight) in stacks {
             let profile = read(&text(&[(stack.clone(), weight)]));
             let tree = top_down(&profile, Collapse::Conservative);
-            let end = tree.nodes.ids().find(|&id| tree.nodes[id].in_only > 0).unwrap();
+            let end = tree.nodes.ids().find(|&id| tree.nodes.at(id).in_only > 0).unwrap();
             let names: BTreeSet<String> = way(&profile, &tree, end).into_iter().collect();
             let expected: BTreeSet<String> = stack.iter().map(usize::to_string).collect();
             prop_assert_eq!(names, expected);

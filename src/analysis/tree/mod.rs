@@ -42,15 +42,19 @@
 //! first and stubs last. No node owns another, so nothing recurses, dropping included.
 
 mod code;
+mod column;
 mod growth;
 mod inwards;
+mod nodes;
 mod outwards;
+
+pub use nodes::Nodes;
 
 use crate::base::{Id, IdVec, define_id};
 use crate::profile::{FunctionId, Links, PathId, PathWeights, Profile, Selection, Step};
 
 define_id! {
-    /// A row of [`CallTree::nodes`].
+    /// A node or stub of [`CallTree::nodes`].
     pub NodeId
 }
 
@@ -98,8 +102,6 @@ pub struct Node {
     pub parent: Option<NodeId>,
     /// How deep it is; 1 for a root.
     pub level: u32,
-    /// One past the last node under this one, as an index.
-    end: u32,
     /// Where a stub leads: the node above it that stands for it. A stub has no weights but
     /// `passes`, and no children.
     pub stub: Option<NodeId>,
@@ -141,7 +143,7 @@ pub struct CallTree {
     /// What became of recursion.
     pub collapse: Collapse,
     /// The nodes in order of appearance: each before its children.
-    pub nodes: IdVec<NodeId, Node>,
+    pub nodes: Nodes,
 }
 
 impl CallTree {
@@ -152,14 +154,12 @@ impl CallTree {
 
     /// The children of a node, the heaviest first, stubs last.
     pub fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
-        self.siblings(node.index() + 1, self.nodes[node].end as usize)
+        self.siblings(node.index() + 1, self.nodes.end(node))
     }
 
     fn siblings(&self, first: usize, end: usize) -> impl Iterator<Item = NodeId> {
         let known = move |index: usize| (index < end).then(|| NodeId::new(index));
-        std::iter::successors(known(first), move |&node| {
-            known(self.nodes[node].end as usize)
-        })
+        std::iter::successors(known(first), move |&node| known(self.nodes.end(node)))
     }
 }
 
