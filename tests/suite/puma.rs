@@ -2,7 +2,7 @@
 //! laws over random recursive stacks, held against its own words followed stack by stack.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use proftool::analysis::inclusive;
 use proftool::analysis::tree::{CallTree, Collapse, NodeId, Reach, Stacks};
@@ -16,6 +16,8 @@ use proptest::collection::vec;
 use proptest::prelude::{
     Just, ProptestConfig, Strategy, prop_assert, prop_assert_eq, prop_oneof, proptest,
 };
+
+use crate::cli::proftool;
 
 fn read(text: &str) -> Profile {
     folded::read(text.as_bytes(), &mut |_| {}).unwrap()
@@ -333,6 +335,71 @@ fn golden_trees_are_the_same_in_every_degree() {
             }
         }
     }
+}
+
+/// The lines of a table of the guide's shape, each with the names on its way. Every branch is
+/// told by its names, as siblings stand in another order there.
+fn lines_with_ways(table: &str) -> BTreeSet<(Vec<String>, String)> {
+    let mut way: Vec<String> = Vec::new();
+    let mut told = BTreeSet::new();
+    for line in table.lines() {
+        let (level, name) = line[32..].split_once(' ').unwrap();
+        way.truncate(level.parse::<usize>().unwrap() - 1);
+        way.push(name.trim_start().to_owned());
+        assert!(told.insert((way.clone(), line.to_owned())), "twice: {line}");
+    }
+    told
+}
+
+/// The table of the guide's shape, from the records that the command writes.
+fn table_of_command(stacks: &Path, collapse: Collapse) -> String {
+    let mut command = proftool(&["tree", "--collapse", collapse.name(), "--format", "csv"]);
+    let output = command.args(["--limit", "0", "--min", "0"]).arg(stacks);
+    let output = output.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut records = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let header = records.next().unwrap();
+    let column = |key: &str| header.iter().position(|column| *column == key).unwrap();
+    let columns = ["level", "direct", "indirect", "in_only", "name", "to_level"].map(column);
+    let mut table = String::new();
+    for record in records {
+        let [level, direct, indirect, own, name, to_level] = columns.map(|column| record[column]);
+        let passed = match indirect {
+            "" | "0" => direct.to_owned(),
+            indirect => format!("{direct} ({indirect})"),
+        };
+        let (dots, depth) = (
+            ["...", ""][usize::from(to_level.is_empty())],
+            level.parse().unwrap(),
+        );
+        table.push_str(&format!(
+            "{passed:<16}{own:<16}{level} {:depth$}{name}{dots}\n",
+            ""
+        ));
+    }
+    table
+}
+
+#[test]
+fn the_commands_rows_are_those_of_the_guides_tables() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/golden");
+    let mut rows = 0;
+    for (name, _, _) in golden() {
+        let case = directory.join(&name);
+        let text = std::fs::read_to_string(case.join("puma.txt")).unwrap();
+        let tables: Vec<&str> = text.split("== ").skip(1).collect();
+        assert_eq!(tables.len(), Collapse::ALL.len(), "{name}");
+        for (collapse, table) in Collapse::ALL.into_iter().zip(tables) {
+            let (degree, table) = table.split_once('\n').unwrap();
+            assert_eq!(degree, collapse.name(), "{name}");
+            let expected = lines_with_ways(table);
+            let ours = lines_with_ways(&table_of_command(&case.join("stacks.folded"), collapse));
+            assert_eq!(ours, expected, "{name} {degree}");
+            rows += expected.len();
+        }
+    }
+    assert!(rows == 0 || rows > 400, "{rows}");
 }
 
 /// Direct, indirect, in only; of a stub who went through it, and where it leads.
