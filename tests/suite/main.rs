@@ -21,6 +21,7 @@ mod graph_laws;
 mod laws;
 mod propagation;
 mod puma;
+mod puma_graph;
 mod quantify;
 mod record;
 mod report;

@@ -85,7 +85,7 @@ struct Shaper<'a> {
 
 /// The nodes and stubs without weights, and the one that each path's last call leads to. Ends when
 /// there are more than `most`.
-fn shape(
+pub(super) fn shape(
     stacks: &Stacks,
     collapse: Collapse,
     most: usize,

@@ -41,6 +41,7 @@
 //! A tree is an arena in the order in which it is shown: a node, then its children, the heaviest
 //! first and stubs last. No node owns another, so nothing recurses, dropping included.
 
+mod arcs;
 mod code;
 mod column;
 mod growth;
@@ -48,6 +49,7 @@ mod inwards;
 mod nodes;
 mod outwards;
 
+pub use arcs::Arc;
 pub use nodes::Nodes;
 
 use crate::base::{Id, IdVec, define_id};
@@ -263,6 +265,13 @@ impl<'a> Stacks<'a> {
     /// `most`. Takes about half the time of the tree.
     pub fn rows(&self, collapse: Collapse, most: usize) -> Option<usize> {
         inwards::rows(self, collapse, most)
+    }
+
+    /// The calls of the tree that [`Stacks::top_down`] gives, its nodes merged to functions. The
+    /// functions' own weights and totals are those of the stacks as they were: no degree makes a
+    /// sample end elsewhere, or leave a function out.
+    pub fn arcs(&self, collapse: Collapse) -> Vec<Arc> {
+        arcs::arcs(self, collapse)
     }
 
     /// The tree of callers from the functions in which samples were taken outwards.

@@ -23,8 +23,10 @@
 //!                                                 3 ↑2    └ r... (66.67 %)
 //! ```
 
+mod draw;
 mod guides;
 
+pub use self::draw::drawing;
 use self::guides::Guides;
 use super::flat::reaches;
 use super::label::Labels;
