@@ -26,7 +26,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &CallTree) -> io::Res
     // The stack of the last node, and how long it was at each level.
     let mut stack = String::new();
     let mut lengths: Vec<usize> = Vec::new();
-    for node in &tree.nodes {
+    for node in tree.nodes.iter() {
         lengths.truncate(node.level as usize - 1);
         stack.truncate(lengths.last().copied().unwrap_or(0));
         if !lengths.is_empty() {

@@ -143,8 +143,11 @@ fn answer(weights: &FunctionWeights) -> BTreeMap<usize, (u64, u64)> {
 /// out.
 fn holds_together(tree: &CallTree) -> bool {
     tree.nodes.ids().all(|id| {
-        let node = &tree.nodes[id];
-        let children: Vec<_> = tree.children(id).map(|child| &tree.nodes[child]).collect();
+        let node = tree.nodes.at(id);
+        let children: Vec<_> = tree
+            .children(id)
+            .map(|child| tree.nodes.at(child))
+            .collect();
         let sum: u64 = children.iter().map(|child| child.weight()).sum();
         node.weight() == node.in_only + node.cut + sum
             && children
@@ -287,14 +290,14 @@ proptest! {
         let selection = all(&profile);
         let down = Stacks::new(&profile, &selection).top_down(Collapse::None);
         prop_assert!(holds_together(&down));
-        let roots: u64 = down.roots().map(|root| down.nodes[root].weight()).sum();
+        let roots: u64 = down.roots().map(|root| down.nodes.at(root).weight()).sum();
         prop_assert_eq!(roots, selection.total);
         let up = Stacks::new(&profile, &selection).bottom_up(Collapse::None, Reach { depth, min });
         prop_assert!(holds_together(&up));
         let weights = inclusive::by_function(&profile, &selection);
         let mut sum = 0;
         for root in up.roots() {
-            let root = &up.nodes[root];
+            let root = up.nodes.at(root);
             prop_assert_eq!(root.weight(), weights.self_weight[root.function]);
             sum += root.weight();
         }

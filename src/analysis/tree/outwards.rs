@@ -6,7 +6,9 @@
 
 use std::cmp::Reverse;
 
+use super::column::Column;
 use super::growth::{Growth, arrange};
+use super::nodes::Nodes;
 use super::{CallTree, Collapse, NodeId, Reach, Stacks};
 use crate::base::IdVec;
 use crate::profile::{FunctionId, PathId};
@@ -189,17 +191,21 @@ impl Grower {
     }
 
     fn finish(self, stacks: &Stacks) -> CallTree {
-        let mut nodes = self.growth.finish();
-        for (node, place) in nodes.iter_mut().zip(&self.places) {
-            node.direct = place.direct;
-            node.indirect = place.indirect;
-            node.in_only = place.in_only;
-            let elsewhere = match node.stub {
-                Some(_) => &mut node.passes,
-                None => &mut node.cut,
+        let mut rows = self.growth.finish();
+        for (row, place) in rows.iter_mut().zip(&self.places) {
+            row.weight = match row.is_stub() {
+                true => place.elsewhere,
+                false => place.direct,
             };
-            *elsewhere = place.elsewhere;
         }
+        let cut = rows.iter().zip(&self.places);
+        let cut = cut.map(|(row, place)| if row.is_stub() { 0 } else { place.elsewhere });
+        let nodes = Nodes {
+            indirect: Column::of(self.places.iter().map(|place| place.indirect)),
+            in_only: Column::of(self.places.iter().map(|place| place.in_only)),
+            cut: Column::of(cut),
+            rows,
+        };
         arrange(nodes, stacks.profile, self.collapse)
     }
 }

@@ -50,7 +50,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &Tree) -> io::Result<
     // The level of the last node, whose list of children is still open.
     let mut open = 0;
     for id in tree.nodes() {
-        let node = &tree.calls.nodes[id];
+        let node = tree.calls.nodes.at(id);
         if node.level <= open {
             close(out, open - node.level + 1)?;
             out.write_all(b",")?;
@@ -65,7 +65,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &Tree) -> io::Result<
             string(module),
             node.level
         )?;
-        counts(out, tree, node)?;
+        counts(out, tree, &node)?;
         write!(out, "\"inlined\":{},\"children\":[", node.inlined)?;
     }
     close(out, open)?;
@@ -77,7 +77,8 @@ fn counts(out: &mut dyn Write, tree: &Tree, node: &Node) -> io::Result<()> {
         Some(target) => write!(
             out,
             "\"stub\":true,\"to_level\":{},\"passes\":{},",
-            tree.calls.nodes[target].level, node.passes
+            tree.calls.nodes.at(target).level,
+            node.passes
         ),
         None if node.in_code => write!(
             out,
