@@ -198,6 +198,7 @@ def main():
                 print(f"left out: {why}", file=sys.stderr)
                 continue
             for tool in [tool for tool in found if tool.name not in unavailable]:
+                print(f"{what.program} {what.name}: {tool.name}", file=sys.stderr)
                 try:
                     measure(table, program, (what.program, what.name), tool, args, directory)
                 except Failed as error:

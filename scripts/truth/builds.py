@@ -16,8 +16,6 @@ BUILDS = [
     Build("calls", "O0", ["-O0"]),
     Build("calls", "O2", ["-O2"]),
     Build("calls", "O2-fp", ["-O2", FP]),
-    Build("calls", "O2-fp-leaf", ["-O2", FP, "-mno-omit-leaf-frame-pointer"]),
-    Build("calls", "O2-fp-noleaf", ["-O2", FP, "-momit-leaf-frame-pointer"]),
     Build("calls", "O2-fp-notail", ["-O2", FP, "-fno-optimize-sibling-calls"]),
     Build("objects", "O0", ["-O0"]),
     Build("objects", "O2", ["-O2"]),

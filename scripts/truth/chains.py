@@ -18,8 +18,11 @@ Element = collections.namedtuple("Element", "kind names count")
 # A frame; several in turns; a function that is inlined; one that may be; foreign frames, one or
 # more; foreign frames, any number.
 FRAME, INLINED, MAYBE, SOME, ANY = "frame", "inlined", "maybe", "some", "any"
-# How a function stands in a pattern if it is another program's, and if it is another phase's.
-FOREIGN, ELSEWHERE = "\ue000", "\ue001"
+# How a function stands in a pattern if it is another program's, if it is another phase's, and if
+# it is an `operator()`: that may be a library's, or a lambda, which has no better name in the debug
+# information of GCC.
+FOREIGN, ELSEWHERE, CALL = "\ue000", "\ue001", "\ue002"
+ANY_FOREIGN = f"[{FOREIGN}{CALL}]"
 
 # What calls main, also Rust's; and how tools call what is no function that they know.
 STARTS = {"_start", "__libc_start_main", "__libc_start_call_main", "lang_start", "main"}
@@ -69,8 +72,8 @@ def elements(chain):
 class Phase:
     """One phase: its name, what it shows, and its chains."""
 
-    def __init__(self, name, shows):
-        self.name, self.shows, self.chains = name, shows, []
+    def __init__(self, name, shows, chains):
+        self.name, self.shows, self.chains = name, shows, chains
 
     def names(self):
         return {name for chain in self.chains for element in chain for name in element.names}
@@ -85,7 +88,7 @@ class Judge:
 
     def __init__(self, phase, with_inlined, known):
         self.known = known
-        self.letters = {name: chr(0xE002 + at) for at, name in enumerate(sorted(phase.names()))}
+        self.letters = {name: chr(0xE003 + at) for at, name in enumerate(sorted(phase.names()))}
         chains = [list(self.as_read(chain, with_inlined)) for chain in phase.chains]
         self.roots = {self.letters[chain[0].names[0]] for chain in chains}
         self.right = re.compile("|".join(self.first(chain) for chain in chains))
@@ -108,16 +111,17 @@ class Judge:
         if not chain:
             return ""
         (kind, names, count), rest = chain[0], self.beginnings(chain[1:])
-        turn = "".join(self.letters[name] for name in names)
+        turn = [self.letters[name] + CALL * name.endswith("{closure}") for name in names]
+        turn = [f"[{letters}]" for letters in turn]
         if kind == SOME:
-            return f"(?:{FOREIGN}+{rest})?"
+            return f"(?:{ANY_FOREIGN}+{rest})?"
         if kind == ANY:
-            return f"{FOREIGN}*{rest}"
+            return f"{ANY_FOREIGN}*{rest}"
         if kind == MAYBE:
-            return f"{turn}?{rest}"
-        part = ""
-        for letter in reversed(turn[:-1]):
-            part = f"(?:{letter}{part})?"
+            return f"{turn[0]}?{rest}"
+        part, turn, last = "", "".join(turn), turn[:-1]
+        for one in reversed(last):
+            part = f"(?:{one}{part})?"
         return f"(?:(?:{turn}){{{count}}}{rest}|(?:{turn}){{0,{count - 1}}}{part})"
 
     def gaps(self, chain):
@@ -125,9 +129,9 @@ class Judge:
         told = ""
         for kind, names, count in chain:
             if kind in (SOME, ANY):
-                told += f"{FOREIGN}*"
+                told += f"{ANY_FOREIGN}*"
             else:
-                letters = "".join(self.letters[name] for name in names)
+                letters = CALL + "".join(self.letters[name] for name in names)
                 told += f"[{letters}]{{0,{count * len(names)}}}"
         return told
 
@@ -154,6 +158,8 @@ class Judge:
 
     def letter(self, name):
         name = name.removesuffix(INSERTED)
+        if name == "operator_call":
+            return CALL
         return self.letters.get(name) or (ELSEWHERE if name in self.known else FOREIGN)
 
 
@@ -163,5 +169,5 @@ def phases(program):
     found = {}
     for line in told.splitlines():
         name, shows, chain = line.split("\t")
-        found.setdefault(name, Phase(name, shows)).chains.append(list(elements(chain)))
+        found[name] = Phase(name, shows, [list(elements(one)) for one in chain.split(" ")])
     return found

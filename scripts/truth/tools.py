@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 
-from truth.chains import INSERTED, plain
+from truth.chains import INSERTED, UNKNOWN, plain
 
 HERTZ = "997"
 # Deeper than any chain; perf's own limit is the kernel's for frame pointers.
@@ -34,7 +34,7 @@ def run(command):
         raise Failed(str(error)) from error
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()
-        raise Failed(f"{command[0]}: {said[-1] if said else done.returncode}")
+        raise Failed(f"{command[0]} {command[1]}: {said[0] if said else done.returncode}")
     return done.stdout
 
 
@@ -94,16 +94,16 @@ class Proftool:
                 continue
             for line in text.splitlines():
                 stack, _, count = line.rpartition(" ")
-                stacks[phase, tuple(filter(None, map(self.frame, stack.split(";"))))] += round(float(count))
+                stacks[phase, tuple(map(self.frame, stack.split(";")))] += round(float(count))
         return stacks
 
     @staticmethod
     def frame(name):
         """A frame of a folded stack; inserted ones have a mark before or after the name."""
         bare = name.strip(INSERTED + " ")
-        # What stands in place of frames that are not known.
-        if bare == "[truncated]":
-            return None
+        # Such as `[truncated stack]`, in the place of frames that are not known.
+        if bare.startswith("["):
+            return UNKNOWN
         return plain(bare) + (INSERTED if bare != name else "")
 
 
