@@ -38,23 +38,17 @@ Cell = collections.namedtuple("Cell", "counts inserted examples")
 
 
 def tools(args):
-    """The profilers, each of which has one recording of a program and one reading of it or two."""
-    made = [
-        lambda: Perf(args.perf, "perf fp", "--call-graph", "fp"),
-        lambda: Perf(args.perf, "perf dwarf 8K", "--call-graph", "dwarf,8192"),
-        lambda: Perf(args.perf, "perf dwarf 64K", "-m", "4096", "--call-graph", "dwarf,65528"),
-        lambda: Samply(args.samply, "samply"),
-        lambda: Proftool(args.proftool, "proftool fp", "-g", "fp"),
-        lambda: Proftool(args.proftool, "proftool dwarf", "-m", "4096", "-g", "dwarf"),
+    """The profilers that are asked for; each makes one recording of a program, and reads it in one
+    way or more."""
+    every = [
+        Perf(args.perf, "perf fp", "--call-graph", "fp"),
+        Perf(args.perf, "perf dwarf 8K", "--call-graph", "dwarf,8192"),
+        Perf(args.perf, "perf dwarf 64K", "-m", "4096", "--call-graph", "dwarf,65528"),
+        Samply(args.samply, "samply"),
+        Proftool(args.proftool, "proftool fp", "-g", "fp"),
+        Proftool(args.proftool, "proftool dwarf", "-m", "4096", "-g", "dwarf"),
     ]
-    for make in made:
-        try:
-            tool = make()
-        except Failed as error:
-            yield None, str(error)
-            continue
-        if re.search(args.tools, tool.name):
-            yield tool, ""
+    return [tool for tool in every if re.search(args.tools, tool.name)]
 
 
 def cell(stacks, judge, phase):
@@ -120,7 +114,7 @@ class Table:
             print(f"{row[2]:{width}}{''.join(cells)}")
 
     def print_sums(self):
-        """Shares of all samples together, each phase counted alike."""
+        """The means of each column, in which each row counts alike."""
         print("\nmean of all rows, percent" + "".join(f"{name:>10}" for name in (*CLASSES, "inserted", "rows")))
         for column in self.columns:
             sums, rows = collections.Counter(), 0
@@ -151,12 +145,13 @@ def measure(table, program, label, tool, args, directory):
     told = phases(program)
     known = {name for phase in told.values() for name in phase.names()}
     recording = os.path.join(directory, "recording")
-    tool.record(recording, [program, str(args.seconds), *(name for name in told if re.search(args.phases, name))])
-    for column in tool.readings:
+    chosen = [phase for phase in told.values() if re.search(args.phases, phase.name)]
+    if not chosen:
+        return
+    tool.record(recording, [os.path.abspath(program), str(args.seconds), *(phase.name for phase in chosen)])
+    for column in tool.readings():
         for with_inlined in (False, True) if args.inlined else (False,):
-            shown = [phase for phase in told.values() if re.search(args.phases, phase.name)]
-            if with_inlined:
-                shown = [phase for phase in shown if phase.has_inlined()]
+            shown = [phase for phase in chosen if phase.has_inlined() or not with_inlined]
             if not shown:
                 continue
             try:
@@ -182,22 +177,23 @@ def main():
     parser.add_argument("--phases", default="", metavar="REGEX", help="only these: `p03`")
     parser.add_argument("--inlined", action="store_true", help="also with inlined functions")
     parser.add_argument("--examples", action="store_true", help="show stacks that are not right")
-    parser.add_argument("--keep", metavar="DIR", help="where programs are built, to be looked at")
+    parser.add_argument("--keep", metavar="DIR", help="where the programs are built, to be kept")
     args = parser.parse_args()
 
     unavailable, table = {}, Table()
-    with tempfile.TemporaryDirectory(dir=args.keep and os.path.dirname(args.keep)) as directory:
-        found = [tool for tool, why in tools(args) if tool or unavailable.setdefault(why, why) is None]
-        if args.keep:
-            os.makedirs(args.keep, exist_ok=True)
+    with tempfile.TemporaryDirectory() as directory:
+        programs = args.keep or directory
+        os.makedirs(programs, exist_ok=True)
         for what in BUILDS:
             if not re.search(args.builds, f"{what.program} {what.name}"):
                 continue
-            program, why = build(what, args.keep or directory)
+            program, why = build(what, programs)
             if not program:
                 print(f"left out: {why}", file=sys.stderr)
                 continue
-            for tool in [tool for tool in found if tool.name not in unavailable]:
+            for tool in tools(args):
+                if tool.name in unavailable:
+                    continue
                 print(f"{what.program} {what.name}: {tool.name}", file=sys.stderr)
                 try:
                     measure(table, program, (what.program, what.name), tool, args, directory)

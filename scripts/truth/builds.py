@@ -27,7 +27,7 @@ BUILDS = [
 
 
 def build(what, directory):
-    """Builds a program; gives its path, or None and a word on stderr's behalf if that failed."""
+    """Builds a program in a directory; gives its path, or None and why not."""
     name = f"{what.program}-{what.name}"
     out = os.path.join(directory, name)
     if what.program == "calls":

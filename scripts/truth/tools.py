@@ -1,7 +1,8 @@
 """The profilers: how each records a program, and how the stacks of its recording are read.
 
-Stacks are read as a Counter of (phase, stack) with phases as the threads are called and stacks as
-`chains` wants them.
+Each has `record`, which makes a recording of a command; `readings`, the names of the columns that
+come of it; and `read`, which gives such a column's stacks as a Counter of (phase, stack), with phases
+as the threads are called, and stacks as `chains` wants them. All raise Failed.
 """
 
 import bisect
@@ -10,7 +11,6 @@ import gzip
 import json
 import os
 import re
-import shutil
 import subprocess
 
 from truth.chains import INSERTED, UNKNOWN, plain
@@ -43,7 +43,9 @@ class Perf:
 
     def __init__(self, perf, name, *how):
         self.perf, self.name, self.how = perf, name, how
-        self.readings = {name: ()}
+
+    def readings(self):
+        return [self.name]
 
     def record(self, out, command):
         event = ["-e", "cpu-clock:u", "-F", HERTZ]
@@ -72,18 +74,22 @@ class Proftool:
 
     def __init__(self, proftool, name, *how):
         self.proftool, self.name, self.how = proftool, name, how
-        # With a repair of stacks both are read, by what they are called and by their options.
-        if "--no-repair" in run([proftool, "export", "--help"]):
-            self.readings = {f"{name} raw": ("--no-repair",), name: ()}
-        else:
-            self.readings = {f"{name} raw": ()}
+
+    def repairs(self):
+        return "--no-repair" in run([self.proftool, "export", "--help"])
+
+    def readings(self):
+        """Stacks as they were recorded, and, by proftools that do that, repaired."""
+        return [f"{self.name} raw", *([self.name] if self.repairs() else [])]
 
     def record(self, out, command):
         run([self.proftool, "record", "-q", "-e", "cpu-clock:u", "-F", HERTZ, *self.how, "-o", out, "--", *command])
 
     def read(self, recording, phases, reading, with_inlined):
         stacks = collections.Counter()
-        options = ["--to", "folded", "--unit", "samples", *self.readings[reading]]
+        options = ["--to", "folded", "--unit", "samples"]
+        if reading.endswith(" raw") and self.repairs():
+            options.append("--no-repair")
         if not with_inlined:
             options.append("--no-inline")
         for phase in phases:
@@ -108,22 +114,87 @@ class Proftool:
 
 
 class Samply:
-    """`samply record`, symbolized here: its profile has addresses in files."""
+    """`samply record`, symbolized here: its profile has addresses in files, of calls themselves."""
 
     def __init__(self, samply, name):
         self.samply, self.name = samply, name
-        self.readings = {name: ()}
+
+    def readings(self):
+        return [self.name]
 
     def record(self, out, command):
-        run([self.samply, "record", "--save-only", "-r", HERTZ, "-o", f"{out}.json.gz", "--", *command])
+        # By processors, and with the thread's name at that time in each stack.
+        options = ["--save-only", "--per-cpu-threads", "-r", HERTZ]
+        run([self.samply, "record", *options, "-o", f"{out}.json.gz", "--", *command])
         os.replace(f"{out}.json.gz", out)
 
-    def read(self, recording, phases, _reading, with_inlined):
+    def read(self, recording, _phases, _reading, with_inlined):
         if with_inlined:
-            raise Failed("samply's inlined functions are not read here")
+            raise Failed("inlined functions are not in the profile")
         with gzip.open(recording, "rt", encoding="utf-8") as file:
             profile = json.load(file)
+        symbols = [Symbols(lib["path"], lib.get("codeId")) for lib in profile["libs"]]
+        kernel = {at for at, category in enumerate(profile["meta"]["categories"]) if category["name"] == "Kernel"}
         stacks = collections.Counter()
         for thread in profile["threads"]:
-            stacks.update(self.thread_stacks(profile, thread, phases))
+            # The thread of all processors has each sample a second time.
+            if not re.match(r"CPU \d", thread["name"]):
+                continue
+            for at, count in collections.Counter(thread["samples"]["stack"]).items():
+                if at is not None:
+                    label, *names = self.names(thread, at, symbols, kernel)
+                    stacks[label.partition(" (")[0], tuple(names)] += count
         return stacks
+
+    @staticmethod
+    def names(thread, at, symbols, kernel):
+        """The names of a stack, outermost first; the first is the thread's."""
+        stacks, frames, functions = thread["stackTable"], thread["frameTable"], thread["funcTable"]
+        names = []
+        while at is not None:
+            frame, at = stacks["frame"][at], stacks["prefix"][at]
+            if frames["category"][frame] in kernel:
+                continue
+            function = frames["func"][frame]
+            resource = functions["resource"][function]
+            if at is None:
+                names.append(thread["stringArray"][functions["name"][function]])
+            elif resource in (None, -1):
+                names.append(UNKNOWN)
+            else:
+                lib = thread["resourceTable"]["lib"][resource]
+                names.append(symbols[lib].name(frames["address"][frame]))
+        return reversed(names)
+
+
+class Symbols:
+    """The functions of a file, by nm; of its debug file where the system has one."""
+
+    def __init__(self, path, build_id):
+        self.starts, self.found = [], {}
+        files = [path]
+        if build_id:
+            files.append(f"/usr/lib/debug/.build-id/{build_id[:2].lower()}/{build_id[2:].lower()}.debug")
+        for file in filter(os.path.exists, files):
+            for options in ([], ["--dynamic"]):
+                told = subprocess.run(
+                    ["nm", "--defined-only", "--print-size", "--demangle", *options, file],
+                    capture_output=True, check=False, text=True, errors="replace",
+                ).stdout
+                self.add(told)
+        self.starts = sorted(self.found)
+
+    def add(self, told):
+        """Takes the lines `address size kind name`."""
+        for line in told.splitlines():
+            words = line.split(" ", 3)
+            if len(words) == 4 and words[2] in "tTwWiu":
+                start = int(words[0], 16)
+                self.found.setdefault(start, (start + int(words[1], 16), plain(words[3])))
+
+    def name(self, address):
+        at = bisect.bisect_right(self.starts, address) - 1
+        if at < 0:
+            return UNKNOWN
+        end, name = self.found[self.starts[at]]
+        return name if address < end else UNKNOWN
