@@ -97,9 +97,9 @@ class Judge:
     @staticmethod
     def as_read(chain, with_inlined):
         for element in chain:
-            if with_inlined and element.kind in (INLINED, MAYBE):
+            if with_inlined and element.kind == MAYBE:
                 yield element._replace(kind=FRAME)
-            elif element.kind != INLINED:
+            elif with_inlined or element.kind != INLINED:
                 yield element
 
     def first(self, chain):
@@ -111,27 +111,33 @@ class Judge:
         if not chain:
             return ""
         (kind, names, count), rest = chain[0], self.beginnings(chain[1:])
-        turn = [self.letters[name] + CALL * name.endswith("{closure}") for name in names]
-        turn = [f"[{letters}]" for letters in turn]
+        turn = [f"[{self.letters_of(name)}]" for name in names]
         if kind == SOME:
             return f"(?:{ANY_FOREIGN}+{rest})?"
         if kind == ANY:
             return f"{ANY_FOREIGN}*{rest}"
         if kind == MAYBE:
             return f"{turn[0]}?{rest}"
+        if kind == INLINED:
+            # No chain ends right before it: a tool that knows no inlined functions would be right.
+            return f"{turn[0]}{rest}"
         part, turn, last = "", "".join(turn), turn[:-1]
         for one in reversed(last):
             part = f"(?:{one}{part})?"
         return f"(?:(?:{turn}){{{count}}}{rest}|(?:{turn}){{0,{count - 1}}}{part})"
 
+    def letters_of(self, name):
+        return self.letters[name] + CALL * name.endswith("{closure}")
+
     def gaps(self, chain):
-        """All that is left of a chain if frames are left out anywhere."""
+        """All that is left of a chain if frames are left out anywhere, which may then come in any order
+        where several take turns."""
         told = ""
         for kind, names, count in chain:
             if kind in (SOME, ANY):
                 told += f"{ANY_FOREIGN}*"
             else:
-                letters = CALL + "".join(self.letters[name] for name in names)
+                letters = "".join(map(self.letters_of, names))
                 told += f"[{letters}]{{0,{count * len(names)}}}"
         return told
 
