@@ -44,7 +44,7 @@ def tools(args):
         Perf(args.perf, "perf fp", "--call-graph", "fp"),
         Perf(args.perf, "perf dwarf 8K", "--call-graph", "dwarf,8192"),
         Perf(args.perf, "perf dwarf 64K", "-m", "4096", "--call-graph", "dwarf,65528"),
-        Samply(args.samply, "samply"),
+        Samply(args.samply, args.perf, "samply import"),
         Proftool(args.proftool, "proftool fp", "-g", "fp"),
         Proftool(args.proftool, "proftool dwarf", "-m", "4096", "-g", "dwarf"),
     ]

@@ -114,19 +114,24 @@ class Proftool:
 
 
 class Samply:
-    """`samply record`, symbolized here: its profile has addresses in files, of calls themselves."""
+    """`samply import` of what perf recorded with as much stack as `samply record` takes, which needs
+    no privileges that way. Symbolized here: its profile has addresses in files, of calls themselves."""
 
-    def __init__(self, samply, name):
+    def __init__(self, samply, perf, name):
         self.samply, self.name = samply, name
+        self.recorder = Perf(perf, name, "-m", "4096", "--sample-cpu", "--call-graph", "dwarf,32000")
 
     def readings(self):
         return [self.name]
 
     def record(self, out, command):
-        # By processors, and with the thread's name at that time in each stack.
-        options = ["--save-only", "--per-cpu-threads", "-r", HERTZ]
-        run([self.samply, "record", *options, "-o", f"{out}.json.gz", "--", *command])
-        os.replace(f"{out}.json.gz", out)
+        run([self.samply, "--version"])
+        perf_data, profile = f"{out}.data", f"{out}.json.gz"
+        self.recorder.record(perf_data, command)
+        # By processors, for only then do stacks have the thread's name of their time.
+        run([self.samply, "import", "--save-only", "--per-cpu-threads", "-o", profile, perf_data])
+        os.remove(perf_data)
+        os.replace(profile, out)
 
     def read(self, recording, _phases, _reading, with_inlined):
         if with_inlined:
@@ -151,6 +156,10 @@ class Samply:
         """The names of a stack, outermost first; the first is the thread's."""
         stacks, frames, functions = thread["stackTable"], thread["frameTable"], thread["funcTable"]
         names = []
+
+        def label(function):
+            return thread["stringArray"][functions["name"][function]]
+
         while at is not None:
             frame, at = stacks["frame"][at], stacks["prefix"][at]
             if frames["category"][frame] in kernel:
@@ -158,9 +167,11 @@ class Samply:
             function = frames["func"][frame]
             resource = functions["resource"][function]
             if at is None:
-                names.append(thread["stringArray"][functions["name"][function]])
+                names.append(label(function))
             elif resource in (None, -1):
-                names.append(UNKNOWN)
+                # `(200 frames elided)` stands for the middle of a deep stack, and is no function.
+                if not label(function).endswith("elided)"):
+                    names.append(UNKNOWN)
             else:
                 lib = thread["resourceTable"]["lib"][resource]
                 names.append(symbols[lib].name(frames["address"][frame]))
