@@ -34,6 +34,8 @@ from truth.chains import CLASSES, INSERTED, RIGHT, WRONG, Judge, phases  # noqa:
 from truth.tools import Failed, Perf, Proftool, Samply  # noqa: E402
 
 FEW = 50
+# How the row of a phase ends that shows it with inlined functions.
+INLINED_ROW = ", inlined"
 Cell = collections.namedtuple("Cell", "counts inserted examples")
 
 
@@ -114,11 +116,13 @@ class Table:
             print(f"{row[2]:{width}}{''.join(cells)}")
 
     def print_sums(self):
-        """The means of each column, in which each row counts alike."""
-        print("\nmean of all rows, percent" + "".join(f"{name:>10}" for name in (*CLASSES, "inserted", "rows")))
+        """The means of each column, in which each row counts alike; without those of inlined functions,
+        which not every profiler has."""
+        plain_rows = [row for row in self.rows if not row[2].endswith(INLINED_ROW)]
+        print("\nmean of rows, percent    " + "".join(f"{name:>10}" for name in (*CLASSES, "inserted", "rows")))
         for column in self.columns:
             sums, rows = collections.Counter(), 0
-            for row in self.rows:
+            for row in plain_rows:
                 value = self.cells.get((row, column))
                 total = sum(value.counts.values()) if value else 0
                 if total:
@@ -160,7 +164,7 @@ def measure(table, program, label, tool, args, directory):
                 print(f"{column}: {error}", file=sys.stderr)
                 continue
             for phase in shown:
-                name = f"{phase.name} {phase.shows}" + (", inlined" if with_inlined else "")
+                name = f"{phase.name} {phase.shows}" + (INLINED_ROW if with_inlined else "")
                 judge = Judge(phase, with_inlined, known)
                 table.add((*label, name), column, cell(stacks, judge, phase.name))
     os.remove(recording)
