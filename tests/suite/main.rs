@@ -30,3 +30,4 @@ mod scan;
 mod scan_decoding;
 mod static_golden;
 mod tree;
+mod truth;
