@@ -27,3 +27,4 @@ mod scan;
 mod scan_decoding;
 mod static_golden;
 mod tree;
+mod unwind;
