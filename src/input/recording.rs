@@ -7,7 +7,7 @@ use crate::binary::Finder;
 use crate::perfdata::Reader;
 use crate::profile::{About, Profile};
 use crate::symbolize::{self, Library, symbolize};
-use crate::trace::{self, Image, Recording};
+use crate::trace::{self, Image, Recording, Unwinding};
 
 use super::{Error, Options, Progress};
 
@@ -33,9 +33,14 @@ pub(super) fn read(
                 .into_iter()
                 .for_each(|image| library.prepare(&image))
         });
+        let unwinding = Unwinding {
+            rules: &library,
+            workers: library.workers(),
+        };
         let trace = trace::read(
             &mut reader,
             options.time,
+            Some(unwinding),
             |done| progress(done, size),
             // Where nobody prepares any more, names are looked for later.
             |image| drop(hits.send(image.clone())),

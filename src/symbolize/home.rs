@@ -82,7 +82,10 @@ fn open(trace: &Trace, image: &Image, library: &Library) -> Home {
     };
     match image.kind {
         ImageKind::File => match library.file(image) {
-            Ok(binary) => Home::Binary(binary),
+            Ok(binary) => {
+                binary.functions();
+                Home::Binary(binary)
+            }
             Err(why) => Home::None(Some(why)),
         },
         ImageKind::Vdso if host.may_have_made(&trace.recording) => match vdso::own() {

@@ -31,3 +31,4 @@ mod scan_decoding;
 mod static_golden;
 mod tree;
 mod truth;
+mod unwind;
