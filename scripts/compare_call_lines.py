@@ -135,7 +135,7 @@ def inlined_frames(addr2line, program, offsets):
 def detail(proftool, recording, names):
     """What proftool says of the function that has one of these names; None where it knows none."""
     for name in names:
-        command = [proftool, "detail", name, recording]
+        command = [proftool, "detail", "--no-repair", name, recording]
         command += ["--format", "json", "--names", "mangled", "--unit", "samples"]
         answer = subprocess.run(command, capture_output=True, check=False)
         if answer.returncode == 0:

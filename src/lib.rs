@@ -38,7 +38,7 @@
 //! | `unwind` | user stack and registers to return addresses, by the rules of DWARF | binary perfdata base |
 //! | `trace` | what happened, in addresses: images, threads, address paths, samples | perfdata unwind base |
 //! | `profile` | functions, call paths (parent before child), samples, filters: the hall | base |
-//! | `symbolize` | addresses to functions, distinct addresses only; where the wings join | trace unwind scan binary profile base |
+//! | `symbolize` | addresses to functions, distinct addresses only, on stacks held against the code; where the wings join | trace unwind scan binary profile base |
 //! | `callgraph` | one node a function, one arc a pair: observed, in the code; cycles | profile base |
 //! | `analysis` | pure functions over a profile, one question a file: totals, call tree, function detail, time by gprof's and other models | callgraph profile base |
 //! | `view` | answers arranged as tables of typed cells | analysis callgraph profile base |

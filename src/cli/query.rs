@@ -44,6 +44,9 @@ pub struct Query {
     /// Show code in the function that it was inlined into.
     #[arg(long, help_heading = READING)]
     no_inline: bool,
+    /// Show stacks as they were recorded, without the functions that the code tells they lack.
+    #[arg(long, help_heading = READING)]
+    no_repair: bool,
     /// Look for programs and libraries under this directory.
     #[arg(long, value_name = "DIR", help_heading = READING)]
     symfs: Option<PathBuf>,
@@ -99,6 +102,7 @@ impl Query {
         input::Options {
             symfs: self.symfs.clone(),
             inlines: !self.no_inline,
+            repairs: !self.no_repair,
             calls,
             call_lines: false,
             time: self.time.unwrap_or_default(),

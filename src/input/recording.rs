@@ -21,6 +21,7 @@ pub(super) fn read(
     let library = Library::new(symbolize::Options {
         finder: Finder::new(options.symfs.as_deref()),
         inlines: options.inlines,
+        repairs: options.repairs,
         calls: options.calls,
         call_lines: options.call_lines,
         ..symbolize::Options::default()

@@ -8,8 +8,8 @@ use crate::base::{Distinct, Event, Id, IdVec};
 
 use super::{
     About, Call, CallCount, CallKind, CallPath, Counts, EventId, Function, FunctionCode,
-    FunctionId, Line, LineId, Module, ModuleId, PathId, Place, PlaceId, Places, Profile, Sample,
-    Thread, ThreadId,
+    FunctionId, Line, LineId, Module, ModuleId, PathId, Place, PlaceId, Places, Profile, Quality,
+    Sample, Thread, ThreadId,
 };
 
 /// What a row of samples is told apart by.
@@ -95,6 +95,22 @@ impl Builder {
             caller,
             function,
             inlined,
+            inferred: false,
+        })
+    }
+
+    /// The same for a function that was not recorded, but must have been there.
+    pub fn inferred_path(
+        &mut self,
+        caller: Option<PathId>,
+        function: FunctionId,
+        inlined: bool,
+    ) -> PathId {
+        self.paths.id_of(CallPath {
+            caller,
+            function,
+            inlined,
+            inferred: true,
         })
     }
 
@@ -179,6 +195,11 @@ impl Builder {
     /// What the recording says of itself goes here.
     pub fn about(&mut self) -> &mut About {
         &mut self.profile.about
+    }
+
+    /// Notes how far the stacks can be believed.
+    pub fn quality(&mut self, quality: Quality) {
+        self.profile.quality = Some(quality);
     }
 
     /// Where caveats go.

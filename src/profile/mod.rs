@@ -14,6 +14,7 @@
 //!   ├─ places      call paths by the lines of the calls, if asked for (PlaceId)
 //!   ├─ code        calls that the code contains, made or not
 //!   ├─ counts      how often who called whom, if somebody counted
+//!   ├─ quality     how far stacks can be believed, if they were recorded
 //!   └─ caveats     what is not known
 //! ```
 //!
@@ -32,6 +33,7 @@ mod function;
 mod links;
 mod path;
 mod place;
+mod quality;
 mod sample;
 mod select;
 mod weights;
@@ -45,6 +47,7 @@ pub use function::{Function, FunctionId, FunctionKind, Module, ModuleId};
 pub use links::{Links, Step};
 pub use path::{CallPath, CallPaths, PathId};
 pub use place::{Place, PlaceId, Places};
+pub use quality::Quality;
 pub use sample::{EventId, Line, LineId, Sample, Thread, ThreadId};
 pub use select::{Filter, Row, Selection, Weighing, pattern_of};
 pub use weights::PathWeights;
@@ -77,6 +80,8 @@ pub struct Profile {
     pub code: Code,
     /// How often functions called each other, where calls were counted.
     pub counts: Option<Counts>,
+    /// How far its stacks can be believed, where that was looked into.
+    pub quality: Option<Quality>,
     /// What is not known about this profile.
     pub caveats: Caveats,
 }

@@ -19,6 +19,7 @@ use super::identity::Identities;
 use super::look_up::{AllAnswers, Answers};
 use super::places::{self, FrameLines};
 use super::plan::Plan;
+use super::repair::Checked;
 use super::{Options, StaticCalls};
 
 /// What one address is: a physical function and the calls inlined there.
@@ -54,6 +55,7 @@ impl Resolution {
 /// Builds the profile.
 pub(super) fn profile(
     trace: &Trace,
+    checked: &Checked,
     plans: &IdVec<ImageId, Plan>,
     homes: &IdVec<ImageId, Home>,
     answers: AllAnswers,
@@ -63,7 +65,7 @@ pub(super) fn profile(
     *builder.caveats() = trace.caveats.clone();
     let mut identities = Identities::new(&trace.images, homes, &mut builder);
     let resolution = resolve(
-        trace,
+        checked,
         plans,
         &answers.by_image,
         &mut identities,
@@ -76,7 +78,7 @@ pub(super) fn profile(
             let caveats = builder.caveats();
             caveats.add_detail(CaveatKind::UnscannedBinary, 1, detail);
         });
-        let definitions = Definitions::new(&scanned, None);
+        let definitions = Definitions::new(code::binaries(&scanned), None);
         code::add(
             &scanned,
             contained,
@@ -87,7 +89,8 @@ pub(super) fn profile(
         );
     }
     name_for_people(&mut builder, options.workers);
-    note_what_has_no_name(trace, homes, &resolution, &mut builder);
+    builder.quality(checked.quality);
+    note_what_has_no_name(trace, checked, homes, &resolution, &mut builder);
     note_unchecked(trace, homes, &mut builder);
     for image in answers.exhausted {
         let path = &trace.images[image].path;
@@ -113,33 +116,71 @@ pub(super) fn profile(
             })
         })
         .collect();
-    let mut paths: Vec<PathId> = Vec::with_capacity(trace.paths.len());
-    for (_, path) in trace.paths.enumerate() {
+    let mut paths: Vec<PathId> = Vec::with_capacity(checked.paths.len());
+    for (id, path) in checked.paths.enumerate() {
         let caller = path.caller.map(|caller| paths[caller.index()]);
         let resolved = resolution.frames[path.frame].expect("every frame was planned for");
-        let mut here = builder.path(caller, resolved.physical, false);
         let (from, to) = resolved.inlined;
-        for &function in &resolution.inlined[from as usize..to as usize] {
-            here = builder.path(Some(here), function, true);
-        }
-        paths.push(here);
+        let inlined = &resolution.inlined[from as usize..to as usize];
+        paths.push(match checked.inferred[id] {
+            false => recorded(&mut builder, caller, resolved.physical, inlined),
+            true => {
+                let inlined = match checked.is_place(path.frame) {
+                    true => inlined,
+                    false => &[],
+                };
+                inferred(&mut builder, caller, resolved.physical, inlined)
+            }
+        });
     }
     let places = options.call_lines.then(|| {
-        let lines = |frame| resolution.lines(frame);
-        places::of_paths(trace, &paths, lines, &mut builder)
+        let lines = |frame| match checked.is_place(frame) {
+            true => resolution.lines(frame),
+            false => FrameLines::default(),
+        };
+        places::of_paths(&checked.paths, &paths, lines, &mut builder)
     });
     for sample in &trace.samples {
-        let frame = trace.paths[sample.path].frame;
+        let path = checked.now[sample.path];
+        let frame = checked.paths[path].frame;
         let event = events[sample.event.index()];
         let thread = threads[sample.thread.index()];
         let line = resolution.frames[frame].and_then(|resolved| resolved.line);
-        let (path, weight, count) = (sample.path.index(), sample.weight, sample.count);
+        let (path, weight, count) = (path.index(), sample.weight, sample.count);
         match &places {
             Some(places) => builder.sample_at(event, thread, places[path], line, weight, count),
             None => builder.sample(event, thread, paths[path], line, weight, count),
         };
     }
     builder.finish()
+}
+
+/// The path of a recorded frame with the calls inlined there, outermost first.
+fn recorded(
+    builder: &mut Builder,
+    caller: Option<PathId>,
+    physical: FunctionId,
+    inlined: &[FunctionId],
+) -> PathId {
+    let here = builder.path(caller, physical, false);
+    let inlined = inlined.iter();
+    inlined.fold(here, |caller, &function| {
+        builder.path(Some(caller), function, true)
+    })
+}
+
+/// The same for a frame that was put in.
+fn inferred(
+    builder: &mut Builder,
+    caller: Option<PathId>,
+    physical: FunctionId,
+    inlined: &[FunctionId],
+) -> PathId {
+    let here = builder.inferred_path(caller, physical, false);
+    let inlined = inlined.iter();
+    inlined.fold(here, |caller, &function| {
+        builder.inferred_path(Some(caller), function, true)
+    })
 }
 
 /// What the sampled places show to be inlined into what: caller and callee, each pair once.
@@ -157,14 +198,14 @@ fn contained(resolution: &Resolution) -> FxHashSet<(FunctionId, FunctionId)> {
 }
 
 fn resolve(
-    trace: &Trace,
+    checked: &Checked,
     plans: &IdVec<ImageId, Plan>,
     answers: &IdVec<ImageId, Vec<Answers>>,
     identities: &mut Identities,
     builder: &mut Builder,
 ) -> Resolution {
     let mut resolution = Resolution {
-        frames: IdVec::filled(None, trace.frames.len()),
+        frames: IdVec::filled(None, checked.frames.len()),
         inlined: Vec::new(),
         call_lines: Vec::new(),
     };
@@ -177,7 +218,7 @@ fn resolve(
                 let &(_, frame) = addresses.next().expect("an answer for each address");
                 let name = physical.name.map(|name| &answers.names[name]);
                 let function =
-                    identities.physical(builder, trace.frames[frame], physical.bounds, name);
+                    identities.physical(builder, checked.frames[frame], physical.bounds, name);
                 let from = resolution.inlined.len() as u32;
                 for &name in inlined.by_ref().take(physical.inlined as usize) {
                     let name = &answers.names[name];
@@ -235,12 +276,13 @@ pub(super) fn name_for_people(builder: &mut Builder, workers: NonZeroUsize) {
 /// Counts the samples whose stacks have frames without names, by image and reason.
 fn note_what_has_no_name(
     trace: &Trace,
+    checked: &Checked,
     homes: &IdVec<ImageId, Home>,
     resolution: &Resolution,
     builder: &mut Builder,
 ) {
     let mut lacking = IdVec::filled(false, trace.images.len());
-    for (id, frame) in trace.frames.enumerate() {
+    for (id, frame) in checked.frames.enumerate() {
         lacking[frame.image] |= !is_named(resolution, id);
     }
     let reasons: Vec<(ImageId, (CaveatKind, String))> = lacking
@@ -254,18 +296,18 @@ fn note_what_has_no_name(
         for (place, (image, _)) in round.iter().enumerate() {
             bits[*image] = 1 << place;
         }
-        let mut on_path: Vec<u64> = Vec::with_capacity(trace.paths.len());
-        for (_, path) in trace.paths.enumerate() {
+        let mut on_path: Vec<u64> = Vec::with_capacity(checked.paths.len());
+        for (_, path) in checked.paths.enumerate() {
             let above = path.caller.map_or(0, |caller| on_path[caller.index()]);
             let here = match is_named(resolution, path.frame) {
                 true => 0,
-                false => bits[trace.frames[path.frame].image],
+                false => bits[checked.frames[path.frame].image],
             };
             on_path.push(above | here);
         }
         let mut counts = [0u64; 64];
         for sample in &trace.samples {
-            let mut bits = on_path[sample.path.index()];
+            let mut bits = on_path[checked.now[sample.path].index()];
             while bits != 0 {
                 counts[bits.trailing_zeros() as usize] += sample.count;
                 bits &= bits - 1;

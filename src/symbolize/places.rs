@@ -10,7 +10,7 @@
 
 use crate::base::Id;
 use crate::profile::{Builder, LineId, PathId, PlaceId};
-use crate::trace::{FrameId, Trace};
+use crate::trace::{AddressPaths, FrameId};
 
 /// The lines of one address.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,14 +24,14 @@ pub(super) struct FrameLines<'a> {
 /// The place of each address path, whose call path `paths` has. A call path may have more frames
 /// than addresses and inlined calls account for: who called these is known, but not from where.
 pub(super) fn of_paths<'a>(
-    trace: &Trace,
+    tree: &AddressPaths,
     paths: &[PathId],
     lines: impl Fn(FrameId) -> FrameLines<'a>,
     builder: &mut Builder,
 ) -> Vec<PlaceId> {
     let mut places: Vec<PlaceId> = Vec::with_capacity(paths.len());
     let mut frames: Vec<PathId> = Vec::new();
-    for ((_, path), &innermost) in trace.paths.enumerate().zip(paths) {
+    for ((_, path), &innermost) in tree.enumerate().zip(paths) {
         let caller = path.caller.map(|caller| caller.index());
         let outside = caller.map(|caller| paths[caller]);
         // What this address adds to its caller's call path, innermost first.
@@ -44,7 +44,7 @@ pub(super) fn of_paths<'a>(
         let inlined = lines(path.frame).inlined;
         let called_from = path
             .caller
-            .and_then(|caller| lines(trace.paths[caller].frame).innermost);
+            .and_then(|caller| lines(tree[caller].frame).innermost);
         let mut place = caller.map(|caller| places[caller]);
         for (depth, &frame) in frames.iter().enumerate().rev() {
             let line = match inlined.len().checked_sub(depth + 1) {
@@ -121,27 +121,24 @@ mod tests {
         let (_, _, lex) = (to(2, false), to(3, false), to(4, true));
         let frames = [0, 1].map(FrameId::new);
         let caller = Some(AddressPathId::new(0));
-        let trace = Trace {
-            paths: vec![
-                AddressPath {
-                    caller: None,
-                    frame: frames[0],
-                },
-                AddressPath {
-                    caller,
-                    frame: frames[1],
-                },
-            ]
-            .into(),
-            ..Trace::default()
-        };
+        let tree: AddressPaths = vec![
+            AddressPath {
+                caller: None,
+                frame: frames[0],
+            },
+            AddressPath {
+                caller,
+                frame: frames[1],
+            },
+        ]
+        .into();
         let inlined = [[Some(lines[0])], [Some(lines[2])]];
         let of = |frame: FrameId| FrameLines {
             innermost: Some(lines[[1, 3][frame.index()]]),
             inlined: &inlined[frame.index()],
         };
         let paths: [PathId; 2] = [setup, lex];
-        let places = of_paths(&trace, &paths, of, &mut builder);
+        let places = of_paths(&tree, &paths, of, &mut builder);
         let profile = builder.finish();
         assert_eq!(told(&profile, Some(places[0])), "?:main 9:setup");
         let lex = "?:main 9:setup 31:jump ?:read 52:lex";

@@ -60,6 +60,9 @@ pub struct Trace {
     pub samples: Vec<TraceSample>,
     /// Names that the kernel told of code it generated: start, size and name, by start.
     pub kernel_symbols: Vec<(u64, u64, String)>,
+    /// Whether stacks were followed by frame pointers, which lead past the caller of a function
+    /// without a frame.
+    pub frame_pointers: bool,
     /// Who recorded what and when.
     pub recording: Recording,
     /// What could not be known.

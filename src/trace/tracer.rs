@@ -1,6 +1,6 @@
 //! Takes records one by one and builds the trace.
 
-use linux_perf_event_reader::{AttrFlags, CpuMode, SampleFormat, constants};
+use linux_perf_event_reader::{AttrFlags, BranchSampleFormat, CpuMode, SampleFormat, constants};
 use rustc_hash::FxHashMap;
 
 use crate::base::{BuildId, CaveatKind, Event, Id, Unit, utf8};
@@ -478,6 +478,13 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         self.settle(reader, None);
         self.learn_events(reader);
         let mut trace = self.trace;
+        trace.frame_pointers = reader.events().iter().any(|event| {
+            let format = event.attr.sample_format();
+            let by_branches = event.attr.branch_format();
+            format.contains(SampleFormat::CALLCHAIN)
+                && !format.contains(SampleFormat::STACK_USER)
+                && !by_branches.contains(BranchSampleFormat::CALL_STACK)
+        });
         // In pipe mode names may come after samples.
         trace.events = reader.events().iter().map(event).collect::<Vec<_>>().into();
         trace.images = self.stacks.images.into_rows();

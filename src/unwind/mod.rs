@@ -20,6 +20,7 @@
 mod arch;
 mod cache;
 mod expression;
+mod frame;
 mod index;
 mod registers;
 mod row;
@@ -29,6 +30,7 @@ mod walk;
 
 pub use arch::Arch;
 pub use expression::Expression;
+pub use frame::FrameState;
 pub use registers::Registers;
 pub use row::{Cfa, Row, Rule};
 pub use rules::Rules;

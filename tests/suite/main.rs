@@ -25,6 +25,7 @@ mod puma;
 mod puma_graph;
 mod quantify;
 mod record;
+mod repair;
 mod report;
 mod scan;
 mod scan_decoding;

@@ -33,7 +33,7 @@ impl CallTree {
             let mut copy = self.nodes.rows[id];
             copy.parent = node.parent.map(place);
             copy.link = node.stub.map(place);
-            let weights = [node.indirect, node.in_only, node.cut];
+            let weights = [node.indirect, node.in_only, node.cut, node.inferred];
             let place = grown.nodes.push(copy, weights);
             grown.places.push(place);
             if node.stub.is_none() {
@@ -81,7 +81,7 @@ impl Grown<'_> {
             let mut leaf = Row::new(arc.to, Some(place), None, inlined);
             leaf.set_level(node.level.saturating_add(1));
             leaf.set_in_code();
-            self.nodes.push(leaf, [0; 3]);
+            self.nodes.push(leaf, [0; 4]);
         }
         self.nodes.rows[place].link = Some(NodeId::new(self.nodes.len()));
         self.open.pop();

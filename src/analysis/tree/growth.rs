@@ -94,7 +94,7 @@ impl Growth {
 /// The tree, its nodes in order of appearance.
 pub(super) fn arrange(mut nodes: Nodes, profile: &Profile, collapse: Collapse) -> CallTree {
     let mut places = appearance(&mut nodes, profile);
-    for column in [&mut nodes.indirect, &mut nodes.in_only, &mut nodes.cut] {
+    for column in nodes.columns() {
         *column = std::mem::take(column).moved(&places);
     }
     let rows = &mut nodes.rows;

@@ -30,12 +30,17 @@ pub(super) fn tree(stacks: &Stacks, collapse: Collapse) -> CallTree {
     let mut rows = growth.finish();
     let indirect = weigh(stacks, &mut rows, &step_of);
     let in_only = ends(stacks, &rows, &step_of);
+    let inferred = match stacks.profile.paths.has_inferred() {
+        true => inferred(stacks, &rows, &indirect, &step_of),
+        false => Column::default(),
+    };
     drop(step_of);
     let nodes = Nodes {
         rows,
         indirect,
         in_only,
         cut: Column::default(),
+        inferred,
     };
     arrange(nodes, stacks.profile, collapse)
 }
@@ -249,6 +254,37 @@ fn weigh(
         true => Column::of(indirect.iter().copied()),
         false => Column::default(),
     }
+}
+
+/// What of the weights of nodes is not recorded to have come there.
+fn inferred(
+    stacks: &Stacks,
+    rows: &IdVec<NodeId, Row>,
+    indirect: &Column,
+    step_of: &IdVec<PathId, Option<NodeId>>,
+) -> Column {
+    let paths = &stacks.profile.paths;
+    let mut visits: IdVec<NodeId, u32> = IdVec::filled(0, rows.len());
+    let mut recorded: IdVec<NodeId, u64> = IdVec::filled(0, rows.len());
+    stacks.links.walk(paths, |step| {
+        let (Step::Enter(path) | Step::Leave(path)) = step;
+        let Some(node) = step_of[path].filter(|_| !paths[path].inferred) else {
+            return;
+        };
+        match step {
+            Step::Enter(_) => {
+                if visits[node] == 0 {
+                    recorded[node] += stacks.total[path];
+                }
+                visits[node] += 1;
+            }
+            Step::Leave(_) => visits[node] -= 1,
+        }
+    });
+    Column::of(rows.enumerate().map(|(id, row)| match row.is_stub() {
+        true => 0,
+        false => row.weight + indirect.get(id) - recorded[id],
+    }))
 }
 
 /// The weights of the samples that end in each node.

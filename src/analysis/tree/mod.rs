@@ -122,6 +122,9 @@ pub struct Node {
     pub in_only: u64,
     /// The weight of the samples that go on from here but were not followed.
     pub cut: u64,
+    /// The part of its weight that rests on functions put into stacks which lacked them: that of
+    /// the samples whose recorded stacks do not pass it.
+    pub inferred: u64,
     /// The weight of the samples that went through this stub, each once.
     pub passes: u64,
 }

@@ -73,6 +73,7 @@ pub struct Nodes {
     pub(super) indirect: Column,
     pub(super) in_only: Column,
     pub(super) cut: Column,
+    pub(super) inferred: Column,
 }
 
 impl Nodes {
@@ -119,8 +120,21 @@ impl Nodes {
             indirect: self.indirect.get(id),
             in_only: self.in_only.get(id),
             cut: self.cut.get(id),
+            inferred: self.inferred.get(id),
             passes,
         }
+    }
+
+    /// The weights that only some have.
+    pub(super) fn columns(&mut self) -> [&mut Column; 4] {
+        let Nodes {
+            indirect,
+            in_only,
+            cut,
+            inferred,
+            ..
+        } = self;
+        [indirect, in_only, cut, inferred]
     }
 
     /// One past the last node under this one, as an index.
@@ -142,10 +156,15 @@ impl Nodes {
     }
 
     /// Adds a node without children, or a stub, with the weights that only some have.
-    pub(super) fn push(&mut self, row: Row, [indirect, in_only, cut]: [u64; 3]) -> NodeId {
+    pub(super) fn push(
+        &mut self,
+        row: Row,
+        [indirect, in_only, cut, inferred]: [u64; 4],
+    ) -> NodeId {
         self.indirect.push(indirect);
         self.in_only.push(in_only);
         self.cut.push(cut);
+        self.inferred.push(inferred);
         self.rows.push(row)
     }
 }

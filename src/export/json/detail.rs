@@ -1,12 +1,14 @@
 //! One function: `rule`, `function {name, linkage_name, module, self, total, root, recursive}`,
-//! `callers [{name, module, weight, recursive}]`, `descendants [{name, module, weight, recursive}]`,
+//! `callers [{name, module, weight, recursive, inferred}]`,
+//! `descendants [{name, module, weight, recursive, inferred}]`,
 //! `call_sites [{callee, module, file|null, line|null, weight, inlined}]|null`,
 //! `called_from [{caller, module, file|null, line|null, weight, inlined}]|null`,
 //! `lines [{file, line, weight}]`, `depths [{depth, weight}]`.
 //!
 //! `root` is the weight of the stacks on which the function is outermost, which no caller has. A
 //! descendant is `recursive` if some stack leads from it back to the function, a caller if some stack
-//! leads from the function to it. `depths` tells how often the function stands on a stack; their
+//! leads from the function to it; either is `inferred` if no stack was recorded with the call, but the
+//! code leaves no doubt of it. `depths` tells how often the function stands on a stack; their
 //! weights add up to the total.
 //!
 //! `call_sites` are the calls in the function by line, `called_from` the calls of it by line of the
@@ -46,11 +48,12 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &DetailView) -> io::R
     let neighbour = |out: &mut dyn Write, other: &Neighbour| {
         write!(
             out,
-            "{{\"name\":{},\"module\":{},\"weight\":{},\"recursive\":{}}}",
+            "{{\"name\":{},\"module\":{},\"weight\":{},\"recursive\":{},\"inferred\":{}}}",
             string(view.name(other.function)),
             string(subject.module(other.function)),
             other.weight,
-            other.recursive
+            other.recursive,
+            other.inferred
         )
     };
     out.write_all(b",\n\"callers\":")?;

@@ -1,6 +1,6 @@
 //! The call tree: `direction`, `collapse`, `root|null`, `rows {none, direct, conservative,
 //! full}|null`, `roots [node]`; a node is `{name, module, level, direct, indirect, in_only, stub,
-//! inlined, cut, children}`.
+//! inlined, cut, inferred, children}`.
 //!
 //! A stub stands for a call that recursion was collapsed into; it has no counts, but `to_level`,
 //! the level of the node above it that has them, and `passes`, the weight of the samples that went
@@ -82,12 +82,12 @@ fn counts(out: &mut dyn Write, tree: &Tree, node: &Node) -> io::Result<()> {
         ),
         None if node.in_code => write!(
             out,
-            "\"direct\":0,\"indirect\":0,\"in_only\":0,\"cut\":0,\"stub\":false,\"origin\":\"code\","
+            "\"direct\":0,\"indirect\":0,\"in_only\":0,\"cut\":0,\"inferred\":0,\"stub\":false,\"origin\":\"code\","
         ),
         None => write!(
             out,
-            "\"direct\":{},\"indirect\":{},\"in_only\":{},\"cut\":{},\"stub\":false,",
-            node.direct, node.indirect, node.in_only, node.cut
+            "\"direct\":{},\"indirect\":{},\"in_only\":{},\"cut\":{},\"inferred\":{},\"stub\":false,",
+            node.direct, node.indirect, node.in_only, node.cut, node.inferred
         ),
     }
 }

@@ -9,7 +9,7 @@ use super::flat::reaches;
 use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
-use super::{Figures, Subject, caveats, number};
+use super::{Figures, Subject, caveats, label, number};
 use crate::analysis::call_sites::{CallSite, CallSites};
 use crate::analysis::detail::{Detail, Neighbour, Rule};
 use crate::analysis::lines::{LineWeight, Lines};
@@ -209,6 +209,8 @@ impl DetailView {
             blocks.push(Block::Heading("How often it stands on a stack".into()));
             blocks.push(Block::Table(self.depth_table(subject)));
         }
+        let mut shown = self.callers.iter().chain(&self.descendants);
+        blocks.extend(label::legend(shown.any(|other| other.inferred)));
         blocks.extend(caveats::foot(&subject.profile.caveats));
         Page {
             unit: subject.selection.event.unit.clone(),
@@ -264,7 +266,8 @@ impl DetailView {
         };
         for other in shown {
             let star = if other.recursive { " *" } else { "" };
-            let name = format!("{}{star}", self.name(other.function));
+            let mark = if other.inferred { label::INFERRED } else { "" };
+            let name = format!("{mark}{}{star}", self.name(other.function));
             row(other.weight, name, subject.module(other.function));
         }
         if callers && detail.outermost > 0 {

@@ -8,7 +8,7 @@ use crate::profile::FunctionId;
 use crate::view::drawing::{Arrow, Drawing, Node};
 use crate::view::graph::Pruning;
 use crate::view::label::Labels;
-use crate::view::{Subject, number};
+use crate::view::{Subject, label, number};
 
 /// Functions coloured by their totals and arcs by their weights, each sample counted once. What is
 /// folded is a dashed arrow to the function that the call leads back to, with the share of the
@@ -30,7 +30,7 @@ pub fn drawing(
     let labels = Labels::new(subject, shown.iter().copied());
     let nodes = shown.iter().map(|&id| Node {
         lines: vec![
-            labels.of(id).to_owned(),
+            label::marked(labels.of(id), weights.inferred[id], weights.total[id]),
             percent(weights.total[id]),
             format!("({})", percent(weights.self_weight[id])),
         ],

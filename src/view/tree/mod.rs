@@ -32,7 +32,7 @@ use super::flat::reaches;
 use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
-use super::{Figures, Subject, caveats, number};
+use super::{Figures, Subject, caveats, label, number};
 use crate::analysis::tree::{CallTree, Collapse, Node, NodeId};
 use crate::base::{Id, IdVec};
 use crate::profile::FunctionId;
@@ -223,6 +223,10 @@ impl Tree {
                         level behind ↑. In brackets: what first arrived after such a call.";
             blocks.push(Block::Line(line.into()));
         }
+        let nodes = || self.nodes().map(|id| self.calls.nodes.at(id));
+        blocks.extend(label::legend(
+            nodes().any(|node| label::is_inferred(node.inferred, node.weight())),
+        ));
         blocks.extend(caveats::foot(&subject.profile.caveats));
         Page {
             unit: subject.selection.event.unit.clone(),
@@ -309,7 +313,10 @@ impl Tree {
         let mut guides = Guides::new(self);
         for id in self.nodes() {
             let node = self.calls.nodes.at(id);
-            let guide = guides.next(self, id);
+            let mut guide = guides.next(self, id);
+            if label::is_inferred(node.inferred, node.weight()) {
+                guide.push_str(label::INFERRED);
+            }
             let mut text = self.name(id).to_owned();
             if node.inlined {
                 text.push_str(" (inlined)");
