@@ -5,9 +5,12 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use proftool::base::printable;
-use proftool::sampler::{self, Command, CommandError, Error, EventSpec, Options, Rate, Recording};
+use proftool::sampler::{
+    self, Command, CommandError, CopySize, Error, EventSpec, NoCopySize, Options, Rate, Recording,
+    Stacks,
+};
 
 /// The exit status when the recording itself failed, as of `env` and `timeout`.
 const FAILED: u8 = 125;
@@ -41,16 +44,14 @@ pub struct RecordArgs {
     #[arg(short, long, value_name = "EVENT", value_delimiter = ',', value_parser = event)]
     event: Vec<EventSpec>,
 
-    /// How to record call chains
-    #[arg(
-        short = 'g',
-        long = "call-graph",
-        value_name = "HOW",
-        default_value = "fp"
-    )]
-    call_graph: CallGraph,
+    /// How to record stacks: fp (frame pointers), dwarf[,BYTES] (a copy of so many bytes from
+    /// the top of the stack in each sample, for programs without frame pointers), none
+    #[arg(short = 'g', long = "call-graph", value_name = "HOW", default_value = "fp",
+          value_parser = stacks)]
+    call_graph: Stacks,
 
-    /// Pages of the buffer of each processor; rounded up to a power of two [default: 512 KiB]
+    /// Pages of the buffer of each processor; rounded up to a power of two [default: 512 KiB, with
+    /// -g dwarf as much as comes in a quarter of a second]
     #[arg(short = 'm', long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     mmap_pages: Option<u32>,
@@ -68,12 +69,17 @@ pub struct RecordArgs {
     command: Vec<OsString>,
 }
 
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-enum CallGraph {
-    /// By frame pointers
-    Fp,
-    /// Not at all
-    None,
+fn stacks(how: &str) -> Result<Stacks, String> {
+    match how.split_once(',') {
+        None if how == "fp" => Ok(Stacks::FramePointers),
+        None if how == "none" => Ok(Stacks::None),
+        None if how == "dwarf" => Ok(Stacks::Copies(CopySize::default())),
+        Some(("dwarf", bytes)) => match bytes.parse() {
+            Ok(size) => Ok(Stacks::Copies(size)),
+            Err(error) => Err(NoCopySize::to_string(&error)),
+        },
+        _ => Err("it is none of fp, dwarf, dwarf,BYTES, none".into()),
+    }
 }
 
 fn event(name: &str) -> Result<EventSpec, String> {
@@ -102,7 +108,7 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
             (None, Some(period)) => Some(Rate::Period(period)),
             (None, None) => None,
         },
-        call_chains: args.call_graph == CallGraph::Fp,
+        stacks: args.call_graph,
         ring_pages: args.mmap_pages.map(|pages| pages as usize),
     };
     let result = Command::find(&args.command)

@@ -43,6 +43,7 @@ mod recording;
 mod ring;
 mod session;
 mod signals;
+mod stacks;
 mod stop;
 mod tally;
 mod tracepoint;
@@ -54,5 +55,6 @@ pub use error::{Error, Note};
 pub use event::{EventSpec, UnknownEvent};
 pub use recording::{Recording, record};
 pub use session::{Options, Session};
+pub use stacks::{CopySize, NoCopySize, Stacks};
 
 use error::reason;

@@ -22,6 +22,7 @@ mod propagation;
 mod puma;
 mod quantify;
 mod record;
+mod record_stacks;
 mod report;
 mod scan;
 mod scan_decoding;
