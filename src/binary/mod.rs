@@ -35,6 +35,7 @@ mod places;
 mod plt;
 mod references;
 mod relocations;
+mod sampled;
 mod slots;
 mod source;
 mod symbols;

@@ -21,6 +21,7 @@ mod progress;
 mod query;
 mod record;
 mod report;
+mod stack_choice;
 mod tree;
 
 use std::io::{self, Write};

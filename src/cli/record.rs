@@ -12,6 +12,8 @@ use proftool::sampler::{
     Stacks,
 };
 
+use super::stack_choice;
+
 /// The exit status when the recording itself failed, as of `env` and `timeout`.
 const FAILED: u8 = 125;
 /// The exit status when the command cannot be run.
@@ -45,10 +47,11 @@ pub struct RecordArgs {
     event: Vec<EventSpec>,
 
     /// How to record stacks: fp (frame pointers), dwarf[,BYTES] (a copy of so many bytes from
-    /// the top of the stack in each sample, for programs without frame pointers), none
-    #[arg(short = 'g', long = "call-graph", value_name = "HOW", default_value = "fp",
-          value_parser = stacks)]
-    call_graph: Stacks,
+    /// the top of the stack in each sample, for programs without frame pointers; 8192 unless
+    /// given), none, or auto: by what the program's functions keep
+    #[arg(short = 'g', long = "call-graph", value_name = "HOW", default_value = "auto",
+          value_parser = call_graph)]
+    call_graph: CallGraph,
 
     /// Pages of the buffer of each processor; rounded up to a power of two [default: 512 KiB, with
     /// -g dwarf as much as comes in a quarter of a second]
@@ -69,17 +72,25 @@ pub struct RecordArgs {
     command: Vec<OsString>,
 }
 
-fn stacks(how: &str) -> Result<Stacks, String> {
-    match how.split_once(',') {
-        None if how == "fp" => Ok(Stacks::FramePointers),
-        None if how == "none" => Ok(Stacks::None),
-        None if how == "dwarf" => Ok(Stacks::Copies(CopySize::default())),
-        Some(("dwarf", bytes)) => match bytes.parse() {
-            Ok(size) => Ok(Stacks::Copies(size)),
-            Err(error) => Err(NoCopySize::to_string(&error)),
-        },
-        _ => Err("it is none of fp, dwarf, dwarf,BYTES, none".into()),
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CallGraph {
+    Auto,
+    Chosen(Stacks),
+}
+
+fn call_graph(how: &str) -> Result<CallGraph, String> {
+    let stacks = match how.split_once(',') {
+        None if how == "auto" => return Ok(CallGraph::Auto),
+        None if how == "fp" => Stacks::FramePointers,
+        None if how == "none" => Stacks::None,
+        None if how == "dwarf" => Stacks::Copies(CopySize::default()),
+        Some(("dwarf", bytes)) => {
+            let size = bytes.parse().map_err(|e: NoCopySize| e.to_string())?;
+            Stacks::Copies(size)
+        }
+        _ => return Err("it is none of auto, fp, dwarf, dwarf,BYTES, none".into()),
+    };
+    Ok(CallGraph::Chosen(stacks))
 }
 
 fn event(name: &str) -> Result<EventSpec, String> {
@@ -101,19 +112,29 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         hint_at("name one: -o FILE");
         return Ok(ExitCode::from(FAILED));
     }
-    let options = Options {
+    let mut options = Options {
         events: args.event,
         rate: match (args.frequency, args.period) {
             (Some(frequency), _) => Some(Rate::Frequency(frequency)),
             (None, Some(period)) => Some(Rate::Period(period)),
             (None, None) => None,
         },
-        stacks: args.call_graph,
+        stacks: match args.call_graph {
+            CallGraph::Chosen(stacks) => stacks,
+            CallGraph::Auto => Stacks::FramePointers,
+        },
         ring_pages: args.mmap_pages.map(|pages| pages as usize),
     };
     let result = Command::find(&args.command)
         .map_err(Error::from)
         .and_then(|command| {
+            if args.call_graph == CallGraph::Auto {
+                let (stacks, why) = stack_choice::choose(&command.code_file());
+                options.stacks = stacks;
+                if !args.quiet {
+                    say(&why);
+                }
+            }
             let mut note = |note: sampler::Note| {
                 if !args.quiet || note.is_loss() {
                     say(&note.to_string());

@@ -33,6 +33,7 @@ mod elf_notes;
 mod error;
 mod event;
 mod host;
+mod interpreter;
 mod kernel;
 mod kernel_images;
 mod limits;

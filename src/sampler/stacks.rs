@@ -49,6 +49,13 @@ pub enum Stacks {
     Copies(CopySize),
 }
 
+impl Stacks {
+    /// Whether kernels copy stacks on machines of this kind.
+    pub fn can_copy() -> bool {
+        USER_REGISTERS != 0
+    }
+}
+
 /// How much of the stack is copied into each sample.
 ///
 /// ```

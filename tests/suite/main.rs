@@ -12,6 +12,7 @@ mod cli;
 mod corpus;
 mod flat;
 mod folded;
+mod frame_pointers;
 mod gmon;
 mod golden;
 mod gprof_live;

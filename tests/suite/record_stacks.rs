@@ -1,6 +1,7 @@
 //! `proftool record -g`: stacks by frame pointers and by copies, with perf as a witness.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -115,7 +116,7 @@ fn a_copy_that_does_not_fit_is_refused_with_what_does() {
         ("dwarf,0", "how many bytes from the top of the stack"),
         ("dwarf,65528", "8 to 64088 (8192 is usual)"),
         ("dwarf,", "8 to 64088"),
-        ("lbr", "none of fp, dwarf"),
+        ("lbr", "none of auto, fp, dwarf"),
     ] {
         let output = room.record(&["-g", how, "true"]);
         assert_eq!(output.status.code(), Some(2), "{how}");
@@ -153,4 +154,61 @@ fn copies_of_stacks_need_no_privilege() {
     // The limit of locked memory is met without a word as long as buffers are of the usual size.
     let count = samples(&room.path("perf.data"));
     assert!(count > 500, "{count} samples: {text}");
+}
+
+/// The line of stderr that says how stacks are recorded.
+fn choice(room: &Room, args: &[&str]) -> String {
+    let output = room.record(args);
+    let text = stderr(&output);
+    let line = text.lines().find(|line| line.contains("stacks by"));
+    line.unwrap_or(&text).to_owned()
+}
+
+#[test]
+fn auto_chooses_by_what_the_program_keeps() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let with = ["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"];
+    for level in ["-O0", "-O2"] {
+        let without = build(&room, "without", NESTED, &[level, "-fomit-frame-pointer"]);
+        let with = build(&room, "with", NESTED, &[level, with[0], with[1]]);
+        let (Some(without), Some(with)) = (without, with) else {
+            return;
+        };
+        let told = choice(&room, &["-F", "99", with.to_str().unwrap()]);
+        assert!(
+            told.starts_with("proftool: stacks by frame pointers: with"),
+            "{level}: {told}"
+        );
+        let told = choice(&room, &["-F", "99", without.to_str().unwrap()]);
+        let expected = "stacks by copies of 8 KiB (dwarf): 100 % of without's functions keep no \
+                        frame pointer";
+        assert!(told.contains(expected), "{level}: {told}");
+    }
+    // What is asked for is not talked about, nor what was chosen to those who want quiet.
+    let program = room.path("without");
+    let program = program.to_str().unwrap();
+    for args in [["-g", "fp", program], ["-q", "-F99", program]] {
+        let output = room.record(&args);
+        assert!(!stderr(&output).contains("stacks by"));
+    }
+}
+
+#[test]
+fn auto_looks_at_the_interpreter_of_a_script() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let flags = ["-O2", "-fomit-frame-pointer"];
+    let Some(program) = build(&room, "interpreter", NESTED, &flags) else {
+        return;
+    };
+    let script = room.path("script");
+    fs::write(&script, format!("#!{} argument\n", program.display())).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let told = choice(&room, &["-F", "99", script.to_str().unwrap()]);
+    assert!(told.contains("100 % of interpreter's functions"), "{told}");
 }
