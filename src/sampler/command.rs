@@ -84,9 +84,14 @@ impl Command {
         })
     }
 
+    /// The file that was found.
+    pub fn program(&self) -> &Path {
+        Path::new(OsStr::from_bytes(self.program.as_bytes()))
+    }
+
     /// The file whose code will run: the program, or the interpreter of a script.
     pub fn code_file(&self) -> PathBuf {
-        interpreter::code_file(Path::new(OsStr::from_bytes(self.program.as_bytes())))
+        interpreter::code_file(self.program())
     }
 
     /// The program's name, as it was given.

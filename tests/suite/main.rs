@@ -10,6 +10,7 @@ mod binary;
 mod callgraph;
 mod cli;
 mod corpus;
+mod doctor;
 mod flat;
 mod folded;
 mod frame_pointers;
