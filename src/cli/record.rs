@@ -144,7 +144,8 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         });
     Ok(match result {
         Ok(recording) => {
-            report(&recording, &args.output.display().to_string(), args.quiet);
+            let path = args.output.display().to_string();
+            report(&recording, options.stacks, &path, args.quiet);
             ExitCode::from(recording.ending.status())
         }
         Err(error) => {
@@ -162,7 +163,7 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Says what was recorded; what was not, even to those who want quiet.
-fn report(recording: &Recording, path: &str, quiet: bool) {
+fn report(recording: &Recording, stacks: Stacks, path: &str, quiet: bool) {
     if let sampler::Ending::Signalled(number) = recording.ending
         && !recording.interrupted
     {
@@ -190,7 +191,10 @@ fn report(recording: &Recording, path: &str, quiet: bool) {
             "warning: {} records were lost for want of room in the buffers",
             recording.lost
         ));
-        hint_at("larger buffers (-m 1024), or fewer samples (-F 499)");
+        hint_at(match stacks {
+            Stacks::Copies(_) => "fewer samples (-F 499), or smaller copies (-g dwarf,4096)",
+            _ => "larger buffers (-m 1024), or fewer samples (-F 499)",
+        });
     }
     if !quiet && recording.samples > 0 {
         say(&format!(

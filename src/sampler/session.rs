@@ -113,6 +113,7 @@ impl Session {
                 allowed: Allowed::ALL,
                 watermark: watermark(wanted_pages * page),
             },
+            copies_refused: false,
             files: None,
         };
         if plan.cycles_by_default {
@@ -143,6 +144,9 @@ impl Session {
                             kib: pages * page / 1024,
                             wanted: wanted_pages * page / 1024,
                         });
+                    }
+                    if plan.copies_refused {
+                        notes(Note::NoCopies);
                     }
                     if !plan.common.allowed.kernel && plan.events.iter().any(|event| event.kernel) {
                         notes(Note::UserOnly {

@@ -347,3 +347,47 @@ fn a_command_and_a_script_are_looked_at_as_what_they_run() {
     assert_eq!(Path::new(&program), Path::new(sh.file_name().unwrap()));
     assert!(["sh", &program].contains(&found[0]["subject"].as_str().unwrap()));
 }
+
+/// Runs its arguments with `perf_event_open` (298 on x86-64) refused by a seccomp filter.
+#[cfg(target_arch = "x86_64")]
+const SANDBOX: &str = "
+import ctypes, os, struct, sys
+rows = [(0x20, 0, 0, 0), (0x15, 0, 1, 298), (6, 0, 0, 0x50000 | int(sys.argv[1])), (6, 0, 0, 0x7fff0000)]
+code = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *row) for row in rows))
+program = struct.pack('HxxxxxxQ', len(rows), ctypes.addressof(code))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0
+os.execv(sys.argv[2], sys.argv[2:])
+";
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_sandbox_that_refuses_is_told_from_a_setting() {
+    let room = Room::new();
+    let sandboxed = |errno: &str, args: &[&str]| {
+        let mut python = Command::new("python3");
+        python.args(["-c", SANDBOX, errno, PROFTOOL]).args(args);
+        python.current_dir(&room.0).output()
+    };
+    // EPERM and ENOSYS are what containers answer.
+    for errno in ["1", "38"] {
+        let Ok(output) = sandboxed(errno, &["doctor", "--format", "json"]) else {
+            skipped("python3 cannot be run");
+            return;
+        };
+        let found = checks(&output);
+        let (status, _, remedy) = one(&found, "this machine", "recording");
+        assert_eq!(status, "bad");
+        let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
+        if level.trim().parse::<i32>().unwrap() <= 2 {
+            assert!(remedy.contains("seccomp=unconfined"), "{remedy}");
+            let (.., remedy) = one(&found, "this machine", "kernel.perf_event_paranoid");
+            assert!(!remedy.contains("sysctl"), "{remedy}");
+        }
+        let output = sandboxed(errno, &["record", "-g", "dwarf", "true"]).unwrap();
+        assert_eq!(output.status.code(), Some(125));
+        let text = stderr(&output);
+        assert!(text.contains("seccomp=unconfined"), "{text}");
+        assert!(!text.contains("does not copy"), "{text}");
+    }
+}

@@ -88,8 +88,12 @@ fn paranoid(machine: &Machine) -> Check {
     if machine.kernel.works() {
         return fine(SUBJECT, name, found);
     }
-    let remedy = "as root: sysctl kernel.perf_event_paranoid=1 (the kernel's part too) or =0 \
-                  (whole processors too)";
+    let remedy = if !machine.clock.works() && level <= 2 {
+        "it is not this setting that refuses: see recording, above"
+    } else {
+        "as root: sysctl kernel.perf_event_paranoid=1 (the kernel's part too) or =0 (whole \
+         processors too)"
+    };
     told(SUBJECT, name, Status::Warn, found, remedy)
 }
 
