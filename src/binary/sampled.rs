@@ -14,7 +14,9 @@
 
 use std::ops::Range;
 
-use gimli::{BaseAddresses, EhFrame, EhFrameHdr, EndianSlice, UnwindSection};
+use gimli::{
+    BaseAddresses, EhFrame, EhFrameHdr, EhFrameOffset, EndianSlice, Pointer, UnwindSection,
+};
 
 use super::unwind_bounds::has_frame;
 use super::{Binary, SymbolSource};
@@ -90,9 +92,17 @@ impl Binary {
         let mut next = at.next();
         while let Ok(Some((_, pointer))) = next {
             next = at.nth(step.saturating_sub(1));
-            let entry = table.pointer_to_offset(pointer).and_then(|offset| {
-                section.fde_from_offset(&bases, offset, EhFrame::cie_from_offset)
-            });
+            // Not by gimli's own `pointer_to_offset`, which takes for granted that the pointer leads
+            // into the section: it subtracts and, where it does not, overflows.
+            let Pointer::Direct(address) = pointer else {
+                continue;
+            };
+            let offset = address.checked_sub(frames.address);
+            let Some(offset) = offset.and_then(|offset| usize::try_from(offset).ok()) else {
+                continue;
+            };
+            let offset = EhFrameOffset(offset);
+            let entry = section.fde_from_offset(&bases, offset, EhFrame::cie_from_offset);
             let Ok(entry) = entry else {
                 continue;
             };

@@ -19,6 +19,9 @@
 //! it writes what is there with one or two writes a buffer. It looks at the headers of records
 //! only to count them.
 //!
+//! How stacks come into samples is told in `stacks`: by frame pointers, or by copies from which
+//! they are found later. [`Machine`] and [`Process`] say beforehand what may be recorded.
+//!
 //! What the kernel does not tell is made up for here: the mapping of its own image and modules,
 //! build ids, the machine's description.
 //!

@@ -196,7 +196,94 @@ fn whole_records(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::whole_records;
+    use super::*;
+
+    /// A ring of `size` bytes that no kernel writes.
+    fn ring(size: usize) -> Ring {
+        let page = kernel::page_size();
+        let mapped = page + size;
+        // SAFETY: anonymous memory at a place that the kernel chooses; it is this ring's alone.
+        let address = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                mapped,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        assert_ne!(address, libc::MAP_FAILED);
+        Ring {
+            base: NonNull::new(address.cast()).unwrap(),
+            mapped,
+            page,
+            tail: 0,
+            bent: Vec::new(),
+        }
+    }
+
+    /// Writes as the kernel does: bytes first, then the head.
+    fn write(ring: &Ring, bytes: &[u8]) {
+        let head = ring.counters().0.load(Ordering::Relaxed);
+        let size = (ring.mapped - ring.page) as u64;
+        for (i, byte) in (head..).zip(bytes) {
+            // SAFETY: the place is inside the mapping, and no slice of it is alive.
+            unsafe { *ring.base.as_ptr().add(ring.page + (i % size) as usize) = *byte };
+        }
+        let head = head + bytes.len() as u64;
+        ring.counters().0.store(head, Ordering::Release);
+    }
+
+    #[test]
+    fn records_come_once_and_whole_and_their_room_is_freed_on_the_way() {
+        let mut ring = ring(4 << 20);
+        let mut written = Vec::new();
+        let mut read = Vec::new();
+        let mut number = 0u64;
+        // Records of many sizes, which go around the end at different places.
+        for turn in 0..12u64 {
+            let mut records = Vec::new();
+            while records.len() < 2_500_000 {
+                number += 1;
+                let size = 16 + number * 5_704 % 60_000 / 8 * 8;
+                let mut record = vec![number as u8; size as usize];
+                record[6..8].copy_from_slice(&(size as u16).to_ne_bytes());
+                records.extend(record);
+            }
+            write(&ring, &records);
+            written.extend(records);
+            let mut portions = 0;
+            let bytes = ring.drain(&mut |records: &[u8]| {
+                assert_eq!(whole_records(records), records.len());
+                assert!(records.len() <= PORTION);
+                read.extend_from_slice(records);
+                portions += 1;
+                Ok::<(), ()>(())
+            });
+            assert!(bytes.unwrap() >= 2_500_000, "turn {turn}");
+            assert!(portions > 2);
+            let (head, tail) = ring.counters();
+            assert_eq!(head.load(Ordering::Relaxed), tail.load(Ordering::Relaxed));
+        }
+        assert!(read == written);
+        assert_eq!(ring.drain(&mut |_| Err(())), Ok(0));
+    }
+
+    #[test]
+    fn what_was_not_taken_stays() {
+        let mut ring = ring(4 << 20);
+        let mut record = vec![7; 32];
+        record[6..8].copy_from_slice(&32u16.to_ne_bytes());
+        write(&ring, &record);
+        assert_eq!(ring.drain(&mut |_| Err("full")), Err("full"));
+        let mut read = Vec::new();
+        let taken = ring.drain(&mut |records: &[u8]| {
+            read.extend_from_slice(records);
+            Ok::<(), ()>(())
+        });
+        assert_eq!((taken, read), (Ok(32), record));
+    }
 
     #[test]
     fn a_record_that_is_cut_is_not_whole() {

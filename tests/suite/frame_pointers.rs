@@ -127,3 +127,27 @@ fn a_large_library_is_looked_at_in_part() {
     assert!(some.iter().all(|range| range.start < range.end));
     assert!(frame_pointers(&binary).decided() > 500);
 }
+
+#[test]
+fn a_table_that_leads_nowhere_is_passed_over() {
+    use object::{Object, ObjectSection};
+    let mut bytes = fs::read(std::env::current_exe().unwrap()).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let section = file.section_by_name(".eh_frame_hdr").unwrap();
+    let (start, size) = section.file_range().unwrap();
+    // Entries at address 16, before the section of entries, and far behind the end of memory.
+    let low = 16 - i32::try_from(section.address()).unwrap();
+    let (start, rows) = (start as usize + 12, (size as usize - 12) / 8);
+    assert!(rows > 10_000, "{rows} rows: the table would not be used");
+    let sound = Binary::from_bytes(bytes.clone())
+        .unwrap()
+        .some_functions(200);
+    assert!(sound.len() > 100, "{} functions", sound.len());
+    for row in 0..rows {
+        let at = start + row * 8 + 4;
+        let entry = if row % 2 == 0 { low } else { i32::MIN };
+        bytes[at..at + 4].copy_from_slice(&entry.to_le_bytes());
+    }
+    let nothing = Binary::from_bytes(bytes).unwrap().some_functions(200);
+    assert!(nothing.is_empty(), "{} functions", nothing.len());
+}
