@@ -34,7 +34,7 @@
 //! | `perfdata` | the perf.data format, both directions: reader, writer, record | base |
 //! | `sampler` | kernel events: perf_event_open, ring buffers, the child, synthesis from /proc | perfdata base |
 //! | `binary` | one opened ELF file: symbols, lines and inlined calls, debug files, build id | base |
-//! | `scan` | the calls in machine code: where, to what, of which kind | binary base |
+//! | `scan` | the calls in machine code: where, to what, of which kind; who keeps frame pointers | binary base |
 //! | `unwind` | user stack and registers to return addresses, by the rules of DWARF | binary perfdata base |
 //! | `trace` | what happened, in addresses: images, threads, address paths, samples | perfdata unwind base |
 //! | `profile` | functions, call paths (parent before child), samples, filters: the hall | base |
@@ -144,6 +144,7 @@
 //! | a place where debug files are found | a step of the search in `binary` |
 //! | another input format | a file in `input`, and an arm where the kind of a file is told |
 //! | an analysis | a file in `analysis`: values in, a new value out, total for every profile |
+//! | a check of doctor | a function in `cli/doctor`, over what `sampler`, `binary` or `scan` know |
 //! | a view | a file in `view`, a subcommand in `cli` |
 //! | an exporter | a file in `export`, and an arm where the format is chosen |
 //! | a reason why something is not known | a kind of [`base::Caveat`] |

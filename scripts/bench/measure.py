@@ -168,14 +168,15 @@ def recording(runs, cache, proftool, part):
         with tempfile.TemporaryDirectory(dir=cache) as scratch:
             commands = {"alone": once}
             files = {}
-            for rate in (997, 4999):
-                name = f"proftool record -F {rate}"
-                files[name] = os.path.join(scratch, f"proftool.{rate}")
-                commands[name] = f"{proftool} record -F {rate} -o {files[name]} -- {once}"
-                if perf:
-                    name = f"perf record -g -F {rate}"
-                    files[name] = os.path.join(scratch, f"perf.{rate}")
-                    commands[name] = f"{perf} record -g -F {rate} -o {files[name]} -- {once}"
+            for stacks, rates in {"fp": (997, 4999), "dwarf": (99, 997, 4999)}.items():
+                for rate in rates:
+                    recorders = {"proftool": f"{proftool} record -g {stacks} -F {rate}"}
+                    if perf:
+                        recorders["perf"] = f"{perf} record --call-graph {stacks} -F {rate}"
+                    for recorder, command in recorders.items():
+                        name = " ".join([recorder] + command.split()[1:])
+                        files[name] = os.path.join(scratch, f"{recorder}.{stacks}.{rate}")
+                        commands[name] = f"{command} -o {files[name]} -- {once}"
             costs = medians(commands, runs)
             alone = costs["alone"]
             for command, cost in costs.items():

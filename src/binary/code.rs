@@ -107,6 +107,12 @@ impl Code<'_> {
         self.source.read_into("code", offset.0, length, into)
     }
 
+    /// How many bytes of code there are.
+    pub fn size(&self) -> u64 {
+        let sizes = self.sections.iter().map(|section| section.size);
+        sizes.fold(0, u64::saturating_add)
+    }
+
     /// The addresses from the first byte of code to the last.
     pub fn range(&self) -> std::ops::RangeInclusive<u64> {
         let first = self.sections.first().map_or(0, |section| section.start);

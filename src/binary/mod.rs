@@ -17,6 +17,7 @@
 
 mod code;
 mod demangle;
+mod diagnosis;
 mod dwarf;
 mod elf;
 mod error;
@@ -36,6 +37,7 @@ mod places;
 mod plt;
 mod references;
 mod relocations;
+mod sampled;
 mod slots;
 mod source;
 mod symbols;
@@ -48,6 +50,7 @@ use std::sync::{Arc, OnceLock};
 
 pub use code::{Code, CodePiece, Machine, Stretch};
 pub use demangle::demangle;
+pub use diagnosis::{Diagnosis, Kept};
 pub use error::Error;
 pub use finder::Finder;
 pub use frames::{ExceptionFrames, FrameSection};

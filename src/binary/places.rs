@@ -80,23 +80,8 @@ impl Places {
             }
         }
         let link = debug_link(elf);
-        let directory = path.parent().filter(|directory| directory.is_absolute());
-        let mut paths = Vec::new();
-        if let (Some((name, _)), Some(directory)) = (&link, directory) {
-            paths.push(directory.join(name));
-            paths.push(directory.join(".debug").join(name));
-            paths.extend(self.under_roots(directory).map(|under| under.join(name)));
-        }
-        if directory.is_some() && elf.build_id.is_some() {
-            for mut under in self.under_roots(path) {
-                paths.push(under.clone());
-                under.as_mut_os_string().push(".debug");
-                paths.push(under);
-            }
-        }
-        paths
+        self.beside(elf, path, link.as_ref())
             .iter()
-            .filter(|candidate| *candidate != path)
             .find_map(|candidate| {
                 let source = Source::open(candidate).ok()?;
                 let found = Elf::read(source).ok()?;
@@ -109,6 +94,34 @@ impl Places {
                 };
                 same.then_some(found)
             })
+    }
+
+    /// Where the debug file of a program is looked for, in order.
+    pub(super) fn debug_places(&self, elf: &Elf, path: &Path) -> Vec<PathBuf> {
+        let by_id = elf.build_id.as_ref().map(|id| self.places_by_id(id));
+        let mut paths = by_id.unwrap_or_default();
+        paths.extend(self.beside(elf, path, debug_link(elf).as_ref()));
+        paths
+    }
+
+    /// Where the debug file may be that a program names, or that is found by its path.
+    fn beside(&self, elf: &Elf, path: &Path, link: Option<&(PathBuf, u32)>) -> Vec<PathBuf> {
+        let directory = path.parent().filter(|directory| directory.is_absolute());
+        let mut paths = Vec::new();
+        if let (Some((name, _)), Some(directory)) = (link, directory) {
+            paths.push(directory.join(name));
+            paths.push(directory.join(".debug").join(name));
+            paths.extend(self.under_roots(directory).map(|under| under.join(name)));
+        }
+        if directory.is_some() && elf.build_id.is_some() {
+            for mut under in self.under_roots(path) {
+                paths.push(under.clone());
+                under.as_mut_os_string().push(".debug");
+                paths.push(under);
+            }
+        }
+        paths.retain(|candidate| candidate != path);
+        paths
     }
 
     /// The supplementary file that `.gnu_debugaltlink` names: a path, a zero byte, a build id.
@@ -129,6 +142,13 @@ impl Places {
     }
 
     fn by_id(&self, id: &BuildId) -> Option<Elf> {
+        let paths = self.places_by_id(id);
+        let mut found = paths.iter().filter_map(|path| open(path, id));
+        found.find(|elf| elf.has(b".debug_info") || elf.has(b".symtab"))
+    }
+
+    /// Where debug files are kept by build id.
+    fn places_by_id(&self, id: &BuildId) -> Vec<PathBuf> {
         let hex = id.to_string();
         let (first, rest) = hex.split_at_checked(2).unwrap_or_default();
         let mut paths = Vec::new();
@@ -143,8 +163,7 @@ impl Places {
         for cache in &self.fetched {
             paths.push(cache.join(&hex).join("debuginfo"));
         }
-        let mut found = paths.iter().filter_map(|path| open(path, id));
-        found.find(|elf| elf.has(b".debug_info") || elf.has(b".symtab"))
+        paths
     }
 
     /// An absolute path under each of the trees of debug files.

@@ -50,7 +50,7 @@ pub(super) fn read(elf: &Elf, into: &mut Functions) {
 
 /// Whether the instructions of an entry, which change what its common entry says of a function's
 /// first byte, do so before they go on to the next byte.
-fn has_frame<R: Reader>(mut instructions: CallFrameInstructionIter<'_, R>) -> bool {
+pub(super) fn has_frame<R: Reader>(mut instructions: CallFrameInstructionIter<'_, R>) -> bool {
     use CallFrameInstruction as Change;
     while let Ok(Some(instruction)) = instructions.next() {
         match instruction {

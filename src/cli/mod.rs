@@ -9,6 +9,7 @@ mod callgraph;
 mod classic;
 mod cycles;
 mod detail;
+mod doctor;
 mod export;
 mod failure;
 mod flat;
@@ -21,6 +22,7 @@ mod progress;
 mod query;
 mod record;
 mod report;
+mod stack_choice;
 mod tree;
 
 use std::io::{self, Write};
@@ -63,6 +65,8 @@ enum Command {
     Detail(detail::Args),
     /// Show recursion: cycles from within, and functions that call themselves.
     Cycles(cycles::Args),
+    /// Check the machine, a program, a process or a recording, and say what to change.
+    Doctor(doctor::Args),
     /// Tell what a recording holds: events, records, who made it and when.
     Info(info::Args),
     /// Show which functions of a program or library call which, by its code.
@@ -86,6 +90,7 @@ pub fn run() -> ExitCode {
         Command::Tree(args) => tree::run(&args),
         Command::Detail(args) => detail::run(&args),
         Command::Cycles(args) => cycles::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Callgraph(args) => callgraph::run(&args),
         Command::Export(args) => export::run(&args),

@@ -5,9 +5,14 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use proftool::base::printable;
-use proftool::sampler::{self, Command, CommandError, Error, EventSpec, Options, Rate, Recording};
+use proftool::sampler::{
+    self, Command, CommandError, CopySize, Error, EventSpec, NoCopySize, Options, Rate, Recording,
+    Stacks,
+};
+
+use super::stack_choice;
 
 /// The exit status when the recording itself failed, as of `env` and `timeout`.
 const FAILED: u8 = 125;
@@ -41,16 +46,15 @@ pub struct RecordArgs {
     #[arg(short, long, value_name = "EVENT", value_delimiter = ',', value_parser = event)]
     event: Vec<EventSpec>,
 
-    /// How to record call chains
-    #[arg(
-        short = 'g',
-        long = "call-graph",
-        value_name = "HOW",
-        default_value = "fp"
-    )]
+    /// How to record stacks: fp (frame pointers), dwarf[,BYTES] (a copy of so many bytes from
+    /// the top of the stack in each sample, for programs without frame pointers; 8192 unless
+    /// given), none, or auto: by what the program's functions keep
+    #[arg(short = 'g', long = "call-graph", value_name = "HOW", default_value = "auto",
+          value_parser = call_graph)]
     call_graph: CallGraph,
 
-    /// Pages of the buffer of each processor; rounded up to a power of two [default: 512 KiB]
+    /// Pages of the buffer of each processor; rounded up to a power of two [default: 512 KiB, with
+    /// -g dwarf as much as comes in a quarter of a second]
     #[arg(short = 'm', long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     mmap_pages: Option<u32>,
@@ -68,12 +72,25 @@ pub struct RecordArgs {
     command: Vec<OsString>,
 }
 
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallGraph {
-    /// By frame pointers
-    Fp,
-    /// Not at all
-    None,
+    Auto,
+    Chosen(Stacks),
+}
+
+fn call_graph(how: &str) -> Result<CallGraph, String> {
+    let stacks = match how.split_once(',') {
+        None if how == "auto" => return Ok(CallGraph::Auto),
+        None if how == "fp" => Stacks::FramePointers,
+        None if how == "none" => Stacks::None,
+        None if how == "dwarf" => Stacks::Copies(CopySize::default()),
+        Some(("dwarf", bytes)) => {
+            let size = bytes.parse().map_err(|e: NoCopySize| e.to_string())?;
+            Stacks::Copies(size)
+        }
+        _ => return Err("it is none of auto, fp, dwarf, dwarf,BYTES, none".into()),
+    };
+    Ok(CallGraph::Chosen(stacks))
 }
 
 fn event(name: &str) -> Result<EventSpec, String> {
@@ -95,19 +112,29 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         hint_at("name one: -o FILE");
         return Ok(ExitCode::from(FAILED));
     }
-    let options = Options {
+    let mut options = Options {
         events: args.event,
         rate: match (args.frequency, args.period) {
             (Some(frequency), _) => Some(Rate::Frequency(frequency)),
             (None, Some(period)) => Some(Rate::Period(period)),
             (None, None) => None,
         },
-        call_chains: args.call_graph == CallGraph::Fp,
+        stacks: match args.call_graph {
+            CallGraph::Chosen(stacks) => stacks,
+            CallGraph::Auto => Stacks::FramePointers,
+        },
         ring_pages: args.mmap_pages.map(|pages| pages as usize),
     };
     let result = Command::find(&args.command)
         .map_err(Error::from)
         .and_then(|command| {
+            if args.call_graph == CallGraph::Auto {
+                let (stacks, why) = stack_choice::choose(&command.code_file());
+                options.stacks = stacks;
+                if !args.quiet {
+                    say(&why);
+                }
+            }
             let mut note = |note: sampler::Note| {
                 if !args.quiet || note.is_loss() {
                     say(&note.to_string());
@@ -117,7 +144,8 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         });
     Ok(match result {
         Ok(recording) => {
-            report(&recording, &args.output.display().to_string(), args.quiet);
+            let path = args.output.display().to_string();
+            report(&recording, options.stacks, &path, args.quiet);
             ExitCode::from(recording.ending.status())
         }
         Err(error) => {
@@ -135,7 +163,7 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Says what was recorded; what was not, even to those who want quiet.
-fn report(recording: &Recording, path: &str, quiet: bool) {
+fn report(recording: &Recording, stacks: Stacks, path: &str, quiet: bool) {
     if let sampler::Ending::Signalled(number) = recording.ending
         && !recording.interrupted
     {
@@ -163,7 +191,10 @@ fn report(recording: &Recording, path: &str, quiet: bool) {
             "warning: {} records were lost for want of room in the buffers",
             recording.lost
         ));
-        hint_at("larger buffers (-m 1024), or fewer samples (-F 499)");
+        hint_at(match stacks {
+            Stacks::Copies(_) => "fewer samples (-F 499), or smaller copies (-g dwarf,4096)",
+            _ => "larger buffers (-m 1024), or fewer samples (-F 499)",
+        });
     }
     if !quiet && recording.samples > 0 {
         say(&format!(

@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 
 use crate::base::{Unit, printable};
+use crate::view::doctor::Status;
 use crate::view::number;
 use crate::view::page::{Block, Page};
 use crate::view::table::{Cell, Role, Table};
@@ -56,6 +57,22 @@ pub fn write(out: &mut dyn Write, page: &Page, options: &Options) -> io::Result<
                 write_sentence(out, options, "note: ", NOTE, text)?;
                 if let Some(hint) = hint {
                     write_sentence(out, options, "hint: ", TITLE, hint)?;
+                }
+            }
+            Block::Check {
+                status,
+                text,
+                remedy,
+            } => {
+                let style = match status {
+                    Status::Ok => Style::new(),
+                    Status::Warn => WARM,
+                    Status::Bad => HOT,
+                };
+                let mark = format!("{:<6}", status.name());
+                write_sentence(out, options, &mark, style, text)?;
+                if let Some(remedy) = remedy {
+                    write_sentence(out, options, "      → ", TITLE, remedy)?;
                 }
             }
             Block::Commands(commands) => {

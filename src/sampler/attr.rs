@@ -3,6 +3,7 @@
 use perf_event_open_sys::bindings as sys;
 
 use super::event::EventSpec;
+use super::stacks::{Stacks, USER_REGISTERS};
 use crate::perfdata::writer::ATTR_SIZE;
 
 /// What every sample holds. It is the same for all events, so that any reader can take a record
@@ -66,7 +67,7 @@ pub(super) struct Common {
     pub(super) rate: Rate,
     /// Whether the user chose the rate, which then also holds for events that are counted.
     pub(super) rate_chosen: bool,
-    pub(super) call_chains: bool,
+    pub(super) stacks: Stacks,
     /// The kernel's limit of frames, written down so that a reader can tell which chains are cut;
     /// 0 where it is not known.
     pub(super) max_stack: u16,
@@ -91,9 +92,17 @@ pub(super) fn attr(
         read_format: u64::from(sys::PERF_FORMAT_ID),
         ..Default::default()
     };
-    if common.call_chains {
+    if common.stacks != Stacks::None {
         attr.sample_type |= u64::from(sys::PERF_SAMPLE_CALLCHAIN);
         attr.sample_max_stack = common.max_stack;
+    }
+    if let Stacks::Copies(size) = common.stacks {
+        attr.sample_type |=
+            u64::from(sys::PERF_SAMPLE_REGS_USER) | u64::from(sys::PERF_SAMPLE_STACK_USER);
+        attr.sample_regs_user = USER_REGISTERS;
+        attr.sample_stack_user = size.bytes();
+        // The user's frames are found by the copy; the chain holds those of the kernel.
+        attr.set_exclude_callchain_user(1);
     }
     if allowed.lost {
         attr.read_format |= u64::from(sys::PERF_FORMAT_LOST);
@@ -122,6 +131,9 @@ pub(super) fn attr(
     if tracks {
         attr.set_mmap(1);
         attr.set_mmap2(1);
+        // Where the unwind tables are mapped, which perf reads by their addresses: without them
+        // it finds no caller in programs of which the tables are not mapped with the code.
+        attr.set_mmap_data(u64::from(matches!(common.stacks, Stacks::Copies(_))));
         attr.set_comm(1);
         attr.set_comm_exec(1);
         attr.set_task(1);
@@ -140,7 +152,7 @@ mod tests {
     const COMMON: Common = Common {
         rate: Rate::Frequency(997),
         rate_chosen: false,
-        call_chains: true,
+        stacks: Stacks::FramePointers,
         max_stack: 127,
         allowed: Allowed::ALL,
         watermark: 4096,
@@ -154,6 +166,26 @@ mod tests {
         assert_eq!((attr.exclude_kernel(), attr.exclude_hv()), (1, 1));
         assert_eq!((attr.ksymbol(), attr.bpf_event()), (0, 0));
         assert_eq!((attr.mmap2(), attr.build_id()), (1, 1));
+    }
+
+    #[test]
+    fn copies_come_with_registers_and_the_kernels_part_of_the_chain() {
+        let copies = Common {
+            stacks: Stacks::Copies("1001".parse().unwrap()),
+            ..COMMON
+        };
+        let copied = attr(&EventSpec::cpu_clock(), 0, &copies, true);
+        let chained = attr(&EventSpec::cpu_clock(), 0, &COMMON, true);
+        // PERF_SAMPLE_REGS_USER and PERF_SAMPLE_STACK_USER.
+        assert_eq!(copied.sample_type, chained.sample_type | 1 << 12 | 1 << 13);
+        assert_eq!(copied.sample_stack_user, 1008);
+        assert_eq!(copied.sample_regs_user, USER_REGISTERS);
+        let excluded = |attr: &sys::perf_event_attr| attr.exclude_callchain_user();
+        assert_eq!((excluded(&copied), excluded(&chained)), (1, 0));
+        assert_eq!(
+            (chained.sample_regs_user, chained.sample_stack_user),
+            (0, 0)
+        );
     }
 
     #[test]

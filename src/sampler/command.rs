@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use super::interpreter;
+
 /// Where programs are looked for when `PATH` is not set.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -59,8 +61,7 @@ impl Command {
             .first()
             .filter(|name| !name.is_empty())
             .ok_or_else(|| CommandError::Unusable("it is empty".into()))?;
-        let path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
-        let program = c_string(locate(name, &path)?.as_os_str())?;
+        let program = c_string(locate(name, &search_path())?.as_os_str())?;
         let arguments = words
             .iter()
             .map(|word| c_string(word))
@@ -81,6 +82,16 @@ impl Command {
             as_script,
             environment,
         })
+    }
+
+    /// The file that was found.
+    pub fn program(&self) -> &Path {
+        Path::new(OsStr::from_bytes(self.program.as_bytes()))
+    }
+
+    /// The file whose code will run: the program, or the interpreter of a script.
+    pub fn code_file(&self) -> PathBuf {
+        interpreter::code_file(self.program())
     }
 
     /// The program's name, as it was given.
@@ -117,6 +128,15 @@ fn refused(program: &str, error: &io::Error) -> CommandError {
             reason: super::reason(error),
         },
     }
+}
+
+/// The program of this name in `PATH`; a name with a slash is a path.
+pub(super) fn in_path(name: &OsStr) -> Option<PathBuf> {
+    locate(name, &search_path()).ok()
+}
+
+fn search_path() -> OsString {
+    std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into())
 }
 
 fn locate(name: &OsStr, path: &OsStr) -> Result<PathBuf, CommandError> {

@@ -171,6 +171,8 @@ pub enum Note {
         /// The value of `perf_event_paranoid`, if it can be read.
         paranoid: Option<i32>,
     },
+    /// The kernel cannot copy registers and stacks; frame pointers are followed in their place.
+    NoCopies,
     /// The kernel hides its addresses, so its samples will have no names.
     HiddenKernel,
     /// The ring buffers are smaller than wanted.
@@ -200,7 +202,7 @@ impl Note {
     /// Whether something will be missing that the user has reason to expect, so that it is told
     /// even to those who want quiet.
     pub fn is_loss(&self) -> bool {
-        matches!(self, Note::OutputFailed { .. })
+        matches!(self, Note::OutputFailed { .. } | Note::NoCopies)
     }
 }
 
@@ -219,6 +221,10 @@ impl fmt::Display for Note {
                     "; to see the kernel: run as root, or sysctl kernel.perf_event_paranoid=1",
                 )
             }
+            Note::NoCopies => f.write_str(
+                "this kernel does not copy registers and stacks into samples; stacks are recorded \
+                 by frame pointers instead",
+            ),
             Note::HiddenKernel => f.write_str(
                 "the kernel hides its addresses: kernel functions will have no names; as root: \
                  sysctl kernel.kptr_restrict=0",

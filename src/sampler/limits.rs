@@ -36,7 +36,7 @@ fn within(chosen: Option<Rate>, limit: u64, notes: &mut dyn FnMut(Note)) -> Resu
     }
 }
 
-fn setting<T: FromStr>(path: &str) -> Option<T> {
+pub(super) fn setting<T: FromStr>(path: &str) -> Option<T> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 

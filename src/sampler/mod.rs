@@ -19,6 +19,9 @@
 //! it writes what is there with one or two writes a buffer. It looks at the headers of records
 //! only to count them.
 //!
+//! How stacks come into samples is told in `stacks`: by frame pointers, or by copies from which
+//! they are found later. [`Machine`] and [`Process`] say beforehand what may be recorded.
+//!
 //! What the kernel does not tell is made up for here: the mapping of its own image and modules,
 //! build ids, the machine's description.
 //!
@@ -33,16 +36,20 @@ mod elf_notes;
 mod error;
 mod event;
 mod host;
+mod interpreter;
 mod kernel;
 mod kernel_images;
 mod limits;
 mod log;
+mod machine;
 mod output;
 mod plan;
+mod process;
 mod recording;
 mod ring;
 mod session;
 mod signals;
+mod stacks;
 mod stop;
 mod tally;
 mod tracepoint;
@@ -52,7 +59,10 @@ pub use child::Ending;
 pub use command::{Command, CommandError};
 pub use error::{Error, Note};
 pub use event::{EventSpec, UnknownEvent};
+pub use machine::{Machine, Trial};
+pub use process::{MappedFile, Process};
 pub use recording::{Recording, record};
 pub use session::{Options, Session};
+pub use stacks::{CopySize, NoCopySize, Stacks};
 
 use error::reason;

@@ -5,11 +5,12 @@ use std::os::fd::OwnedFd;
 
 use perf_event_open_sys::bindings::{self as sys, perf_event_attr};
 
-use super::attr::{Common, attr};
+use super::attr::{Allowed, Common, attr};
 use super::error::{Error, Note, reason};
 use super::event::EventSpec;
 use super::kernel::{self, MoreFiles};
 use super::limits;
+use super::stacks::Stacks;
 
 /// For each event the attr that the kernel accepted, and a descriptor for each processor.
 pub(super) type Opened = Vec<(perf_event_attr, Vec<OwnedFd>)>;
@@ -22,6 +23,8 @@ pub(super) struct Plan {
     pub(super) processors: Vec<u32>,
     pub(super) pid: i32,
     pub(super) common: Common,
+    /// Whether copies of stacks were taken back.
+    pub(super) copies_refused: bool,
     pub(super) files: Option<MoreFiles>,
 }
 
@@ -63,6 +66,7 @@ impl Plan {
     /// | EACCES, EPERM | the kernel |
     /// | EINVAL, E2BIG, EOPNOTSUPP, ENOENT, ENODEV | precision of the address |
     /// | EINVAL, E2BIG | what newer kernels added to attrs |
+    /// | EINVAL, E2BIG, EOPNOTSUPP, ENOSYS | copies of stacks |
     /// | EOPNOTSUPP, ENOENT, ENODEV | cycles, if nobody asked for them by name |
     /// | EMFILE | the soft limit of open files |
     fn give_in(
@@ -91,11 +95,15 @@ impl Plan {
                     paranoid: limits::paranoid(),
                 });
             }
+            // An architecture whose kernel cannot copy registers or stacks.
+            libc::ENOSYS if self.copies() => self.take_copies_back(),
             libc::ENOSYS => return Err(Error::NoPerfEvents),
             _ if (too_new || absent) && self.precise[index] > 0 => self.precise[index] -= 1,
             _ if too_new && allowed.older().is_some() => {
                 self.common.allowed = allowed.older().unwrap_or(allowed);
             }
+            // Whatever was taken back before was not the reason.
+            _ if too_new && self.copies() => self.take_copies_back(),
             _ if absent && self.cycles_by_default => {
                 self.cycles_by_default = false;
                 self.events[index] = EventSpec::cpu_clock();
@@ -123,6 +131,20 @@ impl Plan {
         Ok(())
     }
 
+    fn copies(&self) -> bool {
+        matches!(self.common.stacks, Stacks::Copies(_))
+    }
+
+    /// Records stacks by frame pointers instead, and tries all else again.
+    fn take_copies_back(&mut self) {
+        self.common.stacks = Stacks::FramePointers;
+        self.common.allowed = Allowed {
+            kernel: self.common.allowed.kernel,
+            ..Allowed::ALL
+        };
+        self.copies_refused = true;
+    }
+
     /// Whether the event can only be had with privilege although it may be of user space: the
     /// kernel's tracepoints.
     fn needs_privilege(&self, index: usize) -> bool {
@@ -133,5 +155,60 @@ impl Plan {
         Error::TooManyFiles {
             needed: self.events.len() * self.processors.len(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::attr::Rate;
+    use super::*;
+
+    fn plan() -> Plan {
+        Plan {
+            events: vec![EventSpec::cycles()],
+            precise: vec![2],
+            cycles_by_default: true,
+            processors: vec![0],
+            pid: 0,
+            common: Common {
+                rate: Rate::Frequency(997),
+                rate_chosen: false,
+                stacks: Stacks::Copies(Default::default()),
+                max_stack: 127,
+                allowed: Allowed {
+                    kernel: false,
+                    ..Allowed::ALL
+                },
+                watermark: 4096,
+            },
+            copies_refused: false,
+            files: None,
+        }
+    }
+
+    #[test]
+    fn copies_are_the_last_thing_that_an_old_kernel_takes_away() {
+        let mut plan = plan();
+        let mut refusals = 0;
+        while plan.copies() {
+            let error = io::Error::from_raw_os_error(libc::EINVAL);
+            plan.give_in(0, &error, &mut |_| ()).unwrap();
+            refusals += 1;
+        }
+        // Twice precision, three times what is newer.
+        assert_eq!((refusals, plan.precise[0]), (6, 0));
+        assert!(plan.copies_refused);
+        assert_eq!(plan.common.stacks, Stacks::FramePointers);
+        assert!(plan.common.allowed.lost && !plan.common.allowed.kernel);
+    }
+
+    #[test]
+    fn a_kernel_that_cannot_copy_stacks_is_not_one_without_events() {
+        let mut plan = plan();
+        let refusal = io::Error::from_raw_os_error(libc::ENOSYS);
+        plan.give_in(0, &refusal, &mut |_| ()).unwrap();
+        assert_eq!(plan.common.stacks, Stacks::FramePointers);
+        let error = plan.give_in(0, &refusal, &mut |_| ()).unwrap_err();
+        assert!(matches!(error, Error::NoPerfEvents));
     }
 }

@@ -23,6 +23,10 @@ use perf_event_open_sys::bindings::perf_event_mmap_page;
 
 use super::kernel;
 
+/// How many bytes are handed out before the kernel gets their room back. While a large buffer is
+/// written to a slow disk, the kernel can go on filling the part of it that is on the disk already.
+const PORTION: usize = 1 << 20;
+
 /// A mapped ring buffer.
 #[derive(Debug)]
 pub(super) struct Ring {
@@ -67,23 +71,41 @@ impl Ring {
         })
     }
 
-    /// Hands out what the kernel has written since the last time, as at most three slices of
-    /// whole records, then frees the room. Gives the number of bytes.
+    /// Hands out what the kernel has written since the last time, in slices of whole records, and
+    /// frees the room of each portion before the next one is taken. What the kernel writes
+    /// meanwhile is for the next time. Gives the number of bytes.
     ///
     /// # Errors
     ///
-    /// The first error of `consume`; the records are then still in the buffer.
+    /// The first error of `consume`; the records that it was given are then still in the buffer.
     pub(super) fn drain<E>(
         &mut self,
         consume: &mut dyn FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<u64, E> {
-        let size = self.mapped - self.page;
         let head = self.counters().0.load(Ordering::Acquire);
+        let mut bytes = 0;
+        loop {
+            let portion = self.portion(head, consume)?;
+            if portion == 0 {
+                return Ok(bytes);
+            }
+            bytes += portion;
+        }
+    }
+
+    /// Hands out records between the tail and `head`, [`PORTION`] bytes at most in one or two
+    /// slices of whole records, then frees their room. Gives the number of bytes.
+    fn portion<E>(
+        &mut self,
+        head: u64,
+        consume: &mut dyn FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<u64, E> {
+        let size = self.mapped - self.page;
         let len = head.wrapping_sub(self.tail);
         if len == 0 || len > size as u64 {
             return Ok(0);
         }
-        let len = len as usize;
+        let mut len = len as usize;
         let start = (self.tail % size as u64) as usize;
         // SAFETY: the mapping has the control page and then `size` bytes; [start, start + first)
         // lies inside it. The kernel wrote these bytes before it moved `data_head` (acquired
@@ -98,29 +120,34 @@ impl Ring {
                 slice::from_raw_parts(data, len - first),
             )
         };
-        if second.is_empty() {
+        if first.len() > PORTION {
+            len = match whole_records(&first[..PORTION]) {
+                // No record is that large: it is none of the kernel's, and goes on its way whole.
+                0 => first.len(),
+                whole => whole,
+            };
+            consume(&first[..len])?;
+        } else if second.is_empty() {
             consume(first)?;
         } else {
             let whole = whole_records(first);
             if whole > 0 {
                 consume(&first[..whole])?;
             }
-            let mut rest = second;
+            let mut missing = 0;
             if whole < first.len() {
                 let wanted = usize::from(record_size(&first[whole..]));
-                let missing = wanted.saturating_sub(first.len() - whole).min(second.len());
+                missing = wanted.saturating_sub(first.len() - whole).min(second.len());
                 self.bent.clear();
                 self.bent.extend_from_slice(&first[whole..]);
                 self.bent.extend_from_slice(&second[..missing]);
                 consume(&self.bent)?;
-                rest = &second[missing..];
             }
-            if !rest.is_empty() {
-                consume(rest)?;
-            }
+            // What stands at the start of the buffer is the next portion.
+            len = first.len() + missing;
         }
-        self.tail = head;
-        self.counters().1.store(head, Ordering::Release);
+        self.tail = self.tail.wrapping_add(len as u64);
+        self.counters().1.store(self.tail, Ordering::Release);
         Ok(len as u64)
     }
 
@@ -169,7 +196,94 @@ fn whole_records(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::whole_records;
+    use super::*;
+
+    /// A ring of `size` bytes that no kernel writes.
+    fn ring(size: usize) -> Ring {
+        let page = kernel::page_size();
+        let mapped = page + size;
+        // SAFETY: anonymous memory at a place that the kernel chooses; it is this ring's alone.
+        let address = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                mapped,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        assert_ne!(address, libc::MAP_FAILED);
+        Ring {
+            base: NonNull::new(address.cast()).unwrap(),
+            mapped,
+            page,
+            tail: 0,
+            bent: Vec::new(),
+        }
+    }
+
+    /// Writes as the kernel does: bytes first, then the head.
+    fn write(ring: &Ring, bytes: &[u8]) {
+        let head = ring.counters().0.load(Ordering::Relaxed);
+        let size = (ring.mapped - ring.page) as u64;
+        for (i, byte) in (head..).zip(bytes) {
+            // SAFETY: the place is inside the mapping, and no slice of it is alive.
+            unsafe { *ring.base.as_ptr().add(ring.page + (i % size) as usize) = *byte };
+        }
+        let head = head + bytes.len() as u64;
+        ring.counters().0.store(head, Ordering::Release);
+    }
+
+    #[test]
+    fn records_come_once_and_whole_and_their_room_is_freed_on_the_way() {
+        let mut ring = ring(4 << 20);
+        let mut written = Vec::new();
+        let mut read = Vec::new();
+        let mut number = 0u64;
+        // Records of many sizes, which go around the end at different places.
+        for turn in 0..12u64 {
+            let mut records = Vec::new();
+            while records.len() < 2_500_000 {
+                number += 1;
+                let size = 16 + number * 5_704 % 60_000 / 8 * 8;
+                let mut record = vec![number as u8; size as usize];
+                record[6..8].copy_from_slice(&(size as u16).to_ne_bytes());
+                records.extend(record);
+            }
+            write(&ring, &records);
+            written.extend(records);
+            let mut portions = 0;
+            let bytes = ring.drain(&mut |records: &[u8]| {
+                assert_eq!(whole_records(records), records.len());
+                assert!(records.len() <= PORTION);
+                read.extend_from_slice(records);
+                portions += 1;
+                Ok::<(), ()>(())
+            });
+            assert!(bytes.unwrap() >= 2_500_000, "turn {turn}");
+            assert!(portions > 2);
+            let (head, tail) = ring.counters();
+            assert_eq!(head.load(Ordering::Relaxed), tail.load(Ordering::Relaxed));
+        }
+        assert!(read == written);
+        assert_eq!(ring.drain(&mut |_| Err(())), Ok(0));
+    }
+
+    #[test]
+    fn what_was_not_taken_stays() {
+        let mut ring = ring(4 << 20);
+        let mut record = vec![7; 32];
+        record[6..8].copy_from_slice(&32u16.to_ne_bytes());
+        write(&ring, &record);
+        assert_eq!(ring.drain(&mut |_| Err("full")), Err("full"));
+        let mut read = Vec::new();
+        let taken = ring.drain(&mut |records: &[u8]| {
+            read.extend_from_slice(records);
+            Ok::<(), ()>(())
+        });
+        assert_eq!((taken, read), (Ok(32), record));
+    }
 
     #[test]
     fn a_record_that_is_cut_is_not_whole() {

@@ -10,11 +10,16 @@ use super::event::EventSpec;
 use super::kernel::{self, MoreFiles};
 use super::plan::{Opened, Plan};
 use super::ring::Ring;
+use super::stacks::Stacks;
 use super::{host, limits};
 use crate::perfdata::writer::EventDescription;
 
 /// How much of a ring buffer is filled before the recorder is woken: one part of so many.
 const WAKE_AT: usize = 4;
+/// The most that a ring buffer takes unless it is asked for.
+const RING_BYTES_MAX: usize = 16 << 20;
+/// The most that all ring buffers together take unless it is asked for.
+const RINGS_BYTES: usize = 256 << 20;
 
 /// What to sample, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,10 +29,11 @@ pub struct Options {
     /// How often. With `None`, at [`Options::FREQUENCY`], but events that are rare by nature
     /// (tracepoints, context switches) at each occurrence.
     pub rate: Option<Rate>,
-    /// Whether each sample has its call chain, by frame pointers.
-    pub call_chains: bool,
-    /// Pages of each ring buffer, a power of two; by default [`Options::RING_BYTES`], and less
-    /// where so much memory may not be locked.
+    /// How each sample has its stack.
+    pub stacks: Stacks,
+    /// Pages of each ring buffer, a power of two; by default [`Options::RING_BYTES`], for copies
+    /// of stacks as much as comes in a quarter of a second, and less where so much memory may
+    /// not be locked.
     pub ring_pages: Option<usize>,
 }
 
@@ -44,7 +50,7 @@ impl Default for Options {
         Options {
             events: Vec::new(),
             rate: None,
-            call_chains: true,
+            stacks: Stacks::FramePointers,
             ring_pages: None,
         }
     }
@@ -89,25 +95,25 @@ impl Session {
     ) -> Result<Session, Error> {
         let rate = limits::rate(options.rate, notes)?;
         let page = kernel::page_size();
-        let wanted_pages = options
-            .ring_pages
-            .unwrap_or(Options::RING_BYTES / page)
-            .max(1)
-            .next_power_of_two();
+        let processors = host::online_processors();
+        let usual = ring_bytes(options.stacks, rate, processors.len()) / page;
+        let wanted_pages = options.ring_pages.unwrap_or(usual).max(1);
+        let wanted_pages = wanted_pages.next_power_of_two();
         let mut plan = Plan {
             events: options.events.clone(),
             precise: Vec::new(),
             cycles_by_default: options.events.is_empty(),
-            processors: host::online_processors(),
+            processors,
             pid,
             common: Common {
                 rate,
                 rate_chosen: options.rate.is_some(),
-                call_chains: options.call_chains,
+                stacks: options.stacks,
                 max_stack: limits::max_stack().unwrap_or(0),
                 allowed: Allowed::ALL,
                 watermark: watermark(wanted_pages * page),
             },
+            copies_refused: false,
             files: None,
         };
         if plan.cycles_by_default {
@@ -128,11 +134,19 @@ impl Session {
             let opened = plan.open_all(notes)?;
             match Session::with_rings(&plan, opened, pages) {
                 Ok(session) => {
-                    if pages < wanted_pages {
+                    // More than the least is asked for only to be sure.
+                    let enough = match options.ring_pages {
+                        Some(_) => wanted_pages,
+                        None => wanted_pages.min(Options::RING_BYTES / page),
+                    };
+                    if pages < enough {
                         notes(Note::SmallerRings {
                             kib: pages * page / 1024,
                             wanted: wanted_pages * page / 1024,
                         });
+                    }
+                    if plan.copies_refused {
+                        notes(Note::NoCopies);
                     }
                     if !plan.common.allowed.kernel && plan.events.iter().any(|event| event.kernel) {
                         notes(Note::UserOnly {
@@ -274,6 +288,31 @@ fn shown_name(event: &EventSpec, kernel: bool) -> String {
     }
 }
 
+/// The size of each ring buffer when nothing is said. A recorder on a busy machine may have to
+/// wait for its turn for a tenth of a second and more.
+///
+/// ```text
+///   copies of 8 KiB    99 Hz   0.5 MiB        chains    any rate   0.5 MiB
+///                     997 Hz     4 MiB
+///                    4999 Hz    16 MiB
+/// ```
+fn ring_bytes(stacks: Stacks, rate: Rate, processors: usize) -> usize {
+    let Stacks::Copies(size) = stacks else {
+        return Options::RING_BYTES;
+    };
+    let hertz = match rate {
+        Rate::Frequency(hertz) => hertz,
+        // Nobody knows how often that is.
+        Rate::Period(_) => Options::FREQUENCY,
+    };
+    let quarter_second = size.record_bytes().saturating_mul(hertz) / 4;
+    let most = (RINGS_BYTES / processors.max(1)).min(RING_BYTES_MAX);
+    let wanted = usize::try_from(quarter_second).unwrap_or(usize::MAX);
+    wanted
+        .clamp(Options::RING_BYTES, most.max(Options::RING_BYTES))
+        .next_power_of_two()
+}
+
 fn watermark(ring_bytes: usize) -> u32 {
     u32::try_from(ring_bytes / WAKE_AT).unwrap_or(u32::MAX / 2)
 }
@@ -283,4 +322,26 @@ fn is_memory_limit(error: &io::Error) -> bool {
         error.raw_os_error(),
         Some(libc::EPERM | libc::ENOMEM | libc::EAGAIN)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_grow_with_what_comes_in_a_second() {
+        let copies = Stacks::Copies(Default::default());
+        let size = |stacks, hertz, processors| {
+            ring_bytes(stacks, Rate::Frequency(hertz), processors) >> 10
+        };
+        assert_eq!(size(Stacks::FramePointers, 4999, 2), 512);
+        assert_eq!(size(copies, 99, 2), 512);
+        assert_eq!(size(copies, 997, 2), 4096);
+        assert_eq!(size(copies, 4999, 2), 16384);
+        assert_eq!(size(copies, u64::MAX, 2), 16384);
+        assert_eq!(size(copies, 4999, 128), 2048);
+        assert_eq!(size(copies, 4999, 8192), 512);
+        let period = ring_bytes(copies, Rate::Period(1), 2);
+        assert_eq!(period, 4 << 20);
+    }
 }

@@ -12,6 +12,8 @@ const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
 const LOST_SAMPLES: u32 = 13;
 const MISC_BUILD_ID: u16 = 1 << 14;
+/// A mapping that is not to be executed.
+const MISC_MMAP_DATA: u16 = 1 << 13;
 
 /// Where a sample's time is: after the header, IDENTIFIER, IP and TID, a word each.
 const SAMPLE_TIME_AT: usize = 32;
@@ -58,7 +60,7 @@ impl Tally {
                 LOST => self.lost_records += word(record, LOST_AT).unwrap_or(0),
                 LOST_SAMPLES => self.lost_samples += word(record, LOST_SAMPLES_AT).unwrap_or(0),
                 THROTTLE => self.throttled += 1,
-                MMAP2 => self.image(record, misc),
+                MMAP2 if misc & MISC_MMAP_DATA == 0 => self.image(record, misc),
                 _ => {}
             }
             records = rest;
@@ -139,6 +141,8 @@ mod tests {
         let mut tally = Tally::default();
         tally.count(&record(MMAP2, MISC_BUILD_ID, &body));
         tally.count(&record(MMAP2, 0, &body));
+        body[64..].copy_from_slice(b"/data\0\0\0\0\0\0\0\0\0\0\0");
+        tally.count(&record(MMAP2, MISC_MMAP_DATA, &body));
         body[64..].copy_from_slice(b"//anon\0\0\0\0\0\0\0\0\0\0");
         tally.count(&record(MMAP2, 0, &body));
         let images: Vec<_> = tally.images.into_iter().collect();

@@ -22,8 +22,10 @@
 
 mod aarch64;
 mod flow;
+pub mod frame_pointers;
 mod held;
 mod imports;
+pub mod keeping;
 mod parts;
 mod resolve;
 mod riscv;

@@ -14,6 +14,7 @@ pub mod callgraph;
 pub mod caveats;
 pub mod cycles;
 pub mod detail;
+pub mod doctor;
 pub mod drawing;
 pub mod flat;
 pub mod graph;

@@ -1,5 +1,6 @@
 //! A page for people: headings, sentences and tables, one under the other.
 
+use super::doctor::Status;
 use super::table::Table;
 use crate::base::Unit;
 
@@ -18,6 +19,15 @@ pub enum Block {
         text: String,
         /// What can be done about it.
         hint: Option<String>,
+    },
+    /// One thing that was looked at.
+    Check {
+        /// How it ended.
+        status: Status,
+        /// What was found.
+        text: String,
+        /// What to change.
+        remedy: Option<String>,
     },
     /// Commands to go on with, each with what it shows.
     Commands(Vec<(String, &'static str)>),

@@ -12,16 +12,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-const PROFTOOL: &str = env!("CARGO_BIN_EXE_proftool");
+pub(crate) const PROFTOOL: &str = env!("CARGO_BIN_EXE_proftool");
 /// A shell loop that burns processor time for about half a second or more.
 const BURN: &str = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
 const BURN_LONG: &str = "while :; do :; done";
 
 /// A directory of its own for each test, removed at the end.
-struct Room(PathBuf);
+pub(crate) struct Room(pub(crate) PathBuf);
 
 impl Room {
-    fn new() -> Room {
+    pub(crate) fn new() -> Room {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("proftool-record-{}-{number}", std::process::id());
@@ -31,7 +31,7 @@ impl Room {
         Room(path)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
@@ -52,7 +52,7 @@ impl Room {
         command
     }
 
-    fn record(&self, args: &[&str]) -> Output {
+    pub(crate) fn record(&self, args: &[&str]) -> Output {
         self.command(args).output().unwrap()
     }
 }
@@ -63,18 +63,18 @@ impl Drop for Room {
     }
 }
 
-fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// Tells why a test is skipped, past the test harness, which hides what tests print.
-fn skipped(reason: &str) {
+pub(crate) fn skipped(reason: &str) {
     let mut stderr = std::io::stderr();
     writeln!(stderr, "skipped: {}", reason.trim_end()).unwrap();
 }
 
 /// Whether this machine lets us record; says why the test is skipped if it does not.
-fn can_record() -> bool {
+pub(crate) fn can_record() -> bool {
     let room = Room::new();
     let output = room.record(&["-q", "-e", "cpu-clock", "true"]);
     if !output.status.success() {
@@ -84,7 +84,7 @@ fn can_record() -> bool {
 }
 
 /// What perf says; `None`, and why the test is skipped, where it is not installed.
-fn perf(args: &[&str]) -> Option<String> {
+pub(crate) fn perf(args: &[&str]) -> Option<String> {
     match Command::new("perf").args(args).output() {
         Ok(output) => {
             assert!(
@@ -102,7 +102,7 @@ fn perf(args: &[&str]) -> Option<String> {
 }
 
 /// The samples in a file, counted by its records' headers.
-fn samples(path: &Path) -> usize {
+pub(crate) fn samples(path: &Path) -> usize {
     let file = fs::read(path).unwrap();
     let word = |at: usize| u64::from_ne_bytes(file[at..at + 8].try_into().unwrap()) as usize;
     assert_eq!(&file[..8], b"PERFILE2");
@@ -157,6 +157,15 @@ fn send(signal: &str, pid: u32) {
         .args(["-c", &format!("kill -{signal} {pid}")])
         .status();
     assert!(status.unwrap().success());
+}
+
+/// Whether this process is root's: only root can give privileges up.
+pub(crate) fn is_root() -> bool {
+    // The owner of our own process directory is our user.
+    fs::metadata("/proc/self").is_ok_and(|own| {
+        use std::os::unix::fs::MetadataExt;
+        own.uid() == 0
+    })
 }
 
 #[test]
@@ -462,8 +471,7 @@ fn a_full_disk_is_told_and_the_command_runs_on() {
     }
     let room = Room::new();
     // A limit of the file's size is met like a full disk, and needs no privilege.
-    let burn = BURN.replace("400000", "1600000");
-    let script = format!("ulimit -f 32; exec {PROFTOOL} record sh -c '{burn}; echo done'");
+    let script = format!("ulimit -f 16; exec {PROFTOOL} record -g fp sh -c '{BURN}; echo done'");
     let output = Command::new("bash")
         .args(["-c", &script])
         .current_dir(&room.0)
@@ -532,12 +540,7 @@ fn many_processes_are_recorded_to_the_end() {
 
 #[test]
 fn without_privilege_user_space_is_recorded() {
-    // The owner of our own process directory is our user.
-    let root = fs::metadata("/proc/self").is_ok_and(|own| {
-        use std::os::unix::fs::MetadataExt;
-        own.uid() == 0
-    });
-    if !root || !can_record() {
+    if !is_root() || !can_record() {
         skipped("only root can give privileges up");
         return;
     }

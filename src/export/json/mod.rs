@@ -2,7 +2,7 @@
 //!
 //! Every document has `schema`, `view`, `event {name, unit}`, `total`, `samples` and
 //! `caveats [{kind, count, text, hint|null}]`; the views' own fields stand in [`flat`],
-//! [`tree`], [`graph`], [`cycles`], [`detail`], [`report`] and [`callgraph`]. Fields are added, never
+//! [`tree`], [`graph`], [`cycles`], [`detail`], [`report`], [`doctor`] and [`callgraph`]. Fields are added, never
 //! renamed. Weights are in the event's unit; a
 //! function's identity is its index, never its name.
 //!
@@ -13,6 +13,7 @@
 pub mod callgraph;
 pub mod cycles;
 pub mod detail;
+pub mod doctor;
 pub mod flat;
 pub mod graph;
 pub mod info;

@@ -1,0 +1,256 @@
+//! What a program and its libraries have of what stacks and names need.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use proftool::binary::{Binary, Diagnosis, Finder, Kept, Libraries};
+use proftool::scan::frame_pointers::{FramePointers, frame_pointers};
+use proftool::scan::keeping::{self, FileFrames, Judgement};
+use proftool::view::doctor::{Check, LIBRARY, Status};
+
+use super::super::failure::{fragment, hinted};
+use super::{fine, told};
+
+/// How to build with frame pointers.
+const FRAMES: &str = "record copies of stacks, as proftool record then does by itself (-g dwarf); or \
+    build with frame pointers: C and C++: -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer; \
+    Rust: RUSTFLAGS=\"-C force-frame-pointers=yes\"";
+/// How to build with lines.
+const LINES: &str = "C and C++: build with -g; Rust: debug = \"line-tables-only\" under \
+    [profile.release] in Cargo.toml";
+/// How to get the debug file of a library of the system.
+const PACKAGE: &str = "install the debug symbols of its package; Debian: dpkg -S names the \
+    package, apt-get install PACKAGE-dbgsym (libc6-dbg for libc) from the archive of debug packages";
+/// How many places a message names.
+const PLACES: usize = 3;
+
+/// Checks a program, or a library, and briefly the libraries that it needs.
+pub fn of_program(path: &Path) -> anyhow::Result<Vec<Check>> {
+    let finder = Finder::default();
+    let binary = finder.open_named(path).map_err(|error| {
+        let reason = fragment(&error.to_string());
+        hinted(format!("could not open {}: {reason}", path.display()), None)
+    })?;
+    let binary = Arc::new(binary);
+    let libraries = Libraries::of(&binary, &finder);
+    let mut checks = with_libraries(
+        &binary,
+        &libraries.files().skip(1).cloned().collect::<Vec<_>>(),
+    );
+    let name = file_name(&binary);
+    for problem in &libraries.problems {
+        let remedy = "install it, or set LD_LIBRARY_PATH when you run the program";
+        checks.push(told(
+            &name,
+            "libraries",
+            Status::Warn,
+            problem.clone(),
+            remedy,
+        ));
+    }
+    Ok(checks)
+}
+
+/// Checks a program, and briefly these libraries.
+pub fn with_libraries(program: &Binary, libraries: &[Arc<Binary>]) -> Vec<Check> {
+    let file = |binary: &Binary, frames| FileFrames {
+        name: file_name(binary),
+        code: binary.code().map_or(0, |code| code.size()),
+        frames,
+    };
+    let mut looked = vec![file(program, frame_pointers(program))];
+    looked.extend(
+        libraries
+            .iter()
+            .map(|library| file(library, frame_pointers(library))),
+    );
+    let judgement = keeping::judge(&looked);
+    let mut checks = of_binary(program, &looked[0]);
+    let mut beside: Vec<Check> = (1..)
+        .zip(libraries.iter().zip(&looked[1..]))
+        .map(|(index, (library, file))| {
+            let decides = judgement == Judgement::Copies { file: index };
+            of_library(library, file, decides)
+        })
+        .collect();
+    // What one remedy is good for stands together.
+    beside.sort_by(|a, b| (b.status, &b.remedy).cmp(&(a.status, &a.remedy)));
+    checks.extend(beside);
+    checks
+}
+
+fn of_binary(binary: &Binary, file: &FileFrames) -> Vec<Check> {
+    let name = &*file.name;
+    let diagnosis = binary.diagnosis();
+    let mut checks = vec![
+        frames(file),
+        symbols(name, &diagnosis),
+        lines(name, &diagnosis),
+    ];
+    checks.push(match binary.build_id() {
+        Some(id) => fine(name, "build id", id.to_string()),
+        None => told(
+            name,
+            "build id",
+            Status::Warn,
+            "none: that a file is the one that ran cannot be told, nor its debug file be found",
+            "link with -Wl,--build-id",
+        ),
+    });
+    checks.push(debug_file(name, &diagnosis));
+    let linking = match (diagnosis.is_linked, diagnosis.is_static) {
+        (false, _) => "not linked yet: an object file or kernel module",
+        (true, true) => "static: all libraries are in the file",
+        (true, false) => "dynamic",
+    };
+    checks.push(fine(name, "linking", linking));
+    for problem in binary.problems() {
+        checks.push(told(
+            name,
+            "file",
+            Status::Bad,
+            problem,
+            "build or install it anew",
+        ));
+    }
+    checks
+}
+
+fn frames(file: &FileFrames) -> Check {
+    let name = &*file.name;
+    let check = "frame pointers";
+    let FramePointers {
+        keeping,
+        not_keeping,
+        ..
+    } = file.frames;
+    let decided = file.frames.decided();
+    if decided == 0 {
+        let remedy = "record copies of stacks: proftool record -g dwarf";
+        let found = "no function tells whether they are kept";
+        return told(name, check, Status::Warn, found, remedy);
+    }
+    if !file.lacks() {
+        let found = format!("kept by {keeping} of {decided} functions that need one");
+        return fine(name, check, found);
+    }
+    let found = format!(
+        "{} of functions keep none ({not_keeping} of {decided} that need one)",
+        share(file)
+    );
+    told(name, check, Status::Warn, found, FRAMES)
+}
+
+fn share(file: &FileFrames) -> String {
+    let percent = file.frames.lacking().unwrap_or(0.0) * 100.0;
+    let digits = usize::from(percent < 9.95);
+    format!("{percent:.digits$} %")
+}
+
+fn symbols(name: &str, diagnosis: &Diagnosis) -> Check {
+    match diagnosis.symbols {
+        Kept::Here => fine(name, "symbols", "in the file"),
+        Kept::DebugFile => fine(name, "symbols", "stripped; in its debug file"),
+        Kept::Nowhere if diagnosis.mini_symbols => fine(
+            name,
+            "symbols",
+            "stripped, with compressed names (.gnu_debugdata)",
+        ),
+        Kept::Nowhere => {
+            let found = if diagnosis.exports {
+                "stripped: only functions that others call by name have names"
+            } else {
+                "stripped: functions have no names"
+            };
+            let remedy =
+                format!("do not strip it (no -s, no strip; Cargo: strip = false), or {PACKAGE}");
+            told(name, "symbols", Status::Bad, found, remedy)
+        }
+    }
+}
+
+fn lines(name: &str, diagnosis: &Diagnosis) -> Check {
+    let found = match diagnosis.lines {
+        Kept::Here if diagnosis.is_split => {
+            "in the file; the rest of the debug information is split off (.dwo), and inlined calls \
+             are only shown while those files are where they were built"
+        }
+        Kept::Here => "in the file",
+        Kept::DebugFile => "in its debug file",
+        Kept::Nowhere => {
+            let found = "none: no source lines and no inlined calls";
+            return told(name, "line tables", Status::Warn, found, LINES);
+        }
+    };
+    fine(name, "line tables", found)
+}
+
+fn debug_file(name: &str, diagnosis: &Diagnosis) -> Check {
+    let check = "debug file";
+    if let Some(path) = &diagnosis.debug_file {
+        return fine(name, check, format!("found: {}", path.display()));
+    }
+    if diagnosis.lines == Kept::Here {
+        return fine(name, check, "none needed");
+    }
+    let mut found = "not found".to_owned();
+    for (i, path) in diagnosis.looked.iter().take(PLACES).enumerate() {
+        found.push_str(if i == 0 { "; looked for " } else { ", " });
+        found.push_str(&path.display().to_string());
+    }
+    let more = diagnosis.looked.len().saturating_sub(PLACES);
+    if more > 0 {
+        found.push_str(&format!(" and at {more} more places"));
+    }
+    told(name, check, Status::Warn, found, PACKAGE)
+}
+
+fn of_library(library: &Binary, file: &FileFrames, decides: bool) -> Check {
+    let diagnosis = library.diagnosis();
+    let mut found = match file.frames.lacking() {
+        None => "frame pointers: nothing tells".to_owned(),
+        Some(_) if file.lacks() => format!("{} keep no frame pointer", share(file)),
+        Some(_) => "keeps frame pointers".to_owned(),
+    };
+    found.push_str(match diagnosis.symbols {
+        Kept::Here => ", symbols",
+        Kept::DebugFile => ", symbols in its debug file",
+        Kept::Nowhere if diagnosis.mini_symbols => ", compressed symbols",
+        Kept::Nowhere if diagnosis.exports => ", names of exported functions only",
+        Kept::Nowhere => ", no symbols",
+    });
+    found.push_str(match diagnosis.lines {
+        Kept::Here => ", lines",
+        Kept::DebugFile => ", lines in its debug file",
+        Kept::Nowhere => ", no lines",
+    });
+    if library.build_id().is_none() {
+        found.push_str(", no build id");
+    }
+    let check = fine(&file.name, LIBRARY, found);
+    let nameless = diagnosis.symbols == Kept::Nowhere && !diagnosis.mini_symbols;
+    let (status, remedy) = match (decides, nameless) {
+        (true, _) => (
+            Status::Warn,
+            Some(format!("it does the program's work; {FRAMES}")),
+        ),
+        (false, true) => (Status::Warn, Some(PACKAGE.to_owned())),
+        (false, false) if file.lacks() => (Status::Warn, None),
+        (false, false) => (Status::Ok, None),
+    };
+    let remedy = remedy.or_else(|| {
+        let text = "samples in it may lack callers; where they matter: proftool record -g dwarf";
+        (status != Status::Ok).then(|| text.to_owned())
+    });
+    Check {
+        status,
+        remedy,
+        ..check
+    }
+}
+
+fn file_name(binary: &Binary) -> String {
+    let path = binary.path();
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
+}

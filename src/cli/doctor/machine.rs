@@ -1,0 +1,265 @@
+//! What the machine lets this user record.
+
+use proftool::sampler::{Machine, Options, Trial};
+use proftool::view::doctor::{Check, Status};
+
+use super::{fine, told};
+
+const SUBJECT: &str = "this machine";
+/// The frames of a call chain when nothing was changed.
+const USUAL_FRAMES: u16 = 127;
+
+/// Looks at the machine.
+pub fn checks() -> Vec<Check> {
+    of(&Machine::look())
+}
+
+fn of(machine: &Machine) -> Vec<Check> {
+    let mut checks = vec![recording(machine), privilege(machine), paranoid(machine)];
+    checks.push(kernel(machine));
+    checks.push(cycles(machine));
+    checks.push(copies(machine));
+    checks.push(buffers(machine));
+    checks.extend(frames(machine));
+    checks.extend(rate(machine));
+    checks
+}
+
+fn recording(machine: &Machine) -> Check {
+    match &machine.clock {
+        Trial::Works => fine(
+            SUBJECT,
+            "recording",
+            "this user may record programs of their own",
+        ),
+        Trial::Refused { reason, .. } => {
+            let remedy = match machine.paranoid {
+                Some(3..) => "as root: sysctl kernel.perf_event_paranoid=2",
+                _ if machine.seccomp => {
+                    "a seccomp filter decides here, as in containers: docker run --cap-add PERFMON \
+                     --security-opt seccomp=unconfined"
+                }
+                _ => {
+                    "a sandbox or security module may forbid it, or the kernel has no \
+                      CONFIG_PERF_EVENTS; try as root, or outside of the container"
+                }
+            };
+            let found = format!("perf_event_open is refused: {reason}");
+            told(SUBJECT, "recording", Status::Bad, found, remedy)
+        }
+    }
+}
+
+fn privilege(machine: &Machine) -> Check {
+    let seccomp = if machine.seccomp {
+        "; a seccomp filter is set"
+    } else {
+        ""
+    };
+    let found = match (machine.root, machine.perfmon) {
+        (true, _) => "root's: no setting below holds recording back",
+        (false, true) => "CAP_PERFMON: the kernel and all processes may be recorded",
+        (false, false) => "none (no CAP_PERFMON)",
+    };
+    let check = fine(SUBJECT, "privilege", format!("{found}{seccomp}"));
+    let remedy = (!machine.perfmon).then(|| {
+        "to record the kernel and other users' programs: as root, setcap cap_perfmon=ep \
+         $(command -v proftool)"
+            .to_owned()
+    });
+    Check { remedy, ..check }
+}
+
+fn paranoid(machine: &Machine) -> Check {
+    let name = "kernel.perf_event_paranoid";
+    let Some(level) = machine.paranoid else {
+        let remedy = "mount /proc, or look for CONFIG_PERF_EVENTS in the kernel's configuration";
+        return told(SUBJECT, name, Status::Warn, "cannot be read", remedy);
+    };
+    let allows = match (machine.kernel.works(), machine.everything.works()) {
+        (_, true) => "this user may record the kernel, other programs and whole processors",
+        (true, false) => "this user may record programs of their own, with the kernel's part",
+        (false, false) if machine.clock.works() => {
+            "this user may record programs of their own, without the kernel's part"
+        }
+        (false, false) => "this user may record nothing",
+    };
+    let found = format!("{level}: {allows}");
+    if machine.kernel.works() {
+        return fine(SUBJECT, name, found);
+    }
+    let remedy = if !machine.clock.works() && level <= 2 {
+        "it is not this setting that refuses: see recording, above"
+    } else {
+        "as root: sysctl kernel.perf_event_paranoid=1 (the kernel's part too) or =0 (whole \
+         processors too)"
+    };
+    told(SUBJECT, name, Status::Warn, found, remedy)
+}
+
+fn kernel(machine: &Machine) -> Check {
+    let level = machine
+        .kptr_restrict
+        .map_or_else(|| "?".to_owned(), |level| level.to_string());
+    if machine.kernel_symbols {
+        let found = format!("{level}: the kernel's functions have names");
+        return fine(SUBJECT, "kernel.kptr_restrict", found);
+    }
+    let remedy = match machine.kptr_restrict {
+        Some(0) => "as root: sysctl kernel.perf_event_paranoid=1, by which they are hidden too",
+        _ => "as root: sysctl kernel.kptr_restrict=0",
+    };
+    let found = format!("{level}: the kernel hides its addresses, its functions have no names");
+    told(SUBJECT, "kernel.kptr_restrict", Status::Warn, found, remedy)
+}
+
+fn cycles(machine: &Machine) -> Check {
+    let name = "hardware counters";
+    match &machine.cycles {
+        Trial::Works => fine(SUBJECT, name, "cycles can be counted"),
+        Trial::Refused {
+            forbidden: true,
+            reason,
+        } => {
+            let remedy = "see recording, above";
+            told(
+                SUBJECT,
+                name,
+                Status::Warn,
+                format!("refused: {reason}"),
+                remedy,
+            )
+        }
+        Trial::Refused { .. } => told(
+            SUBJECT,
+            name,
+            Status::Warn,
+            "none, as in many virtual machines; the clock is sampled (cpu-clock), which is good \
+             for where time goes and knows nothing of caches or branches",
+            "let the hypervisor pass the counters on (QEMU: -cpu host,pmu=on), or record on the \
+             host",
+        ),
+    }
+}
+
+fn copies(machine: &Machine) -> Check {
+    let name = "copies of stacks";
+    match (&machine.copies, machine.clock.works()) {
+        (Trial::Works, _) => fine(SUBJECT, name, "can be recorded (-g dwarf)"),
+        (Trial::Refused { .. }, false) => {
+            let remedy = "see recording, above";
+            told(SUBJECT, name, Status::Warn, "cannot be tried", remedy)
+        }
+        (Trial::Refused { reason, .. }, true) => told(
+            SUBJECT,
+            name,
+            Status::Warn,
+            format!("the kernel refuses them: {reason}"),
+            "build programs with frame pointers: -fno-omit-frame-pointer",
+        ),
+    }
+}
+
+fn buffers(machine: &Machine) -> Check {
+    let name = "kernel.perf_event_mlock_kb";
+    let setting = machine
+        .mlock_kib
+        .map_or_else(|| "?".to_owned(), |kib| kib.to_string());
+    let Some(kib) = machine.ring_kib() else {
+        let found = format!("{setting}, which does not hold for this user: buffers of any size");
+        return fine(SUBJECT, name, found);
+    };
+    let locked = machine
+        .locked_kib
+        .map_or_else(|| "no limit".to_owned(), |kib| format!("{kib} KiB"));
+    let found =
+        format!("{setting}, and {locked} of locked memory: buffers of {kib} KiB a processor");
+    if kib as usize * 1024 >= Options::RING_BYTES {
+        return fine(SUBJECT, name, found);
+    }
+    let remedy = "samples may get lost; as root: sysctl kernel.perf_event_mlock_kb=4096";
+    told(SUBJECT, name, Status::Warn, found, remedy)
+}
+
+fn frames(machine: &Machine) -> Option<Check> {
+    let name = "kernel.perf_event_max_stack";
+    let frames = machine.max_stack?;
+    let found = format!("stacks by frame pointers have up to {frames} frames");
+    let deeper = "for deep recursion, as root: sysctl kernel.perf_event_max_stack=1024";
+    if frames >= USUAL_FRAMES {
+        let remedy = (frames < 512).then(|| deeper.to_owned());
+        return Some(Check {
+            remedy,
+            ..fine(SUBJECT, name, found)
+        });
+    }
+    Some(told(SUBJECT, name, Status::Warn, found, deeper))
+}
+
+fn rate(machine: &Machine) -> Option<Check> {
+    let name = "kernel.perf_event_max_sample_rate";
+    let rate = machine.max_sample_rate?;
+    let found = format!("up to {rate} samples a second");
+    if rate >= Options::FREQUENCY {
+        return Some(fine(SUBJECT, name, found));
+    }
+    let usual = Options::FREQUENCY;
+    let found = format!("{found}, fewer than the usual {usual}");
+    let remedy = "the kernel lowers it when samples take too long; as root: sysctl \
+                  kernel.perf_event_max_sample_rate=100000";
+    Some(told(SUBJECT, name, Status::Warn, found, remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_refusal_names_its_knob() {
+        let mut machine = Machine::look();
+        let refused = Trial::Refused {
+            reason: "permission denied".into(),
+            forbidden: true,
+        };
+        machine.root = false;
+        machine.perfmon = false;
+        machine.lock_limited = true;
+        machine.paranoid = Some(3);
+        machine.kptr_restrict = Some(1);
+        machine.mlock_kib = Some(16);
+        machine.locked_kib = Some(0);
+        machine.max_stack = Some(32);
+        machine.max_sample_rate = Some(100);
+        machine.clock = refused.clone();
+        machine.kernel = refused.clone();
+        machine.everything = refused.clone();
+        machine.cycles = refused.clone();
+        machine.copies = refused;
+        machine.kernel_symbols = false;
+        let checks = of(&machine);
+        for knob in [
+            "kernel.perf_event_paranoid=2",
+            "kernel.perf_event_paranoid=1",
+            "cap_perfmon",
+            "kernel.kptr_restrict=0",
+            "kernel.perf_event_mlock_kb=",
+            "kernel.perf_event_max_stack=",
+            "kernel.perf_event_max_sample_rate=",
+        ] {
+            let mut remedies = checks.iter().filter_map(|check| check.remedy.as_ref());
+            assert!(remedies.any(|remedy| remedy.contains(knob)), "{knob}");
+        }
+        let wrong = |check: &&Check| check.status != Status::Ok;
+        assert!(
+            checks
+                .iter()
+                .filter(wrong)
+                .all(|check| check.remedy.is_some())
+        );
+        // A container refuses although the settings allow.
+        machine.paranoid = Some(2);
+        machine.seccomp = true;
+        let remedy = of(&machine)[0].remedy.clone().unwrap();
+        assert!(remedy.contains("seccomp=unconfined"), "{remedy}");
+    }
+}

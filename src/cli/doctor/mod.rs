@@ -1,0 +1,157 @@
+//! `proftool doctor`: what stands in the way of a good recording, and what to change.
+//!
+//! Each file here looks at one kind of thing and tells what it found as checks.
+
+mod files;
+mod machine;
+mod process;
+mod recording;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use proftool::base::Caveats;
+use proftool::export::json;
+use proftool::sampler::Command;
+use proftool::view::doctor::{self, Check, Findings, Status};
+
+use super::answer::{self, Forms};
+use super::failure::{fragment, hinted};
+use super::look::Look;
+
+/// The arguments of `proftool doctor`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A program or library, by path or as a command; or a perf.data file [default: the machine]
+    #[arg(value_name = "BINARY|FILE")]
+    file: Option<PathBuf>,
+    /// A running process.
+    #[arg(short, long, value_name = "PID", conflicts_with = "file",
+          value_parser = clap::value_parser!(i32).range(1..))]
+    pid: Option<i32>,
+    #[command(flatten)]
+    look: Look,
+}
+
+const EXAMPLES: &str = "\
+Of the machine: what the kernel lets this user record. Of a program: frame pointers, symbols, lines,
+debug files, also of its libraries. Of a recording: whole stacks, losses, files that changed. Each
+with what to change. The exit status is 0 whatever is found.
+
+Examples:
+  proftool doctor                 may I record here, and how much of it?
+  proftool doctor ./app           will stacks and names of ./app be whole?
+  proftool doctor perf.data       why are names or callers missing?
+  proftool doctor -p 1234         the same of a process that runs
+  proftool doctor --format json | jq '.checks[] | select(.status != \"ok\")'";
+
+/// Answers.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let findings = match (args.pid, &args.file) {
+        (Some(pid), _) => Findings::of(process::checks(pid)?),
+        (None, Some(file)) => of_file(file)?,
+        (None, None) => Findings::of(machine::checks()),
+    };
+    let forms = Forms {
+        page: &|| doctor::page(&findings),
+        table: &|| doctor::table(&findings),
+        json: &|out| json::doctor::write(out, &findings),
+        dot: None,
+    };
+    // What is not known of a recording is among the checks.
+    let none = Caveats::default();
+    let caveats = if args.look.strict {
+        &findings.caveats
+    } else {
+        &none
+    };
+    answer::give(&args.look, caveats, &forms)
+}
+
+/// What a file is, by its first bytes, decides what is looked at.
+fn of_file(named: &Path) -> anyhow::Result<Findings> {
+    let path = located(named);
+    let refuse = |what: &str| {
+        let hint = "proftool doctor looks at perf.data files, programs and libraries";
+        hinted(
+            format!("could not use {}: {what}", named.display()),
+            Some(hint.into()),
+        )
+    };
+    let unopened = |error: std::io::Error| {
+        let reason = fragment(&error.to_string());
+        hinted(
+            format!("could not open {}: {reason}", named.display()),
+            None,
+        )
+    };
+    if named == Path::new("-") {
+        return Err(refuse("a file is needed, not standard input"));
+    }
+    let metadata = path.metadata().map_err(unopened)?;
+    if metadata.is_dir() && !path.join("data").is_file() {
+        return Err(refuse("it is a directory"));
+    }
+    if metadata.is_dir() {
+        return recording::findings(&path);
+    }
+    if !metadata.is_file() {
+        return Err(refuse("it is a device, pipe or socket"));
+    }
+    let mut head = Vec::new();
+    let opened = File::open(&path).and_then(|file| file.take(8).read_to_end(&mut head));
+    opened.map_err(unopened)?;
+    match head.as_slice() {
+        [] => Err(refuse("it is empty")),
+        [0x7f, b'E', b'L', b'F', ..] => {
+            let path = std::fs::canonicalize(&path).unwrap_or(path);
+            Ok(Findings::of(files::of_program(&path)?))
+        }
+        b"PERFILE2" | b"2ELIFREP" | b"PERFFILE" => recording::findings(&path),
+        [b'#', b'!', ..] => {
+            let name = path.as_os_str().to_owned();
+            let command =
+                Command::find(&[name]).map_err(|error| hinted(error.to_string(), None))?;
+            Ok(Findings::of(files::of_program(&command.code_file())?))
+        }
+        _ => Err(refuse("it is neither a recording nor a program")),
+    }
+}
+
+/// A file as named; a name that is no file may be that of a command.
+fn located(named: &Path) -> PathBuf {
+    let is_name = named.components().count() == 1 && !named.exists();
+    let words: [OsString; 1] = [named.as_os_str().to_owned()];
+    let command = is_name.then(|| Command::find(&words).ok()).flatten();
+    command.map_or_else(|| named.to_owned(), |command| command.program().to_owned())
+}
+
+/// A check without a remedy.
+fn fine(subject: &str, check: &'static str, found: impl Into<String>) -> Check {
+    Check {
+        subject: subject.to_owned(),
+        check,
+        status: Status::Ok,
+        found: found.into(),
+        remedy: None,
+    }
+}
+
+/// A check after which something may be changed.
+fn told(
+    subject: &str,
+    check: &'static str,
+    status: Status,
+    found: impl Into<String>,
+    remedy: impl Into<String>,
+) -> Check {
+    Check {
+        status,
+        remedy: Some(remedy.into()),
+        ..fine(subject, check, found)
+    }
+}

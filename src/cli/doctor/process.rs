@@ -1,0 +1,139 @@
+//! Whether a running process can be sampled, and what its files have.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use proftool::base::printable;
+use proftool::binary::{Binary, Finder};
+use proftool::sampler::{Process, Trial};
+use proftool::view::doctor::{Check, Status};
+
+use super::super::failure::{fragment, hinted};
+use super::{files, fine, told};
+
+/// Checks a process, its program and the files that are mapped in it.
+pub fn checks(pid: i32) -> anyhow::Result<Vec<Check>> {
+    let process = Process::look(pid).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => hinted(format!("there is no process {pid}"), None),
+        _ => {
+            let reason = fragment(&error.to_string());
+            hinted(format!("could not look at process {pid}: {reason}"), None)
+        }
+    })?;
+    let subject = format!("process {pid} ({})", printable(&process.name));
+    let mut checks = vec![sampling(&subject, &process)];
+    if process.hidden {
+        let found = "its program and libraries may not be looked at by this user";
+        let remedy = "look at it as its user, or as root with CAP_SYS_PTRACE";
+        checks.push(told(&subject, "files", Status::Warn, found, remedy));
+        return Ok(checks);
+    }
+    let Some(program) = &process.program else {
+        let found = "it has no program: a thread of the kernel, or it has ended";
+        checks.push(fine(&subject, "program", found));
+        return Ok(checks);
+    };
+    checks.push(mounts(&subject, &process));
+    checks.extend(deleted(&subject, &process));
+    checks.extend(generated(&subject, &process));
+    checks.extend(of_files(&subject, &process, program));
+    Ok(checks)
+}
+
+fn sampling(subject: &str, process: &Process) -> Check {
+    match &process.trial {
+        Trial::Works => fine(subject, "sampling", "this user may sample it"),
+        Trial::Refused { reason, forbidden } => {
+            let remedy = if *forbidden {
+                "as its user or as root; or setcap cap_perfmon,cap_sys_ptrace=ep for the recorder; \
+                 proftool doctor tells what the machine allows"
+            } else {
+                "proftool doctor tells what the machine allows"
+            };
+            let found = format!("perf_event_open on it is refused: {reason}");
+            told(subject, "sampling", Status::Bad, found, remedy)
+        }
+    }
+}
+
+fn mounts(subject: &str, process: &Process) -> Check {
+    match &process.root {
+        None => fine(subject, "files", "those of this mount namespace"),
+        Some(root) => told(
+            subject,
+            "files",
+            Status::Warn,
+            "of another mount namespace, as in a container: its paths lead elsewhere here",
+            format!(
+                "read recordings of it while it runs, with: --symfs {}",
+                root.display()
+            ),
+        ),
+    }
+}
+
+fn deleted(subject: &str, process: &Process) -> Option<Check> {
+    let gone: Vec<String> = process
+        .files
+        .iter()
+        .filter(|file| file.deleted)
+        .map(|file| file.path.display().to_string())
+        .collect();
+    let first = gone.first()?;
+    let found = match gone.len() {
+        1 => format!("{first} was replaced or removed since it was started"),
+        n => format!("{n} files were replaced or removed since it was started: {first} …"),
+    };
+    let remedy = "start it again, so that names are taken from the files that run";
+    Some(told(subject, "changed files", Status::Bad, found, remedy))
+}
+
+fn generated(subject: &str, process: &Process) -> Option<Check> {
+    if process.generated == 0 {
+        return None;
+    }
+    let (map, there) = &process.perf_map;
+    let size = process.generated.div_ceil(1024);
+    if *there {
+        let found = format!("{size} KiB, listed in {}", map.display());
+        return Some(fine(subject, "code made at run time", found));
+    }
+    let found = format!("{size} KiB, and no {} with its names", map.display());
+    let remedy = "let the runtime write it: node --perf-basic-prof, java -XX:+DumpPerfMapAtExit, \
+                  python3 -X perf";
+    Some(told(
+        subject,
+        "code made at run time",
+        Status::Warn,
+        found,
+        remedy,
+    ))
+}
+
+fn of_files(subject: &str, process: &Process, program: &Path) -> Vec<Check> {
+    let finder = Finder::default();
+    let here = |path: &Path| match &process.root {
+        Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
+        None => path.to_owned(),
+    };
+    let opened = |path: PathBuf| finder.open_named(&here(&path));
+    // The link to the program leads to it even when its file is gone.
+    let own = PathBuf::from(format!("/proc/{}/exe", process.pid));
+    let binary = match opened(program.to_owned()).or_else(|_| finder.open_named(&own)) {
+        Ok(binary) => binary,
+        Err(error) => {
+            let found = format!("{}: {}", program.display(), fragment(&error.to_string()));
+            let remedy = "look at it as that user or as root";
+            return vec![told(subject, "program", Status::Warn, found, remedy)];
+        }
+    };
+    let libraries = process
+        .files
+        .iter()
+        .filter(|file| file.path != program && !file.deleted);
+    let libraries: Vec<Arc<Binary>> = libraries
+        .filter_map(|file| opened(file.path.clone()).ok())
+        .map(|binary: Binary| Arc::new(binary))
+        .collect();
+    files::with_libraries(&binary, &libraries)
+}

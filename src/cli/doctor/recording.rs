@@ -1,0 +1,181 @@
+//! What a recording lacks: stacks, samples, names.
+
+use std::path::Path;
+
+use proftool::base::{CaveatKind, Caveats};
+use proftool::input::{self, Options};
+use proftool::perfdata::Reader;
+use proftool::profile::Selection;
+use proftool::view::doctor::{Check, Findings, Status};
+
+use super::super::progress::Meter;
+use super::super::query::could_not_open;
+use super::{fine, told};
+
+const CALLCHAIN: u64 = 1 << 5;
+const BRANCH_STACK: u64 = 1 << 11;
+const STACK_USER: u64 = 1 << 13;
+
+/// What a caveat is about, which is one check.
+const STACKS: &[CaveatKind] = &[
+    CaveatKind::CutStack,
+    CaveatKind::BrokenStack,
+    CaveatKind::NotUnwound,
+    CaveatKind::NoFramePointers,
+];
+const SAMPLES: &[CaveatKind] = &[
+    CaveatKind::NoSamples,
+    CaveatKind::Lost,
+    CaveatKind::Throttled,
+    CaveatKind::Truncated,
+    CaveatKind::Unfinished,
+    CaveatKind::Skipped,
+];
+const NAMES: &[CaveatKind] = &[
+    CaveatKind::MissingBinary,
+    CaveatKind::ChangedBinary,
+    CaveatKind::UncheckedBinary,
+    CaveatKind::NoSymbols,
+    CaveatKind::GeneratedCode,
+    CaveatKind::HiddenKernel,
+    CaveatKind::BadDebugInfo,
+    CaveatKind::Unmapped,
+];
+
+/// Checks a recording.
+pub fn findings(path: &Path) -> anyhow::Result<Findings> {
+    let refused = |error: &input::Error| could_not_open(path, error);
+    let options = Options {
+        inlines: false,
+        ..Options::default()
+    };
+    let mut meter = Meter::new();
+    let profile = input::open(path, &options, &mut |done, total| meter.show(done, total))
+        .map_err(|error| refused(&error))?;
+    drop(meter);
+    let reader = Reader::open(path).map_err(|error| refused(&error.into()))?;
+    let subject = path.display().to_string();
+    let main = profile.main_event();
+    let selection = main.map_or_else(Selection::nothing, |event| {
+        profile.select(event, &Default::default())
+    });
+    let all = profile.samples.iter().map(|sample| sample.count);
+    let all = all.fold(0u64, u64::saturating_add);
+
+    let mut checks = vec![kind(&subject, &reader)];
+    checks.extend(whole(&subject, &profile.caveats, all));
+    let groups = [
+        ("stacks", STACKS, None),
+        ("samples", SAMPLES, Some("all were delivered, none lost")),
+        (
+            "names",
+            NAMES,
+            Some("all files are the builds that ran and have symbols"),
+        ),
+    ];
+    for (check, kinds, sound) in groups {
+        let told = caveats(&subject, check, &profile.caveats, all, |kind| {
+            kinds.contains(&kind)
+        });
+        match sound {
+            Some(sound) if told.is_empty() => checks.push(fine(&subject, check, sound)),
+            _ => checks.extend(told),
+        }
+    }
+    let known = [STACKS, SAMPLES, NAMES].concat();
+    checks.extend(caveats(&subject, "other", &profile.caveats, all, |kind| {
+        !known.contains(&kind) && kind != CaveatKind::NoStacks
+    }));
+    Ok(Findings {
+        checks,
+        event: selection.event,
+        total: selection.total,
+        samples: selection.samples,
+        caveats: profile.caveats,
+    })
+}
+
+/// How the stacks were recorded, by the event that has most of them.
+fn kind(subject: &str, reader: &Reader) -> Check {
+    let check = "stacks recorded";
+    let attrs = || reader.events().iter().map(|event| &event.attr);
+    let has = |bit: u64| attrs().any(|attr| attr.sample_type & bit != 0);
+    if has(STACK_USER) {
+        let size = attrs()
+            .map(|attr| attr.sample_stack_user)
+            .max()
+            .unwrap_or(0);
+        let found = format!("by copies of {size} bytes (dwarf)");
+        return fine(subject, check, found);
+    }
+    if has(CALLCHAIN) {
+        return fine(
+            subject,
+            check,
+            "by frame pointers, or as the kernel found them",
+        );
+    }
+    if has(BRANCH_STACK) {
+        return fine(subject, check, "by the processor's record of branches");
+    }
+    let remedy = "record them: proftool record COMMAND";
+    let found = "not at all: a function's total is its self";
+    told(subject, check, Status::Bad, found, remedy)
+}
+
+/// The share of samples of which the stack is whole, as far as caveats know.
+fn whole(subject: &str, caveats: &Caveats, all: u64) -> Option<Check> {
+    if all == 0 || caveats.count(CaveatKind::NoStacks) > 0 {
+        return None;
+    }
+    let short = STACKS.iter().map(|kind| caveats.count(*kind));
+    let short = short.fold(0u64, u64::saturating_add).min(all);
+    let percent = |n: u64| n as f64 / all as f64 * 100.0;
+    let found = format!(
+        "{:.1} % of {all} samples, as far as can be told",
+        percent(all - short)
+    );
+    let check = fine(subject, "whole stacks", found);
+    let status = match percent(short) {
+        ..1.0 => Status::Ok,
+        ..20.0 => Status::Warn,
+        _ => Status::Bad,
+    };
+    let remedy = (status != Status::Ok).then(|| "see stacks, below".to_owned());
+    Some(Check {
+        status,
+        remedy,
+        ..check
+    })
+}
+
+/// A check for each caveat of these kinds.
+fn caveats(
+    subject: &str,
+    check: &'static str,
+    caveats: &Caveats,
+    all: u64,
+    of: impl Fn(CaveatKind) -> bool,
+) -> Vec<Check> {
+    let chosen = caveats.iter().filter(|caveat| of(caveat.kind));
+    chosen
+        .map(|caveat| {
+            let status = match caveat.kind {
+                CaveatKind::NoSamples => Status::Bad,
+                // A fifth of the samples is more than a detail.
+                _ if caveat.count >= all.div_ceil(5).max(1)
+                    && caveat.kind != CaveatKind::Throttled =>
+                {
+                    Status::Bad
+                }
+                _ => Status::Warn,
+            };
+            let remedy = caveat.hint().map(str::to_owned);
+            Check {
+                status,
+                remedy,
+                ..fine(subject, check, caveat.text())
+            }
+        })
+        .collect()
+}

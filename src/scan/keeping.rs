@@ -1,0 +1,206 @@
+//! Whether the stacks of a program can be found by frame pointers: it and its libraries together.
+//!
+//! One function without a frame pointer that uses the register for something else cuts the stack
+//! of everything that it calls. So nearly all functions have to keep one, where the work is done:
+//!
+//! ```text
+//!   app        90 KB of code   keeps them      the program itself, before all
+//!   libapp.so  2 MB            keeps them      a library that carries the work: larger than the
+//!                                              program by far, or the program has next to nothing
+//!   libc.so.6  1.4 MB          keeps none      the language's runtime, called for a short while
+//! ```
+//!
+//! A runtime library without frame pointers does not decide, as with most distributions no program
+//! could then be recorded by frame pointers; samples in it may lack callers, and it is told.
+
+use super::frame_pointers::{FramePointers, frame_pointers};
+use crate::binary::Libraries;
+
+/// The share of functions without frame pointers that is borne. Programs that are compiled with
+/// them have below 0.1 %; Rust programs that are not have 5 % and more, as the standard library
+/// comes compiled with them.
+const BORNE: f64 = 0.01;
+/// A program with fewer functions than this that tell something has its work done by libraries.
+const LAUNCHER: u64 = 4;
+/// How many times the program's code a library has that carries its work.
+const LARGER: u64 = 16;
+/// The most libraries that are looked at.
+const LIBRARIES: usize = 64;
+
+/// Runtime libraries of C, which every program has.
+const OF_C: [&str; 14] = [
+    "libc.",
+    "libm.",
+    "libmvec.",
+    "ld-",
+    "ld.",
+    "libpthread.",
+    "libdl.",
+    "librt.",
+    "libresolv.",
+    "libutil.",
+    "libgcc_s.",
+    "libatomic.",
+    "libanl.",
+    "libnsl.",
+];
+/// Runtime libraries of C++.
+const OF_CPP: [&str; 3] = ["libstdc++.", "libc++.", "libc++abi."];
+
+/// A file of a program, and what its functions keep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileFrames {
+    /// The name of the file, without directories.
+    pub name: String,
+    /// The bytes of its code.
+    pub code: u64,
+    /// What its functions keep.
+    pub frames: FramePointers,
+}
+
+impl FileFrames {
+    /// Whether too many of its functions keep none.
+    pub fn lacks(&self) -> bool {
+        self.frames.lacking().is_some_and(|share| share > BORNE)
+    }
+}
+
+/// How the stacks of a program can be found. Indices are those of the files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// By frame pointers. In these files samples may lack callers.
+    FramePointers {
+        /// Libraries that do not carry the work and keep none.
+        beside: Vec<usize>,
+    },
+    /// By no frame pointers, because of this file.
+    Copies {
+        /// The file that keeps none.
+        file: usize,
+    },
+    /// Nothing is known of the program's own functions.
+    Unknown,
+}
+
+/// Looks at a program and its libraries, the program first. If it keeps no frame pointers itself,
+/// its libraries are left alone: nothing depends on them any more.
+pub fn of_program(libraries: &Libraries) -> Vec<FileFrames> {
+    let mut files: Vec<FileFrames> = Vec::new();
+    for binary in libraries.files().take(LIBRARIES) {
+        let name = binary.path().file_name().unwrap_or_default();
+        files.push(FileFrames {
+            name: name.to_string_lossy().into_owned(),
+            code: binary.code().map_or(0, |code| code.size()),
+            frames: frame_pointers(binary),
+        });
+        if files.len() == 1 && files[0].lacks() {
+            break;
+        }
+    }
+    files
+}
+
+/// Decides how stacks are best found. `files` has the program first.
+///
+/// ```
+/// use proftool::scan::frame_pointers::FramePointers;
+/// use proftool::scan::keeping::{FileFrames, Judgement, judge};
+/// let file = |name: &str, code, keeping, not_keeping| FileFrames {
+///     name: name.into(),
+///     code,
+///     frames: FramePointers { keeping, not_keeping, undecided: 9 },
+/// };
+/// let app = file("app", 90_000, 300, 0);
+/// let libc = file("libc.so.6", 1_400_000, 50, 950);
+/// let beside = vec![1];
+/// assert_eq!(judge(&[app, libc.clone()]), Judgement::FramePointers { beside });
+/// let stripped = file("app", 90_000, 50, 250);
+/// assert_eq!(judge(&[stripped, libc]), Judgement::Copies { file: 0 });
+/// ```
+pub fn judge(files: &[FileFrames]) -> Judgement {
+    let Some((program, libraries)) = files.split_first() else {
+        return Judgement::Unknown;
+    };
+    if program.lacks() {
+        return Judgement::Copies { file: 0 };
+    }
+    let launcher = program.frames.decided() < LAUNCHER;
+    let carries = |library: &FileFrames| {
+        let of = |names: &[&str]| names.iter().any(|name| library.name.starts_with(name));
+        let larger = library.code > program.code.saturating_mul(LARGER);
+        !of(&OF_C)
+            && if launcher {
+                library.code > program.code
+            } else {
+                larger && !of(&OF_CPP)
+            }
+    };
+    let lacking = || (1..).zip(libraries).filter(|(_, library)| library.lacks());
+    if let Some((file, _)) = lacking().find(|(_, library)| carries(library)) {
+        return Judgement::Copies { file };
+    }
+    if program.frames.decided() == 0 && !libraries.iter().any(carries) {
+        return Judgement::Unknown;
+    }
+    Judgement::FramePointers {
+        beside: lacking().map(|(index, _)| index).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str, code: u64, keeping: u64, not_keeping: u64) -> FileFrames {
+        FileFrames {
+            name: name.into(),
+            code,
+            frames: FramePointers {
+                keeping,
+                not_keeping,
+                undecided: 5,
+            },
+        }
+    }
+
+    #[test]
+    fn a_library_decides_only_where_it_carries_the_work() {
+        let libc = file("libc.so.6", 1_400_000, 50, 950);
+        let cpp = file("libstdc++.so.6", 1_300_000, 30, 900);
+        let python = file("libpython3.11.so.1.0", 2_500_000, 0, 900);
+        let app = file("app", 30_000, 60, 0);
+        let large = file("app", 900_000, 900, 0);
+        let beside = |beside: &[usize]| Judgement::FramePointers {
+            beside: beside.to_vec(),
+        };
+        let files = [app.clone(), cpp.clone(), libc.clone()];
+        assert_eq!(judge(&files), beside(&[1, 2]));
+        let files = [app, python.clone(), libc.clone()];
+        assert_eq!(judge(&files), Judgement::Copies { file: 1 });
+        let files = [large, python.clone(), libc.clone()];
+        assert_eq!(judge(&files), beside(&[1, 2]));
+        // A program of one function that calls the interpreter.
+        let launcher = file("python3", 400, 1, 0);
+        let files = [launcher.clone(), libc.clone(), python];
+        assert_eq!(judge(&files), Judgement::Copies { file: 2 });
+        let kept = file("libpython3.11.so.1.0", 2_500_000, 900, 0);
+        assert_eq!(judge(&[launcher.clone(), kept]), beside(&[]));
+        assert_eq!(judge(&[launcher, cpp, libc]), Judgement::Copies { file: 1 });
+    }
+
+    #[test]
+    fn a_program_that_tells_nothing_is_not_judged() {
+        let nothing = file("app", 400, 0, 0);
+        let libc = file("libc.so.6", 1_400_000, 50, 950);
+        assert_eq!(judge(&[nothing, libc]), Judgement::Unknown);
+        assert_eq!(judge(&[]), Judgement::Unknown);
+    }
+
+    #[test]
+    fn some_functions_by_hand_are_borne() {
+        let app = file("app", 2_700_000, 1745, 3);
+        assert_eq!(judge(&[app]), Judgement::FramePointers { beside: vec![] });
+        let app = file("app", 300_000, 423, 31);
+        assert_eq!(judge(&[app]), Judgement::Copies { file: 0 });
+    }
+}

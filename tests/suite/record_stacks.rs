@@ -1,0 +1,214 @@
+//! `proftool record -g`: stacks by frame pointers and by copies, with perf as a witness.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::record::{PROFTOOL, Room, can_record, is_root, perf, samples, skipped, stderr};
+
+/// `main` calls `outer`, which calls `middle`, which calls `inner`, for about half a second.
+pub(crate) const NESTED: &str = "\
+#include <stdio.h>
+#include <time.h>
+volatile unsigned long sink;
+__attribute__((noinline)) unsigned long inner(unsigned long n) {
+    unsigned long sum = 0;
+    for (unsigned long i = 0; i < n; i++) { sink += i; sum += sink * 3; }
+    return sum;
+}
+__attribute__((noinline)) unsigned long middle(unsigned long n) { return inner(n) + 1; }
+__attribute__((noinline)) unsigned long outer(unsigned long n) { return middle(n) * 3; }
+int main(void) {
+    unsigned long sum = 0;
+    while (clock() < CLOCKS_PER_SEC / 2) sum += outer(20000);
+    printf(\"%lu\\n\", sum);
+    return 0;
+}
+";
+
+/// Builds a program from C; `None`, and why the test is skipped, where there is no compiler.
+pub(crate) fn build(room: &Room, name: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
+    let (from, to) = (room.path(&format!("{name}.c")), room.path(name));
+    fs::write(&from, source).unwrap();
+    let mut gcc = Command::new("gcc");
+    gcc.args(flags).arg("-o").arg(&to).arg(&from);
+    match gcc.output() {
+        Ok(output) if output.status.success() => Some(to),
+        Ok(output) => {
+            skipped(&format!("gcc {flags:?}: {}", stderr(&output)));
+            None
+        }
+        Err(error) => {
+            skipped(&format!("gcc cannot be run: {error}"));
+            None
+        }
+    }
+}
+
+/// The share of samples, in percent, of which the stack that perf finds goes through all of
+/// these functions.
+fn whole_stacks(file: &Path, functions: &[&str]) -> Option<usize> {
+    let script = perf(&["script", "-F", "comm,ip,sym", "-i", file.to_str().unwrap()])?;
+    let stacks: Vec<&str> = script
+        .split("\n\n")
+        .filter(|s| !s.trim().is_empty())
+        .collect();
+    let whole = stacks.iter().filter(|stack| {
+        let names: Vec<&str> = stack
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(1))
+            .collect();
+        functions.iter().all(|function| names.contains(function))
+    });
+    Some(whole.count() * 100 / stacks.len().max(1))
+}
+
+#[test]
+fn copies_of_stacks_are_whole_where_there_are_no_frame_pointers() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let flags = ["-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
+    let Some(program) = build(&room, "nested", NESTED, &flags) else {
+        return;
+    };
+    let program = program.to_str().unwrap();
+    // Small buffers, so that records go around their ends.
+    for buffer in [&["-g", "dwarf"][..], &["-g", "dwarf,1001", "-m", "16"]] {
+        let mut args = vec!["-e", "cpu-clock"];
+        args.extend(buffer);
+        args.extend(["--", program]);
+        let output = room.record(&args);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let file = room.path("perf.data");
+        let count = samples(&file);
+        assert!(count > 100, "{count} samples");
+        let Some(stats) = perf(&["report", "--stats", "-i", file.to_str().unwrap()]) else {
+            return;
+        };
+        assert!(stats.contains(&format!(" {count} ")), "{stats}");
+        let shown = perf(&["evlist", "-v", "-i", file.to_str().unwrap()]).unwrap();
+        let size = if buffer.len() > 2 { 1008 } else { 8192 };
+        assert!(
+            shown.contains(&format!("sample_stack_user: {size}")),
+            "{shown}"
+        );
+        assert!(shown.contains("exclude_callchain_user: 1"), "{shown}");
+        let whole = whole_stacks(&file, &["main", "outer", "middle", "inner"]).unwrap();
+        assert!(whole >= 90, "{whole} % of the stacks are whole");
+    }
+    let output = room.record(&["-e", "cpu-clock", "-g", "fp", "--", program]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let whole = whole_stacks(
+        &room.path("perf.data"),
+        &["main", "outer", "middle", "inner"],
+    );
+    assert!(whole.unwrap() < 10, "there are no frame pointers to follow");
+}
+
+#[test]
+fn a_copy_that_does_not_fit_is_refused_with_what_does() {
+    let room = Room::new();
+    for (how, told) in [
+        ("dwarf,0", "how many bytes from the top of the stack"),
+        ("dwarf,65528", "8 to 64088 (8192 is usual)"),
+        ("dwarf,", "8 to 64088"),
+        ("lbr", "none of auto, fp, dwarf"),
+    ] {
+        let output = room.record(&["-g", how, "true"]);
+        assert_eq!(output.status.code(), Some(2), "{how}");
+        assert!(stderr(&output).contains(told), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn copies_of_stacks_need_no_privilege() {
+    if !is_root() || !can_record() {
+        skipped("only root can give privileges up");
+        return;
+    }
+    let room = Room::new();
+    // The tested program may lie where nobody may go.
+    let proftool = room.path("proftool");
+    fs::copy(PROFTOOL, &proftool).unwrap();
+    let Some(program) = build(&room, "nested", NESTED, &["-O2"]) else {
+        return;
+    };
+    let output = Command::new(&proftool)
+        .args(["record", "-F", "4999", "-g", "dwarf", "-e", "cpu-clock"])
+        .arg(program)
+        .current_dir(&room.0)
+        .gid(65534)
+        .uid(65534)
+        .output()
+        .unwrap();
+    let text = stderr(&output);
+    if !output.status.success() {
+        assert!(text.contains("perf_event_paranoid is"), "{text}");
+        skipped(&text);
+        return;
+    }
+    // The limit of locked memory is met without a word as long as buffers are of the usual size.
+    let count = samples(&room.path("perf.data"));
+    assert!(count > 500, "{count} samples: {text}");
+}
+
+/// The line of stderr that says how stacks are recorded.
+fn choice(room: &Room, args: &[&str]) -> String {
+    let output = room.record(args);
+    let text = stderr(&output);
+    let line = text.lines().find(|line| line.contains("stacks by"));
+    line.unwrap_or(&text).to_owned()
+}
+
+#[test]
+fn auto_chooses_by_what_the_program_keeps() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let with = ["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"];
+    for level in ["-O0", "-O2"] {
+        let without = build(&room, "without", NESTED, &[level, "-fomit-frame-pointer"]);
+        let with = build(&room, "with", NESTED, &[level, with[0], with[1]]);
+        let (Some(without), Some(with)) = (without, with) else {
+            return;
+        };
+        let told = choice(&room, &["-F", "99", with.to_str().unwrap()]);
+        assert!(
+            told.starts_with("proftool: stacks by frame pointers: with"),
+            "{level}: {told}"
+        );
+        let told = choice(&room, &["-F", "99", without.to_str().unwrap()]);
+        let expected = "stacks by copies of 8 KiB (dwarf): 100 % of without's functions keep no \
+                        frame pointer";
+        assert!(told.contains(expected), "{level}: {told}");
+    }
+    // What is asked for is not talked about, nor what was chosen to those who want quiet.
+    let program = room.path("without");
+    let program = program.to_str().unwrap();
+    for args in [["-g", "fp", program], ["-q", "-F99", program]] {
+        let output = room.record(&args);
+        assert!(!stderr(&output).contains("stacks by"));
+    }
+}
+
+#[test]
+fn auto_looks_at_the_interpreter_of_a_script() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let flags = ["-O2", "-fomit-frame-pointer"];
+    let Some(program) = build(&room, "interpreter", NESTED, &flags) else {
+        return;
+    };
+    let script = room.path("script");
+    fs::write(&script, format!("#!{} argument\n", program.display())).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let told = choice(&room, &["-F", "99", script.to_str().unwrap()]);
+    assert!(told.contains("100 % of interpreter's functions"), "{told}");
+}
