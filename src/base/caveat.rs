@@ -227,7 +227,7 @@ impl CaveatKind {
             NoStacks => "record them: proftool record -g fp -- COMMAND",
             NotUnwound => "record with frame pointers: perf record --call-graph fp",
             ShortCopy => {
-                "deep stacks: copy more of each, up to 65528 bytes: perf record --call-graph dwarf,BYTES"
+                "deep stacks: copy more of each, up to 65528 bytes: proftool record -g dwarf,65528 -- COMMAND"
             }
             NoUnwindRules => {
                 "give the binaries that ran: --symfs DIR; or build with -fasynchronous-unwind-tables"

@@ -89,7 +89,9 @@ pub(super) fn profile(
         );
     }
     name_for_people(&mut builder, options.workers);
-    builder.quality(checked.quality);
+    if trace.caveats.count(CaveatKind::NoStacks) == 0 {
+        builder.quality(checked.quality);
+    }
     note_what_has_no_name(trace, checked, homes, &resolution, &mut builder);
     note_unchecked(trace, homes, &mut builder);
     for image in answers.exhausted {

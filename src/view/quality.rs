@@ -18,8 +18,8 @@ pub struct Line {
     pub remedy: Option<&'static str>,
 }
 
-const FRAMES: &str = "build with -fno-omit-frame-pointer (Rust: RUSTFLAGS=\"-C force-frame-pointers=yes\"), or \
-                      record copies of the stack: proftool record -g dwarf -- COMMAND";
+const FRAMES: &str = "record copies of the stack (proftool record -g dwarf -- COMMAND), or build what keeps no frame \
+                      pointers with them: -fno-omit-frame-pointer (Rust: RUSTFLAGS=\"-C force-frame-pointers=yes\")";
 
 /// What is known of the stacks; nothing where that was not looked into.
 pub fn lines(profile: &Profile) -> Vec<Line> {
@@ -35,6 +35,8 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         what,
         remedy: remedy.filter(|_| samples > 0),
     };
+    let cut = [CaveatKind::CutStack, CaveatKind::ShortCopy];
+    let broken = [CaveatKind::BrokenStack, CaveatKind::NoUnwindRules];
     let not_rooted = quality.rooted < quality.stacks;
     let mut rooted = line(
         "rooted",
@@ -90,15 +92,20 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         ),
         line(
             "cut",
-            count(CaveatKind::CutStack),
+            cut.iter().map(|&kind| count(kind)).sum(),
             "are cut: what calls the outermost function is not known",
-            CaveatKind::CutStack.hint(),
+            cut.iter()
+                .find(|&&kind| count(kind) > 0)
+                .and_then(|kind| kind.hint()),
         ),
         line(
             "broken",
-            count(CaveatKind::BrokenStack),
-            "lead to no code",
-            CaveatKind::BrokenStack.hint(),
+            broken.iter().map(|&kind| count(kind)).sum(),
+            "lead to no code, or to code without unwind information",
+            broken
+                .iter()
+                .find(|&&kind| count(kind) > 0)
+                .and_then(|kind| kind.hint()),
         ),
     ]
 }

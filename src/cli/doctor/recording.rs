@@ -5,8 +5,9 @@ use std::path::Path;
 use proftool::base::{CaveatKind, Caveats};
 use proftool::input::{self, Options};
 use proftool::perfdata::Reader;
-use proftool::profile::Selection;
+use proftool::profile::{Profile, Selection};
 use proftool::view::doctor::{Check, Findings, Status};
+use proftool::view::quality;
 
 use super::super::progress::Meter;
 use super::super::query::could_not_open;
@@ -19,6 +20,8 @@ const STACK_USER: u64 = 1 << 13;
 /// What a caveat is about, which is one check.
 const STACKS: &[CaveatKind] = &[
     CaveatKind::CutStack,
+    CaveatKind::ShortCopy,
+    CaveatKind::NoUnwindRules,
     CaveatKind::BrokenStack,
     CaveatKind::NotUnwound,
     CaveatKind::NoFramePointers,
@@ -63,7 +66,7 @@ pub fn findings(path: &Path) -> anyhow::Result<Findings> {
     let all = all.fold(0u64, u64::saturating_add);
 
     let mut checks = vec![kind(&subject, &reader)];
-    checks.extend(whole(&subject, &profile.caveats, all));
+    checks.extend(believed(&subject, &profile));
     let groups = [
         ("stacks", STACKS, None),
         ("samples", SAMPLES, Some("all were delivered, none lost")),
@@ -123,30 +126,52 @@ fn kind(subject: &str, reader: &Reader) -> Check {
     told(subject, check, Status::Bad, found, remedy)
 }
 
-/// The share of samples of which the stack is whole, as far as caveats know.
-fn whole(subject: &str, caveats: &Caveats, all: u64) -> Option<Check> {
-    if all == 0 || caveats.count(CaveatKind::NoStacks) > 0 {
-        return None;
-    }
-    let short = STACKS.iter().map(|kind| caveats.count(*kind));
-    let short = short.fold(0u64, u64::saturating_add).min(all);
-    let percent = |n: u64| n as f64 / all as f64 * 100.0;
-    let found = format!(
-        "{:.1} % of {all} samples, as far as can be told",
-        percent(all - short)
-    );
-    let check = fine(subject, "whole stacks", found);
-    let status = match percent(short) {
-        ..1.0 => Status::Ok,
-        ..20.0 => Status::Warn,
-        _ => Status::Bad,
+/// How far the stacks can be believed, where that was looked into.
+fn believed(subject: &str, profile: &Profile) -> Vec<Check> {
+    let Some(quality) = profile.quality.filter(|quality| quality.stacks > 0) else {
+        return Vec::new();
     };
-    let remedy = (status != Status::Ok).then(|| "see stacks, below".to_owned());
-    Some(Check {
-        status,
-        remedy,
-        ..check
-    })
+    let lines = quality::lines(profile);
+    let remedy = |keys: &[&str]| {
+        let mut lines = lines.iter().filter(|line| keys.contains(&line.key));
+        lines.find_map(|line| line.remedy).map(str::to_owned)
+    };
+    let percent = |n: u64| n as f64 / quality.stacks as f64 * 100.0;
+    let check = |name, found, remedy: Option<String>, lacking: f64| {
+        let status = match lacking {
+            ..2.0 => Status::Ok,
+            ..20.0 => Status::Warn,
+            _ => Status::Bad,
+        };
+        Check {
+            status,
+            remedy: remedy.filter(|_| status != Status::Ok),
+            ..fine(subject, name, found)
+        }
+    };
+    let rooted = percent(quality.rooted);
+    let doubtful = percent(quality.ambiguous + quality.contradicted);
+    vec![
+        check(
+            "whole stacks",
+            format!(
+                "{rooted:.1} % of {} in user space begin where the program or a thread does",
+                quality.stacks
+            ),
+            remedy(&["rooted"]),
+            100.0 - rooted,
+        ),
+        check(
+            "calls on stacks",
+            format!(
+                "{doubtful:.1} % lack functions that the code does not tell without doubt; {:.1} % \
+                 lacked some that it does",
+                percent(quality.lacking)
+            ),
+            remedy(&["ambiguous", "contradicted"]),
+            doubtful,
+        ),
+    ]
 }
 
 /// A check for each caveat of these kinds.
