@@ -30,8 +30,8 @@ FUNCTIONS = 60
 FLAGS = ["-O0", "-g", "-pg", "-w"]
 
 
-def run(*args, cwd=None):
-    done = subprocess.run(args, cwd=cwd, capture_output=True)
+def run(*args, cwd=None, stdin=""):
+    done = subprocess.run(args, cwd=cwd, capture_output=True, input=stdin.encode())
     if done.returncode:
         sys.exit(f"{' '.join(args)}: {done.stderr.decode()}")
     return done.stdout.decode()

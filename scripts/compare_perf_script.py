@@ -151,7 +151,7 @@ def unversioned(name):
 def our_totals(proftool, file):
     """Samples, our totals by function, and which of these are several functions."""
     command = [
-        proftool, "flat", "--no-inline", "--unit", "samples", "--names", "mangled",
+        proftool, "flat", "--no-repair", "--no-inline", "--unit", "samples", "--names", "mangled",
         "--format", "json", "--limit", "0", file,
     ]
     told = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)

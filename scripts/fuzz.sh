@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# fuzz.sh TARGET SECONDS: fuzzes perfdata, elf, scan or demangle for so long; exits with 1 when it finds
+# fuzz.sh TARGET SECONDS: fuzzes perfdata, elf, scan, unwind or demangle for so long; exits with 1 when it finds
 # a fault, which is then in tests/fuzz/artifacts/TARGET.
 #
 # Begins with small sound inputs that it makes itself, with what former runs found
@@ -35,6 +35,30 @@ if [ "$target" = scan ]; then
     for gcc in gcc aarch64-linux-gnu-gcc riscv64-linux-gnu-gcc i686-linux-gnu-gcc; do
       # shellcheck disable=SC2086
       "$gcc" -nostdlib -O2 $flags -o "$made/scan/$gcc${flags// /}" "$made/calls.c" 2>/dev/null || true
+    done
+  done
+fi
+if [ "$target" = unwind ]; then
+  echo 'void use(void *); int odd(int x);
+        int even(int x) { char a[64]; use(a); return x ? odd(x - 1) + 1 : a[3]; }
+        int odd(int x) { char a[x]; use(a); return x ? even(x - 1) * 2 : a[x & 7]; }
+        __attribute__((force_align_arg_pointer)) void use(void *p) { if (!p) even(3); }
+        void _start(void) { even(9); for (;;); }' >"$made/frames.c"
+  for flags in "-O2" "-O2 -fno-asynchronous-unwind-tables -g" "-O2 -Wl,--no-eh-frame-hdr" "-O0 -fno-pic -no-pie"; do
+    for gcc in gcc aarch64-linux-gnu-gcc riscv64-linux-gnu-gcc i686-linux-gnu-gcc; do
+      # shellcheck disable=SC2086
+      "$gcc" -nostdlib $flags -o "$made/frames" "$made/frames.c" 2>/dev/null || continue
+      for which in 0 1 2 3; do
+        python3 - "$made/frames" "$which" >"$made/unwind/$gcc${flags// /}$which" <<'END'
+import struct, sys
+stack = b"".join(struct.pack("<Q", 0x1000 + 8 * i) for i in range(64))
+registers = [0x7000 + 64 * (i % 5) for i in range(32)]
+for stack_pointer in (2, 4, 7, 31):
+    registers[stack_pointer] = 0x7000
+head = struct.pack("<HBBH", int(sys.argv[2]), 4, 1, len(stack)) + struct.pack("<32Q", *registers)
+sys.stdout.buffer.write(head + stack + open(sys.argv[1], "rb").read())
+END
+      done
     done
   done
 fi

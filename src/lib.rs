@@ -10,7 +10,7 @@
 //!
 //! kernel ─▶ sampler ─▶ Record ◀─ perfdata ◀─ perf.data
 //!                        │
-//!                        ▼
+//!                        ▼  unwind (copied stacks)
 //!                      trace ─▶ Trace ──┐
 //!                                       ├▶ symbolize ─▶ PROFILE ─┬▶ analysis ─▶ totals, CallTree, …
 //! ELF ─▶ binary ─▶ Binary ─▶ scan ─▶ Calls          ▲            │     ▲                   │
@@ -35,9 +35,10 @@
 //! | `sampler` | kernel events: perf_event_open, ring buffers, the child, synthesis from /proc | perfdata base |
 //! | `binary` | one opened ELF file: symbols, lines and inlined calls, debug files, build id | base |
 //! | `scan` | the calls in machine code: where, to what, of which kind; who keeps frame pointers | binary base |
-//! | `trace` | what happened, in addresses: images, threads, address paths, samples | perfdata base |
+//! | `unwind` | user stack and registers to return addresses, by the rules of DWARF | binary perfdata base |
+//! | `trace` | what happened, in addresses: images, threads, address paths, samples | perfdata unwind base |
 //! | `profile` | functions, call paths (parent before child), samples, filters: the hall | base |
-//! | `symbolize` | addresses to functions, distinct addresses only; where the wings join | trace scan binary profile base |
+//! | `symbolize` | addresses to functions, distinct addresses only, on stacks held against the code; where the wings join | trace unwind scan binary profile base |
 //! | `callgraph` | one node a function, one arc a pair: observed, in the code; cycles | profile base |
 //! | `analysis` | pure functions over a profile, one question a file: totals, call tree, function detail, time by gprof's and other models | callgraph profile base |
 //! | `view` | answers arranged as tables of typed cells | analysis callgraph profile base |
@@ -61,7 +62,7 @@
 //! | `perf-event-open-sys` | sampler |
 //! | `cpp_demangle` | binary |
 //! | `flate2` | binary |
-//! | `gimli` | binary |
+//! | `gimli` | binary, unwind |
 //! | `lzma-rust2` | binary |
 //! | `object` | binary |
 //! | `rustc-demangle` | binary |
@@ -74,7 +75,7 @@
 //! | `clap` | cli |
 //! | `indicatif` | cli |
 //! | `terminal_size` | cli |
-//! | `hashbrown` | base, trace |
+//! | `hashbrown` | base, unwind, trace |
 //! | `rpds` | trace |
 //! | `twox-hash` | trace |
 //! | `rustc-hash` | every room |
@@ -108,6 +109,7 @@
 //! | stack | the addresses of a sample, leaf first as the kernel gives them |
 //! | call path | the functions of a stack, outermost first, inlined functions included |
 //! | frame | one place on a stack or call path |
+//! | place | in a profile: a call path with the source lines from which its calls were made |
 //! | leaf, root | the last and the first function of a call path |
 //! | function | an identity, module and start; never a name: two functions may share one |
 //! | caller, callee | the two ends of a call |
@@ -161,4 +163,5 @@ pub mod sampler;
 pub mod scan;
 pub mod symbolize;
 pub mod trace;
+pub mod unwind;
 pub mod view;

@@ -53,6 +53,8 @@ pub struct Neighbour {
     /// Of a descendant: some stack leads from it back to the function. Of a caller: some stack leads
     /// from the function to it.
     pub recursive: bool,
+    /// Whether no stack was recorded with this call: one of the two was put in each time.
+    pub inferred: bool,
 }
 
 /// One function.
@@ -140,6 +142,7 @@ pub fn of(profile: &Profile, selection: &Selection, function: FunctionId, rule: 
                 function,
                 weight: side.weight,
                 recursive: side.recursive,
+                inferred: !side.recorded,
             })
             .collect();
         listed.sort_by_key(|other| (std::cmp::Reverse(other.weight), ranks[other.function]));
@@ -166,6 +169,8 @@ struct Side {
     /// How many of them are on the stack at the moment.
     on_stack: u32,
     seen: bool,
+    /// Whether it was seen between two functions neither of which was put in.
+    recorded: bool,
     weight: u64,
     recursive: bool,
 }
@@ -209,10 +214,14 @@ impl Watch<'_> {
                     .caller
                     .map(|caller| self.profile.paths[caller].function);
                 let weight = self.weights.total[id];
+                let recorded = [Some(id), path.caller]
+                    .into_iter()
+                    .flatten()
+                    .all(|id| !self.profile.paths[id].inferred);
                 if path.function == self.function {
                     match caller {
                         None => self.outermost += weight,
-                        Some(caller) => self.enter_from(caller),
+                        Some(caller) => self.enter_from(caller, recorded),
                     }
                     if self.depth == 0 {
                         self.total += weight;
@@ -222,7 +231,7 @@ impl Watch<'_> {
                     self.depths.resize(self.depths.len().max(self.depth), 0);
                 }
                 if caller == Some(self.function) {
-                    self.enter_to(path.function);
+                    self.enter_to(path.function, recorded);
                 }
                 let own = self.weights.self_weight[id];
                 self.taken[path.function] += own;
@@ -249,10 +258,11 @@ impl Watch<'_> {
         }
     }
 
-    fn enter_from(&mut self, caller: FunctionId) {
+    fn enter_from(&mut self, caller: FunctionId, recorded: bool) {
         let side = &mut self.into[caller];
         side.on_stack += 1;
         side.seen = true;
+        side.recorded |= recorded;
         side.recursive |= self.depth > 0;
         self.remember(caller);
     }
@@ -267,10 +277,11 @@ impl Watch<'_> {
         }
     }
 
-    fn enter_to(&mut self, callee: FunctionId) {
+    fn enter_to(&mut self, callee: FunctionId, recorded: bool) {
         let side = &mut self.out_of[callee];
         side.on_stack += 1;
         side.seen = true;
+        side.recorded |= recorded;
         self.remember(self.function);
     }
 

@@ -22,6 +22,9 @@ pub struct FunctionWeights {
     pub self_weight: IdVec<FunctionId, u64>,
     /// The weight of the samples with the function on the stack, each counted once.
     pub total: IdVec<FunctionId, u64>,
+    /// The part of the total that rests on functions put into stacks which lacked them: the weight
+    /// of the samples whose recorded stacks do not have the function.
+    pub inferred: IdVec<FunctionId, u64>,
     /// The number of samples taken in the function itself.
     pub self_samples: IdVec<FunctionId, u64>,
     /// The number of samples with the function on the stack, each counted once.
@@ -61,6 +64,7 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> FunctionWeights 
     let mut weights = FunctionWeights {
         self_weight: IdVec::filled(0, functions),
         total: IdVec::filled(0, functions),
+        inferred: IdVec::filled(0, functions),
         self_samples: IdVec::filled(0, functions),
         samples: IdVec::filled(0, functions),
     };
@@ -70,7 +74,8 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> FunctionWeights 
         weights.self_samples[function] += row.samples;
     }
     let mut depth = IdVec::filled(0u32, functions);
-    Links::new(profile, &of_path).walk(&profile.paths, |step| match step {
+    let links = Links::new(profile, &of_path);
+    links.walk(&profile.paths, |step| match step {
         Step::Enter(path) => {
             let function = profile.paths[path].function;
             if depth[function] == 0 {
@@ -81,6 +86,22 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> FunctionWeights 
         }
         Step::Leave(path) => depth[profile.paths[path].function] -= 1,
     });
+    if profile.paths.has_inferred() {
+        weights.inferred = weights.total.clone();
+        links.walk(&profile.paths, |step| match step {
+            Step::Enter(id) if !profile.paths[id].inferred => {
+                let function = profile.paths[id].function;
+                if depth[function] == 0 {
+                    weights.inferred[function] -= of_path.total[id];
+                }
+                depth[function] += 1;
+            }
+            Step::Leave(id) if !profile.paths[id].inferred => {
+                depth[profile.paths[id].function] -= 1;
+            }
+            _ => {}
+        });
+    }
     weights
 }
 

@@ -41,8 +41,13 @@ pub enum CaveatKind {
     BrokenStack,
     /// The recording has no call stacks.
     NoStacks,
-    /// Samples with a copy of the user's stack that was not unwound.
+    /// Samples with a copy of the user's stack from a machine whose stacks are not unwound.
     NotUnwound,
+    /// Samples whose stack was unwound to the end of its copy, and goes on; details: bytes copied.
+    ShortCopy,
+    /// Samples whose stack leads to code without unwind information at hand, cut there; details:
+    /// files.
+    NoUnwindRules,
     /// Samples with stacks of depth one or two: a program built without frame pointers.
     NoFramePointers,
     /// Samples taken in a guest or hypervisor, which are shown by address.
@@ -108,6 +113,8 @@ impl CaveatKind {
             BrokenStack => "broken-stack",
             NoStacks => "no-stacks",
             NotUnwound => "not-unwound",
+            ShortCopy => "short-copy",
+            NoUnwindRules => "no-unwind-rules",
             NoFramePointers => "no-frame-pointers",
             Guest => "guest",
             NoAddress => "no-address",
@@ -155,7 +162,15 @@ impl CaveatKind {
             CutStack => format!("{n} sample{s} with a stack cut at the limit of frames"),
             BrokenStack => format!("{n} sample{s} with a stack that leads to no code, cut there"),
             NoStacks => "recorded without call stacks: a function's total is its self".into(),
-            NotUnwound => format!("{n} sample{s} with copied user stacks, which are not unwound"),
+            NotUnwound => {
+                format!(
+                    "{n} sample{s} with copied stacks of a machine whose stacks are not unwound"
+                )
+            }
+            ShortCopy => format!("{n} sample{s} with a stack cut where its copy ends"),
+            NoUnwindRules => {
+                format!("{n} sample{s} with a stack cut where unwind information is missing")
+            }
             NoFramePointers => format!("{n} sample{s} with a user stack of one or two frames"),
             Guest => format!("{n} sample{s} in a guest or hypervisor"),
             NoAddress => format!("{n} sample{s} without a code address"),
@@ -211,6 +226,12 @@ impl CaveatKind {
             CutStack => "deep recursion: raise the limit: sysctl kernel.perf_event_max_stack=1024",
             NoStacks => "record them: proftool record -g fp -- COMMAND",
             NotUnwound => "record with frame pointers: perf record --call-graph fp",
+            ShortCopy => {
+                "deep stacks: copy more of each, up to 64088 bytes: proftool record -g dwarf,BYTES -- COMMAND"
+            }
+            NoUnwindRules => {
+                "give the binaries that ran: --symfs DIR; or build with -fasynchronous-unwind-tables"
+            }
             BrokenStack | NoFramePointers => {
                 "build with -fno-omit-frame-pointer (Rust: RUSTFLAGS=\"-C force-frame-pointers=yes\")"
             }

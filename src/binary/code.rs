@@ -29,6 +29,20 @@ pub enum Machine {
     Riscv32,
 }
 
+impl Machine {
+    /// That of a file; `None` where it is none of these.
+    pub(super) fn of(elf: &Elf) -> Option<Machine> {
+        Some(match elf.machine {
+            m if m == elf::EM_X86_64.0 => Machine::X86_64,
+            m if m == elf::EM_AARCH64.0 => Machine::Aarch64,
+            m if m == elf::EM_386.0 => Machine::X86,
+            m if m == elf::EM_RISCV.0 && elf.wide => Machine::Riscv64,
+            m if m == elf::EM_RISCV.0 => Machine::Riscv32,
+            _ => return None,
+        })
+    }
+}
+
 /// A part of a function without another one in it: most functions are one stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
@@ -113,14 +127,7 @@ impl Binary {
     /// # Errors
     /// When its instruction set is not known here.
     pub fn code(&self) -> Result<Code<'_>, Error> {
-        let machine = match self.elf.machine {
-            m if m == elf::EM_X86_64.0 => Machine::X86_64,
-            m if m == elf::EM_AARCH64.0 => Machine::Aarch64,
-            m if m == elf::EM_386.0 => Machine::X86,
-            m if m == elf::EM_RISCV.0 && self.elf.wide => Machine::Riscv64,
-            m if m == elf::EM_RISCV.0 => Machine::Riscv32,
-            m => return Err(Error::UnknownMachine(m)),
-        };
+        let machine = Machine::of(&self.elf).ok_or(Error::UnknownMachine(self.elf.machine))?;
         let mut problems = Vec::new();
         let sections = sections(&self.elf, &mut problems);
         Ok(Code {

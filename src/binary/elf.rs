@@ -5,6 +5,7 @@
 //!             64 bit   32 bit
 //!   e_type      0x10     0x10   1 relocatable, 2 executable, 3 shared, 4 core
 //!   e_machine   0x12     0x12
+//!   e_entry     0x18     0x18   where the program begins
 //!   e_phoff     0x20     0x1c   program headers: p_type p_offset p_vaddr p_filesz p_flags
 //!   e_shoff     0x28     0x20   section headers: sh_name sh_type sh_flags sh_addr sh_offset …
 //!   e_phentsize 0x36     0x2a   then e_phnum, e_shentsize, e_shnum, e_shstrndx, 2 bytes each
@@ -74,6 +75,8 @@ pub(super) struct Elf {
     pub(super) wide: bool,
     pub(super) machine: u16,
     pub(super) relocatable: bool,
+    /// The address at which the program begins, or 0.
+    pub(super) entry: u64,
     /// Whether its addresses are those in memory: an executable that is not moved.
     pub(super) fixed: bool,
     pub(super) sections: Vec<Section>,
@@ -120,8 +123,10 @@ impl Elf {
         let kind = fields.u16(0x10).ok_or_else(|| cut_header(&source))?;
         let machine = fields.u16(0x12).ok_or_else(|| cut_header(&source))?;
         let tables = tables(fields).ok_or_else(|| cut_header(&source))?;
+        let entry = fields.word(0x18).ok_or_else(|| cut_header(&source))?;
         let mut elf = Elf {
             source,
+            entry,
             endian,
             wide,
             machine,

@@ -41,6 +41,9 @@ pub enum Origin {
     Code,
     /// Samples show it and the code contains it.
     Both,
+    /// The code contains it, and the stacks of samples are explained by it alone: they show what
+    /// is around it.
+    Inferred,
 }
 
 impl Origin {
@@ -50,6 +53,7 @@ impl Origin {
             Origin::Observed => "observed",
             Origin::Code => "code",
             Origin::Both => "both",
+            Origin::Inferred => "inferred",
         }
     }
 }
@@ -63,6 +67,8 @@ pub struct Arc {
     pub to: FunctionId,
     /// The weight of the samples that show it, each counted once.
     pub weight: u64,
+    /// The part of this weight that rests on functions put into stacks which lacked them.
+    pub inferred: u64,
     /// The number of these samples.
     pub samples: u64,
     /// The number of calls, where they were counted.
@@ -77,6 +83,7 @@ impl Arc {
             from,
             to,
             weight: 0,
+            inferred: 0,
             samples: 0,
             calls: None,
             sites: [0; CallKind::ALL.len()],
@@ -117,6 +124,9 @@ impl Arc {
 
     /// Where it is known from.
     pub fn origin(&self) -> Origin {
+        if self.inferred > 0 && self.inferred == self.weight {
+            return Origin::Inferred;
+        }
         match (
             self.is_observed(),
             self.sites.iter().any(|&sites| sites > 0),

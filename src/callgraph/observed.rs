@@ -36,7 +36,8 @@ pub(super) fn arcs(profile: &Profile, selection: &Selection) -> Vec<Arc> {
         }
     }
     let mut depth: IdVec<ArcId, u32> = IdVec::filled(0, arcs.len());
-    Links::new(profile, &weights).walk(&profile.paths, |step| match step {
+    let links = Links::new(profile, &weights);
+    links.walk(&profile.paths, |step| match step {
         Step::Enter(path) => {
             if let Some(id) = arc_of[path] {
                 if depth[id] == 0 {
@@ -53,5 +54,27 @@ pub(super) fn arcs(profile: &Profile, selection: &Selection) -> Vec<Arc> {
             }
         }
     });
+    if profile.paths.has_inferred() {
+        arcs.iter_mut().for_each(|arc| arc.inferred = arc.weight);
+        let is_recorded = |id: PathId| {
+            let path = &profile.paths[id];
+            !path.inferred && path.caller.is_none_or(|id| !profile.paths[id].inferred)
+        };
+        links.walk(&profile.paths, |step| {
+            let (Step::Enter(path) | Step::Leave(path)) = step;
+            let Some(id) = arc_of[path].filter(|_| is_recorded(path)) else {
+                return;
+            };
+            match step {
+                Step::Enter(_) => {
+                    if depth[id] == 0 {
+                        arcs[id.index()].inferred -= weights.total[path];
+                    }
+                    depth[id] += 1;
+                }
+                Step::Leave(_) => depth[id] -= 1,
+            }
+        });
+    }
     arcs
 }

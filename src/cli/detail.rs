@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use proftool::analysis::{detail as analysis, lines};
+use proftool::analysis::{call_sites, detail as analysis, lines};
 use proftool::export::json;
-use proftool::input::StaticCalls;
 use proftool::view::detail::{self, Options};
 
 use super::answer::{self, Forms};
@@ -37,6 +36,9 @@ Distribution to callers says on whose behalf the function and what it calls ran;
 descendants say where its time comes from. Both are shares of function and descendants. A function
 is not its own descendant: what it takes itself further in is in its own line and in no
 contribution. An asterisk marks where it recurses; there the lines may add up to more than 100 %.
+Where debug information tells the lines, it says from which of its lines the function calls what,
+and from which lines of its callers it is called: with all that is under the call, each sample once
+for a line and a function. What was inlined counts as called there, and is marked.
 
 Examples:
   proftool detail parse                    the function parse in perf.data
@@ -55,7 +57,7 @@ enum Rule {
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = match args.query.open(StaticCalls::Off) {
+    let profile = match args.query.open_with_call_lines() {
         Ok(profile) => profile,
         Err(error) => {
             let said = failure::say(&error);
@@ -82,7 +84,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let lines = lines::by_function(&profile, &selection);
     let figures = analysis::of(&profile, &selection, function, rule);
-    let view = detail::arrange(&subject, figures, &lines, &options);
+    let sites = call_sites::of(&profile, &selection, function);
+    let view = detail::arrange(&subject, figures, sites.as_ref(), &lines, &options);
     let forms = Forms {
         page: &|| view.page(&subject),
         table: &|| view.table(&subject),

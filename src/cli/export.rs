@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use proftool::analysis::tree::Stacks;
+use proftool::analysis::tree::{Collapse as Degree, Stacks};
 use proftool::callgraph::CallGraph;
 use proftool::export::{dot, folded};
 use proftool::input::StaticCalls;
 use proftool::view::graph::{self, Pruning};
-use proftool::view::{Figures, Subject};
+use proftool::view::{Figures, Subject, tree};
 
 use super::answer;
 use super::in_code::InCode;
@@ -26,13 +26,15 @@ pub struct Args {
     /// The format.
     #[arg(long, value_name = "FORMAT", value_enum)]
     to: Format,
-    /// What becomes of recursion; a stack is then its way down the tree.
+    /// What becomes of recursion; a stack is then its way down the tree. In a drawing what is
+    /// collapsed is a dashed arrow back, with the share of the samples that took it.
     #[arg(long, value_name = "DEGREE", value_enum, default_value_t = Collapse::None)]
     collapse: Collapse,
     /// Where it is written [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Calls that only the code has; drawn dashed. Folded stacks have no place for them.
+    /// Calls that only the code has; drawn dashed. Folded stacks and drawings of collapsed ones have
+    /// no place for them.
     #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Auto)]
     in_code: InCode,
     /// How functions are named.
@@ -48,7 +50,8 @@ Examples:
   proftool export --to folded -o stacks.folded
   proftool export --to folded other.data | flamegraph.pl > flames.svg
   proftool export --to folded --collapse full | flamegraph.pl > flat-recursion.svg
-  proftool export --to dot | dot -Tsvg > graph.svg";
+  proftool export --to dot | dot -Tsvg > graph.svg
+  proftool export --to dot --collapse full | dot -Tsvg > recursion.svg";
 
 /// The formats of other tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -61,9 +64,10 @@ enum Format {
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let calls = match args.to {
-        Format::Folded => StaticCalls::Off,
-        Format::Dot => args.in_code.calls(),
+    let degree = args.collapse.degree();
+    let calls = match (args.to, degree) {
+        (Format::Dot, Degree::None) => args.in_code.calls(),
+        _ => StaticCalls::Off,
     };
     let profile = args.query.open(calls)?;
     let selection = args.query.select(&profile)?;
@@ -73,14 +77,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         names: args.names.names(),
         figures: Figures::All,
     };
-    match args.to {
-        Format::Folded => {
+    match (args.to, degree) {
+        (Format::Folded, _) => {
             let stacks = Stacks::new(&profile, &selection);
-            let calls = stacks.top_down(args.collapse.degree());
+            let calls = stacks.top_down(degree);
             let write = |out: &mut dyn std::io::Write| folded::write(out, &subject, &calls);
             answer::write_file(args.output.as_deref(), write)?;
         }
-        Format::Dot => {
+        (Format::Dot, Degree::None) => {
             let graph = CallGraph::of(&profile, &selection);
             let options = graph::Options {
                 code_makes_cycles: args.in_code == InCode::On,
@@ -88,6 +92,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             };
             let view = graph::arrange(&subject, &graph, &options);
             let drawing = view.drawing(&subject, Pruning::default());
+            let write = |out: &mut dyn std::io::Write| dot::write(out, &drawing);
+            answer::write_file(args.output.as_deref(), write)?;
+        }
+        (Format::Dot, _) => {
+            let stacks = Stacks::new(&profile, &selection);
+            let drawing = tree::drawing(&subject, &stacks, degree, Pruning::default());
             let write = |out: &mut dyn std::io::Write| dot::write(out, &drawing);
             answer::write_file(args.output.as_deref(), write)?;
         }

@@ -44,6 +44,9 @@ pub struct Query {
     /// Show code in the function that it was inlined into.
     #[arg(long, help_heading = READING)]
     no_inline: bool,
+    /// Show stacks as they were recorded, without the functions that the code tells they lack.
+    #[arg(long, help_heading = READING)]
+    no_repair: bool,
     /// Look for programs and libraries under this directory.
     #[arg(long, value_name = "DIR", help_heading = READING)]
     symfs: Option<PathBuf>,
@@ -75,9 +78,20 @@ pub enum Counting {
 impl Query {
     /// Reads the profile, with these calls of the code.
     pub fn open(&self, calls: StaticCalls) -> anyhow::Result<Profile> {
-        let options = self.reading(calls);
+        self.open_as(&self.reading(calls))
+    }
+
+    /// Reads the profile, with the lines from which calls were made.
+    pub fn open_with_call_lines(&self) -> anyhow::Result<Profile> {
+        self.open_as(&input::Options {
+            call_lines: true,
+            ..self.reading(StaticCalls::Off)
+        })
+    }
+
+    fn open_as(&self, options: &input::Options) -> anyhow::Result<Profile> {
         let mut meter = Meter::new();
-        let opened = input::open(&self.file, &options, &mut |done, total| {
+        let opened = input::open(&self.file, options, &mut |done, total| {
             meter.show(done, total)
         });
         opened.map_err(|error| could_not_open(&self.file, &error))
@@ -88,7 +102,9 @@ impl Query {
         input::Options {
             symfs: self.symfs.clone(),
             inlines: !self.no_inline,
+            repairs: !self.no_repair,
             calls,
+            call_lines: false,
             time: self.time.unwrap_or_default(),
             program: self.binary.clone(),
             sum: self.sum.clone(),

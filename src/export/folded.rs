@@ -3,6 +3,8 @@
 //! What is written can be read again by [`input::folded`](crate::input::folded) and by every
 //! program that draws flame graphs. Only functions stand on a line, no command and no module.
 //!
+//! Before the name of a function that was put into stacks which lacked it stands `~`.
+//!
 //! | in a name | is written |
 //! |---|---|
 //! | `;` | `\x3b` |
@@ -15,7 +17,7 @@ use std::io::{self, Write};
 
 use crate::analysis::tree::CallTree;
 use crate::base::is_unsafe_char;
-use crate::view::Subject;
+use crate::view::{Subject, label};
 
 /// Writes the stacks of a top-down tree, the heaviest branches first.
 ///
@@ -26,11 +28,14 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &CallTree) -> io::Res
     // The stack of the last node, and how long it was at each level.
     let mut stack = String::new();
     let mut lengths: Vec<usize> = Vec::new();
-    for node in &tree.nodes {
+    for node in tree.nodes.iter() {
         lengths.truncate(node.level as usize - 1);
         stack.truncate(lengths.last().copied().unwrap_or(0));
         if !lengths.is_empty() {
             stack.push(';');
+        }
+        if label::is_inferred(node.inferred, node.weight()) {
+            stack.push_str(label::INFERRED);
         }
         stack.push_str(&escaped(subject.name(node.function)));
         lengths.push(stack.len());

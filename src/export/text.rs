@@ -219,10 +219,13 @@ fn fit(roles: &[Role], natural: &[usize], width: usize) -> Vec<usize> {
             widths[i] = 0;
         }
     }
-    let count = of_role(Role::Name).count().max(1);
-    let room = width.saturating_sub(others(&widths)) / count;
-    for i in of_role(Role::Name) {
-        widths[i] = widths[i].min(room.max(MIN_NAME));
+    // What a short name leaves over is for the longer ones.
+    let mut names: Vec<usize> = of_role(Role::Name).collect();
+    names.sort_by_key(|&i| widths[i]);
+    let mut room = width.saturating_sub(others(&widths));
+    for (place, &i) in names.iter().enumerate() {
+        widths[i] = widths[i].min((room / (names.len() - place)).max(MIN_NAME));
+        room = room.saturating_sub(widths[i]);
     }
     widths
 }

@@ -10,7 +10,10 @@ use super::{Error, Progress};
 pub(super) fn of_recording(mut reader: Reader, progress: &mut Progress) -> Result<Contents, Error> {
     let size = reader.data_size().unwrap_or(0);
     let everything = trace::TimeRange::default();
-    let trace = trace::read(&mut reader, everything, |done| progress(done, size), |_| ())?;
+    // Samples are counted; nobody asks for their stacks.
+    let unwinding = None;
+    let progress = |done| progress(done, size);
+    let trace = trace::read(&mut reader, everything, unwinding, progress, |_| ())?;
     let mut events: Vec<EventContents> = trace
         .events
         .iter()

@@ -43,8 +43,12 @@ pub struct Options {
     pub symfs: Option<PathBuf>,
     /// Whether frames are made of inlined functions.
     pub inlines: bool,
+    /// Whether functions that stacks lack are put in, where the code leaves no doubt.
+    pub repairs: bool,
     /// Which calls in the code of the sampled files are added.
     pub calls: StaticCalls,
+    /// Whether it is noted from which line each call was made, where it is known.
+    pub call_lines: bool,
     /// Only samples of this time.
     pub time: TimeRange,
     /// The program that made a gmon.out.
@@ -58,7 +62,9 @@ impl Default for Options {
         Options {
             symfs: None,
             inlines: true,
+            repairs: true,
             calls: StaticCalls::Off,
+            call_lines: false,
             time: TimeRange::default(),
             program: None,
             sum: Vec::new(),

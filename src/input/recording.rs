@@ -7,7 +7,7 @@ use crate::binary::Finder;
 use crate::perfdata::Reader;
 use crate::profile::{About, Profile};
 use crate::symbolize::{self, Library, symbolize};
-use crate::trace::{self, Image, Recording};
+use crate::trace::{self, Image, Recording, Unwinding};
 
 use super::{Error, Options, Progress};
 
@@ -21,7 +21,9 @@ pub(super) fn read(
     let library = Library::new(symbolize::Options {
         finder: Finder::new(options.symfs.as_deref()),
         inlines: options.inlines,
+        repairs: options.repairs,
         calls: options.calls,
+        call_lines: options.call_lines,
         ..symbolize::Options::default()
     });
     std::thread::scope(|scope| {
@@ -32,9 +34,14 @@ pub(super) fn read(
                 .into_iter()
                 .for_each(|image| library.prepare(&image))
         });
+        let unwinding = Unwinding {
+            rules: &library,
+            workers: library.workers(),
+        };
         let trace = trace::read(
             &mut reader,
             options.time,
+            Some(unwinding),
             |done| progress(done, size),
             // Where nobody prepares any more, names are looked for later.
             |image| drop(hits.send(image.clone())),

@@ -75,6 +75,9 @@ pub struct Sample<'a> {
     pub user_registers: Option<Registers<'a>>,
     /// A copy of the user's stack, from the stack pointer upwards, only its valid part.
     pub user_stack: Option<&'a [u8]>,
+    /// How many bytes of the user's stack were to be copied: as many as were asked for, or as the
+    /// record had room for.
+    pub user_stack_room: u64,
     /// The weight (latency), or the three parts of `WEIGHT_STRUCT` in one word.
     pub weight: Option<u64>,
     /// What kind of memory access it was.
@@ -215,8 +218,10 @@ impl<'a> Sample<'a> {
             user_registers = registers(&mut c, layout.user_registers)?;
         }
         let mut user_stack = None;
+        let mut user_stack_room = 0;
         if format.contains(F::STACK_USER) {
             let size = c.u64("user stack")?;
+            user_stack_room = size;
             if size > 0 {
                 let bytes = c.take(size, "user stack")?;
                 let valid = c.u64("user stack")?;
@@ -262,6 +267,7 @@ impl<'a> Sample<'a> {
             branches,
             user_registers,
             user_stack,
+            user_stack_room,
             weight,
             data_source,
             transaction,

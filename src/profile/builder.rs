@@ -1,16 +1,22 @@
 //! Builds a profile, keeping each distinct thing once.
 
+use std::collections::hash_map::Entry;
+
 use rustc_hash::FxHashMap;
 
 use crate::base::{Distinct, Event, Id, IdVec};
 
 use super::{
     About, Call, CallCount, CallKind, CallPath, Counts, EventId, Function, FunctionCode,
-    FunctionId, Line, LineId, Module, ModuleId, PathId, Profile, Sample, Thread, ThreadId,
+    FunctionId, Line, LineId, Module, ModuleId, PathId, Place, PlaceId, Places, Profile, Quality,
+    Sample, Thread, ThreadId,
 };
 
 /// What a row of samples is told apart by.
 type SampleKey = (EventId, ThreadId, PathId, Option<LineId>);
+
+/// What a row of samples with a place is told apart by.
+type PlacedKey = (EventId, ThreadId, PlaceId, Option<LineId>);
 
 /// Collects the parts of a [`Profile`].
 ///
@@ -43,6 +49,8 @@ pub struct Builder {
     threads: Distinct<ThreadId, Thread>,
     lines: Distinct<LineId, Line>,
     samples: FxHashMap<SampleKey, (u64, u64)>,
+    places: Distinct<PlaceId, Place>,
+    placed: FxHashMap<PlacedKey, (u64, u64)>,
     calls: Vec<(FunctionId, FunctionId, CallKind)>,
     codes: Vec<(FunctionId, FunctionCode)>,
     counts: Vec<CallCount>,
@@ -87,7 +95,28 @@ impl Builder {
             caller,
             function,
             inlined,
+            inferred: false,
         })
+    }
+
+    /// The same for a function that was not recorded, but must have been there.
+    pub fn inferred_path(
+        &mut self,
+        caller: Option<PathId>,
+        function: FunctionId,
+        inlined: bool,
+    ) -> PathId {
+        self.paths.id_of(CallPath {
+            caller,
+            function,
+            inlined,
+            inferred: true,
+        })
+    }
+
+    /// The call path of this id.
+    pub fn call_path(&self, path: PathId) -> CallPath {
+        self.paths.rows()[path]
     }
 
     /// Counts `count` samples of `weight` together. Returns false when the event's total would
@@ -101,18 +130,45 @@ impl Builder {
         weight: u64,
         count: u64,
     ) -> bool {
+        let counted = self.count_in(event, weight, count);
+        add(self.samples.entry((event, thread, path, line)), counted);
+        counted.0 == weight
+    }
+
+    /// The place of this path when it was called from this line of this caller.
+    pub fn place(
+        &mut self,
+        caller: Option<PlaceId>,
+        path: PathId,
+        line: Option<LineId>,
+    ) -> PlaceId {
+        self.places.id_of(Place { caller, path, line })
+    }
+
+    /// Counts samples like [`Builder::sample`], on the path of this place.
+    pub fn sample_at(
+        &mut self,
+        event: EventId,
+        thread: ThreadId,
+        place: PlaceId,
+        line: Option<LineId>,
+        weight: u64,
+        count: u64,
+    ) -> bool {
+        let counted = self.count_in(event, weight, count);
+        add(self.placed.entry((event, thread, place, line)), counted);
+        counted.0 == weight
+    }
+
+    /// How much of this weight and number of samples fits the totals of the event, which it is
+    /// added to.
+    fn count_in(&mut self, event: EventId, weight: u64, count: u64) -> (u64, u64) {
         let (total, samples) = &mut self.totals[event.index()];
         let accepted = weight.min(u64::MAX - *total);
         let counted = count.min(u64::MAX - *samples);
         *total += accepted;
         *samples += counted;
-        let sum = self
-            .samples
-            .entry((event, thread, path, line))
-            .or_insert((0, 0));
-        sum.0 += accepted;
-        sum.1 += counted;
-        accepted == weight
+        (accepted, counted)
     }
 
     /// Notes a place in the code of `from` that refers to `to`.
@@ -139,6 +195,11 @@ impl Builder {
     /// What the recording says of itself goes here.
     pub fn about(&mut self) -> &mut About {
         &mut self.profile.about
+    }
+
+    /// Notes how far the stacks can be believed.
+    pub fn quality(&mut self, quality: Quality) {
+        self.profile.quality = Some(quality);
     }
 
     /// Where caveats go.
@@ -169,9 +230,14 @@ impl Builder {
                 count,
             })
             .collect();
-        self.profile
-            .samples
-            .sort_unstable_by_key(|s| (s.event, s.thread, s.path, s.line));
+        self.profile.samples.sort_unstable_by_key(order);
+        if !self.places.rows().is_empty() {
+            self.profile.places = Some(with_places(
+                self.places.into_rows(),
+                self.placed,
+                &mut self.profile.samples,
+            ));
+        }
         self.calls.sort_unstable();
         let calls = self.calls.chunk_by(|a, b| a == b).map(|same| {
             let (from, to, kind) = same[0];
@@ -191,4 +257,42 @@ impl Builder {
         }
         self.profile
     }
+}
+
+/// The order of samples.
+fn order(sample: &Sample) -> (EventId, ThreadId, PathId, Option<LineId>) {
+    (sample.event, sample.thread, sample.path, sample.line)
+}
+
+/// Adds weight and number of samples to a row.
+fn add<K>(row: Entry<'_, K, (u64, u64)>, (weight, count): (u64, u64)) {
+    let sum = row.or_insert((0, 0));
+    sum.0 += weight;
+    sum.1 += count;
+}
+
+/// Puts the samples with places among those without, in order.
+fn with_places(
+    tree: IdVec<PlaceId, Place>,
+    placed: FxHashMap<PlacedKey, (u64, u64)>,
+    samples: &mut Vec<Sample>,
+) -> Places {
+    let mut rows: Vec<(Sample, Option<PlaceId>)> =
+        samples.drain(..).map(|sample| (sample, None)).collect();
+    rows.extend(placed.into_iter().map(|(key, (weight, count))| {
+        let (event, thread, place, line) = key;
+        let sample = Sample {
+            event,
+            thread,
+            path: tree[place].path,
+            line,
+            weight,
+            count,
+        };
+        (sample, Some(place))
+    }));
+    rows.sort_unstable_by_key(|(sample, place)| (order(sample), *place));
+    let of_samples = rows.iter().map(|&(_, place)| place).collect();
+    samples.extend(rows.into_iter().map(|(sample, _)| sample));
+    Places { tree, of_samples }
 }

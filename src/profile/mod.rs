@@ -11,8 +11,10 @@
 //!   ├─ threads     pid, tid, command                    (ThreadId)
 //!   ├─ lines       source positions of leaves           (LineId)
 //!   ├─ samples     (event, thread, path, line) -> weight and count
+//!   ├─ places      call paths by the lines of the calls, if asked for (PlaceId)
 //!   ├─ code        calls that the code contains, made or not
 //!   ├─ counts      how often who called whom, if somebody counted
+//!   ├─ quality     how far stacks can be believed, if they were recorded
 //!   └─ caveats     what is not known
 //! ```
 //!
@@ -30,6 +32,8 @@ mod counts;
 mod function;
 mod links;
 mod path;
+mod place;
+mod quality;
 mod sample;
 mod select;
 mod weights;
@@ -42,6 +46,8 @@ pub use counts::{CallCount, Counts};
 pub use function::{Function, FunctionId, FunctionKind, Module, ModuleId};
 pub use links::{Links, Step};
 pub use path::{CallPath, CallPaths, PathId};
+pub use place::{Place, PlaceId, Places};
+pub use quality::Quality;
 pub use sample::{EventId, Line, LineId, Sample, Thread, ThreadId};
 pub use select::{Filter, Row, Selection, Weighing, pattern_of};
 pub use weights::PathWeights;
@@ -63,14 +69,19 @@ pub struct Profile {
     pub paths: CallPaths,
     /// Threads, one for each command name that they had.
     pub threads: IdVec<ThreadId, Thread>,
-    /// Source lines at which samples were taken.
+    /// Source lines at which samples were taken, and from which calls were made.
     pub lines: IdVec<LineId, Line>,
-    /// Distinct samples with their weights, sorted by event, thread, path and line.
+    /// Distinct samples with their weights, sorted by event, thread, path and line; where there are
+    /// places, then by these.
     pub samples: Vec<Sample>,
+    /// From which lines the calls were made, where that was asked for and can be known.
+    pub places: Option<Places>,
     /// What the code of the modules says of calls, where it was looked at.
     pub code: Code,
     /// How often functions called each other, where calls were counted.
     pub counts: Option<Counts>,
+    /// How far its stacks can be believed, where that was looked into.
+    pub quality: Option<Quality>,
     /// What is not known about this profile.
     pub caveats: Caveats,
 }

@@ -18,6 +18,8 @@ pub struct CallPath {
     pub function: FunctionId,
     /// Whether its code was inlined into the caller's.
     pub inlined: bool,
+    /// Whether it was not recorded, but must have been there by the code around it.
+    pub inferred: bool,
 }
 
 /// All call paths. The caller of a path always has the smaller id, so a loop from the last row
@@ -25,6 +27,7 @@ pub struct CallPath {
 #[derive(Clone, Debug, Default)]
 pub struct CallPaths {
     rows: IdVec<PathId, CallPath>,
+    has_inferred: bool,
 }
 
 impl CallPaths {
@@ -36,6 +39,11 @@ impl CallPaths {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// Whether some were not recorded.
+    pub fn has_inferred(&self) -> bool {
+        self.has_inferred
     }
 
     /// The ids, callers before callees.
@@ -70,6 +78,7 @@ impl From<IdVec<PathId, CallPath>> for CallPaths {
             rows.enumerate()
                 .all(|(id, path)| path.caller.is_none_or(|caller| caller < id))
         );
-        CallPaths { rows }
+        let has_inferred = rows.iter().any(|path| path.inferred);
+        CallPaths { rows, has_inferred }
     }
 }

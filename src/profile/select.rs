@@ -4,7 +4,7 @@ use regex::Regex;
 
 use crate::base::{Event, Id, IdVec, Unit};
 
-use super::{EventId, LineId, PathId, Profile, Sample, ThreadId};
+use super::{EventId, LineId, PathId, PlaceId, Profile, Sample, ThreadId};
 
 /// What a sample counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub fn pattern_of(name: &str) -> String {
     format!("^{}$", regex::escape(name))
 }
 
-/// One selected row: a distinct path (and leaf line) with its weight.
+/// One selected row: a distinct path (with leaf line and place) and its weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Where the samples were taken.
@@ -51,6 +51,8 @@ pub struct Row {
     pub thread: ThreadId,
     /// The source line of the innermost frame.
     pub line: Option<LineId>,
+    /// The path with the lines of its calls, where the profile has them.
+    pub place: Option<PlaceId>,
     /// The sum of weights in the selection's unit.
     pub weight: u64,
     /// The number of samples.
@@ -93,7 +95,7 @@ impl Profile {
         let threads = self.passing_threads(filter);
         let focus = filter.focus.as_ref().map(|r| self.paths_through(r));
         let ignore = filter.ignore.as_ref().map(|r| self.paths_through(r));
-        let passes = |s: &&Sample| {
+        let passes = |(_, s): &(usize, &Sample)| {
             s.event == event
                 && threads[s.thread]
                 && focus.as_ref().is_none_or(|f| f[s.path])
@@ -108,7 +110,8 @@ impl Profile {
         if filter.weighing == Weighing::Samples {
             selection.event.unit = Unit::Samples;
         }
-        for sample in self.samples.iter().filter(passes) {
+        let place = |row| self.places.as_ref()?.of_sample(row);
+        for (at, sample) in self.samples.iter().enumerate().filter(passes) {
             let weight = match filter.weighing {
                 Weighing::Weight => sample.weight,
                 Weighing::Samples => sample.count,
@@ -117,6 +120,7 @@ impl Profile {
                 path: sample.path,
                 thread: sample.thread,
                 line: sample.line,
+                place: place(at),
                 weight,
                 samples: sample.count,
             });

@@ -29,22 +29,25 @@ pub mod keeping;
 mod parts;
 mod resolve;
 mod riscv;
+mod single;
 mod starts;
+mod tables;
 mod workers;
 mod x86;
 
 use std::num::NonZeroUsize;
-use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
-use self::flow::Wants;
+pub use self::single::{Destination, Leaving, LeavingKind, Single};
+pub use self::tables::Tables;
+
 use self::imports::Imports;
 use self::parts::Parts;
-use self::resolve::{Facts, Import, Kind, Resolver, Target};
-use self::workers::{Found, Lot, Scan};
+use self::resolve::{Import, Kind, Resolver, Target};
+use self::workers::Found;
 use crate::base::{IdVec, Svma, define_id};
-use crate::binary::{Binary, Error, FunctionSymbol, SymbolSource};
+use crate::binary::{Binary, Error, FunctionSymbol};
 
 define_id! {
     /// A row of [`Calls::functions`].
@@ -143,70 +146,28 @@ pub struct Calls {
 /// # Errors
 /// For a machine whose instructions are not known here: see [`Machine`](crate::binary::Machine).
 pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Error> {
-    let code = binary.code()?;
-    let mut functions = IdVec::new();
-    let ids: Vec<Option<CodeFunctionId>> = binary
-        .functions()
-        .iter()
-        .map(|symbol| {
-            // A linkage table as a whole has bounds, but it is no function.
-            let nameless = symbol.source == SymbolSource::Unwind;
-            let table = nameless && code.piece(symbol.start, symbol.end()).is_none();
-            let stub = symbol.source == SymbolSource::Plt;
-            (!table && !stub).then(|| {
-                functions.push(CodeFunction {
-                    symbol: *symbol,
-                    indirect_calls: 0,
-                    indirect_jumps: 0,
-                    pointers_in_data: 0,
-                    part_of: None,
-                })
-            })
-        })
-        .collect();
-    let (slots, references) = (binary.slots(), binary.references());
-    let resolver = Resolver::new(Facts {
-        binary,
-        code: &code,
-        slots: &slots,
-        references: &references,
-        ids: &ids,
-    });
-    let lots: Vec<Lot> = binary
-        .stretches()
-        .iter()
-        .filter_map(|stretch| {
-            Some(Lot {
-                caller: id_at(&ids, stretch.function)?,
-                symbol: binary.functions().get(stretch.function)?,
-                piece: code.piece(stretch.start, stretch.end)?,
-                start: stretch.start.0,
-            })
-        })
-        .collect();
-    let scan = Scan {
-        binary,
-        code: &code,
-        lots: &lots,
-        resolver: &resolver,
-        wants: Wants {
-            addresses: if binary.is_linked() {
-                code.range()
-            } else {
-                0..=u64::MAX
-            },
-            immediates: binary.is_fixed() || !binary.is_linked(),
-            unlinked: !binary.is_linked(),
-        },
-        split: OnceLock::new(),
-    };
+    let tables = Tables::read(binary)?;
+    let resolver = tables.resolver();
+    let lots = tables.lots();
+    let scan = tables.scan(&resolver, &lots);
     let (pointers, chunks) = workers::scan(&scan, workers, || Pointers::read(binary, &resolver));
-    drop(lots);
+    let mut functions: IdVec<CodeFunctionId, CodeFunction> = tables
+        .symbols
+        .iter()
+        .map(|&symbol| CodeFunction {
+            symbol,
+            indirect_calls: 0,
+            indirect_jumps: 0,
+            pointers_in_data: 0,
+            part_of: None,
+        })
+        .collect::<Vec<_>>()
+        .into();
     for (&id, count) in &pointers.to_functions {
         functions[id].pointers_in_data += count;
     }
-    let mut problems = code.problems.clone();
-    let more = [&slots.problems, &references.problems, &pointers.problems];
+    let mut problems = tables.problems();
+    let more = [&pointers.problems];
     let unread = chunks.iter().filter_map(|chunk| chunk.problem.as_ref());
     for problem in unread.chain(more.into_iter().flatten()) {
         if !problems.contains(problem) {
@@ -320,9 +281,4 @@ impl Calls {
         };
         self.functions.iter().fold((0, 0), sum)
     }
-}
-
-/// The id of the function at this index of [`Binary::functions`], if it is one.
-fn id_at(ids: &[Option<CodeFunctionId>], index: usize) -> Option<CodeFunctionId> {
-    ids.get(index).copied().flatten()
 }

@@ -2,10 +2,11 @@
 
 use rustc_hash::FxHashMap;
 
+use super::CodeFunctionId;
 use super::flow::{Flow, Step};
 use super::starts::Starts;
+use super::tables::id_at;
 use super::workers::Stretch;
-use super::{CodeFunctionId, id_at};
 use crate::base::Svma;
 use crate::binary::{
     Binary, Code, Machine, Reference, References, SlotTarget, Slots, SymbolSource,

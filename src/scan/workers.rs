@@ -2,17 +2,16 @@
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
-
-use rustc_hash::FxHashSet;
 
 use super::flow::{Flow, Step, Wants};
 use super::resolve::{Kind, Resolved, Resolver, Target};
 use super::riscv::Width;
+use super::tables::Tables;
 use super::{CodeFunctionId, aarch64, held, parts, riscv, x86};
 use crate::base::Svma;
-use crate::binary::{Binary, Code, CodePiece, FunctionSymbol, Machine, SlotTarget, SymbolSource};
+use crate::binary::{CodePiece, FunctionSymbol, Machine, SlotTarget, SymbolSource};
 
 /// The bytes that a worker comes back for, about a millisecond of work; they stay in the cache of
 /// its processor.
@@ -67,14 +66,11 @@ const FOLLOWED: usize = 256 << 10;
 
 /// What is scanned, and for what.
 pub(super) struct Scan<'a> {
-    pub(super) binary: &'a Binary,
-    pub(super) code: &'a Code<'a>,
+    pub(super) tables: &'a Tables<'a>,
     /// In order of address.
     pub(super) lots: &'a [Lot<'a>],
     pub(super) resolver: &'a Resolver<'a>,
     pub(super) wants: Wants,
-    /// The names of functions that have parts elsewhere, once somebody asks.
-    pub(super) split: OnceLock<FxHashSet<String>>,
 }
 
 /// Scans stretches of code; the answers are in their order. One worker does something else first.
@@ -137,12 +133,9 @@ fn span(lots: &[Lot]) -> Option<CodePiece> {
 
 /// `buffer` is for the bytes of the chunk.
 fn scan_chunk(scan: &Scan, lots: &[Lot], buffer: &mut Vec<u8>) -> Found {
-    let Scan {
-        resolver, wants, ..
-    } = scan;
     let mut found = Found::default();
     let Some(span) = span(lots) else { return found };
-    let code = match scan.code.read(span, buffer) {
+    let code = match scan.tables.code.read(span, buffer) {
         Ok(code) => code,
         Err(error) => {
             found.problem = Some(error.to_string());
@@ -154,43 +147,62 @@ fn scan_chunk(scan: &Scan, lots: &[Lot], buffer: &mut Vec<u8>) -> Found {
         let from = lot.piece.offset.0.wrapping_sub(span.offset.0) as usize;
         let bytes = code.get(from..).unwrap_or_default();
         let bytes = bytes.get(..lot.piece.length as usize).unwrap_or_default();
-        let Lot {
-            caller,
-            symbol,
-            start,
-            ..
-        } = *lot;
-        let stretch = &Stretch {
-            caller,
-            symbol,
-            bytes,
-            start,
-        };
         let (mut calls, mut jumps) = (0, 0);
-        let undecoded = walk(scan.code.machine, bytes, start, wants, &mut steps);
-        follow_registers(scan, stretch, &mut steps);
-        for step in steps.drain(..) {
-            match resolver.resolve(stretch, &step) {
+        let undecoded = scan_lot(
+            scan,
+            lot,
+            bytes,
+            &mut steps,
+            |step, resolved| match resolved {
                 Resolved::Site(kind, target) => found.sites.push(Site {
                     at: step.at,
                     length: step.length,
                     kind,
-                    caller,
+                    caller: lot.caller,
                     target,
                 }),
                 Resolved::Within => {}
                 Resolved::Astray => found.astray += 1,
                 Resolved::UnknownCall => calls += 1,
                 Resolved::UnknownJump => jumps += 1,
-            }
-        }
+            },
+        );
         found.undecoded += undecoded;
         found.decoded += bytes.len() as u64 - undecoded;
         if calls + jumps > 0 {
-            found.undecided.push((caller, calls, jumps));
+            found.undecided.push((lot.caller, calls, jumps));
         }
     }
     found
+}
+
+/// Tells what each instruction refers to. `steps` is for these. Returns the number of bytes that
+/// are no instructions.
+pub(super) fn scan_lot(
+    scan: &Scan,
+    lot: &Lot,
+    bytes: &[u8],
+    steps: &mut Vec<Step>,
+    mut tell: impl FnMut(&Step, Resolved),
+) -> u64 {
+    let stretch = &Stretch {
+        caller: lot.caller,
+        symbol: lot.symbol,
+        bytes,
+        start: lot.start,
+    };
+    let undecoded = walk(
+        scan.tables.code.machine,
+        bytes,
+        lot.start,
+        &scan.wants,
+        steps,
+    );
+    follow_registers(scan, stretch, steps);
+    for step in steps.drain(..) {
+        tell(&step, scan.resolver.resolve(stretch, &step));
+    }
+    undecoded
 }
 
 /// Puts what the code refers to behind `steps`. Returns the number of bytes that are no
@@ -211,7 +223,7 @@ fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut [Step]) {
     if scan.wants.unlinked || bytes.len() > FOLLOWED {
         return;
     }
-    let followed = candidates(scan.code.machine, stretch, steps);
+    let followed = candidates(scan.tables.code.machine, stretch, steps);
     if followed == 0 || !may_tell(scan, stretch, steps, followed) || !is_whole(scan, stretch) {
         return;
     }
@@ -228,7 +240,7 @@ fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut [Step]) {
     if !leaving.all(is_function) {
         return;
     }
-    let (effects, kept) = match scan.code.machine {
+    let (effects, kept) = match scan.tables.code.machine {
         Machine::X86_64 => (
             x86::effects::read(bytes, start, followed),
             x86::effects::KEPT,
@@ -261,7 +273,7 @@ fn candidates(machine: Machine, stretch: &Stretch, steps: &[Step]) -> u32 {
 
 /// Whether following these registers may change what is told of the stretch.
 fn may_tell(scan: &Scan, stretch: &Stretch, steps: &[Step], followed: u32) -> bool {
-    if scan.code.machine != Machine::X86_64 {
+    if scan.tables.code.machine != Machine::X86_64 {
         return true;
     }
     let tells = |flow: Flow| match flow {
@@ -277,8 +289,8 @@ fn is_whole(scan: &Scan, stretch: &Stretch) -> bool {
     let Stretch { symbol, bytes, .. } = *stretch;
     let whole = stretch.start == symbol.start.0
         && bytes.len() as u64 == symbol.end().0.saturating_sub(symbol.start.0);
-    let name = scan.binary.function_name(symbol);
-    let parts = || scan.split.get_or_init(|| parts::split(scan.binary));
+    let name = scan.tables.binary.function_name(symbol);
+    let parts = || scan.tables.split_functions();
     whole && name.is_some_and(|name| parts::whole(&name) == name && !parts().contains(&*name))
 }
 
@@ -287,7 +299,7 @@ fn is_named(scan: &Scan, start: u64) -> bool {
     let index = scan.lots.binary_search_by_key(&start, |lot| lot.start);
     let lot = index.ok().and_then(|index| scan.lots.get(index));
     lot.is_some_and(|lot| {
-        let name = scan.binary.function_name(lot.symbol);
+        let name = scan.tables.binary.function_name(lot.symbol);
         lot.symbol.source != SymbolSource::Unwind
             && name.is_some_and(|name| parts::whole(&name) == name)
     })

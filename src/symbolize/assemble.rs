@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
-use crate::base::{CaveatKind, Id, IdVec};
+use crate::base::{CaveatKind, Id, IdVec, Interner, NameId};
 use crate::binary::demangle;
 use crate::profile::{
     Builder, Function, FunctionId, FunctionKind, Line, LineId, PathId, Profile, Thread,
@@ -17,7 +17,9 @@ use super::definitions::Definitions;
 use super::home::Home;
 use super::identity::Identities;
 use super::look_up::{AllAnswers, Answers};
+use super::places::{self, FrameLines};
 use super::plan::Plan;
+use super::repair::Checked;
 use super::{Options, StaticCalls};
 
 /// What one address is: a physical function and the calls inlined there.
@@ -34,11 +36,26 @@ struct Resolved {
 struct Resolution {
     frames: IdVec<FrameId, Option<Resolved>>,
     inlined: Vec<FunctionId>,
+    /// Where it is asked for, the line of each of these calls.
+    call_lines: Vec<Option<LineId>>,
+}
+
+impl Resolution {
+    /// The lines of the calls at an address.
+    fn lines(&self, frame: FrameId) -> FrameLines<'_> {
+        self.frames[frame].map_or(FrameLines::default(), |resolved| FrameLines {
+            innermost: resolved.line,
+            inlined: (self.call_lines)
+                .get(resolved.inlined.0 as usize..resolved.inlined.1 as usize)
+                .unwrap_or_default(),
+        })
+    }
 }
 
 /// Builds the profile.
 pub(super) fn profile(
     trace: &Trace,
+    checked: &Checked,
     plans: &IdVec<ImageId, Plan>,
     homes: &IdVec<ImageId, Home>,
     answers: AllAnswers,
@@ -48,7 +65,7 @@ pub(super) fn profile(
     *builder.caveats() = trace.caveats.clone();
     let mut identities = Identities::new(&trace.images, homes, &mut builder);
     let resolution = resolve(
-        trace,
+        checked,
         plans,
         &answers.by_image,
         &mut identities,
@@ -61,7 +78,7 @@ pub(super) fn profile(
             let caveats = builder.caveats();
             caveats.add_detail(CaveatKind::UnscannedBinary, 1, detail);
         });
-        let definitions = Definitions::new(&scanned, None);
+        let definitions = Definitions::new(code::binaries(&scanned), None);
         code::add(
             &scanned,
             contained,
@@ -72,7 +89,8 @@ pub(super) fn profile(
         );
     }
     name_for_people(&mut builder, options.workers);
-    note_what_has_no_name(trace, homes, &resolution, &mut builder);
+    builder.quality(checked.quality);
+    note_what_has_no_name(trace, checked, homes, &resolution, &mut builder);
     note_unchecked(trace, homes, &mut builder);
     for image in answers.exhausted {
         let path = &trace.images[image].path;
@@ -98,29 +116,71 @@ pub(super) fn profile(
             })
         })
         .collect();
-    let mut paths: Vec<PathId> = Vec::with_capacity(trace.paths.len());
-    for (_, path) in trace.paths.enumerate() {
+    let mut paths: Vec<PathId> = Vec::with_capacity(checked.paths.len());
+    for (id, path) in checked.paths.enumerate() {
         let caller = path.caller.map(|caller| paths[caller.index()]);
         let resolved = resolution.frames[path.frame].expect("every frame was planned for");
-        let mut here = builder.path(caller, resolved.physical, false);
         let (from, to) = resolved.inlined;
-        for &function in &resolution.inlined[from as usize..to as usize] {
-            here = builder.path(Some(here), function, true);
-        }
-        paths.push(here);
+        let inlined = &resolution.inlined[from as usize..to as usize];
+        paths.push(match checked.inferred[id] {
+            false => recorded(&mut builder, caller, resolved.physical, inlined),
+            true => {
+                let inlined = match checked.is_place(path.frame) {
+                    true => inlined,
+                    false => &[],
+                };
+                inferred(&mut builder, caller, resolved.physical, inlined)
+            }
+        });
     }
+    let places = options.call_lines.then(|| {
+        let lines = |frame| match checked.is_place(frame) {
+            true => resolution.lines(frame),
+            false => FrameLines::default(),
+        };
+        places::of_paths(&checked.paths, &paths, lines, &mut builder)
+    });
     for sample in &trace.samples {
-        let frame = trace.paths[sample.path].frame;
-        builder.sample(
-            events[sample.event.index()],
-            threads[sample.thread.index()],
-            paths[sample.path.index()],
-            resolution.frames[frame].and_then(|resolved| resolved.line),
-            sample.weight,
-            sample.count,
-        );
+        let path = checked.now[sample.path];
+        let frame = checked.paths[path].frame;
+        let event = events[sample.event.index()];
+        let thread = threads[sample.thread.index()];
+        let line = resolution.frames[frame].and_then(|resolved| resolved.line);
+        let (path, weight, count) = (path.index(), sample.weight, sample.count);
+        match &places {
+            Some(places) => builder.sample_at(event, thread, places[path], line, weight, count),
+            None => builder.sample(event, thread, paths[path], line, weight, count),
+        };
     }
     builder.finish()
+}
+
+/// The path of a recorded frame with the calls inlined there, outermost first.
+fn recorded(
+    builder: &mut Builder,
+    caller: Option<PathId>,
+    physical: FunctionId,
+    inlined: &[FunctionId],
+) -> PathId {
+    let here = builder.path(caller, physical, false);
+    let inlined = inlined.iter();
+    inlined.fold(here, |caller, &function| {
+        builder.path(Some(caller), function, true)
+    })
+}
+
+/// The same for a frame that was put in.
+fn inferred(
+    builder: &mut Builder,
+    caller: Option<PathId>,
+    physical: FunctionId,
+    inlined: &[FunctionId],
+) -> PathId {
+    let here = builder.inferred_path(caller, physical, false);
+    let inlined = inlined.iter();
+    inlined.fold(here, |caller, &function| {
+        builder.inferred_path(Some(caller), function, true)
+    })
 }
 
 /// What the sampled places show to be inlined into what: caller and callee, each pair once.
@@ -138,25 +198,27 @@ fn contained(resolution: &Resolution) -> FxHashSet<(FunctionId, FunctionId)> {
 }
 
 fn resolve(
-    trace: &Trace,
+    checked: &Checked,
     plans: &IdVec<ImageId, Plan>,
     answers: &IdVec<ImageId, Vec<Answers>>,
     identities: &mut Identities,
     builder: &mut Builder,
 ) -> Resolution {
     let mut resolution = Resolution {
-        frames: IdVec::filled(None, trace.frames.len()),
+        frames: IdVec::filled(None, checked.frames.len()),
         inlined: Vec::new(),
+        call_lines: Vec::new(),
     };
     for (image, plan) in plans.enumerate() {
         let mut addresses = plan.addresses.iter();
         for answers in &answers[image] {
             let mut inlined = answers.inlined.iter();
+            let mut call_lines = answers.call_lines.iter();
             for physical in &answers.physical {
                 let &(_, frame) = addresses.next().expect("an answer for each address");
                 let name = physical.name.map(|name| &answers.names[name]);
                 let function =
-                    identities.physical(builder, trace.frames[frame], physical.bounds, name);
+                    identities.physical(builder, checked.frames[frame], physical.bounds, name);
                 let from = resolution.inlined.len() as u32;
                 for &name in inlined.by_ref().take(physical.inlined as usize) {
                     let name = &answers.names[name];
@@ -164,12 +226,10 @@ fn resolve(
                         .inlined
                         .push(identities.inlined(builder, image, name));
                 }
-                let line = physical.line.map(|(file, line)| {
-                    builder.line(Line {
-                        file: answers.names[file].to_owned(),
-                        line,
-                    })
-                });
+                let call_lines = call_lines.by_ref().take(physical.inlined as usize);
+                let call_lines = call_lines.map(|line| line_of(*line, &answers.names, builder));
+                resolution.call_lines.extend(call_lines);
+                let line = line_of(physical.line, &answers.names, builder);
                 resolution.frames[frame] = Some(Resolved {
                     physical: function,
                     inlined: (from, resolution.inlined.len() as u32),
@@ -180,6 +240,13 @@ fn resolve(
         }
     }
     resolution
+}
+
+/// A line as the profile has it.
+fn line_of(line: Option<(NameId, u32)>, names: &Interner, builder: &mut Builder) -> Option<LineId> {
+    let (file, line) = line?;
+    let file = names[file].to_owned();
+    Some(builder.line(Line { file, line }))
 }
 
 /// Demangles the names, in parallel: each function's once.
@@ -209,12 +276,13 @@ pub(super) fn name_for_people(builder: &mut Builder, workers: NonZeroUsize) {
 /// Counts the samples whose stacks have frames without names, by image and reason.
 fn note_what_has_no_name(
     trace: &Trace,
+    checked: &Checked,
     homes: &IdVec<ImageId, Home>,
     resolution: &Resolution,
     builder: &mut Builder,
 ) {
     let mut lacking = IdVec::filled(false, trace.images.len());
-    for (id, frame) in trace.frames.enumerate() {
+    for (id, frame) in checked.frames.enumerate() {
         lacking[frame.image] |= !is_named(resolution, id);
     }
     let reasons: Vec<(ImageId, (CaveatKind, String))> = lacking
@@ -228,18 +296,18 @@ fn note_what_has_no_name(
         for (place, (image, _)) in round.iter().enumerate() {
             bits[*image] = 1 << place;
         }
-        let mut on_path: Vec<u64> = Vec::with_capacity(trace.paths.len());
-        for (_, path) in trace.paths.enumerate() {
+        let mut on_path: Vec<u64> = Vec::with_capacity(checked.paths.len());
+        for (_, path) in checked.paths.enumerate() {
             let above = path.caller.map_or(0, |caller| on_path[caller.index()]);
             let here = match is_named(resolution, path.frame) {
                 true => 0,
-                false => bits[trace.frames[path.frame].image],
+                false => bits[checked.frames[path.frame].image],
             };
             on_path.push(above | here);
         }
         let mut counts = [0u64; 64];
         for sample in &trace.samples {
-            let mut bits = on_path[sample.path.index()];
+            let mut bits = on_path[checked.now[sample.path].index()];
             while bits != 0 {
                 counts[bits.trailing_zeros() as usize] += sample.count;
                 bits &= bits - 1;

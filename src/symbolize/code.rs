@@ -59,6 +59,11 @@ pub(super) fn scan(
     all
 }
 
+/// The files in their order.
+pub(super) fn binaries(all: &[Scanned]) -> Vec<&Arc<Binary>> {
+    all.iter().map(|scanned| &scanned.binary).collect()
+}
+
 /// Adds the calls that were found, and those that are `contained`: callees inlined into callers.
 pub(super) fn add(
     all: &[Scanned],

@@ -10,8 +10,6 @@ use std::sync::{Arc, OnceLock};
 use crate::base::Svma;
 use crate::binary::{Binary, Exports, Finder, Libraries};
 
-use super::code::Scanned;
-
 /// Where a function is defined.
 pub(super) enum Definition {
     /// In the file of this place among those that are looked at.
@@ -22,7 +20,7 @@ pub(super) enum Definition {
 
 /// What the files that are looked at define for each other.
 pub(super) struct Definitions<'a> {
-    files: &'a [Scanned],
+    files: Vec<&'a Arc<Binary>>,
     exports: Vec<OnceLock<Exports>>,
     /// For each file the places of all files in the order in which names are looked up for it.
     orders: Vec<OnceLock<Vec<usize>>>,
@@ -32,13 +30,13 @@ pub(super) struct Definitions<'a> {
 }
 
 impl<'a> Definitions<'a> {
-    pub(super) fn new(files: &'a [Scanned], finder: Option<&'a Finder>) -> Definitions<'a> {
+    pub(super) fn new(files: Vec<&'a Arc<Binary>>, finder: Option<&'a Finder>) -> Definitions<'a> {
         Definitions {
-            files,
             exports: files.iter().map(|_| OnceLock::new()).collect(),
             orders: files.iter().map(|_| OnceLock::new()).collect(),
             finder,
             libraries: files.iter().map(|_| OnceLock::new()).collect(),
+            files,
         }
     }
 
@@ -46,25 +44,29 @@ impl<'a> Definitions<'a> {
     pub(super) fn of(&self, caller: usize, name: &str) -> Option<Definition> {
         let order = self.orders[caller].get_or_init(|| self.order(caller));
         for &file in order {
-            let exports = self.exports[file].get_or_init(|| self.files[file].binary.exports());
-            if let Some(start) = exports.start(name.as_bytes()) {
+            if let Some(start) = self.exports(file).start(name.as_bytes()) {
                 return Some(Definition::Scanned(file, start));
             }
         }
         let finder = self.finder?;
-        let binary = &self.files[caller].binary;
+        let binary = self.files[caller];
         let libraries = self.libraries[caller].get_or_init(|| Libraries::of(binary, finder));
         let (file, start) = libraries.definition(name)?;
         Some(Definition::Elsewhere(file.path().to_owned(), start))
     }
 
+    /// What the file of this place defines for others.
+    pub(super) fn exports(&self, file: usize) -> &Exports {
+        self.exports[file].get_or_init(|| self.files[file].exports())
+    }
+
     /// The other files: those that this one needs first.
     fn order(&self, caller: usize) -> Vec<usize> {
-        let needed = self.files[caller].binary.needed().libraries;
+        let needed = self.files[caller].needed().libraries;
         let mut order: Vec<usize> = (0..self.files.len()).filter(|&i| i != caller).collect();
         // Stable: what is needed equally little stays in the order of the files.
         order.sort_by_cached_key(|&i| {
-            let name = name_for_linker(&self.files[i].binary);
+            let name = name_for_linker(self.files[i]);
             let place = needed.iter().position(|needed| *needed == name);
             place.unwrap_or(usize::MAX)
         });

@@ -8,7 +8,6 @@ use crate::binary::{self, Binary, Kallsyms, PerfMap, vdso};
 use crate::trace::{Image, ImageId, ImageKind, Trace};
 
 use super::library::Library;
-use super::plan::Plan;
 
 /// The source of an image's names.
 pub(super) enum Home {
@@ -37,11 +36,11 @@ impl Home {
 }
 
 /// Finds the homes of all images that were hit.
-pub(super) fn open_all(
-    trace: &Trace,
-    plans: &IdVec<ImageId, Plan>,
-    library: &Library,
-) -> IdVec<ImageId, Home> {
+pub(super) fn open_all(trace: &Trace, library: &Library) -> IdVec<ImageId, Home> {
+    let mut is_hit = IdVec::filled(false, trace.images.len());
+    for frame in &trace.frames {
+        is_hit[frame.image] = true;
+    }
     let homes: Vec<Mutex<Home>> = trace
         .images
         .iter()
@@ -55,7 +54,7 @@ pub(super) fn open_all(
                 return;
             }
             let id = ImageId::new(index);
-            if plans[id].addresses.is_empty() {
+            if !is_hit[id] {
                 continue;
             }
             let home = open(trace, &trace.images[id], library);
@@ -82,7 +81,10 @@ fn open(trace: &Trace, image: &Image, library: &Library) -> Home {
     };
     match image.kind {
         ImageKind::File => match library.file(image) {
-            Ok(binary) => Home::Binary(binary),
+            Ok(binary) => {
+                binary.functions();
+                Home::Binary(binary)
+            }
             Err(why) => Home::None(Some(why)),
         },
         ImageKind::Vdso if host.may_have_made(&trace.recording) => match vdso::own() {

@@ -31,8 +31,12 @@ impl Host {
 
     /// Whether a recording was made under a kernel of this release, or does not say.
     pub(super) fn may_have_made(&self, recording: &Recording) -> bool {
-        let release = recording.os_release.as_ref();
-        release.is_none_or(|release| *release == self.release)
+        self.is_release(recording.os_release.as_deref())
+    }
+
+    /// Whether this is the release that runs, or none that is known.
+    pub(super) fn is_release(&self, release: Option<&str>) -> bool {
+        release.is_none_or(|release| release == self.release)
     }
 
     /// The symbols for a kernel image or a module, and what to add to its addresses to get those

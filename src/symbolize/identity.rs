@@ -10,11 +10,11 @@ use std::path::PathBuf;
 use rustc_hash::FxHashMap;
 
 use crate::base::{IdVec, Svma};
-use crate::binary::Binary;
 use crate::profile::{Builder, Function, FunctionId, FunctionKind, Module, ModuleId};
 use crate::trace::{FrameAddress, Image, ImageId, ImageKind};
 
 use super::home::Home;
+use super::names::Names;
 
 /// What a function is told apart by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,9 +33,7 @@ enum Key {
 pub(super) struct Identities<'a> {
     keys: FxHashMap<Key, FunctionId>,
     modules: IdVec<ImageId, ModuleId>,
-    /// For images with inlined calls: the start of the only function of a name; `None` where
-    /// there are several.
-    starts: FxHashMap<ImageId, FxHashMap<String, Option<u64>>>,
+    names: Names<'a>,
     homes: &'a IdVec<ImageId, Home>,
 }
 
@@ -52,7 +50,7 @@ impl<'a> Identities<'a> {
         Identities {
             keys: FxHashMap::default(),
             modules: modules.into(),
-            starts: FxHashMap::default(),
+            names: Names::new(homes),
             homes,
         }
     }
@@ -66,7 +64,7 @@ impl<'a> Identities<'a> {
         name: Option<&str>,
     ) -> FunctionId {
         if let Some((start, _)) = bounds {
-            let whole = name.and_then(|name| self.whole(frame.image, name));
+            let whole = name.and_then(|name| self.names.whole(frame.image, name));
             let (start, name) = whole.map_or((start, name), |(start, name)| (start, Some(name)));
             return self.starting_at(builder, frame.image, start, name);
         }
@@ -92,15 +90,6 @@ impl<'a> Identities<'a> {
             };
             builder.function(function)
         })
-    }
-
-    /// Where the function starts, and its name, that a compiler has moved a part of elsewhere: the
-    /// part `f.cold` is the function `f`, if there is one of the name.
-    fn whole<'n>(&mut self, image: ImageId, part: &'n str) -> Option<(u64, &'n str)> {
-        let marks = [".cold", ".warm"].into_iter();
-        let (name, _) = marks.filter_map(|mark| part.split_once(mark)).next()?;
-        let start = self.starts(image).get(name).copied().flatten()?;
-        Some((start, name))
     }
 
     /// The function that starts there, if it has been met.
@@ -174,33 +163,11 @@ impl<'a> Identities<'a> {
     }
 
     fn inlined_key(&mut self, image: ImageId, name: &str) -> Key {
-        match self.starts(image).get(name).copied().flatten() {
+        match self.names.start(image, name) {
             Some(start) => Key::Start(image, start),
             None => Key::Named(image, name.to_owned()),
         }
     }
-
-    /// The start of the only function of each name in an image; `None` where there are several.
-    fn starts(&mut self, image: ImageId) -> &FxHashMap<String, Option<u64>> {
-        let home = &self.homes[image];
-        self.starts.entry(image).or_insert_with(|| match home {
-            Home::Binary(binary) => starts_by_name(binary),
-            _ => FxHashMap::default(),
-        })
-    }
-}
-
-fn starts_by_name(binary: &Binary) -> FxHashMap<String, Option<u64>> {
-    let mut starts: FxHashMap<String, Option<u64>> = FxHashMap::default();
-    for function in binary.functions() {
-        if let Some(name) = binary.function_name(function) {
-            starts
-                .entry(name.into_owned())
-                .and_modify(|start| *start = None)
-                .or_insert(Some(function.start.0));
-        }
-    }
-    starts
 }
 
 /// A function under its linkage name; the name for people is made when all are known.

@@ -1,15 +1,24 @@
 //! Files and kernel symbols, each opened once, ahead of need where somebody has the time.
 
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use rustc_hash::FxHashMap;
 
 use crate::base::{BuildId, CaveatKind};
 use crate::binary::{self, Binary};
-use crate::trace::{Image, ImageKind};
+use crate::trace::{Image, ImageKind, RuleSource};
+use crate::unwind::Rules;
 
 use super::Options;
 use super::host::Host;
+
+/// An image's file, and what was read from it.
+#[derive(Default)]
+struct File {
+    opened: OnceLock<Opened>,
+    rules: OnceLock<Option<Arc<Rules>>>,
+}
 
 /// A file that was opened, or why it could not be.
 pub(super) type Opened = Result<Arc<Binary>, (CaveatKind, String)>;
@@ -19,7 +28,7 @@ pub(super) type Opened = Result<Arc<Binary>, (CaveatKind, String)>;
 pub struct Library {
     pub(super) options: Options,
     pub(super) host: Host,
-    files: Mutex<FxHashMap<FileKey, Arc<OnceLock<Opened>>>>,
+    files: Mutex<FxHashMap<FileKey, Arc<File>>>,
 }
 
 /// What a file is known by.
@@ -43,10 +52,11 @@ impl Library {
     pub fn prepare(&self, image: &Image) {
         match image.kind {
             ImageKind::File => {
-                if let Ok(binary) = self.file(image)
-                    && self.options.inlines
-                {
-                    binary.lines();
+                if let Ok(binary) = self.file(image) {
+                    binary.functions();
+                    if self.options.inlines {
+                        binary.lines();
+                    }
                 }
             }
             ImageKind::Kernel { .. } if self.host.is_or_may_be(image) => self.host.prepare(),
@@ -54,17 +64,24 @@ impl Library {
         }
     }
 
-    /// The file of an image, with its functions read.
+    /// How many workers it is for.
+    pub fn workers(&self) -> NonZeroUsize {
+        self.options.workers
+    }
+
+    /// The file of an image.
     pub(super) fn file(&self, image: &Image) -> Opened {
+        let file = self.entry(image);
+        file.opened.get_or_init(|| self.open(image)).clone()
+    }
+
+    fn entry(&self, image: &Image) -> Arc<File> {
         let key = FileKey {
             path: image.path.clone(),
             build_id: image.build_id.clone(),
         };
-        let file = {
-            let mut files = self.files.lock().expect("no worker panics");
-            files.entry(key).or_default().clone()
-        };
-        file.get_or_init(|| self.open(image)).clone()
+        let mut files = self.files.lock().expect("no worker panics");
+        files.entry(key).or_default().clone()
     }
 
     fn open(&self, image: &Image) -> Opened {
@@ -72,18 +89,26 @@ impl Library {
             .options
             .finder
             .find(&image.path, image.build_id.as_ref());
-        match found {
-            Ok(binary) => {
-                binary.functions();
-                Ok(Arc::new(binary))
-            }
-            Err(error) => {
-                let kind = match error {
-                    binary::Error::ChangedBuild { .. } => CaveatKind::ChangedBinary,
-                    _ => CaveatKind::MissingBinary,
-                };
-                Err((kind, format!("{}: {error}", image.path)))
-            }
+        found.map(Arc::new).map_err(|error| {
+            let kind = match error {
+                binary::Error::ChangedBuild { .. } => CaveatKind::ChangedBinary,
+                _ => CaveatKind::MissingBinary,
+            };
+            (kind, format!("{}: {error}", image.path))
+        })
+    }
+}
+
+impl RuleSource for Library {
+    fn rules(&self, image: &Image, os_release: Option<&str>) -> Option<Arc<Rules>> {
+        match image.kind {
+            ImageKind::File => {}
+            // That of another kernel is another file by the same name.
+            ImageKind::Vdso if image.build_id.is_some() || self.host.is_release(os_release) => {}
+            _ => return None,
         }
+        let file = self.entry(image);
+        let rules = || Rules::new(self.file(image).ok()?).map(Arc::new);
+        file.rules.get_or_init(rules).clone()
     }
 }

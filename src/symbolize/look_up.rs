@@ -25,6 +25,8 @@ pub(super) struct Answers {
     /// Calls inlined there, outermost first; [`Physical::inlined`] counts how many are each
     /// address's.
     pub(super) inlined: Vec<NameId>,
+    /// Where it is asked for, the file and line of each of these calls.
+    pub(super) call_lines: Vec<Option<(NameId, u32)>>,
     /// Names of functions and files.
     pub(super) names: Interner,
 }
@@ -90,7 +92,7 @@ pub(super) fn all(
                     let lines = options
                         .inlines
                         .then(|| lines.get_or_init(|| binary.lines()));
-                    in_binary(binary, lines, addresses)
+                    in_binary(binary, lines, options.call_lines, addresses)
                 }
                 Home::Kernel(symbols, shift) => in_table(addresses, |address| {
                     let function = symbols.at(Avma(address.wrapping_add(*shift)))?;
@@ -160,6 +162,7 @@ fn in_table<'n>(
 fn in_binary(
     binary: &Binary,
     lines: Option<&Lines<'_>>,
+    call_lines: bool,
     addresses: impl Iterator<Item = u64>,
 ) -> Answers {
     let mut answers = Answers::default();
@@ -170,7 +173,7 @@ fn in_binary(
                 let mut physical = by_symbol(binary, svma, &mut answers.names);
                 if let Some(lines) = lines {
                     lines.frames(svma, &mut frames);
-                    by_debug_info(&frames, &mut physical, &mut answers);
+                    by_debug_info(&frames, call_lines, &mut physical, &mut answers);
                 }
                 physical
             }
@@ -199,7 +202,12 @@ fn by_symbol(binary: &Binary, svma: Svma, names: &mut Interner) -> Physical {
 }
 
 /// Adds inlined calls and the source line; frames come innermost first.
-fn by_debug_info(frames: &[InlineFrame<'_>], physical: &mut Physical, answers: &mut Answers) {
+fn by_debug_info(
+    frames: &[InlineFrame<'_>],
+    call_lines: bool,
+    physical: &mut Physical,
+    answers: &mut Answers,
+) {
     let Some((outermost, inner)) = frames.split_last() else {
         return;
     };
@@ -207,17 +215,22 @@ fn by_debug_info(frames: &[InlineFrame<'_>], physical: &mut Physical, answers: &
     if physical.name.is_none() {
         physical.name = outermost.function.as_deref().map(|name| names.intern(name));
     }
-    for frame in inner.iter().rev() {
+    for (frame, caller) in inner.iter().zip(&frames[1..]).rev() {
         // Inlined code whose function has no name stays part of what it was inlined into.
         if let Some(name) = &frame.function {
             answers.inlined.push(names.intern(name));
             physical.inlined += 1;
+            if call_lines {
+                answers.call_lines.push(line_of(caller, names));
+            }
         }
     }
-    if let Some(innermost) = frames.first()
-        && let (Some(file), Some(line)) = (innermost.file, innermost.line)
-        && line > 0
-    {
-        physical.line = Some((names.intern(file), line));
+    if let Some(innermost) = frames.first() {
+        physical.line = line_of(innermost, names);
     }
+}
+
+fn line_of(frame: &InlineFrame<'_>, names: &mut Interner) -> Option<(NameId, u32)> {
+    let line = frame.line.filter(|&line| line > 0)?;
+    Some((names.intern(frame.file?), line))
 }

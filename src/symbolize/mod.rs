@@ -1,13 +1,15 @@
 //! From addresses to functions: where the source wing meets the hall.
 //!
 //! ```text
-//!   Trace ──▶ plan      the distinct addresses of each image, sorted
-//!         ──▶ library   files, opened once, and the running kernel's symbols
+//!   Trace ──▶ library   files, opened once, and the running kernel's symbols
 //!         ──▶ home      what each image's names come from: a file, kallsyms, a perf map, nothing
+//!         ──▶ repair    stacks held against the code, and functions put in that they lack
+//!         ──▶ plan      the distinct addresses of each image, sorted
 //!         ──▶ look_up   addresses ──▶ frames by name, in parallel, in chunks
 //!         ──▶ identity  names and starts ──▶ functions, each once
 //!         ──▶ code      calls that the files' code contains, where they are asked for
 //!         ──▶ assemble  address paths ──▶ call paths and samples
+//!         ──▶ places    and the lines of the calls on them, where they are asked for
 //!         ══▶ Profile
 //! ```
 //!
@@ -23,8 +25,11 @@ mod host;
 mod identity;
 mod library;
 mod look_up;
+mod names;
+mod places;
 mod plan;
 mod programs;
+mod repair;
 
 use std::num::NonZeroUsize;
 
@@ -56,6 +61,10 @@ pub struct Options {
     pub inlines: bool,
     /// Which calls in the code of the files are added.
     pub calls: StaticCalls,
+    /// Whether functions that are missing from stacks are put in, where the code leaves no doubt.
+    pub repairs: bool,
+    /// Whether it is noted from which line each call was made.
+    pub call_lines: bool,
     /// How many workers look names up.
     pub workers: NonZeroUsize,
 }
@@ -66,6 +75,8 @@ impl Default for Options {
             finder: Finder::default(),
             inlines: true,
             calls: StaticCalls::Off,
+            repairs: true,
+            call_lines: false,
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
         }
     }
@@ -73,8 +84,9 @@ impl Default for Options {
 
 /// Gives every address of a trace its functions. Never fails: what has no name is a caveat.
 pub fn symbolize(trace: &Trace, library: &Library) -> Profile {
-    let plans = plan::by_image(trace);
-    let homes = home::open_all(trace, &plans, library);
+    let homes = home::open_all(trace, library);
+    let checked = repair::check(trace, &homes, library);
+    let plans = plan::by_image(&checked.frames, trace.images.len());
     let answers = look_up::all(&plans, &homes, &library.options);
-    assemble::profile(trace, &plans, &homes, answers, &library.options)
+    assemble::profile(trace, &checked, &plans, &homes, answers, &library.options)
 }

@@ -1,7 +1,7 @@
 //! Which addresses of which image are to be looked up: each once, in order.
 
 use crate::base::IdVec;
-use crate::trace::{FrameId, ImageId, Trace};
+use crate::trace::{FrameAddress, FrameId, ImageId};
 
 /// The addresses of one image.
 #[derive(Clone, Debug, Default)]
@@ -10,15 +10,18 @@ pub(super) struct Plan {
     pub(super) addresses: Vec<(u64, FrameId)>,
 }
 
-/// The plan of each image.
-pub(super) fn by_image(trace: &Trace) -> IdVec<ImageId, Plan> {
-    let mut plans = IdVec::filled(Plan::default(), trace.images.len());
-    for (id, frame) in trace.frames.enumerate() {
+/// The plan of each of so many images.
+pub(super) fn by_image(
+    frames: &IdVec<FrameId, FrameAddress>,
+    images: usize,
+) -> IdVec<ImageId, Plan> {
+    let mut plans = IdVec::filled(Plan::default(), images);
+    for (id, frame) in frames.enumerate() {
         let plan: &mut Plan = &mut plans[frame.image];
         plan.addresses.push((frame.address.lookup(), id));
     }
-    for image in trace.images.ids() {
-        plans[image].addresses.sort_unstable();
+    for plan in plans.iter_mut() {
+        plan.addresses.sort_unstable();
     }
     plans
 }

@@ -45,7 +45,7 @@ pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, (usize
         calls: StaticCalls::All,
         ..options.clone()
     };
-    let definitions = Definitions::new(&scanned, Some(&options.finder));
+    let definitions = Definitions::new(code::binaries(&scanned), Some(&options.finder));
     code::add(
         &scanned,
         FxHashSet::default(),

@@ -2,8 +2,10 @@
 
 use crate::perfdata::{Error, Pass, Reader};
 
+use super::copies::Copies;
 use super::tracer::Tracer;
-use super::{Image, Trace};
+use super::unwinders::Unwinders;
+use super::{Image, Trace, Unwinding};
 
 /// A part of a recording, in nanoseconds from its first sample; an open end reaches to the end
 /// of the recording.
@@ -28,7 +30,8 @@ impl TimeRange {
 }
 
 /// Reads all samples of a part of time. `progress` hears how many bytes of the data were read, `on_hit` of each
-/// image when the first address in it is met.
+/// image when the first address in it is met. Copied stacks are unwound if it is said how; else such
+/// samples have the stack of their call chain.
 ///
 /// # Errors
 ///
@@ -36,16 +39,20 @@ impl TimeRange {
 pub fn read(
     reader: &mut Reader,
     part: TimeRange,
+    unwinding: Option<Unwinding<'_>>,
     mut progress: impl FnMut(u64),
     mut on_hit: impl FnMut(&Image),
 ) -> Result<Trace, Error> {
-    loop {
-        let mut tracer = Tracer::new(part, &mut on_hit);
-        let pass = reader.visit(&mut progress, |reader, record| {
-            tracer.record(reader, record)
-        })?;
-        if pass == Pass::Done {
-            return Ok(tracer.finish(reader));
+    std::thread::scope(|scope| {
+        loop {
+            let copies = unwinding.map(|how| Copies::new(Unwinders::new(scope, how)));
+            let mut tracer = Tracer::new(part, copies, &mut on_hit);
+            let pass = reader.visit(&mut progress, |reader, record| {
+                tracer.record(reader, record)
+            })?;
+            if pass == Pass::Done {
+                return Ok(tracer.finish(reader));
+            }
         }
-    }
+    })
 }

@@ -67,6 +67,37 @@ pub(super) struct Shape {
 /// (`kernel.perf_event_max_stack`).
 const DEFAULT_LIMIT: usize = 127;
 
+/// Writes the links of a sample's stack outside of user space to `links`, outermost first.
+pub(super) fn links_of_kernel(sample: &Sample<'_>, mode: CpuMode, links: &mut Vec<Link>) {
+    let from = links.len();
+    let mut space = Space::of(mode);
+    let mut first_of_context = true;
+    for address in sample.callchain.unwrap_or(Words::EMPTY).iter() {
+        if let Some(next) = Space::of_marker(address) {
+            space = next;
+            first_of_context = true;
+        } else if space != Space::User && address != 0 {
+            let address = match first_of_context {
+                true => CodeAddress::Instruction(address),
+                false => CodeAddress::Return(address),
+            };
+            first_of_context = false;
+            links.push(Link { space, address });
+        }
+    }
+    let space = Space::of(mode);
+    if links.len() == from
+        && space != Space::User
+        && let Some(ip) = sample.ip
+    {
+        let address = CodeAddress::Instruction(ip);
+        links.push(Link { space, address });
+    }
+    if let Some(own) = links.get_mut(from..) {
+        own.reverse();
+    }
+}
+
 /// Writes the links of a sample's stack to `links`, outermost first.
 pub(super) fn links(
     sample: &Sample<'_>,

@@ -1,7 +1,9 @@
 //! Which image an address shows: the mappings of each process and of the kernel, as they change.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
-use rpds::RedBlackTreeMap;
+use rpds::RedBlackTreeMapSync;
 
 use crate::base::CodeAddress;
 
@@ -21,9 +23,17 @@ struct Range {
 ///
 /// A clone shares what neither changes. A recording can fork often a process with many mappings
 /// and change one of them each time: whole copies would take memory by the product of the two.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Mappings {
-    ranges: RedBlackTreeMap<u64, Range>,
+    ranges: RedBlackTreeMapSync<u64, Range>,
+}
+
+impl Default for Mappings {
+    fn default() -> Mappings {
+        Mappings {
+            ranges: RedBlackTreeMapSync::new_sync(),
+        }
+    }
 }
 
 impl Mappings {
@@ -75,17 +85,48 @@ impl Mappings {
     }
 }
 
-/// The memory of one process.
-#[derive(Debug, Default)]
-pub(super) struct Process {
-    mappings: Mappings,
+/// What is mapped in a process at one moment.
+#[derive(Clone, Debug, Default)]
+struct Maps {
+    now: Mappings,
     /// What was mapped before the last exec, until the new program runs: while the kernel loads
     /// it, the user's registers are still those of the old one.
     before_exec: Mappings,
+}
+
+impl Maps {
+    /// The image at an address, and the address in it.
+    fn find(&self, address: u64) -> Option<(ImageId, u64)> {
+        let found = self.now.find(address);
+        found.or_else(|| self.before_exec.find(address))
+    }
+}
+
+/// The memory of a process at one moment, for those who look at it later.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    /// Tells it from all others of a recording.
+    pub(super) number: u32,
+    maps: Maps,
+}
+
+impl Snapshot {
+    /// The image at an address, and the address in it.
+    pub(super) fn find(&self, address: u64) -> Option<(ImageId, u64)> {
+        self.maps.find(address)
+    }
+}
+
+/// The memory of one process.
+#[derive(Debug, Default)]
+pub(super) struct Process {
+    maps: Maps,
     /// Tells it from an earlier process of its number.
     birth: u32,
     /// Counts the changes; frames that were found before one are found anew.
     generation: u32,
+    /// The memory as it is since the last change.
+    snapshot: Option<Arc<Snapshot>>,
     /// The frames of addresses as they are mapped now, and whether they are; each for return
     /// addresses and for others.
     pub(super) found: HashMap<(u64, bool), (FrameId, bool)>,
@@ -109,8 +150,7 @@ impl Process {
     pub(super) fn forked(&self, birth: u32) -> Process {
         Process {
             birth,
-            mappings: self.mappings.clone(),
-            before_exec: self.before_exec.clone(),
+            maps: self.maps.clone(),
             ..Process::default()
         }
     }
@@ -118,9 +158,7 @@ impl Process {
     /// The image at a code address, and the address in it.
     pub(super) fn find(&self, address: CodeAddress) -> Option<(ImageId, CodeAddress)> {
         // A call at the very end of a mapping returns to the address behind it.
-        let lookup = address.lookup();
-        let found = self.mappings.find(lookup);
-        let (image, at) = found.or_else(|| self.before_exec.find(lookup))?;
+        let (image, at) = self.maps.find(address.lookup())?;
         Some(match address {
             CodeAddress::Instruction(_) => (image, CodeAddress::Instruction(at)),
             CodeAddress::Return(_) => (image, CodeAddress::Return(at.wrapping_add(1))),
@@ -129,26 +167,45 @@ impl Process {
 
     /// Changes the mappings.
     pub(super) fn change(&mut self, change: impl FnOnce(&mut Mappings)) {
-        change(&mut self.mappings);
+        change(&mut self.maps.now);
         self.changed();
     }
 
     /// A new program has replaced the old one.
     pub(super) fn exec(&mut self) {
-        self.before_exec = std::mem::take(&mut self.mappings);
+        self.maps.before_exec = std::mem::take(&mut self.maps.now);
         self.changed();
+    }
+
+    /// Whether the last program's memory still counts.
+    pub(super) fn is_in_exec(&self) -> bool {
+        !self.maps.before_exec.is_empty()
     }
 
     /// The program runs: a sample was taken in user space.
     pub(super) fn runs(&mut self) {
-        if !self.before_exec.is_empty() {
-            self.before_exec = Mappings::default();
+        if self.is_in_exec() {
+            self.maps.before_exec = Mappings::default();
             self.changed();
         }
     }
 
+    /// The memory as it is now. `number` counts the snapshots.
+    pub(super) fn snapshot(&mut self, number: &mut u32) -> Arc<Snapshot> {
+        let maps = &self.maps;
+        let snapshot = self.snapshot.get_or_insert_with(|| {
+            *number += 1;
+            Arc::new(Snapshot {
+                number: *number,
+                maps: maps.clone(),
+            })
+        });
+        snapshot.clone()
+    }
+
     fn changed(&mut self) {
         self.generation += 1;
+        self.snapshot = None;
         self.found.clear();
     }
 }

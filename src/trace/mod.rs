@@ -5,6 +5,7 @@
 //!          ──▶ threads  who was called what, when
 //!          ──▶ remembered  the call chain of a sample, if it was met before
 //!          ──▶ chain    else its links, outermost first
+//!          ──▶ copies   or the copy of its stack, which unwinders unwind meanwhile
 //!          ──▶ stacks   links ──▶ frames ──▶ paths, a tree with parent before child
 //!          ──▶ samples  equal ones summed up
 //!          ══▶ Trace
@@ -16,6 +17,7 @@
 
 mod build;
 mod chain;
+mod copies;
 mod image;
 mod memory;
 mod paths;
@@ -24,11 +26,13 @@ mod samples;
 mod stacks;
 mod threads;
 mod tracer;
+mod unwinders;
 
 pub use build::{TimeRange, read};
 pub use image::{FrameAddress, FrameId, Image, ImageId, ImageKind};
 pub use paths::{AddressPath, AddressPathId, AddressPaths};
 pub use threads::{TraceThread, TraceThreadId};
+pub use unwinders::{RuleSource, Unwinding};
 
 use std::time::SystemTime;
 
@@ -56,6 +60,9 @@ pub struct Trace {
     pub samples: Vec<TraceSample>,
     /// Names that the kernel told of code it generated: start, size and name, by start.
     pub kernel_symbols: Vec<(u64, u64, String)>,
+    /// Whether stacks were followed by frame pointers, which lead past the caller of a function
+    /// without a frame.
+    pub frame_pointers: bool,
     /// Who recorded what and when.
     pub recording: Recording,
     /// What could not be known.

@@ -7,8 +7,10 @@ use rustc_hash::FxHashMap;
 
 use crate::base::{CaveatKind, CodeAddress, Distinct, Id};
 use crate::perfdata::{Attr, Record, Sample};
+use crate::unwind;
 
-use super::chain::{self, Link, Shape, Space};
+use super::chain::{self, Link, Space};
+use super::copies::Unwound;
 use super::memory::Process;
 use super::paths::{AddressPath, DistinctPaths};
 use super::{AddressPathId, FrameAddress, FrameId, Image, ImageId, ImageKind};
@@ -29,6 +31,10 @@ pub(super) struct Stack {
 
 /// The state of a process's memory and of the kernel's: which process, and how often it had changed.
 pub(super) type Memory = ((u32, u32), (u32, u32));
+
+/// The marks of stacks whose outer part is not known.
+const TRUNCATED: &str = "[truncated]";
+const BROKEN: &str = "[broken stack]";
 
 /// The last stack of a thread; what the next one shares with it needs no look-up.
 #[derive(Debug, Default)]
@@ -110,25 +116,83 @@ impl Stacks {
     ) -> Stack {
         let mut links = std::mem::take(&mut self.links);
         let shape = chain::links(sample, record.cpu_mode(), attr, &mut links);
-        let (path, is_broken) = self.path(pid, tid, &links, shape);
+        let root = shape.cut.then_some(TRUNCATED);
+        let (path, is_broken) = self.path(pid, tid, &links, root);
         self.links = links;
-        let frame = self.frames.rows()[self.paths.rows()[path].frame];
         Stack {
             path,
             flaw: match is_broken {
                 true => Some(CaveatKind::BrokenStack),
                 false => shape.cut.then_some(CaveatKind::CutStack),
             },
-            place: match self.images.rows()[frame.image].kind {
-                ImageKind::Guest => Some(CaveatKind::Guest),
-                ImageKind::Unmapped { .. } => Some(CaveatKind::Unmapped),
-                // The only mark that is a whole stack.
-                ImageKind::Mark => Some(CaveatKind::NoAddress),
-                _ => None,
-            },
+            place: self.place(path),
             has_user_frames: shape.user_frames > 0 && sample.callchain.is_some(),
             is_shallow: shape.user_frames <= 2,
         }
+    }
+
+    /// The stack of a sample whose copy was unwound.
+    pub(super) fn unwound(&mut self, unwound: &Unwound<'_>) -> Stack {
+        let &Unwound { sample, end, .. } = unwound;
+        let (pid, tid) = (sample.pid, sample.tid);
+        let mut links = std::mem::take(&mut self.links);
+        links.clear();
+        let (frames, end) = match sample.is_in_exec {
+            true => (unwound.frames.get(..1), unwind::End::Outermost),
+            false => (Some(unwound.frames), end),
+        };
+        let frames = frames.unwrap_or_default();
+        links.extend(frames.iter().rev().map(|&address| Link {
+            space: Space::User,
+            address,
+        }));
+        links.extend_from_slice(unwound.kernel);
+        let (root, flaw) = match end {
+            unwind::End::Outermost => (None, None),
+            unwind::End::Copied => (Some(TRUNCATED), Some(CaveatKind::ShortCopy)),
+            unwind::End::Limit => (Some(TRUNCATED), Some(CaveatKind::CutStack)),
+            unwind::End::Unruled => (Some(BROKEN), Some(CaveatKind::NoUnwindRules)),
+            unwind::End::Broken => (Some(BROKEN), Some(CaveatKind::BrokenStack)),
+        };
+        // A program counter that is in no mapping is told as that.
+        let innermost = frames.first();
+        let is_mapped = innermost.is_some_and(|&address| {
+            let space = Space::User;
+            self.frame_of(pid, Link { space, address }).1
+        });
+        let (path, is_broken) = self.path(pid, tid, &links, root.filter(|_| is_mapped));
+        self.links = links;
+        let flaw = match is_broken {
+            true => Some(CaveatKind::BrokenStack),
+            false => flaw.filter(|_| is_mapped),
+        };
+        Stack {
+            path,
+            flaw,
+            place: self.place(path),
+            has_user_frames: false,
+            is_shallow: false,
+        }
+    }
+
+    /// What is to be said of where the innermost frame of a path is.
+    fn place(&self, path: AddressPathId) -> Option<CaveatKind> {
+        let frame = self.frames.rows()[self.paths.rows()[path].frame];
+        match self.images.rows()[frame.image].kind {
+            ImageKind::Guest => Some(CaveatKind::Guest),
+            ImageKind::Unmapped { .. } => Some(CaveatKind::Unmapped),
+            // The only mark that is a whole stack.
+            ImageKind::Mark => Some(CaveatKind::NoAddress),
+            _ => None,
+        }
+    }
+
+    /// The path of the file that an address of a process is in.
+    pub(super) fn file_at(&mut self, pid: i32, address: CodeAddress) -> &str {
+        let space = Space::User;
+        let (frame, _) = self.frame_of(pid, Link { space, address });
+        let image = self.frames.rows()[frame].image;
+        &self.images.rows()[image].path
     }
 
     /// The path of links, outermost first, and whether they lead to no code.
@@ -137,11 +201,19 @@ impl Stacks {
     /// outside of it: following frame pointers through code that keeps none leads anywhere. Where
     /// even the innermost frame is in no mapping, the mappings are what is missing, and nothing is
     /// cut.
-    fn path(&mut self, pid: i32, tid: i32, links: &[Link], shape: Shape) -> (AddressPathId, bool) {
+    ///
+    /// `root` is the mark under which the links hang, if any.
+    fn path(
+        &mut self,
+        pid: i32,
+        tid: i32,
+        links: &[Link],
+        root: Option<&str>,
+    ) -> (AddressPathId, bool) {
         if links.is_empty() {
             return (self.mark("[no address]"), false);
         }
-        let root = shape.cut.then(|| self.mark("[truncated]"));
+        let root = root.map(|root| self.mark(root));
         let valid_for = (pid, self.memory(pid), root);
         let mut last = self.last.remove(&tid).unwrap_or_default();
         if last.valid_for != valid_for {
@@ -155,7 +227,7 @@ impl Stacks {
         let end = self.find_inwards(pid, &links[shared..], &mut found);
         let is_broken = end == End::Broken;
         let result = if is_broken {
-            let mut path = self.mark("[broken stack]");
+            let mut path = self.mark(BROKEN);
             for &frame in found.iter().rev() {
                 let caller = Some(path);
                 path = self.paths.id_of(AddressPath { caller, frame });

@@ -1,13 +1,15 @@
 //! Takes records one by one and builds the trace.
 
-use linux_perf_event_reader::{AttrFlags, CpuMode, SampleFormat, constants};
+use linux_perf_event_reader::{AttrFlags, BranchSampleFormat, CpuMode, SampleFormat, constants};
 use rustc_hash::FxHashMap;
 
 use crate::base::{BuildId, CaveatKind, Event, Id, Unit, utf8};
 use crate::perfdata::{Body, Mapping, Reader, Record, Sample, Task};
+use crate::unwind::End;
 
 use super::build::TimeRange;
 use super::chain::Space;
+use super::copies::{Copies, Copy, Finished, Waiting, Weights};
 use super::remembered::{Circumstances, Met, Remembered};
 use super::samples::{SampleId, SampleKey, Samples};
 use super::stacks::{Stack, Stacks};
@@ -15,9 +17,11 @@ use super::threads::Threads;
 use super::{AddressPathId, Image, ImageId, ImageKind, Trace, TraceEventId, TraceThreadId};
 
 /// Builds a [`Trace`].
-pub(super) struct Tracer<'o> {
+pub(super) struct Tracer<'o, 'scope, 'env> {
     part: TimeRange,
     on_hit: &'o mut dyn FnMut(&Image),
+    /// Samples whose copied stacks are being unwound, if such stacks are.
+    copies: Option<Copies<'scope, 'env>>,
     trace: Trace,
     threads: Threads,
     stacks: Stacks,
@@ -53,11 +57,16 @@ struct Depths {
 /// Fewer samples say nothing about frame pointers.
 const FEW_SAMPLES: u64 = 20;
 
-impl<'o> Tracer<'o> {
-    pub(super) fn new(part: TimeRange, on_hit: &'o mut dyn FnMut(&Image)) -> Tracer<'o> {
+impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
+    pub(super) fn new(
+        part: TimeRange,
+        copies: Option<Copies<'scope, 'env>>,
+        on_hit: &'o mut dyn FnMut(&Image),
+    ) -> Self {
         Tracer {
             part,
             on_hit,
+            copies,
             trace: Trace::default(),
             threads: Threads::default(),
             stacks: Stacks::default(),
@@ -82,12 +91,13 @@ impl<'o> Tracer<'o> {
                 name,
                 exec,
             } => {
-                if *exec && let Some(process) = self.stacks.processes.get_mut(pid) {
-                    process.exec();
+                if *exec && self.stacks.processes.contains_key(pid) {
+                    self.settle(reader, Some(*pid));
+                    self.stacks.processes.entry(*pid).or_default().exec();
                 }
                 self.threads.name(*pid, *tid, utf8(name).into_owned());
             }
-            Body::Fork(task) => self.fork(record.misc, task),
+            Body::Fork(task) => self.fork(reader, record.misc, task),
             Body::Exit(task) => self.stacks.forget(task.tid),
             Body::Lost(count) => self.lost.records = self.lost.records.saturating_add(*count),
             // What was filtered out on purpose is not lost.
@@ -100,13 +110,17 @@ impl<'o> Tracer<'o> {
                 size,
                 removed,
                 name,
-            } => self.kernel_symbol(*address, u64::from(*size), *removed, name),
+            } => {
+                self.settle(reader, None);
+                self.kernel_symbol(*address, u64::from(*size), *removed, name);
+            }
             _ => {}
         }
     }
 
-    fn fork(&mut self, misc: u16, task: &Task) {
+    fn fork(&mut self, reader: &Reader, misc: u16, task: &Task) {
         if task.pid != task.parent_pid {
+            self.settle(reader, Some(task.pid));
             // The recorder says so of processes that ran before it: their mappings follow.
             let copies = misc & constants::PERF_RECORD_MISC_FORK_EXEC == 0;
             self.stacks.fork(task.pid, task.parent_pid, copies);
@@ -145,12 +159,14 @@ impl<'o> Tracer<'o> {
         match Space::of(record.cpu_mode()) {
             Space::Other => {}
             Space::Kernel => {
+                self.settle(reader, None);
                 let (image, base) = self.kernel_image(&path, build_id, mapping);
                 self.stacks
                     .kernel
                     .change(|m| m.map(start, end, image, base));
             }
             Space::User => {
+                self.settle(reader, Some(mapping.pid));
                 let kind = user_image_kind(&path, mapping.pid);
                 let base = match kind {
                     ImageKind::File => mapping.page_offset,
@@ -218,7 +234,18 @@ impl<'o> Tracer<'o> {
         let attr = &reader.events()[sample.event].attr;
         let pid = sample.pid.unwrap_or(-1);
         let tid = sample.tid.unwrap_or(pid);
-        self.note_exec(record, pid);
+        self.note_exec(reader, record, pid);
+        let weight = sample.period.or(attr.fixed_period()).unwrap_or(1);
+        let is_copied = self.copies.is_some()
+            && Copy::is_in(sample)
+            && Space::of(record.cpu_mode()) != Space::Other;
+        if is_copied && let Some(copy) = Copy::of(reader, sample) {
+            let weights = match deltas {
+                Some(deltas) => Weights::Group(deltas),
+                None => Weights::One(sample.event, weight),
+            };
+            return self.copied(reader, record, sample, (pid, tid), copy, weights);
+        }
         let key = self.key(record, sample, pid, tid);
         let met = key.and_then(|key| self.remembered.get(key));
         let stack = match met {
@@ -229,7 +256,10 @@ impl<'o> Tracer<'o> {
                 stack
             }
         };
-        self.note(sample, stack);
+        if is_copied {
+            self.trace.caveats.add(CaveatKind::NotUnwound, 1);
+        }
+        self.note(stack, |_| None);
         let thread = self.threads.of(pid, tid);
         if let Some(deltas) = deltas {
             for (event, weight) in deltas {
@@ -237,7 +267,6 @@ impl<'o> Tracer<'o> {
             }
             return;
         }
-        let weight = sample.period.or(attr.fixed_period()).unwrap_or(1);
         let last = met.and_then(|met| met.sample);
         let row = self.add(sample.event, thread, stack.path, weight, last);
         if let Some(key) = key
@@ -245,6 +274,89 @@ impl<'o> Tracer<'o> {
         {
             let sample = Some(row);
             self.remembered.insert(key, Met { stack, sample });
+        }
+    }
+
+    /// Takes in a sample with a copied stack, which is counted when that is unwound.
+    fn copied(
+        &mut self,
+        reader: &Reader,
+        record: &Record<'_>,
+        sample: &Sample<'_>,
+        (pid, tid): (i32, i32),
+        copy: Copy<'_>,
+        weights: Weights,
+    ) {
+        let Some(copies) = &mut self.copies else {
+            return;
+        };
+        let process = self.stacks.processes.entry(pid).or_default();
+        let code = process.snapshot(copies.snapshots());
+        let waiting = Waiting {
+            pid,
+            tid,
+            thread: self.threads.of(pid, tid),
+            weights,
+            room: sample.user_stack_room,
+            is_in_exec: process.is_in_exec(),
+            kernel: 0..0,
+        };
+        copies.add(sample, record.cpu_mode(), copy, code, waiting);
+        let release = reader.features().os_release.as_deref();
+        if let Some(finished) = copies.due(self.stacks.images.rows(), release) {
+            self.unwound(finished);
+        }
+    }
+
+    /// Waits for all copied stacks, where those of a process are among them, or any if none is
+    /// given: what they are found in is about to change.
+    fn settle(&mut self, reader: &Reader, pid: Option<i32>) {
+        if !self
+            .copies
+            .as_ref()
+            .is_some_and(|copies| copies.concern(pid))
+        {
+            return;
+        }
+        let release = reader.features().os_release.as_deref();
+        let next = |tracer: &mut Self| {
+            let images = tracer.stacks.images.rows();
+            tracer.copies.as_mut()?.next(images, release)
+        };
+        while let Some(finished) = next(self) {
+            self.unwound(finished);
+        }
+    }
+
+    /// Counts the samples of a batch.
+    fn unwound(&mut self, finished: Finished) {
+        for unwound in finished.samples() {
+            let Waiting {
+                pid, room, thread, ..
+            } = *unwound.sample;
+            let stack = self.stacks.unwound(&unwound);
+            self.stacks.tell_hits(self.on_hit);
+            self.note(stack, |stacks| match unwound.end {
+                End::Copied => Some(format!("{room} bytes")),
+                End::Unruled => {
+                    let outermost = unwound.frames.last();
+                    outermost.map(|&at| stacks.file_at(pid, at).to_owned())
+                }
+                _ => None,
+            });
+            match &unwound.sample.weights {
+                &Weights::One(event, weight) => {
+                    self.add(event, thread, stack.path, weight, None);
+                }
+                Weights::Group(deltas) => {
+                    for &(event, weight) in deltas {
+                        self.add(event, thread, stack.path, weight, None);
+                    }
+                }
+            }
+        }
+        if let Some(copies) = &mut self.copies {
+            copies.free(finished);
         }
     }
 
@@ -283,11 +395,13 @@ impl<'o> Tracer<'o> {
     }
 
     /// A sample in user space shows that a new program runs.
-    fn note_exec(&mut self, record: &Record<'_>, pid: i32) {
+    fn note_exec(&mut self, reader: &Reader, record: &Record<'_>, pid: i32) {
         if record.cpu_mode() == CpuMode::User
-            && let Some(process) = self.stacks.processes.get_mut(&pid)
+            && let Some(process) = self.stacks.processes.get(&pid)
+            && process.is_in_exec()
         {
-            process.runs();
+            self.settle(reader, Some(pid));
+            self.stacks.processes.entry(pid).or_default().runs();
         }
     }
 
@@ -343,12 +457,17 @@ impl<'o> Tracer<'o> {
         row
     }
 
-    /// Counts what is to be said of a sample's stack.
-    fn note(&mut self, sample: &Sample<'_>, stack: Stack) {
-        let copied = sample.user_stack.is_some_and(|copy| !copy.is_empty());
-        let unwound = copied.then_some(CaveatKind::NotUnwound);
-        for kind in [stack.flaw, stack.place, unwound].into_iter().flatten() {
-            self.trace.caveats.add(kind, 1);
+    /// Counts what is to be said of a sample's stack; `detail` is what to say of a flaw.
+    fn note(&mut self, stack: Stack, detail: impl FnOnce(&mut Stacks) -> Option<String>) {
+        let caveats = &mut self.trace.caveats;
+        if let Some(flaw) = stack.flaw {
+            match detail(&mut self.stacks) {
+                Some(detail) => caveats.add_detail(flaw, 1, detail),
+                None => caveats.add(flaw, 1),
+            }
+        }
+        if let Some(place) = stack.place {
+            caveats.add(place, 1);
         }
         self.depths.user_samples += u64::from(stack.has_user_frames);
         self.depths.shallow += u64::from(stack.has_user_frames && stack.is_shallow);
@@ -356,8 +475,16 @@ impl<'o> Tracer<'o> {
 
     /// The finished trace.
     pub(super) fn finish(mut self, reader: &Reader) -> Trace {
+        self.settle(reader, None);
         self.learn_events(reader);
         let mut trace = self.trace;
+        trace.frame_pointers = reader.events().iter().any(|event| {
+            let format = event.attr.sample_format();
+            let by_branches = event.attr.branch_format();
+            format.contains(SampleFormat::CALLCHAIN)
+                && !format.contains(SampleFormat::STACK_USER)
+                && !by_branches.contains(BranchSampleFormat::CALL_STACK)
+        });
         // In pipe mode names may come after samples.
         trace.events = reader.events().iter().map(event).collect::<Vec<_>>().into();
         trace.images = self.stacks.images.into_rows();
@@ -455,7 +582,9 @@ fn note_what_was_recorded(reader: &Reader, caveats: &mut crate::base::Caveats) {
     if all(|attr| attr.flags().contains(AttrFlags::EXCLUDE_KERNEL)) {
         caveats.add(CaveatKind::UserOnly, 1);
     }
-    const STACKS: SampleFormat = SampleFormat::CALLCHAIN.union(SampleFormat::BRANCH_STACK);
+    const STACKS: SampleFormat = SampleFormat::CALLCHAIN
+        .union(SampleFormat::BRANCH_STACK)
+        .union(SampleFormat::STACK_USER);
     if all(|attr| !attr.sample_format().intersects(STACKS)) {
         caveats.add(CaveatKind::NoStacks, 1);
     }

@@ -24,7 +24,8 @@ pub struct Arrow {
     pub label: String,
     /// How hot it is, from 0 to 1; `None` where that is not known.
     pub heat: Option<f64>,
-    /// Whether it stands for something that nobody saw happen.
+    /// Whether it stands for something else than calls that were seen: for calls that only the code
+    /// has, or for what is folded.
     pub dashed: bool,
 }
 

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
-use super::{Figures, Subject, caveats, number};
+use super::{Figures, Subject, caveats, label, number};
 use crate::analysis::inclusive::{self, FunctionWeights};
 use crate::profile::FunctionId;
 
@@ -48,6 +48,8 @@ pub struct Row {
     pub self_weight: u64,
     /// The weight of the samples with it on the stack, each once.
     pub total: u64,
+    /// The part of the total that was put into stacks which lacked it.
+    pub inferred: u64,
     /// The number of samples taken in it.
     pub samples: u64,
 }
@@ -113,6 +115,7 @@ pub(super) fn rows(
         module: subject.module(id).to_owned(),
         self_weight: weights.self_weight[id],
         total: weights.total[id],
+        inferred: weights.inferred[id],
         samples: weights.self_samples[id],
     };
     functions.iter().map(row).collect()
@@ -150,6 +153,7 @@ impl Flat {
         let mut columns = Vec::from(figure_columns());
         columns.extend([
             Column::new("samples", "samples", Role::Figure),
+            Column::new("inferred", "inferred", Role::Figure),
             Column::new("name", "function", Role::Name),
             Column::new("module", "module", Role::Aside),
         ]);
@@ -159,7 +163,8 @@ impl Flat {
             let mut cells = Vec::from(figures(row, whole));
             cells.extend([
                 Cell::Count(row.samples),
-                Cell::Text(row.name.clone()),
+                Cell::Weight(row.inferred),
+                label::cell(&row.name, row.inferred, row.total),
                 Cell::Text(row.module.clone()),
             ]);
             table.rows.push(cells);
@@ -171,7 +176,7 @@ impl Flat {
     pub fn page(&self, subject: &Subject) -> Page {
         let mut blocks = vec![Block::Line(subject.headline())];
         if !self.rows.is_empty() {
-            let mut left_out = vec!["samples"];
+            let mut left_out = vec!["samples", "inferred"];
             if subject.figures == Figures::Percent {
                 left_out.extend(["self", "total"]);
             }
@@ -188,6 +193,8 @@ impl Flat {
                 "… {more} more function{plural}; all of them: --limit 0 --min 0"
             )));
         }
+        let marked = |row: &Row| label::is_inferred(row.inferred, row.total);
+        blocks.extend(label::legend(self.rows.iter().any(marked)));
         blocks.extend(caveats::foot(&subject.profile.caveats));
         Page {
             unit: subject.selection.event.unit.clone(),

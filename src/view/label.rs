@@ -5,8 +5,48 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::name::short_name;
+use super::page::Block;
+use super::table::Cell;
 use super::{Names, Subject};
 use crate::profile::FunctionId;
+
+/// What stands before the name of a function that was put into stacks which lacked it.
+pub const INFERRED: &str = "~";
+
+/// Whether what has this weight is marked: at least half of it rests on functions that were put into
+/// stacks.
+pub fn is_inferred(inferred: u64, weight: u64) -> bool {
+    inferred > 0 && inferred >= weight.saturating_sub(inferred)
+}
+
+/// The name of a function, marked if it [is inferred](is_inferred).
+pub(super) fn cell(name: &str, inferred: u64, weight: u64) -> Cell {
+    let text = name.to_owned();
+    match is_inferred(inferred, weight) {
+        false => Cell::Text(text),
+        true => Cell::Branch {
+            guide: INFERRED.into(),
+            text,
+        },
+    }
+}
+
+/// A text, with the mark before it if what it tells of [is inferred](is_inferred).
+pub(super) fn marked(text: &str, inferred: u64, weight: u64) -> String {
+    let mark = if is_inferred(inferred, weight) {
+        INFERRED
+    } else {
+        ""
+    };
+    format!("{mark}{text}")
+}
+
+/// What the mark means, where there are any.
+pub(super) fn legend(is_marked: bool) -> Option<Block> {
+    let text = "~f: for the most part f was not recorded there, but the code leaves no doubt that it was \
+                on the stack; --no-repair shows stacks as they were recorded.";
+    is_marked.then(|| Block::Line(text.into()))
+}
 
 /// The labels of the functions that a view shows.
 #[derive(Clone, Debug, Default)]

@@ -23,6 +23,7 @@ pub mod label;
 pub mod name;
 pub mod number;
 pub mod page;
+pub mod quality;
 pub mod report;
 pub mod search;
 pub mod table;

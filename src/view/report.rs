@@ -7,7 +7,7 @@ use super::flat::{self, Flat, Row, Sort};
 use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
-use super::{Figures, Subject, caveats, number};
+use super::{Figures, Subject, caveats, number, quality};
 use crate::analysis::inclusive::{self, FunctionWeights};
 use crate::analysis::lines::{self, Lines};
 use crate::analysis::threads;
@@ -292,7 +292,7 @@ impl Report {
         for row in &mut table.rows {
             row.swap(0, 1);
         }
-        let mut left_out = vec!["self", "samples"];
+        let mut left_out = vec!["self", "samples", "inferred"];
         if subject.figures == Figures::Percent {
             left_out.push("total");
         }
@@ -369,13 +369,7 @@ fn trust(subject: &Subject) -> Vec<Block> {
             .into(),
         ));
     }
-    if subject.profile.about.duration.is_some() {
-        blocks.push(Block::Line(
-            "Where stacks were recorded by frame pointers, a function that keeps no frame (many small \
-             ones do not) hides its caller."
-                .into(),
-        ));
-    }
+    blocks.extend(quality::blocks(subject.profile));
     let samples = subject.selection.samples;
     // The weights of folded stacks may be anything.
     if samples > 0 && subject.profile.about.duration.is_some() {

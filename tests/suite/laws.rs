@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proftool::analysis::detail::{self, Rule};
 use proftool::analysis::inclusive::{self, FunctionWeights};
-use proftool::analysis::lines;
 use proftool::analysis::tree::{CallTree, Collapse, Reach, Stacks};
+use proftool::analysis::{call_sites, lines};
 use proftool::base::{Event, Id, is_unsafe_char};
 use proftool::export::{csv, folded as export, json, text};
 use proftool::input::folded as input;
@@ -86,17 +86,26 @@ fn build(names: &[String], samples: &[Taken]) -> Profile {
             tid: *thread as i32,
             comm,
         });
-        let mut path = None;
-        for &(function, inlined) in stack {
-            path = Some(builder.path(path, functions[function], inlined && path.is_some()));
-        }
         let line = line.map(|line| {
             builder.line(Line {
                 file: names[0].clone(),
                 line,
             })
         });
-        builder.sample(event, thread, path.unwrap(), line, *weight, *count);
+        let (mut path, mut place) = (None, None);
+        for &(function, inlined) in stack {
+            let here = builder.path(path, functions[function], inlined && path.is_some());
+            // Some profiles know the lines of calls.
+            place = names
+                .len()
+                .is_multiple_of(2)
+                .then(|| builder.place(place, here, line));
+            path = Some(here);
+        }
+        match place {
+            Some(place) => builder.sample_at(event, thread, place, line, *weight, *count),
+            None => builder.sample(event, thread, path.unwrap(), line, *weight, *count),
+        };
     }
     builder.finish()
 }
@@ -134,8 +143,11 @@ fn answer(weights: &FunctionWeights) -> BTreeMap<usize, (u64, u64)> {
 /// out.
 fn holds_together(tree: &CallTree) -> bool {
     tree.nodes.ids().all(|id| {
-        let node = &tree.nodes[id];
-        let children: Vec<_> = tree.children(id).map(|child| &tree.nodes[child]).collect();
+        let node = tree.nodes.at(id);
+        let children: Vec<_> = tree
+            .children(id)
+            .map(|child| tree.nodes.at(child))
+            .collect();
         let sum: u64 = children.iter().map(|child| child.weight()).sum();
         node.weight() == node.in_only + node.cut + sum
             && children
@@ -167,7 +179,9 @@ fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
     let detail = function.map(|function| {
         let detail = detail::of(profile, &selection, function, Rule::Strict);
         let lines = lines::by_function(profile, &selection);
-        detail_view::arrange(&subject, detail, &lines, &detail_view::Options::default())
+        let sites = call_sites::of(profile, &selection, function);
+        let options = detail_view::Options::default();
+        detail_view::arrange(&subject, detail, sites.as_ref(), &lines, &options)
     });
     let tree = tree_view::arrange(&subject, down.clone(), Direction::TopDown, &options);
     let options = report::Options {
@@ -276,14 +290,14 @@ proptest! {
         let selection = all(&profile);
         let down = Stacks::new(&profile, &selection).top_down(Collapse::None);
         prop_assert!(holds_together(&down));
-        let roots: u64 = down.roots().map(|root| down.nodes[root].weight()).sum();
+        let roots: u64 = down.roots().map(|root| down.nodes.at(root).weight()).sum();
         prop_assert_eq!(roots, selection.total);
         let up = Stacks::new(&profile, &selection).bottom_up(Collapse::None, Reach { depth, min });
         prop_assert!(holds_together(&up));
         let weights = inclusive::by_function(&profile, &selection);
         let mut sum = 0;
         for root in up.roots() {
-            let root = &up.nodes[root];
+            let root = up.nodes.at(root);
             prop_assert_eq!(root.weight(), weights.self_weight[root.function]);
             sum += root.weight();
         }

@@ -2,7 +2,7 @@
 //! laws over random recursive stacks, held against its own words followed stack by stack.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use proftool::analysis::inclusive;
 use proftool::analysis::tree::{CallTree, Collapse, NodeId, Reach, Stacks};
@@ -16,6 +16,8 @@ use proptest::collection::vec;
 use proptest::prelude::{
     Just, ProptestConfig, Strategy, prop_assert, prop_assert_eq, prop_oneof, proptest,
 };
+
+use crate::cli::proftool;
 
 fn read(text: &str) -> Profile {
     folded::read(text.as_bytes(), &mut |_| {}).unwrap()
@@ -32,7 +34,7 @@ fn top_down(profile: &Profile, collapse: Collapse) -> CallTree {
 /// The rows as the guide prints them: in or under, in only, level, name; of a stub level and name.
 fn rows(profile: &Profile, tree: &CallTree) -> Vec<String> {
     let row = |id: NodeId| {
-        let node = &tree.nodes[id];
+        let node = tree.nodes.at(id);
         let name = &profile.functions[node.function].name;
         match (node.stub, node.indirect) {
             (Some(_), _) => format!("{} {name}...", node.level),
@@ -48,9 +50,9 @@ fn rows(profile: &Profile, tree: &CallTree) -> Vec<String> {
 
 /// The names from the root to a node.
 fn way(profile: &Profile, tree: &CallTree, node: NodeId) -> Vec<String> {
-    let up = std::iter::successors(Some(node), |&node| tree.nodes[node].parent);
+    let up = std::iter::successors(Some(node), |&node| tree.nodes.at(node).parent);
     let mut way: Vec<String> = up
-        .map(|node| profile.functions[tree.nodes[node].function].name.clone())
+        .map(|node| profile.functions[tree.nodes.at(node).function].name.clone())
         .collect();
     way.reverse();
     way
@@ -188,7 +190,7 @@ fn a_path_of_100_000_frames_is_nothing_special() {
     let profile = read(&lines);
     let tree = top_down(&profile, Collapse::Full);
     assert_eq!(tree.nodes.len(), 2_000 + 1_999);
-    assert_eq!(tree.nodes[NodeId::new(0)].in_only, 2_000);
+    assert_eq!(tree.nodes.at(NodeId::new(0)).in_only, 2_000);
 
     let profile = read(&format!("main{} 5\n", ";a;b;c".repeat(33_333)));
     let selection = all(&profile);
@@ -291,7 +293,7 @@ fn told_by_us(profile: &Profile, collapse: Collapse) -> BTreeMap<(Vec<String>, b
     let columns = ["percent", "parent_percent", "in_only_percent"].map(column);
     let mut told = BTreeMap::new();
     for (id, row) in tree.nodes.ids().zip(&table.rows) {
-        let node = &tree.nodes[id];
+        let node = tree.nodes.at(id);
         let shares = columns.map(|column| match row[column] {
             Cell::Share { part, whole } => part as f64 * 100.0 / whole as f64,
             _ => 0.0,
@@ -333,6 +335,71 @@ fn golden_trees_are_the_same_in_every_degree() {
             }
         }
     }
+}
+
+/// The lines of a table of the guide's shape, each with the names on its way. Every branch is
+/// told by its names, as siblings stand in another order there.
+fn lines_with_ways(table: &str) -> BTreeSet<(Vec<String>, String)> {
+    let mut way: Vec<String> = Vec::new();
+    let mut told = BTreeSet::new();
+    for line in table.lines() {
+        let (level, name) = line[32..].split_once(' ').unwrap();
+        way.truncate(level.parse::<usize>().unwrap() - 1);
+        way.push(name.trim_start().to_owned());
+        assert!(told.insert((way.clone(), line.to_owned())), "twice: {line}");
+    }
+    told
+}
+
+/// The table of the guide's shape, from the records that the command writes.
+fn table_of_command(stacks: &Path, collapse: Collapse) -> String {
+    let mut command = proftool(&["tree", "--collapse", collapse.name(), "--format", "csv"]);
+    let output = command.args(["--limit", "0", "--min", "0"]).arg(stacks);
+    let output = output.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut records = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let header = records.next().unwrap();
+    let column = |key: &str| header.iter().position(|column| *column == key).unwrap();
+    let columns = ["level", "direct", "indirect", "in_only", "name", "to_level"].map(column);
+    let mut table = String::new();
+    for record in records {
+        let [level, direct, indirect, own, name, to_level] = columns.map(|column| record[column]);
+        let passed = match indirect {
+            "" | "0" => direct.to_owned(),
+            indirect => format!("{direct} ({indirect})"),
+        };
+        let (dots, depth) = (
+            ["...", ""][usize::from(to_level.is_empty())],
+            level.parse().unwrap(),
+        );
+        table.push_str(&format!(
+            "{passed:<16}{own:<16}{level} {:depth$}{name}{dots}\n",
+            ""
+        ));
+    }
+    table
+}
+
+#[test]
+fn the_commands_rows_are_those_of_the_guides_tables() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/golden");
+    let mut rows = 0;
+    for (name, _, _) in golden() {
+        let case = directory.join(&name);
+        let text = std::fs::read_to_string(case.join("puma.txt")).unwrap();
+        let tables: Vec<&str> = text.split("== ").skip(1).collect();
+        assert_eq!(tables.len(), Collapse::ALL.len(), "{name}");
+        for (collapse, table) in Collapse::ALL.into_iter().zip(tables) {
+            let (degree, table) = table.split_once('\n').unwrap();
+            assert_eq!(degree, collapse.name(), "{name}");
+            let expected = lines_with_ways(table);
+            let ours = lines_with_ways(&table_of_command(&case.join("stacks.folded"), collapse));
+            assert_eq!(ours, expected, "{name} {degree}");
+            rows += expected.len();
+        }
+    }
+    assert!(rows == 0 || rows > 400, "{rows}");
 }
 
 /// Direct, indirect, in only; of a stub who went through it, and where it leads.
@@ -389,7 +456,7 @@ fn ours(profile: &Profile, tree: &CallTree) -> BTreeMap<(Vec<usize>, bool), Coun
         names.iter().map(|name| name.parse().unwrap()).collect()
     };
     let row = |id: NodeId| {
-        let node = &tree.nodes[id];
+        let node = tree.nodes.at(id);
         let counts = match node.stub {
             None => (node.direct, node.indirect, node.in_only, None),
             Some(target) => (node.passes, 0, 0, Some(functions(target))),
@@ -483,11 +550,11 @@ proptest! {
         let own: u64 = tree.nodes.iter().map(|node| node.in_only).sum();
         prop_assert_eq!(own, selection.total);
         for id in tree.nodes.ids() {
-            let node = &tree.nodes[id];
+            let node = tree.nodes.at(id);
             prop_assert!(node.weight() <= weights.total[node.function]);
             prop_assert!(node.in_only <= node.weight());
             if let Some(parent) = node.parent {
-                prop_assert!(node.standing() <= tree.nodes[parent].weight());
+                prop_assert!(node.standing() <= tree.nodes.at(parent).weight());
             }
             let names = way(&profile, &tree, id);
             let distinct: BTreeSet<&String> = names.iter().collect();
@@ -502,7 +569,7 @@ proptest! {
         for (stack, weight) in stacks {
             let profile = read(&text(&[(stack.clone(), weight)]));
             let tree = top_down(&profile, Collapse::Conservative);
-            let end = tree.nodes.ids().find(|&id| tree.nodes[id].in_only > 0).unwrap();
+            let end = tree.nodes.ids().find(|&id| tree.nodes.at(id).in_only > 0).unwrap();
             let names: BTreeSet<String> = way(&profile, &tree, end).into_iter().collect();
             let expected: BTreeSet<String> = stack.iter().map(usize::to_string).collect();
             prop_assert_eq!(names, expected);

@@ -13,7 +13,7 @@ fn read(text: &str) -> Profile {
 
 /// A line a node: indentation by level, the name, the weight, what ends there, what was cut.
 fn outline(profile: &Profile, tree: &CallTree) -> Vec<String> {
-    let line = |node: &proftool::analysis::tree::Node| {
+    let line = |node: proftool::analysis::tree::Node| {
         let indent = " ".repeat(node.level as usize - 1);
         let name = &profile.functions[node.function].name;
         let mut line = format!("{indent}{name} {} {}", node.weight(), node.in_only);

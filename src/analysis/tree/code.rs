@@ -5,8 +5,9 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{CallTree, Node, NodeId};
-use crate::base::{Id, IdVec};
+use super::nodes::{Nodes, Row};
+use super::{CallTree, NodeId};
+use crate::base::Id;
 use crate::callgraph::{Arc, CallGraph};
 use crate::profile::{CallKind, FunctionId};
 
@@ -16,7 +17,7 @@ impl CallTree {
     pub fn with_code(self, graph: &CallGraph) -> CallTree {
         let mut grown = Grown {
             graph,
-            nodes: IdVec::new(),
+            nodes: Nodes::default(),
             places: Vec::with_capacity(self.nodes.len()),
             open: Vec::new(),
             above: FxHashMap::default(),
@@ -29,18 +30,15 @@ impl CallTree {
                 grown.close(&self, last);
             }
             let place = |of: NodeId| grown.places[of.index()];
-            let copy = Node {
-                parent: node.parent.map(place),
-                stub: node.stub.map(place),
-                ..*node
-            };
-            let place = grown.nodes.push(copy);
+            let mut copy = self.nodes.rows[id];
+            copy.parent = node.parent.map(place);
+            copy.link = node.stub.map(place);
+            let weights = [node.indirect, node.in_only, node.cut, node.inferred];
+            let place = grown.nodes.push(copy, weights);
             grown.places.push(place);
             if node.stub.is_none() {
                 grown.open.push(id);
                 *grown.above.entry(node.function).or_default() += 1;
-            } else {
-                grown.nodes[place].end = grown.nodes.len() as u32;
             }
         }
         while let Some(&last) = grown.open.last() {
@@ -56,7 +54,7 @@ impl CallTree {
 /// A tree that is copied with leaves added.
 struct Grown<'a> {
     graph: &'a CallGraph,
-    nodes: IdVec<NodeId, Node>,
+    nodes: Nodes,
     /// Where each node of the old tree is in the new one.
     places: Vec<NodeId>,
     /// The nodes of the old tree from the root to the last one that may have more children.
@@ -68,34 +66,24 @@ struct Grown<'a> {
 impl Grown<'_> {
     /// Adds the leaves of the innermost node that is open.
     fn close(&mut self, tree: &CallTree, id: NodeId) {
-        let node = &tree.nodes[id];
+        let node = tree.nodes.at(id);
         let place = self.places[id.index()];
         let shown: FxHashSet<FunctionId> = tree
             .children(id)
-            .map(|child| tree.nodes[child].function)
+            .map(|child| tree.nodes.rows[child].function)
             .collect();
         for arc in self.graph.callees(node.function) {
             let arc: &Arc = &self.graph.arcs[arc];
             if arc.sites() == 0 || shown.contains(&arc.to) || self.above.contains_key(&arc.to) {
                 continue;
             }
-            let end = self.nodes.len() as u32 + 1;
-            self.nodes.push(Node {
-                function: arc.to,
-                parent: Some(place),
-                level: node.level.saturating_add(1),
-                end,
-                in_code: true,
-                stub: None,
-                inlined: arc.sites() == arc.sites_of(CallKind::Inlined),
-                direct: 0,
-                indirect: 0,
-                in_only: 0,
-                cut: 0,
-                passes: 0,
-            });
+            let inlined = arc.sites() == arc.sites_of(CallKind::Inlined);
+            let mut leaf = Row::new(arc.to, Some(place), None, inlined);
+            leaf.set_level(node.level.saturating_add(1));
+            leaf.set_in_code();
+            self.nodes.push(leaf, [0; 4]);
         }
-        self.nodes[place].end = self.nodes.len() as u32;
+        self.nodes.rows[place].link = Some(NodeId::new(self.nodes.len()));
         self.open.pop();
         if let Some(times) = self.above.get_mut(&node.function) {
             *times -= 1;

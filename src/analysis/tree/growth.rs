@@ -6,30 +6,28 @@
 
 use std::cmp::Reverse;
 
-use super::{CallTree, Collapse, Node, NodeId};
+use super::nodes::{Nodes, Row};
+use super::{CallTree, Collapse, NodeId};
 use crate::analysis::inclusive;
 use crate::base::{Distinct, Id, IdVec};
 use crate::profile::{FunctionId, Profile};
-
-/// What is known of a node or stub beside its parent and function.
-struct Mark {
-    stub: Option<NodeId>,
-    inlined: bool,
-}
 
 /// Nodes and stubs, found by their parent and function.
 #[derive(Default)]
 pub(super) struct Growth {
     known: Distinct<NodeId, (Option<NodeId>, FunctionId)>,
-    marks: IdVec<NodeId, Mark>,
+    /// Where a stub leads.
+    stubs: IdVec<NodeId, Option<NodeId>>,
+    inlined: IdVec<NodeId, bool>,
 }
 
 impl Growth {
-    /// Nothing, with room for so many nodes and stubs; only what is used of it takes memory.
+    /// Nothing, with room for so many nodes and stubs; little of it takes memory until it is used.
     pub fn with_room(steps: usize) -> Growth {
         Growth {
-            known: Distinct::default(),
-            marks: Vec::with_capacity(steps).into(),
+            known: Distinct::with_room(steps),
+            stubs: Vec::with_capacity(steps).into(),
+            inlined: Vec::with_capacity(steps).into(),
         }
     }
 
@@ -42,26 +40,24 @@ impl Growth {
         inlined: bool,
     ) -> (NodeId, bool) {
         let id = self.known.id_of((parent, function));
-        let new = id.index() == self.marks.len();
+        let new = id.index() == self.stubs.len();
         if new {
-            self.marks.push(Mark {
-                stub: None,
-                inlined,
-            });
+            self.stubs.push(None);
+            self.inlined.push(inlined);
         } else {
-            self.marks[id].inlined &= inlined;
+            self.inlined[id] &= inlined;
         }
         (id, new)
     }
 
     /// Makes it a stub that leads to `target`, if there is one.
     pub fn lead(&mut self, step: NodeId, target: Option<NodeId>) {
-        self.marks[step].stub = target;
+        self.stubs[step] = target;
     }
 
     /// The node that a stub leads to.
     pub fn stub(&self, step: NodeId) -> Option<NodeId> {
-        self.marks[step].stub
+        self.stubs[step]
     }
 
     /// The node that a stack is in after this step: a stub leads to another one.
@@ -81,106 +77,91 @@ impl Growth {
 
     /// The number of nodes and stubs so far.
     pub fn len(&self) -> usize {
-        self.marks.len()
+        self.stubs.len()
     }
 
     /// The nodes and stubs in order of growth, without weights.
-    pub fn finish(self) -> IdVec<NodeId, Node> {
-        let rows = self.known.into_rows();
-        let node = |(&(parent, function), mark): (&(Option<NodeId>, FunctionId), &Mark)| Node {
-            function,
-            parent,
-            level: 0,
-            end: 0,
-            stub: mark.stub,
-            inlined: mark.inlined && mark.stub.is_none(),
-            in_code: false,
-            direct: 0,
-            indirect: 0,
-            in_only: 0,
-            cut: 0,
-            passes: 0,
-        };
-        let nodes: Vec<Node> = rows.iter().zip(&self.marks).map(node).collect();
-        nodes.into()
+    pub fn finish(self) -> IdVec<NodeId, Row> {
+        let steps = self.known.into_rows();
+        let marks = self.stubs.iter().zip(&self.inlined);
+        let row =
+            |(&(parent, function), (&stub, &inlined))| Row::new(function, parent, stub, inlined);
+        let rows: Vec<Row> = steps.iter().zip(marks).map(row).collect();
+        rows.into()
     }
 }
 
 /// The tree, its nodes in order of appearance.
-pub(super) fn arrange(
-    mut nodes: IdVec<NodeId, Node>,
-    profile: &Profile,
-    collapse: Collapse,
-) -> CallTree {
-    let mut places = appearance(&nodes, profile);
-    for node in nodes.iter_mut() {
-        node.parent = node.parent.map(|parent| places[parent]);
-        node.stub = node.stub.map(|target| places[target]);
+pub(super) fn arrange(mut nodes: Nodes, profile: &Profile, collapse: Collapse) -> CallTree {
+    let mut places = appearance(&mut nodes, profile);
+    for column in nodes.columns() {
+        *column = std::mem::take(column).moved(&places);
+    }
+    let rows = &mut nodes.rows;
+    for row in rows.iter_mut() {
+        row.parent = row.parent.map(|parent| places[parent]);
+        row.link = row.stub().map(|target| places[target]);
     }
     // Each swap brings a node to its place.
-    for id in nodes.ids() {
+    for id in rows.ids() {
         while places[id] != id {
             let place = places[id];
-            (nodes[id], nodes[place]) = (nodes[place], nodes[id]);
+            (rows[id], rows[place]) = (rows[place], rows[id]);
             (places[id], places[place]) = (places[place], place);
         }
     }
-    for id in nodes.ids() {
-        let above = nodes[id].parent.map_or(0, |parent| nodes[parent].level);
-        nodes[id].level = above.saturating_add(1);
-        nodes[id].end = id.index() as u32 + 1;
+    for id in rows.ids() {
+        let above = rows[id].parent.map_or(0, |parent| rows[parent].level());
+        rows[id].set_level(above.saturating_add(1));
+        if !rows[id].is_stub() {
+            rows[id].link = Some(NodeId::new(id.index() + 1));
+        }
     }
-    for id in nodes.ids().rev() {
-        if let Some(parent) = nodes[id].parent {
-            nodes[parent].end = nodes[parent].end.max(nodes[id].end);
+    for id in rows.ids().rev() {
+        let end = nodes.end(id);
+        let rows = &mut nodes.rows;
+        if let Some(parent) = rows[id].parent {
+            rows[parent].link = rows[parent].link.max(Some(NodeId::new(end)));
         }
     }
     CallTree { collapse, nodes }
 }
 
-/// The place of each node in the order of appearance.
-fn appearance(nodes: &IdVec<NodeId, Node>, profile: &Profile) -> IdVec<NodeId, NodeId> {
+/// The place of each node in the order of appearance. Leaves the links of nodes without meaning.
+fn appearance(nodes: &mut Nodes, profile: &Profile) -> IdVec<NodeId, NodeId> {
     let ranks = inclusive::name_ranks(profile);
-    let family = |parent: Option<NodeId>| parent.map_or(0, |parent| parent.index() + 1);
-    // Where the children of each node begin in `order`; before them all the roots.
-    let mut starts = vec![0u32; nodes.len() + 2];
-    for node in nodes {
-        starts[family(node.parent)] += 1;
+    // The children of a node begin at its link, and each leads to the next.
+    let mut siblings: IdVec<NodeId, Option<NodeId>> = IdVec::filled(None, nodes.len());
+    let mut root = None;
+    for id in nodes.ids().rev() {
+        let first = match nodes.rows[id].parent {
+            Some(parent) => &mut nodes.rows[parent].link,
+            None => &mut root,
+        };
+        siblings[id] = first.replace(id);
     }
-    let mut sum = 0;
-    for start in &mut starts {
-        sum += *start;
-        *start = sum;
-    }
-    let mut order: Vec<NodeId> = nodes.ids().collect();
-    for id in nodes.ids() {
-        let start = &mut starts[family(nodes[id].parent)];
-        *start -= 1;
-        order[*start as usize] = id;
-    }
-    // Of each family the last to be shown comes first.
-    let mut places: IdVec<NodeId, NodeId> = order.clone().into();
+    let mut places = IdVec::filled(NodeId::new(0), nodes.len());
     let mut shown = 0;
+    // Of each family the last to be shown comes first.
     let mut waiting: Vec<NodeId> = Vec::new();
-    let mut next = Some(None);
-    while let Some(parent) = next {
-        let family = family(parent);
-        let children = &mut order[starts[family] as usize..starts[family + 1] as usize];
-        children.sort_unstable_by_key(|&id| {
-            let node = &nodes[id];
+    let mut first = root;
+    loop {
+        let family = waiting.len();
+        waiting.extend(std::iter::successors(first, |&child| siblings[child]));
+        waiting[family..].sort_unstable_by_key(|&id| {
+            let row = &nodes.rows[id];
             (
-                node.stub.is_none(),
-                node.weight(),
-                Reverse(ranks[node.function]),
+                !row.is_stub(),
+                nodes.weight(id),
+                Reverse(ranks[row.function]),
             )
         });
-        waiting.extend_from_slice(children);
-        let id = waiting.pop();
-        if let Some(id) = id {
-            places[id] = NodeId::new(shown);
-            shown += 1;
-        }
-        next = id.map(Some);
+        let Some(id) = waiting.pop() else {
+            return places;
+        };
+        places[id] = NodeId::new(shown);
+        shown += 1;
+        let row = &nodes.rows[id];
+        first = row.link.filter(|_| !row.is_stub());
     }
-    places
 }

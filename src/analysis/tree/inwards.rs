@@ -15,17 +15,33 @@
 //! node is opened once for each time that paths came into it, so all of it is linear in paths, in
 //! every degree and at every depth.
 
+use std::num::NonZeroU32;
+
+use super::column::Column;
 use super::growth::{Growth, arrange};
-use super::{CallTree, Collapse, Node, NodeId, Stacks};
+use super::nodes::{Nodes, Row};
+use super::{CallTree, Collapse, NodeId, Stacks};
 use crate::base::IdVec;
 use crate::profile::{FunctionId, PathId, Step};
 
 /// The tree.
 pub(super) fn tree(stacks: &Stacks, collapse: Collapse) -> CallTree {
     let (growth, step_of) = shape(stacks, collapse, usize::MAX);
-    let mut nodes = growth.finish();
-    weigh(stacks, &mut nodes, &step_of);
+    let mut rows = growth.finish();
+    let indirect = weigh(stacks, &mut rows, &step_of);
+    let in_only = ends(stacks, &rows, &step_of);
+    let inferred = match stacks.profile.paths.has_inferred() {
+        true => inferred(stacks, &rows, &indirect, &step_of),
+        false => Column::default(),
+    };
     drop(step_of);
+    let nodes = Nodes {
+        rows,
+        indirect,
+        in_only,
+        cut: Column::default(),
+        inferred,
+    };
     arrange(nodes, stacks.profile, collapse)
 }
 
@@ -35,19 +51,25 @@ pub(super) fn rows(stacks: &Stacks, collapse: Collapse, most: usize) -> Option<u
     (rows <= most).then_some(rows)
 }
 
-/// What is known of a node while the tree grows; of a stub nothing of it is used.
+/// What waits in a node while the tree grows; in a stub nothing does.
 #[derive(Clone, Copy)]
 struct Place {
-    /// How many functions stand on the way from the root to here.
-    distinct: u32,
-    /// The nearest node above it that is the same function's.
-    shadowed: Option<NodeId>,
     /// The first path that came here and whose callees were not looked at.
     pending: Option<PathId>,
     /// The first child with pending paths.
     child: Option<NodeId>,
     /// The next child of the parent with pending paths.
     sibling: Option<NodeId>,
+}
+
+/// A node on the way from the root to the one at hand.
+#[derive(Clone, Copy)]
+struct Open {
+    node: NodeId,
+    /// How many functions stand on the way from the root to it.
+    distinct: u32,
+    /// The nearest node above it that is the same function's, as its level.
+    shadowed: Option<NonZeroU32>,
 }
 
 struct Shaper<'a> {
@@ -60,33 +82,37 @@ struct Shaper<'a> {
     places: IdVec<NodeId, Place>,
     /// The first root with pending paths.
     root: Option<NodeId>,
-    /// The nearest open node of each function.
-    open: IdVec<FunctionId, Option<NodeId>>,
+    /// The node at hand and those above it, the root first.
+    open: Vec<Open>,
+    /// The nearest open node of each function, as its level, which is one more than its index.
+    nearest: IdVec<FunctionId, Option<NonZeroU32>>,
 }
 
 /// The nodes and stubs without weights, and the one that each path's last call leads to. Ends when
 /// there are more than `most`.
-fn shape(
+pub(super) fn shape(
     stacks: &Stacks,
     collapse: Collapse,
     most: usize,
 ) -> (Growth, IdVec<PathId, Option<NodeId>>) {
     let paths = stacks.profile.paths.len();
+    let room = paths.min(most.saturating_add(1));
     let mut shaper = Shaper {
         stacks,
         collapse,
-        growth: Growth::with_room(paths),
+        growth: Growth::with_room(room),
         step_of: IdVec::filled(None, paths),
         next: IdVec::filled(None, paths),
-        places: Vec::with_capacity(paths).into(),
+        places: Vec::with_capacity(room).into(),
         root: None,
-        open: IdVec::filled(None, stacks.profile.functions.len()),
+        open: Vec::new(),
+        nearest: IdVec::filled(None, stacks.profile.functions.len()),
     };
     for path in stacks.links.outermost() {
         shaper.step(None, path);
     }
-    let mut at: Option<NodeId> = None;
     loop {
+        let at = shaper.at();
         if let Some(node) = at {
             while let Some(path) = shaper.places[node].pending {
                 shaper.places[node].pending = shaper.next[path];
@@ -95,17 +121,10 @@ fn shape(
                 }
             }
         }
-        match (shaper.take_child(at), at) {
-            (Some(child), _) => {
-                let open = &mut shaper.open[shaper.growth.function(child)];
-                shaper.places[child].shadowed = open.replace(child);
-                at = Some(child);
-            }
-            (None, Some(node)) => {
-                shaper.open[shaper.growth.function(node)] = shaper.places[node].shadowed;
-                at = shaper.growth.parent(node);
-            }
-            (None, None) => break,
+        match shaper.take_child(at) {
+            Some(child) => shaper.enter(child),
+            None if at.is_some() => shaper.leave(),
+            None => break,
         }
         if shaper.growth.len() > most {
             break;
@@ -115,18 +134,40 @@ fn shape(
 }
 
 impl Shaper<'_> {
-    /// Lets a path take its last step from the node that its caller is in, which is open.
+    /// The node at hand.
+    fn at(&self) -> Option<NodeId> {
+        self.open.last().map(|open| open.node)
+    }
+
+    /// Goes down to a child of the node at hand, or to a root.
+    fn enter(&mut self, node: NodeId) {
+        let above = self.open.last().map_or(0, |open| open.distinct);
+        // No more nodes are open than there are, and these have ids of 32 bits.
+        let level = NonZeroU32::new(self.open.len() as u32 + 1);
+        let nearest = &mut self.nearest[self.growth.function(node)];
+        let shadowed = std::mem::replace(nearest, level);
+        self.open.push(Open {
+            node,
+            distinct: above + u32::from(shadowed.is_none()),
+            shadowed,
+        });
+    }
+
+    /// Goes back up from the node at hand.
+    fn leave(&mut self) {
+        if let Some(open) = self.open.pop() {
+            self.nearest[self.growth.function(open.node)] = open.shadowed;
+        }
+    }
+
+    /// Lets a path take its last step from the node at hand, which its caller is in.
     fn step(&mut self, from: Option<NodeId>, path: PathId) {
         let call = &self.stacks.profile.paths[path];
         let (step, new) = self.growth.step(from, call.function, call.inlined);
         if new {
-            let above = self.open[call.function];
-            let target = from.and_then(|from| self.target(from, above));
+            let target = self.target(call.function);
             self.growth.lead(step, target);
-            let distinct = from.map_or(0, |from| self.places[from].distinct);
             self.places.push(Place {
-                distinct: distinct + u32::from(above.is_none()),
-                shadowed: None,
                 pending: None,
                 child: None,
                 sibling: None,
@@ -146,16 +187,18 @@ impl Shaper<'_> {
         }
     }
 
-    /// The node that a call from `from` is folded into, if it is: `above` is the nearest node of
-    /// the called function on the way from the root to `from`.
-    fn target(&self, from: NodeId, above: Option<NodeId>) -> Option<NodeId> {
-        above.filter(|&above| match self.collapse {
+    /// The node that a call of `function` from the node at hand is folded into, if it is.
+    fn target(&self, function: FunctionId) -> Option<NodeId> {
+        let from = self.open.last()?;
+        let above = &self.open[self.nearest[function]?.get() as usize - 1];
+        let folds = match self.collapse {
             Collapse::None => false,
-            Collapse::Direct => above == from,
+            Collapse::Direct => above.node == from.node,
             // Between them is no function that is not above as well.
-            Collapse::Conservative => self.places[above].distinct == self.places[from].distinct,
+            Collapse::Conservative => above.distinct == from.distinct,
             Collapse::Full => true,
-        })
+        };
+        folds.then_some(above.node)
     }
 
     fn take_child(&mut self, parent: Option<NodeId>) -> Option<NodeId> {
@@ -173,39 +216,90 @@ impl Shaper<'_> {
 }
 
 /// Gives the nodes and stubs their weights: each sample once, where its stack first comes there.
+/// Those that came there through a stub are returned.
 fn weigh(
     stacks: &Stacks,
-    nodes: &mut IdVec<NodeId, Node>,
+    rows: &mut IdVec<NodeId, Row>,
     step_of: &IdVec<PathId, Option<NodeId>>,
-) {
-    let mut visits: IdVec<NodeId, u32> = IdVec::filled(0, nodes.len());
+) -> Column {
+    let mut visits: IdVec<NodeId, u32> = IdVec::filled(0, rows.len());
+    let mut indirect: IdVec<NodeId, u64> = IdVec::filled(0, rows.len());
     let mut jumps = 0u32;
+    let mut jumped = false;
     stacks.links.walk(&stacks.profile.paths, |step| match step {
         Step::Enter(path) => {
             let Some(step) = step_of[path] else { return };
             let first = visits[step] == 0;
             visits[step] += 1;
-            let node = &mut nodes[step];
+            let row = &mut rows[step];
             let weight = if first { stacks.total[path] } else { 0 };
-            match node.stub {
-                Some(_) => {
-                    jumps += 1;
-                    node.passes += weight;
-                }
-                None if jumps == 0 => node.direct += weight,
-                None => node.indirect += weight,
+            if row.is_stub() {
+                jumps += 1;
+                jumped = true;
+                row.weight += weight;
+            } else if jumps == 0 {
+                row.weight += weight;
+            } else {
+                indirect[step] += weight;
             }
         }
         Step::Leave(path) => {
             let Some(step) = step_of[path] else { return };
             visits[step] -= 1;
-            jumps -= u32::from(nodes[step].stub.is_some());
+            jumps -= u32::from(rows[step].is_stub());
         }
     });
-    for row in &stacks.selection.rows {
-        if let Some(step) = step_of[row.path] {
-            let node = nodes[step].stub.unwrap_or(step);
-            nodes[node].in_only += row.weight;
-        }
+    drop(visits);
+    match jumped {
+        true => Column::of(indirect.iter().copied()),
+        false => Column::default(),
     }
+}
+
+/// What of the weights of nodes is not recorded to have come there.
+fn inferred(
+    stacks: &Stacks,
+    rows: &IdVec<NodeId, Row>,
+    indirect: &Column,
+    step_of: &IdVec<PathId, Option<NodeId>>,
+) -> Column {
+    let paths = &stacks.profile.paths;
+    let mut visits: IdVec<NodeId, u32> = IdVec::filled(0, rows.len());
+    let mut recorded: IdVec<NodeId, u64> = IdVec::filled(0, rows.len());
+    stacks.links.walk(paths, |step| {
+        let (Step::Enter(path) | Step::Leave(path)) = step;
+        let Some(node) = step_of[path].filter(|_| !paths[path].inferred) else {
+            return;
+        };
+        match step {
+            Step::Enter(_) => {
+                if visits[node] == 0 {
+                    recorded[node] += stacks.total[path];
+                }
+                visits[node] += 1;
+            }
+            Step::Leave(_) => visits[node] -= 1,
+        }
+    });
+    Column::of(rows.enumerate().map(|(id, row)| match row.is_stub() {
+        true => 0,
+        false => row.weight + indirect.get(id) - recorded[id],
+    }))
+}
+
+/// The weights of the samples that end in each node.
+fn ends(
+    stacks: &Stacks,
+    rows: &IdVec<NodeId, Row>,
+    step_of: &IdVec<PathId, Option<NodeId>>,
+) -> Column {
+    let ends = || {
+        stacks.selection.rows.iter().filter_map(|row| {
+            let step = step_of[row.path]?;
+            Some((rows[step].stub().unwrap_or(step), row.weight))
+        })
+    };
+    let mut in_only = Column::marked(rows.len(), ends().map(|(node, _)| node));
+    ends().for_each(|(node, weight)| in_only.add(node, weight));
+    in_only
 }

@@ -41,16 +41,22 @@
 //! A tree is an arena in the order in which it is shown: a node, then its children, the heaviest
 //! first and stubs last. No node owns another, so nothing recurses, dropping included.
 
+mod arcs;
 mod code;
+mod column;
 mod growth;
 mod inwards;
+mod nodes;
 mod outwards;
+
+pub use arcs::Arc;
+pub use nodes::Nodes;
 
 use crate::base::{Id, IdVec, define_id};
 use crate::profile::{FunctionId, Links, PathId, PathWeights, Profile, Selection, Step};
 
 define_id! {
-    /// A row of [`CallTree::nodes`].
+    /// A node or stub of [`CallTree::nodes`].
     pub NodeId
 }
 
@@ -98,8 +104,6 @@ pub struct Node {
     pub parent: Option<NodeId>,
     /// How deep it is; 1 for a root.
     pub level: u32,
-    /// One past the last node under this one, as an index.
-    end: u32,
     /// Where a stub leads: the node above it that stands for it. A stub has no weights but
     /// `passes`, and no children.
     pub stub: Option<NodeId>,
@@ -118,6 +122,9 @@ pub struct Node {
     pub in_only: u64,
     /// The weight of the samples that go on from here but were not followed.
     pub cut: u64,
+    /// The part of its weight that rests on functions put into stacks which lacked them: that of
+    /// the samples whose recorded stacks do not pass it.
+    pub inferred: u64,
     /// The weight of the samples that went through this stub, each once.
     pub passes: u64,
 }
@@ -141,7 +148,7 @@ pub struct CallTree {
     /// What became of recursion.
     pub collapse: Collapse,
     /// The nodes in order of appearance: each before its children.
-    pub nodes: IdVec<NodeId, Node>,
+    pub nodes: Nodes,
 }
 
 impl CallTree {
@@ -152,14 +159,12 @@ impl CallTree {
 
     /// The children of a node, the heaviest first, stubs last.
     pub fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
-        self.siblings(node.index() + 1, self.nodes[node].end as usize)
+        self.siblings(node.index() + 1, self.nodes.end(node))
     }
 
     fn siblings(&self, first: usize, end: usize) -> impl Iterator<Item = NodeId> {
         let known = move |index: usize| (index < end).then(|| NodeId::new(index));
-        std::iter::successors(known(first), move |&node| {
-            known(self.nodes[node].end as usize)
-        })
+        std::iter::successors(known(first), move |&node| known(self.nodes.end(node)))
     }
 }
 
@@ -263,6 +268,13 @@ impl<'a> Stacks<'a> {
     /// `most`. Takes about half the time of the tree.
     pub fn rows(&self, collapse: Collapse, most: usize) -> Option<usize> {
         inwards::rows(self, collapse, most)
+    }
+
+    /// The calls of the tree that [`Stacks::top_down`] gives, its nodes merged to functions. The
+    /// functions' own weights and totals are those of the stacks as they were: no degree makes a
+    /// sample end elsewhere, or leave a function out.
+    pub fn arcs(&self, collapse: Collapse) -> Vec<Arc> {
+        arcs::arcs(self, collapse)
     }
 
     /// The tree of callers from the functions in which samples were taken outwards.

@@ -6,7 +6,9 @@
 
 use std::cmp::Reverse;
 
+use super::column::Column;
 use super::growth::{Growth, arrange};
+use super::nodes::Nodes;
 use super::{CallTree, Collapse, NodeId, Reach, Stacks};
 use crate::base::IdVec;
 use crate::profile::{FunctionId, PathId};
@@ -51,8 +53,12 @@ pub(super) fn tree(stacks: &Stacks, reach: Reach) -> CallTree {
     }
     let mut level = 1;
     while !moving.is_empty() {
-        for &(node, _, weight) in &moving {
-            grower.places[node].direct += weight;
+        for &(node, path, weight) in &moving {
+            let place = &mut grower.places[node];
+            place.direct += weight;
+            if paths[path].inferred {
+                place.inferred += weight;
+            }
         }
         let mut next = Vec::new();
         for (node, path, weight) in moving {
@@ -92,7 +98,7 @@ pub(super) fn collapsed(stacks: &Stacks, collapse: Collapse, reach: Reach) -> Ca
         let light = of_root[root.function] < reach.min;
         let mut node = grower.step(None, root.function, root.inlined);
         let mut jumped = false;
-        grower.count(node, stack, weight, jumped);
+        grower.count(node, stack, weight, jumped, root.inferred);
         let mut path = end;
         for followed in 1.. {
             let place = &mut grower.places[node];
@@ -108,7 +114,7 @@ pub(super) fn collapsed(stacks: &Stacks, collapse: Collapse, reach: Reach) -> Ca
             let call = &paths[caller];
             let step = grower.step(Some(node), call.function, call.inlined);
             jumped |= grower.growth.stub(step).is_some();
-            grower.count(step, stack, weight, jumped);
+            grower.count(step, stack, weight, jumped, call.inferred);
             node = grower.growth.node(step);
             path = caller;
         }
@@ -123,13 +129,16 @@ struct Place {
     level: u32,
     /// How many functions stand on the way from the root to here.
     distinct: u32,
-    /// One more than the number of the stack that was counted here last.
+    /// One more than the number of the stack that was counted here last, and whether that had the
+    /// function put in here.
     last: usize,
+    is_inferred: bool,
     /// Its weights; `elsewhere` is what was not followed, or went through the stub.
     direct: u64,
     indirect: u64,
     in_only: u64,
     elsewhere: u64,
+    inferred: u64,
 }
 
 struct Grower {
@@ -176,10 +185,18 @@ impl Grower {
     }
 
     /// Counts the weight of a stack in a node or stub, the first time that it comes there.
-    fn count(&mut self, step: NodeId, stack: usize, weight: u64, jumped: bool) {
+    fn count(&mut self, step: NodeId, stack: usize, weight: u64, jumped: bool, inferred: bool) {
         let place = &mut self.places[step];
         if std::mem::replace(&mut place.last, stack + 1) == stack + 1 {
+            if !inferred && std::mem::take(&mut place.is_inferred) {
+                // It comes here again, and this time as it was recorded.
+                place.inferred -= weight;
+            }
             return;
+        }
+        place.is_inferred = inferred && self.growth.stub(step).is_none();
+        if place.is_inferred {
+            place.inferred += weight;
         }
         match self.growth.stub(step) {
             Some(_) => place.elsewhere += weight,
@@ -189,17 +206,22 @@ impl Grower {
     }
 
     fn finish(self, stacks: &Stacks) -> CallTree {
-        let mut nodes = self.growth.finish();
-        for (node, place) in nodes.iter_mut().zip(&self.places) {
-            node.direct = place.direct;
-            node.indirect = place.indirect;
-            node.in_only = place.in_only;
-            let elsewhere = match node.stub {
-                Some(_) => &mut node.passes,
-                None => &mut node.cut,
+        let mut rows = self.growth.finish();
+        for (row, place) in rows.iter_mut().zip(&self.places) {
+            row.weight = match row.is_stub() {
+                true => place.elsewhere,
+                false => place.direct,
             };
-            *elsewhere = place.elsewhere;
         }
+        let cut = rows.iter().zip(&self.places);
+        let cut = cut.map(|(row, place)| if row.is_stub() { 0 } else { place.elsewhere });
+        let nodes = Nodes {
+            indirect: Column::of(self.places.iter().map(|place| place.indirect)),
+            in_only: Column::of(self.places.iter().map(|place| place.in_only)),
+            inferred: Column::of(self.places.iter().map(|place| place.inferred)),
+            cut: Column::of(cut),
+            rows,
+        };
         arrange(nodes, stacks.profile, self.collapse)
     }
 }

@@ -21,6 +21,8 @@ const STACKS: &[CaveatKind] = &[
     CaveatKind::CutStack,
     CaveatKind::BrokenStack,
     CaveatKind::NotUnwound,
+    CaveatKind::ShortCopy,
+    CaveatKind::NoUnwindRules,
     CaveatKind::NoFramePointers,
 ];
 const SAMPLES: &[CaveatKind] = &[

@@ -1,5 +1,5 @@
-//! Cycles: `cycles [{members [name], self, children, total, root, entries [{from, to, weight}],
-//! arcs [{from, to, weight}], cut [{from, to, weight}], cut_is_best, depth {deepest, mean}, figures [{name,
+//! Cycles: `cycles [{members [name], self, children, total, root, entries [{from, to, weight, inferred}],
+//! arcs [{from, to, weight, inferred}], cut [{from, to, weight, inferred}], cut_is_best, depth {deepest, mean}, figures [{name,
 //! module, self, children, total, fonseca}]}]`, `recursive [{name, module, self, total, deepest, mean, calls|null}]`.
 //!
 //! Weights of arcs are those of the samples that show them, each counted once; where there are no
@@ -102,10 +102,11 @@ fn arcs(out: &mut dyn Write, view: &CyclesView, arcs: &[ArcId]) -> io::Result<()
         let arc = &view.graph.graph.arcs[id];
         write!(
             out,
-            "{{\"from\":{},\"to\":{},\"weight\":{}}}",
+            "{{\"from\":{},\"to\":{},\"weight\":{},\"inferred\":{}}}",
             string(view.graph.name(arc.from)),
             string(view.graph.name(arc.to)),
-            view.weight(id)
+            view.weight(id),
+            arc.inferred
         )
     })
 }

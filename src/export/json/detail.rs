@@ -1,18 +1,27 @@
 //! One function: `rule`, `function {name, linkage_name, module, self, total, root, recursive}`,
-//! `callers [{name, module, weight, recursive}]`, `descendants [{name, module, weight, recursive}]`,
+//! `callers [{name, module, weight, recursive, inferred}]`,
+//! `descendants [{name, module, weight, recursive, inferred}]`,
+//! `call_sites [{callee, module, file|null, line|null, weight, inlined}]|null`,
+//! `called_from [{caller, module, file|null, line|null, weight, inlined}]|null`,
 //! `lines [{file, line, weight}]`, `depths [{depth, weight}]`.
 //!
 //! `root` is the weight of the stacks on which the function is outermost, which no caller has. A
 //! descendant is `recursive` if some stack leads from it back to the function, a caller if some stack
-//! leads from the function to it. `depths` tells how often the function stands on a stack; their
+//! leads from the function to it; either is `inferred` if no stack was recorded with the call, but the
+//! code leaves no doubt of it. `depths` tells how often the function stands on a stack; their
 //! weights add up to the total.
+//!
+//! `call_sites` are the calls in the function by line, `called_from` the calls of it by line of the
+//! caller; null where the input has no lines of calls, as folded stacks. A sample counts once for a
+//! line and the function at the other end, with all that is further in. `inlined` are those whose
+//! calls on that line were all inlined.
 
 use std::io::{self, Write};
 
 use super::{list, string, view_head};
 use crate::analysis::detail::Neighbour;
 use crate::view::Subject;
-use crate::view::detail::DetailView;
+use crate::view::detail::{DetailView, Listed};
 
 /// Writes the document.
 ///
@@ -39,17 +48,51 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &DetailView) -> io::R
     let neighbour = |out: &mut dyn Write, other: &Neighbour| {
         write!(
             out,
-            "{{\"name\":{},\"module\":{},\"weight\":{},\"recursive\":{}}}",
+            "{{\"name\":{},\"module\":{},\"weight\":{},\"recursive\":{},\"inferred\":{}}}",
             string(view.name(other.function)),
             string(subject.module(other.function)),
             other.weight,
-            other.recursive
+            other.recursive,
+            other.inferred
         )
     };
     out.write_all(b",\n\"callers\":")?;
     list(out, view.callers.iter(), neighbour)?;
     out.write_all(b",\n\"descendants\":")?;
     list(out, view.descendants.iter(), neighbour)?;
+    let by_line = |out: &mut dyn Write, other: &str, listed: &Option<Listed>| {
+        let Some(listed) = listed else {
+            return out.write_all(b"null");
+        };
+        list(out, listed.sites.iter(), |out, site| {
+            write!(
+                out,
+                "{{\"{other}\":{},\"module\":{},",
+                string(view.name(site.function)),
+                string(subject.module(site.function))
+            )?;
+            match site.line.map(|line| &subject.profile.lines[line]) {
+                Some(line) => {
+                    write!(
+                        out,
+                        "\"file\":{},\"line\":{},",
+                        string(&line.file),
+                        line.line
+                    )?;
+                }
+                None => out.write_all(b"\"file\":null,\"line\":null,")?,
+            }
+            write!(
+                out,
+                "\"weight\":{},\"inlined\":{}}}",
+                site.weight, site.inlined
+            )
+        })
+    };
+    out.write_all(b",\n\"call_sites\":")?;
+    by_line(out, "callee", &view.call_sites)?;
+    out.write_all(b",\n\"called_from\":")?;
+    by_line(out, "caller", &view.called_from)?;
     out.write_all(b",\n\"lines\":")?;
     list(out, view.lines.iter(), |out, row| {
         let line = &subject.profile.lines[row.line];

@@ -1,4 +1,4 @@
-//! The flat profile: `functions [{name, module, self, total, calls, cycle, samples}]`.
+//! The flat profile: `functions [{name, module, self, total, calls, cycle, samples, inferred}]`.
 
 use std::io::{self, Write};
 
@@ -26,11 +26,12 @@ pub fn write(out: &mut dyn Write, subject: &Subject, flat: &Flat) -> io::Result<
 pub(super) fn fields(out: &mut dyn Write, row: &Row) -> io::Result<()> {
     write!(
         out,
-        "{{\"name\":{},\"module\":{},\"self\":{},\"total\":{},\"calls\":null,\"cycle\":null,\"samples\":{}",
+        "{{\"name\":{},\"module\":{},\"self\":{},\"total\":{},\"calls\":null,\"cycle\":null,\"samples\":{},\"inferred\":{}",
         string(&row.name),
         string(&row.module),
         row.self_weight,
         row.total,
-        row.samples
+        row.samples,
+        row.inferred
     )
 }

@@ -1,6 +1,6 @@
 //! gprof's listing: `model`, `functions [{name, module, self, children, total, root, cycle|null,
-//! calls|null, recursive_calls|null, samples, root_samples}]` by decreasing total, `arcs [{from, to, total|null,
-//! self|null, children|null, calls|null, samples, sites, origin, in_cycle}]`, `cycles [{members [index], self,
+//! calls|null, recursive_calls|null, samples, root_samples, inferred}]` by decreasing total, `arcs [{from, to, total|null,
+//! self|null, children|null, calls|null, samples, inferred, sites, origin, in_cycle}]`, `cycles [{members [index], self,
 //! children, total, root, calls|null, internal_calls|null}]` by their numbers, `cut [{from, to}]`.
 //!
 //! `from`, `to` and `members` are places in `functions`; `cycle` is one in `cycles`. An arc's `total`
@@ -98,7 +98,7 @@ fn function(
     write!(
         out,
         "{{\"name\":{},\"module\":{},\"self\":{},\"children\":{},\"total\":{},\"root\":{},\"cycle\":{},\
-         \"calls\":{},\"recursive_calls\":{},\"samples\":{},\"root_samples\":{}",
+         \"calls\":{},\"recursive_calls\":{},\"samples\":{},\"root_samples\":{},\"inferred\":{}",
         string(view.name(id)),
         string(subject.module(id)),
         portion.self_weight,
@@ -109,7 +109,8 @@ fn function(
         nullable(calls.map(|calls| calls.by_others())),
         nullable(calls.map(|calls| calls.recursive)),
         view.weights.samples[id],
-        view.root_samples[id]
+        view.root_samples[id],
+        view.weights.inferred[id]
     )?;
     if let Some(errors) = &view.errors {
         let propagated = errors.totals[id].map(|wrong| view.total(entry) + wrong);
@@ -130,12 +131,13 @@ fn arc(out: &mut dyn Write, view: &GraphView, id: ArcId, arc: &Arc) -> io::Resul
     let portion = portion.filter(|_| !arc.is_self());
     write!(
         out,
-        "\"total\":{},\"self\":{},\"children\":{},\"calls\":{},\"samples\":{},\"sites\":{},\"origin\":{},\"in_cycle\":{}",
+        "\"total\":{},\"self\":{},\"children\":{},\"calls\":{},\"samples\":{},\"inferred\":{},\"sites\":{},\"origin\":{},\"in_cycle\":{}",
         nullable(total),
         nullable(portion.map(|portion| portion.self_weight)),
         nullable(portion.map(|portion| portion.children)),
         nullable(arc.calls),
         arc.samples,
+        arc.inferred,
         arc.sites(),
         string(arc.origin().name()),
         view.cycles.share(arc.from, arc.to)

@@ -1,6 +1,7 @@
 //! The report: `command|null`, `duration|null` (ns), `functions` and `by_total` as in the flat
 //! profile, the former with `line {file, line, weight}|null`; `commands [{name, weight}]`,
-//! `threads [{pid, tid, name, weight}]`, `next [{command, shows}]`.
+//! `threads [{pid, tid, name, weight}]`, `quality {stacks, KEY: {samples, text, remedy|null}, …}|null`
+//! with the keys of [`quality::lines`], `next [{command, shows}]`.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -8,6 +9,7 @@ use std::io::{self, Write};
 use super::flat::fields;
 use super::{list, string, view_head};
 use crate::view::Subject;
+use crate::view::quality;
 use crate::view::report::Report;
 
 /// Writes the document.
@@ -60,6 +62,24 @@ pub fn write(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Res
             string(&thread.comm)
         )
     })?;
+    out.write_all(b",\n\"quality\":")?;
+    match &subject.profile.quality {
+        None => out.write_all(b"null")?,
+        Some(quality) => {
+            write!(out, "{{\"stacks\":{}", quality.stacks)?;
+            for line in quality::lines(subject.profile) {
+                write!(
+                    out,
+                    ",\n\"{}\":{{\"samples\":{},\"text\":{},\"remedy\":{}}}",
+                    line.key,
+                    line.samples,
+                    string(line.what),
+                    line.remedy.map_or(Cow::Borrowed("null"), string)
+                )?;
+            }
+            out.write_all(b"}")?;
+        }
+    }
     out.write_all(b",\n\"next\":")?;
     list(out, report.next.iter(), |out, (command, shows)| {
         write!(

@@ -1,6 +1,6 @@
 //! The call tree: `direction`, `collapse`, `root|null`, `rows {none, direct, conservative,
 //! full}|null`, `roots [node]`; a node is `{name, module, level, direct, indirect, in_only, stub,
-//! inlined, cut, children}`.
+//! inlined, cut, inferred, children}`.
 //!
 //! A stub stands for a call that recursion was collapsed into; it has no counts, but `to_level`,
 //! the level of the node above it that has them, and `passes`, the weight of the samples that went
@@ -50,7 +50,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &Tree) -> io::Result<
     // The level of the last node, whose list of children is still open.
     let mut open = 0;
     for id in tree.nodes() {
-        let node = &tree.calls.nodes[id];
+        let node = tree.calls.nodes.at(id);
         if node.level <= open {
             close(out, open - node.level + 1)?;
             out.write_all(b",")?;
@@ -65,7 +65,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &Tree) -> io::Result<
             string(module),
             node.level
         )?;
-        counts(out, tree, node)?;
+        counts(out, tree, &node)?;
         write!(out, "\"inlined\":{},\"children\":[", node.inlined)?;
     }
     close(out, open)?;
@@ -77,16 +77,17 @@ fn counts(out: &mut dyn Write, tree: &Tree, node: &Node) -> io::Result<()> {
         Some(target) => write!(
             out,
             "\"stub\":true,\"to_level\":{},\"passes\":{},",
-            tree.calls.nodes[target].level, node.passes
+            tree.calls.nodes.at(target).level,
+            node.passes
         ),
         None if node.in_code => write!(
             out,
-            "\"direct\":0,\"indirect\":0,\"in_only\":0,\"cut\":0,\"stub\":false,\"origin\":\"code\","
+            "\"direct\":0,\"indirect\":0,\"in_only\":0,\"cut\":0,\"inferred\":0,\"stub\":false,\"origin\":\"code\","
         ),
         None => write!(
             out,
-            "\"direct\":{},\"indirect\":{},\"in_only\":{},\"cut\":{},\"stub\":false,",
-            node.direct, node.indirect, node.in_only, node.cut
+            "\"direct\":{},\"indirect\":{},\"in_only\":{},\"cut\":{},\"inferred\":{},\"stub\":false,",
+            node.direct, node.indirect, node.in_only, node.cut, node.inferred
         ),
     }
 }

@@ -10,7 +10,7 @@ use crate::profile::FunctionId;
 use crate::view::graph::Entry;
 use crate::view::page::{Block, Page};
 use crate::view::table::{Cell, Column, Role, Table};
-use crate::view::{Subject, caveats, number};
+use crate::view::{Subject, caveats, label, number};
 
 /// How many members, arcs and functions a page names where not all were asked for.
 const ROWS: usize = 12;
@@ -65,6 +65,16 @@ impl CyclesView {
             blocks.push(Block::Heading("functions that call themselves".into()));
             blocks.push(Block::Table(self.own(subject)));
         }
+        let cycles = self.graph.cycle_order.iter();
+        let mut arcs = cycles.flat_map(|&cycle| {
+            let inside = self.inside(cycle).into_iter();
+            inside.chain(self.entries(cycle))
+        });
+        let arcs_marked = arcs.any(|id| {
+            let arc = &self.graph.graph.arcs[id];
+            label::is_inferred(arc.inferred, arc.weight)
+        });
+        blocks.extend(label::legend(arcs_marked));
         blocks.extend(caveats::foot(&subject.profile.caveats));
         Page {
             unit: subject.selection.event.unit.clone(),
@@ -97,7 +107,11 @@ impl CyclesView {
                 Cell::Weight(portion.children.round() as u64),
                 Cell::Weight(total(id)),
                 Cell::Weight(estimate.round() as u64),
-                Cell::Text(self.graph.name(id).to_owned()),
+                label::cell(
+                    self.graph.name(id),
+                    self.graph.weights.inferred[id],
+                    self.graph.weights.total[id],
+                ),
             ]);
         }
         if let Some(more) = members.len().checked_sub(limit).filter(|&more| more > 0) {
@@ -166,11 +180,8 @@ impl CyclesView {
 
     fn arc(&self, id: ArcId) -> String {
         let arc = &self.graph.graph.arcs[id];
-        format!(
-            "{} → {}",
-            self.graph.name(arc.from),
-            self.graph.name(arc.to)
-        )
+        let (from, to) = (self.graph.name(arc.from), self.graph.name(arc.to));
+        label::marked(&format!("{from} → {to}"), arc.inferred, arc.weight)
     }
 
     /// What to leave out so that nothing recurs.

@@ -6,7 +6,7 @@ use super::table::rounded;
 use super::{Entry, GraphView};
 use crate::profile::FunctionId;
 use crate::view::drawing::{Arrow, Drawing, Node};
-use crate::view::{Subject, number};
+use crate::view::{Subject, label, number};
 
 /// What is too small to be drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,7 +57,11 @@ impl GraphView {
                 self.portion(Entry::Function(id)).self_weight,
             );
             let mut lines = vec![
-                self.name(id).to_owned(),
+                label::marked(
+                    self.name(id),
+                    self.weights.inferred[id],
+                    self.weights.total[id],
+                ),
                 percent(total),
                 format!("({})", percent(own)),
             ];
@@ -82,7 +86,9 @@ impl GraphView {
                 continue;
             }
             let mut label = match weight {
-                Some(weight) if arc.is_observed() => percent(weight),
+                Some(weight) if arc.is_observed() => {
+                    label::marked(&percent(weight), arc.inferred, arc.weight)
+                }
                 _ => String::new(),
             };
             if let Some(calls) = arc.calls.filter(|&calls| calls > 0) {

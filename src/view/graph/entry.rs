@@ -6,6 +6,7 @@ use super::{Entry, GraphView};
 use crate::analysis::attribution::Portion;
 use crate::callgraph::{Arc, ArcId, CycleId, Origin};
 use crate::profile::FunctionId;
+use crate::view::label;
 use rustc_hash::FxHashMap;
 
 /// How many callers or callees an entry names where not all were asked for.
@@ -49,6 +50,8 @@ pub(super) struct Line {
     pub(super) called: Option<String>,
     /// Where an arc is known from.
     pub(super) origin: Option<Origin>,
+    /// Whether most of the weight was put into stacks which lacked it.
+    pub(super) is_inferred: bool,
 }
 
 impl Line {
@@ -61,6 +64,7 @@ impl Line {
             samples: None,
             called: None,
             origin: None,
+            is_inferred: false,
         }
     }
 }
@@ -107,6 +111,7 @@ impl GraphView {
             samples: self.has_stacks.then_some(self.weights.samples[function]),
             called: self.called(function),
             origin: None,
+            is_inferred: self.is_inferred(function),
         });
         self.add(&mut lines, Relation::Callee, callees);
         lines
@@ -170,6 +175,7 @@ impl GraphView {
             samples: (self.has_stacks && self.cycles.cut.is_empty()).then_some(began + entered),
             called,
             origin: None,
+            is_inferred: false,
         });
         self.add_members(&mut lines, members);
         self.add(&mut lines, Relation::Callee, callees);
@@ -207,6 +213,7 @@ impl GraphView {
                 samples: self.has_stacks.then_some(self.weights.samples[member]),
                 called,
                 origin: None,
+                is_inferred: self.is_inferred(member),
             });
         }
         if members.len() > shown {
@@ -223,7 +230,15 @@ impl GraphView {
             samples: self.has_stacks.then_some(samples),
             called: None,
             origin: None,
+            is_inferred: false,
         }
+    }
+
+    fn is_inferred(&self, function: FunctionId) -> bool {
+        label::is_inferred(
+            self.weights.inferred[function],
+            self.weights.total[function],
+        )
     }
 
     fn neighbour(&self, id: ArcId, end: FunctionId) -> Neighbour {
@@ -254,6 +269,7 @@ impl GraphView {
         sum.portion = sum.portion.zip(other.portion).map(|(a, b)| a + b);
         sum.arc.samples = sum.arc.samples.saturating_add(other.arc.samples);
         sum.arc.weight = sum.arc.weight.saturating_add(other.arc.weight);
+        sum.arc.inferred = sum.arc.inferred.saturating_add(other.arc.inferred);
         let calls = sum.arc.calls.zip(other.arc.calls);
         sum.arc.calls = calls.map(|(a, b)| a.saturating_add(b));
         if let Some((calls, _)) = sum.arc.calls.zip(self.calls.as_ref()) {
@@ -300,6 +316,7 @@ impl GraphView {
             samples: self.has_stacks.then_some(neighbour.arc.samples),
             called: neighbour.called,
             origin: Some(neighbour.arc.origin()),
+            is_inferred: label::is_inferred(neighbour.arc.inferred, neighbour.arc.weight),
         });
         let mut rows: Vec<Line> = rows.collect();
         if hidden > 0 {

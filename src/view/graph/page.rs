@@ -3,7 +3,7 @@
 use super::{GraphView, Model};
 use crate::callgraph::Arc;
 use crate::view::page::{Block, Page};
-use crate::view::{Subject, caveats, number};
+use crate::view::{Subject, caveats, label, number};
 
 /// How many arcs that were left out are named.
 const NAMED: usize = 5;
@@ -24,6 +24,8 @@ impl GraphView {
                 "… {more} more {entries}; all of them: --limit 0 --min 0; some: --function NAME"
             )));
         }
+        let mut lines = self.listed.iter().flat_map(|&entry| self.lines(entry));
+        blocks.extend(label::legend(lines.any(|line| line.is_inferred)));
         blocks.extend(caveats::foot(&subject.profile.caveats));
         Page {
             unit: subject.selection.event.unit.clone(),

@@ -5,7 +5,7 @@ use super::{Entry, GraphView};
 use crate::callgraph::Origin;
 use crate::profile::FunctionId;
 use crate::view::table::{Cell, Column, Role, Table};
-use crate::view::{Figures, Subject, number};
+use crate::view::{Figures, Subject, label, number};
 
 impl GraphView {
     /// The entries, with an empty line between them.
@@ -27,7 +27,10 @@ impl GraphView {
                 table.rows.push(vec![Cell::Nothing; columns]);
             }
             for line in self.lines(entry) {
-                from_code |= matches!(line.origin, Some(Origin::Code | Origin::Both));
+                from_code |= matches!(
+                    line.origin,
+                    Some(Origin::Code | Origin::Both | Origin::Inferred)
+                );
                 table.rows.push(self.row(subject, &line));
             }
         }
@@ -85,15 +88,15 @@ impl GraphView {
             Who::More(more) => format!("… {} more", number::grouped(more as u64)),
             Who::Entry(entry) => self.full_name(entry),
         };
+        let mark = if line.is_inferred {
+            label::INFERRED
+        } else {
+            ""
+        };
+        let guide = format!("{guide}{mark}");
         match unseen {
-            true => Cell::Faint {
-                guide: guide.into(),
-                text,
-            },
-            false => Cell::Branch {
-                guide: guide.into(),
-                text,
-            },
+            true => Cell::Faint { guide, text },
+            false => Cell::Branch { guide, text },
         }
     }
 

@@ -25,7 +25,7 @@ impl Guides {
     pub fn new(tree: &Tree) -> Guides {
         let mut children = IdVec::filled(0, tree.calls.nodes.len());
         for id in tree.nodes() {
-            if let Some(parent) = tree.calls.nodes[id].parent {
+            if let Some(parent) = tree.calls.nodes.at(id).parent {
                 children[parent] += 1;
             }
         }
@@ -39,7 +39,7 @@ impl Guides {
 
     /// The lines before `node`, the next one that is shown.
     pub fn next(&mut self, tree: &Tree, id: NodeId) -> String {
-        let node = &tree.calls.nodes[id];
+        let node = tree.calls.nodes.at(id);
         self.column.truncate(node.level as usize - 1);
         let above = self.column.last().copied().unwrap_or(0);
         let Some(parent) = node.parent else {

@@ -23,14 +23,16 @@
 //!                                                 3 ↑2    └ r... (66.67 %)
 //! ```
 
+mod draw;
 mod guides;
 
+pub use self::draw::drawing;
 use self::guides::Guides;
 use super::flat::reaches;
 use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
-use super::{Figures, Subject, caveats, number};
+use super::{Figures, Subject, caveats, label, number};
 use crate::analysis::tree::{CallTree, Collapse, Node, NodeId};
 use crate::base::{Id, IdVec};
 use crate::profile::FunctionId;
@@ -96,7 +98,7 @@ pub fn arrange(
         .collect();
     if let Some(limit) = options.limit {
         // A parent is at least as heavy as its child and comes first among equals.
-        chosen.sort_by_key(|&id| std::cmp::Reverse(calls.nodes[id].standing()));
+        chosen.sort_by_key(|&id| std::cmp::Reverse(calls.nodes.at(id).standing()));
         chosen.truncate(limit);
     }
     let mut shown = IdVec::filled(false, calls.nodes.len());
@@ -104,7 +106,7 @@ pub fn arrange(
         shown[id] = true;
     }
     let root = options.root.map(|(function, _)| function);
-    let functions = chosen.iter().map(|&id| calls.nodes[id].function);
+    let functions = chosen.iter().map(|&id| calls.nodes.at(id).function);
     let labels = Labels::new(subject, functions.chain(root));
     Tree {
         hidden: calls.nodes.len() - chosen.len(),
@@ -127,7 +129,7 @@ impl Tree {
 
     /// What a node's function is called.
     pub fn name(&self, node: NodeId) -> &str {
-        self.labels.of(self.calls.nodes[node].function)
+        self.labels.of(self.calls.nodes.at(node).function)
     }
 
     /// What the function is called that the stacks begin at, where one was asked for.
@@ -138,8 +140,8 @@ impl Tree {
 
     /// The weight of the node above, of which a node's is a part; of a root, the total.
     fn whole(&self, subject: &Subject, node: &Node) -> u64 {
-        let parent = node.parent.map(|parent| &self.calls.nodes[parent]);
-        parent.map_or(subject.selection.total, Node::weight)
+        let parent = node.parent.map(|parent| self.calls.nodes.at(parent));
+        parent.map_or(subject.selection.total, |parent| parent.weight())
     }
 
     /// The nodes as records.
@@ -161,8 +163,8 @@ impl Tree {
             figure("passes"),
         ]);
         for id in self.nodes() {
-            let node = &self.calls.nodes[id];
-            let target = node.stub.map(|target| self.calls.nodes[target].level);
+            let node = self.calls.nodes.at(id);
+            let target = node.stub.map(|target| self.calls.nodes.at(target).level);
             // A stub has no counts.
             let of_node = |cell| {
                 if target.is_some() {
@@ -184,7 +186,7 @@ impl Tree {
                 of_node(Cell::Weight(node.in_only)),
                 Cell::Text(self.name(id).to_owned()),
                 Cell::Text(subject.module(node.function).to_owned()),
-                share(node.weight(), self.whole(subject, node)),
+                share(node.weight(), self.whole(subject, &node)),
                 share(node.in_only, whole),
                 target.map_or(Cell::Nothing, |level| Cell::Count(u64::from(level))),
                 target.map_or(Cell::Nothing, |_| Cell::Weight(node.passes)),
@@ -209,15 +211,22 @@ impl Tree {
                 "… {more} more line{plural}; all of them: --limit 0 --min 0"
             )));
         }
-        if self.nodes().any(|id| self.calls.nodes[id].cut > 0) {
+        if self.nodes().any(|id| self.calls.nodes.at(id).cut > 0) {
             let line = "… callers further out were not followed; more of them: --depth N --min 0";
             blocks.push(Block::Line(line.into()));
         }
-        if self.nodes().any(|id| self.calls.nodes[id].stub.is_some()) {
+        if self
+            .nodes()
+            .any(|id| self.calls.nodes.at(id).stub.is_some())
+        {
             let line = "f... (share) is a collapsed call of f: so many samples take it, and go on at the \
                         level behind ↑. In brackets: what first arrived after such a call.";
             blocks.push(Block::Line(line.into()));
         }
+        let nodes = || self.nodes().map(|id| self.calls.nodes.at(id));
+        blocks.extend(label::legend(
+            nodes().any(|node| label::is_inferred(node.inferred, node.weight())),
+        ));
         blocks.extend(caveats::foot(&subject.profile.caveats));
         Page {
             unit: subject.selection.event.unit.clone(),
@@ -265,7 +274,7 @@ impl Tree {
 
     fn drawing(&self, subject: &Subject) -> Table {
         let bottom_up = self.direction == Direction::BottomUp;
-        let nodes = || self.nodes().map(|id| &self.calls.nodes[id]);
+        let nodes = || self.nodes().map(|id| self.calls.nodes.at(id));
         let folded = nodes().any(|node| node.stub.is_some());
         let indirect = nodes().any(|node| node.indirect > 0);
         let (percent, weight, name) = match (bottom_up, indirect) {
@@ -293,18 +302,21 @@ impl Tree {
         };
         let leads = |node: &Node| match node.stub {
             None => String::new(),
-            Some(target) => format!(" ↑{}", self.calls.nodes[target].level),
+            Some(target) => format!(" ↑{}", self.calls.nodes.at(target).level),
         };
         // Room behind direct weights and levels, so that these stand one under the other.
         let widest = |text: &dyn Fn(&Node) -> String| {
-            let widths = nodes().map(|node| text(node).chars().count());
+            let widths = nodes().map(|node| text(&node).chars().count());
             widths.max().unwrap_or(0)
         };
         let (room, arrow) = (widest(&behind), widest(&leads));
         let mut guides = Guides::new(self);
         for id in self.nodes() {
-            let node = &self.calls.nodes[id];
-            let guide = guides.next(self, id);
+            let node = self.calls.nodes.at(id);
+            let mut guide = guides.next(self, id);
+            if label::is_inferred(node.inferred, node.weight()) {
+                guide.push_str(label::INFERRED);
+            }
             let mut text = self.name(id).to_owned();
             if node.inlined {
                 text.push_str(" (inlined)");
@@ -312,7 +324,7 @@ impl Tree {
             if node.in_code {
                 text.push_str(" (in the code)");
             }
-            let level = Cell::Text(format!("{}{:arrow$}", node.level, leads(node)));
+            let level = Cell::Text(format!("{}{:arrow$}", node.level, leads(&node)));
             if node.stub.is_some() {
                 let share = number::percent(node.passes, whole, 2);
                 text.push_str(&format!("... ({share} %)"));
@@ -324,9 +336,9 @@ impl Tree {
             let share = |part, whole| Cell::Share { part, whole };
             table.rows.push(vec![
                 share(node.weight(), whole),
-                share(node.weight(), self.whole(subject, node)),
+                share(node.weight(), self.whole(subject, &node)),
                 share(node.in_only, whole),
-                Cell::Text(format!("{}{:room$}", shown(node.direct), behind(node))),
+                Cell::Text(format!("{}{:room$}", shown(node.direct), behind(&node))),
                 level,
                 Cell::Branch { guide, text },
             ]);

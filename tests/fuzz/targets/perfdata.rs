@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(mut reader) = perfdata::Reader::from_bytes(bytes.to_vec()) else {
         return;
     };
-    let read = trace::read(&mut reader, trace::TimeRange::default(), |_| {}, |_| {});
+    let read = trace::read(&mut reader, trace::TimeRange::default(), None, |_| {}, |_| {});
     let Ok(mut trace) = read else {
         return;
     };

@@ -1,10 +1,16 @@
 //! One function: its time, its callers, its descendants; what is known of it beyond that.
 
+mod call_sites;
+
+pub use call_sites::Listed;
+
+use self::call_sites::{Side, place};
 use super::flat::reaches;
 use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
-use super::{Figures, Subject, caveats, number};
+use super::{Figures, Subject, caveats, label, number};
+use crate::analysis::call_sites::{CallSite, CallSites};
 use crate::analysis::detail::{Detail, Neighbour, Rule};
 use crate::analysis::lines::{LineWeight, Lines};
 use crate::profile::FunctionId;
@@ -12,7 +18,7 @@ use crate::profile::FunctionId;
 /// Which lines are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Options {
-    /// At most so many callers, descendants and source lines; `None` for all.
+    /// At most so many callers, descendants, calls and source lines; `None` for all.
     pub limit: Option<usize>,
     /// Only those with at least this share of the function's total, in percent.
     pub min: f64,
@@ -27,6 +33,10 @@ pub struct DetailView {
     pub callers: Vec<Neighbour>,
     /// The descendants that are shown.
     pub descendants: Vec<Neighbour>,
+    /// By line, the calls that it makes; `None` where the input has no lines of calls.
+    pub call_sites: Option<Listed>,
+    /// By line, the calls by which it is reached; `None` where the input has no lines of calls.
+    pub called_from: Option<Listed>,
     /// The source lines that are shown, the hottest first; none where lines are not known.
     pub lines: Vec<LineWeight>,
     /// How many source lines are not shown.
@@ -38,7 +48,13 @@ pub struct DetailView {
 const DEPTHS: usize = 12;
 
 /// Chooses and names.
-pub fn arrange(subject: &Subject, detail: Detail, lines: &Lines, options: &Options) -> DetailView {
+pub fn arrange(
+    subject: &Subject,
+    detail: Detail,
+    sites: Option<&CallSites>,
+    lines: &Lines,
+    options: &Options,
+) -> DetailView {
     let whole = detail.total;
     let limit = options.limit.unwrap_or(usize::MAX);
     let chosen = |all: &[Neighbour]| -> Vec<Neighbour> {
@@ -54,12 +70,17 @@ pub fn arrange(subject: &Subject, detail: Detail, lines: &Lines, options: &Optio
         .collect();
     let callers = chosen(&detail.callers);
     let descendants = chosen(&detail.descendants);
-    let functions = callers
-        .iter()
-        .chain(&descendants)
-        .map(|other| other.function);
+    let call_sites = sites.map(|sites| Listed::of(&sites.made, whole, options));
+    let called_from = sites.map(|sites| Listed::of(&sites.received, whole, options));
+    let neighbours = callers.iter().chain(&descendants);
+    let by_line = call_sites.iter().chain(&called_from);
+    let functions = (neighbours.map(|other| other.function))
+        .chain(by_line.flat_map(|listed| listed.sites.iter().map(|site| site.function)))
+        .chain([detail.function]);
     DetailView {
-        labels: Labels::new(subject, functions.chain([detail.function])),
+        labels: Labels::new(subject, functions),
+        call_sites,
+        called_from,
         hidden_lines: all_lines.len() - lines.len(),
         callers,
         descendants,
@@ -74,8 +95,8 @@ impl DetailView {
         self.labels.of(function)
     }
 
-    /// All figures, a record each: the function's two times, its neighbours, its source lines, its
-    /// depths of recursion. Percentages are of the function's total.
+    /// All figures, a record each: the function's two times, its neighbours, the source lines of calls
+    /// and of its own time, its depths of recursion. Percentages are of the function's total.
     pub fn table(&self, subject: &Subject) -> Table {
         let mut table = Table::new(vec![
             Column::new("what", "what", Role::Name),
@@ -85,6 +106,8 @@ impl DetailView {
             Column::new("recursive", "recursive", Role::Figure),
             Column::new("name", "name", Role::Name),
             Column::new("module", "module", Role::Aside),
+            Column::new("line", "line", Role::Name),
+            Column::new("inlined", "inlined", Role::Figure),
         ]);
         let detail = &self.detail;
         let mut row =
@@ -98,6 +121,8 @@ impl DetailView {
                     recursive.map_or(Cell::Nothing, |recursive| Cell::Count(recursive.into())),
                     Cell::Text(name),
                     Cell::Text(module.into()),
+                    Cell::Nothing,
+                    Cell::Nothing,
                 ]);
             };
         let recurses = Some(detail.recurses());
@@ -121,12 +146,30 @@ impl DetailView {
             }
         }
         for line in &self.lines {
-            let place = &subject.profile.lines[line.line];
-            let place = format!("{}:{}", place.file, place.line);
-            row("line", line.weight, None, place, "");
+            row("line", line.weight, None, place(subject, line.line), "");
         }
         for &(depth, weight) in &detail.depths {
             row("depth", weight, None, depth.to_string(), "");
+        }
+        for (side, listed) in self.by_line() {
+            for site in &listed.sites {
+                let share = |whole| Cell::Share {
+                    part: site.weight,
+                    whole,
+                };
+                table.rows.push(vec![
+                    Cell::Text(side.what().into()),
+                    share(detail.total),
+                    share(subject.selection.total),
+                    Cell::Weight(site.weight),
+                    Cell::Nothing,
+                    Cell::Text(self.name(site.function).to_owned()),
+                    Cell::Text(subject.module(site.function).into()),
+                    site.line
+                        .map_or(Cell::Nothing, |line| Cell::Text(place(subject, line))),
+                    Cell::Count(site.inlined.into()),
+                ]);
+            }
         }
         table
     }
@@ -154,6 +197,7 @@ impl DetailView {
         blocks.push(Block::Heading("Contributions from descendants".into()));
         self.neighbours(subject, false, &mut blocks);
         blocks.extend(self.explanation().map(Block::Line));
+        self.lines_of_calls(subject, &mut blocks);
         if !self.lines.is_empty() {
             blocks.push(Block::Space);
             blocks.push(Block::Heading("Source lines of its own time".into()));
@@ -165,6 +209,8 @@ impl DetailView {
             blocks.push(Block::Heading("How often it stands on a stack".into()));
             blocks.push(Block::Table(self.depth_table(subject)));
         }
+        let mut shown = self.callers.iter().chain(&self.descendants);
+        blocks.extend(label::legend(shown.any(|other| other.inferred)));
         blocks.extend(caveats::foot(&subject.profile.caveats));
         Page {
             unit: subject.selection.event.unit.clone(),
@@ -220,7 +266,8 @@ impl DetailView {
         };
         for other in shown {
             let star = if other.recursive { " *" } else { "" };
-            let name = format!("{}{star}", self.name(other.function));
+            let mark = if other.inferred { label::INFERRED } else { "" };
+            let name = format!("{mark}{}{star}", self.name(other.function));
             row(other.weight, name, subject.module(other.function));
         }
         if callers && detail.outermost > 0 {
@@ -270,6 +317,36 @@ impl DetailView {
             .then(|| format!("* part of a recursion of {name}."))
     }
 
+    /// What is known of the lines of calls, the calls that it makes first.
+    fn by_line(&self) -> impl Iterator<Item = (Side, &Listed)> {
+        let listed = [&self.call_sites, &self.called_from];
+        let sides = Side::ALL.into_iter().zip(listed);
+        sides.filter_map(|(side, listed)| Some((side, listed.as_ref()?)))
+    }
+
+    /// The tables of calls by line; one in which no line is known says nothing new.
+    fn lines_of_calls(&self, subject: &Subject, blocks: &mut Vec<Block>) {
+        let whole = self.detail.total;
+        let mut any = false;
+        for (side, listed) in self.by_line().filter(|(_, listed)| listed.is_known) {
+            any |= !listed.sites.is_empty();
+            blocks.push(Block::Space);
+            blocks.push(Block::Heading(side.heading().into()));
+            if !listed.sites.is_empty() {
+                let name = |site: &CallSite| self.name(site.function);
+                blocks.push(Block::Table(listed.table(subject, side, whole, name)));
+            }
+            blocks.extend(more(listed.hidden, "line"));
+        }
+        if any && self.detail.recurses() {
+            blocks.push(Block::Line(format!(
+                "A line has all that is under its calls, also what {} takes further in; each sample \
+                 once.",
+                self.name(self.detail.function)
+            )));
+        }
+    }
+
     fn line_table(&self, subject: &Subject) -> Table {
         let mut table = Table::new(vec![
             Column::new("percent", "%", Role::Heat),
@@ -277,14 +354,13 @@ impl DetailView {
             Column::new("line", "line", Role::Name),
         ]);
         for line in &self.lines {
-            let place = &subject.profile.lines[line.line];
             table.rows.push(vec![
                 Cell::Share {
                     part: line.weight,
                     whole: self.detail.total,
                 },
                 Cell::Weight(line.weight),
-                Cell::Text(format!("{}:{}", place.file, place.line)),
+                Cell::Text(place(subject, line.line)),
             ]);
         }
         without_weights(table, subject)

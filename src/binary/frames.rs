@@ -1,0 +1,91 @@
+//! The sections that tell how to unwind a stack: call frame information, as bytes.
+
+use super::code::Machine;
+use super::elf::Elf;
+use super::{Binary, Error, SymbolSource};
+use crate::base::Svma;
+
+/// A section of call frame information.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrameSection {
+    /// The address of its first byte.
+    pub address: Svma,
+    /// Its contents.
+    pub bytes: Vec<u8>,
+}
+
+/// What the exception handling of a program needs, which is loaded with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExceptionFrames {
+    /// `.eh_frame`: the entries.
+    pub entries: Option<FrameSection>,
+    /// `.eh_frame_hdr`: a table of the entries, sorted by address.
+    pub table: Option<FrameSection>,
+    /// The address of `.text`, from which some pointers are counted.
+    pub text: Svma,
+    /// The address of `.got`, from which others are.
+    pub got: Svma,
+}
+
+impl Binary {
+    /// The instruction set; `None` where it is not known here.
+    pub fn machine(&self) -> Option<Machine> {
+        Machine::of(&self.elf)
+    }
+
+    /// Whether its numbers have the least significant byte first.
+    pub fn is_little_endian(&self) -> bool {
+        self.elf.endian == gimli::RunTimeEndian::Little
+    }
+
+    /// Where the program begins; `None` for a library that is none.
+    pub fn entry(&self) -> Option<Svma> {
+        Some(Svma(self.elf.entry)).filter(|entry| entry.0 != 0)
+    }
+
+    /// Whether an address is in a stub of a linkage table (PLT): a jump to where a slot says.
+    pub fn is_stub(&self, address: Svma) -> bool {
+        let function = self.function_at(address);
+        function.is_some_and(|function| function.source == SymbolSource::Plt)
+    }
+
+    /// `.eh_frame` and what belongs to it. In an object file it has no addresses yet, and counts as
+    /// absent.
+    ///
+    /// # Errors
+    /// When a section does not lie in the file, is too large or cannot be read.
+    pub fn exception_frames(&self) -> Result<ExceptionFrames, Error> {
+        let elf = &self.elf;
+        if elf.relocatable {
+            return Ok(ExceptionFrames::default());
+        }
+        let address = |name: &[u8]| Svma(elf.section(name).map_or(0, |section| section.address));
+        Ok(ExceptionFrames {
+            entries: read(elf, ".eh_frame")?,
+            table: read(elf, ".eh_frame_hdr")?,
+            text: address(b".text"),
+            got: address(b".got"),
+        })
+    }
+
+    /// `.debug_frame` of this file or of its debug file, which is looked for at the first call.
+    ///
+    /// # Errors
+    /// As [`Binary::exception_frames`].
+    pub fn debug_frames(&self) -> Result<Option<FrameSection>, Error> {
+        match self.with_section(b".debug_frame") {
+            Some(elf) if !elf.relocatable => read(elf, ".debug_frame"),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// A section with its address; `None` where there is none or it is empty.
+fn read(elf: &Elf, name: &'static str) -> Result<Option<FrameSection>, Error> {
+    let Some(section) = elf.section(name.as_bytes()) else {
+        return Ok(None);
+    };
+    let bytes = elf.contents(name, section)?;
+    let address = Svma(section.address);
+    Ok((!bytes.is_empty()).then_some(FrameSection { address, bytes }))
+}

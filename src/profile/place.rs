@@ -1,0 +1,44 @@
+//! Places: call paths with the source lines from which the calls on them were made.
+
+use crate::base::{IdVec, define_id};
+
+use super::{LineId, PathId};
+
+define_id! {
+    /// A row of [`Places::tree`].
+    pub PlaceId
+}
+
+/// A call path as it was reached by calls from known lines. The path of its caller is the caller
+/// of its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The place of the caller; `None` for an outermost frame.
+    pub caller: Option<PlaceId>,
+    /// The call path.
+    pub path: PathId,
+    /// The line of the caller from which the call was made, where it is known; of inlined code the
+    /// line that it was inlined for.
+    pub line: Option<LineId>,
+}
+
+/// The lines of calls, beside the call paths, which do not tell them apart.
+///
+/// ```text
+///   parse ◀─12─ lex ◀─40─ read        two places, one call path: parse ◀─ lex ◀─ read
+///         ◀─19─ lex ◀─40─ read
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// The tree of places: the caller of a place always has the smaller id.
+    pub tree: IdVec<PlaceId, Place>,
+    /// The place of each row of [`Profile::samples`](super::Profile::samples).
+    pub of_samples: Vec<Option<PlaceId>>,
+}
+
+impl Places {
+    /// The place of a row of the profile's samples.
+    pub fn of_sample(&self, row: usize) -> Option<PlaceId> {
+        self.of_samples.get(row).copied().flatten()
+    }
+}

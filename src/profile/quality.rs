@@ -1,0 +1,33 @@
+//! How far the stacks of a recording can be believed.
+
+/// The numbers of samples with stacks in user space, by what the code says of them. They are of the
+/// whole recording, whatever is selected of it.
+///
+/// Each call on a stack is held against the code: the instruction before the return address calls
+/// the function that is next on the stack, or it does not, or only a run can tell. A sample counts
+/// once, by the worst that is to be said of its stack; so all but `rooted` add up to `stacks`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quality {
+    /// Samples with a stack in user space of which something can be said.
+    pub stacks: u64,
+    /// Those whose outermost function is one that nothing calls: where a program or a thread
+    /// starts.
+    pub rooted: u64,
+    /// Those with one function only.
+    pub alone: u64,
+    /// Those with calls that the code has, and no other.
+    pub verified: u64,
+    /// Those that lack functions which the code tells without doubt. They are put in, unless that
+    /// was not wanted.
+    pub lacking: u64,
+    /// Whether they were put in.
+    pub is_repaired: bool,
+    /// Those with a call through a pointer, or in code that cannot be read.
+    pub unchecked: u64,
+    /// Whether they were found by following frame pointers, at least in part.
+    pub by_frame_pointers: bool,
+    /// Those that lack functions which the code does not tell, as there are several ways.
+    pub ambiguous: u64,
+    /// Those with a call that is not in the code, and that nothing explains.
+    pub contradicted: u64,
+}

@@ -1,0 +1,132 @@
+//! What is read of a file before its code is: the same for all of it and for one function.
+
+use std::sync::OnceLock;
+
+use rustc_hash::FxHashSet;
+
+use super::CodeFunctionId;
+use super::flow::Wants;
+use super::parts;
+use super::resolve::{Facts, Resolver};
+use super::workers::{Lot, Scan};
+use crate::base::IdVec;
+use crate::binary::{Binary, Code, Error, FunctionSymbol, References, Slots, SymbolSource};
+
+/// The functions of a file, where their code is, and what the pointers between them are.
+pub struct Tables<'b> {
+    pub(super) binary: &'b Binary,
+    pub(super) code: Code<'b>,
+    /// The functions, without the stubs of linkage tables.
+    pub(super) symbols: IdVec<CodeFunctionId, FunctionSymbol>,
+    /// For each of [`Binary::functions`] its id, if it is one.
+    ids: Vec<Option<CodeFunctionId>>,
+    slots: Slots,
+    references: References,
+    /// The names of functions that have parts elsewhere, once somebody asks.
+    split: OnceLock<FxHashSet<String>>,
+}
+
+impl<'b> Tables<'b> {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// For a machine whose instructions are not known here: see
+    /// [`Machine`](crate::binary::Machine).
+    pub fn read(binary: &'b Binary) -> Result<Tables<'b>, Error> {
+        let code = binary.code()?;
+        let mut symbols = IdVec::new();
+        let ids = binary
+            .functions()
+            .iter()
+            .map(|symbol| {
+                // A linkage table as a whole has bounds, but it is no function.
+                let nameless = symbol.source == SymbolSource::Unwind;
+                let table = nameless && code.piece(symbol.start, symbol.end()).is_none();
+                let stub = symbol.source == SymbolSource::Plt;
+                (!table && !stub).then(|| symbols.push(*symbol))
+            })
+            .collect();
+        Ok(Tables {
+            slots: binary.slots(),
+            references: binary.references(),
+            binary,
+            code,
+            symbols,
+            ids,
+            split: OnceLock::new(),
+        })
+    }
+
+    /// What could not be read.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let parts = [
+            &self.code.problems,
+            &self.slots.problems,
+            &self.references.problems,
+        ];
+        let mut problems: Vec<String> = Vec::new();
+        for problem in parts.into_iter().flatten() {
+            if !problems.contains(problem) {
+                problems.push(problem.clone());
+            }
+        }
+        problems
+    }
+
+    pub(super) fn resolver(&self) -> Resolver<'_> {
+        Resolver::new(Facts {
+            binary: self.binary,
+            code: &self.code,
+            slots: &self.slots,
+            references: &self.references,
+            ids: &self.ids,
+        })
+    }
+
+    /// The code of all functions, in order of address.
+    pub(super) fn lots(&self) -> Vec<Lot<'_>> {
+        let stretches = self.binary.stretches();
+        let lots = stretches.iter().filter_map(|stretch| {
+            Some(Lot {
+                caller: id_at(&self.ids, stretch.function)?,
+                symbol: self.binary.functions().get(stretch.function)?,
+                piece: self.code.piece(stretch.start, stretch.end)?,
+                start: stretch.start.0,
+            })
+        });
+        lots.collect()
+    }
+
+    pub(super) fn scan<'s>(&'s self, resolver: &'s Resolver<'s>, lots: &'s [Lot<'s>]) -> Scan<'s> {
+        let binary = self.binary;
+        Scan {
+            tables: self,
+            lots,
+            resolver,
+            wants: Wants {
+                addresses: if binary.is_linked() {
+                    self.code.range()
+                } else {
+                    0..=u64::MAX
+                },
+                immediates: binary.is_fixed() || !binary.is_linked(),
+                unlinked: !binary.is_linked(),
+            },
+        }
+    }
+
+    /// The id of the function at this index of [`Binary::functions`], if it is one.
+    pub(super) fn id(&self, index: usize) -> Option<CodeFunctionId> {
+        id_at(&self.ids, index)
+    }
+
+    /// The names of functions that have parts elsewhere.
+    pub(super) fn split_functions(&self) -> &FxHashSet<String> {
+        self.split.get_or_init(|| parts::split(self.binary))
+    }
+}
+
+/// The id of the function at this index of [`Binary::functions`], if it is one.
+pub(super) fn id_at(ids: &[Option<CodeFunctionId>], index: usize) -> Option<CodeFunctionId> {
+    ids.get(index).copied().flatten()
+}

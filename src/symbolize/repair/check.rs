@@ -1,0 +1,235 @@
+//! Whether a frame is called by the one outside of it.
+
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
+use crate::base::{CodeAddress, FileOffset, IdVec};
+use crate::trace::{FrameAddress, FrameId, ImageId, ImageKind, Trace};
+
+use super::super::home::Home;
+use super::super::library::Library;
+use super::code::{AllTables, Code, Exit, Place, To};
+use super::explain::{Explanation, Explanations, Missing, Question};
+use super::frames::Frames;
+
+/// What the code says of a frame and the one outside of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It says nothing of frames of this kind: the kernel's, and marks.
+    Outside,
+    /// The caller calls this function there.
+    Verified,
+    /// The caller calls something there, and only a run can tell what; or its code cannot be read.
+    Unknown,
+    /// The caller calls another function there, from which this one is reached in one way.
+    Missing(Vec<Missing>),
+    /// The caller calls another function there, from which this one is reached in several ways.
+    Ambiguous,
+    /// The caller calls another function there, or nothing at all.
+    Contradicted,
+}
+
+/// What is before a return address.
+#[derive(Clone, Debug)]
+enum Site {
+    /// A call of one of these functions, by what name if by one.
+    Call(Rc<[Place]>, Option<String>),
+    /// A call of a program's `main`, as far as the programs have one by name.
+    Main,
+    /// A call of something.
+    Unknown,
+    /// No call.
+    None,
+}
+
+/// Checks pairs of frames, each once.
+pub(super) struct Checks<'h> {
+    trace: &'h Trace,
+    homes: &'h IdVec<ImageId, Home>,
+    code: Code<'h>,
+    frames: Frames<'h>,
+    explanations: Explanations,
+    sites: IdVec<FrameId, Option<Site>>,
+    verdicts: FxHashMap<(FrameId, FrameId), Verdict>,
+}
+
+impl<'h> Checks<'h> {
+    pub(super) fn new(
+        trace: &'h Trace,
+        homes: &'h IdVec<ImageId, Home>,
+        tables: &'h AllTables<'h>,
+        library: &'h Library,
+    ) -> Checks<'h> {
+        Checks {
+            trace,
+            homes,
+            code: Code::new(homes, tables),
+            frames: Frames::new(trace, library),
+            explanations: Explanations::default(),
+            sites: IdVec::filled(None, trace.frames.len()),
+            verdicts: FxHashMap::default(),
+        }
+    }
+
+    /// What the code says of `inner` being called by `outer`.
+    pub(super) fn verdict(&mut self, outer: FrameId, inner: FrameId) -> &Verdict {
+        // The borrow checker does not see that a found verdict is returned at once.
+        if !self.verdicts.contains_key(&(outer, inner)) {
+            let verdict = self.find(outer, inner);
+            self.verdicts.insert((outer, inner), verdict);
+        }
+        &self.verdicts[&(outer, inner)]
+    }
+
+    fn find(&mut self, outer: FrameId, inner: FrameId) -> Verdict {
+        if !self.is_user_code(outer) || !self.is_user_code(inner) {
+            return Verdict::Outside;
+        }
+        let Some((next, at)) = self.place(inner) else {
+            return Verdict::Unknown;
+        };
+        let (called, name) = match self.site(outer) {
+            Site::Call(called, name) => (called.clone(), name.clone()),
+            Site::Main => (self.code.mains(), None),
+            Site::Unknown => return Verdict::Unknown,
+            Site::None => return Verdict::Contradicted,
+        };
+        let by_name = name.is_some();
+        let is_named = |name: String| {
+            let stub = self.code.stub(next);
+            self.code.is_exported_as(next, &name) || stub.is_some_and(|stub| stub == name)
+        };
+        let is_next = called.contains(&next) || name.is_some_and(is_named);
+        let has_frame = match self.trace.frame_pointers {
+            true => self.frames.has_frame(next.image, at),
+            false => Some(true),
+        };
+        if is_next && has_frame != Some(false) {
+            return Verdict::Verified;
+        }
+        let mut found = Explanation::None;
+        for &called in called.iter() {
+            let question = Question {
+                called,
+                next,
+                is_caller_missing: has_frame.map(|has| !has),
+            };
+            let answer = self
+                .explanations
+                .of(question, &mut self.code, &mut self.frames);
+            found = found.or(answer);
+        }
+        match found {
+            Explanation::One(missing) => Verdict::Missing(missing),
+            _ if is_next => Verdict::Verified,
+            // The frames between are those of what was interrupted.
+            _ if self.is_interrupted(inner) => Verdict::Unknown,
+            Explanation::Several => Verdict::Ambiguous,
+            // What was called through a table the dynamic linker is still to fill in.
+            Explanation::None if by_name && self.code.links_lazily(next) => Verdict::Unknown,
+            Explanation::None if matches!(self.site(outer), Site::Main) => Verdict::Unknown,
+            Explanation::None => Verdict::Contradicted,
+        }
+    }
+
+    /// The frame as it is to be looked up. A signal handler returns to the first byte of a function
+    /// that nobody called: the address of the frame is that, and not one before it.
+    pub(super) fn corrected(&mut self, frame: FrameAddress) -> FrameAddress {
+        let CodeAddress::Return(address) = frame.address else {
+            return frame;
+        };
+        let here = self.homes[frame.image].svma(address);
+        let is_signal_frame = here.is_some_and(|here| {
+            self.code.starts_at(frame.image, here.0)
+                && self.frames.is_signal_frame(frame.image, here.0)
+        });
+        match is_signal_frame {
+            true => FrameAddress {
+                address: CodeAddress::Instruction(address),
+                ..frame
+            },
+            false => frame,
+        }
+    }
+
+    /// Whether nothing calls the function of an outermost frame.
+    pub(super) fn is_a_start(&mut self, frame: FrameId) -> bool {
+        if !self.is_user_code(frame) {
+            return false;
+        }
+        let Some((place, at)) = self.place(frame) else {
+            return false;
+        };
+        self.frames.is_outermost(place.image, at) || self.code.starts_tasks(place)
+    }
+
+    /// Whether a frame is that to which a signal handler returns.
+    fn is_interrupted(&mut self, frame: FrameId) -> bool {
+        let frame = self.trace.frames[frame];
+        let here = self.homes[frame.image].svma(frame.address.recorded());
+        here.is_some_and(|here| self.frames.is_signal_frame(frame.image, here.0))
+    }
+
+    /// Whether a frame is in code that can be read.
+    pub(super) fn is_user_code(&self, frame: FrameId) -> bool {
+        let image = self.trace.frames[frame].image;
+        matches!(
+            self.trace.images[image].kind,
+            ImageKind::File | ImageKind::Vdso
+        )
+    }
+
+    /// The function that a frame is in, and the stated address where.
+    fn place(&mut self, frame: FrameId) -> Option<(Place, u64)> {
+        let frame = self.trace.frames[frame];
+        let at = self.homes[frame.image].svma(frame.address.lookup())?;
+        Some((self.code.function_at(frame.image, at.0)?, at.0))
+    }
+
+    /// What calls before the return address of a frame.
+    fn site(&mut self, frame: FrameId) -> &Site {
+        if self.sites[frame].is_none() {
+            self.sites[frame] = Some(self.find_site(frame));
+        }
+        self.sites[frame].as_ref().unwrap_or(&Site::Unknown)
+    }
+
+    fn find_site(&mut self, frame: FrameId) -> Site {
+        let frame = self.trace.frames[frame];
+        let CodeAddress::Return(_) = frame.address else {
+            // Interrupted by a signal: nothing was called.
+            return Site::Unknown;
+        };
+        let Some(before) = self.homes[frame.image].svma(frame.address.lookup()) else {
+            return Site::Unknown;
+        };
+        let end = before.0.wrapping_add(1);
+        let Some(exits) = self.code.exits_around(frame.image, before.0) else {
+            return Site::Unknown;
+        };
+        let found = exits.binary_search_by_key(&end, |exit| exit.end);
+        let found = found.ok().and_then(|index| exits.get(index));
+        match found.filter(|exit| exit.is_call) {
+            Some(Exit {
+                to: To::Function(place),
+                name,
+                ..
+            }) => Site::Call([*place].into(), name.clone()),
+            Some(Exit {
+                to: To::ChosenBy(chooser),
+                ..
+            }) => Site::Call(self.code.choices(*chooser), None),
+            Some(_) if self.code.starts_programs(frame.image, before.0) => Site::Main,
+            Some(_) => Site::Unknown,
+            // What a handler of signals returns to was not called.
+            None if self.code.starts_at(frame.image, end) => Site::Unknown,
+            None => Site::None,
+        }
+    }
+
+    /// The address in its image of a place in code.
+    pub(super) fn offset(&mut self, image: ImageId, at: u64) -> Option<FileOffset> {
+        self.code.offset(image, at)
+    }
+}

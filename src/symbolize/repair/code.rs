@@ -1,0 +1,358 @@
+//! The calls and jumps of single functions, across files.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::base::{FileOffset, IdVec, Svma};
+use crate::binary::{Binary, SymbolSource};
+use crate::scan::{
+    self, CallKind, Callee, Calls, Destination, Leaving, LeavingKind, Single, Tables,
+};
+use crate::trace::ImageId;
+
+use super::super::definitions::{Definition, Definitions};
+use super::super::home::Home;
+use super::super::names::Names;
+
+/// A function by where it starts, never a part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) image: ImageId,
+    /// The stated address of its first byte.
+    pub(super) start: u64,
+}
+
+/// Where a call or jump leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum To {
+    /// To this function.
+    Function(Place),
+    /// To the function that this one chose when the program started.
+    ChosenBy(Place),
+    /// Only a run can tell.
+    Unknown,
+}
+
+/// How control leaves a function.
+#[derive(Clone, Debug)]
+pub(super) struct Exit {
+    /// The stated address of the instruction.
+    pub(super) at: u64,
+    /// The stated address behind it.
+    pub(super) end: u64,
+    /// Whether it comes back.
+    pub(super) is_call: bool,
+    /// Where to.
+    pub(super) to: To,
+    /// The linkage name by which it is called, where it is by name.
+    pub(super) name: Option<String>,
+}
+
+/// The code of larger files is not read as a whole, in bytes.
+const LARGE: u64 = 32 << 20;
+
+/// What in C libraries calls `main`.
+const STARTERS: [&str; 3] = [
+    "__libc_start_call_main",
+    "__libc_start_main",
+    "generic_start_main",
+];
+
+/// A function is looked at in so many parts at most.
+const PARTS: usize = 8;
+
+/// The tables of each image, read when its code is first asked for.
+pub(super) type AllTables<'h> = IdVec<ImageId, OnceCell<Option<Tables<'h>>>>;
+
+/// The code of all files.
+pub(super) struct Code<'h> {
+    homes: &'h IdVec<ImageId, Home>,
+    tables: &'h AllTables<'h>,
+    singles: IdVec<ImageId, Option<Option<Single<'h>>>>,
+    /// The files by their places in `definitions`.
+    files: Vec<ImageId>,
+    definitions: Definitions<'h>,
+    names: Names<'h>,
+    mains: Option<Rc<[Place]>>,
+    choices: FxHashMap<Place, Rc<[Place]>>,
+    /// The starts of functions whose addresses are taken; `None` where that was not looked into.
+    pointed: FxHashMap<ImageId, Option<FxHashSet<u64>>>,
+    /// Where the stretch of code that starts here is left, in order of address.
+    exits: FxHashMap<Place, Rc<[Exit]>>,
+}
+
+impl<'h> Code<'h> {
+    pub(super) fn new(homes: &'h IdVec<ImageId, Home>, tables: &'h AllTables<'h>) -> Code<'h> {
+        let files = homes.enumerate().filter_map(|(image, home)| match home {
+            Home::Binary(binary) => Some((image, binary)),
+            _ => None,
+        });
+        let (files, binaries): (Vec<ImageId>, Vec<&Arc<Binary>>) = files.unzip();
+        Code {
+            homes,
+            tables,
+            singles: homes.iter().map(|_| None).collect::<Vec<_>>().into(),
+            files,
+            definitions: Definitions::new(binaries, None),
+            names: Names::new(homes),
+            mains: None,
+            choices: FxHashMap::default(),
+            pointed: FxHashMap::default(),
+            exits: FxHashMap::default(),
+        }
+    }
+
+    /// The file of an image.
+    pub(super) fn binary(&self, image: ImageId) -> Option<&'h Arc<Binary>> {
+        match &self.homes[image] {
+            Home::Binary(binary) => Some(binary),
+            _ => None,
+        }
+    }
+
+    /// The function at a stated address.
+    pub(super) fn function_at(&mut self, image: ImageId, at: u64) -> Option<Place> {
+        let symbol = self.binary(image)?.function_at(Svma(at))?;
+        Some(self.whole(Place {
+            image,
+            start: symbol.start.0,
+        }))
+    }
+
+    /// Whether this is the place in the C library that calls a program's `main`, by a pointer.
+    pub(super) fn starts_programs(&self, image: ImageId, at: u64) -> bool {
+        let name = self.name(image, at);
+        name.is_some_and(|name| STARTERS.contains(&name.as_str()))
+    }
+
+    /// The linkage name of the function at a stated address, without a version.
+    fn name(&self, image: ImageId, at: u64) -> Option<String> {
+        let binary = self.binary(image)?;
+        let name = binary.function_name(binary.function_at(Svma(at))?)?;
+        Some(name.split(['@', '.']).next().unwrap_or_default().to_owned())
+    }
+
+    /// Whether this is the function of the dynamic linker that finds what is called for the first
+    /// time.
+    pub(super) fn links_lazily(&self, place: Place) -> bool {
+        let name = self.name(place.image, place.start);
+        name.is_some_and(|name| name.starts_with("_dl_runtime_resolve"))
+    }
+
+    /// Whether a program or a thread starts with this function of the C library, as far as frame
+    /// pointers can show.
+    pub(super) fn starts_tasks(&self, place: Place) -> bool {
+        const TASKS: [&str; 4] = ["_start", "start_thread", "__clone", "__clone3"];
+        let name = self.name(place.image, place.start);
+        name.is_some_and(|name| STARTERS.contains(&name.as_str()) || TASKS.contains(&name.as_str()))
+    }
+
+    /// The `main` of each program.
+    pub(super) fn mains(&mut self) -> Rc<[Place]> {
+        let names = &mut self.names;
+        let mains = self.mains.get_or_insert_with(|| {
+            let mains = self.files.iter().filter_map(|&image| {
+                let start = names.start(image, "main")?;
+                Some(Place { image, start })
+            });
+            mains.collect()
+        });
+        mains.clone()
+    }
+
+    /// Whether a function starts at a stated address.
+    pub(super) fn starts_at(&self, image: ImageId, at: u64) -> bool {
+        let symbol = self
+            .binary(image)
+            .and_then(|binary| binary.function_at(Svma(at)));
+        symbol.is_some_and(|symbol| symbol.start.0 == at)
+    }
+
+    /// The function that this one is a part of; itself, if it is none.
+    fn whole(&mut self, part: Place) -> Place {
+        let Place { image, start } = part;
+        let name = self.binary(image).and_then(|binary| {
+            let symbol = binary.function_at(Svma(start))?;
+            let nameless = symbol.source == SymbolSource::Unwind;
+            binary.function_name(symbol).filter(|_| !nameless)
+        });
+        let whole = name.and_then(|name| Some(self.names.whole(image, &name)?.0));
+        let start = whole.unwrap_or(start);
+        Place { image, start }
+    }
+
+    /// The name that a stub of a linkage table stands for, if there is one at this place.
+    pub(super) fn stub(&self, place: Place) -> Option<String> {
+        let binary = self.binary(place.image)?;
+        let symbol = binary.function_at(Svma(place.start))?;
+        let name = (symbol.source == SymbolSource::Plt).then(|| binary.function_name(symbol))??;
+        Some(name.strip_suffix("@plt").unwrap_or(&name).to_owned())
+    }
+
+    /// Whether others call a function by this name.
+    pub(super) fn is_exported_as(&self, place: Place, name: &str) -> bool {
+        let file = self.files.iter().position(|&image| image == place.image);
+        let start = file.and_then(|file| self.definitions.exports(file).start(name.as_bytes()));
+        start.is_some_and(|start| start.0 == place.start)
+    }
+
+    /// Where the stretch of code that holds this stated address is left; `None` where its code
+    /// cannot be read.
+    pub(super) fn exits_around(&mut self, image: ImageId, at: u64) -> Option<Rc<[Exit]>> {
+        let start = self.binary(image)?.function_at(Svma(at))?.start.0;
+        self.exits(Place { image, start })
+    }
+
+    /// The same for the stretch that starts here.
+    pub(super) fn exits(&mut self, place: Place) -> Option<Rc<[Exit]>> {
+        if let Some(known) = self.exits.get(&place) {
+            return Some(known.clone());
+        }
+        let image = place.image;
+        let whole = self.whole(place);
+        let mut exits = Vec::new();
+        // Parts of the function that were moved elsewhere are left for others as the function is.
+        let mut parts = vec![place.start];
+        let mut next = 0;
+        while let Some(&start) = parts.get(next).filter(|_| next < PARTS) {
+            next += 1;
+            let Some(leaving) = self.single(image)?.leaving(Svma(start)) else {
+                continue;
+            };
+            for leaving in leaving {
+                let is_jump = leaving.kind == LeavingKind::Jump;
+                let part = match leaving.to {
+                    Destination::Function(start) if is_jump => Some(start.0),
+                    _ => None,
+                };
+                let exit = self.exit(image, leaving);
+                match part.filter(|_| exit.to == To::Function(whole)) {
+                    Some(part) if !parts.contains(&part) => parts.push(part),
+                    Some(_) => {}
+                    None => exits.push(exit),
+                }
+            }
+        }
+        exits.sort_by_key(|exit: &Exit| exit.at);
+        let exits: Rc<[Exit]> = exits.into();
+        self.exits.insert(place, exits.clone());
+        Some(exits)
+    }
+
+    fn exit(&mut self, image: ImageId, leaving: Leaving) -> Exit {
+        let (to, name) = match leaving.to {
+            Destination::Function(start) => {
+                let place = Place {
+                    image,
+                    start: start.0,
+                };
+                (To::Function(self.whole(place)), None)
+            }
+            Destination::Import(name) => (self.import(image, &name), Some(name)),
+            Destination::Unknown => (To::Unknown, None),
+        };
+        Exit {
+            at: leaving.at.0,
+            end: leaving.at.0.wrapping_add(u64::from(leaving.length)),
+            is_call: leaving.kind == LeavingKind::Call,
+            to,
+            name,
+        }
+    }
+
+    /// The function that a file calls by this name.
+    fn import(&self, image: ImageId, name: &str) -> To {
+        let Some(caller) = self.files.iter().position(|&file| file == image) else {
+            return To::Unknown;
+        };
+        let own = self.definitions.exports(caller).start(name.as_bytes());
+        let found =
+            own.map(|start| (caller, start))
+                .or_else(|| match self.definitions.of(caller, name) {
+                    Some(Definition::Scanned(file, start)) => Some((file, start)),
+                    _ => None,
+                });
+        let Some((file, start)) = found else {
+            return To::Unknown;
+        };
+        let image = self.files[file];
+        let chooses = self
+            .binary(image)
+            .is_some_and(|binary| binary.chosen_name(start).is_some());
+        let start = start.0;
+        let place = Place { image, start };
+        match chooses {
+            true => To::ChosenBy(place),
+            false => To::Function(place),
+        }
+    }
+
+    /// The functions that a function of this kind chooses from: it takes their addresses.
+    pub(super) fn choices(&mut self, chooser: Place) -> Rc<[Place]> {
+        if let Some(known) = self.choices.get(&chooser) {
+            return known.clone();
+        }
+        let Place { image, start } = chooser;
+        let single = self.single(image);
+        let taken = single.and_then(|single| single.addresses_taken(Svma(start)));
+        let taken = taken.unwrap_or_default().into_iter();
+        let choices: Rc<[Place]> = taken
+            .map(|start| Place {
+                image,
+                start: start.0,
+            })
+            .collect();
+        self.choices.insert(chooser, choices.clone());
+        choices
+    }
+
+    /// Whether the code or the data of its file take a function's address: then a call through a pointer may lead to it. Not looked into where that would take
+    /// long.
+    pub(super) fn may_be_pointed_to(&mut self, place: Place) -> bool {
+        let Place { image, start } = place;
+        let Some(binary) = self.binary(image) else {
+            return true;
+        };
+        let pointed = self.pointed.entry(image).or_insert_with(|| {
+            let code = binary.code().ok()?;
+            let size = code.range().end().saturating_sub(*code.range().start());
+            let calls = (size <= LARGE).then(|| scan::calls(binary, None).ok())??;
+            Some(pointed(&calls))
+        });
+        match pointed {
+            Some(pointed) => pointed.contains(&start),
+            None => true,
+        }
+    }
+
+    fn single(&mut self, image: ImageId) -> Option<&Single<'h>> {
+        let binary = self.binary(image)?;
+        let tables = &self.tables[image];
+        self.singles[image]
+            .get_or_insert_with(|| {
+                let tables = tables.get_or_init(|| Tables::read(binary).ok());
+                tables.as_ref().map(Single::new)
+            })
+            .as_ref()
+    }
+
+    /// Where a stated address of code stands in the file.
+    pub(super) fn offset(&mut self, image: ImageId, at: u64) -> Option<FileOffset> {
+        self.single(image)?.offset(Svma(at))
+    }
+}
+
+/// The starts of the functions whose addresses are taken.
+fn pointed(calls: &Calls) -> FxHashSet<u64> {
+    let in_code = calls.sites.iter().filter_map(|site| match site.callee {
+        Callee::Function(id) if site.kind == CallKind::Pointer => Some(id),
+        _ => None,
+    });
+    let in_data = calls.functions.enumerate();
+    let in_data = in_data.filter(|(_, function)| function.pointers_in_data > 0);
+    let ids = in_code.chain(in_data.map(|(id, _)| id));
+    ids.map(|id| calls.functions[id].symbol.start.0).collect()
+}

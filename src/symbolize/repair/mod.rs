@@ -1,0 +1,40 @@
+//! Stacks held against the code: is each frame called by the one outside of it?
+//!
+//! ```text
+//!   Trace ──▶ code     what the instruction before each return address calls
+//!         ──▶ check    that is the next function     verified
+//!                      it is a pointer's             not checkable
+//!                      it is another one             contradicted, unless
+//!         ──▶ explain  the code has one explanation  functions are missing there
+//!         ──▶ paths    with them, marked as inferred
+//!         ══▶ Checked
+//! ```
+//!
+//! The weights of samples never change, nor what was recorded: paths only gain frames. Where
+//! nothing or more than one thing explains a stack it stays as it is, and is counted.
+
+mod check;
+mod code;
+mod explain;
+mod frames;
+mod paths;
+
+use std::cell::OnceCell;
+
+use crate::base::IdVec;
+use crate::trace::{ImageId, Trace};
+
+use super::home::Home;
+use super::library::Library;
+
+pub(super) use paths::Checked;
+
+use self::check::Checks;
+
+/// Holds the stacks of a trace against the code, and puts in what is missing if that is wanted.
+pub(super) fn check(trace: &Trace, homes: &IdVec<ImageId, Home>, library: &Library) -> Checked {
+    let tables: Vec<_> = homes.iter().map(|_| OnceCell::new()).collect();
+    let tables = tables.into();
+    let mut checks = Checks::new(trace, homes, &tables, library);
+    paths::checked(trace, &mut checks, library.options.repairs)
+}

@@ -1,0 +1,172 @@
+//! The paths of a trace with what is missing put in.
+
+use rustc_hash::FxHashMap;
+
+use crate::base::{CodeAddress, Id, IdVec};
+use crate::trace::{AddressPath, AddressPathId, AddressPaths, FrameAddress, FrameId, Trace};
+
+use crate::profile::Quality;
+
+use super::check::{Checks, Verdict};
+use super::explain::Missing;
+
+/// The stacks of a trace, checked.
+#[derive(Clone, Debug, Default)]
+pub(in crate::symbolize) struct Checked {
+    /// The frames of the trace, then those that were put in.
+    pub(in crate::symbolize) frames: IdVec<FrameId, FrameAddress>,
+    /// How many are of the trace.
+    recorded: usize,
+    /// The stacks, callers before callees.
+    pub(in crate::symbolize) paths: AddressPaths,
+    /// For each path whether its innermost frame was put in.
+    pub(in crate::symbolize) inferred: IdVec<AddressPathId, bool>,
+    /// What became of each path of the trace.
+    pub(in crate::symbolize) now: IdVec<AddressPathId, AddressPathId>,
+    /// What the code says of the stacks.
+    pub(in crate::symbolize) quality: Quality,
+}
+
+impl Checked {
+    /// Whether it is known where in its function a frame is: of one that was put in it need not be.
+    pub(in crate::symbolize) fn is_place(&self, frame: FrameId) -> bool {
+        let recorded = frame.index() < self.recorded;
+        recorded || matches!(self.frames[frame].address, CodeAddress::Return(_))
+    }
+}
+
+/// What is to be said of a stack, as bits that gather from the outermost frame inwards.
+mod said {
+    pub(super) const CHECKED: u8 = 1;
+    pub(super) const UNKNOWN: u8 = 1 << 1;
+    pub(super) const MISSING: u8 = 1 << 2;
+    pub(super) const AMBIGUOUS: u8 = 1 << 3;
+    pub(super) const CONTRADICTED: u8 = 1 << 4;
+    /// It is of user space, as far as it can be looked at.
+    pub(super) const USER: u8 = 1 << 5;
+    /// It begins where nothing calls.
+    pub(super) const ROOTED: u8 = 1 << 6;
+}
+
+/// Checks all stacks; puts in what is missing if `repairs`.
+pub(super) fn checked(trace: &Trace, checks: &mut Checks, repairs: bool) -> Checked {
+    let mut making = Making {
+        checked: Checked {
+            frames: trace
+                .frames
+                .iter()
+                .map(|&frame| checks.corrected(frame))
+                .collect::<Vec<_>>()
+                .into(),
+            recorded: trace.frames.len(),
+            ..Checked::default()
+        },
+        put_in: FxHashMap::default(),
+        new_frames: FxHashMap::default(),
+    };
+    let mut said: IdVec<AddressPathId, u8> = IdVec::new();
+    for (_, path) in trace.paths.enumerate() {
+        let mut caller = path.caller.map(|caller| making.checked.now[caller]);
+        let mut here = path.caller.map_or(0, |caller| said[caller]);
+        if checks.is_user_code(path.frame) {
+            here |= said::USER;
+        }
+        if path.caller.is_none() && checks.is_a_start(path.frame) {
+            here |= said::ROOTED;
+        }
+        if let Some(outer) = path.caller {
+            let outer = trace.paths[outer].frame;
+            let verdict = checks.verdict(outer, path.frame);
+            here |= match verdict {
+                Verdict::Outside => 0,
+                Verdict::Verified => said::CHECKED,
+                Verdict::Unknown => said::UNKNOWN,
+                Verdict::Missing(_) => said::MISSING,
+                Verdict::Ambiguous => said::AMBIGUOUS,
+                Verdict::Contradicted => said::CONTRADICTED,
+            };
+            if let Verdict::Missing(missing) = verdict
+                && repairs
+            {
+                for missing in missing.clone() {
+                    caller = making.put_in(caller, missing, checks).or(caller);
+                }
+            }
+        }
+        said.push(here);
+        let frame = path.frame;
+        let now = making.push(AddressPath { caller, frame }, false);
+        making.checked.now.push(now);
+    }
+    let quality = &mut making.checked.quality;
+    quality.is_repaired = repairs;
+    quality.by_frame_pointers = trace.frame_pointers;
+    for sample in &trace.samples {
+        let here = said[sample.path];
+        if here & said::USER == 0 {
+            continue;
+        }
+        quality.stacks += sample.count;
+        if here & said::ROOTED != 0 {
+            quality.rooted += sample.count;
+        }
+        let worst_first = [
+            (said::CONTRADICTED, &mut quality.contradicted),
+            (said::AMBIGUOUS, &mut quality.ambiguous),
+            (said::MISSING, &mut quality.lacking),
+            (said::UNKNOWN, &mut quality.unchecked),
+            (said::CHECKED, &mut quality.verified),
+            (said::USER, &mut quality.alone),
+        ];
+        let mut known = worst_first.into_iter();
+        if let Some((_, into)) = known.find(|(bit, _)| here & bit != 0) {
+            *into += sample.count;
+        }
+    }
+    making.checked
+}
+
+/// The paths while they are made. Those of the trace are distinct, and stay so with what is put
+/// in; only what is put in is looked for before it is made.
+struct Making {
+    checked: Checked,
+    put_in: FxHashMap<AddressPath, AddressPathId>,
+    new_frames: FxHashMap<FrameAddress, FrameId>,
+}
+
+impl Making {
+    fn push(&mut self, path: AddressPath, inferred: bool) -> AddressPathId {
+        self.checked.inferred.push(inferred);
+        self.checked.paths.push(path)
+    }
+
+    /// The path of a missing function under `caller`; `None` where its code is nowhere in the file.
+    fn put_in(
+        &mut self,
+        caller: Option<AddressPathId>,
+        missing: Missing,
+        checks: &mut Checks,
+    ) -> Option<AddressPathId> {
+        let image = missing.function.image;
+        let address = match missing.left_at {
+            Some(end) => {
+                let last = checks.offset(image, end.checked_sub(1)?)?;
+                CodeAddress::Return(last.0.checked_add(1)?)
+            }
+            None => CodeAddress::Instruction(checks.offset(image, missing.function.start)?.0),
+        };
+        let frame = FrameAddress { image, address };
+        let frames = &mut self.checked.frames;
+        let frame = *self
+            .new_frames
+            .entry(frame)
+            .or_insert_with(|| frames.push(frame));
+        let path = AddressPath { caller, frame };
+        if let Some(&known) = self.put_in.get(&path) {
+            return Some(known);
+        }
+        let id = self.push(path, true);
+        self.put_in.insert(path, id);
+        Some(id)
+    }
+}

@@ -1,0 +1,260 @@
+//! Samples with copied stacks, on their way through the workers that unwind them.
+//!
+//! A sample is taken in at once but for its stack; that is found when its batch comes back. Batches
+//! come back in order, and at places that depend on the recording alone: so does the trace.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use linux_perf_event_reader::{CpuMode, Endianness};
+use rustc_hash::FxHashSet;
+
+use crate::base::{CodeAddress, IdVec};
+use crate::perfdata::{Reader, Sample};
+use crate::unwind::{Arch, End, Registers};
+
+use super::chain::{self, Link};
+use super::memory::Snapshot;
+use super::unwinders::{Batch, Job, Unwinders};
+use super::{Image, ImageId, TraceThreadId};
+
+/// How much of stacks, and how many of them, make a batch.
+const BATCH_BYTES: usize = 512 << 10;
+const BATCH_JOBS: usize = 256;
+/// How many batches are in work.
+const IN_WORK: u64 = 8;
+
+/// A sample that waits for its stack.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) pid: i32,
+    pub(super) tid: i32,
+    pub(super) thread: TraceThreadId,
+    /// What it counts for: events and weights.
+    pub(super) weights: Weights,
+    /// How many bytes of the stack were to be copied.
+    pub(super) room: u64,
+    /// Whether the kernel was replacing the program: the old one's stack was gone already, and only
+    /// where it was is known.
+    pub(super) is_in_exec: bool,
+    /// The links of its stack that are outside of user space: a range of those of the batch, empty
+    /// until it is in one.
+    pub(super) kernel: Range<usize>,
+}
+
+/// What a sample counts for.
+#[derive(Debug)]
+pub(super) enum Weights {
+    /// Its own event.
+    One(usize, u64),
+    /// The events of its group.
+    Group(Vec<(usize, u64)>),
+}
+
+/// The samples of a batch.
+#[derive(Debug, Default)]
+struct Samples {
+    waiting: Vec<Waiting>,
+    links: Vec<Link>,
+}
+
+/// Where samples with copied stacks wait.
+pub(super) struct Copies<'scope, 'env> {
+    unwinders: Unwinders<'scope, 'env>,
+    /// The batch that is being filled.
+    open: Finished,
+    /// The samples of the batches that are in work, in order.
+    given: VecDeque<Samples>,
+    /// Empty ones, for their memory.
+    free: Vec<Finished>,
+    /// Whose samples may wait.
+    pids: FxHashSet<i32>,
+    snapshots: u32,
+}
+
+/// A copied stack that can be unwound.
+pub(super) struct Copy<'a> {
+    registers: Registers,
+    start: u64,
+    bytes: &'a [u8],
+    room: u64,
+}
+
+impl<'a> Copy<'a> {
+    /// Whether a sample has a copied stack. One of a kernel thread has no registers of a user.
+    pub(super) fn is_in(sample: &Sample<'_>) -> bool {
+        sample.user_registers.is_some() && sample.user_stack.is_some_and(|copy| !copy.is_empty())
+    }
+
+    /// That of a sample, if it is of a machine whose stacks are unwound.
+    pub(super) fn of(reader: &Reader, sample: &Sample<'a>) -> Option<Copy<'a>> {
+        let told = sample.user_registers?;
+        let machine = reader.features().arch.as_deref();
+        let arch = Arch::of_task(machine, told.abi, told.mask)?;
+        if reader.endianness() != Endianness::LittleEndian {
+            return None;
+        }
+        let registers = Registers::of_sample(arch, &told);
+        registers.program_counter()?;
+        Some(Copy {
+            start: registers.stack_pointer()?,
+            registers,
+            bytes: sample.user_stack?,
+            room: sample.user_stack_room,
+        })
+    }
+}
+
+/// A sample whose stack was found.
+pub(super) struct Unwound<'a> {
+    pub(super) sample: &'a Waiting,
+    /// The user's frames, innermost first.
+    pub(super) frames: &'a [CodeAddress],
+    /// How these end.
+    pub(super) end: End,
+    /// The links outside of user space, outermost first.
+    pub(super) kernel: &'a [Link],
+}
+
+/// A batch that has come back.
+#[derive(Default)]
+pub(super) struct Finished(Batch, Samples);
+
+impl Finished {
+    /// The samples, in the order of the recording.
+    pub(super) fn samples(&self) -> impl Iterator<Item = Unwound<'_>> {
+        let Finished(batch, samples) = self;
+        let mut from = 0;
+        let ends = batch.ends.iter().zip(&samples.waiting);
+        ends.map(move |(&(to, end), sample)| {
+            let frames = batch.frames.get(from..to).unwrap_or_default();
+            from = to;
+            Unwound {
+                sample,
+                frames,
+                end,
+                kernel: samples.links.get(sample.kernel.clone()).unwrap_or_default(),
+            }
+        })
+    }
+}
+
+impl<'scope, 'env> Copies<'scope, 'env> {
+    pub(super) fn new(unwinders: Unwinders<'scope, 'env>) -> Self {
+        Copies {
+            unwinders,
+            open: Finished::default(),
+            given: VecDeque::new(),
+            free: Vec::new(),
+            pids: FxHashSet::default(),
+            snapshots: 0,
+        }
+    }
+
+    /// Counts the snapshots of memory.
+    pub(super) fn snapshots(&mut self) -> &mut u32 {
+        &mut self.snapshots
+    }
+
+    /// Whether samples of a process wait; of any, where none is given.
+    pub(super) fn concern(&self, pid: Option<i32>) -> bool {
+        match pid {
+            Some(pid) => self.pids.contains(&pid),
+            None => !self.pids.is_empty(),
+        }
+    }
+
+    /// Takes in a sample, whose process has this memory.
+    pub(super) fn add(
+        &mut self,
+        sample: &Sample<'_>,
+        mode: CpuMode,
+        copy: Copy<'_>,
+        code: Arc<Snapshot>,
+        mut waiting: Waiting,
+    ) {
+        let Finished(batch, samples) = &mut self.open;
+        let links = samples.links.len();
+        chain::links_of_kernel(sample, mode, &mut samples.links);
+        waiting.kernel = links..samples.links.len();
+        self.pids.insert(waiting.pid);
+        samples.waiting.push(waiting);
+        let from = batch.bytes.len();
+        batch.bytes.extend_from_slice(copy.bytes);
+        batch.jobs.push(Job {
+            code,
+            registers: copy.registers,
+            start: copy.start,
+            bytes: from..batch.bytes.len(),
+            is_full: copy.bytes.len() as u64 >= copy.room,
+        });
+    }
+
+    /// The next batch that is to come back now, if one is. `images` are those that are known.
+    pub(super) fn due(
+        &mut self,
+        images: &IdVec<ImageId, Image>,
+        os_release: Option<&str>,
+    ) -> Option<Finished> {
+        let Finished(batch, _) = &self.open;
+        if batch.bytes.len() < BATCH_BYTES && batch.jobs.len() < BATCH_JOBS {
+            return None;
+        }
+        self.unwinders.learn(images, os_release);
+        self.give();
+        match self.unwinders.in_work() > IN_WORK {
+            true => self.take(),
+            false => None,
+        }
+    }
+
+    /// The next batch of all that wait.
+    pub(super) fn next(
+        &mut self,
+        images: &IdVec<ImageId, Image>,
+        os_release: Option<&str>,
+    ) -> Option<Finished> {
+        self.unwinders.learn(images, os_release);
+        if !self.open.0.jobs.is_empty() {
+            if self.unwinders.in_work() == 0 {
+                // A few stacks take less time than it takes to wake somebody.
+                let mut closed = self.close();
+                self.unwinders.unwind(&mut closed.0);
+                return Some(closed);
+            }
+            self.give();
+        }
+        let next = self.take();
+        if next.is_none() {
+            self.pids.clear();
+        }
+        next
+    }
+
+    /// Takes the open batch, and opens another.
+    fn close(&mut self) -> Finished {
+        let next = self.free.pop().unwrap_or_default();
+        std::mem::replace(&mut self.open, next)
+    }
+
+    fn give(&mut self) {
+        let Finished(batch, samples) = self.close();
+        self.unwinders.give(batch);
+        self.given.push_back(samples);
+    }
+
+    fn take(&mut self) -> Option<Finished> {
+        let batch = self.unwinders.take()?;
+        Some(Finished(batch, self.given.pop_front()?))
+    }
+
+    /// Takes back the memory of a batch.
+    pub(super) fn free(&mut self, finished: Finished) {
+        let Finished(mut batch, mut samples) = finished;
+        batch.clear();
+        samples.waiting.clear();
+        samples.links.clear();
+        self.free.push(Finished(batch, samples));
+    }
+}

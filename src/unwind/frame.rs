@@ -1,0 +1,39 @@
+//! What a row tells of the function itself: whether it has a frame, and whether it has a caller.
+
+use super::arch::Arch;
+use super::row::{Cfa, Rule};
+use super::rules::Rules;
+use crate::base::Svma;
+
+/// What is known of a function's frame at one of its instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameState {
+    /// Whether the frame pointer points at the function's own frame, rather than at that of one
+    /// further out.
+    pub is_set_up: bool,
+    /// Whether nothing has called the function.
+    pub is_outermost: bool,
+    /// Whether it is the code that a signal handler returns to.
+    pub is_signal_frame: bool,
+}
+
+impl Rules {
+    /// The state of the frame before the instruction at this address; `None` where there are no
+    /// rules for it.
+    pub fn frame_at(&self, address: Svma) -> Option<FrameState> {
+        let row = self.row(address)?;
+        let frame_pointer = self.arch().frame_pointer();
+        let is_set_up = match (self.arch(), &row.cfa) {
+            (_, Cfa::Register { register, .. }) if *register == frame_pointer => true,
+            // The frame's address stays that of the stack pointer there; the frame pointer is saved
+            // and set by two instructions, one after the other.
+            (Arch::Aarch64, _) => matches!(row.rule(frame_pointer), Some(Rule::Saved(_))),
+            _ => false,
+        };
+        Some(FrameState {
+            is_set_up,
+            is_outermost: matches!(row.rule(row.return_address), Some(Rule::Undefined)),
+            is_signal_frame: row.is_signal_frame,
+        })
+    }
+}

@@ -1,0 +1,38 @@
+//! From a copy of a user stack and the registers of that moment to return addresses, by the call
+//! frame information of the files that were mapped.
+//!
+//! ```text
+//!   registers, stack copy ─▶ walk ─▶ frames, innermost first, and how they end
+//!                             ▲
+//!              address ─▶ cache ─▶ row: where the caller's registers are
+//!                             ▲
+//!   .eh_frame, .debug_frame ─▶ rules: the entry of an address, found by index
+//! ```
+//!
+//! Rules are those of DWARF 5, section 6.4, with the extensions of GCC: each row of a function's
+//! table says how the canonical frame address (CFA, the stack pointer before the call) is found,
+//! and where the caller's registers lie. Rows are computed by gimli, once for each address, and
+//! reduced to the registers that stacks need.
+//!
+//! Registers, stacks and rules are not trusted: whatever they hold, the number of frames, the
+//! steps of expressions and the work on one file are bounded.
+
+mod arch;
+mod cache;
+mod expression;
+mod frame;
+mod index;
+mod registers;
+mod row;
+mod rules;
+mod stack;
+mod walk;
+
+pub use arch::Arch;
+pub use expression::Expression;
+pub use frame::FrameState;
+pub use registers::Registers;
+pub use row::{Cfa, Row, Rule};
+pub use rules::Rules;
+pub use stack::StackCopy;
+pub use walk::{Code, End, Place, Unwinder};

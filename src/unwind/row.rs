@@ -1,0 +1,179 @@
+//! One row of a function's table: where the caller's registers are, from one instruction on.
+
+use gimli::{
+    CfaRule, EndianSlice, LittleEndian, RegisterRule, UnwindSection, UnwindTableRow, constants,
+};
+
+use super::arch::Arch;
+use super::expression::Expression;
+
+/// How the canonical frame address is found: the stack pointer as it was before the call.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Cfa {
+    /// A register and an offset.
+    Register {
+        /// The register's number.
+        register: u8,
+        /// What to add.
+        offset: i64,
+    },
+    /// By an expression.
+    Expression(Expression),
+}
+
+/// How a register of the caller is found. One without a rule has not changed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// It is lost; the return address of a function that nothing called.
+    Undefined,
+    /// It is in memory, so many bytes from the CFA.
+    Saved(i64),
+    /// It is the CFA and so much.
+    Value(i64),
+    /// It is in another register.
+    Register(u8),
+    /// It is in memory where an expression says.
+    SavedAt(Expression),
+    /// It is what an expression says.
+    ValueOf(Expression),
+}
+
+/// A row, reduced to the registers that stacks need. Registers have DWARF's numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Row {
+    /// How the CFA is found.
+    pub cfa: Cfa,
+    /// The register whose rule finds the return address.
+    pub return_address: u8,
+    /// Whether this is the code that a signal handler returns to: its caller was interrupted and
+    /// did not call.
+    pub is_signal_frame: bool,
+    /// The rules of registers that have changed, by register.
+    pub rules: Box<[(u8, Rule)]>,
+    /// Whether a rule reads a register of the frame itself.
+    pub(super) reads_registers: bool,
+}
+
+impl Row {
+    /// Takes over what gimli has found. `None` when the row leans on what is not understood here.
+    pub(super) fn new<'a, S: UnwindSection<EndianSlice<'a, LittleEndian>>>(
+        row: &UnwindTableRow<usize>,
+        (return_address, is_signal_frame): (gimli::Register, bool),
+        section: &S,
+        arch: Arch,
+    ) -> Option<Row> {
+        let expression = |expression: &gimli::UnwindExpression<usize>| {
+            let bytes = expression.get(section).ok()?.0;
+            Expression::new(bytes.slice(), arch)
+        };
+        let cfa = match row.cfa() {
+            CfaRule::RegisterAndOffset { register, offset } => Cfa::Register {
+                register: arch.of_dwarf(register.0)?,
+                offset: *offset,
+            },
+            CfaRule::Expression(bytes) => Cfa::Expression(expression(bytes)?),
+        };
+        let mut rules = Vec::new();
+        for (register, rule) in row.registers() {
+            let Some(register) = arch.of_dwarf(register.0) else {
+                continue;
+            };
+            let rule = match rule {
+                RegisterRule::SameValue => continue,
+                RegisterRule::Undefined => Rule::Undefined,
+                RegisterRule::Offset(offset) => Rule::Saved(*offset),
+                RegisterRule::ValOffset(offset) => Rule::Value(*offset),
+                // A value that is in a register of no use here is lost.
+                RegisterRule::Register(other) => {
+                    let other = arch.of_dwarf(other.0);
+                    other.map_or(Rule::Undefined, Rule::Register)
+                }
+                RegisterRule::Expression(bytes) => Rule::SavedAt(expression(bytes)?),
+                RegisterRule::ValExpression(bytes) => Rule::ValueOf(expression(bytes)?),
+                RegisterRule::Architectural | RegisterRule::Constant(_) => continue,
+            };
+            rules.push((register, rule));
+        }
+        rules.sort_unstable_by_key(|(register, _)| *register);
+        let reads_registers = rules.iter().any(|(_, rule)| {
+            matches!(
+                rule,
+                Rule::Register(_) | Rule::SavedAt(_) | Rule::ValueOf(_)
+            )
+        });
+        Some(Row {
+            cfa,
+            return_address: arch.of_dwarf(return_address.0)?,
+            is_signal_frame,
+            rules: rules.into(),
+            reads_registers,
+        })
+    }
+
+    /// The row of a stub of a linkage table, for which not all linkers write rules.
+    ///
+    /// On x86 a stub for lazy binding is `jmp *slot; push number; jmp first` in 16 bytes, of which
+    /// the last begins with the 12th; other stubs have no instruction as far in.
+    pub(super) fn of_stub(arch: Arch) -> Option<Row> {
+        let saved = -i64::from(arch.word());
+        let x86 = |sp: gimli::DwOp, pc: gimli::DwOp, shift: gimli::DwOp, return_address: u8| {
+            // CFA = sp + word + (pc & 15 >= 11) << log2(word)
+            let bytes = [
+                sp.0,
+                arch.word(),
+                pc.0,
+                0,
+                constants::DW_OP_lit15.0,
+                constants::DW_OP_and.0,
+                constants::DW_OP_lit11.0,
+                constants::DW_OP_ge.0,
+                shift.0,
+                constants::DW_OP_shl.0,
+                constants::DW_OP_plus.0,
+            ];
+            let rules = [(return_address, Rule::Saved(saved))];
+            Some((
+                Cfa::Expression(Expression::new(&bytes, arch)?),
+                return_address,
+                rules.into(),
+            ))
+        };
+        let in_register = |return_address| {
+            let register = arch.stack_pointer();
+            let cfa = Cfa::Register {
+                register,
+                offset: 0,
+            };
+            Some((cfa, return_address, Box::default()))
+        };
+        let (cfa, return_address, rules) = match arch {
+            Arch::X86_64 => x86(
+                constants::DW_OP_breg7,
+                constants::DW_OP_breg16,
+                constants::DW_OP_lit3,
+                16,
+            ),
+            Arch::X86 => x86(
+                constants::DW_OP_breg4,
+                constants::DW_OP_breg8,
+                constants::DW_OP_lit2,
+                8,
+            ),
+            Arch::Aarch64 => in_register(30),
+            Arch::Riscv64 | Arch::Riscv32 => in_register(1),
+        }?;
+        Some(Row {
+            cfa,
+            return_address,
+            is_signal_frame: false,
+            rules,
+            reads_registers: false,
+        })
+    }
+
+    /// The rule of a register, if it has changed.
+    pub fn rule(&self, register: u8) -> Option<&Rule> {
+        let found = self.rules.iter().find(|(number, _)| *number == register);
+        found.map(|(_, rule)| rule)
+    }
+}

@@ -1,0 +1,278 @@
+//! The rules of one file: its call frame information, and the row of an address.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use gimli::{
+    BaseAddresses, DebugFrame, EhFrame, EndianSlice, LittleEndian, UnwindContext, UnwindSection,
+    Vendor,
+};
+use hashbrown::HashMap;
+
+use super::arch::Arch;
+use super::index::{Index, Linked, common};
+use super::row::Row;
+use crate::base::{FileOffset, Svma};
+use crate::binary::{Binary, FrameSection};
+
+/// The longest instructions of one entry and its common part that are run, in bytes: thousands of
+/// times what compilers write for a large function.
+const PROGRAM_LIMIT: usize = 1 << 18;
+
+/// The rules of a file. It is `Sync`: workers share it.
+#[derive(Debug)]
+pub struct Rules {
+    binary: Arc<Binary>,
+    arch: Arch,
+    exception: Option<Table>,
+    /// An index of the same that leans on no table of the linker, for the case that this is wrong.
+    remade: OnceLock<Option<Index>>,
+    /// `.debug_frame`, here or in the debug file, once an address is not in the first.
+    debug: OnceLock<Option<Table>>,
+    /// The rows that were computed, for all workers.
+    known: Mutex<HashMap<Svma, Option<Row>>>,
+    /// How many bytes of instructions may yet be run: entries of a hostile file may share theirs.
+    fuel: AtomicU64,
+}
+
+/// A section with its index.
+#[derive(Debug)]
+struct Table {
+    kind: Kind,
+    bytes: Vec<u8>,
+    bases: BaseAddresses,
+    index: Index,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Exception,
+    Debug,
+}
+
+/// What an index leads to.
+enum Found {
+    /// The row.
+    Row(Row),
+    /// No entry has the address.
+    Nothing,
+    /// The index is wrong.
+    Wrong,
+}
+
+/// What gimli computes rows in; it may be used again and again.
+#[derive(Default)]
+pub(super) struct Scratch(UnwindContext<usize>);
+
+impl Rules {
+    /// The rules of a file; `None` where it has none, or for a machine that is not known.
+    pub fn new(binary: Arc<Binary>) -> Option<Rules> {
+        let arch = Arch::of_machine(binary.machine()?);
+        if !binary.is_little_endian() {
+            return None;
+        }
+        let frames = binary.exception_frames().unwrap_or_default();
+        let exception = frames.entries.map(|section| {
+            let bases = BaseAddresses::default()
+                .set_eh_frame(section.address.0)
+                .set_text(frames.text.0)
+                .set_got(frames.got.0);
+            let table = frames.table.as_ref();
+            let linked = table.and_then(|table| Linked::new(table, section.address.0));
+            let bytes = section.bytes;
+            let index = match linked {
+                Some(linked) => Index::Linked(linked),
+                None => Index::made(&exception_frame(&bytes, arch), &bytes, &bases),
+            };
+            Table {
+                kind: Kind::Exception,
+                bytes,
+                bases,
+                index,
+            }
+        });
+        let size = exception.as_ref().map_or(0, |table| table.bytes.len());
+        Some(Rules {
+            binary,
+            arch,
+            exception,
+            remade: OnceLock::new(),
+            debug: OnceLock::new(),
+            known: Mutex::default(),
+            fuel: AtomicU64::new((1 << 27) + 64 * size as u64),
+        })
+    }
+
+    /// The architecture of the code.
+    pub fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    /// The stated address of the byte at `offset` of the file.
+    pub fn svma(&self, offset: FileOffset) -> Option<Svma> {
+        self.binary.svma(offset)
+    }
+
+    /// Whether an address is in the first instructions of a program, which nothing calls. The
+    /// dynamic linker has no rules for its own.
+    pub(super) fn is_entry(&self, address: Svma) -> bool {
+        /// Bytes: it sets the stack up, and calls what is written in C.
+        const LENGTH: u64 = 64;
+        let entry = self.binary.entry();
+        entry.is_some_and(|entry| address.0.wrapping_sub(entry.0) < LENGTH)
+    }
+
+    /// The row of an address; `None` where there are no rules for it.
+    pub fn row(&self, address: Svma) -> Option<Row> {
+        self.row_with(address, &mut Scratch::default())
+    }
+
+    pub(super) fn row_with(&self, address: Svma, scratch: &mut Scratch) -> Option<Row> {
+        let known = || self.known.lock().expect("no worker panics");
+        if let Some(row) = known().get(&address) {
+            return row.clone();
+        }
+        let row = self.computed(address, scratch);
+        known().insert(address, row.clone());
+        row
+    }
+
+    fn computed(&self, address: Svma, scratch: &mut Scratch) -> Option<Row> {
+        let found = self.exception_row(address, scratch);
+        let found = found.or_else(|| {
+            let debug = self.debug.get_or_init(|| self.debug_table()).as_ref()?;
+            match self.found(debug, &debug.index, address, scratch) {
+                Found::Row(row) => Some(row),
+                Found::Nothing | Found::Wrong => None,
+            }
+        });
+        let stub = || {
+            self.binary
+                .is_stub(address)
+                .then(|| Row::of_stub(self.arch))
+        };
+        found.or_else(|| stub().flatten())
+    }
+
+    fn exception_row(&self, address: Svma, scratch: &mut Scratch) -> Option<Row> {
+        let table = self.exception.as_ref()?;
+        match self.found(table, &table.index, address, scratch) {
+            Found::Row(row) => return Some(row),
+            Found::Nothing => return None,
+            Found::Wrong => {}
+        }
+        let remade = self.remade.get_or_init(|| match table.index {
+            Index::Linked(_) => {
+                let frame = exception_frame(&table.bytes, self.arch);
+                Some(Index::made(&frame, &table.bytes, &table.bases))
+            }
+            Index::Made(_) => None,
+        });
+        match self.found(table, remade.as_ref()?, address, scratch) {
+            Found::Row(row) => Some(row),
+            Found::Nothing | Found::Wrong => None,
+        }
+    }
+
+    fn debug_table(&self) -> Option<Table> {
+        let FrameSection { bytes, address } = self.binary.debug_frames().ok()??;
+        let bases = BaseAddresses::default().set_eh_frame(address.0);
+        let index = Index::made(&debug_frame(&bytes, self.arch), &bytes, &bases);
+        self.fuel
+            .fetch_add(64 * bytes.len() as u64, Ordering::Relaxed);
+        Some(Table {
+            kind: Kind::Debug,
+            bytes,
+            bases,
+            index,
+        })
+    }
+
+    fn found(&self, table: &Table, index: &Index, address: Svma, scratch: &mut Scratch) -> Found {
+        let Some((start, entry)) = index.find(address.0) else {
+            return Found::Nothing;
+        };
+        match table.kind {
+            Kind::Exception => {
+                let frame = exception_frame(&table.bytes, self.arch);
+                self.run(&frame, table, (start, entry), address, scratch)
+            }
+            Kind::Debug => {
+                let frame = debug_frame(&table.bytes, self.arch);
+                self.run(&frame, table, (start, entry), address, scratch)
+            }
+        }
+    }
+
+    /// Runs the instructions of the entry that should begin at `start`, up to an address.
+    fn run<'a, S>(
+        &self,
+        section: &S,
+        Table { bytes, bases, .. }: &Table,
+        (start, entry): (u64, usize),
+        address: Svma,
+        scratch: &mut Scratch,
+    ) -> Found
+    where
+        S: UnwindSection<EndianSlice<'a, LittleEndian>>,
+        S::Offset: From<usize>,
+    {
+        let parsed =
+            section.fde_from_offset(bases, S::Offset::from(entry), |section, bases, at| {
+                common(section, bytes, bases, at)
+            });
+        let Ok(entry) = parsed else {
+            return Found::Wrong;
+        };
+        if entry.initial_address() != start {
+            return Found::Wrong;
+        }
+        if !entry.contains(address.0) {
+            return Found::Nothing;
+        }
+        let program = entry.entry_len().saturating_add(entry.cie().entry_len());
+        if program > PROGRAM_LIMIT || !self.take(program) {
+            return Found::Nothing;
+        }
+        let about = (
+            entry.cie().return_address_register(),
+            entry.is_signal_trampoline(),
+        );
+        let row = entry.unwind_info_for_address(section, bases, &mut scratch.0, address.0);
+        let row = row
+            .ok()
+            .and_then(|row| Row::new(row, about, section, self.arch));
+        row.map_or(Found::Nothing, Found::Row)
+    }
+
+    /// Takes fuel for a program of so many bytes; whether there was enough.
+    fn take(&self, bytes: usize) -> bool {
+        let rest = |fuel: u64| fuel.checked_sub(bytes as u64);
+        let taken = self
+            .fuel
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
+        taken.is_ok()
+    }
+}
+
+fn exception_frame(bytes: &[u8], arch: Arch) -> EhFrame<EndianSlice<'_, LittleEndian>> {
+    let mut frame = EhFrame::new(bytes, LittleEndian);
+    frame.set_address_size(arch.word());
+    frame.set_vendor(vendor(arch));
+    frame
+}
+
+fn debug_frame(bytes: &[u8], arch: Arch) -> DebugFrame<EndianSlice<'_, LittleEndian>> {
+    let mut frame = DebugFrame::new(bytes, LittleEndian);
+    frame.set_address_size(arch.word());
+    frame.set_vendor(vendor(arch));
+    frame
+}
+
+/// Whose extensions of the instructions are meant.
+fn vendor(arch: Arch) -> Vendor {
+    match arch {
+        Arch::Aarch64 => Vendor::AArch64,
+        _ => Vendor::Default,
+    }
+}

@@ -1,0 +1,145 @@
+//! How far the stacks can be believed, line by line, with what would make them better.
+
+use super::page::Block;
+use super::table::{Cell, Column, Role, Table};
+use crate::base::CaveatKind;
+use crate::profile::Profile;
+
+/// One thing that is known of stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Its stable name, as JSON has it.
+    pub key: &'static str,
+    /// The number of samples of which it is true.
+    pub samples: u64,
+    /// What it is, in words.
+    pub what: &'static str,
+    /// What a person can do where it is not as it should be.
+    pub remedy: Option<&'static str>,
+}
+
+const FRAMES: &str = "build with -fno-omit-frame-pointer (Rust: RUSTFLAGS=\"-C force-frame-pointers=yes\"), or \
+                      record copies of the stack: proftool record -g dwarf -- COMMAND";
+
+/// What is known of the stacks; nothing where that was not looked into.
+pub fn lines(profile: &Profile) -> Vec<Line> {
+    let Some(quality) = &profile.quality else {
+        return Vec::new();
+    };
+    // Of stacks that are unwound from copies, caveats tell what is wrong.
+    let frames = quality.by_frame_pointers.then_some(FRAMES);
+    let count = |kind| profile.caveats.count(kind);
+    let line = |key, samples, what, remedy: Option<&'static str>| Line {
+        key,
+        samples,
+        what,
+        remedy: remedy.filter(|_| samples > 0),
+    };
+    let not_rooted = quality.rooted < quality.stacks;
+    let mut rooted = line(
+        "rooted",
+        quality.rooted,
+        "begin where the program or a thread does",
+        None,
+    );
+    rooted.remedy = frames.filter(|_| not_rooted);
+    vec![
+        rooted,
+        line(
+            "verified",
+            quality.verified,
+            "have only calls that are in the code",
+            None,
+        ),
+        line(
+            if quality.is_repaired {
+                "repaired"
+            } else {
+                "lacking"
+            },
+            quality.lacking,
+            match quality.is_repaired {
+                true => "lacked functions that the code tells without doubt: put in, marked ~",
+                false => "lack functions that the code tells without doubt",
+            },
+            None,
+        ),
+        line(
+            "unchecked",
+            quality.unchecked,
+            "have a call through a pointer, or in code that cannot be read",
+            None,
+        ),
+        line(
+            "ambiguous",
+            quality.ambiguous,
+            "lack functions, and the code allows several",
+            frames,
+        ),
+        line(
+            "contradicted",
+            quality.contradicted,
+            "have a call that is not in the code",
+            frames,
+        ),
+        line(
+            "alone",
+            quality.alone,
+            "are one function, without a caller",
+            frames,
+        ),
+        line(
+            "cut",
+            count(CaveatKind::CutStack),
+            "are cut: what calls the outermost function is not known",
+            CaveatKind::CutStack.hint(),
+        ),
+        line(
+            "broken",
+            count(CaveatKind::BrokenStack),
+            "lead to no code",
+            CaveatKind::BrokenStack.hint(),
+        ),
+    ]
+}
+
+/// The lines for people, but for those that are told as caveats.
+pub(super) fn blocks(profile: &Profile) -> Vec<Block> {
+    let Some(quality) = profile.quality.filter(|quality| quality.stacks > 0) else {
+        return Vec::new();
+    };
+    let always = ["rooted", "verified"];
+    let elsewhere = ["cut", "broken"];
+    let mut table = Table::new(vec![
+        Column::new("percent", "%", Role::Heat),
+        Column::new("samples", "samples", Role::Figure),
+        Column::new("what", "stacks in user space that", Role::Name),
+    ]);
+    let mut remedies: Vec<&'static str> = Vec::new();
+    for line in lines(profile) {
+        if elsewhere.contains(&line.key) || line.samples == 0 && !always.contains(&line.key) {
+            continue;
+        }
+        table.rows.push(vec![
+            Cell::Share {
+                part: line.samples,
+                whole: quality.stacks,
+            },
+            Cell::Count(line.samples),
+            Cell::Text(line.what.to_owned()),
+        ]);
+        remedies.extend(line.remedy.filter(|remedy| !remedies.contains(remedy)));
+    }
+    let mut blocks = vec![Block::Table(table)];
+    let doubtful = quality.stacks - quality.rooted.min(quality.stacks)
+        + quality.ambiguous
+        + quality.contradicted;
+    if doubtful * DOUBTFUL > quality.stacks {
+        let hints = remedies.into_iter();
+        blocks.extend(hints.map(|remedy| Block::Line(format!("For better stacks: {remedy}"))));
+    }
+    blocks
+}
+
+/// Where fewer than one stack in so many is doubtful, nothing has to be done about it.
+const DOUBTFUL: u64 = 50;

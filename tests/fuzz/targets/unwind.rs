@@ -1,0 +1,88 @@
+//! Any bytes as a program file, registers and stack: unwinding ends, at the same frames each time.
+//!
+//! ```text
+//!   u16 which function, u8 how far in it, u8 flags, u16 size of the stack
+//!   u64 registers[32]
+//!   the stack, the program file
+//! ```
+
+#![no_main]
+
+use std::sync::Arc;
+
+use libfuzzer_sys::fuzz_target;
+use proftool::base::{CodeAddress, Svma};
+use proftool::binary::Binary;
+use proftool::unwind::{Code, End, Place, Registers, Rules, StackCopy, Unwinder};
+
+const REGISTERS: usize = 32;
+/// Functions whose rows are asked for: enough to find a fault, few enough to be quick.
+const LOOKED_UP: usize = 64;
+
+/// The program where its file says, in the lower half of memory; above it code without rules.
+struct Program(Rules);
+
+impl Code for Program {
+    fn number(&self) -> u32 {
+        1
+    }
+
+    fn place(&self, address: u64) -> Place<'_> {
+        match address >> 46 {
+            0 => Place::Ruled {
+                file: 0,
+                rules: &self.0,
+                address: Svma(address),
+            },
+            1 => Place::Unruled,
+            _ => Place::Unmapped,
+        }
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((head, rest)) = bytes.split_at_checked(6 + 8 * REGISTERS) else {
+        return;
+    };
+    let (head, registers) = head.split_at(6);
+    let size = usize::from(u16::from_le_bytes([head[4], head[5]]));
+    let Some((stack, file)) = rest.split_at_checked(size) else {
+        return;
+    };
+    let Ok(binary) = Binary::from_bytes(file.to_vec()) else {
+        return;
+    };
+    let binary = Arc::new(binary);
+    let Some(rules) = Rules::new(binary.clone()) else {
+        return;
+    };
+    for function in binary.functions().iter().take(LOOKED_UP) {
+        let _ = rules.row(function.start);
+        let _ = rules.row(Svma(function.start.0.wrapping_add(function.size / 2)));
+    }
+    let mut from = Registers::unknown(rules.arch());
+    for (number, value) in (0..).zip(registers.as_chunks().0) {
+        from = from.with(number, u64::from_le_bytes(*value));
+    }
+    let which = usize::from(u16::from_le_bytes([head[0], head[1]]));
+    let starts = binary.functions();
+    if let Some(function) = which.checked_rem(starts.len()).map(|at| &starts[at]) {
+        from = from.at(function.start.0.wrapping_add(u64::from(head[2])));
+    }
+    let stack = StackCopy {
+        start: from.stack_pointer().unwrap_or(0),
+        bytes: stack,
+        is_full: head[3] & 1 != 0,
+    };
+    let code = Program(rules);
+    let mut unwinder = Unwinder::new();
+    let mut walk = |unwinder: &mut Unwinder| -> (Vec<CodeAddress>, End) {
+        let mut frames = Vec::new();
+        let end = unwinder.unwind(&code, from.clone(), stack, &mut frames);
+        assert!(frames.len() <= stack.bytes.len() / 4 + 512);
+        (frames, end)
+    };
+    let first = walk(&mut unwinder);
+    assert_eq!(walk(&mut unwinder), first);
+    assert_eq!(walk(&mut Unwinder::new()), first);
+});

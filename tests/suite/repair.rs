@@ -1,0 +1,153 @@
+//! Stacks by frame pointers, held against the code: a program whose small functions keep no frames
+//! is recorded, and its stacks have them nevertheless.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const PROFTOOL: &str = env!("CARGO_BIN_EXE_proftool");
+
+/// The recording of `fixtures/programs/frameless.c`; `None` where it cannot be made, which is said.
+fn recording() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let program = folder.join(format!("frameless-{}", std::process::id()));
+    let data = program.with_extension("data");
+    let built = Command::new("gcc")
+        .args(["-O2", "-g", "-fno-omit-frame-pointer", "-o"])
+        .args([&program, &root.join("fixtures/programs/frameless.c")])
+        .status();
+    if !built.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: gcc is not there");
+        return None;
+    }
+    let recorded = Command::new(PROFTOOL)
+        .args([
+            "record",
+            "-q",
+            "-F",
+            "1999",
+            "-e",
+            "cpu-clock:u",
+            "-g",
+            "fp",
+            "-o",
+        ])
+        .args([&data, &program])
+        .output()
+        .unwrap();
+    if !recorded.status.success() {
+        let reason = String::from_utf8_lossy(&recorded.stderr);
+        eprintln!("skipped: cannot record here: {}", reason.trim_end());
+        return None;
+    }
+    Some(data)
+}
+
+fn proftool(args: &[&str], data: &Path) -> String {
+    let output = Command::new(PROFTOOL)
+        .args(args)
+        .arg(data)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{args:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The weights of stacks from `main` on, by the functions on them.
+fn stacks(data: &Path, more: &[&str]) -> BTreeMap<String, u64> {
+    let args = [&["export", "--to", "folded", "--unit", "samples"], more].concat();
+    let mut stacks = BTreeMap::new();
+    for line in proftool(&args, data).lines() {
+        let (stack, weight) = line.rsplit_once(' ').unwrap();
+        let names: Vec<&str> = stack.split(';').collect();
+        let main = names
+            .iter()
+            .position(|name| name.trim_start_matches('~') == "main");
+        let mut from_main = names[main.unwrap_or(0)..].join(";");
+        if from_main.starts_with("~main") {
+            from_main.remove(0);
+        }
+        *stacks.entry(from_main).or_insert(0) += weight.parse::<u64>().unwrap();
+    }
+    stacks
+}
+
+/// The part of the samples with `leaf` at their ends that have one of these stacks.
+fn share(stacks: &BTreeMap<String, u64>, leaf: &str, right: &[&str]) -> f64 {
+    let ends = |stack: &str| stack.rsplit(';').next() == Some(leaf);
+    let of = |is: &dyn Fn(&str) -> bool| -> u64 {
+        let all = stacks.iter().filter(|(stack, _)| ends(stack) && is(stack));
+        all.map(|(_, weight)| weight).sum()
+    };
+    let whole = of(&|_| true);
+    assert!(whole > 50, "too few samples in {leaf}: {stacks:?}");
+    of(&|stack| right.contains(&stack)) as f64 / whole as f64
+}
+
+#[test]
+fn functions_without_frames_are_put_in_where_the_code_leaves_no_doubt() {
+    let Some(data) = recording() else { return };
+    let recorded = stacks(&data, &["--no-repair"]);
+    let repaired = stacks(&data, &[]);
+    let sum = |stacks: &BTreeMap<String, u64>| stacks.values().sum::<u64>();
+    assert_eq!(sum(&recorded), sum(&repaired), "weights never change");
+
+    // The caller of a leaf without a frame, here the only way from `main` to the leaf.
+    assert_eq!(share(&recorded, "leaf", &["main;work;leaf"]), 0.0);
+    let whole = share(&repaired, "leaf", &["main;~work;leaf"]);
+    assert!(whole > 0.99, "{whole}: {repaired:?}");
+    // A chain of jumps, and the caller of a leaf behind it.
+    let whole = share(&repaired, "other", &["main;~first;~second;~third;other"]);
+    assert!(whole > 0.99, "{whole}: {repaired:?}");
+    // Two ways: nothing is guessed.
+    for stack in repaired.keys().filter(|stack| stack.ends_with(";end")) {
+        assert!(
+            !stack.contains("left") && !stack.contains("right"),
+            "{stack}"
+        );
+    }
+}
+
+#[test]
+fn the_report_says_how_far_stacks_can_be_believed() {
+    let Some(data) = recording() else { return };
+    let json = proftool(&["report", "--format", "json"], &data);
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let quality = &report["quality"];
+    let of = |key: &str| quality[key]["samples"].as_u64().unwrap();
+    let all = quality["stacks"].as_u64().unwrap();
+    let sum: u64 = [
+        "verified",
+        "repaired",
+        "unchecked",
+        "ambiguous",
+        "contradicted",
+        "alone",
+    ]
+    .into_iter()
+    .map(of)
+    .sum();
+    assert_eq!(sum, all, "{quality}");
+    assert!(
+        of("repaired") * 2 > all && of("ambiguous") * 5 > all,
+        "{quality}"
+    );
+    assert!(of("contradicted") * 100 < all, "{quality}");
+
+    // What was put in is told of functions and arcs.
+    let json = proftool(&["graph", "--format", "json"], &data);
+    let graph: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let functions = graph["functions"].as_array().unwrap();
+    let place = |name: &str| functions.iter().position(|f| f["name"] == name).unwrap();
+    let work = &functions[place("work")];
+    assert!(work["inferred"].as_f64().unwrap() > 0.9 * work["total"].as_f64().unwrap());
+    let arcs = graph["arcs"].as_array().unwrap();
+    let arc = arcs
+        .iter()
+        .find(|arc| arc["from"] == place("work") && arc["to"] == place("leaf"))
+        .unwrap();
+    assert_eq!(arc["origin"], "inferred");
+    let text = proftool(&["graph", "--function", "^work$"], &data);
+    assert!(text.contains("~work"), "{text}");
+}
