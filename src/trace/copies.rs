@@ -8,7 +8,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use linux_perf_event_reader::{CpuMode, Endianness};
-use rustc_hash::FxHashSet;
 
 use crate::base::{CodeAddress, IdVec};
 use crate::perfdata::{Reader, Sample};
@@ -68,8 +67,6 @@ pub(super) struct Copies<'scope, 'env> {
     given: VecDeque<Samples>,
     /// Empty ones, for their memory.
     free: Vec<Finished>,
-    /// Whose samples may wait.
-    pids: FxHashSet<i32>,
     snapshots: u32,
 }
 
@@ -113,6 +110,8 @@ pub(super) struct Unwound<'a> {
     pub(super) frames: &'a [CodeAddress],
     /// How these end.
     pub(super) end: End,
+    /// The memory of its process at that moment.
+    pub(super) memory: &'a Snapshot,
     /// The links outside of user space, outermost first.
     pub(super) kernel: &'a [Link],
 }
@@ -126,14 +125,16 @@ impl Finished {
     pub(super) fn samples(&self) -> impl Iterator<Item = Unwound<'_>> {
         let Finished(batch, samples) = self;
         let mut from = 0;
-        let ends = batch.ends.iter().zip(&samples.waiting);
-        ends.map(move |(&(to, end), sample)| {
+        let ends = batch.ends.iter().zip(&batch.jobs);
+        let ends = ends.zip(&samples.waiting);
+        ends.map(move |((&(to, end), job), sample)| {
             let frames = batch.frames.get(from..to).unwrap_or_default();
             from = to;
             Unwound {
                 sample,
                 frames,
                 end,
+                memory: &job.code,
                 kernel: samples.links.get(sample.kernel.clone()).unwrap_or_default(),
             }
         })
@@ -147,7 +148,6 @@ impl<'scope, 'env> Copies<'scope, 'env> {
             open: Finished::default(),
             given: VecDeque::new(),
             free: Vec::new(),
-            pids: FxHashSet::default(),
             snapshots: 0,
         }
     }
@@ -155,14 +155,6 @@ impl<'scope, 'env> Copies<'scope, 'env> {
     /// Counts the snapshots of memory.
     pub(super) fn snapshots(&mut self) -> &mut u32 {
         &mut self.snapshots
-    }
-
-    /// Whether samples of a process wait; of any, where none is given.
-    pub(super) fn concern(&self, pid: Option<i32>) -> bool {
-        match pid {
-            Some(pid) => self.pids.contains(&pid),
-            None => !self.pids.is_empty(),
-        }
     }
 
     /// Takes in a sample, whose process has this memory.
@@ -178,7 +170,6 @@ impl<'scope, 'env> Copies<'scope, 'env> {
         let links = samples.links.len();
         chain::links_of_kernel(sample, mode, &mut samples.links);
         waiting.kernel = links..samples.links.len();
-        self.pids.insert(waiting.pid);
         samples.waiting.push(waiting);
         let from = batch.bytes.len();
         batch.bytes.extend_from_slice(copy.bytes);
@@ -225,11 +216,7 @@ impl<'scope, 'env> Copies<'scope, 'env> {
             }
             self.give();
         }
-        let next = self.take();
-        if next.is_none() {
-            self.pids.clear();
-        }
-        next
+        self.take()
     }
 
     /// Takes the open batch, and opens another.

@@ -100,6 +100,16 @@ impl Maps {
         let found = self.now.find(address);
         found.or_else(|| self.before_exec.find(address))
     }
+
+    /// The image at a code address, and the address in it.
+    fn find_code(&self, address: CodeAddress) -> Option<(ImageId, CodeAddress)> {
+        // A call at the very end of a mapping returns to the address behind it.
+        let (image, at) = self.find(address.lookup())?;
+        Some(match address {
+            CodeAddress::Instruction(_) => (image, CodeAddress::Instruction(at)),
+            CodeAddress::Return(_) => (image, CodeAddress::Return(at.wrapping_add(1))),
+        })
+    }
 }
 
 /// The memory of a process at one moment, for those who look at it later.
@@ -115,7 +125,15 @@ impl Snapshot {
     pub(super) fn find(&self, address: u64) -> Option<(ImageId, u64)> {
         self.maps.find(address)
     }
+
+    /// The image at a code address, and the address in it.
+    pub(super) fn find_code(&self, address: CodeAddress) -> Option<(ImageId, CodeAddress)> {
+        self.maps.find_code(address)
+    }
 }
+
+/// The frames of addresses, and whether they are mapped; each for return addresses and for others.
+pub(super) type Found = HashMap<(u64, bool), (FrameId, bool)>;
 
 /// The memory of one process.
 #[derive(Debug, Default)]
@@ -127,9 +145,8 @@ pub(super) struct Process {
     generation: u32,
     /// The memory as it is since the last change.
     snapshot: Option<Arc<Snapshot>>,
-    /// The frames of addresses as they are mapped now, and whether they are; each for return
-    /// addresses and for others.
-    pub(super) found: HashMap<(u64, bool), (FrameId, bool)>,
+    /// The frames of addresses as they are mapped now.
+    pub(super) found: Found,
 }
 
 impl Process {
@@ -157,12 +174,7 @@ impl Process {
 
     /// The image at a code address, and the address in it.
     pub(super) fn find(&self, address: CodeAddress) -> Option<(ImageId, CodeAddress)> {
-        // A call at the very end of a mapping returns to the address behind it.
-        let (image, at) = self.maps.find(address.lookup())?;
-        Some(match address {
-            CodeAddress::Instruction(_) => (image, CodeAddress::Instruction(at)),
-            CodeAddress::Return(_) => (image, CodeAddress::Return(at.wrapping_add(1))),
-        })
+        self.maps.find_code(address)
     }
 
     /// Changes the mappings.

@@ -11,7 +11,7 @@ use crate::unwind;
 
 use super::chain::{self, Link, Space};
 use super::copies::Unwound;
-use super::memory::Process;
+use super::memory::{Found, Process, Snapshot};
 use super::paths::{AddressPath, DistinctPaths};
 use super::{AddressPathId, FrameAddress, FrameId, Image, ImageId, ImageKind};
 
@@ -46,6 +46,18 @@ struct LastStack {
     paths: Vec<AddressPathId>,
 }
 
+/// The process that a stack's user part is found in.
+#[derive(Clone, Copy)]
+enum User<'a> {
+    /// As it is now.
+    Now(i32),
+    /// As it was.
+    Past(i32, &'a Snapshot),
+}
+
+/// Of how many snapshots of memory the frames are remembered.
+const PAST: usize = 32;
+
 /// How the user's part of a stack was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
@@ -69,6 +81,8 @@ pub(super) struct Stacks {
     /// How many processes began.
     births: u32,
     last: FxHashMap<i32, LastStack>,
+    /// The frames of addresses in snapshots, by the snapshot's number.
+    past: FxHashMap<u32, Found>,
     links: Vec<Link>,
     found: Vec<FrameId>,
     /// Which images were hit, and those of them that nobody was told of.
@@ -117,7 +131,7 @@ impl Stacks {
         let mut links = std::mem::take(&mut self.links);
         let shape = chain::links(sample, record.cpu_mode(), attr, &mut links);
         let root = shape.cut.then_some(TRUNCATED);
-        let (path, is_broken) = self.path(pid, tid, &links, root);
+        let (path, is_broken) = self.path(User::Now(pid), tid, &links, root);
         self.links = links;
         Stack {
             path,
@@ -156,11 +170,10 @@ impl Stacks {
         };
         // A program counter that is in no mapping is told as that.
         let innermost = frames.first();
-        let is_mapped = innermost.is_some_and(|&address| {
-            let space = Space::User;
-            self.frame_of(pid, Link { space, address }).1
-        });
-        let (path, is_broken) = self.path(pid, tid, &links, root.filter(|_| is_mapped));
+        let place = innermost.and_then(|address| unwound.memory.find(address.lookup()));
+        let is_mapped = place.is_some();
+        let user = User::Past(pid, unwound.memory);
+        let (path, is_broken) = self.path(user, tid, &links, root.filter(|_| is_mapped));
         self.links = links;
         let flaw = match is_broken {
             true => Some(CaveatKind::BrokenStack),
@@ -188,11 +201,9 @@ impl Stacks {
     }
 
     /// The path of the file that an address of a process is in.
-    pub(super) fn file_at(&mut self, pid: i32, address: CodeAddress) -> &str {
-        let space = Space::User;
-        let (frame, _) = self.frame_of(pid, Link { space, address });
-        let image = self.frames.rows()[frame].image;
-        &self.images.rows()[image].path
+    pub(super) fn file_at(&self, memory: &Snapshot, address: CodeAddress) -> &str {
+        let found = memory.find(address.lookup());
+        found.map_or("[unmapped]", |(image, _)| &self.images.rows()[image].path)
     }
 
     /// The path of links, outermost first, and whether they lead to no code.
@@ -205,7 +216,7 @@ impl Stacks {
     /// `root` is the mark under which the links hang, if any.
     fn path(
         &mut self,
-        pid: i32,
+        user: User<'_>,
         tid: i32,
         links: &[Link],
         root: Option<&str>,
@@ -214,7 +225,11 @@ impl Stacks {
             return (self.mark("[no address]"), false);
         }
         let root = root.map(|root| self.mark(root));
-        let valid_for = (pid, self.memory(pid), root);
+        let (pid, memory) = match user {
+            User::Now(pid) => (pid, self.memory(pid)),
+            User::Past(pid, memory) => (pid, ((u32::MAX, memory.number), self.kernel.state())),
+        };
+        let valid_for = (pid, memory, root);
         let mut last = self.last.remove(&tid).unwrap_or_default();
         if last.valid_for != valid_for {
             last.links.clear();
@@ -224,7 +239,7 @@ impl Stacks {
         let pairs = last.links.iter().zip(links);
         let shared = pairs.take_while(|(a, b)| a == b).count();
         let mut found = std::mem::take(&mut self.found);
-        let end = self.find_inwards(pid, &links[shared..], &mut found);
+        let end = self.find_inwards(user, &links[shared..], &mut found);
         let is_broken = end == End::Broken;
         let result = if is_broken {
             let mut path = self.mark(BROKEN);
@@ -257,12 +272,12 @@ impl Stacks {
 
     /// Finds the frames of links, outermost first, and puts them into `found`, innermost first.
     /// Stops at a frame that is broken.
-    fn find_inwards(&mut self, pid: i32, links: &[Link], found: &mut Vec<FrameId>) -> End {
+    fn find_inwards(&mut self, user: User<'_>, links: &[Link], found: &mut Vec<FrameId>) -> End {
         found.clear();
         let mut user_is_mapped = None;
         let mut end = End::Mapped;
         for &link in links.iter().rev() {
-            let (frame, is_mapped) = self.frame_of(pid, link);
+            let (frame, is_mapped) = self.frame_of(user, link);
             if link.space == Space::User {
                 let innermost_is_mapped = *user_is_mapped.get_or_insert(is_mapped);
                 if !is_mapped {
@@ -278,25 +293,29 @@ impl Stacks {
     }
 
     /// The frame of a link, and whether its address is in a mapping.
-    fn frame_of(&mut self, pid: i32, link: Link) -> (FrameId, bool) {
-        let process = match link.space {
-            Space::Kernel => &mut self.kernel,
-            Space::User => self.processes.entry(pid).or_default(),
-            Space::Other => {
-                let image = self.image("[guest]", ImageKind::Guest);
-                return (self.frame(image, link.address), false);
-            }
-        };
+    fn frame_of(&mut self, user: User<'_>, link: Link) -> (FrameId, bool) {
+        if link.space == Space::Other {
+            let image = self.image("[guest]", ImageKind::Guest);
+            return (self.frame(image, link.address), false);
+        }
         let key = (
             link.address.recorded(),
             matches!(link.address, CodeAddress::Return(_)),
         );
-        if let Some(&known) = process.found.get(&key) {
+        if let Some(&known) = self.found(user, link.space).get(&key) {
             return known;
         }
-        let place = process.find(link.address);
+        let place = match (link.space, user) {
+            (Space::Kernel, _) => self.kernel.find(link.address),
+            (_, User::Now(pid)) => {
+                let process = self.processes.get(&pid);
+                process.and_then(|process| process.find(link.address))
+            }
+            (_, User::Past(_, memory)) => memory.find_code(link.address),
+        };
         let is_mapped = place.is_some();
         let (image, address) = place.unwrap_or_else(|| {
+            let (User::Now(pid) | User::Past(pid, _)) = user;
             let image = match link.space {
                 Space::Kernel => self.image("[kernel.kallsyms]", ImageKind::Kernel { text: None }),
                 _ => self.image("[unmapped]", ImageKind::Unmapped { pid }),
@@ -304,12 +323,22 @@ impl Stacks {
             (image, link.address)
         });
         let found = (self.frame(image, address), is_mapped);
-        let process = match link.space {
-            Space::Kernel => &mut self.kernel,
-            _ => self.processes.entry(pid).or_default(),
-        };
-        process.found.insert(key, found);
+        self.found(user, link.space).insert(key, found);
         found
+    }
+
+    /// The frames of addresses that were met.
+    fn found(&mut self, user: User<'_>, space: Space) -> &mut Found {
+        match (space, user) {
+            (Space::Kernel, _) => &mut self.kernel.found,
+            (_, User::Now(pid)) => &mut self.processes.entry(pid).or_default().found,
+            (_, User::Past(_, memory)) => {
+                if self.past.len() >= PAST && !self.past.contains_key(&memory.number) {
+                    self.past.clear();
+                }
+                self.past.entry(memory.number).or_default()
+            }
+        }
     }
 
     fn image(&mut self, path: &str, kind: ImageKind) -> ImageId {

@@ -91,13 +91,12 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
                 name,
                 exec,
             } => {
-                if *exec && self.stacks.processes.contains_key(pid) {
-                    self.settle(reader, Some(*pid));
-                    self.stacks.processes.entry(*pid).or_default().exec();
+                if *exec && let Some(process) = self.stacks.processes.get_mut(pid) {
+                    process.exec();
                 }
                 self.threads.name(*pid, *tid, utf8(name).into_owned());
             }
-            Body::Fork(task) => self.fork(reader, record.misc, task),
+            Body::Fork(task) => self.fork(record.misc, task),
             Body::Exit(task) => self.stacks.forget(task.tid),
             Body::Lost(count) => self.lost.records = self.lost.records.saturating_add(*count),
             // What was filtered out on purpose is not lost.
@@ -111,16 +110,15 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
                 removed,
                 name,
             } => {
-                self.settle(reader, None);
+                self.settle(reader);
                 self.kernel_symbol(*address, u64::from(*size), *removed, name);
             }
             _ => {}
         }
     }
 
-    fn fork(&mut self, reader: &Reader, misc: u16, task: &Task) {
+    fn fork(&mut self, misc: u16, task: &Task) {
         if task.pid != task.parent_pid {
-            self.settle(reader, Some(task.pid));
             // The recorder says so of processes that ran before it: their mappings follow.
             let copies = misc & constants::PERF_RECORD_MISC_FORK_EXEC == 0;
             self.stacks.fork(task.pid, task.parent_pid, copies);
@@ -159,14 +157,13 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         match Space::of(record.cpu_mode()) {
             Space::Other => {}
             Space::Kernel => {
-                self.settle(reader, None);
+                self.settle(reader);
                 let (image, base) = self.kernel_image(&path, build_id, mapping);
                 self.stacks
                     .kernel
                     .change(|m| m.map(start, end, image, base));
             }
             Space::User => {
-                self.settle(reader, Some(mapping.pid));
                 let kind = user_image_kind(&path, mapping.pid);
                 let base = match kind {
                     ImageKind::File => mapping.page_offset,
@@ -234,7 +231,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         let attr = &reader.events()[sample.event].attr;
         let pid = sample.pid.unwrap_or(-1);
         let tid = sample.tid.unwrap_or(pid);
-        self.note_exec(reader, record, pid);
+        self.note_exec(record, pid);
         let weight = sample.period.or(attr.fixed_period()).unwrap_or(1);
         let is_copied = self.copies.is_some()
             && Copy::is_in(sample)
@@ -308,16 +305,9 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         }
     }
 
-    /// Waits for all copied stacks, where those of a process are among them, or any if none is
-    /// given: what they are found in is about to change.
-    fn settle(&mut self, reader: &Reader, pid: Option<i32>) {
-        if !self
-            .copies
-            .as_ref()
-            .is_some_and(|copies| copies.concern(pid))
-        {
-            return;
-        }
+    /// Waits for all copied stacks: the trace is finished, or the kernel's part of them is found in
+    /// what is about to change. A process's memory they have as it was.
+    fn settle(&mut self, reader: &Reader) {
         let release = reader.features().os_release.as_deref();
         let next = |tracer: &mut Self| {
             let images = tracer.stacks.images.rows();
@@ -331,16 +321,14 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
     /// Counts the samples of a batch.
     fn unwound(&mut self, finished: Finished) {
         for unwound in finished.samples() {
-            let Waiting {
-                pid, room, thread, ..
-            } = *unwound.sample;
+            let Waiting { room, thread, .. } = *unwound.sample;
             let stack = self.stacks.unwound(&unwound);
             self.stacks.tell_hits(self.on_hit);
             self.note(stack, |stacks| match unwound.end {
                 End::Copied => Some(format!("{room} bytes")),
                 End::Unruled => {
                     let outermost = unwound.frames.last();
-                    outermost.map(|&at| stacks.file_at(pid, at).to_owned())
+                    outermost.map(|&at| stacks.file_at(unwound.memory, at).to_owned())
                 }
                 _ => None,
             });
@@ -395,13 +383,11 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
     }
 
     /// A sample in user space shows that a new program runs.
-    fn note_exec(&mut self, reader: &Reader, record: &Record<'_>, pid: i32) {
+    fn note_exec(&mut self, record: &Record<'_>, pid: i32) {
         if record.cpu_mode() == CpuMode::User
-            && let Some(process) = self.stacks.processes.get(&pid)
-            && process.is_in_exec()
+            && let Some(process) = self.stacks.processes.get_mut(&pid)
         {
-            self.settle(reader, Some(pid));
-            self.stacks.processes.entry(pid).or_default().runs();
+            process.runs();
         }
     }
 
@@ -475,7 +461,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
 
     /// The finished trace.
     pub(super) fn finish(mut self, reader: &Reader) -> Trace {
-        self.settle(reader, None);
+        self.settle(reader);
         self.learn_events(reader);
         let mut trace = self.trace;
         trace.frame_pointers = reader.events().iter().any(|event| {

@@ -7,11 +7,12 @@ use std::process::Command;
 
 const PROFTOOL: &str = env!("CARGO_BIN_EXE_proftool");
 
-/// The recording of `fixtures/programs/frameless.c`; `None` where it cannot be made, which is said.
-fn recording() -> Option<PathBuf> {
+/// The recording of `fixtures/programs/frameless.c`, a file of its own for each test; `None` where it
+/// cannot be made, which is said.
+fn recording(test: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let program = folder.join(format!("frameless-{}", std::process::id()));
+    let program = folder.join(format!("frameless-{}-{test}", std::process::id()));
     let data = program.with_extension("data");
     let built = Command::new("gcc")
         .args(["-O2", "-g", "-fno-omit-frame-pointer", "-o"])
@@ -87,7 +88,9 @@ fn share(stacks: &BTreeMap<String, u64>, leaf: &str, right: &[&str]) -> f64 {
 
 #[test]
 fn functions_without_frames_are_put_in_where_the_code_leaves_no_doubt() {
-    let Some(data) = recording() else { return };
+    let Some(data) = recording("stacks") else {
+        return;
+    };
     let recorded = stacks(&data, &["--no-repair"]);
     let repaired = stacks(&data, &[]);
     let sum = |stacks: &BTreeMap<String, u64>| stacks.values().sum::<u64>();
@@ -111,7 +114,9 @@ fn functions_without_frames_are_put_in_where_the_code_leaves_no_doubt() {
 
 #[test]
 fn the_report_says_how_far_stacks_can_be_believed() {
-    let Some(data) = recording() else { return };
+    let Some(data) = recording("report") else {
+        return;
+    };
     let json = proftool(&["report", "--format", "json"], &data);
     let report: serde_json::Value = serde_json::from_str(&json).unwrap();
     let quality = &report["quality"];

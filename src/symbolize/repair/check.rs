@@ -9,7 +9,7 @@ use crate::trace::{FrameAddress, FrameId, ImageId, ImageKind, Trace};
 
 use super::super::home::Home;
 use super::super::library::Library;
-use super::code::{AllTables, Code, Exit, Place, To};
+use super::code::{AllTables, Code, Place, To};
 use super::explain::{Explanation, Explanations, Missing, Question};
 use super::frames::Frames;
 
@@ -66,7 +66,7 @@ impl<'h> Checks<'h> {
             homes,
             code: Code::new(homes, tables),
             frames: Frames::new(trace, library),
-            explanations: Explanations::default(),
+            explanations: Explanations::new(),
             sites: IdVec::filled(None, trace.frames.len()),
             verdicts: FxHashMap::default(),
         }
@@ -205,26 +205,21 @@ impl<'h> Checks<'h> {
             return Site::Unknown;
         };
         let end = before.0.wrapping_add(1);
-        let Some(exits) = self.code.exits_around(frame.image, before.0) else {
+        let Some(function) = self.code.function_around(frame.image, before.0) else {
             return Site::Unknown;
         };
-        let found = exits.binary_search_by_key(&end, |exit| exit.end);
-        let found = found.ok().and_then(|index| exits.get(index));
-        match found.filter(|exit| exit.is_call) {
-            Some(Exit {
-                to: To::Function(place),
-                name,
-                ..
-            }) => Site::Call([*place].into(), name.clone()),
-            Some(Exit {
-                to: To::ChosenBy(chooser),
-                ..
-            }) => Site::Call(self.code.choices(*chooser), None),
-            Some(_) if self.code.starts_programs(frame.image, before.0) => Site::Main,
-            Some(_) => Site::Unknown,
+        let Some(call) = function.call_before(end) else {
             // What a handler of signals returns to was not called.
-            None if self.code.starts_at(frame.image, end) => Site::Unknown,
-            None => Site::None,
+            return match self.code.starts_at(frame.image, end) {
+                true => Site::Unknown,
+                false => Site::None,
+            };
+        };
+        match call.to {
+            To::Function(place) => Site::Call([place].into(), call.name.clone()),
+            To::ChosenBy(chooser) => Site::Call(self.code.choices(chooser), None),
+            To::Unknown if self.code.starts_programs(frame.image, before.0) => Site::Main,
+            To::Unknown => Site::Unknown,
         }
     }
 

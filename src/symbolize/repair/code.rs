@@ -8,9 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::base::{FileOffset, IdVec, Svma};
 use crate::binary::{Binary, SymbolSource};
-use crate::scan::{
-    self, CallKind, Callee, Calls, Destination, Leaving, LeavingKind, Single, Tables,
-};
+use crate::scan::{self, CallKind, Callee, Calls, Destination, LeavingKind, Single, Tables};
 use crate::trace::ImageId;
 
 use super::super::definitions::{Definition, Definitions};
@@ -26,7 +24,7 @@ pub(super) struct Place {
 }
 
 /// Where a call or jump leads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum To {
     /// To this function.
     Function(Place),
@@ -36,19 +34,45 @@ pub(super) enum To {
     Unknown,
 }
 
-/// How control leaves a function.
-#[derive(Clone, Debug)]
-pub(super) struct Exit {
-    /// The stated address of the instruction.
+/// An instruction that calls or jumps to elsewhere, by the stated addresses of its first byte and of
+/// what is behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Site {
     pub(super) at: u64,
-    /// The stated address behind it.
     pub(super) end: u64,
+}
+
+/// How control leaves a function: all calls of one other, or all jumps to it.
+#[derive(Clone, Debug)]
+pub(super) struct WayOut {
     /// Whether it comes back.
     pub(super) is_call: bool,
     /// Where to.
     pub(super) to: To,
     /// The linkage name by which it is called, where it is by name.
     pub(super) name: Option<String>,
+    /// In order of address.
+    pub(super) sites: Vec<Site>,
+}
+
+/// What is known of the code of a function.
+#[derive(Debug, Default)]
+pub(super) struct Function {
+    /// In order of their first sites.
+    pub(super) ways_out: Vec<WayOut>,
+    /// The stated address behind each call and the place of its way, in order of address.
+    calls: Vec<(u64, usize)>,
+}
+
+impl Function {
+    /// The call that returns to this stated address.
+    pub(super) fn call_before(&self, end: u64) -> Option<&WayOut> {
+        let found = self
+            .calls
+            .binary_search_by_key(&end, |&(end, _)| end)
+            .ok()?;
+        self.ways_out.get(self.calls.get(found)?.1)
+    }
 }
 
 /// The code of larger files is not read as a whole, in bytes.
@@ -80,8 +104,7 @@ pub(super) struct Code<'h> {
     choices: FxHashMap<Place, Rc<[Place]>>,
     /// The starts of functions whose addresses are taken; `None` where that was not looked into.
     pointed: FxHashMap<ImageId, Option<FxHashSet<u64>>>,
-    /// Where the stretch of code that starts here is left, in order of address.
-    exits: FxHashMap<Place, Rc<[Exit]>>,
+    functions: FxHashMap<Place, Option<Rc<Function>>>,
 }
 
 impl<'h> Code<'h> {
@@ -101,7 +124,7 @@ impl<'h> Code<'h> {
             mains: None,
             choices: FxHashMap::default(),
             pointed: FxHashMap::default(),
-            exits: FxHashMap::default(),
+            functions: FxHashMap::default(),
         }
     }
 
@@ -199,67 +222,79 @@ impl<'h> Code<'h> {
         start.is_some_and(|start| start.0 == place.start)
     }
 
-    /// Where the stretch of code that holds this stated address is left; `None` where its code
+    /// The function whose code, or a part of it, holds this stated address; `None` where its code
     /// cannot be read.
-    pub(super) fn exits_around(&mut self, image: ImageId, at: u64) -> Option<Rc<[Exit]>> {
+    pub(super) fn function_around(&mut self, image: ImageId, at: u64) -> Option<Rc<Function>> {
         let start = self.binary(image)?.function_at(Svma(at))?.start.0;
-        self.exits(Place { image, start })
+        self.function(Place { image, start })
     }
 
-    /// The same for the stretch that starts here.
-    pub(super) fn exits(&mut self, place: Place) -> Option<Rc<[Exit]>> {
-        if let Some(known) = self.exits.get(&place) {
-            return Some(known.clone());
+    /// The same for what starts here.
+    pub(super) fn function(&mut self, place: Place) -> Option<Rc<Function>> {
+        if let Some(known) = self.functions.get(&place) {
+            return known.clone();
         }
+        let function = self.read(place).map(Rc::new);
+        self.functions.insert(place, function.clone());
+        function
+    }
+
+    fn read(&mut self, place: Place) -> Option<Function> {
         let image = place.image;
         let whole = self.whole(place);
-        let mut exits = Vec::new();
+        let mut function = Function::default();
+        let mut ways: FxHashMap<(bool, To, Option<String>), usize> = FxHashMap::default();
         // Parts of the function that were moved elsewhere are left for others as the function is.
         let mut parts = vec![place.start];
         let mut next = 0;
-        while let Some(&start) = parts.get(next).filter(|_| next < PARTS) {
+        while let Some(&start) = parts.get(next) {
             next += 1;
-            let Some(leaving) = self.single(image)?.leaving(Svma(start)) else {
-                continue;
-            };
-            for leaving in leaving {
-                let is_jump = leaving.kind == LeavingKind::Jump;
+            let leaving = self.single(image)?.leaving(Svma(start));
+            for leaving in leaving.unwrap_or_default() {
+                let is_call = leaving.kind == LeavingKind::Call;
                 let part = match leaving.to {
-                    Destination::Function(start) if is_jump => Some(start.0),
+                    Destination::Function(start) if !is_call => Some(start.0),
                     _ => None,
                 };
-                let exit = self.exit(image, leaving);
-                match part.filter(|_| exit.to == To::Function(whole)) {
-                    Some(part) if !parts.contains(&part) => parts.push(part),
-                    Some(_) => {}
-                    None => exits.push(exit),
+                let (to, name) = self.destination(image, leaving.to);
+                if let Some(part) = part.filter(|_| to == To::Function(whole)) {
+                    if parts.len() < PARTS && !parts.contains(&part) {
+                        parts.push(part);
+                    }
+                    continue;
+                }
+                let site = Site {
+                    at: leaving.at.0,
+                    end: leaving.at.0.wrapping_add(u64::from(leaving.length)),
+                };
+                let ways_out = &mut function.ways_out;
+                let way = *ways.entry((is_call, to, name.clone())).or_insert_with(|| {
+                    ways_out.push(WayOut {
+                        is_call,
+                        to,
+                        name,
+                        sites: Vec::new(),
+                    });
+                    ways_out.len() - 1
+                });
+                ways_out[way].sites.push(site);
+                if is_call {
+                    function.calls.push((site.end, way));
                 }
             }
         }
-        exits.sort_by_key(|exit: &Exit| exit.at);
-        let exits: Rc<[Exit]> = exits.into();
-        self.exits.insert(place, exits.clone());
-        Some(exits)
+        function.calls.sort_unstable();
+        Some(function)
     }
 
-    fn exit(&mut self, image: ImageId, leaving: Leaving) -> Exit {
-        let (to, name) = match leaving.to {
-            Destination::Function(start) => {
-                let place = Place {
-                    image,
-                    start: start.0,
-                };
-                (To::Function(self.whole(place)), None)
+    /// Where a call or jump leads, and by what name.
+    fn destination(&mut self, image: ImageId, to: Destination) -> (To, Option<String>) {
+        match to {
+            Destination::Function(Svma(start)) => {
+                (To::Function(self.whole(Place { image, start })), None)
             }
             Destination::Import(name) => (self.import(image, &name), Some(name)),
             Destination::Unknown => (To::Unknown, None),
-        };
-        Exit {
-            at: leaving.at.0,
-            end: leaving.at.0.wrapping_add(u64::from(leaving.length)),
-            is_call: leaving.kind == LeavingKind::Call,
-            to,
-            name,
         }
     }
 
@@ -290,7 +325,7 @@ impl<'h> Code<'h> {
         }
     }
 
-    /// The functions that a function of this kind chooses from: it takes their addresses.
+    /// The functions that a function of this kind chooses from, whose addresses it takes; sorted.
     pub(super) fn choices(&mut self, chooser: Place) -> Rc<[Place]> {
         if let Some(known) = self.choices.get(&chooser) {
             return known.clone();

@@ -12,18 +12,33 @@
 
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
 use proftool::binary::Finder;
 use proftool::symbolize::{self, Library, symbolize};
+use proftool::unwind::Rules;
 use proftool::{perfdata, trace};
+
+/// Copied stacks are unwound by their frame pointers; the target `unwind` has rules.
+struct NoRules;
+
+impl trace::RuleSource for NoRules {
+    fn rules(&self, _: &trace::Image, _: Option<&str>) -> Option<Arc<Rules>> {
+        None
+    }
+}
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(mut reader) = perfdata::Reader::from_bytes(bytes.to_vec()) else {
         return;
     };
-    let read = trace::read(&mut reader, trace::TimeRange::default(), None, |_| {}, |_| {});
+    let unwinding = trace::Unwinding {
+        rules: &NoRules,
+        workers: NonZeroUsize::MIN,
+    };
+    let everything = trace::TimeRange::default();
+    let read = trace::read(&mut reader, everything, Some(unwinding), |_| {}, |_| {});
     let Ok(mut trace) = read else {
         return;
     };
