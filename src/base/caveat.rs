@@ -225,15 +225,15 @@ impl CaveatKind {
             }
             CutStack => "deep recursion: raise the limit: sysctl kernel.perf_event_max_stack=1024",
             NoStacks => "record them: proftool record -g fp -- COMMAND",
-            NotUnwound => "record with frame pointers: perf record --call-graph fp",
+            NotUnwound => "record by frame pointers: proftool record -g fp -- COMMAND",
             ShortCopy => {
-                "deep stacks: copy more of each, up to 65528 bytes: proftool record -g dwarf,65528 -- COMMAND"
+                "deep stacks: copy more of each, up to 64088 bytes: proftool record -g dwarf,BYTES -- COMMAND"
             }
             NoUnwindRules => {
                 "give the binaries that ran: --symfs DIR; or build with -fasynchronous-unwind-tables"
             }
             BrokenStack | NoFramePointers => {
-                "build with -fno-omit-frame-pointer (Rust: RUSTFLAGS=\"-C force-frame-pointers=yes\")"
+                "if frame pointers were followed: record copies of the stack, proftool record -g dwarf -- COMMAND, or build with -fno-omit-frame-pointer (Rust: RUSTFLAGS=\"-C force-frame-pointers=yes\")"
             }
             MissingBinary => "give the directory that holds the files: --symfs DIR",
             UncheckedBinary => "record again; link with -Wl,--build-id",

@@ -24,6 +24,8 @@ const STACKS: &[CaveatKind] = &[
     CaveatKind::NoUnwindRules,
     CaveatKind::BrokenStack,
     CaveatKind::NotUnwound,
+    CaveatKind::ShortCopy,
+    CaveatKind::NoUnwindRules,
     CaveatKind::NoFramePointers,
 ];
 const SAMPLES: &[CaveatKind] = &[
