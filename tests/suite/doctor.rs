@@ -2,6 +2,7 @@
 //! that each thing to change comes with how.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -275,7 +276,16 @@ fn a_process_is_looked_at_with_what_is_mapped_in_it() {
     // A copy, which is removed while it runs.
     let copy = room.path("gone");
     fs::copy("/bin/sleep", &copy).unwrap();
-    let mut child = Command::new(&copy).arg("60").spawn().unwrap();
+    // Another test that forks at this moment holds the copy open for a while.
+    let mut child = loop {
+        match Command::new(&copy).arg("60").spawn() {
+            Ok(child) => break child,
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            Err(error) => panic!("{error}"),
+        }
+    };
     let pid = child.id().to_string();
     let subject = format!("process {pid} (gone)");
     let waited = || of(&["-p", &pid]);

@@ -24,8 +24,6 @@ const STACKS: &[CaveatKind] = &[
     CaveatKind::NoUnwindRules,
     CaveatKind::BrokenStack,
     CaveatKind::NotUnwound,
-    CaveatKind::ShortCopy,
-    CaveatKind::NoUnwindRules,
     CaveatKind::NoFramePointers,
 ];
 const SAMPLES: &[CaveatKind] = &[
