@@ -1,11 +1,11 @@
 //! Where the bytes come from: a file, a pipe, or memory.
 //!
-//! Files are read with `pread` into buffers of our own. They are never mapped into memory: a file
+//! Files are read into buffers of our own. They are never mapped into memory: a file
 //! that shrinks while it is read would end the process with SIGBUS.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -17,6 +17,9 @@ const O_NONBLOCK: i32 = 0o4000;
 
 /// A whole file on a pipe is held in memory, up to this size.
 const MAX_PIPED_FILE: u64 = 4 << 30;
+
+/// What the standard library wants to have left of a buffer so as not to make it larger.
+const PROBE: usize = 64;
 
 /// Bytes to read from.
 pub(super) enum Source {
@@ -98,7 +101,6 @@ impl Source {
         n: usize,
         buffer: &mut Vec<u8>,
     ) -> io::Result<usize> {
-        let start = buffer.len();
         match self {
             Source::Memory(bytes) => {
                 let from = usize::try_from(offset)
@@ -110,19 +112,12 @@ impl Source {
             }
             Source::File { file, len } => {
                 let there = usize::try_from(len.saturating_sub(offset)).unwrap_or(usize::MAX);
-                buffer.resize(start + n.min(there), 0);
-                let mut filled = start;
-                while filled < buffer.len() {
-                    let at = offset + (filled - start) as u64;
-                    match file.read_at(&mut buffer[filled..], at) {
-                        Ok(0) => break,
-                        Ok(got) => filled += got,
-                        Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                        Err(e) => return Err(e),
-                    }
-                }
-                buffer.truncate(filled);
-                Ok(filled - start)
+                let n = n.min(there);
+                file.seek(SeekFrom::Start(offset))?;
+                // With room for all of it and a little more nothing is moved; and what is read into
+                // was not filled with zeros before.
+                buffer.reserve_exact(n.saturating_add(PROBE));
+                file.take(n as u64).read_to_end(buffer)
             }
             Source::Stream { stream, at } => {
                 if *at > offset {
