@@ -143,6 +143,11 @@ impl Binary {
     pub fn stretches(&self) -> Vec<Stretch> {
         self.table().stretches()
     }
+
+    /// The code of one function by its index in [`Binary::functions`], sorted by address.
+    pub fn stretches_of(&self, function: usize) -> Vec<Stretch> {
+        self.table().stretches_of(function)
+    }
 }
 
 fn sections(elf: &Elf, problems: &mut Vec<String>) -> Vec<Extent> {

@@ -124,6 +124,16 @@ struct Rest {
     function: u32,
 }
 
+impl Rest {
+    fn stretch(&self) -> Stretch {
+        Stretch {
+            start: Svma(self.start),
+            end: Svma(self.end),
+            function: self.function as usize,
+        }
+    }
+}
+
 /// The functions of a file.
 #[derive(Debug, Default)]
 pub(super) struct Functions {
@@ -279,22 +289,44 @@ impl Functions {
 
     /// The code of all functions, sorted by address, each byte once.
     pub(super) fn stretches(&self) -> Vec<Stretch> {
-        let next = self.symbols.iter().skip(1).map(|next| next.start);
-        let next = next.chain([Svma(u64::MAX)]);
-        let starts = self.symbols.iter().zip(next).enumerate();
-        let starts = starts.map(|(function, (symbol, next))| Stretch {
-            start: symbol.start,
-            end: symbol.end().min(next),
-            function,
-        });
-        let rests = self.rests.iter().map(|rest| Stretch {
-            start: Svma(rest.start),
-            end: Svma(rest.end),
-            function: rest.function as usize,
-        });
+        let starts = (0..self.symbols.len()).filter_map(|function| self.first_stretch(function));
+        let rests = self.rests.iter().map(Rest::stretch);
         let mut stretches: Vec<Stretch> = starts.chain(rests).collect();
         stretches.sort_unstable_by_key(|stretch| stretch.start);
         stretches
+    }
+
+    /// The code of the function at an index, sorted by address.
+    pub(super) fn stretches_of(&self, function: usize) -> Vec<Stretch> {
+        let first = self.first_stretch(function);
+        let end = self
+            .symbols
+            .get(function)
+            .map_or(Svma(0), FunctionSymbol::end);
+        let from = first.map_or(0, |first| {
+            self.rests
+                .partition_point(|rest| rest.start < first.start.0)
+        });
+        let rests = self.rests.get(from..).unwrap_or_default().iter();
+        let rests = rests
+            .take_while(|rest| rest.start < end.0)
+            .map(Rest::stretch);
+        let rests = rests.filter(|rest| rest.function == function);
+        first.into_iter().chain(rests).collect()
+    }
+
+    /// The code from the start of a function up to the next start.
+    fn first_stretch(&self, function: usize) -> Option<Stretch> {
+        let symbol = self.symbols.get(function)?;
+        let next = self
+            .symbols
+            .get(function + 1)
+            .map_or(Svma(u64::MAX), |next| next.start);
+        Some(Stretch {
+            start: symbol.start,
+            end: symbol.end().min(next),
+            function,
+        })
     }
 
     /// The function that contains `address`.

@@ -149,8 +149,9 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
     let tables = Tables::read(binary)?;
     let resolver = tables.resolver();
     let lots = tables.lots();
-    let scan = tables.scan(&resolver, &lots);
-    let (pointers, chunks) = workers::scan(&scan, workers, || Pointers::read(binary, &resolver));
+    let scan = tables.scan(&resolver);
+    let (pointers, chunks) =
+        workers::scan(&scan, &lots, workers, || Pointers::read(binary, &resolver));
     let mut functions: IdVec<CodeFunctionId, CodeFunction> = tables
         .symbols
         .iter()

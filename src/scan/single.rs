@@ -3,7 +3,7 @@
 use super::flow::{Flow, Step};
 use super::resolve::{Kind, Resolved, Resolver, Target};
 use super::tables::Tables;
-use super::workers::{self, Lot};
+use super::workers;
 use crate::base::{FileOffset, Svma};
 
 /// How control leaves a function.
@@ -43,7 +43,6 @@ pub struct Leaving {
 pub struct Single<'t> {
     tables: &'t Tables<'t>,
     resolver: Resolver<'t>,
-    lots: Vec<Lot<'t>>,
 }
 
 impl<'t> Single<'t> {
@@ -51,7 +50,6 @@ impl<'t> Single<'t> {
     pub fn new(tables: &'t Tables<'t>) -> Single<'t> {
         Single {
             resolver: tables.resolver(),
-            lots: tables.lots(),
             tables,
         }
     }
@@ -96,16 +94,11 @@ impl<'t> Single<'t> {
             .functions()
             .partition_point(|f| f.start < start);
         let symbol = self.tables.binary.functions().get(index)?;
-        let id = self.tables.id(index).filter(|_| symbol.start == start)?;
-        let first = self.lots.partition_point(|lot| lot.start < start.0);
-        let end = symbol.end().0.max(start.0.saturating_add(1));
-        let lots = self.lots.get(first..)?.iter();
-        let lots = lots
-            .take_while(|lot| lot.start < end)
-            .filter(|lot| lot.caller == id);
-        let scan = self.tables.scan(&self.resolver, &self.lots);
+        self.tables.id(index).filter(|_| symbol.start == start)?;
+        let lots = self.tables.lots_of(&self.tables.binary.stretches_of(index));
+        let scan = self.tables.scan(&self.resolver);
         let (mut steps, mut buffer) = (Vec::new(), Vec::new());
-        for lot in lots {
+        for lot in &lots {
             let bytes = self.tables.code.read(lot.piece, &mut buffer).ok()?;
             workers::scan_lot(&scan, lot, bytes, &mut steps, &mut tell);
         }

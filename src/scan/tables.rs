@@ -10,7 +10,9 @@ use super::parts;
 use super::resolve::{Facts, Resolver};
 use super::workers::{Lot, Scan};
 use crate::base::IdVec;
-use crate::binary::{Binary, Code, Error, FunctionSymbol, References, Slots, SymbolSource};
+use crate::binary::{
+    Binary, Code, Error, FunctionSymbol, References, Slots, Stretch, SymbolSource,
+};
 
 /// The functions of a file, where their code is, and what the pointers between them are.
 pub struct Tables<'b> {
@@ -85,7 +87,11 @@ impl<'b> Tables<'b> {
 
     /// The code of all functions, in order of address.
     pub(super) fn lots(&self) -> Vec<Lot<'_>> {
-        let stretches = self.binary.stretches();
+        self.lots_of(&self.binary.stretches())
+    }
+
+    /// The code of these stretches.
+    pub(super) fn lots_of(&self, stretches: &[Stretch]) -> Vec<Lot<'_>> {
         let lots = stretches.iter().filter_map(|stretch| {
             Some(Lot {
                 caller: id_at(&self.ids, stretch.function)?,
@@ -97,11 +103,23 @@ impl<'b> Tables<'b> {
         lots.collect()
     }
 
-    pub(super) fn scan<'s>(&'s self, resolver: &'s Resolver<'s>, lots: &'s [Lot<'s>]) -> Scan<'s> {
+    /// Whether a function with a name starts there, and no part of one.
+    pub(super) fn is_named(&self, start: u64) -> bool {
+        let functions = self.binary.functions();
+        let index = functions.binary_search_by_key(&start, |symbol| symbol.start.0);
+        let index = index.ok().filter(|&index| self.id(index).is_some());
+        let symbol = index.and_then(|index| functions.get(index));
+        symbol.is_some_and(|symbol| {
+            let name = self.binary.function_name(symbol);
+            symbol.source != SymbolSource::Unwind
+                && name.is_some_and(|name| parts::whole(&name) == name)
+        })
+    }
+
+    pub(super) fn scan<'s>(&'s self, resolver: &'s Resolver<'s>) -> Scan<'s> {
         let binary = self.binary;
         Scan {
             tables: self,
-            lots,
             resolver,
             wants: Wants {
                 addresses: if binary.is_linked() {

@@ -11,7 +11,7 @@ use super::riscv::Width;
 use super::tables::Tables;
 use super::{CodeFunctionId, aarch64, held, parts, riscv, x86};
 use crate::base::Svma;
-use crate::binary::{CodePiece, FunctionSymbol, Machine, SlotTarget, SymbolSource};
+use crate::binary::{CodePiece, FunctionSymbol, Machine, SlotTarget};
 
 /// The bytes that a worker comes back for, about a millisecond of work; they stay in the cache of
 /// its processor.
@@ -67,19 +67,19 @@ const FOLLOWED: usize = 256 << 10;
 /// What is scanned, and for what.
 pub(super) struct Scan<'a> {
     pub(super) tables: &'a Tables<'a>,
-    /// In order of address.
-    pub(super) lots: &'a [Lot<'a>],
     pub(super) resolver: &'a Resolver<'a>,
     pub(super) wants: Wants,
 }
 
-/// Scans stretches of code; the answers are in their order. One worker does something else first.
+/// Scans stretches of code, which are in order of address; the answers are in their order. One
+/// worker does something else first.
 pub(super) fn scan<T>(
     scan: &Scan,
+    lots: &[Lot],
     workers: Option<NonZeroUsize>,
     first: impl FnOnce() -> T,
 ) -> (T, Vec<Found>) {
-    let chunks = chunks(scan.lots);
+    let chunks = chunks(lots);
     let available = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let workers = workers.unwrap_or_else(available).get().min(chunks.len());
     let next = AtomicUsize::new(0);
@@ -230,7 +230,7 @@ fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut [Step]) {
     let end = start.saturating_add(bytes.len() as u64);
     let is_function = |to: u64| match scan.resolver.target(SlotTarget::Address(Svma(to))) {
         Some(Target::Import(_)) => true,
-        Some(Target::Function(id)) => id != stretch.caller && is_named(scan, to),
+        Some(Target::Function(id)) => id != stretch.caller && scan.tables.is_named(to),
         None => false,
     };
     let mut leaving = steps.iter().filter_map(|step| match step.flow {
@@ -292,15 +292,4 @@ fn is_whole(scan: &Scan, stretch: &Stretch) -> bool {
     let name = scan.tables.binary.function_name(symbol);
     let parts = || scan.tables.split_functions();
     whole && name.is_some_and(|name| parts::whole(&name) == name && !parts().contains(&*name))
-}
-
-/// Whether a function with a name starts there, and no part of one.
-fn is_named(scan: &Scan, start: u64) -> bool {
-    let index = scan.lots.binary_search_by_key(&start, |lot| lot.start);
-    let lot = index.ok().and_then(|index| scan.lots.get(index));
-    lot.is_some_and(|lot| {
-        let name = scan.tables.binary.function_name(lot.symbol);
-        lot.symbol.source != SymbolSource::Unwind
-            && name.is_some_and(|name| parts::whole(&name) == name)
-    })
 }
