@@ -1,8 +1,10 @@
 //! Where functions start, by their linkage names.
 
+use std::hash::{BuildHasher, RandomState};
+
 use rustc_hash::FxHashMap;
 
-use crate::base::IdVec;
+use crate::base::{IdVec, Svma};
 use crate::binary::Binary;
 use crate::trace::ImageId;
 
@@ -10,27 +12,36 @@ use super::home::Home;
 
 /// The functions of images by name; those of an image are read when the first is asked for.
 pub(super) struct Names<'a> {
-    /// The start of the only function of a name; `None` where there are several.
-    starts: FxHashMap<ImageId, FxHashMap<String, Option<u64>>>,
+    starts: FxHashMap<ImageId, Starts>,
     homes: &'a IdVec<ImageId, Home>,
+    /// Seeded anew each time, so that no file can foresee which names collide.
+    hasher: RandomState,
 }
+
+/// By the hash of a name the start of the only function of it; `None` where there are several. There
+/// may be half a million names: no copies of them are kept.
+type Starts = FxHashMap<u64, Option<u64>>;
 
 impl<'a> Names<'a> {
     pub(super) fn new(homes: &'a IdVec<ImageId, Home>) -> Names<'a> {
         Names {
             starts: FxHashMap::default(),
             homes,
+            hasher: RandomState::new(),
         }
     }
 
     /// The start of the only function of this name in an image.
     pub(super) fn start(&mut self, image: ImageId, name: &str) -> Option<u64> {
-        let home = &self.homes[image];
-        let starts = self.starts.entry(image).or_insert_with(|| match home {
-            Home::Binary(binary) => starts_by_name(binary),
-            _ => FxHashMap::default(),
-        });
-        starts.get(name).copied().flatten()
+        let Home::Binary(binary) = &self.homes[image] else {
+            return None;
+        };
+        let hasher = &self.hasher;
+        let starts = self.starts.entry(image);
+        let starts = starts.or_insert_with(|| starts_by_name(binary, hasher));
+        let start = starts.get(&hasher.hash_one(name)).copied().flatten()?;
+        let function = binary.function_at(Svma(start))?;
+        (binary.function_name(function)? == name).then_some(start)
     }
 
     /// Where the function starts, and its name, that a compiler has moved a part of elsewhere: the
@@ -43,12 +54,13 @@ impl<'a> Names<'a> {
     }
 }
 
-fn starts_by_name(binary: &Binary) -> FxHashMap<String, Option<u64>> {
-    let mut starts: FxHashMap<String, Option<u64>> = FxHashMap::default();
-    for function in binary.functions() {
+fn starts_by_name(binary: &Binary, hasher: &RandomState) -> Starts {
+    let functions = binary.functions();
+    let mut starts = Starts::with_capacity_and_hasher(functions.len(), Default::default());
+    for function in functions {
         if let Some(name) = binary.function_name(function) {
             starts
-                .entry(name.into_owned())
+                .entry(hasher.hash_one(&*name))
                 .and_modify(|start| *start = None)
                 .or_insert(Some(function.start.0));
         }

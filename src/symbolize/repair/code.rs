@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::base::{FileOffset, IdVec, Svma};
-use crate::binary::{Binary, SymbolSource};
+use crate::binary::{Binary, FunctionSymbol, SymbolSource};
 use crate::scan::{self, CallKind, Callee, Calls, Destination, LeavingKind, Single, Tables};
 use crate::trace::ImageId;
 
@@ -175,15 +175,22 @@ impl<'h> Code<'h> {
 
     /// The `main` of each program.
     pub(super) fn mains(&mut self) -> Rc<[Place]> {
-        let names = &mut self.names;
-        let mains = self.mains.get_or_insert_with(|| {
-            let mains = self.files.iter().filter_map(|&image| {
-                let start = names.start(image, "main")?;
-                Some(Place { image, start })
-            });
-            mains.collect()
+        if let Some(mains) = &self.mains {
+            return mains.clone();
+        }
+        let mains = self.files.iter().filter_map(|&image| {
+            let binary = self.binary(image)?;
+            let is_main = |symbol: &&FunctionSymbol| {
+                binary
+                    .function_name(symbol)
+                    .is_some_and(|name| name == "main")
+            };
+            let start = binary.functions().iter().find(is_main)?.start.0;
+            Some(Place { image, start })
         });
-        mains.clone()
+        let mains: Rc<[Place]> = mains.collect();
+        self.mains = Some(mains.clone());
+        mains
     }
 
     /// Whether a function starts at a stated address.
