@@ -120,6 +120,8 @@
 //! | arc | a caller and a callee as a pair, whatever the number of calls |
 //! | self | the weight of samples whose leaf is the function |
 //! | total | the weight of samples with the function anywhere on the path, each counted once |
+//! | mark | what stands outermost on a stack that is not whole: `[truncated]`, `[broken stack]` |
+//! | range | a total that is known as at least and at most, as stacks were cut inside of recursion |
 //! | recursion | a function on its own call path, at once (direct) or through others (indirect) |
 //! | stub | a call in a tree that is folded into a node above it |
 //! | cycle | functions that all reach each other by calls |

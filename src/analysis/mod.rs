@@ -6,6 +6,7 @@
 //! | [`tree`] | who calls whom from the root inwards, or from the leaf outwards? |
 //! | [`detail`] | to whom is the time of one function distributed, and from where does it come? |
 //! | [`call_sites`] | from which lines does a function call, and from which is it called? |
+//! | [`cut`] | how much more may a total be where stacks were cut? |
 //! | [`lines`] | on which source lines does a function spend its own weight? |
 //! | [`threads`] | which threads and commands does the weight belong to? |
 //! | [`attribution`] | on whose account does the weight go? What the models below answer with |
@@ -24,6 +25,7 @@
 pub mod attribution;
 pub mod breaking;
 pub mod call_sites;
+pub mod cut;
 pub mod detail;
 pub mod error;
 pub mod flow;

@@ -223,7 +223,9 @@ impl CaveatKind {
             Throttled => {
                 "sample less often, or allow more: sysctl kernel.perf_cpu_time_max_percent=0"
             }
-            CutStack => "deep recursion: raise the limit: sysctl kernel.perf_event_max_stack=1024",
+            CutStack => {
+                "deep recursion: record again with a higher limit, up to 6000, set while nothing is recorded: sysctl kernel.perf_event_max_stack=1024"
+            }
             NoStacks => "record them: proftool record -g fp -- COMMAND",
             NotUnwound => "record by frame pointers: proftool record -g fp -- COMMAND",
             ShortCopy => {

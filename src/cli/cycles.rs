@@ -42,7 +42,7 @@ Examples:
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = args.query.open(args.arcs.in_code.calls())?;
+    let profile = args.arcs.in_code.open(&args.query)?;
     let without = args.arcs.without(&profile)?;
     let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);

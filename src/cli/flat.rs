@@ -43,7 +43,10 @@ Examples:
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = args.query.open(StaticCalls::Off)?;
+    let profile = match args.classic.is_asked_for() {
+        true => args.query.open(StaticCalls::Off)?,
+        false => args.query.open_for_totals(StaticCalls::Off)?,
+    };
     let selection = args.query.select(&profile)?;
     if let Some(options) = args.classic.options(&profile)? {
         let write = |out: &mut dyn Write| gprof::write_flat(out, &profile, &selection, &options);

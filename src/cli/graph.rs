@@ -169,11 +169,10 @@ impl Arcs {
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // gprof adds calls of the code only when it is asked to.
-    let calls = match args.arcs.in_code {
-        InCode::Auto if args.classic.is_asked_for() => StaticCalls::Off,
-        in_code => in_code.calls(),
+    let mut profile = match args.arcs.in_code {
+        InCode::Auto if args.classic.is_asked_for() => args.query.open(StaticCalls::Off)?,
+        in_code => in_code.open(&args.query)?,
     };
-    let mut profile = args.query.open(calls)?;
     if !args.counts.counts.is_empty() {
         join(args, &mut profile)?;
     }

@@ -2,6 +2,9 @@
 
 use clap::ValueEnum;
 use proftool::input::StaticCalls;
+use proftool::profile::Profile;
+
+use super::query::Query;
 
 /// Which calls of the code are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -15,6 +18,15 @@ pub enum InCode {
 }
 
 impl InCode {
+    /// Reads the profile with these calls; where stacks were cut and the code is not to be left out,
+    /// with all of them.
+    pub fn open(self, query: &Query) -> anyhow::Result<Profile> {
+        match self {
+            InCode::Off => query.open(StaticCalls::Off),
+            InCode::Auto | InCode::On => query.open_for_totals(self.calls()),
+        }
+    }
+
     /// Which calls are read.
     pub fn calls(self) -> StaticCalls {
         match self {

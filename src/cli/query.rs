@@ -81,10 +81,20 @@ impl Query {
         self.open_as(&self.reading(calls))
     }
 
-    /// Reads the profile, with the lines from which calls were made.
+    /// Reads the profile, with these calls of the code; where stacks were cut with all of them, so
+    /// that totals can be told as ranges.
+    pub fn open_for_totals(&self, calls: StaticCalls) -> anyhow::Result<Profile> {
+        self.open_as(&input::Options {
+            calls_if_cut: true,
+            ..self.reading(calls)
+        })
+    }
+
+    /// [`Query::open_for_totals`], with the lines from which calls were made.
     pub fn open_with_call_lines(&self) -> anyhow::Result<Profile> {
         self.open_as(&input::Options {
             call_lines: true,
+            calls_if_cut: true,
             ..self.reading(StaticCalls::Off)
         })
     }
@@ -104,6 +114,7 @@ impl Query {
             inlines: !self.no_inline,
             repairs: !self.no_repair,
             calls,
+            calls_if_cut: false,
             call_lines: false,
             time: self.time.unwrap_or_default(),
             program: self.binary.clone(),

@@ -35,7 +35,7 @@ Examples:
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = args.query.open(match args.in_code {
+    let profile = args.query.open_for_totals(match args.in_code {
         // What was not sampled counts, too.
         InCode::Auto | InCode::On => StaticCalls::All,
         InCode::Off => StaticCalls::Off,
@@ -45,6 +45,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let options = Options {
         limit: args.look.limit(ROWS),
         min: args.look.min(0.0),
+        in_code: args.in_code != InCode::Off,
         file: args.query.file_in_command(),
     };
     let report = report::arrange(&subject, &options);

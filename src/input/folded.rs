@@ -7,7 +7,8 @@
 //! ```
 //!
 //! It is the language of flame graphs and of the tests. Every name is a function; two functions
-//! of one name are the same here, as nothing tells them apart. The weight counts samples.
+//! of one name are the same here, as nothing tells them apart. `[truncated]` and `[broken stack]`
+//! are the marks under which stacks hang that are not whole. The weight counts samples.
 //!
 //! Where a name could not stand as it is, [`export::folded`](crate::export::folded) writes
 //! `\xNN` or `\u{N}`; exactly these are read back: for `;`, for the backslash, and for
@@ -22,7 +23,7 @@ use std::collections::HashMap;
 
 use crate::base::{CaveatKind, Event, Unit, is_unsafe_char, utf8};
 use crate::profile::{
-    Builder, Function, FunctionId, FunctionKind, Module, PathId, Profile, Thread,
+    BROKEN, Builder, Function, FunctionId, FunctionKind, Module, PathId, Profile, TRUNCATED, Thread,
 };
 
 use super::Error;
@@ -154,7 +155,11 @@ impl Reader {
             linkage_name: None,
             module,
             address: None,
-            kind: FunctionKind::Named,
+            kind: match &*name {
+                // As the export of folded stacks writes them.
+                TRUNCATED | BROKEN => FunctionKind::Mark,
+                _ => FunctionKind::Named,
+            },
         });
         self.functions.insert(name.into_owned(), function);
         function

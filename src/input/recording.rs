@@ -23,6 +23,7 @@ pub(super) fn read(
         inlines: options.inlines,
         repairs: options.repairs,
         calls: options.calls,
+        calls_if_cut: options.calls_if_cut,
         call_lines: options.call_lines,
         ..symbolize::Options::default()
     });

@@ -32,6 +32,12 @@ pub enum FunctionKind {
     Mark,
 }
 
+/// The mark that stands outermost on a stack which was cut: by the kernel's limit of frames, or
+/// where its copy ends.
+pub const TRUNCATED: &str = "[truncated]";
+/// The mark that stands outermost on a stack which led to no code.
+pub const BROKEN: &str = "[broken stack]";
+
 /// A function: an identity (module and start), for which the name is only a label. Two local
 /// functions of one name are two rows; one function with several symbols is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,4 +52,11 @@ pub struct Function {
     pub address: Option<u64>,
     /// How much is known about it.
     pub kind: FunctionKind,
+}
+
+impl Function {
+    /// Whether it is the mark under which what is known of cut stacks hangs: [`TRUNCATED`].
+    pub fn is_cut_mark(&self) -> bool {
+        self.kind == FunctionKind::Mark && self.name == TRUNCATED
+    }
 }

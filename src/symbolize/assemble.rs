@@ -71,7 +71,13 @@ pub(super) fn profile(
         &mut identities,
         &mut builder,
     );
-    if options.calls != StaticCalls::Off {
+    let cut = [CaveatKind::CutStack, CaveatKind::ShortCopy];
+    let is_cut = cut.into_iter().any(|kind| trace.caveats.count(kind) > 0);
+    let calls = match options.calls_if_cut && is_cut {
+        true => StaticCalls::All,
+        false => options.calls,
+    };
+    if calls != StaticCalls::Off {
         let contained = contained(&resolution);
         let scanned = code::scan(homes, options.workers, |binary, error| {
             let detail = format!("{}: {error}", binary.path().display());
@@ -84,7 +90,10 @@ pub(super) fn profile(
             contained,
             &definitions,
             &mut identities,
-            options,
+            &Options {
+                calls,
+                ..options.clone()
+            },
             &mut builder,
         );
     }

@@ -61,6 +61,8 @@ pub struct Options {
     pub inlines: bool,
     /// Which calls in the code of the files are added.
     pub calls: StaticCalls,
+    /// Whether all calls are added where stacks were cut: to tell who may be outside of a cut.
+    pub calls_if_cut: bool,
     /// Whether functions that are missing from stacks are put in, where the code leaves no doubt.
     pub repairs: bool,
     /// Whether it is noted from which line each call was made.
@@ -75,6 +77,7 @@ impl Default for Options {
             finder: Finder::default(),
             inlines: true,
             calls: StaticCalls::Off,
+            calls_if_cut: false,
             repairs: true,
             call_lines: false,
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),

@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
-use super::{Figures, Subject, caveats, label, number};
+use super::{Figures, Subject, caveats, label, number, range};
+use crate::analysis::cut::{self, Hidden};
 use crate::analysis::inclusive::{self, FunctionWeights};
 use crate::profile::FunctionId;
 
@@ -48,6 +49,9 @@ pub struct Row {
     pub self_weight: u64,
     /// The weight of the samples with it on the stack, each once.
     pub total: u64,
+    /// What the total may be at most, where stacks were cut inside of recursion that the function
+    /// can lead to; else the total.
+    pub total_max: u64,
     /// The part of the total that was put into stacks which lacked it.
     pub inferred: u64,
     /// The number of samples taken in it.
@@ -67,9 +71,10 @@ pub struct Flat {
 pub fn arrange(subject: &Subject, weights: &FunctionWeights, options: &Options) -> Flat {
     let chosen = choose(subject, weights, options);
     let labels = Labels::new(subject, chosen.iter().copied());
+    let cut = cut::by_function(subject.profile, subject.selection);
     Flat {
         hidden: weights.present().count() - chosen.len(),
-        rows: rows(subject, weights, &chosen, &labels),
+        rows: rows(subject, weights, &cut, &chosen, &labels),
     }
 }
 
@@ -106,6 +111,7 @@ pub(super) fn choose(
 pub(super) fn rows(
     subject: &Subject,
     weights: &FunctionWeights,
+    cut: &Hidden,
     functions: &[FunctionId],
     labels: &Labels,
 ) -> Vec<Row> {
@@ -115,6 +121,7 @@ pub(super) fn rows(
         module: subject.module(id).to_owned(),
         self_weight: weights.self_weight[id],
         total: weights.total[id],
+        total_max: weights.total[id].saturating_add(cut.at_most[id]),
         inferred: weights.inferred[id],
         samples: weights.self_samples[id],
     };
@@ -127,29 +134,44 @@ pub(in crate::view) fn reaches(part: u64, whole: u64, percent: f64) -> bool {
 }
 
 /// The columns of a function's figures: those of [`figures`].
-pub(super) fn figure_columns() -> [Column; 4] {
+pub(super) fn figure_columns() -> [Column; 6] {
     [
         Column::new("self_percent", "self %", Role::Heat),
         Column::new("total_percent", "total %", Role::Figure),
+        range::column(),
         Column::new("self", "self", Role::Figure),
         Column::new("total", "total", Role::Figure),
+        Column::new("total_max", "at most", Role::Figure),
     ]
 }
 
-/// A function's self weight and total, as shares of `whole` and as weights.
-pub(super) fn figures(row: &Row, whole: u64) -> [Cell; 4] {
+/// A function's self weight and total, and what the latter is at most, as shares of `whole` and as
+/// weights.
+pub(super) fn figures(row: &Row, whole: u64) -> [Cell; 6] {
     let share = |part| Cell::Share { part, whole };
     [
         share(row.self_weight),
         share(row.total),
+        range::cell(row.total, row.total_max, whole),
         Cell::Weight(row.self_weight),
         Cell::Weight(row.total),
+        Cell::Weight(row.total_max),
     ]
 }
 
 impl Flat {
+    /// Whether some total is known only as a range.
+    pub(super) fn has_ranges(&self) -> bool {
+        self.rows.iter().any(|row| row.total_max > row.total)
+    }
+
     /// The rows with all their figures.
     pub fn table(&self, subject: &Subject) -> Table {
+        self.with_ranges(subject).without(&[range::KEY])
+    }
+
+    /// The same, and with the column that people read ranges in.
+    pub(super) fn with_ranges(&self, subject: &Subject) -> Table {
         let mut columns = Vec::from(figure_columns());
         columns.extend([
             Column::new("samples", "samples", Role::Figure),
@@ -176,7 +198,10 @@ impl Flat {
     pub fn page(&self, subject: &Subject) -> Page {
         let mut blocks = vec![Block::Line(subject.headline())];
         if !self.rows.is_empty() {
-            let mut left_out = vec!["samples", "inferred"];
+            let mut left_out = vec!["samples", "inferred", "total_max"];
+            if !self.has_ranges() {
+                left_out.push(range::KEY);
+            }
             if subject.figures == Figures::Percent {
                 left_out.extend(["self", "total"]);
             }
@@ -184,7 +209,7 @@ impl Flat {
                 left_out.push("module");
             }
             blocks.push(Block::Space);
-            blocks.push(Block::Table(self.table(subject).without(&left_out)));
+            blocks.push(Block::Table(self.with_ranges(subject).without(&left_out)));
         }
         if self.hidden > 0 {
             let plural = if self.hidden == 1 { "" } else { "s" };
@@ -193,6 +218,7 @@ impl Flat {
                 "… {more} more function{plural}; all of them: --limit 0 --min 0"
             )));
         }
+        blocks.extend(range::legend(self.has_ranges()));
         let marked = |row: &Row| label::is_inferred(row.inferred, row.total);
         blocks.extend(label::legend(self.rows.iter().any(marked)));
         blocks.extend(caveats::foot(&subject.profile.caveats));

@@ -24,6 +24,7 @@ pub mod name;
 pub mod number;
 pub mod page;
 pub mod quality;
+mod range;
 pub mod report;
 pub mod search;
 pub mod table;

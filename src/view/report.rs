@@ -7,7 +7,8 @@ use super::flat::{self, Flat, Row, Sort};
 use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
-use super::{Figures, Subject, caveats, number, quality};
+use super::{Figures, Subject, caveats, number, quality, range};
+use crate::analysis::cut::{self, Hidden};
 use crate::analysis::inclusive::{self, FunctionWeights};
 use crate::analysis::lines::{self, Lines};
 use crate::analysis::threads;
@@ -23,6 +24,8 @@ pub struct Options {
     pub limit: Option<usize>,
     /// Only functions with at least this share, in percent.
     pub min: f64,
+    /// Whether it is told what the code could do, where it was looked at.
+    pub in_code: bool,
     /// How the input is named in a command, ready for a shell; empty where it is the default.
     pub file: String,
 }
@@ -51,6 +54,7 @@ pub struct Report {
     pub threads: Vec<(ThreadId, u64)>,
     /// Commands to go on with, each with what it shows.
     pub next: Vec<(String, &'static str)>,
+    in_code: bool,
 }
 
 /// How many commands and threads a page names.
@@ -70,9 +74,10 @@ pub fn arrange(subject: &Subject, options: &Options) -> Report {
     };
     let mut by_self = choose(Sort::SelfWeight);
     by_self.retain(|&id| weights.self_samples[id] > 0);
-    let by_total = most_inclusive(subject, &weights, options);
+    let cut = cut::by_function(subject.profile, subject.selection);
+    let by_total = most_inclusive(subject, &weights, &cut, options);
     let labels = Labels::new(subject, by_self.iter().chain(&by_total).copied());
-    let functions = flat::rows(subject, &weights, &by_self, &labels)
+    let functions = flat::rows(subject, &weights, &cut, &by_self, &labels)
         .into_iter()
         .map(|row| {
             let hottest = hottest_line(subject, &lines, &row);
@@ -84,7 +89,7 @@ pub fn arrange(subject: &Subject, options: &Options) -> Report {
         functions,
         by_total: Flat {
             hidden: weights.present().count() - by_total.len(),
-            rows: flat::rows(subject, &weights, &by_total, &labels),
+            rows: flat::rows(subject, &weights, &cut, &by_total, &labels),
         },
         commands: commands
             .into_iter()
@@ -92,6 +97,7 @@ pub fn arrange(subject: &Subject, options: &Options) -> Report {
             .collect(),
         threads: threads::by_thread(subject.profile, subject.selection),
         next: Vec::new(),
+        in_code: options.in_code,
     };
     report.next = next_commands(&report, subject, &options.file);
     report
@@ -113,6 +119,7 @@ fn hottest_line(subject: &Subject, lines: &Lines, row: &Row) -> Option<HotLine> 
 fn most_inclusive(
     subject: &Subject,
     weights: &FunctionWeights,
+    cut: &Hidden,
     options: &Options,
 ) -> Vec<FunctionId> {
     let everything = flat::Options {
@@ -122,12 +129,12 @@ fn most_inclusive(
     };
     let all = flat::choose(subject, weights, &everything);
     let passes_on = |id: FunctionId| weights.self_weight[id] == 0;
+    let range = |id: FunctionId| (weights.total[id], cut.at_most[id]);
     let name = |id: FunctionId| &*subject.profile.functions[id].name;
     let mut chosen: Vec<FunctionId> = Vec::new();
     for id in all {
-        let same = |last: &FunctionId| {
-            passes_on(*last) && passes_on(id) && weights.total[*last] == weights.total[id]
-        };
+        let same =
+            |last: &FunctionId| passes_on(*last) && passes_on(id) && range(*last) == range(id);
         match chosen.last().copied().filter(same) {
             Some(last) => {
                 let rank = |id| (name(id) != "main", name(id).len());
@@ -205,7 +212,7 @@ impl Report {
             ]);
             table.rows.push(cells);
         }
-        table
+        table.without(&[range::KEY])
     }
 
     /// The page for people.
@@ -227,9 +234,12 @@ impl Report {
                 "Where the {what}: with all that they call"
             )));
             blocks.push(Block::Table(self.total_table(subject)));
+            blocks.extend(range::legend(self.by_total.has_ranges()));
         }
         blocks.extend(self.who(subject));
-        blocks.extend(in_code(subject));
+        if self.in_code {
+            blocks.extend(in_code(subject));
+        }
         blocks.push(Block::Space);
         blocks.push(Block::Heading("Can this be trusted?".into()));
         blocks.extend(trust(subject));
@@ -271,7 +281,7 @@ impl Report {
                 row[place] = Cell::Text(format!("{file}:{}", line.line));
             }
         }
-        let mut left_out = vec!["total"];
+        let mut left_out = vec!["total", "total_max"];
         if subject.figures == Figures::Percent {
             left_out.push("self");
         }
@@ -285,14 +295,18 @@ impl Report {
     }
 
     fn total_table(&self, subject: &Subject) -> Table {
-        let mut table = self.by_total.table(subject);
-        table.columns.swap(0, 1);
+        let mut table = self.by_total.with_ranges(subject);
+        // The total comes first, what it is at most directly behind it.
+        table.columns[..3].rotate_left(1);
         table.columns[0].role = Role::Heat;
-        table.columns[1].role = Role::Figure;
+        table.columns[2].role = Role::Figure;
         for row in &mut table.rows {
-            row.swap(0, 1);
+            row[..3].rotate_left(1);
         }
-        let mut left_out = vec!["self", "samples", "inferred"];
+        let mut left_out = vec!["self", "samples", "inferred", "total_max"];
+        if !self.by_total.has_ranges() {
+            left_out.push(range::KEY);
+        }
         if subject.figures == Figures::Percent {
             left_out.push("total");
         }
@@ -364,6 +378,9 @@ fn trust(subject: &Subject) -> Vec<Block> {
         blocks.push(Block::Line(
             match subject.profile.about.duration {
                 Some(_) => "No sample was lost, no stack was cut, and every function has a name.",
+                None if cut::is_any(subject.profile) => {
+                    "Some stacks are cut: what was outside of [truncated] is not known."
+                }
                 None => "The file holds nothing to warn about.",
             }
             .into(),

@@ -187,6 +187,7 @@ fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
     let options = report::Options {
         limit: None,
         min: 0.0,
+        in_code: true,
         file: "a b".into(),
     };
     let report = report::arrange(&subject, &options);

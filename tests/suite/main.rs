@@ -11,6 +11,7 @@ mod call_sites;
 mod callgraph;
 mod cli;
 mod corpus;
+mod cut;
 mod doctor;
 mod flat;
 mod folded;

@@ -70,6 +70,7 @@ fn a_recording_has_lines_threads_and_caveats_in_its_report() {
     let options = report::Options {
         limit: Some(10),
         min: 0.0,
+        in_code: true,
         file: String::new(),
     };
     let page = report::arrange(&subject, &options).page(&subject);

@@ -26,7 +26,7 @@ fn run(command: &mut Command) -> bool {
 }
 
 /// Builds `calls` with its library, in a directory of its own.
-fn build(name: &str, flags: &[&str]) -> Option<PathBuf> {
+pub fn build(name: &str, flags: &[&str]) -> Option<PathBuf> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/programs/truth");
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("truth-{name}"));
     let _ = fs::remove_dir_all(&directory);

@@ -1,10 +1,12 @@
 //! Cycles: `cycles [{members [name], self, children, total, root, entries [{from, to, weight, inferred}],
-//! arcs [{from, to, weight, inferred}], cut [{from, to, weight, inferred}], cut_is_best, depth {deepest, mean}, figures [{name,
-//! module, self, children, total, fonseca}]}]`, `recursive [{name, module, self, total, deepest, mean, calls|null}]`.
+//! arcs [{from, to, weight, inferred}], cut [{from, to, weight, inferred}], cut_is_best, depth {deepest, mean}, cut_inside {samples, weight}, figures [{name,
+//! module, self, children, total, fonseca}]}]`, `recursive [{name, module, self, total, deepest, mean, calls|null,
+//! cut_inside {samples, weight}}]`.
 //!
 //! Weights of arcs are those of the samples that show them, each counted once; where there are no
 //! stacks, `weights` is `calls` and not `samples`, and they are numbers of calls. `figures` are of the members,
-//! in the same order: `total` by whole stacks, `fonseca` as estimated.
+//! in the same order: `total` by whole stacks, `fonseca` as estimated. `cut_inside` are the samples
+//! whose stacks were cut with a member, or the function, outermost: who called is not known for these.
 
 use std::io::{self, Write};
 
@@ -55,12 +57,16 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &CyclesView) -> io::R
         out.write_all(b",\n\"cut\":")?;
         arcs(out, view, &breaking.arcs)?;
         let depth = &view.depths.cycles[cycle];
+        let cut = view.cut_inside(cycle);
         write!(
             out,
-            ",\"cut_is_best\":{},\"depth\":{{\"deepest\":{},\"mean\":{}}},\n\"figures\":",
+            ",\"cut_is_best\":{},\"depth\":{{\"deepest\":{},\"mean\":{}}},\
+             \"cut_inside\":{{\"samples\":{},\"weight\":{}}},\n\"figures\":",
             breaking.is_best,
             depth.deepest(),
-            depth.mean()
+            depth.mean(),
+            cut.samples,
+            cut.weight
         )?;
         list(out, members.iter(), |out, &id| {
             let portion = graph.portion(Entry::Function(id));
@@ -82,16 +88,20 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &CyclesView) -> io::R
         let depth = view.depths.of(id).cloned().unwrap_or_default();
         let calls = graph.calls.as_ref();
         let calls = calls.map(|calls| calls.functions[id].recursive.to_string());
+        let cut = view.cut_in(id);
         write!(
             out,
-            "{{\"name\":{},\"module\":{},\"self\":{},\"total\":{},\"deepest\":{},\"mean\":{},\"calls\":{}}}",
+            "{{\"name\":{},\"module\":{},\"self\":{},\"total\":{},\"deepest\":{},\"mean\":{},\"calls\":{},\
+             \"cut_inside\":{{\"samples\":{},\"weight\":{}}}}}",
             string(graph.name(id)),
             string(subject.module(id)),
             graph.weights.self_weight[id],
             graph.total(Entry::Function(id)),
             depth.deepest(),
             depth.mean(),
-            calls.as_deref().unwrap_or("null")
+            calls.as_deref().unwrap_or("null"),
+            cut.samples,
+            cut.weight
         )
     })?;
     out.write_all(b"}\n")

@@ -1,9 +1,13 @@
-//! One function: `rule`, `function {name, linkage_name, module, self, total, root, recursive}`,
+//! One function: `rule`, `function {name, linkage_name, module, self, total, total_max, root,
+//! recursive}`,
 //! `callers [{name, module, weight, recursive, inferred}]`,
 //! `descendants [{name, module, weight, recursive, inferred}]`,
 //! `call_sites [{callee, module, file|null, line|null, weight, inlined}]|null`,
 //! `called_from [{caller, module, file|null, line|null, weight, inlined}]|null`,
 //! `lines [{file, line, weight}]`, `depths [{depth, weight}]`.
+//!
+//! `total_max` is what the total may be at most: more than it where stacks were cut inside of recursion
+//! that the function can lead to.
 //!
 //! `root` is the weight of the stacks on which the function is outermost, which no caller has. A
 //! descendant is `recursive` if some stack leads from it back to the function, a caller if some stack
@@ -35,13 +39,14 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &DetailView) -> io::R
     let linkage_name = function.linkage_name.as_deref().unwrap_or(&function.name);
     write!(
         out,
-        "\"rule\":{},\n\"function\":{{\"name\":{},\"linkage_name\":{},\"module\":{},\"self\":{},\"total\":{},\"root\":{},\"recursive\":{}}}",
+        "\"rule\":{},\n\"function\":{{\"name\":{},\"linkage_name\":{},\"module\":{},\"self\":{},\"total\":{},\"total_max\":{},\"root\":{},\"recursive\":{}}}",
         string(detail.rule.name()),
         string(view.name(detail.function)),
         string(linkage_name),
         string(subject.module(detail.function)),
         detail.self_weight,
         detail.total,
+        view.total_max,
         detail.outermost,
         detail.recurses()
     )?;

@@ -1,4 +1,5 @@
-//! The flat profile: `functions [{name, module, self, total, calls, cycle, samples, inferred}]`.
+//! The flat profile: `functions [{name, module, self, total, total_max, calls, cycle, samples,
+//! inferred}]`. `total_max` is what the total may be at most: more than it where stacks were cut.
 
 use std::io::{self, Write};
 
@@ -26,11 +27,12 @@ pub fn write(out: &mut dyn Write, subject: &Subject, flat: &Flat) -> io::Result<
 pub(super) fn fields(out: &mut dyn Write, row: &Row) -> io::Result<()> {
     write!(
         out,
-        "{{\"name\":{},\"module\":{},\"self\":{},\"total\":{},\"calls\":null,\"cycle\":null,\"samples\":{},\"inferred\":{}",
+        "{{\"name\":{},\"module\":{},\"self\":{},\"total\":{},\"total_max\":{},\"calls\":null,\"cycle\":null,\"samples\":{},\"inferred\":{}",
         string(&row.name),
         string(&row.module),
         row.self_weight,
         row.total,
+        row.total_max,
         row.samples,
         row.inferred
     )

@@ -1,4 +1,4 @@
-//! gprof's listing: `model`, `functions [{name, module, self, children, total, root, cycle|null,
+//! gprof's listing: `model`, `functions [{name, module, self, children, total, total_max|null, root, cycle|null,
 //! calls|null, recursive_calls|null, samples, root_samples, inferred}]` by decreasing total, `arcs [{from, to, total|null,
 //! self|null, children|null, calls|null, samples, inferred, sites, origin, in_cycle}]`, `cycles [{members [index], self,
 //! children, total, root, calls|null, internal_calls|null}]` by their numbers, `cut [{from, to}]`.
@@ -8,6 +8,9 @@
 //! `self` and `children` say how that is shared: null inside of a cycle and where a function calls
 //! itself. Calls are what was counted: without direct recursion, which is apart; those of a cycle by
 //! callers outside of it and, `internal_calls`, between its members.
+//!
+//! `total_max` is what a total may be at most: more than it where stacks were cut inside of recursion
+//! that the function can lead to; null where totals are estimates.
 //!
 //! Where counts and stacks are both there, arcs have `error {one_step, propagated, share_by_calls,
 //! share_measured, standard_error, significant}|null` and functions `error
@@ -97,13 +100,14 @@ fn function(
     let calls = view.calls.as_ref().map(|calls| &calls.functions[id]);
     write!(
         out,
-        "{{\"name\":{},\"module\":{},\"self\":{},\"children\":{},\"total\":{},\"root\":{},\"cycle\":{},\
+        "{{\"name\":{},\"module\":{},\"self\":{},\"children\":{},\"total\":{},\"total_max\":{},\"root\":{},\"cycle\":{},\
          \"calls\":{},\"recursive_calls\":{},\"samples\":{},\"root_samples\":{},\"inferred\":{}",
         string(view.name(id)),
         string(subject.module(id)),
         portion.self_weight,
         portion.children,
         view.total(entry),
+        nullable(view.total_max(entry)),
         view.attribution.roots[id].total(),
         nullable(view.cycles.of[id].map(|cycle| view.number(cycle) - 1)),
         nullable(calls.map(|calls| calls.by_others())),

@@ -18,6 +18,7 @@ use rustc_hash::FxHashSet;
 use super::Subject;
 use super::graph::{self, Entry, GraphView};
 use crate::analysis::breaking::{self, Breaking};
+use crate::analysis::cut::Cut;
 use crate::analysis::fonseca::Estimate;
 use crate::analysis::recursion::{self, Depths};
 use crate::callgraph::{Arc, ArcId, CallGraph, CycleId};
@@ -106,7 +107,24 @@ impl CyclesView {
         weight(&self.graph, &self.graph.graph.arcs[arc])
     }
 
-    /// The arcs from outside into a cycle, the heaviest first.
+    /// The samples whose stacks are cut inside of a cycle: who entered it is not known for these.
+    pub fn cut_inside(&self, cycle: CycleId) -> Cut {
+        let mut all = Cut::default();
+        for &member in &self.graph.cycles.members[cycle] {
+            let cut = self.cut_in(member);
+            all.weight += cut.weight;
+            all.samples += cut.samples;
+        }
+        all
+    }
+
+    /// The samples of whose stacks this function is the outermost that is known.
+    pub fn cut_in(&self, function: FunctionId) -> Cut {
+        self.graph.hidden.cut_at[function]
+    }
+
+    /// The arcs from outside into a cycle, the heaviest first. What comes from a mark was not called
+    /// by anything that is known.
     pub fn entries(&self, cycle: CycleId) -> Vec<ArcId> {
         self.arcs(cycle, |inside, is_self| !inside && !is_self)
     }

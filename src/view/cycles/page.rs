@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use super::CyclesView;
+use crate::analysis::cut::Cut;
 use crate::analysis::recursion::Depth;
 use crate::base::Unit;
 use crate::callgraph::{ArcId, CycleId};
@@ -41,16 +42,17 @@ impl CyclesView {
                 number::percent(total, whole, 2),
             )));
             blocks.push(Block::Table(self.members(subject, cycle)));
-            blocks.extend(self.arc_table(
-                subject,
-                "entered over",
-                self.entries(cycle),
-                Some(cycle),
-            ));
-            blocks.extend(self.arc_table(subject, "inside", self.inside(cycle), None));
+            let (from_marks, entries) = self
+                .entries(cycle)
+                .into_iter()
+                .partition(|&id| self.graph.is_mark(self.graph.graph.arcs[id].from));
+            let unknown = self.unknown_entries(cycle, from_marks);
+            blocks.extend(self.arc_table(subject, "entered over", entries, unknown));
+            blocks.extend(cut_line(self.cut_inside(cycle).samples));
+            blocks.extend(self.arc_table(subject, "inside", self.inside(cycle), Vec::new()));
             blocks.push(self.broken(subject, place));
             if let Some(depth) = self.depths.cycles.get(cycle) {
-                blocks.extend(depth_line(depth));
+                blocks.extend(depth_line(depth, self.cut_inside(cycle)));
             }
         }
         if cycles > shown {
@@ -64,6 +66,14 @@ impl CyclesView {
             blocks.push(Block::Space);
             blocks.push(Block::Heading("functions that call themselves".into()));
             blocks.push(Block::Table(self.own(subject)));
+            if self.is_cut_inside() {
+                blocks.push(Block::Line(
+                    "cut inside: samples whose stacks are cut with the function outermost; for these \
+                     neither who called it is known nor how deep it was, and callers' totals are \
+                     ranges"
+                        .into(),
+                ));
+            }
         }
         let cycles = self.graph.cycle_order.iter();
         let mut arcs = cycles.flat_map(|&cycle| {
@@ -129,13 +139,39 @@ impl CyclesView {
         }
     }
 
-    /// A table of arcs, if there are any; with the roots of a cycle.
+    /// What came into a cycle without a caller: where stacks begin in it, and by mark where they are
+    /// not whole. A stack begins once, so that the weights of a mark's arcs can be added.
+    fn unknown_entries(&self, cycle: CycleId, from_marks: Vec<ArcId>) -> Vec<(u64, String)> {
+        if !self.graph.has_stacks() {
+            return Vec::new();
+        }
+        let mut entries = Vec::new();
+        let root = self.graph.attribution.cycles[cycle].root.total();
+        if root > 0.0 {
+            entries.push((root.round() as u64, "<spontaneous>".to_owned()));
+        }
+        let mut marks: Vec<(FunctionId, u64)> = Vec::new();
+        for id in from_marks {
+            let (mark, weight) = (self.graph.graph.arcs[id].from, self.weight(id));
+            match marks.iter_mut().find(|(other, _)| *other == mark) {
+                Some((_, sum)) => *sum += weight,
+                None => marks.push((mark, weight)),
+            }
+        }
+        let named = marks
+            .into_iter()
+            .map(|(mark, sum)| (sum, self.graph.name(mark).to_owned()));
+        entries.extend(named);
+        entries
+    }
+
+    /// A table of arcs and of what is known in place of some, if there are any.
     fn arc_table(
         &self,
         subject: &Subject,
         title: &'static str,
         arcs: Vec<ArcId>,
-        roots_of: Option<CycleId>,
+        without_arc: Vec<(u64, String)>,
     ) -> Option<Block> {
         let stacks = self.graph.has_stacks();
         let mut table = Table::new(vec![
@@ -156,11 +192,8 @@ impl CyclesView {
                 false => vec![Cell::Nothing, Cell::Count(weight), Cell::Text(text)],
             });
         };
-        let root = roots_of.map_or(0.0, |cycle| {
-            self.graph.attribution.cycles[cycle].root.total()
-        });
-        if root > 0.0 && stacks {
-            row(root.round() as u64, "<spontaneous>".into());
+        for (weight, text) in without_arc {
+            row(weight, text);
         }
         let limit = self.limit.map_or(usize::MAX, |_| ROWS);
         for &id in arcs.iter().take(limit) {
@@ -218,6 +251,7 @@ impl CyclesView {
             Column::new("self", "self", Role::Figure),
             Column::new("deepest", "deepest", Role::Figure),
             Column::new("mean", "on average", Role::Figure),
+            Column::new("cut", "cut inside", Role::Figure),
             Column::new("calls", "calls by itself", Role::Figure),
             Column::new("function", "function", Role::Name),
         ]);
@@ -236,6 +270,7 @@ impl CyclesView {
                 depth.map_or(Cell::Nothing, |depth| {
                     Cell::Text(format!("{:.1}", depth.mean()))
                 }),
+                Cell::Count(self.cut_in(id).samples),
                 calls.map_or(Cell::Nothing, Cell::Count),
                 Cell::Text(self.graph.full_name(Entry::Function(id))),
             ]);
@@ -255,7 +290,15 @@ impl CyclesView {
         if !self.graph.has_stacks() {
             left_out.extend(["deepest", "mean"]);
         }
+        if !self.is_cut_inside() {
+            left_out.push("cut");
+        }
         table.without(&left_out)
+    }
+
+    /// Whether stacks are cut in a function that calls itself.
+    fn is_cut_inside(&self) -> bool {
+        self.recursive.iter().any(|&id| self.cut_in(id).samples > 0)
     }
 
     /// The members and the arcs of all cycles, a row each.
@@ -314,10 +357,25 @@ impl CyclesView {
     }
 }
 
-fn depth_line(depth: &Depth) -> Option<Block> {
+fn cut_line(samples: u64) -> Option<Block> {
+    let (is, these) = match samples {
+        1 => ("is", "it"),
+        _ => ("are", "these"),
+    };
+    (samples > 0).then(|| {
+        Block::Line(format!(
+            "{} of its samples {is} cut inside of it: who entered is not known for {these}; callers' \
+             totals are ranges",
+            number::grouped(samples)
+        ))
+    })
+}
+
+fn depth_line(depth: &Depth, cut: Cut) -> Option<Block> {
+    let least = if cut.samples > 0 { "at least " } else { "" };
     (depth.deepest() > 0).then(|| {
         Block::Line(format!(
-            "deepest {} of its frames on a stack, {:.1} on average",
+            "deepest {least}{} of its frames on a stack, {least}{:.1} on average",
             number::grouped(depth.deepest() as u64),
             depth.mean()
         ))

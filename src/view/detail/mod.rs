@@ -11,6 +11,7 @@ use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, label, number};
 use crate::analysis::call_sites::{CallSite, CallSites};
+use crate::analysis::cut;
 use crate::analysis::detail::{Detail, Neighbour, Rule};
 use crate::analysis::lines::{LineWeight, Lines};
 use crate::profile::FunctionId;
@@ -29,6 +30,9 @@ pub struct Options {
 pub struct DetailView {
     /// The figures, with all neighbours.
     pub detail: Detail,
+    /// What the function's total may be at most: more than it where stacks were cut inside of
+    /// recursion that it can lead to.
+    pub total_max: u64,
     /// The callers that are shown.
     pub callers: Vec<Neighbour>,
     /// The descendants that are shown.
@@ -77,7 +81,9 @@ pub fn arrange(
     let functions = (neighbours.map(|other| other.function))
         .chain(by_line.flat_map(|listed| listed.sites.iter().map(|site| site.function)))
         .chain([detail.function]);
+    let cut = cut::by_function(subject.profile, subject.selection);
     DetailView {
+        total_max: detail.total.saturating_add(cut.at_most[detail.function]),
         labels: Labels::new(subject, functions),
         call_sites,
         called_from,
@@ -137,6 +143,9 @@ impl DetailView {
                 subject.module(detail.function),
             );
         }
+        if self.total_max > detail.total {
+            row("total_max", self.total_max, None, String::new(), "");
+        }
         row("root", detail.outermost, None, String::new(), "");
         for (what, others) in [("caller", &self.callers), ("descendant", &self.descendants)] {
             for other in others {
@@ -190,6 +199,7 @@ impl DetailView {
         };
         blocks.push(Block::Heading(labelled));
         blocks.push(Block::Table(self.times(subject)));
+        blocks.extend(self.range(subject));
         blocks.push(Block::Space);
         blocks.push(Block::Heading("Distribution to callers".into()));
         self.neighbours(subject, true, &mut blocks);
@@ -216,6 +226,22 @@ impl DetailView {
             unit: subject.selection.event.unit.clone(),
             blocks,
         }
+    }
+
+    /// That the total is a range, if it is.
+    fn range(&self, subject: &Subject) -> Option<Block> {
+        let (total, most) = (self.detail.total, self.total_max);
+        let (whole, unit) = (subject.selection.total, &subject.selection.event.unit);
+        (most > total).then(|| {
+            Block::Line(format!(
+                "Function and descendants are at most {} % of all ({}): stacks of {} more are cut \
+                 inside of recursion that it can lead to; whether it stood outside of the cut is not \
+                 known.",
+                number::percent(most, whole, 2),
+                number::weight(most, unit),
+                number::weight(most - total, unit),
+            ))
+        })
     }
 
     fn times(&self, subject: &Subject) -> Table {

@@ -31,6 +31,8 @@ pub(super) enum Who {
     Entry(Entry),
     /// No caller: where stacks begin.
     Spontaneous,
+    /// No caller that is known: where stacks are not whole.
+    Unknown,
     /// So many that are not named.
     More(usize),
 }
@@ -42,6 +44,8 @@ pub(super) struct Line {
     pub(super) who: Who,
     /// The weight of all samples that the line is about.
     pub(super) total: Option<f64>,
+    /// What it may be at most, where more than that is possible.
+    pub(super) at_most: Option<f64>,
     /// How it is shared.
     pub(super) portion: Option<Portion>,
     /// The number of samples.
@@ -60,6 +64,7 @@ impl Line {
             relation,
             who: Who::More(number),
             total: None,
+            at_most: None,
             portion: None,
             samples: None,
             called: None,
@@ -99,7 +104,14 @@ impl GraphView {
         let mut lines = Vec::new();
         let nobody = callers.iter().all(|caller| caller.is_self);
         if root.total() > 0.0 || nobody && self.cycles.of[function].is_none() {
-            lines.push(self.spontaneous(root, self.root_samples[function]));
+            let line = self.spontaneous(root, self.root_samples[function]);
+            lines.push(match self.is_mark(function) {
+                true => Line {
+                    who: Who::Unknown,
+                    ..line
+                },
+                false => line,
+            });
         }
         self.add(&mut lines, Relation::Caller, callers);
         let entry = Entry::Function(function);
@@ -107,6 +119,7 @@ impl GraphView {
             relation: Relation::Primary,
             who: Who::Entry(entry),
             total: Some(self.total(entry)),
+            at_most: self.at_most(entry),
             portion: Some(self.portion(entry)),
             samples: self.has_stacks.then_some(self.weights.samples[function]),
             called: self.called(function),
@@ -170,6 +183,7 @@ impl GraphView {
             relation: Relation::Primary,
             who: Who::Entry(entry),
             total: Some(self.total(entry)),
+            at_most: self.at_most(entry),
             portion: Some(self.portion(entry)),
             // A stack comes into a cycle once; where cycles were cut it may come again.
             samples: (self.has_stacks && self.cycles.cut.is_empty()).then_some(began + entered),
@@ -209,6 +223,7 @@ impl GraphView {
                 relation: Relation::Member,
                 who: Who::Entry(entry),
                 total: Some(self.total(entry)),
+                at_most: self.at_most(entry),
                 portion: Some(self.portion(entry)),
                 samples: self.has_stacks.then_some(self.weights.samples[member]),
                 called,
@@ -226,12 +241,19 @@ impl GraphView {
             relation: Relation::Caller,
             who: Who::Spontaneous,
             total: Some(root.total()),
+            at_most: None,
             portion: Some(root),
             samples: self.has_stacks.then_some(samples),
             called: None,
             origin: None,
             is_inferred: false,
         }
+    }
+
+    /// What the total of an entry is at most, if that is more than it.
+    fn at_most(&self, entry: Entry) -> Option<f64> {
+        self.total_max(entry)
+            .filter(|&most| most > self.total(entry))
     }
 
     fn is_inferred(&self, function: FunctionId) -> bool {
@@ -312,6 +334,7 @@ impl GraphView {
             relation,
             who: Who::Entry(Entry::Function(neighbour.end)),
             total: neighbour.total,
+            at_most: None,
             portion: neighbour.portion,
             samples: self.has_stacks.then_some(neighbour.arc.samples),
             called: neighbour.called,

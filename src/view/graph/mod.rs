@@ -27,13 +27,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::Subject;
 use super::label::Labels;
 use crate::analysis::attribution::{self, Attribution, Portion};
+use crate::analysis::cut::{self, Hidden};
 use crate::analysis::error::{self, Comparison, Errors};
 use crate::analysis::flow::Flow;
 use crate::analysis::inclusive::{self, FunctionWeights};
 use crate::analysis::{fonseca, measured, propagation};
 use crate::base::IdVec;
 use crate::callgraph::{Arc, CallGraph, Calls, CycleId, Cycles};
-use crate::profile::{FunctionId, Profile, Selection};
+use crate::profile::{FunctionId, FunctionKind, Profile, Selection};
 
 pub use self::draw::Pruning;
 
@@ -142,6 +143,9 @@ pub struct GraphView {
     pub ranked: Vec<Entry>,
     /// What was measured of functions.
     pub weights: FunctionWeights,
+    /// What of totals is hidden by stacks that were cut, by all calls of the graph, whatever is
+    /// left out of it here.
+    pub hidden: Hidden,
     /// The number of samples that began in each function.
     pub root_samples: IdVec<FunctionId, u64>,
     /// What gprof would estimate, beside what was measured.
@@ -149,11 +153,14 @@ pub struct GraphView {
     /// What the estimates begin with: the weight of each function itself, and what came over arcs.
     self_weights: IdVec<FunctionId, f64>,
     flow: Flow,
+    /// The marks of stacks that are not whole: nothing is known of what is outside of them.
+    marks: FxHashSet<FunctionId>,
     /// Whether arcs can have weights: whether there are stacks at all.
     has_stacks: bool,
     /// The entries that a page lists, in order.
     listed: Vec<Entry>,
-    hidden: usize,
+    /// How many entries are not listed.
+    unlisted: usize,
     /// Whether all neighbours are named.
     in_full: bool,
     numbers: IdVec<CycleId, usize>,
@@ -172,8 +179,16 @@ pub fn arrange(subject: &Subject, graph: &CallGraph, options: &Options) -> Graph
             .iter()
             .any(|these| these.has(arc.from, arc.to))
     };
+    let hidden = cut::in_graph(profile, selection, graph);
     let left_out: Vec<Arc> = graph.arcs.iter().copied().filter(is_left_out).collect();
-    let graph = graph.without(|arc| is_left_out(arc) || !arc.is_call());
+    // Where stacks were cut, the code was looked at beyond what was sampled, to tell who may be
+    // outside of a cut; unless it was asked for, that is not shown.
+    let beyond = beyond_samples(profile).filter(|_| !options.code_makes_cycles);
+    let is_beyond = |arc: &Arc| {
+        let beyond = beyond.as_ref();
+        !arc.is_observed() && beyond.is_some_and(|beyond| beyond[arc.from] || beyond[arc.to])
+    };
+    let graph = graph.without(|arc| is_left_out(arc) || !arc.is_call() || is_beyond(arc));
     let weights = inclusive::by_function(profile, selection);
     let counts = profile.counts.as_ref();
     let chosen = Model::of(profile, selection);
@@ -250,8 +265,11 @@ pub fn arrange(subject: &Subject, graph: &CallGraph, options: &Options) -> Graph
             root_samples[root.function] += row.samples;
         }
     }
+    let marks = profile.functions.enumerate();
+    let marks = marks.filter(|(_, function)| function.kind == FunctionKind::Mark);
     let mut view = GraphView {
         model,
+        marks: marks.map(|(id, _)| id).collect(),
         cycle_order,
         numbers,
         calls,
@@ -262,7 +280,7 @@ pub fn arrange(subject: &Subject, graph: &CallGraph, options: &Options) -> Graph
         has_stacks,
         ranked: Vec::new(),
         listed: Vec::new(),
-        hidden: 0,
+        unlisted: 0,
         in_full: options.limit.is_none() || !options.functions.is_empty(),
         index: FxHashMap::default(),
         labels: Labels::default(),
@@ -270,6 +288,7 @@ pub fn arrange(subject: &Subject, graph: &CallGraph, options: &Options) -> Graph
         cycles,
         attribution,
         weights,
+        hidden,
         root_samples,
         ranks,
         left_out,
@@ -278,6 +297,17 @@ pub fn arrange(subject: &Subject, graph: &CallGraph, options: &Options) -> Graph
     view.choose(subject, options);
     view.labels = Labels::new(subject, view.functions());
     view
+}
+
+/// Which functions only the code has, in a profile with cut stacks.
+fn beyond_samples(profile: &Profile) -> Option<IdVec<FunctionId, bool>> {
+    cut::is_any(profile).then(|| {
+        let mut beyond = IdVec::filled(true, profile.functions.len());
+        for (_, path) in profile.paths.enumerate() {
+            beyond[path.function] = false;
+        }
+        beyond
+    })
 }
 
 /// For each function how often it was called.
@@ -348,7 +378,7 @@ impl GraphView {
             false => usize::MAX,
         };
         let shown = wanted.len().min(limit);
-        self.hidden = match options.functions.is_empty() {
+        self.unlisted = match options.functions.is_empty() {
             true => self
                 .ranked
                 .iter()
@@ -389,6 +419,21 @@ impl GraphView {
         }
     }
 
+    /// What the total of an entry is at most, where stacks were cut inside of recursion that it can
+    /// lead to: more than the total, or the same. `None` where totals are estimates.
+    pub fn total_max(&self, entry: Entry) -> Option<f64> {
+        let hidden = |id: FunctionId| self.hidden.at_most[id];
+        let more = match entry {
+            Entry::Function(id) => hidden(id),
+            // A sample that may hide all of a cycle may hide each member: they all reach each other.
+            Entry::Cycle(cycle) => {
+                let members = self.cycles.members[cycle].iter();
+                members.map(|&id| hidden(id)).min().unwrap_or(0)
+            }
+        };
+        (self.model == Model::Measured).then(|| self.total(entry) + more as f64)
+    }
+
     /// Its self weight and what came up from its callees.
     pub fn portion(&self, entry: Entry) -> Portion {
         match entry {
@@ -405,6 +450,11 @@ impl GraphView {
     /// The number of a cycle, from 1.
     pub fn number(&self, cycle: CycleId) -> usize {
         self.numbers[cycle]
+    }
+
+    /// Whether it is no function but a mark: nothing is known of what is outside of it.
+    pub fn is_mark(&self, function: FunctionId) -> bool {
+        self.marks.contains(&function)
     }
 
     /// What a function is called.

@@ -3,7 +3,7 @@
 use super::{GraphView, Model};
 use crate::callgraph::Arc;
 use crate::view::page::{Block, Page};
-use crate::view::{Subject, caveats, label, number};
+use crate::view::{Subject, caveats, label, number, range};
 
 /// How many arcs that were left out are named.
 const NAMED: usize = 5;
@@ -16,16 +16,25 @@ impl GraphView {
             blocks.push(Block::Space);
             blocks.push(Block::Table(self.listing(subject)));
         }
-        if self.hidden > 0 {
-            let more = number::grouped(self.hidden as u64);
-            let entries = if self.hidden == 1 { "entry" } else { "entries" };
+        if self.unlisted > 0 {
+            let more = number::grouped(self.unlisted as u64);
+            let entries = if self.unlisted == 1 {
+                "entry"
+            } else {
+                "entries"
+            };
             blocks.push(Block::Space);
             blocks.push(Block::Line(format!(
                 "… {more} more {entries}; all of them: --limit 0 --min 0; some: --function NAME"
             )));
         }
-        let mut lines = self.listed.iter().flat_map(|&entry| self.lines(entry));
-        blocks.extend(label::legend(lines.any(|line| line.is_inferred)));
+        let (mut has_ranges, mut has_marks) = (false, false);
+        for line in self.listed.iter().flat_map(|&entry| self.lines(entry)) {
+            has_ranges |= line.at_most.is_some();
+            has_marks |= line.is_inferred;
+        }
+        blocks.extend(range::legend(has_ranges));
+        blocks.extend(label::legend(has_marks));
         blocks.extend(caveats::foot(&subject.profile.caveats));
         Page {
             unit: subject.selection.event.unit.clone(),

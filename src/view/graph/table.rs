@@ -5,7 +5,7 @@ use super::{Entry, GraphView};
 use crate::callgraph::Origin;
 use crate::profile::FunctionId;
 use crate::view::table::{Cell, Column, Role, Table};
-use crate::view::{Figures, Subject, label, number};
+use crate::view::{Figures, Subject, label, number, range};
 
 impl GraphView {
     /// The entries, with an empty line between them.
@@ -13,6 +13,7 @@ impl GraphView {
         let mut table = Table::new(vec![
             Column::new("index", "index", Role::Aside),
             Column::new("percent", "total %", Role::Heat),
+            range::column(),
             Column::new("self", "self", Role::Figure),
             Column::new("children", "children", Role::Figure),
             Column::new("samples", "samples", Role::Figure),
@@ -21,7 +22,7 @@ impl GraphView {
             Column::new("origin", "known from", Role::Aside),
         ]);
         let columns = table.columns.len();
-        let mut from_code = false;
+        let (mut from_code, mut has_ranges) = (false, false);
         for (place, &entry) in self.listed.iter().enumerate() {
             if place > 0 {
                 table.rows.push(vec![Cell::Nothing; columns]);
@@ -31,6 +32,7 @@ impl GraphView {
                     line.origin,
                     Some(Origin::Code | Origin::Both | Origin::Inferred)
                 );
+                has_ranges |= line.at_most.is_some();
                 table.rows.push(self.row(subject, &line));
             }
         }
@@ -40,6 +42,9 @@ impl GraphView {
         }
         if !self.has_stacks {
             left_out.push("samples");
+        }
+        if !has_ranges {
+            left_out.push(range::KEY);
         }
         if !from_code {
             left_out.push("origin");
@@ -66,6 +71,7 @@ impl GraphView {
         vec![
             index,
             line.total.filter(|_| !unseen).map_or(Cell::Nothing, share),
+            line.at_most.map_or(Cell::Nothing, share),
             portion.map_or(Cell::Nothing, |portion| amount(portion.self_weight)),
             portion.map_or(Cell::Nothing, |portion| amount(portion.children)),
             line.samples.map_or(Cell::Nothing, Cell::Count),
@@ -85,6 +91,7 @@ impl GraphView {
         };
         let text = match line.who {
             Who::Spontaneous => "<spontaneous>".to_owned(),
+            Who::Unknown => "<not known>".to_owned(),
             Who::More(more) => format!("… {} more", number::grouped(more as u64)),
             Who::Entry(entry) => self.full_name(entry),
         };
