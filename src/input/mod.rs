@@ -47,8 +47,8 @@ pub struct Options {
     pub repairs: bool,
     /// Which calls in the code of the sampled files are added.
     pub calls: StaticCalls,
-    /// Whether all calls are added where stacks of a recording were cut: to tell who may be outside
-    /// of a cut.
+    /// Whether all calls are added where more than few stacks of a recording were cut: to tell who
+    /// may be outside of a cut.
     pub calls_if_cut: bool,
     /// Whether it is noted from which line each call was made, where it is known.
     pub call_lines: bool,

@@ -52,6 +52,9 @@ impl Resolution {
     }
 }
 
+/// Where fewer than one sample in so many is cut, all of the code is not read for these few.
+const CUT_ONE_IN: u64 = 20;
+
 /// Builds the profile.
 pub(super) fn profile(
     trace: &Trace,
@@ -72,7 +75,9 @@ pub(super) fn profile(
         &mut builder,
     );
     let cut = [CaveatKind::CutStack, CaveatKind::ShortCopy];
-    let is_cut = cut.into_iter().any(|kind| trace.caveats.count(kind) > 0);
+    let cut: u64 = cut.into_iter().map(|kind| trace.caveats.count(kind)).sum();
+    let samples: u64 = trace.samples.iter().map(|sample| sample.count).sum();
+    let is_cut = cut > 0 && cut.saturating_mul(CUT_ONE_IN) >= samples;
     let calls = match options.calls_if_cut && is_cut {
         true => StaticCalls::All,
         false => options.calls,

@@ -61,7 +61,8 @@ pub struct Options {
     pub inlines: bool,
     /// Which calls in the code of the files are added.
     pub calls: StaticCalls,
-    /// Whether all calls are added where stacks were cut: to tell who may be outside of a cut.
+    /// Whether all calls are added where more than few stacks were cut: to tell who may be outside
+    /// of a cut.
     pub calls_if_cut: bool,
     /// Whether functions that are missing from stacks are put in, where the code leaves no doubt.
     pub repairs: bool,
