@@ -141,6 +141,11 @@ impl Binary {
         self.elf.fixed
     }
 
+    /// Whether it is started as a program, not loaded as a library.
+    pub fn is_program(&self) -> bool {
+        self.elf.fixed || self.elf.has(b".interp")
+    }
+
     /// Whether it has been linked: it is a program or library, not an object file or kernel module.
     pub fn is_linked(&self) -> bool {
         !self.elf.relocatable

@@ -32,6 +32,7 @@ mod riscv;
 mod single;
 mod starts;
 mod tables;
+mod tables_of_switches;
 mod workers;
 mod x86;
 

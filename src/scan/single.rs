@@ -3,7 +3,7 @@
 use super::flow::{Flow, Step};
 use super::resolve::{Kind, Resolved, Resolver, Target};
 use super::tables::Tables;
-use super::workers;
+use super::{tables_of_switches, workers};
 use crate::base::{FileOffset, Svma};
 
 /// How control leaves a function.
@@ -56,11 +56,13 @@ impl<'t> Single<'t> {
 
     /// How control leaves the function that starts here, in order of address; `None` where no
     /// function starts or its code cannot be read. What leads back into the function is not told,
-    /// but for a call of its own start.
+    /// but for a call of its own start; the tables of switches do, as far as they can be told from
+    /// calls through pointers.
     pub fn leaving(&self, start: Svma) -> Option<Vec<Leaving>> {
         let mut found = Vec::new();
-        self.read(start, |step, resolved| {
-            if let (Some(kind), Some(to)) = (kind(step.flow), self.destination(resolved)) {
+        self.read(start, |step, resolved, is_table| {
+            let to = self.destination(resolved).filter(|_| !is_table);
+            if let (Some(kind), Some(to)) = (kind(step.flow), to) {
                 found.push(Leaving {
                     at: Svma(step.at),
                     length: step.length,
@@ -76,7 +78,7 @@ impl<'t> Single<'t> {
     /// address; `None` where no function starts or its code cannot be read.
     pub fn addresses_taken(&self, start: Svma) -> Option<Vec<Svma>> {
         let mut taken = Vec::new();
-        self.read(start, |_, resolved| {
+        self.read(start, |_, resolved, _| {
             if let Resolved::Site(Kind::Pointer, Target::Function(id)) = resolved {
                 taken.push(self.tables.symbols[id].start);
             }
@@ -86,8 +88,9 @@ impl<'t> Single<'t> {
         Some(taken)
     }
 
-    /// Tells what the instructions of the function that starts here refer to.
-    fn read(&self, start: Svma, mut tell: impl FnMut(&Step, Resolved)) -> Option<()> {
+    /// Tells what the instructions of the function that starts here refer to, and whether it is a
+    /// jump through the table of a switch.
+    fn read(&self, start: Svma, mut tell: impl FnMut(&Step, Resolved, bool)) -> Option<()> {
         let index = self
             .tables
             .binary
@@ -100,7 +103,12 @@ impl<'t> Single<'t> {
         let (mut steps, mut buffer) = (Vec::new(), Vec::new());
         for lot in &lots {
             let bytes = self.tables.code.read(lot.piece, &mut buffer).ok()?;
-            workers::scan_lot(&scan, lot, bytes, &mut steps, &mut tell);
+            let machine = self.tables.code.machine;
+            workers::scan_lot(&scan, lot, bytes, &mut steps, |step, resolved| {
+                let is_table = resolved == Resolved::UnknownJump
+                    && tables_of_switches::is_jump(machine, bytes, step.at.wrapping_sub(lot.start));
+                tell(step, resolved, is_table);
+            });
         }
         Some(())
     }

@@ -91,7 +91,10 @@ impl<'h> Checks<'h> {
         };
         let (called, name) = match self.site(outer) {
             Site::Call(called, name) => (called.clone(), name.clone()),
-            Site::Main => (self.code.mains(), None),
+            Site::Main => (
+                self.code.main_around(next.image).into_iter().collect(),
+                None,
+            ),
             Site::Unknown => return Verdict::Unknown,
             Site::None => return Verdict::Contradicted,
         };
@@ -100,7 +103,9 @@ impl<'h> Checks<'h> {
             let stub = self.code.stub(next);
             self.code.is_exported_as(next, &name) || stub.is_some_and(|stub| stub == name)
         };
-        let is_next = called.contains(&next) || name.is_some_and(is_named);
+        let is_next = called.contains(&next)
+            || called.iter().any(|&called| self.code.is_part(next, called))
+            || name.is_some_and(is_named);
         let has_frame = match self.trace.frame_pointers {
             true => self.frames.has_frame(next.image, at),
             false => Some(true),

@@ -4,16 +4,17 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::base::{FileOffset, IdVec, Svma};
 use crate::binary::{Binary, FunctionSymbol, SymbolSource};
-use crate::scan::{self, CallKind, Callee, Calls, Destination, LeavingKind, Single, Tables};
+use crate::scan::{self, Destination, LeavingKind, Single, Tables};
 use crate::trace::ImageId;
 
-use super::super::definitions::{Definition, Definitions};
+use super::super::definitions::Definitions;
 use super::super::home::Home;
 use super::super::names::Names;
+use super::back::Callers;
 
 /// A function by where it starts, never a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,12 +79,8 @@ impl Function {
 /// The code of larger files is not read as a whole, in bytes.
 const LARGE: u64 = 32 << 20;
 
-/// What in C libraries calls `main`.
-const STARTERS: [&str; 3] = [
-    "__libc_start_call_main",
-    "__libc_start_main",
-    "generic_start_main",
-];
+/// What in the C library calls `main`, and nothing else but what ends a program.
+const STARTER: &str = "__libc_start_call_main";
 
 /// A function is looked at in so many parts at most.
 const PARTS: usize = 8;
@@ -100,10 +97,12 @@ pub(super) struct Code<'h> {
     files: Vec<ImageId>,
     definitions: Definitions<'h>,
     names: Names<'h>,
-    mains: Option<Rc<[Place]>>,
+    /// The images that are programs, not libraries.
+    programs: Option<Vec<ImageId>>,
+    mains: FxHashMap<ImageId, Option<Place>>,
     choices: FxHashMap<Place, Rc<[Place]>>,
-    /// The starts of functions whose addresses are taken; `None` where that was not looked into.
-    pointed: FxHashMap<ImageId, Option<FxHashSet<u64>>>,
+    /// All calls of files; `None` where that was not looked into.
+    callers: FxHashMap<ImageId, Option<Rc<Callers>>>,
     functions: FxHashMap<Place, Option<Rc<Function>>>,
 }
 
@@ -121,9 +120,10 @@ impl<'h> Code<'h> {
             files,
             definitions: Definitions::new(binaries, None),
             names: Names::new(homes),
-            mains: None,
+            programs: None,
+            mains: FxHashMap::default(),
             choices: FxHashMap::default(),
-            pointed: FxHashMap::default(),
+            callers: FxHashMap::default(),
             functions: FxHashMap::default(),
         }
     }
@@ -148,7 +148,7 @@ impl<'h> Code<'h> {
     /// Whether this is the place in the C library that calls a program's `main`, by a pointer.
     pub(super) fn starts_programs(&self, image: ImageId, at: u64) -> bool {
         let name = self.name(image, at);
-        name.is_some_and(|name| STARTERS.contains(&name.as_str()))
+        name.is_some_and(|name| name == STARTER)
     }
 
     /// The linkage name of the function at a stated address, without a version.
@@ -168,29 +168,49 @@ impl<'h> Code<'h> {
     /// Whether a program or a thread starts with this function of the C library, as far as frame
     /// pointers can show.
     pub(super) fn starts_tasks(&self, place: Place) -> bool {
-        const TASKS: [&str; 4] = ["_start", "start_thread", "__clone", "__clone3"];
+        const TASKS: [&str; 6] = [
+            STARTER,
+            "__libc_start_main",
+            "_start",
+            "start_thread",
+            "__clone",
+            "__clone3",
+        ];
         let name = self.name(place.image, place.start);
-        name.is_some_and(|name| STARTERS.contains(&name.as_str()) || TASKS.contains(&name.as_str()))
+        name.is_some_and(|name| TASKS.contains(&name.as_str()))
     }
 
-    /// The `main` of each program.
-    pub(super) fn mains(&mut self) -> Rc<[Place]> {
-        if let Some(mains) = &self.mains {
-            return mains.clone();
-        }
-        let mains = self.files.iter().filter_map(|&image| {
-            let binary = self.binary(image)?;
-            let is_main = |symbol: &&FunctionSymbol| {
-                binary
-                    .function_name(symbol)
-                    .is_some_and(|name| name == "main")
+    /// The `main` of the program that code of this image runs in, where that can be told: the image
+    /// is the program, or there is no other in the recording.
+    pub(super) fn main_around(&mut self, image: ImageId) -> Option<Place> {
+        let (homes, files) = (self.homes, &self.files);
+        let programs = self.programs.get_or_insert_with(|| {
+            let is_program = |image: &ImageId| match &homes[*image] {
+                Home::Binary(binary) => binary.is_program(),
+                _ => false,
             };
-            let start = binary.functions().iter().find(is_main)?.start.0;
-            Some(Place { image, start })
+            files.iter().copied().filter(is_program).collect()
         });
-        let mains: Rc<[Place]> = mains.collect();
-        self.mains = Some(mains.clone());
-        mains
+        let image = match programs[..] {
+            [only] => only,
+            _ if programs.contains(&image) => image,
+            _ => return None,
+        };
+        if let Some(main) = self.mains.get(&image) {
+            return *main;
+        }
+        let binary = self.binary(image)?;
+        let is_main = |symbol: &&FunctionSymbol| {
+            let name = binary.function_name(symbol);
+            name.is_some_and(|name| name == "main")
+        };
+        let main = binary.functions().iter().find(is_main);
+        let main = main.map(|symbol| Place {
+            image,
+            start: symbol.start.0,
+        });
+        self.mains.insert(image, main);
+        main
     }
 
     /// Whether a function starts at a stated address.
@@ -305,21 +325,21 @@ impl<'h> Code<'h> {
         }
     }
 
-    /// The function that a file calls by this name.
+    /// The function that a file calls by this name: where only one file of the recording defines it,
+    /// that one's. Which file a process would take it from is not known.
     fn import(&self, image: ImageId, name: &str) -> To {
-        let Some(caller) = self.files.iter().position(|&file| file == image) else {
+        let files = 0..self.files.len();
+        let mut defined = files.filter_map(|file| {
+            let start = self.definitions.exports(file).start(name.as_bytes())?;
+            Some((file, start))
+        });
+        let own = self.files.iter().position(|&file| file == image);
+        let Some((file, start)) = defined.next().filter(|_| own.is_some()) else {
             return To::Unknown;
         };
-        let own = self.definitions.exports(caller).start(name.as_bytes());
-        let found =
-            own.map(|start| (caller, start))
-                .or_else(|| match self.definitions.of(caller, name) {
-                    Some(Definition::Scanned(file, start)) => Some((file, start)),
-                    _ => None,
-                });
-        let Some((file, start)) = found else {
+        if defined.next().is_some() {
             return To::Unknown;
-        };
+        }
         let image = self.files[file];
         let chooses = self
             .binary(image)
@@ -351,23 +371,44 @@ impl<'h> Code<'h> {
         choices
     }
 
-    /// Whether the code or the data of its file take a function's address: then a call through a pointer may lead to it. Not looked into where that would take
-    /// long.
-    pub(super) fn may_be_pointed_to(&mut self, place: Place) -> bool {
-        let Place { image, start } = place;
-        let Some(binary) = self.binary(image) else {
-            return true;
-        };
-        let pointed = self.pointed.entry(image).or_insert_with(|| {
+    /// All calls of a file, from callees to callers; `None` where finding them would take long.
+    pub(super) fn callers(&mut self, image: ImageId) -> Option<Rc<Callers>> {
+        let binary = self.binary(image)?;
+        let callers = self.callers.entry(image).or_insert_with(|| {
             let code = binary.code().ok()?;
             let size = code.range().end().saturating_sub(*code.range().start());
             let calls = (size <= LARGE).then(|| scan::calls(binary, None).ok())??;
-            Some(pointed(&calls))
+            Some(Rc::new(Callers::of(&calls)))
         });
-        match pointed {
-            Some(pointed) => pointed.contains(&start),
-            None => true,
-        }
+        callers.clone()
+    }
+
+    /// Whether other files can find a function by its name.
+    pub(super) fn is_exported(&self, place: Place) -> bool {
+        let name = self.binary(place.image).and_then(|binary| {
+            let symbol = binary.function_at(Svma(place.start))?;
+            binary.function_name(symbol)
+        });
+        name.is_some_and(|name| {
+            let name = name.split('@').next().unwrap_or_default();
+            self.is_exported_as(place, name)
+        })
+    }
+
+    /// Whether one function is, by its name, a part of another that a compiler has moved.
+    pub(super) fn is_part(&self, part: Place, of: Place) -> bool {
+        let name = |place: Place| {
+            let binary = self.binary(place.image)?;
+            binary.function_name(binary.function_at(Svma(place.start))?)
+        };
+        let (Some(part_name), Some(whole)) = (name(part), name(of)) else {
+            return false;
+        };
+        let marks = [".cold", ".warm"].into_iter();
+        part.image == of.image
+            && marks
+                .filter_map(|mark| part_name.split_once(mark))
+                .any(|(base, _)| base == whole)
     }
 
     fn single(&mut self, image: ImageId) -> Option<&Single<'h>> {
@@ -385,16 +426,4 @@ impl<'h> Code<'h> {
     pub(super) fn offset(&mut self, image: ImageId, at: u64) -> Option<FileOffset> {
         self.single(image)?.offset(Svma(at))
     }
-}
-
-/// The starts of the functions whose addresses are taken.
-fn pointed(calls: &Calls) -> FxHashSet<u64> {
-    let in_code = calls.sites.iter().filter_map(|site| match site.callee {
-        Callee::Function(id) if site.kind == CallKind::Pointer => Some(id),
-        _ => None,
-    });
-    let in_data = calls.functions.enumerate();
-    let in_data = in_data.filter(|(_, function)| function.pointers_in_data > 0);
-    let ids = in_code.chain(in_data.map(|(id, _)| id));
-    ids.map(|id| calls.functions[id].symbol.start.0).collect()
 }

@@ -11,9 +11,14 @@
 //! return address nobody reads. So of a way from the function that was called to the one that is
 //! next on the stack, the first function that calls keeps a frame (else the chain had gone through
 //! another), and those that call behind it keep none.
+//!
+//! A call or jump through a pointer on one of the ways may lead anywhere, and a library may call
+//! back. They explain nothing where no pointer leads to what is next, nor to a function that leads
+//! there without a trace: see [`back`].
 
 use rustc_hash::FxHashMap;
 
+use super::back::{self, Reached};
 use super::code::{Code, Place, To, WayOut};
 use super::frames::Frames;
 
@@ -95,11 +100,13 @@ impl Explanations {
                 frames,
                 fuel,
                 way: Vec::new(),
+                open: Vec::new(),
                 room: FUNCTIONS,
                 certain: Ways::default(),
                 by_pointer: Ways::default(),
-                by_library: Ways::default(),
-                by_jump: Ways::default(),
+                may_go_anywhere: false,
+                may_call_back: false,
+                is_unclear: false,
             };
             search.follow(question.called, false);
             search.result()
@@ -133,10 +140,6 @@ impl Ways {
         }
     }
 
-    fn is_empty(&self) -> bool {
-        self.first.is_none()
-    }
-
     /// The only way, if there is one only.
     fn only(self) -> Explanation {
         match self.first {
@@ -144,12 +147,6 @@ impl Ways {
             Some(_) if self.are_several => Explanation::Several,
             Some(way) => Explanation::One(way),
         }
-    }
-
-    /// Whether there is a way through other functions than these.
-    fn has_another(&self, than: &[Missing]) -> bool {
-        let first = self.first.as_ref();
-        self.are_several || first.is_some_and(|first| !passes_the_same(first, than))
     }
 }
 
@@ -167,37 +164,43 @@ struct Search<'s, 'h> {
     frames: &'s mut Frames<'h>,
     fuel: &'s mut usize,
     way: Vec<Missing>,
+    /// The functions on the way, each with whether the way to it has a call.
+    open: Vec<(Place, bool)>,
     /// How many functions may still be looked at.
     room: usize,
     /// The ways by calls and jumps that are known.
     certain: Ways,
-    /// The ways that end with a call that only a run can tell.
+    /// The ways that end with a call or jump that only a run can tell, if it can be to what is next.
     by_pointer: Ways,
-    /// The ways that end in a library.
-    by_library: Ways,
-    /// The ways that end with a jump that only a run can tell, of which most are the tables of
-    /// switches.
-    by_jump: Ways,
+    /// Whether there is such a call or jump at all, on any way.
+    may_go_anywhere: bool,
+    /// Whether a way leads into a library, which may call back whomever it was told to.
+    may_call_back: bool,
+    /// Whether there are ways that were not followed to their ends: round a loop, or too long.
+    is_unclear: bool,
 }
 
 impl Search<'_, '_> {
     /// Looks at all ways on from a function; `has_called` is whether the way to it has a call.
     fn follow(&mut self, function: Place, has_called: bool) {
-        let seen = self.way.iter().any(|missing| missing.function == function);
-        if seen || self.way.len() >= MISSING || self.room == 0 || self.certain.are_several {
+        if self.is_unclear || self.certain.are_several {
             return;
         }
-        self.room -= 1;
-        let Some(code) = self.code.function(function) else {
+        let is_loop = self.open.contains(&(function, has_called));
+        let code = self
+            .code
+            .function(function)
+            .filter(|_| !is_loop && self.way.len() < MISSING && self.room > 0);
+        let Some(code) = code else {
+            self.is_unclear = true;
             return;
         };
+        self.room -= 1;
+        self.open.push((function, has_called));
         let missing = self.question.is_caller_missing;
         for out in &code.ways_out {
             *self.fuel = self.fuel.saturating_sub(out.sites.len());
-            if *self.fuel == 0 {
-                self.room = 0;
-                return;
-            }
+            self.is_unclear |= *self.fuel == 0;
             let Some(left_at) = self.left_at(function, out, has_called) else {
                 continue;
             };
@@ -207,16 +210,23 @@ impl Search<'_, '_> {
             match out.to {
                 _ if arrives && self.arrives(out) => self.certain.add(&self.way),
                 To::Function(next) if self.is_near(function, next) => self.follow(next, calls),
-                // A library may call back whomever it was told to.
-                To::Function(_) if arrives => self.by_library.add(&self.way),
-                To::Unknown if !arrives || out.name.is_some() => {}
-                To::Unknown if out.is_call => self.by_pointer.add(&self.way),
-                To::Unknown if !calls => self.by_jump.add(&self.way),
+                // The frame of a library is missing only where those of others are.
+                To::Function(_) => self.may_call_back |= missing != Some(false),
+                To::Unknown if out.name.is_some() => {
+                    self.may_call_back |= missing != Some(false);
+                }
+                To::Unknown => {
+                    self.may_go_anywhere = true;
+                    if arrives {
+                        self.by_pointer.add(&self.way);
+                    }
+                }
                 // What is chosen is as a rule one of several that do the same and call nothing.
-                To::Function(_) | To::ChosenBy(_) | To::Unknown => {}
+                To::ChosenBy(_) => {}
             }
             self.way.pop();
         }
+        self.open.pop();
     }
 
     /// Behind which call or jump a function is left this way, if there is one only; `None` if no
@@ -263,28 +273,25 @@ impl Search<'_, '_> {
         next.image == function.image || next.image == self.question.next.image
     }
 
-    fn result(self) -> Explanation {
-        if self.room == 0 {
+    fn result(mut self) -> Explanation {
+        if self.is_unclear || self.certain.are_several {
             return Explanation::Several;
         }
-        match self.certain.only() {
-            Explanation::None => {}
-            Explanation::One(way) => {
-                let is_sure = !self.by_pointer.has_another(&way)
-                    || !self.code.may_be_pointed_to(self.question.next);
-                return match is_sure {
-                    true => Explanation::One(way),
-                    false => Explanation::Several,
-                };
+        if !self.may_go_anywhere && !self.may_call_back {
+            return self.certain.only();
+        }
+        let by_jumps_only = self.question.is_caller_missing == Some(false);
+        let next = self.question.next;
+        match back::by_pointer(next, by_jumps_only, self.code, self.frames) {
+            Reached::Never => self.certain.only(),
+            Reached::Itself if !self.may_call_back => {
+                if let Some(way) = &self.by_pointer.first {
+                    self.certain.add(way);
+                }
+                self.certain.are_several |= self.by_pointer.are_several;
+                self.certain.only()
             }
-            Explanation::Several => return Explanation::Several,
+            Reached::Itself | Reached::Through => Explanation::Several,
         }
-        if !self.by_pointer.is_empty() {
-            return self.by_pointer.only();
-        }
-        if !self.by_library.is_empty() {
-            return Explanation::Several;
-        }
-        self.by_jump.only()
     }
 }

@@ -13,6 +13,7 @@
 //! The weights of samples never change, nor what was recorded: paths only gain frames. Where
 //! nothing or more than one thing explains a stack it stays as it is, and is counted.
 
+mod back;
 mod check;
 mod code;
 mod explain;
