@@ -13,6 +13,23 @@ use crate::profile::FunctionId;
 /// What stands before the name of a function that was put into stacks which lacked it.
 pub const INFERRED: &str = "~";
 
+/// What stands behind a call that no stack was recorded with.
+pub(super) const BY_CODE: &str = " (inferred)";
+
+/// What that means.
+pub(super) const LEGEND_OF_CALLS: &str = "(inferred): no stack was recorded with this call, or few were; the code leaves no doubt of it. \
+    --no-repair shows stacks as they were recorded.";
+
+/// A call, with a mark behind it if it [is inferred](is_inferred).
+pub(super) fn call(text: &str, inferred: u64, weight: u64) -> String {
+    let mark = if is_inferred(inferred, weight) {
+        BY_CODE
+    } else {
+        ""
+    };
+    format!("{text}{mark}")
+}
+
 /// Whether what has this weight is marked: at least half of it rests on functions that were put into
 /// stacks.
 pub fn is_inferred(inferred: u64, weight: u64) -> bool {

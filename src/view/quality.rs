@@ -54,11 +54,7 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
             None,
         ),
         line(
-            if quality.is_repaired {
-                "repaired"
-            } else {
-                "lacking"
-            },
+            "lacking",
             quality.lacking,
             match quality.is_repaired {
                 true => "lacked functions that the code tells without doubt: put in, marked ~",
@@ -120,7 +116,7 @@ pub(super) fn blocks(profile: &Profile) -> Vec<Block> {
     let mut table = Table::new(vec![
         Column::new("percent", "%", Role::Heat),
         Column::new("samples", "samples", Role::Figure),
-        Column::new("what", "stacks in user space that", Role::Name),
+        Column::new("what", "of all stacks in user space, so many", Role::Name),
     ]);
     let mut remedies: Vec<&'static str> = Vec::new();
     for line in lines(profile) {

@@ -471,7 +471,9 @@ fn a_full_disk_is_told_and_the_command_runs_on() {
     }
     let room = Room::new();
     // A limit of the file's size is met like a full disk, and needs no privilege.
-    let script = format!("ulimit -f 16; exec {PROFTOOL} record -g fp sh -c '{BURN}; echo done'");
+    // More than one write: what was written before the disk was full stays.
+    let burn = BURN.replace("400000", "1600000");
+    let script = format!("ulimit -f 32; exec {PROFTOOL} record -g fp sh -c '{burn}; echo done'");
     let output = Command::new("bash")
         .args(["-c", &script])
         .current_dir(&room.0)

@@ -124,7 +124,7 @@ fn the_report_says_how_far_stacks_can_be_believed() {
     let all = quality["stacks"].as_u64().unwrap();
     let sum: u64 = [
         "verified",
-        "repaired",
+        "lacking",
         "unchecked",
         "ambiguous",
         "contradicted",
@@ -135,7 +135,7 @@ fn the_report_says_how_far_stacks_can_be_believed() {
     .sum();
     assert_eq!(sum, all, "{quality}");
     assert!(
-        of("repaired") * 2 > all && of("ambiguous") * 5 > all,
+        of("lacking") * 2 > all && of("ambiguous") * 5 > all,
         "{quality}"
     );
     assert!(of("contradicted") * 100 < all, "{quality}");

@@ -1,6 +1,6 @@
 //! The report: `command|null`, `duration|null` (ns), `functions` and `by_total` as in the flat
 //! profile, the former with `line {file, line, weight}|null`; `commands [{name, weight}]`,
-//! `threads [{pid, tid, name, weight}]`, `quality {stacks, KEY: {samples, text, remedy|null}, …}|null`
+//! `threads [{pid, tid, name, weight}]`, `quality {stacks, repaired, KEY: {samples, text, remedy|null}, …}|null`
 //! with the keys of [`quality::lines`], `next [{command, shows}]`.
 
 use std::borrow::Cow;
@@ -66,7 +66,11 @@ pub fn write(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Res
     match &subject.profile.quality {
         None => out.write_all(b"null")?,
         Some(quality) => {
-            write!(out, "{{\"stacks\":{}", quality.stacks)?;
+            write!(
+                out,
+                "{{\"stacks\":{},\"repaired\":{}",
+                quality.stacks, quality.is_repaired
+            )?;
             for line in quality::lines(subject.profile) {
                 write!(
                     out,

@@ -84,7 +84,9 @@ impl CyclesView {
             let arc = &self.graph.graph.arcs[id];
             label::is_inferred(arc.inferred, arc.weight)
         });
-        blocks.extend(label::legend(arcs_marked));
+        if arcs_marked {
+            blocks.push(Block::Line(label::LEGEND_OF_CALLS.into()));
+        }
         blocks.extend(caveats::foot(&subject.profile.caveats));
         Page {
             unit: subject.selection.event.unit.clone(),
@@ -214,7 +216,7 @@ impl CyclesView {
     fn arc(&self, id: ArcId) -> String {
         let arc = &self.graph.graph.arcs[id];
         let (from, to) = (self.graph.name(arc.from), self.graph.name(arc.to));
-        label::marked(&format!("{from} → {to}"), arc.inferred, arc.weight)
+        label::call(&format!("{from} → {to}"), arc.inferred, arc.weight)
     }
 
     /// What to leave out so that nothing recurs.

@@ -220,7 +220,9 @@ impl DetailView {
             blocks.push(Block::Table(self.depth_table(subject)));
         }
         let mut shown = self.callers.iter().chain(&self.descendants);
-        blocks.extend(label::legend(shown.any(|other| other.inferred)));
+        if shown.any(|other| other.inferred) {
+            blocks.push(Block::Line(label::LEGEND_OF_CALLS.into()));
+        }
         blocks.extend(caveats::foot(&subject.profile.caveats));
         Page {
             unit: subject.selection.event.unit.clone(),
@@ -292,8 +294,8 @@ impl DetailView {
         };
         for other in shown {
             let star = if other.recursive { " *" } else { "" };
-            let mark = if other.inferred { label::INFERRED } else { "" };
-            let name = format!("{mark}{}{star}", self.name(other.function));
+            let by_code = if other.inferred { label::BY_CODE } else { "" };
+            let name = format!("{}{star}{by_code}", self.name(other.function));
             row(other.weight, name, subject.module(other.function));
         }
         if callers && detail.outermost > 0 {

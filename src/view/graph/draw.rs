@@ -87,7 +87,7 @@ impl GraphView {
             }
             let mut label = match weight {
                 Some(weight) if arc.is_observed() => {
-                    label::marked(&percent(weight), arc.inferred, arc.weight)
+                    label::call(&percent(weight), arc.inferred, arc.weight)
                 }
                 _ => String::new(),
             };

@@ -339,7 +339,8 @@ impl GraphView {
             samples: self.has_stacks.then_some(neighbour.arc.samples),
             called: neighbour.called,
             origin: Some(neighbour.arc.origin()),
-            is_inferred: label::is_inferred(neighbour.arc.inferred, neighbour.arc.weight),
+            // What is known of the arc stands in a column of its own.
+            is_inferred: false,
         });
         let mut rows: Vec<Line> = rows.collect();
         if hidden > 0 {
