@@ -50,7 +50,13 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         line(
             "verified",
             quality.verified,
-            "have only calls that are in the code",
+            "agree with the code in every call",
+            None,
+        ),
+        line(
+            "unchecked",
+            quality.unchecked,
+            "agree with it, but for calls through pointers, of which only a run can tell",
             None,
         ),
         line(
@@ -60,12 +66,6 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
                 true => "lacked functions that the code tells without doubt: put in, marked ~",
                 false => "lack functions that the code tells without doubt",
             },
-            None,
-        ),
-        line(
-            "unchecked",
-            quality.unchecked,
-            "have a call through a pointer, or in code that cannot be read",
             None,
         ),
         line(
@@ -145,4 +145,4 @@ pub(super) fn blocks(profile: &Profile) -> Vec<Block> {
 }
 
 /// Where fewer than one stack in so many is doubtful, nothing has to be done about it.
-const DOUBTFUL: u64 = 50;
+const DOUBTFUL: u64 = 10;
