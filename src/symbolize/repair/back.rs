@@ -7,8 +7,6 @@
 
 use std::rc::Rc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use super::code::{Code, Place};
 use super::frames::Frames;
 use crate::scan::{CallKind, Callee, Calls};
@@ -29,19 +27,19 @@ const FUNCTIONS: usize = 256;
 
 /// All calls of a file, from callees to callers.
 pub(super) struct Callers {
-    /// The starts of functions whose addresses are taken.
-    pointed: FxHashSet<u64>,
-    /// For the start of a function those of its callers, each with the stated address of the call;
-    /// `None` for a jump.
-    callers: FxHashMap<u64, Vec<(u64, Option<u64>)>>,
+    /// The starts of functions whose addresses are taken, sorted.
+    pointed: Vec<u64>,
+    /// The starts of callee and caller, and the stated address of the call, `None` for a jump;
+    /// sorted.
+    calls: Vec<(u64, u64, Option<u64>)>,
 }
 
 impl Callers {
     pub(super) fn of(calls: &Calls) -> Callers {
         let start = |id| calls.functions[id].symbol.start.0;
         let mut callers = Callers {
-            pointed: FxHashSet::default(),
-            callers: FxHashMap::default(),
+            pointed: Vec::new(),
+            calls: Vec::with_capacity(calls.sites.len()),
         };
         for site in &calls.sites {
             let Callee::Function(callee) = site.callee else {
@@ -49,21 +47,30 @@ impl Callers {
             };
             let at = match site.kind {
                 CallKind::Pointer => {
-                    callers.pointed.insert(start(callee));
+                    callers.pointed.push(start(callee));
                     continue;
                 }
                 CallKind::Tail => None,
                 CallKind::Call | CallKind::Import => Some(site.at.0),
             };
-            let known = callers.callers.entry(start(callee)).or_default();
-            known.push((start(site.caller), at));
+            callers.calls.push((start(callee), start(site.caller), at));
         }
         for (id, function) in calls.functions.enumerate() {
             if function.pointers_in_data > 0 {
-                callers.pointed.insert(start(id));
+                callers.pointed.push(start(id));
             }
         }
+        callers.pointed.sort_unstable();
+        callers.calls.sort_unstable();
         callers
+    }
+
+    /// The calls of the function that starts here.
+    fn of_function(&self, start: u64) -> impl Iterator<Item = (u64, Option<u64>)> {
+        let from = self.calls.partition_point(|&(callee, ..)| callee < start);
+        let calls = self.calls.get(from..).unwrap_or_default().iter();
+        let calls = calls.take_while(move |&&(callee, ..)| callee == start);
+        calls.map(|&(_, caller, at)| (caller, at))
     }
 }
 
@@ -84,19 +91,20 @@ pub(super) fn by_pointer(
     let mut at = 0;
     while let Some(&start) = seen.get(at) {
         at += 1;
-        if callers.pointed.contains(&start) || code.is_exported(Place { image, start }) {
+        if callers.pointed.binary_search(&start).is_ok() || code.is_exported(Place { image, start })
+        {
             match start == function.start {
                 true => is_reached = true,
                 false => return Reached::Through,
             }
         }
-        for &(caller, call) in callers.callers.get(&start).into_iter().flatten() {
+        for (caller, call) in callers.of_function(start) {
             let leaves_no_trace = match call {
                 None => true,
-                Some(_) if by_jumps_only => false,
+                Some(_) if by_jumps_only || seen.contains(&caller) => false,
                 Some(call) => frames.has_frame(image, call) != Some(true),
             };
-            if leaves_no_trace && !seen.contains(&caller) {
+            if leaves_no_trace && !seen.contains(&caller) && seen.len() <= FUNCTIONS {
                 seen.push(caller);
             }
         }

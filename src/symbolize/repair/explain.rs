@@ -75,6 +75,8 @@ pub(super) struct Explanations {
     known: FxHashMap<Question, Explanation>,
     /// How many ways out may still be looked at.
     fuel: usize,
+    /// What pointers lead to, also for jumps alone.
+    reached: FxHashMap<(Place, bool), Reached>,
 }
 
 impl Explanations {
@@ -82,6 +84,7 @@ impl Explanations {
         Explanations {
             known: FxHashMap::default(),
             fuel: WAYS_OUT,
+            reached: FxHashMap::default(),
         }
     }
 
@@ -91,7 +94,7 @@ impl Explanations {
         code: &mut Code<'h>,
         frames: &mut Frames<'h>,
     ) -> &Explanation {
-        let fuel = &mut self.fuel;
+        let (fuel, reached) = (&mut self.fuel, &mut self.reached);
         self.known.entry(question).or_insert_with(|| {
             let mut search = Search {
                 question,
@@ -99,6 +102,7 @@ impl Explanations {
                 code,
                 frames,
                 fuel,
+                reached,
                 way: Vec::new(),
                 open: Vec::new(),
                 room: FUNCTIONS,
@@ -163,6 +167,7 @@ struct Search<'s, 'h> {
     code: &'s mut Code<'h>,
     frames: &'s mut Frames<'h>,
     fuel: &'s mut usize,
+    reached: &'s mut FxHashMap<(Place, bool), Reached>,
     way: Vec<Missing>,
     /// The functions on the way, each with whether the way to it has a call.
     open: Vec<(Place, bool)>,
@@ -282,7 +287,13 @@ impl Search<'_, '_> {
         }
         let by_jumps_only = self.question.is_caller_missing == Some(false);
         let next = self.question.next;
-        match back::by_pointer(next, by_jumps_only, self.code, self.frames) {
+        let known = self.reached.get(&(next, by_jumps_only)).copied();
+        let reached = known.unwrap_or_else(|| {
+            let reached = back::by_pointer(next, by_jumps_only, self.code, self.frames);
+            self.reached.insert((next, by_jumps_only), reached);
+            reached
+        });
+        match reached {
             Reached::Never => self.certain.only(),
             Reached::Itself if !self.may_call_back => {
                 if let Some(way) = &self.by_pointer.first {
