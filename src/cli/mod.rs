@@ -21,6 +21,7 @@ mod look;
 mod progress;
 mod query;
 mod record;
+mod record_target;
 mod report;
 mod stack_choice;
 mod tree;
@@ -51,7 +52,7 @@ Examples:
 
 #[derive(Subcommand)]
 enum Command {
-    /// Record a run of a command.
+    /// Record a command, or what already runs.
     Record(record::RecordArgs),
     /// Say where the time goes, whether that can be trusted, and what to ask next.
     Report(report::Args),

@@ -1,4 +1,4 @@
-//! `proftool record`: runs a command and samples it.
+//! `proftool record`: runs a command and samples it, or samples what already runs.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -8,10 +8,11 @@ use std::process::ExitCode;
 use clap::Args;
 use proftool::base::printable;
 use proftool::sampler::{
-    self, Command, CommandError, CopySize, Error, EventSpec, NoCopySize, Options, Rate, Recording,
-    Stacks,
+    self, Command, CommandError, CopySize, End, Error, EventSpec, NoCopySize, Options, Rate,
+    Recording, Stacks, Subject, Target,
 };
 
+use super::record_target::{BoundsArgs, TargetArgs};
 use super::stack_choice;
 
 /// The exit status when the recording itself failed, as of `env` and `timeout`.
@@ -24,8 +25,17 @@ const NOT_FOUND: u8 = 127;
 /// The arguments of `proftool record`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The exit status is the command's own, 128 and the signal's number if it died of one;
-125 if the recording failed, 126 if the command cannot be run, 127 if it is not found.
+A command is recorded from its start to its end, with all that it starts. What already runs
+(-p, -t, --comm, -a, -C, --cgroup) is recorded until it has ended, a Ctrl-C, or the end of
+--duration; a command given with it is run, and bounds the recording:
+
+  proftool record ./app --its-option
+  proftool record -p 4711 -d 10
+  proftool record -a -- make -j8
+
+The exit status is the command's own, 128 and the signal's number if it died of one; 0 without
+a command; 125 if the recording failed or what is to be recorded is not there, 126 if the
+command cannot be run, 127 if it is not found.
 
 While it is made, the recording is in FILE.part, which can be read at any time; it is what is
 left if proftool is killed. An earlier FILE is kept as FILE.old.")]
@@ -63,12 +73,23 @@ pub struct RecordArgs {
     #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
     output: PathBuf,
 
+    #[command(flatten)]
+    target: TargetArgs,
+
+    #[command(flatten)]
+    bounds: BoundsArgs,
+
     /// Say nothing unless something is wrong
     #[arg(short, long)]
     quiet: bool,
 
-    /// The command to run, with its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    /// The command to run, with its arguments; it is recorded, or bounds the recording of what
+    /// already runs
+    #[arg(
+        required_unless_present = "TargetArgs",
+        trailing_var_arg = true,
+        value_name = "COMMAND"
+    )]
     command: Vec<OsString>,
 }
 
@@ -113,7 +134,7 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(FAILED));
     }
     let mut options = Options {
-        events: args.event,
+        events: args.event.clone(),
         rate: match (args.frequency, args.period) {
             (Some(frequency), _) => Some(Rate::Frequency(frequency)),
             (None, Some(period)) => Some(Rate::Period(period)),
@@ -125,28 +146,12 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         },
         ring_pages: args.mmap_pages.map(|pages| pages as usize),
     };
-    let result = Command::find(&args.command)
-        .map_err(Error::from)
-        .and_then(|command| {
-            if args.call_graph == CallGraph::Auto {
-                let (stacks, why) = stack_choice::choose(&command.code_file());
-                options.stacks = stacks;
-                if !args.quiet {
-                    say(&why);
-                }
-            }
-            let mut note = |note: sampler::Note| {
-                if !args.quiet || note.is_loss() {
-                    say(&note.to_string());
-                }
-            };
-            sampler::record(&options, &command, &args.output, &mut note)
-        });
+    let result = record(&args, &mut options);
     Ok(match result {
         Ok(recording) => {
             let path = args.output.display().to_string();
             report(&recording, options.stacks, &path, args.quiet);
-            ExitCode::from(recording.ending.status())
+            ExitCode::from(recording.ending.map_or(0, sampler::Ending::status))
         }
         Err(error) => {
             say(&error.to_string());
@@ -162,20 +167,85 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
+fn record(args: &RecordArgs, options: &mut Options) -> Result<Recording, Error> {
+    let command = match args.command.is_empty() {
+        true => None,
+        false => Some(Command::find(&args.command)?),
+    };
+    let target = args.target.target()?;
+    if let Some(target) = &target {
+        target.check()?;
+    }
+    let subject = match (&target, &command) {
+        (None, Some(command)) => Subject::Command(command),
+        (Some(target), command) => Subject::Running {
+            target,
+            while_runs: command.as_ref(),
+        },
+        // The arguments demand one of them.
+        (None, None) => return Err(CommandError::Unusable("there is none".into()).into()),
+    };
+    if args.call_graph == CallGraph::Auto {
+        let (stacks, why) = match subject {
+            Subject::Command(command) => stack_choice::choose(&command.code_file()),
+            Subject::Running { target, .. } => stack_choice::choose_running(target),
+        };
+        options.stacks = stacks;
+        if !args.quiet {
+            say(&why);
+        }
+    }
+    let bounds = args.bounds.bounds();
+    let endless = command.is_none() && bounds.duration.is_none();
+    let mut note = |note: sampler::Note| match note {
+        sampler::Note::Begun if endless && !args.quiet => {
+            say(&format!("recording {}; Ctrl-C ends it", named(&target)));
+        }
+        sampler::Note::Begun => {}
+        note if !args.quiet || note.is_loss() => say(&note.to_string()),
+        _ => {}
+    };
+    sampler::record(options, subject, &bounds, &args.output, &mut note)
+}
+
+/// What is recorded that already runs, in words.
+fn named(target: &Option<Target>) -> String {
+    let list = |what: &str, numbers: &[i32]| match numbers {
+        [one] => format!("{what} {one}"),
+        many => format!(
+            "{} {what}{}",
+            many.len(),
+            if what == "thread" { "s" } else { "es" }
+        ),
+    };
+    match target {
+        Some(Target::Processes(pids)) => list("process", pids),
+        Some(Target::Threads(tids)) => list("thread", tids),
+        Some(Target::Cgroup(path)) => format!("the control group {}", path.display()),
+        Some(Target::Processors(Some(_))) => "these processors".into(),
+        _ => "the whole machine".into(),
+    }
+}
+
 /// Says what was recorded; what was not, even to those who want quiet.
 fn report(recording: &Recording, stacks: Stacks, path: &str, quiet: bool) {
-    if let sampler::Ending::Signalled(number) = recording.ending
+    if let Some(ending @ sampler::Ending::Signalled(number)) = recording.ending
         && !recording.interrupted
     {
-        match recording.ending.signal_name() {
+        match ending.signal_name() {
             Some(name) => say(&format!("the command died of signal {number} ({name})")),
             None => say(&format!("the command died of signal {number}")),
         }
     }
+    match recording.end {
+        End::Subject if !quiet => say("all that was recorded has ended"),
+        End::Size => say("the recording ended at --max-size"),
+        _ => {}
+    }
     if recording.samples == 0 {
         say(&format!("warning: no samples were recorded in {path}"));
         hint_at(
-            "the command used little processor time while it was recorded; let it work longer, \
+            "the program used little processor time while it was recorded; let it work longer, \
              or sample more often (-F 9973)",
         );
     }

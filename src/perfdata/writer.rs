@@ -21,7 +21,7 @@ use super::Feature;
 mod records;
 mod sections;
 
-pub use records::{Mapping, lost_samples_record};
+pub use records::{Mapping, UserMapping, comm_record, lost_samples_record, thread_record};
 pub use sections::{BuildIdEntry, FeatureSections, TracepointFormats};
 
 use records::FINISHED_ROUND;

@@ -74,6 +74,10 @@ pub(super) struct Common {
     pub(super) allowed: Allowed,
     /// Bytes in a ring buffer after which the recorder is woken.
     pub(super) watermark: u32,
+    /// Whether the events count as soon as they are opened, and not from the next exec on.
+    pub(super) at_once: bool,
+    /// Whether what the task starts later is sampled too.
+    pub(super) inherit: bool,
 }
 
 /// The attr for `event`. The one event that `tracks` also reports mappings, names, forks.
@@ -124,9 +128,9 @@ pub(super) fn attr(
     attr.set_exclude_hv(u64::from(!(event.user && event.kernel && allowed.kernel)));
     attr.set_exclude_guest(1);
 
-    attr.set_disabled(1);
-    attr.set_enable_on_exec(1);
-    attr.set_inherit(1);
+    attr.set_disabled(u64::from(!common.at_once));
+    attr.set_enable_on_exec(u64::from(!common.at_once));
+    attr.set_inherit(u64::from(common.inherit));
     attr.set_sample_id_all(1);
     if tracks {
         attr.set_mmap(1);
@@ -156,6 +160,8 @@ mod tests {
         max_stack: 127,
         allowed: Allowed::ALL,
         watermark: 4096,
+        at_once: false,
+        inherit: true,
     };
 
     #[test]

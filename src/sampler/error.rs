@@ -61,6 +61,64 @@ pub enum Error {
         /// The value of the setting, if it can be read.
         paranoid: Option<i32>,
     },
+    /// This user may not record whole processors.
+    #[error(
+        "the kernel does not let this user record whole processors{}",
+        paranoid.map_or(String::new(), |level| format!(
+            ": /proc/sys/kernel/perf_event_paranoid is {level}"
+        ))
+    )]
+    SystemForbidden {
+        /// The value of the setting, if it can be read.
+        paranoid: Option<i32>,
+    },
+    /// This user may not look into a thread.
+    #[error(
+        "the kernel does not let this user record process {tid}{}",
+        user.map_or(String::new(), |user| format!(", which belongs to user {user}"))
+    )]
+    TaskForbidden {
+        /// The thread.
+        tid: i32,
+        /// The number of its user.
+        user: Option<u32>,
+    },
+    /// There is no such process or thread.
+    #[error("there is no {} {number}", if *thread { "thread" } else { "process" })]
+    NoTask {
+        /// Its number.
+        number: i32,
+        /// Whether it is a thread.
+        thread: bool,
+    },
+    /// No process has this name.
+    #[error("no process is named {0:?}")]
+    NoneNamed(String),
+    /// What was to be recorded has ended before the recording began.
+    #[error("it ended before the recording began")]
+    Ended,
+    /// A signal came before the recording began.
+    #[error("stopped before the recording began")]
+    Stopped,
+    /// There is no such processor.
+    #[error(
+        "there is no processor {processor}; online are: {}",
+        online.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+    )]
+    NoProcessor {
+        /// Its number.
+        processor: u32,
+        /// The numbers of those that are.
+        online: Vec<u32>,
+    },
+    /// The control group cannot be recorded.
+    #[error("could not record the control group {}: {reason}", path.display())]
+    Cgroup {
+        /// The path as it was given.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// The kernel has no `perf_event_open`.
     #[error("this kernel, or a sandbox around this program, has no perf_event_open")]
     NoPerfEvents,
@@ -80,8 +138,8 @@ pub enum Error {
         /// What the system says.
         reason: String,
     },
-    /// Each event needs a file descriptor for each processor.
-    #[error("too many open files: {needed} events times processors are needed")]
+    /// Each event needs a file descriptor for each thread that runs and each processor.
+    #[error("too many open files: {needed} are needed, events times threads times processors")]
     TooManyFiles {
         /// How many descriptors the events need.
         needed: usize,
@@ -134,9 +192,18 @@ impl Error {
             Error::Unsupported { hardware: true, .. } => "this may be a virtual machine without \
                 hardware counters; sample the clock: -e cpu-clock"
                 .into(),
-            Error::TooManyFiles { .. } => {
-                "raise the limit (ulimit -n 4096), or record fewer events".into()
-            }
+            Error::TooManyFiles { needed } => format!(
+                "raise the limit (as root: ulimit -Hn {0}; ulimit -n {0}), or record fewer events \
+                 or threads, or whole processors (-a)",
+                (needed + 64).next_power_of_two()
+            ),
+            Error::SystemForbidden { .. } => "as root: sysctl kernel.perf_event_paranoid=0 (-1 \
+                for tracepoints); or run as root; or setcap cap_perfmon=ep $(command -v proftool)"
+                .into(),
+            Error::TaskForbidden { .. } => "record it as its user or as root; or setcap \
+                cap_perfmon,cap_sys_ptrace=ep $(command -v proftool)"
+                .into(),
+            Error::NoneNamed(_) => "names are those of: ps -eo comm".into(),
             Error::RingBuffer { .. } => "ask for smaller buffers (-m 1), or as root: sysctl \
                 kernel.perf_event_mlock_kb=4096"
                 .into(),
@@ -175,6 +242,8 @@ pub enum Note {
     NoCopies,
     /// The kernel hides its addresses, so its samples will have no names.
     HiddenKernel,
+    /// What is mapped in so many running processes may not be read.
+    HiddenMappings(usize),
     /// The ring buffers are smaller than wanted.
     SmallerRings {
         /// Their size in KiB.
@@ -189,6 +258,10 @@ pub enum Note {
     },
     /// There is a part file of an earlier recording to the same output.
     Unfinished(PathBuf),
+    /// From now on is recorded.
+    Begun,
+    /// The recording is whole; the command goes on.
+    CommandGoesOn,
     /// The output cannot be written any more; the command goes on.
     OutputFailed {
         /// The output.
@@ -202,7 +275,10 @@ impl Note {
     /// Whether something will be missing that the user has reason to expect, so that it is told
     /// even to those who want quiet.
     pub fn is_loss(&self) -> bool {
-        matches!(self, Note::OutputFailed { .. } | Note::NoCopies)
+        matches!(
+            self,
+            Note::OutputFailed { .. } | Note::NoCopies | Note::HiddenMappings(_)
+        )
     }
 }
 
@@ -229,6 +305,12 @@ impl fmt::Display for Note {
                 "the kernel hides its addresses: kernel functions will have no names; as root: \
                  sysctl kernel.kptr_restrict=0",
             ),
+            Note::HiddenMappings(processes) => write!(
+                f,
+                "what is mapped in {processes} running process{} may not be read: their code will \
+                 have no names; as root, or setcap cap_sys_ptrace=ep for the recorder",
+                if *processes == 1 { "" } else { "es" }
+            ),
             Note::SmallerRings { kib, wanted } => write!(
                 f,
                 "ring buffers of {kib} KiB a processor instead of {wanted} (limit of locked \
@@ -244,6 +326,8 @@ impl fmt::Display for Note {
                  proftool report {0}",
                 path.display()
             ),
+            Note::Begun => f.write_str("recording"),
+            Note::CommandGoesOn => f.write_str("the recording is over; the command goes on"),
             Note::OutputFailed { path, reason } => write!(
                 f,
                 "could not write {}: {reason}; the command goes on unrecorded",

@@ -14,10 +14,29 @@ use perf_event_open_sys::ioctls;
 
 use crate::perfdata::writer::ATTR_SIZE;
 
-/// Opens an event on process `pid` while it runs on processor `cpu`.
-pub(super) fn open_event(attr: &perf_event_attr, pid: i32, cpu: i32) -> io::Result<OwnedFd> {
+/// Who is sampled by an event.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Who<'a> {
+    /// A thread, by its number.
+    Task(i32),
+    /// Whatever runs.
+    Everyone,
+    /// What runs in the control group of this directory.
+    Cgroup(BorrowedFd<'a>),
+}
+
+/// Opens an event on somebody who runs on processor `cpu`.
+pub(super) fn open_event(attr: &perf_event_attr, who: Who<'_>, cpu: i32) -> io::Result<OwnedFd> {
     let mut attr = *attr;
-    let flags = u64::from(sys::PERF_FLAG_FD_CLOEXEC);
+    let close = u64::from(sys::PERF_FLAG_FD_CLOEXEC);
+    let (pid, flags) = match who {
+        Who::Task(tid) => (tid, close),
+        Who::Everyone => (-1, close),
+        Who::Cgroup(group) => (
+            group.as_raw_fd(),
+            close | u64::from(sys::PERF_FLAG_PID_CGROUP),
+        ),
+    };
     // SAFETY: `attr` is an initialized local of the kernel's layout that outlives the call, and
     // its `size` is at most its true size. It asks for no signal, no breakpoint, no AUX area:
     // the kernel only fills a buffer that is mapped later, through the returned descriptor.

@@ -35,16 +35,24 @@ impl<W: Write + Seek> Log<W> {
         &self.tally
     }
 
+    /// The bytes of records so far.
+    pub(super) fn data_size(&self) -> u64 {
+        self.writer.data_size()
+    }
+
     /// The size of the file, once it is finished.
     pub(super) fn file_size(&self) -> u64 {
         self.file_size
     }
 
-    /// Writes what was mapped before the recording began.
-    pub(super) fn begin(&mut self, images: &KernelImages) -> io::Result<()> {
+    /// Writes what was there before the recording began: the kernel's images, and records of
+    /// processes.
+    pub(super) fn begin(&mut self, images: &KernelImages, existing: &[u8]) -> io::Result<()> {
         for mapping in &images.mappings {
             self.writer.append(&mapping.kernel_record())?;
         }
+        self.writer.append(existing)?;
+        self.tally.count(existing);
         self.writer.sync()
     }
 

@@ -17,8 +17,9 @@ use std::io::{self, Read};
 use super::attr::{Allowed, Common, Rate, attr};
 use super::error::reason;
 use super::event::EventSpec;
+use super::kernel::{self, Who};
 use super::stacks::{CopySize, Stacks};
-use super::{host, kernel, limits};
+use super::{host, limits};
 
 const CAP_IPC_LOCK: u32 = 14;
 const CAP_SYS_ADMIN: u32 = 21;
@@ -160,11 +161,16 @@ fn open(event: &EventSpec, with_kernel: bool, stacks: Stacks, pid: i32, cpu: i32
         max_stack: 0,
         allowed,
         watermark: 4096,
+        at_once: true,
+        inherit: true,
     };
     let mut attr = attr(event, 0, &common, false);
-    // Refused for whole processors.
-    attr.set_enable_on_exec(0);
-    match kernel::open_event(&attr, pid, cpu) {
+    attr.set_disabled(1);
+    let who = match pid {
+        -1 => Who::Everyone,
+        pid => Who::Task(pid),
+    };
+    match kernel::open_event(&attr, who, cpu) {
         Ok(_) => Trial::Works,
         Err(error) => Trial::Refused {
             forbidden: matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)),

@@ -1,11 +1,11 @@
-//! Sampling a running program: events of the kernel, the ring buffers in which they come, the
-//! command that is recorded.
+//! Sampling programs: events of the kernel, the ring buffers in which they come, the command that
+//! is recorded, what already runs.
 //!
 //! ```text
 //!  Command::find ──▶ Child::fork ─ ─ held before exec ─ ─ ─ start ─ ─ ─ ▶ the command runs
 //!                         │ pid                                              ┊ samples
 //!                         ▼                                                  ▼
-//!  Options ──────▶ Session::open (perf_event_open, mmap)            ring buffers, one a processor
+//!  Options, Target ▶ Session::open (perf_event_open, mmap)            ring buffers, one a processor
 //!                                                                            │ whole records
 //!                                                                            ▼
 //!                                              Session::drain(&mut |records: &[u8]| …)
@@ -14,7 +14,7 @@
 //!                                                  └─▶ any other consumer, live
 //! ```
 //!
-//! [`record`] is all of it, for one command and one file. It takes no thread: the process sleeps
+//! [`record`] is all of it, for one [`Subject`] and one file. It takes no thread: the process sleeps
 //! until a buffer is a quarter full, a signal comes, or a fifth of a second is over; then
 //! it writes what is there with one or two writes a buffer. It looks at the headers of records
 //! only to count them.
@@ -23,7 +23,8 @@
 //! they are found later. [`Machine`] and [`Process`] say beforehand what may be recorded.
 //!
 //! What the kernel does not tell is made up for here: the mapping of its own image and modules,
-//! build ids, the machine's description.
+//! the threads and mappings of what already runs (`existing`), build ids, the machine's
+//! description.
 //!
 //! This is the only room with `unsafe` code, in the files that make system calls (`kernel`,
 //! `child`, `signals`) and in `ring`, which reads memory that the kernel writes.
@@ -32,9 +33,11 @@ mod attr;
 mod child;
 mod command;
 mod descendants;
+mod doubles;
 mod elf_notes;
 mod error;
 mod event;
+mod existing;
 mod host;
 mod interpreter;
 mod kernel;
@@ -42,16 +45,19 @@ mod kernel_images;
 mod limits;
 mod log;
 mod machine;
+mod mapped;
 mod output;
 mod plan;
 mod process;
 mod recording;
 mod ring;
+mod rows;
 mod session;
 mod signals;
 mod stacks;
 mod stop;
 mod tally;
+mod target;
 mod tracepoint;
 
 pub use attr::Rate;
@@ -61,8 +67,9 @@ pub use error::{Error, Note};
 pub use event::{EventSpec, UnknownEvent};
 pub use machine::{Machine, Trial};
 pub use process::{MappedFile, Process};
-pub use recording::{Recording, record};
+pub use recording::{Bounds, End, Recording, Subject, record};
 pub use session::{Options, Session};
 pub use stacks::{CopySize, NoCopySize, Stacks};
+pub use target::Target;
 
 use error::reason;

@@ -1,19 +1,15 @@
 //! What the kernel lets us open, found by asking: each refusal takes one wish back.
 
 use std::io;
-use std::os::fd::OwnedFd;
 
 use perf_event_open_sys::bindings::{self as sys, perf_event_attr};
 
 use super::attr::{Allowed, Common, attr};
 use super::error::{Error, Note, reason};
 use super::event::EventSpec;
-use super::kernel::{self, MoreFiles};
+use super::kernel::MoreFiles;
 use super::limits;
 use super::stacks::Stacks;
-
-/// For each event the attr that the kernel accepted, and a descriptor for each processor.
-pub(super) type Opened = Vec<(perf_event_attr, Vec<OwnedFd>)>;
 
 /// What is going to be opened; changed by each refusal until the kernel accepts it.
 pub(super) struct Plan {
@@ -21,7 +17,8 @@ pub(super) struct Plan {
     pub(super) precise: Vec<u64>,
     pub(super) cycles_by_default: bool,
     pub(super) processors: Vec<u32>,
-    pub(super) pid: i32,
+    /// How many threads are sampled; 1 where it is processors.
+    pub(super) tasks: usize,
     pub(super) common: Common,
     /// Whether copies of stacks were taken back.
     pub(super) copies_refused: bool,
@@ -29,34 +26,12 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn open_all(&mut self, notes: &mut dyn FnMut(Note)) -> Result<Opened, Error> {
-        'again: loop {
-            let mut opened: Opened = Vec::new();
-            for index in 0..self.events.len() {
-                let attr = attr(
-                    &self.events[index],
-                    self.precise[index],
-                    &self.common,
-                    index == 0,
-                );
-                match self.open_everywhere(&attr) {
-                    Ok(fds) => opened.push((attr, fds)),
-                    Err(error) => {
-                        drop(opened);
-                        self.give_in(index, &error, notes)?;
-                        continue 'again;
-                    }
-                }
-            }
-            return Ok(opened);
-        }
-    }
-
-    fn open_everywhere(&self, attr: &perf_event_attr) -> io::Result<Vec<OwnedFd>> {
-        self.processors
-            .iter()
-            .map(|&processor| kernel::open_event(attr, self.pid, processor as i32))
-            .collect()
+    /// The attrs to open, one an event; the first one also tracks what happens to processes.
+    pub(super) fn attrs(&self) -> Vec<perf_event_attr> {
+        let events = self.events.iter().zip(&self.precise).enumerate();
+        let attrs =
+            events.map(|(index, (event, &precise))| attr(event, precise, &self.common, index == 0));
+        attrs.collect()
     }
 
     /// Takes back what may be the reason of a refusal.
@@ -69,7 +44,7 @@ impl Plan {
     /// | EINVAL, E2BIG, EOPNOTSUPP, ENOSYS | copies of stacks |
     /// | EOPNOTSUPP, ENOENT, ENODEV | cycles, if nobody asked for them by name |
     /// | EMFILE | the soft limit of open files |
-    fn give_in(
+    pub(super) fn give_in(
         &mut self,
         index: usize,
         error: &io::Error,
@@ -153,7 +128,7 @@ impl Plan {
 
     fn too_many_files(&self) -> Error {
         Error::TooManyFiles {
-            needed: self.events.len() * self.processors.len(),
+            needed: self.events.len() * self.processors.len() * self.tasks,
         }
     }
 }
@@ -169,7 +144,7 @@ mod tests {
             precise: vec![2],
             cycles_by_default: true,
             processors: vec![0],
-            pid: 0,
+            tasks: 1,
             common: Common {
                 rate: Rate::Frequency(997),
                 rate_chosen: false,
@@ -180,6 +155,8 @@ mod tests {
                     ..Allowed::ALL
                 },
                 watermark: 4096,
+                at_once: false,
+                inherit: true,
             },
             copies_refused: false,
             files: None,

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use super::machine::{Trial, field, try_process};
+use super::mapped::{Mapped, mappings};
 use crate::base::utf8;
 
 /// A file with code that a process has mapped.
@@ -85,33 +86,17 @@ impl Process {
 }
 
 /// The files with code in a list of mappings, and the bytes of code in none.
-///
-/// ```text
-/// 55d4c8a00000-55d4c8a02000 r-xp 00002000 fe:00 1234    /usr/bin/prog (deleted)
-/// ```
 fn mapped(maps: &[u8]) -> (Vec<MappedFile>, u64) {
     let mut files = BTreeMap::new();
     let mut generated: u64 = 0;
-    for line in maps.split(|byte| *byte == b'\n') {
-        let mut words = line.splitn(6, |byte| *byte == b' ');
-        let (Some(range), Some(rights)) = (words.next(), words.next()) else {
-            continue;
-        };
-        if rights.get(2) != Some(&b'x') {
-            continue;
-        }
-        let path = words.nth(3).unwrap_or_default().trim_ascii_start();
+    for mapping in mappings(maps).filter(Mapped::executable) {
+        let path = mapping.path;
         if path.starts_with(b"/") && !path.starts_with(b"//anon") && !path.starts_with(b"/memfd:") {
             let whole = path.strip_suffix(b" (deleted)");
             let name = PathBuf::from(OsStr::from_bytes(whole.unwrap_or(path)));
             files.insert(name, whole.is_some());
         } else if !path.starts_with(b"[v") && !path.starts_with(b"[uprobes]") {
-            let range = utf8(range);
-            let size = range.split_once('-').and_then(|(start, end)| {
-                let number = |text| u64::from_str_radix(text, 16).ok();
-                number(end)?.checked_sub(number(start)?)
-            });
-            generated = generated.saturating_add(size.unwrap_or(0));
+            generated = generated.saturating_add(mapping.len());
         }
     }
     let files = files.into_iter();

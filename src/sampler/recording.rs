@@ -1,14 +1,15 @@
-//! A recording from its beginning to its end: one command, one file.
+//! A recording from its beginning to its end: one subject, one file.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::child::{Child, Ending};
 use super::command::Command;
 use super::error::{Error, Note, reason};
+use super::existing::Existing;
 use super::kernel;
 use super::kernel_images::KernelImages;
 use super::log::Log;
@@ -16,9 +17,60 @@ use super::output::Output;
 use super::session::{Options, Session};
 use super::signals::Signals;
 use super::stop::Stop;
+use super::target::Target;
 
 /// The longest time between two passes over the buffers, after each of which the file is true.
 const PASS: Duration = Duration::from_millis(200);
+
+/// What is recorded.
+#[derive(Clone, Copy, Debug)]
+pub enum Subject<'a> {
+    /// A command, from its exec on, and all that it starts.
+    Command(&'a Command),
+    /// What already runs.
+    Running {
+        /// Who is sampled.
+        target: &'a Target,
+        /// A command that is run meanwhile: the recording ends when it does.
+        while_runs: Option<&'a Command>,
+    },
+}
+
+impl<'a> Subject<'a> {
+    fn command(self) -> Option<&'a Command> {
+        match self {
+            Subject::Command(command) => Some(command),
+            Subject::Running { while_runs, .. } => while_runs,
+        }
+    }
+}
+
+/// When to begin and to end, besides with the subject.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// How long to wait before the recording begins; a command runs meanwhile.
+    pub delay: Duration,
+    /// How long to record.
+    pub duration: Option<Duration>,
+    /// The recording ends as soon as it has so many bytes of records; what is in the buffers then
+    /// still comes on top.
+    pub max_bytes: Option<u64>,
+}
+
+/// Why a recording ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The command ended.
+    Command,
+    /// All that was sampled has ended.
+    Subject,
+    /// A signal came, and there was no command that it would have ended.
+    Signal,
+    /// [`Bounds::duration`].
+    Duration,
+    /// [`Bounds::max_bytes`].
+    Size,
+}
 
 /// What became of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,19 +84,23 @@ pub struct Recording {
     pub throttled: u64,
     /// The size of the file.
     pub bytes: u64,
-    /// How the command ended.
-    pub ending: Ending,
+    /// How the command ended, if there was one.
+    pub ending: Option<Ending>,
+    /// Why the recording ended.
+    pub end: End,
     /// Whether a signal to the recorder ended it.
     pub interrupted: bool,
 }
 
-/// Records `command` into a perf.data file at `path`, until the command ends.
+/// Records into a perf.data file at `path`, until the command ends, all that is sampled has
+/// ended, or the bounds are reached. In the latter cases a command that is still there is left
+/// alone, and waited for.
 ///
 /// INT, TERM and HUP end the recording, and with it the command and what it has started: they get
 /// a SIGTERM (after a Ctrl-C, which they got themselves, only when the command does not end
 /// within two seconds), and two seconds later, or when the signal comes once more, a SIGKILL.
 /// When the command ends by itself, processes that it has left in the background are left alone;
-/// they are not recorded any more.
+/// they are not recorded any more. Nothing is ever sent to what ran already.
 ///
 /// While it goes on, the records are in `path` with `.part` appended. The file has its true data
 /// size five times a second and can be read even if this process is killed, in which case the
@@ -54,12 +110,13 @@ pub struct Recording {
 ///
 /// # Errors
 ///
-/// If the command cannot be started, the kernel does not let this user record, or the file
-/// cannot be written. What was at `path` is then still there. When it is the writing that fails,
-/// the command has run on to its end.
+/// If the command cannot be started, the kernel does not let this user record, the target is not
+/// there or ends before the recording begins, or the file cannot be written. What was at `path`
+/// is then still there. A command that runs already when recording fails has run on to its end.
 pub fn record(
     options: &Options,
-    command: &Command,
+    subject: Subject<'_>,
+    bounds: &Bounds,
     path: &Path,
     notes: &mut dyn FnMut(Note),
 ) -> Result<Recording, Error> {
@@ -72,30 +129,47 @@ pub fn record(
         notes(Note::Unfinished(other));
     }
     let signals = Signals::hold().map_err(Error::system("hold signals back"))?;
-    let mut child =
-        Child::fork(command, signals.inherited()).map_err(Error::system("make a process"))?;
-    let mut session = Session::open(options, child.pid(), notes)?;
-    let mut log = Log::new(file, session.events()).map_err(failed)?;
-    child.start(command)?;
-    let mut recorder = Recorder {
-        session: &mut session,
-        child: &mut child,
-        signals: &signals,
+    let child = subject
+        .command()
+        .map(|command| Child::fork(command, signals.inherited()))
+        .transpose()
+        .map_err(Error::system("make a process"))?;
+    let mut cast = Cast {
+        command: subject.command(),
+        child,
+        started: false,
+        signals,
         stop: Stop::default(),
     };
-    match recorder.run(&mut log, notes) {
-        Ok(()) => {
-            let interrupted = recorder.stop.began();
+    let opened = cast.open(options, subject, bounds, notes).and_then(|open| {
+        let log = Log::new(file, open.session.events()).map_err(failed)?;
+        Ok((open, log))
+    });
+    let (mut open, mut log) = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            cast.run_on();
+            return Err(error);
+        }
+    };
+    match cast.run(&mut open, &mut log, bounds) {
+        Ok(end) => {
+            let interrupted = cast.stop.began();
             let (tally, bytes) = (log.tally(), log.file_size());
+            let committed = output.commit();
+            if cast.goes_on() {
+                notes(Note::CommandGoesOn);
+            }
             let recording = Recording {
                 samples: tally.samples,
                 lost: tally.lost(),
                 throttled: tally.throttled,
                 bytes,
-                ending: child.join(),
+                ending: cast.run_on(),
+                end,
                 interrupted,
             };
-            output.commit().map_err(failed)?;
+            committed.map_err(failed)?;
             Ok(recording)
         }
         Err(error) => {
@@ -104,7 +178,8 @@ pub fn record(
                 path: path.to_owned(),
                 reason: reason.clone(),
             });
-            recorder.run_on();
+            open.session.stop();
+            cast.run_on();
             Err(Error::Interrupted {
                 path: path.to_owned(),
                 reason,
@@ -114,50 +189,169 @@ pub fn record(
     }
 }
 
-/// What takes part in a recording while the command runs.
-struct Recorder<'a> {
-    session: &'a mut Session,
-    child: &'a mut Child,
-    signals: &'a Signals,
+/// A session, and what was there before it.
+struct Open {
+    session: Session,
+    images: KernelImages,
+    existing: Existing,
+    /// Whether it ends when all that is sampled has ended.
+    ends_with_target: bool,
+}
+
+/// Who takes part in a recording besides the kernel: the command, if there is one, and whoever
+/// sends signals.
+struct Cast<'a> {
+    command: Option<&'a Command>,
+    child: Option<Child>,
+    started: bool,
+    signals: Signals,
     stop: Stop,
 }
 
-impl Recorder<'_> {
-    /// Records until the command has ended, and finishes the file. Only writing can fail.
-    fn run(&mut self, log: &mut Log<File>, notes: &mut dyn FnMut(Note)) -> io::Result<()> {
-        // The kernel's image is looked at while the command runs already. Nothing has been
-        // written yet, so its records still come before all others.
+impl Cast<'_> {
+    /// Waits for the delay, opens the session, looks at what is there, and lets the command run.
+    fn open(
+        &mut self,
+        options: &Options,
+        subject: Subject<'_>,
+        bounds: &Bounds,
+        notes: &mut dyn FnMut(Note),
+    ) -> Result<Open, Error> {
+        if !bounds.delay.is_zero() {
+            self.start()?;
+            self.sleep(bounds.delay)?;
+        }
+        let target = match (subject, &self.child) {
+            (Subject::Running { target, .. }, _) => target.clone(),
+            (Subject::Command(_), Some(child)) if self.started => Target::Tree(child.pid()),
+            (Subject::Command(_), Some(child)) => Target::Held(child.pid()),
+            (Subject::Command(_), None) => return Err(Error::Ended),
+        };
+        let held = matches!(target, Target::Held(_));
+        let mut session = Session::open(options, &target, notes)?;
+        if held {
+            self.start()?;
+        }
+        // The kernel's image is looked at while a command runs already. Nothing has been written
+        // yet, so its records still come before all others.
         let mut images = KernelImages::default();
-        if self.session.includes_kernel() {
+        if session.includes_kernel() {
             images = KernelImages::running();
             if images.mappings.is_empty() {
                 notes(Note::HiddenKernel);
             }
         }
-        log.begin(&images)?;
-        loop {
-            if self.session.wait(self.signals.as_fd(), PASS).is_err() {
-                std::thread::sleep(PASS);
+        let mut existing = Existing::default();
+        if !held {
+            existing = Existing::look(&target.existing(), session.includes_data());
+            if existing.hidden > 0 {
+                notes(Note::HiddenMappings(existing.hidden));
             }
-            let ended = self.stop.attend(self.child, self.signals);
-            log.pass(self.session)?;
-            if ended {
-                break;
-            }
+            session.skip_samples();
+            self.start()?;
         }
-        self.session.stop();
-        log.pass(self.session)?;
-        log.finish(self.session, &images)
+        notes(Note::Begun);
+        Ok(Open {
+            session,
+            images,
+            existing,
+            ends_with_target: target.is_of_tasks() && matches!(subject, Subject::Running { .. }),
+        })
     }
 
-    /// Waits for the command to end when it is not recorded any more.
-    fn run_on(&mut self) {
-        self.session.stop();
-        let mut nothing = Vec::new();
-        while !self.stop.attend(self.child, self.signals) {
-            if kernel::poll(&[self.signals.as_fd().as_raw_fd()], PASS, &mut nothing).is_err() {
-                std::thread::sleep(PASS);
+    /// Lets the command run, unless it does.
+    fn start(&mut self) -> Result<(), Error> {
+        if let (Some(child), Some(command), false) = (&mut self.child, self.command, self.started) {
+            child.start(command)?;
+            self.started = true;
+        }
+        Ok(())
+    }
+
+    /// Waits for `delay` to be over.
+    fn sleep(&mut self, delay: Duration) -> Result<(), Error> {
+        let begin = Instant::now();
+        loop {
+            if self.attend() {
+                return Err(match self.stop.began() {
+                    true => Error::Stopped,
+                    false => Error::Ended,
+                });
             }
+            let left = delay.saturating_sub(begin.elapsed());
+            if left.is_zero() {
+                return Ok(());
+            }
+            self.pause(left.min(PASS));
+        }
+    }
+
+    /// Records until an end has come, and finishes the file. Only writing can fail.
+    fn run(&mut self, open: &mut Open, log: &mut Log<File>, bounds: &Bounds) -> io::Result<End> {
+        let session = &mut open.session;
+        log.begin(&open.images, &open.existing.records)?;
+        let begin = Instant::now();
+        let end = loop {
+            let left = bounds
+                .duration
+                .map(|duration| duration.saturating_sub(begin.elapsed()));
+            let timeout = left.map_or(PASS, |left| left.min(PASS));
+            if session.wait(self.signals.as_fd(), timeout).is_err() {
+                std::thread::sleep(timeout);
+            }
+            let over = self.attend();
+            log.pass(session)?;
+            if over {
+                break match self.child {
+                    Some(_) => End::Command,
+                    None => End::Signal,
+                };
+            }
+            if open.ends_with_target && session.has_ended() {
+                break End::Subject;
+            }
+            if left.is_some_and(|left| left.is_zero()) {
+                break End::Duration;
+            }
+            if bounds.max_bytes.is_some_and(|most| log.data_size() >= most) {
+                break End::Size;
+            }
+        };
+        session.stop();
+        log.pass(session)?;
+        log.finish(session, &open.images)?;
+        Ok(end)
+    }
+
+    /// Does what signals demand. Tells whether the command has ended; where there is none,
+    /// whether there was a signal to end.
+    fn attend(&mut self) -> bool {
+        self.stop.attend(self.child.as_mut(), &self.signals)
+    }
+
+    /// Whether the command runs.
+    fn goes_on(&mut self) -> bool {
+        self.started
+            && self
+                .child
+                .as_mut()
+                .is_some_and(|child| child.ended().is_none())
+    }
+
+    /// Waits for a command to end that runs when it is not recorded any more.
+    fn run_on(&mut self) -> Option<Ending> {
+        while self.goes_on() {
+            self.pause(PASS);
+            self.attend();
+        }
+        self.child.as_mut().and_then(Child::ended)
+    }
+
+    /// Waits until a signal comes, or for `most`.
+    fn pause(&self, most: Duration) {
+        let mut nothing = Vec::new();
+        if kernel::poll(&[self.signals.as_fd().as_raw_fd()], most, &mut nothing).is_err() {
+            std::thread::sleep(most);
         }
     }
 }

@@ -1,16 +1,23 @@
-//! Events open on a process, and the ring buffers into which they write.
+//! Events open on a target, and the ring buffers into which they write.
 
+use std::convert::Infallible;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+use perf_event_open_sys::bindings::perf_event_attr;
+
 use super::attr::{Allowed, Common, Rate};
+use super::doubles::{self, Doubles};
 use super::error::{Error, Note, reason};
 use super::event::EventSpec;
 use super::kernel::{self, MoreFiles};
-use super::plan::{Opened, Plan};
+use super::plan::Plan;
 use super::ring::Ring;
+use super::rows::{self, Refusal, Row};
 use super::stacks::Stacks;
+use super::target::{self, Target};
 use super::{host, limits};
 use crate::perfdata::writer::EventDescription;
 
@@ -56,18 +63,21 @@ impl Default for Options {
     }
 }
 
-/// Sampling of one process and all that it starts.
+/// Sampling of a [`Target`].
 ///
-/// The kernel begins to sample when the process calls `exec`. The records that it makes are
-/// handed out as bytes by [`Session::drain`]; whoever takes them writes them to a file
-/// ([`Writer`](crate::perfdata::writer::Writer)) or reads them on the spot.
+/// The records that the kernel makes are handed out as bytes by [`Session::drain`]; whoever takes
+/// them writes them to a file ([`Writer`](crate::perfdata::writer::Writer)) or reads them on the
+/// spot.
 #[derive(Debug)]
 pub struct Session {
     events: Vec<EventDescription>,
-    /// For each event its descriptors, one a processor.
-    open: Vec<Vec<OwnedFd>>,
+    rows: Vec<Row>,
     rings: Vec<ProcessorRing>,
+    doubles: Doubles,
+    /// Records without samples of the time before [`Session::skip_samples`].
+    early: Vec<u8>,
     allowed: Allowed,
+    stacks: Stacks,
     includes_kernel: bool,
     tracepoints: Vec<(String, String)>,
     _files: Option<MoreFiles>,
@@ -76,26 +86,42 @@ pub struct Session {
 #[derive(Debug)]
 struct ProcessorRing {
     ring: Ring,
-    /// The descriptor to poll; -1 when all processes that it samples have ended. The kernel then
-    /// reports POLLHUP at once and forever, and who goes on polling is never at rest again.
-    polled: RawFd,
+    /// The row of which the first event is polled: the first whose thread, or one that inherited
+    /// from it, is still there. The kernel reports POLLHUP of the others at once and forever, and
+    /// who goes on polling them is never at rest again.
+    polled: usize,
 }
 
 impl Session {
-    /// Opens the events on process `pid`, one for each processor: only so can they be inherited
-    /// and still write to a buffer.
+    /// Opens the events on a target, for each thread one for each processor: only so can they be
+    /// inherited and still write to a buffer.
     ///
     /// # Errors
     ///
-    /// If the kernel does not let this user record, or does not have an event.
+    /// If the kernel does not let this user record the target, or does not have an event; if
+    /// there is no such target, or it has ended.
     pub fn open(
         options: &Options,
-        pid: i32,
+        target: &Target,
         notes: &mut dyn FnMut(Note),
     ) -> Result<Session, Error> {
+        target.check()?;
+        let cgroup = match target {
+            Target::Cgroup(path) => {
+                let opened = target::cgroup_directory(path).and_then(|directory| {
+                    File::open(directory).map_err(|error| Error::Cgroup {
+                        path: path.clone(),
+                        reason: reason(&error),
+                    })
+                });
+                Some(opened?)
+            }
+            _ => None,
+        };
+        let cgroup = cgroup.as_ref().map(AsFd::as_fd);
         let rate = limits::rate(options.rate, notes)?;
         let page = kernel::page_size();
-        let processors = host::online_processors();
+        let processors = processors(target)?;
         let usual = ring_bytes(options.stacks, rate, processors.len()) / page;
         let wanted_pages = options.ring_pages.unwrap_or(usual).max(1);
         let wanted_pages = wanted_pages.next_power_of_two();
@@ -104,7 +130,7 @@ impl Session {
             precise: Vec::new(),
             cycles_by_default: options.events.is_empty(),
             processors,
-            pid,
+            tasks: target.tasks().len().max(1),
             common: Common {
                 rate,
                 rate_chosen: options.rate.is_some(),
@@ -112,6 +138,8 @@ impl Session {
                 max_stack: limits::max_stack().unwrap_or(0),
                 allowed: Allowed::ALL,
                 watermark: watermark(wanted_pages * page),
+                at_once: !matches!(target, Target::Held(_)),
+                inherit: target.inherits(),
             },
             copies_refused: false,
             files: None,
@@ -131,9 +159,13 @@ impl Session {
 
         let mut pages = wanted_pages;
         loop {
-            let opened = plan.open_all(notes)?;
-            match Session::with_rings(&plan, opened, pages) {
-                Ok(session) => {
+            let attrs = plan.attrs();
+            let opened = rows::open(target, cgroup, &attrs, &plan.processors, pages);
+            let opened = opened.and_then(|(rows, rings)| {
+                Session::with_rows(&plan, &attrs, rows, rings).map_err(Refusal::Ring)
+            });
+            match opened {
+                Ok(mut session) => {
                     // More than the least is asked for only to be sure.
                     let enough = match options.ring_pages {
                         Some(_) => wanted_pages,
@@ -153,50 +185,67 @@ impl Session {
                             paranoid: limits::paranoid(),
                         });
                     }
-                    return Ok(session.with_files(plan.files));
+                    session._files = plan.files;
+                    return Ok(session);
                 }
+                Err(Refusal::Event(index, tid, error)) => plan
+                    .give_in(index, &error, notes)
+                    .map_err(|error| of_target(error, target, tid))?,
                 // More than may be locked in memory; the watermark goes with the size.
-                Err(error) if pages > 1 && is_memory_limit(&error) => {
+                Err(Refusal::Ring(error)) if pages > 1 && is_memory_limit(&error) => {
                     pages /= 2;
                     plan.common.watermark = watermark(pages * page);
                 }
-                Err(error) => {
+                Err(Refusal::Ring(error)) => {
                     return Err(Error::RingBuffer {
                         reason: reason(&error),
                     });
                 }
+                Err(Refusal::Ended) => return Err(Error::Ended),
             }
         }
     }
 
-    fn with_rings(plan: &Plan, opened: Opened, pages: usize) -> io::Result<Session> {
-        let mut rings = Vec::new();
-        for processor in 0..opened[0].1.len() {
-            let first = opened[0].1[processor].as_fd();
-            rings.push(ProcessorRing {
-                ring: Ring::map(first, pages)?,
-                polled: first.as_raw_fd(),
-            });
-            for (_, fds) in &opened[1..] {
-                kernel::redirect(fds[processor].as_fd(), first)?;
+    fn with_rows(
+        plan: &Plan,
+        attrs: &[perf_event_attr],
+        rows: Vec<Row>,
+        rings: Vec<Ring>,
+    ) -> io::Result<Session> {
+        let mut doubles = Doubles::default();
+        let mut events: Vec<EventDescription> = plan
+            .events
+            .iter()
+            .zip(attrs)
+            .map(|(spec, attr)| EventDescription {
+                name: shown_name(spec, plan.common.allowed.kernel),
+                attr: kernel::attr_bytes(attr),
+                ids: Vec::new(),
+            })
+            .collect();
+        for row in &rows {
+            let mut own = Vec::new();
+            for (event, fds) in events.iter_mut().zip(&row.events) {
+                let ids = fds.iter().map(|fd| kernel::event_id(fd.as_fd()));
+                let ids = ids.collect::<io::Result<Vec<u64>>>()?;
+                own.extend(&ids);
+                event.ids.extend(ids);
+            }
+            if row.late {
+                doubles.expect(row.tid, own);
             }
         }
-        let mut events = Vec::new();
-        let mut open = Vec::new();
-        for (spec, (attr, fds)) in plan.events.iter().zip(opened) {
-            let ids = fds.iter().map(|fd| kernel::event_id(fd.as_fd()));
-            events.push(EventDescription {
-                name: shown_name(spec, plan.common.allowed.kernel),
-                attr: kernel::attr_bytes(&attr),
-                ids: ids.collect::<io::Result<_>>()?,
-            });
-            open.push(fds);
-        }
+        let rings = rings.into_iter();
         Ok(Session {
             events,
-            open,
-            rings,
+            rows,
+            rings: rings
+                .map(|ring| ProcessorRing { ring, polled: 0 })
+                .collect(),
+            doubles,
+            early: Vec::new(),
             allowed: plan.common.allowed,
+            stacks: plan.common.stacks,
             includes_kernel: plan.common.allowed.kernel
                 && plan.events.iter().any(|event| event.kernel),
             tracepoints: plan
@@ -206,11 +255,6 @@ impl Session {
                 .collect(),
             _files: None,
         })
-    }
-
-    fn with_files(mut self, files: Option<MoreFiles>) -> Session {
-        self._files = files;
-        self
     }
 
     /// The events as a file describes them.
@@ -228,18 +272,32 @@ impl Session {
         &self.tracepoints
     }
 
+    /// Whether mappings are recorded that are not to be executed.
+    pub(super) fn includes_data(&self) -> bool {
+        matches!(self.stacks, Stacks::Copies(_))
+    }
+
     /// Waits until a ring buffer is a quarter full, `other` can be read, or `timeout` is over.
     pub fn wait(&mut self, other: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
-        let mut fds: Vec<RawFd> = self.rings.iter().map(|ring| ring.polled).collect();
+        let rows = &self.rows;
+        let mut fds: Vec<RawFd> = (0..)
+            .zip(&self.rings)
+            .map(|(processor, ring)| polled(rows, ring, processor))
+            .collect();
         fds.push(other.as_raw_fd());
         let mut revents = Vec::with_capacity(fds.len());
         kernel::poll(&fds, timeout, &mut revents)?;
         for (ring, revents) in self.rings.iter_mut().zip(revents) {
             if revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0 {
-                ring.polled = -1;
+                ring.polled += 1;
             }
         }
         Ok(())
+    }
+
+    /// Whether all threads that are sampled have ended, as far as [`Session::wait`] has seen.
+    pub fn has_ended(&self) -> bool {
+        self.rings.iter().all(|ring| ring.polled >= self.rows.len())
     }
 
     /// Hands out all records that have come since the last time, as slices of whole records in
@@ -249,16 +307,42 @@ impl Session {
     ///
     /// The first error of `consume`.
     pub fn drain<E>(&mut self, consume: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<u64, E> {
-        let mut bytes = 0;
+        let mut bytes = self.early.len() as u64;
+        if !self.early.is_empty() {
+            consume(&self.early)?;
+            self.early = Vec::new();
+        }
+        let doubles = &mut self.doubles;
         for ring in &mut self.rings {
-            bytes += ring.ring.drain(consume)?;
+            bytes += match doubles.is_empty() {
+                true => ring.ring.drain(consume)?,
+                false => ring.ring.drain(&mut |records: &[u8]| {
+                    doubles::filter(records, &mut |record| doubles.admits(record), consume)
+                })?,
+            };
         }
         Ok(bytes)
     }
 
+    /// Leaves out the samples so far; everything else is kept. The events of a running target are
+    /// opened one after the other, and the first would have samples for longer than the last.
+    pub(super) fn skip_samples(&mut self) {
+        let (early, doubles) = (&mut self.early, &mut self.doubles);
+        let mut admits = |record: &[u8]| !doubles::is_sample(record) && doubles.admits(record);
+        for ring in &mut self.rings {
+            let kept = ring.ring.drain(&mut |records: &[u8]| {
+                doubles::filter(records, &mut admits, &mut |records| {
+                    early.extend_from_slice(records);
+                    Ok::<(), Infallible>(())
+                })
+            });
+            let Ok(_) = kept;
+        }
+    }
+
     /// Stops sampling, also in processes that are still running.
     pub fn stop(&self) {
-        for fd in self.open.iter().flatten() {
+        for fd in self.descriptors() {
             // An event whose processes have all ended is stopped already.
             let _ = kernel::disable(fd.as_fd());
         }
@@ -270,11 +354,52 @@ impl Session {
         if !self.allowed.lost {
             return None;
         }
-        let counts = self.open.iter().flatten().map(|fd| {
+        let counts = self.descriptors().map(|fd| {
             // struct { u64 value; u64 id; u64 lost; }
             kernel::read_event(fd.as_fd()).map_or(0, |[_, _, lost]| lost)
         });
         Some(counts.sum())
+    }
+
+    fn descriptors(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.rows.iter().flat_map(|row| row.events.iter().flatten())
+    }
+}
+
+/// The descriptor to poll for a ring buffer; -1, which is passed over, when all have ended.
+fn polled(rows: &[Row], ring: &ProcessorRing, processor: usize) -> RawFd {
+    let fds = rows.get(ring.polled).and_then(|row| row.events.first());
+    fds.and_then(|fds| fds.get(processor))
+        .map_or(-1, AsRawFd::as_raw_fd)
+}
+
+/// The processors on which a target is sampled.
+fn processors(target: &Target) -> Result<Vec<u32>, Error> {
+    let online = host::online_processors();
+    let Target::Processors(Some(chosen)) = target else {
+        return Ok(online);
+    };
+    match chosen.iter().find(|processor| !online.contains(processor)) {
+        Some(&processor) => Err(Error::NoProcessor { processor, online }),
+        None => Ok(chosen.clone()),
+    }
+}
+
+/// What the refusal of any recording means for this target.
+fn of_target(error: Error, target: &Target, tid: i32) -> Error {
+    match (error, target) {
+        (Error::Forbidden { paranoid }, Target::Processors(_) | Target::Cgroup(_)) => {
+            Error::SystemForbidden { paranoid }
+        }
+        // Some distributions refuse everything at 3 and above.
+        (
+            Error::Forbidden { paranoid },
+            Target::Processes(_) | Target::Tree(_) | Target::Threads(_),
+        ) if paranoid.is_none_or(|level| level < 3) => Error::TaskForbidden {
+            tid,
+            user: target::user(tid),
+        },
+        (error, _) => error,
     }
 }
 

@@ -41,10 +41,18 @@ impl Stop {
         self.began.is_some()
     }
 
-    /// Does what signals and time demand; tells whether the command has ended.
-    pub(super) fn attend(&mut self, child: &mut Child, signals: &Signals) -> bool {
+    /// Does what signals and time demand; tells whether the command has ended. Where there is no
+    /// command, whether there was a signal to end.
+    pub(super) fn attend(&mut self, child: Option<&mut Child>, signals: &Signals) -> bool {
+        let Some(child) = child else {
+            let mut arrived = std::iter::from_fn(|| signals.next());
+            if !self.began() && arrived.any(|signal| ends(signal.number)) {
+                self.began = Some(Instant::now());
+            }
+            return self.began();
+        };
         while let Some(signal) = signals.next() {
-            if !matches!(signal.number, libc::SIGINT | libc::SIGTERM | libc::SIGHUP) {
+            if !ends(signal.number) {
                 continue;
             }
             match self.began {
@@ -90,4 +98,9 @@ impl Stop {
         self.stage = stage;
         self.since = Some(Instant::now());
     }
+}
+
+/// Whether a signal asks the recorder to end.
+fn ends(number: i32) -> bool {
+    matches!(number, libc::SIGINT | libc::SIGTERM | libc::SIGHUP)
 }

@@ -28,6 +28,7 @@ mod puma;
 mod puma_graph;
 mod quantify;
 mod record;
+mod record_attach;
 mod record_stacks;
 mod repair;
 mod report;

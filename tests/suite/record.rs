@@ -35,7 +35,7 @@ impl Room {
         self.0.join(name)
     }
 
-    fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(&self.0)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -45,7 +45,7 @@ impl Room {
     }
 
     /// `proftool record ARGS…` in this directory.
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(PROFTOOL);
         command.arg("record").args(args).current_dir(&self.0);
         command.stdin(Stdio::null());
@@ -120,7 +120,7 @@ pub(crate) fn samples(path: &Path) -> usize {
     count
 }
 
-fn is_alive(pid: u32) -> bool {
+pub(crate) fn is_alive(pid: u32) -> bool {
     // A zombie is not alive: its command line is empty.
     fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())
 }
@@ -152,7 +152,7 @@ fn start_burning(room: &Room, script: &str) -> (std::process::Child, u32) {
     (recorder, pid.unwrap())
 }
 
-fn send(signal: &str, pid: u32) {
+pub(crate) fn send(signal: &str, pid: u32) {
     let status = Command::new("sh")
         .args(["-c", &format!("kill -{signal} {pid}")])
         .status();
@@ -249,7 +249,7 @@ fn wrong_usage_is_told_with_what_is_near() {
 fn options_may_be_glued_and_come_before_the_command_only() {
     let room = Room::new();
     // An option that does not exist is no command, and what follows the command is its own.
-    let output = room.record(&["-p", "1"]);
+    let output = room.record(&["--no-such-option", "1"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     let output = room.record(&["-o", "-", "true"]);
     assert_eq!(output.status.code(), Some(125), "{}", stderr(&output));

@@ -1,9 +1,22 @@
-//! Records that a recorder makes itself, because the kernel has no event for them.
+//! Records that a recorder makes itself, because the kernel has no event for them, or had it
+//! before the recording began.
+
+use crate::base::BuildId;
 
 const MMAP: u32 = 1;
+const COMM: u32 = 3;
+const FORK: u32 = 7;
+const MMAP2: u32 = 10;
 const LOST_SAMPLES: u32 = 13;
 const FINISHED_ROUND_TYPE: u8 = 68;
 const MISC_KERNEL: u16 = 1;
+const MISC_USER: u16 = 2;
+/// In a FORK: what the parent has mapped is not taken over.
+const MISC_FORK_EXEC: u16 = 1 << 13;
+const MISC_MMAP_DATA: u16 = 1 << 13;
+const MISC_MMAP_BUILD_ID: u16 = 1 << 14;
+/// Longer than any path that a kernel can have; a record's size has 16 bits.
+const NAME_MAX: usize = 4095;
 
 /// The bytes of identification that follow a record when the events have `sample_id_all` and
 /// sample TID, TIME, CPU and IDENTIFIER. All zero: before everything else.
@@ -47,12 +60,99 @@ impl Mapping {
         body.extend(self.start.to_ne_bytes());
         body.extend(self.len.to_ne_bytes());
         body.extend(self.page_offset.to_ne_bytes());
-        // Longer than any path that a kernel can have; a record's size has 16 bits.
-        body.extend(self.name.iter().take(4095));
-        body.push(0);
-        body.resize(body.len().next_multiple_of(8), 0);
+        put_name(&mut body, &self.name, NAME_MAX);
         record(MMAP, MISC_KERNEL, &body)
     }
+}
+
+/// What a process has mapped when the recording begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserMapping {
+    /// The first address.
+    pub start: u64,
+    /// The length in bytes.
+    pub len: u64,
+    /// The position in the file of what is at `start`.
+    pub page_offset: u64,
+    /// Major and minor number of the file's device.
+    pub device: (u32, u32),
+    /// The file's inode.
+    pub inode: u64,
+    /// The file's build id, which takes the place of device and inode.
+    pub build_id: Option<BuildId>,
+    /// `PROT_READ`, `PROT_WRITE`, `PROT_EXEC`.
+    pub protection: u32,
+    /// `MAP_SHARED` or `MAP_PRIVATE`.
+    pub flags: u32,
+    /// Whether it is not to be executed.
+    pub data: bool,
+    /// The file's path as the process has it, `//anon` for none.
+    pub name: Vec<u8>,
+}
+
+impl UserMapping {
+    /// The mapping as an MMAP2 record of process `pid`.
+    ///
+    /// ```c
+    /// struct { struct perf_event_header; u32 pid, tid; u64 addr, len, pgoff;
+    ///          union { struct { u32 maj, min; u64 ino, ino_generation; };
+    ///                  struct { u8 build_id_size, reserved[3]; u8 build_id[20]; }; };
+    ///          u32 prot, flags; char filename[]; struct sample_id; };
+    /// ```
+    pub fn record(&self, pid: i32) -> Vec<u8> {
+        let mut body = Vec::with_capacity(192);
+        let mut misc = MISC_USER;
+        body.extend(pid.to_ne_bytes());
+        body.extend(pid.to_ne_bytes());
+        for word in [self.start, self.len, self.page_offset] {
+            body.extend(word.to_ne_bytes());
+        }
+        if let Some(build_id) = &self.build_id {
+            misc |= MISC_MMAP_BUILD_ID;
+            let bytes = build_id.bytes();
+            let bytes = &bytes[..bytes.len().min(20)];
+            body.extend([bytes.len() as u8, 0, 0, 0]);
+            body.extend(bytes);
+            body.resize(body.len() + 20 - bytes.len(), 0);
+        } else {
+            body.extend(self.device.0.to_ne_bytes());
+            body.extend(self.device.1.to_ne_bytes());
+            body.extend(self.inode.to_ne_bytes());
+            body.extend(0u64.to_ne_bytes());
+        }
+        if self.data {
+            misc |= MISC_MMAP_DATA;
+        }
+        body.extend(self.protection.to_ne_bytes());
+        body.extend(self.flags.to_ne_bytes());
+        put_name(&mut body, &self.name, NAME_MAX);
+        record(MMAP2, misc, &body)
+    }
+}
+
+/// A COMM record: the name of a thread.
+///
+/// ```c
+/// struct { struct perf_event_header; u32 pid, tid; char comm[]; struct sample_id; };
+/// ```
+pub fn comm_record(pid: i32, tid: i32, name: &[u8]) -> Vec<u8> {
+    let mut body = Vec::with_capacity(24);
+    body.extend(pid.to_ne_bytes());
+    body.extend(tid.to_ne_bytes());
+    // The kernel's names have at most 15 bytes, those of its own threads may have more.
+    put_name(&mut body, name, 63);
+    record(COMM, 0, &body)
+}
+
+/// A FORK record that makes `tid` a thread of process `pid`.
+///
+/// ```c
+/// struct { struct perf_event_header; u32 pid, ppid; u32 tid, ptid; u64 time; struct sample_id; };
+/// ```
+pub fn thread_record(pid: i32, tid: i32) -> Vec<u8> {
+    let numbers = [pid, pid, tid, pid].map(i32::to_ne_bytes);
+    let body = [numbers.concat(), 0u64.to_ne_bytes().to_vec()].concat();
+    record(FORK, MISC_FORK_EXEC, &body)
 }
 
 /// A LOST_SAMPLES record: the kernel counted `lost` samples that it could not deliver and that
@@ -63,6 +163,13 @@ impl Mapping {
 /// ```
 pub fn lost_samples_record(lost: u64) -> Vec<u8> {
     record(LOST_SAMPLES, 0, &lost.to_ne_bytes())
+}
+
+/// A string that ends with zero and fills whole words.
+fn put_name(body: &mut Vec<u8>, name: &[u8], most: usize) {
+    body.extend(name.iter().take(most));
+    body.push(0);
+    body.resize(body.len().next_multiple_of(8), 0);
 }
 
 fn record(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
@@ -96,5 +203,34 @@ mod tests {
             assert_eq!(usize::from(size), record.len());
         }
         assert_eq!(lost_samples_record(3).len(), 8 + 8 + 32);
+        assert_eq!(comm_record(1, 1, b"seven67").len(), 8 + 8 + 8 + 32);
+        assert_eq!(comm_record(1, 1, b"eight678").len(), 8 + 8 + 16 + 32);
+        assert_eq!(thread_record(1, 2).len(), 8 + 24 + 32);
+    }
+
+    #[test]
+    fn a_build_id_takes_the_place_of_device_and_inode() {
+        let mut mapping = UserMapping {
+            start: 0x1000,
+            len: 0x2000,
+            page_offset: 0x3000,
+            device: (8, 1),
+            inode: 77,
+            build_id: None,
+            protection: 5,
+            flags: 2,
+            data: false,
+            name: b"/usr/bin/prog".to_vec(),
+        };
+        let by_inode = mapping.record(9);
+        mapping.build_id = BuildId::new(&[0xab; 16]);
+        let by_build = mapping.record(9);
+        assert_eq!(by_inode.len(), by_build.len());
+        assert_eq!(by_inode[48..56], 77u64.to_ne_bytes());
+        assert_eq!(by_build[40..44], [16, 0, 0, 0]);
+        assert_eq!(by_build[44..64], [[0xab; 16].as_slice(), &[0; 4]].concat());
+        assert_eq!(by_build[64..72], by_inode[64..72]);
+        assert_eq!(&by_inode[72..86], b"/usr/bin/prog\0");
+        assert_eq!(by_build[4..6], (2 | 1u16 << 14).to_ne_bytes());
     }
 }

@@ -1,0 +1,130 @@
+//! The descriptors of events, opened for one thread after the other.
+//!
+//! ```text
+//!              processor 0        processor 1
+//!   thread 70  event 0, event 1   event 0, event 1    the first row has the ring buffers mapped
+//!   thread 71  event 0, event 1   event 0, event 1    later ones write into those
+//! ```
+//!
+//! A thread that is made while this goes on inherits the events of its maker, if the maker had
+//! them already; nobody can tell. So threads are listed and opened again until there is no new
+//! one, and what comes of a thread twice is taken out (`doubles`).
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use perf_event_open_sys::bindings::perf_event_attr;
+use rustc_hash::FxHashSet;
+
+use super::kernel::{self, Who};
+use super::ring::Ring;
+use super::target::Target;
+
+/// How often threads are listed at most. Where threads come and go all the time there are always
+/// new ones, but their makers have been opened long ago.
+const ROUNDS: usize = 8;
+
+/// The events of one thread; of everybody where whole processors are sampled.
+#[derive(Debug)]
+pub(super) struct Row {
+    /// The thread; 0 where it is everybody.
+    pub(super) tid: i32,
+    /// Whether it was found only when other threads had been opened already.
+    pub(super) late: bool,
+    /// For each event its descriptors, one a processor.
+    pub(super) events: Vec<Vec<OwnedFd>>,
+}
+
+/// Why not all could be opened.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The event of this index was refused for a thread.
+    Event(usize, i32, io::Error),
+    /// A ring buffer could not be made.
+    Ring(io::Error),
+    /// All threads have ended.
+    Ended,
+}
+
+/// The rows, and the ring buffers of the processors.
+pub(super) type Opened = (Vec<Row>, Vec<Ring>);
+
+/// Opens `attrs` on a target, on each of `processors`, with ring buffers of so many pages.
+pub(super) fn open(
+    target: &Target,
+    cgroup: Option<BorrowedFd<'_>>,
+    attrs: &[perf_event_attr],
+    processors: &[u32],
+    pages: usize,
+) -> Result<Opened, Refusal> {
+    let mut opening = Opening {
+        attrs,
+        processors,
+        pages,
+        rows: Vec::new(),
+        rings: Vec::new(),
+    };
+    if !target.is_of_tasks() {
+        opening.row(cgroup.map_or(Who::Everyone, Who::Cgroup), 0, false)?;
+        return Ok((opening.rows, opening.rings));
+    }
+    let mut known = FxHashSet::default();
+    let rounds = if target.inherits() { ROUNDS } else { 1 };
+    for _ in 0..rounds {
+        let mut tasks = target.tasks();
+        tasks.retain(|&tid| known.insert(tid));
+        if tasks.is_empty() {
+            break;
+        }
+        let late = !opening.rows.is_empty();
+        for tid in tasks {
+            match opening.row(Who::Task(tid), tid, late) {
+                // It has ended meanwhile.
+                Err(Refusal::Event(_, _, error)) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                other => other?,
+            }
+        }
+    }
+    match opening.rows.is_empty() {
+        true => Err(Refusal::Ended),
+        false => Ok((opening.rows, opening.rings)),
+    }
+}
+
+struct Opening<'a> {
+    attrs: &'a [perf_event_attr],
+    processors: &'a [u32],
+    pages: usize,
+    rows: Vec<Row>,
+    rings: Vec<Ring>,
+}
+
+impl Opening<'_> {
+    /// Opens all events for one thread. Each writes to the buffer of its processor as soon as it
+    /// is open.
+    fn row(&mut self, who: Who<'_>, tid: i32, late: bool) -> Result<(), Refusal> {
+        let mut events: Vec<Vec<OwnedFd>> = Vec::new();
+        for (index, attr) in self.attrs.iter().enumerate() {
+            let mut fds = Vec::with_capacity(self.processors.len());
+            for (at, &processor) in self.processors.iter().enumerate() {
+                let fd = kernel::open_event(attr, who, processor as i32)
+                    .map_err(|error| Refusal::Event(index, tid, error))?;
+                // The buffer of this processor belongs to its first event.
+                let first = self.rows.first().map_or(&events, |row| &row.events).first();
+                match first.and_then(|fds| fds.get(at)) {
+                    Some(first) => {
+                        kernel::redirect(fd.as_fd(), first.as_fd()).map_err(Refusal::Ring)?;
+                    }
+                    None => {
+                        let ring = Ring::map(fd.as_fd(), self.pages).map_err(Refusal::Ring)?;
+                        self.rings.push(ring);
+                    }
+                }
+                fds.push(fd);
+            }
+            events.push(fds);
+        }
+        self.rows.push(Row { tid, late, events });
+        Ok(())
+    }
+}
