@@ -47,7 +47,7 @@ pub use function::{BROKEN, Function, FunctionId, FunctionKind, Module, ModuleId,
 pub use links::{Links, Step};
 pub use path::{CallPath, CallPaths, PathId};
 pub use place::{Place, PlaceId, Places};
-pub use quality::Quality;
+pub use quality::{CheckedCalls, Quality};
 pub use sample::{EventId, Line, LineId, Sample, Thread, ThreadId};
 pub use select::{Filter, Row, Selection, Weighing, pattern_of};
 pub use weights::PathWeights;

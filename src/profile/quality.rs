@@ -30,4 +30,21 @@ pub struct Quality {
     pub ambiguous: u64,
     /// Those with a call that is not in the code, and that nothing explains.
     pub contradicted: u64,
+    /// The different calls on them: places that call, each with what was next on the stack.
+    pub calls: CheckedCalls,
+}
+
+/// Numbers of different calls on stacks, by what the code says of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckedCalls {
+    /// The code has them.
+    pub verified: u64,
+    /// They go through a pointer, or their code cannot be read.
+    pub unchecked: u64,
+    /// The code has others, and one way from these to what was next on the stack.
+    pub lacking: u64,
+    /// The code has others, and several ways.
+    pub ambiguous: u64,
+    /// The code has others, or none there, and no way.
+    pub contradicted: u64,
 }

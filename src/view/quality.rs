@@ -1,9 +1,10 @@
 //! How far the stacks can be believed, line by line, with what would make them better.
 
+use super::number;
 use super::page::Block;
 use super::table::{Cell, Column, Role, Table};
 use crate::base::CaveatKind;
-use crate::profile::Profile;
+use crate::profile::{CheckedCalls, Profile};
 
 /// One thing that is known of stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +135,7 @@ pub(super) fn blocks(profile: &Profile) -> Vec<Block> {
         remedies.extend(line.remedy.filter(|remedy| !remedies.contains(remedy)));
     }
     let mut blocks = vec![Block::Table(table)];
+    blocks.extend(calls(&quality.calls).map(Block::Line));
     let doubtful = quality.stacks - quality.rooted.min(quality.stacks)
         + quality.ambiguous
         + quality.contradicted;
@@ -142,6 +144,32 @@ pub(super) fn blocks(profile: &Profile) -> Vec<Block> {
         blocks.extend(hints.map(|remedy| Block::Line(format!("For better stacks: {remedy}"))));
     }
     blocks
+}
+
+/// A line on the different calls on stacks, if any were looked at.
+fn calls(calls: &CheckedCalls) -> Option<String> {
+    let told = [
+        (calls.verified, "are in the code"),
+        (calls.unchecked, "go through pointers"),
+        (
+            calls.lacking,
+            "lacked functions that were told without doubt",
+        ),
+        (calls.ambiguous, "lack some that were not"),
+        (calls.contradicted, "are not in the code"),
+    ];
+    let all: u64 = told.iter().map(|(number, _)| number).sum();
+    let told = told.iter().filter(|(number, _)| *number > 0);
+    let told: Vec<String> = told
+        .map(|(number, what)| format!("{} {what}", number::grouped(*number)))
+        .collect();
+    (all > 0).then(|| {
+        format!(
+            "Of {} different calls on these stacks {}.",
+            number::grouped(all),
+            told.join(", ")
+        )
+    })
 }
 
 /// Where fewer than one stack in so many is doubtful, nothing has to be done about it.

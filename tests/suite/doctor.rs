@@ -287,6 +287,11 @@ fn a_process_is_looked_at_with_what_is_mapped_in_it() {
         }
     };
     let pid = child.id().to_string();
+    // Until it runs its own program it is a copy of this one.
+    let name = format!("/proc/{pid}/comm");
+    while fs::read_to_string(&name).unwrap().trim() != "gone" {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
     let subject = format!("process {pid} (gone)");
     let waited = || of(&["-p", &pid]);
     let found = waited();

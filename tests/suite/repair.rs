@@ -140,6 +140,10 @@ fn the_report_says_how_far_stacks_can_be_believed() {
     );
     assert!(of("contradicted") * 100 < all, "{quality}");
 
+    let calls = &quality["calls"];
+    assert!(calls["verified"].as_u64() > Some(0), "{quality}");
+    assert!(calls["lacking"].as_u64() > Some(1), "{quality}");
+
     // What was put in is told of functions and arcs.
     let json = proftool(&["graph", "--format", "json"], &data);
     let graph: serde_json::Value = serde_json::from_str(&json).unwrap();

@@ -1,6 +1,6 @@
 //! The report: `command|null`, `duration|null` (ns), `functions` and `by_total` as in the flat
 //! profile, the former with `line {file, line, weight}|null`; `commands [{name, weight}]`,
-//! `threads [{pid, tid, name, weight}]`, `quality {stacks, repaired, KEY: {samples, text, remedy|null}, …}|null`
+//! `threads [{pid, tid, name, weight}]`, `quality {stacks, repaired, calls {KEY: number}, KEY: {samples, text, remedy|null}, …}|null`
 //! with the keys of [`quality::lines`], `next [{command, shows}]`.
 
 use std::borrow::Cow;
@@ -70,6 +70,12 @@ pub fn write(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Res
                 out,
                 "{{\"stacks\":{},\"repaired\":{}",
                 quality.stacks, quality.is_repaired
+            )?;
+            let calls = &quality.calls;
+            write!(
+                out,
+                ",\n\"calls\":{{\"verified\":{},\"unchecked\":{},\"lacking\":{},\"ambiguous\":{},\"contradicted\":{}}}",
+                calls.verified, calls.unchecked, calls.lacking, calls.ambiguous, calls.contradicted
             )?;
             for line in quality::lines(subject.profile) {
                 write!(

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use crate::base::{CodeAddress, FileOffset, IdVec};
+use crate::profile::CheckedCalls;
 use crate::trace::{FrameAddress, FrameId, ImageId, ImageKind, Trace};
 
 use super::super::home::Home;
@@ -226,6 +227,22 @@ impl<'h> Checks<'h> {
             To::Unknown if self.code.starts_programs(frame.image, before.0) => Site::Main,
             To::Unknown => Site::Unknown,
         }
+    }
+
+    /// How many different calls were checked, by what was found.
+    pub(super) fn calls(&self) -> CheckedCalls {
+        let mut calls = CheckedCalls::default();
+        for verdict in self.verdicts.values() {
+            match verdict {
+                Verdict::Outside => {}
+                Verdict::Verified => calls.verified += 1,
+                Verdict::Unknown => calls.unchecked += 1,
+                Verdict::Missing(_) => calls.lacking += 1,
+                Verdict::Ambiguous => calls.ambiguous += 1,
+                Verdict::Contradicted => calls.contradicted += 1,
+            }
+        }
+        calls
     }
 
     /// The address in its image of a place in code.

@@ -101,6 +101,7 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks, repairs: bool) -> Chec
     let quality = &mut making.checked.quality;
     quality.is_repaired = repairs;
     quality.by_frame_pointers = trace.frame_pointers;
+    quality.calls = checks.calls();
     for sample in &trace.samples {
         let here = said[sample.path];
         if here & said::USER == 0 {
