@@ -361,6 +361,11 @@ impl Caveats {
         })
     }
 
+    /// Forgets this kind: what was suspected has turned out to be otherwise.
+    pub fn dismiss(&mut self, kind: CaveatKind) {
+        self.kinds.remove(&kind);
+    }
+
     /// Adds everything that another collector found.
     pub fn merge(&mut self, other: &Caveats) {
         for caveat in other.iter() {

@@ -105,6 +105,10 @@ pub(super) fn profile(
     name_for_people(&mut builder, options.workers);
     if trace.caveats.count(CaveatKind::NoStacks) == 0 {
         builder.quality(checked.quality);
+        // Short stacks that begin where the program does are whole.
+        if checked.quality.rooted * 2 > checked.quality.stacks {
+            builder.caveats().dismiss(CaveatKind::NoFramePointers);
+        }
     }
     note_what_has_no_name(trace, checked, homes, &resolution, &mut builder);
     note_unchecked(trace, homes, &mut builder);
