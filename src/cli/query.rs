@@ -44,7 +44,7 @@ pub struct Query {
     /// Show code in the function that it was inlined into.
     #[arg(long, help_heading = READING)]
     no_inline: bool,
-    /// Show stacks as they were recorded, without the functions that the code tells they lack.
+    /// Show stacks as they were recorded: they are not held against the code, and lack what it tells.
     #[arg(long, help_heading = READING)]
     no_repair: bool,
     /// Look for programs and libraries under this directory.

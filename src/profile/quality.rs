@@ -17,11 +17,8 @@ pub struct Quality {
     pub alone: u64,
     /// Those with calls that the code has, and no other.
     pub verified: u64,
-    /// Those that lack functions which the code tells without doubt. They are put in, unless that
-    /// was not wanted.
+    /// Those that lacked functions which the code tells without doubt. They are put in.
     pub lacking: u64,
-    /// Whether they were put in.
-    pub is_repaired: bool,
     /// Those with a call through a pointer, or in code that cannot be read.
     pub unchecked: u64,
     /// Whether they were found by following frame pointers, at least in part.

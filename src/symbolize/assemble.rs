@@ -103,7 +103,7 @@ pub(super) fn profile(
         );
     }
     name_for_people(&mut builder, options.workers);
-    if trace.caveats.count(CaveatKind::NoStacks) == 0 {
+    if options.repairs && trace.caveats.count(CaveatKind::NoStacks) == 0 {
         builder.quality(checked.quality);
         // Short stacks that begin where the program does are whole.
         if checked.quality.rooted * 2 > checked.quality.stacks {

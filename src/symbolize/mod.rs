@@ -64,7 +64,7 @@ pub struct Options {
     /// Whether all calls are added where more than few stacks were cut: to tell who may be outside
     /// of a cut.
     pub calls_if_cut: bool,
-    /// Whether functions that are missing from stacks are put in, where the code leaves no doubt.
+    /// Whether stacks are held against the code, and functions put in that they lack without doubt.
     pub repairs: bool,
     /// Whether it is noted from which line each call was made.
     pub call_lines: bool,
@@ -89,7 +89,10 @@ impl Default for Options {
 /// Gives every address of a trace its functions. Never fails: what has no name is a caveat.
 pub fn symbolize(trace: &Trace, library: &Library) -> Profile {
     let homes = home::open_all(trace, library);
-    let checked = repair::check(trace, &homes, library);
+    let checked = match library.options.repairs {
+        true => repair::check(trace, &homes, library),
+        false => repair::Checked::as_recorded(trace),
+    };
     let plans = plan::by_image(&checked.frames, trace.images.len());
     let answers = look_up::all(&plans, &homes, &library.options);
     assemble::profile(trace, &checked, &plans, &homes, answers, &library.options)

@@ -63,10 +63,7 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         line(
             "lacking",
             quality.lacking,
-            match quality.is_repaired {
-                true => "lacked functions that the code tells without doubt: put in, marked ~",
-                false => "lack functions that the code tells without doubt",
-            },
+            "lacked functions that the code tells without doubt: put in, marked ~",
             None,
         ),
         line(

@@ -1,6 +1,6 @@
 //! The report: `command|null`, `duration|null` (ns), `functions` and `by_total` as in the flat
 //! profile, the former with `line {file, line, weight}|null`; `commands [{name, weight}]`,
-//! `threads [{pid, tid, name, weight}]`, `quality {stacks, repaired, calls {KEY: number}, KEY: {samples, text, remedy|null}, …}|null`
+//! `threads [{pid, tid, name, weight}]`, `quality {stacks, calls {KEY: number}, KEY: {samples, text, remedy|null}, …}|null`
 //! with the keys of [`quality::lines`], `next [{command, shows}]`.
 
 use std::borrow::Cow;
@@ -66,11 +66,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Res
     match &subject.profile.quality {
         None => out.write_all(b"null")?,
         Some(quality) => {
-            write!(
-                out,
-                "{{\"stacks\":{},\"repaired\":{}",
-                quality.stacks, quality.is_repaired
-            )?;
+            write!(out, "{{\"stacks\":{}", quality.stacks)?;
             let calls = &quality.calls;
             write!(
                 out,

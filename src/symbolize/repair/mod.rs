@@ -32,10 +32,10 @@ pub(super) use paths::Checked;
 
 use self::check::Checks;
 
-/// Holds the stacks of a trace against the code, and puts in what is missing if that is wanted.
+/// Holds the stacks of a trace against the code, and puts in what is missing.
 pub(super) fn check(trace: &Trace, homes: &IdVec<ImageId, Home>, library: &Library) -> Checked {
     let tables: Vec<_> = homes.iter().map(|_| OnceCell::new()).collect();
     let tables = tables.into();
     let mut checks = Checks::new(trace, homes, &tables, library);
-    paths::checked(trace, &mut checks, library.options.repairs)
+    paths::checked(trace, &mut checks)
 }

@@ -28,6 +28,18 @@ pub(in crate::symbolize) struct Checked {
 }
 
 impl Checked {
+    /// The stacks as they are, of which nothing is known.
+    pub(in crate::symbolize) fn as_recorded(trace: &Trace) -> Checked {
+        Checked {
+            frames: trace.frames.clone(),
+            recorded: trace.frames.len(),
+            paths: trace.paths.clone(),
+            inferred: IdVec::filled(false, trace.paths.len()),
+            now: trace.paths.ids().collect::<Vec<_>>().into(),
+            quality: Quality::default(),
+        }
+    }
+
     /// Whether it is known where in its function a frame is: of one that was put in it need not be.
     pub(in crate::symbolize) fn is_place(&self, frame: FrameId) -> bool {
         let recorded = frame.index() < self.recorded;
@@ -48,8 +60,8 @@ mod said {
     pub(super) const ROOTED: u8 = 1 << 6;
 }
 
-/// Checks all stacks; puts in what is missing if `repairs`.
-pub(super) fn checked(trace: &Trace, checks: &mut Checks, repairs: bool) -> Checked {
+/// Checks all stacks; puts in what is missing.
+pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
     let mut making = Making {
         checked: Checked {
             frames: trace
@@ -85,9 +97,7 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks, repairs: bool) -> Chec
                 Verdict::Ambiguous => said::AMBIGUOUS,
                 Verdict::Contradicted => said::CONTRADICTED,
             };
-            if let Verdict::Missing(missing) = verdict
-                && repairs
-            {
+            if let Verdict::Missing(missing) = verdict {
                 for missing in missing.clone() {
                     caller = making.put_in(caller, missing, checks).or(caller);
                 }
@@ -99,7 +109,6 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks, repairs: bool) -> Chec
         making.checked.now.push(now);
     }
     let quality = &mut making.checked.quality;
-    quality.is_repaired = repairs;
     quality.by_frame_pointers = trace.frame_pointers;
     quality.calls = checks.calls();
     for sample in &trace.samples {
