@@ -10,6 +10,7 @@ mod distinct;
 mod event;
 mod id;
 mod interner;
+mod marks;
 mod text;
 
 pub use address::{Avma, CodeAddress, FileOffset, Svma};
@@ -19,4 +20,5 @@ pub use distinct::Distinct;
 pub use event::{Event, Unit};
 pub use id::{Id, IdVec, define_id};
 pub use interner::{Interner, NameId};
+pub use marks::{BROKEN, TRUNCATED};
 pub use text::{is_unsafe_char, printable, shell_quoted, utf8};

@@ -21,9 +21,9 @@ use std::io::BufRead;
 
 use std::collections::HashMap;
 
-use crate::base::{CaveatKind, Event, Unit, is_unsafe_char, utf8};
+use crate::base::{BROKEN, CaveatKind, Event, TRUNCATED, Unit, is_unsafe_char, utf8};
 use crate::profile::{
-    BROKEN, Builder, Function, FunctionId, FunctionKind, Module, PathId, Profile, TRUNCATED, Thread,
+    Builder, Function, FunctionId, FunctionKind, Module, PathId, Profile, Thread,
 };
 
 use super::Error;

@@ -1,6 +1,6 @@
 //! Functions and the modules they live in.
 
-use crate::base::define_id;
+use crate::base::{TRUNCATED, define_id};
 
 define_id! {
     /// A row of [`Profile::modules`](super::Profile::modules).
@@ -31,12 +31,6 @@ pub enum FunctionKind {
     /// Not code but a mark in a stack: `[truncated]`, `[no address]`.
     Mark,
 }
-
-/// The mark that stands outermost on a stack which was cut: by the kernel's limit of frames, or
-/// where its copy ends.
-pub const TRUNCATED: &str = "[truncated]";
-/// The mark that stands outermost on a stack which led to no code.
-pub const BROKEN: &str = "[broken stack]";
 
 /// A function: an identity (module and start), for which the name is only a label. Two local
 /// functions of one name are two rows; one function with several symbols is one.

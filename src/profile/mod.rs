@@ -43,7 +43,7 @@ pub use builder::Builder;
 pub use code::{Call, CallKind, Code, FunctionCode};
 pub use contents::{Contents, EventContents};
 pub use counts::{CallCount, Counts};
-pub use function::{BROKEN, Function, FunctionId, FunctionKind, Module, ModuleId, TRUNCATED};
+pub use function::{Function, FunctionId, FunctionKind, Module, ModuleId};
 pub use links::{Links, Step};
 pub use path::{CallPath, CallPaths, PathId};
 pub use place::{Place, PlaceId, Places};

@@ -9,9 +9,10 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::tally::{SAMPLE, word};
+
 const EXIT: u32 = 4;
 const FORK: u32 = 7;
-const SAMPLE: u32 = 9;
 
 /// Where the thread is in a sample, after the header, IDENTIFIER, IP and the process; and its id.
 const SAMPLE_TID_AT: usize = 28;
@@ -45,7 +46,7 @@ impl Doubles {
         match kind {
             SAMPLE => {
                 let own = thread(SAMPLE_TID_AT).and_then(|tid| self.own.get(&tid));
-                own.is_none_or(|ids| id(record).is_some_and(|id| ids.contains(&id)))
+                own.is_none_or(|ids| word(record, SAMPLE_ID_AT).is_some_and(|id| ids.contains(&id)))
             }
             FORK => {
                 if let (Some(tid), Some(parent)) = (thread(TID_AT), thread(PARENT_TID_AT))
@@ -94,11 +95,6 @@ pub(super) fn filter<E>(
 /// Whether a record is a sample.
 pub(super) fn is_sample(record: &[u8]) -> bool {
     half(record, 0) == Some(SAMPLE)
-}
-
-fn id(record: &[u8]) -> Option<u64> {
-    let bytes = record.get(SAMPLE_ID_AT..)?.first_chunk::<8>()?;
-    Some(u64::from_ne_bytes(*bytes))
 }
 
 fn half(record: &[u8], at: usize) -> Option<u32> {

@@ -8,7 +8,7 @@ use crate::base::BuildId;
 
 const LOST: u32 = 2;
 const THROTTLE: u32 = 5;
-const SAMPLE: u32 = 9;
+pub(super) const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
 const LOST_SAMPLES: u32 = 13;
 const MISC_BUILD_ID: u16 = 1 << 14;
@@ -101,7 +101,8 @@ impl Tally {
     }
 }
 
-fn word(record: &[u8], at: usize) -> Option<u64> {
+/// The word at this place of a record.
+pub(super) fn word(record: &[u8], at: usize) -> Option<u64> {
     let bytes = record.get(at..)?.first_chunk::<8>()?;
     Some(u64::from_ne_bytes(*bytes))
 }

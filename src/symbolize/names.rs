@@ -47,11 +47,17 @@ impl<'a> Names<'a> {
     /// Where the function starts, and its name, that a compiler has moved a part of elsewhere: the
     /// part `f.cold` is the function `f`, if there is one of the name.
     pub(super) fn whole<'n>(&mut self, image: ImageId, part: &'n str) -> Option<(u64, &'n str)> {
-        let marks = [".cold", ".warm"].into_iter();
-        let (name, _) = marks.filter_map(|mark| part.split_once(mark)).next()?;
+        let name = base_of_part(part)?;
         let start = self.start(image, name)?;
         Some((start, name))
     }
+}
+
+/// The name of the function that a compiler has moved a part out of, by the name of the part.
+pub(super) fn base_of_part(part: &str) -> Option<&str> {
+    let marks = [".cold", ".warm"].into_iter();
+    let (base, _) = marks.filter_map(|mark| part.split_once(mark)).next()?;
+    Some(base)
 }
 
 fn starts_by_name(binary: &Binary, hasher: &RandomState) -> Starts {

@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{CaveatKind, CodeAddress, Distinct, Id};
+use crate::base::{BROKEN, CaveatKind, CodeAddress, Distinct, Id, TRUNCATED};
 use crate::perfdata::{Attr, Record, Sample};
 use crate::unwind;
 
@@ -31,10 +31,6 @@ pub(super) struct Stack {
 
 /// The state of a process's memory and of the kernel's: which process, and how often it had changed.
 pub(super) type Memory = ((u32, u32), (u32, u32));
-
-/// The marks of stacks whose outer part is not known.
-const TRUNCATED: &str = "[truncated]";
-const BROKEN: &str = "[broken stack]";
 
 /// The last stack of a thread; what the next one shares with it needs no look-up.
 #[derive(Debug, Default)]

@@ -405,6 +405,17 @@ fn the_commands_rows_are_those_of_the_guides_tables() {
 /// Direct, indirect, in only; of a stub who went through it, and where it leads.
 type Counts = (u64, u64, u64, Option<Vec<usize>>);
 
+/// Whether a call from the end of a way folds into what stands at this place of it, by the words of
+/// the guide.
+pub(crate) fn folds<F: PartialEq>(at: &[F], place: usize, collapse: Collapse) -> bool {
+    match collapse {
+        Collapse::None => false,
+        Collapse::Direct => place + 1 == at.len(),
+        Collapse::Conservative => at[place + 1..].iter().all(|cut| at[..=place].contains(cut)),
+        Collapse::Full => true,
+    }
+}
+
 /// The guide's words, stack by stack: nodes are known by their ways, a stub by its way and a mark.
 fn oracle(
     stacks: &[(Vec<usize>, u64)],
@@ -417,14 +428,7 @@ fn oracle(
         let mut seen = BTreeSet::new();
         for &function in stack {
             let nearest = at.iter().rposition(|&other| other == function);
-            let target = nearest.filter(|&place| match collapse {
-                Collapse::None => false,
-                Collapse::Direct => place + 1 == at.len(),
-                Collapse::Conservative => {
-                    at[place + 1..].iter().all(|cut| at[..=place].contains(cut))
-                }
-                Collapse::Full => true,
-            });
+            let target = nearest.filter(|&place| folds(&at, place, collapse));
             let mut way = at.clone();
             way.push(function);
             let key = (way.clone(), target.is_some());

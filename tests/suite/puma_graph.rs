@@ -14,6 +14,7 @@ use proftool::input::folded;
 use proftool::profile::{EventId, Filter};
 
 use crate::cli::proftool;
+use crate::puma::folds;
 
 /// Caller, callee, whether it is folded.
 type Pair = (String, String, bool);
@@ -27,14 +28,7 @@ fn expected(text: &str, collapse: Collapse) -> BTreeMap<Pair, u64> {
         let mut taken = BTreeSet::new();
         for function in stack.split(';') {
             let nearest = at.iter().rposition(|&other| other == function);
-            let target = nearest.filter(|&place| match collapse {
-                Collapse::None => false,
-                Collapse::Direct => place + 1 == at.len(),
-                Collapse::Conservative => {
-                    at[place + 1..].iter().all(|cut| at[..=place].contains(cut))
-                }
-                Collapse::Full => true,
-            });
+            let target = nearest.filter(|&place| folds(&at, place, collapse));
             if let Some(caller) = at.last() {
                 let (caller, callee) = ((*caller).to_owned(), function.to_owned());
                 taken.insert((caller, callee, target.is_some()));

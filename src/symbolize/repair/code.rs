@@ -1,5 +1,6 @@
 //! The calls and jumps of single functions, across files.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::trace::ImageId;
 
 use super::super::definitions::Definitions;
 use super::super::home::Home;
-use super::super::names::Names;
+use super::super::names::{Names, base_of_part};
 use super::back::Callers;
 
 /// A function by where it starts, never a part of one.
@@ -147,21 +148,26 @@ impl<'h> Code<'h> {
 
     /// Whether this is the place in the C library that calls a program's `main`, by a pointer.
     pub(super) fn starts_programs(&self, image: ImageId, at: u64) -> bool {
-        let name = self.name(image, at);
+        let name = self.name(Place { image, start: at });
         name.is_some_and(|name| name == STARTER)
     }
 
-    /// The linkage name of the function at a stated address, without a version.
-    fn name(&self, image: ImageId, at: u64) -> Option<String> {
-        let binary = self.binary(image)?;
-        let name = binary.function_name(binary.function_at(Svma(at))?)?;
+    /// The linkage name of the function that holds a place.
+    fn full_name(&self, place: Place) -> Option<Cow<'h, str>> {
+        let binary = self.binary(place.image)?;
+        binary.function_name(binary.function_at(Svma(place.start))?)
+    }
+
+    /// The same without a version or suffix.
+    fn name(&self, place: Place) -> Option<String> {
+        let name = self.full_name(place)?;
         Some(name.split(['@', '.']).next().unwrap_or_default().to_owned())
     }
 
     /// Whether this is the function of the dynamic linker that finds what is called for the first
     /// time.
     pub(super) fn links_lazily(&self, place: Place) -> bool {
-        let name = self.name(place.image, place.start);
+        let name = self.name(place);
         name.is_some_and(|name| name.starts_with("_dl_runtime_resolve"))
     }
 
@@ -176,7 +182,7 @@ impl<'h> Code<'h> {
             "__clone",
             "__clone3",
         ];
-        let name = self.name(place.image, place.start);
+        let name = self.name(place);
         name.is_some_and(|name| TASKS.contains(&name.as_str()))
     }
 
@@ -385,11 +391,7 @@ impl<'h> Code<'h> {
 
     /// Whether other files can find a function by its name.
     pub(super) fn is_exported(&self, place: Place) -> bool {
-        let name = self.binary(place.image).and_then(|binary| {
-            let symbol = binary.function_at(Svma(place.start))?;
-            binary.function_name(symbol)
-        });
-        name.is_some_and(|name| {
+        self.full_name(place).is_some_and(|name| {
             let name = name.split('@').next().unwrap_or_default();
             self.is_exported_as(place, name)
         })
@@ -397,18 +399,9 @@ impl<'h> Code<'h> {
 
     /// Whether one function is, by its name, a part of another that a compiler has moved.
     pub(super) fn is_part(&self, part: Place, of: Place) -> bool {
-        let name = |place: Place| {
-            let binary = self.binary(place.image)?;
-            binary.function_name(binary.function_at(Svma(place.start))?)
-        };
-        let (Some(part_name), Some(whole)) = (name(part), name(of)) else {
-            return false;
-        };
-        let marks = [".cold", ".warm"].into_iter();
+        let names = self.full_name(part).zip(self.full_name(of));
         part.image == of.image
-            && marks
-                .filter_map(|mark| part_name.split_once(mark))
-                .any(|(base, _)| base == whole)
+            && names.is_some_and(|(part, whole)| base_of_part(&part) == Some(&*whole))
     }
 
     fn single(&mut self, image: ImageId) -> Option<&Single<'h>> {

@@ -3,9 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use crate::base::{CodeAddress, Id, IdVec};
-use crate::trace::{AddressPath, AddressPathId, AddressPaths, FrameAddress, FrameId, Trace};
-
 use crate::profile::Quality;
+use crate::trace::{AddressPath, AddressPathId, AddressPaths, FrameAddress, FrameId, Trace};
 
 use super::check::{Checks, Verdict};
 use super::explain::Missing;

@@ -1,0 +1,7 @@
+//! The names of marks: what stands on a stack where functions are not known.
+
+/// The mark that stands outermost on a stack which was cut: by the kernel's limit of frames, or
+/// where its copy ends.
+pub const TRUNCATED: &str = "[truncated]";
+/// The mark that stands outermost on a stack which led to no code.
+pub const BROKEN: &str = "[broken stack]";
