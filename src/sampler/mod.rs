@@ -11,13 +11,13 @@
 //!                                              Session::drain(&mut |records: &[u8]| …)
 //!                                                  │
 //!                                                  ├─▶ Writer: perf.data.part ─▶ perf.data
-//!                                                  └─▶ any other consumer, live
+//!                                                  └─▶ Watcher, live ┄┄▶ History ┄┄▶ perf.data
 //! ```
 //!
 //! [`record`] is all of it, for one [`Subject`] and one file. It takes no thread: the process sleeps
 //! until a buffer is a quarter full, a signal comes, or a fifth of a second is over; then
 //! it writes what is there with one or two writes a buffer. It looks at the headers of records
-//! only to count them.
+//! only to count them. [`watch`] is the same for a [`Watcher`] that takes the records itself.
 //!
 //! How stacks come into samples is told in `stacks`: by frame pointers, or by copies from which
 //! they are found later. [`Machine`] and [`Process`] say beforehand what may be recorded.
@@ -30,6 +30,7 @@
 //! `child`, `signals`) and in `ring`, which reads memory that the kernel writes.
 
 mod attr;
+mod cast;
 mod child;
 mod command;
 mod descendants;
@@ -38,6 +39,7 @@ mod elf_notes;
 mod error;
 mod event;
 mod existing;
+mod history;
 mod host;
 mod interpreter;
 mod kernel;
@@ -59,17 +61,20 @@ mod stop;
 mod tally;
 mod target;
 mod tracepoint;
+mod watch;
 
 pub use attr::Rate;
 pub use child::Ending;
 pub use command::{Command, CommandError};
 pub use error::{Error, Note};
 pub use event::{EventSpec, UnknownEvent};
+pub use history::{History, Written, samples_apart};
 pub use machine::{Machine, Trial};
 pub use process::{MappedFile, Process};
 pub use recording::{Bounds, End, Recording, Subject, record};
 pub use session::{Options, Session};
 pub use stacks::{CopySize, NoCopySize, Stacks};
 pub use target::Target;
+pub use watch::{Start, Watched, Watcher, watch};
 
 use error::reason;
