@@ -5,3 +5,5 @@
 pub const TRUNCATED: &str = "[truncated]";
 /// The mark that stands outermost on a stack which led to no code.
 pub const BROKEN: &str = "[broken stack]";
+/// The mark that stands for the stack of time off the processor of which no stack was recorded.
+pub const NO_SWITCH_STACK: &str = "[off-CPU, no stack]";

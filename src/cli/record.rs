@@ -63,6 +63,12 @@ pub struct RecordArgs {
           value_parser = call_graph)]
     call_graph: CallGraph,
 
+    /// Record time off the processor, too: how long threads slept or waited, and on which stack
+    /// (event off-cpu), and how long they could have run but others did (event preempted); shown
+    /// by: proftool report --event off-cpu
+    #[arg(long)]
+    off_cpu: bool,
+
     /// Pages of the buffer of each processor; rounded up to a power of two [default: 512 KiB, with
     /// -g dwarf as much as comes in a quarter of a second]
     #[arg(short = 'm', long, value_name = "N",
@@ -145,6 +151,7 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
             CallGraph::Auto => Stacks::FramePointers,
         },
         ring_pages: args.mmap_pages.map(|pages| pages as usize),
+        off_cpu: args.off_cpu,
     };
     let result = record(&args, &mut options);
     Ok(match result {

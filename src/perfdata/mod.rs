@@ -43,5 +43,5 @@ pub use features::{Features, FileBuildId};
 pub use header::EventDescription;
 pub use pass::Pass;
 pub use reader::{Reader, Storage};
-pub use record::{Body, Mapping, Record, Task, type_name};
+pub use record::{Body, Mapping, Origin, Record, Task, type_name};
 pub use sample::{BranchStack, ReadValues, Registers, Sample};

@@ -16,6 +16,9 @@ pub(super) struct Plan {
     pub(super) events: Vec<EventSpec>,
     pub(super) precise: Vec<u64>,
     pub(super) cycles_by_default: bool,
+    /// Whether time off the processor is recorded too; the last event then is of its stacks, as
+    /// long as the kernel is allowed.
+    pub(super) off_cpu: bool,
     pub(super) processors: Vec<u32>,
     /// How many threads are sampled; 1 where it is processors.
     pub(super) tasks: usize,
@@ -31,7 +34,9 @@ impl Plan {
         let events = self.events.iter().zip(&self.precise).enumerate();
         let attrs =
             events.map(|(index, (event, &precise))| attr(event, precise, &self.common, index == 0));
-        attrs.collect()
+        let mut attrs: Vec<perf_event_attr> = attrs.collect();
+        self.ask_for_switches(&mut attrs);
+        attrs
     }
 
     /// Takes back what may be the reason of a refusal.
@@ -57,7 +62,7 @@ impl Plan {
         let absent = matches!(errno, libc::EOPNOTSUPP | libc::ENOENT | libc::ENODEV);
         match errno {
             libc::EACCES | libc::EPERM if allowed.kernel && event.user => {
-                self.common.allowed.kernel = false;
+                self.take_kernel_back();
             }
             libc::EACCES | libc::EPERM if !event.user || self.needs_privilege(index) => {
                 return Err(Error::KernelForbidden {
@@ -143,6 +148,7 @@ mod tests {
             events: vec![EventSpec::cycles()],
             precise: vec![2],
             cycles_by_default: true,
+            off_cpu: false,
             processors: vec![0],
             tasks: 1,
             common: Common {

@@ -42,6 +42,8 @@ pub struct Options {
     /// of stacks as much as comes in a quarter of a second, and less where so much memory may
     /// not be locked.
     pub ring_pages: Option<usize>,
+    /// Whether time off the processor is recorded beside the events.
+    pub off_cpu: bool,
 }
 
 impl Options {
@@ -59,6 +61,7 @@ impl Default for Options {
             rate: None,
             stacks: Stacks::FramePointers,
             ring_pages: None,
+            off_cpu: false,
         }
     }
 }
@@ -129,6 +132,7 @@ impl Session {
             events: options.events.clone(),
             precise: Vec::new(),
             cycles_by_default: options.events.is_empty(),
+            off_cpu: false,
             processors,
             tasks: target.tasks().len().max(1),
             common: Common {
@@ -156,6 +160,9 @@ impl Session {
                     .unwrap_or(3 * u64::from(plan.cycles_by_default))
             })
             .collect();
+        if options.off_cpu {
+            plan.add_off_cpu();
+        }
 
         let mut pages = wanted_pages;
         loop {
@@ -182,6 +189,11 @@ impl Session {
                     }
                     if !plan.common.allowed.kernel && plan.events.iter().any(|event| event.kernel) {
                         notes(Note::UserOnly {
+                            paranoid: limits::paranoid(),
+                        });
+                    }
+                    if options.off_cpu && !plan.has_switch_stacks() {
+                        notes(Note::NoSwitchStacks {
                             paranoid: limits::paranoid(),
                         });
                     }
@@ -324,11 +336,11 @@ impl Session {
         Ok(bytes)
     }
 
-    /// Leaves out the samples so far; everything else is kept. The events of a running target are
+    /// Leaves out the samples and switches so far; everything else is kept. The events of a running target are
     /// opened one after the other, and the first would have samples for longer than the last.
     pub(super) fn skip_samples(&mut self) {
         let (early, doubles) = (&mut self.early, &mut self.doubles);
-        let mut admits = |record: &[u8]| !doubles::is_sample(record) && doubles.admits(record);
+        let mut admits = |record: &[u8]| !doubles::is_of_time(record) && doubles.admits(record);
         for ring in &mut self.rings {
             let kept = ring.ring.drain(&mut |records: &[u8]| {
                 doubles::filter(records, &mut admits, &mut |records| {

@@ -23,6 +23,20 @@ impl TimeRange {
         self == TimeRange::default()
     }
 
+    /// How much of what went from `start` to `end` is in it, where it is counted from `first` on;
+    /// `None` if nothing is.
+    pub(super) fn overlap(self, first: u64, start: u64, end: u64) -> Option<u64> {
+        let from = self
+            .start
+            .map_or(0, |at| first.saturating_add(at))
+            .max(start);
+        let to = self
+            .end
+            .map_or(u64::MAX, |at| first.saturating_add(at))
+            .min(end);
+        (from < to || self.is_all()).then(|| to.saturating_sub(from))
+    }
+
     /// Whether a sample so many nanoseconds after the first one is in it.
     pub(super) fn covers(self, time: u64) -> bool {
         self.start.is_none_or(|start| time >= start) && self.end.is_none_or(|end| time < end)

@@ -7,6 +7,7 @@
 //!          ──▶ chain    else its links, outermost first
 //!          ──▶ copies   or the copy of its stack, which unwinders unwind meanwhile
 //!          ──▶ stacks   links ──▶ frames ──▶ paths, a tree with parent before child
+//!          ──▶ switches, off_cpu  when threads were off the processor, and on which stack
 //!          ──▶ samples  equal ones summed up
 //!          ══▶ Trace
 //! ```
@@ -20,10 +21,12 @@ mod chain;
 mod copies;
 mod image;
 mod memory;
+mod off_cpu;
 mod paths;
 mod remembered;
 mod samples;
 mod stacks;
+mod switches;
 mod threads;
 mod tracer;
 mod unwinders;

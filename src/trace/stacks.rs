@@ -358,7 +358,7 @@ impl Stacks {
     }
 
     /// The path of an outermost frame that is a mark.
-    fn mark(&mut self, name: &str) -> AddressPathId {
+    pub(super) fn mark(&mut self, name: &str) -> AddressPathId {
         let image = self.image(name, ImageKind::Mark);
         let frame = self.frame(image, CodeAddress::Instruction(0));
         let caller = None;

@@ -1,5 +1,7 @@
 //! Takes records one by one and builds the trace.
 
+mod switches;
+
 use linux_perf_event_reader::{AttrFlags, BranchSampleFormat, CpuMode, SampleFormat, constants};
 use rustc_hash::FxHashMap;
 
@@ -10,6 +12,8 @@ use crate::unwind::End;
 use super::build::TimeRange;
 use super::chain::Space;
 use super::copies::{Copies, Copy, Finished, Waiting, Weights};
+use super::image::user_image_kind;
+use super::off_cpu::{OffCpu, SwitchStack, Ticket};
 use super::remembered::{Circumstances, Met, Remembered};
 use super::samples::{SampleId, SampleKey, Samples};
 use super::stacks::{Stack, Stacks};
@@ -31,6 +35,8 @@ pub(super) struct Tracer<'o, 'scope, 'env> {
     builds: Option<FxHashMap<String, BuildId>>,
     /// The last value of each counter that is read with its group.
     counters: FxHashMap<(u64, Option<i32>), u64>,
+    /// Time off the processor, if switches were asked for.
+    off_cpu: Option<OffCpu>,
     times: Option<(u64, u64)>,
     lost: Lost,
     depths: Depths,
@@ -74,6 +80,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             samples: Samples::default(),
             builds: None,
             counters: FxHashMap::default(),
+            off_cpu: None,
             times: None,
             lost: Lost::default(),
             depths: Depths::default(),
@@ -115,6 +122,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             }
             _ => {}
         }
+        self.watch_switches(reader, record);
     }
 
     fn fork(&mut self, misc: u16, task: &Task) {
@@ -225,7 +233,8 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         self.learn_events(reader);
         let covered = self.covers(sample);
         let deltas = self.deltas(reader, sample);
-        if !covered {
+        let is_switch = self.is_switch(reader, record, sample);
+        if !covered && !is_switch {
             return;
         }
         let attr = &reader.events()[sample.event].attr;
@@ -238,10 +247,13 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             && Space::of(record.cpu_mode()) != Space::Other;
         if is_copied && let Some(copy) = Copy::of(reader, sample) {
             let weights = match deltas {
+                _ if !covered => Weights::Nothing,
                 Some(deltas) => Weights::Group(deltas),
                 None => Weights::One(sample.event, weight),
             };
-            return self.copied(reader, record, sample, (pid, tid), copy, weights);
+            let switch = self.off_cpu.as_mut().filter(|_| is_switch);
+            let switch = switch.map(|off_cpu| off_cpu.awaits(tid));
+            return self.copied(reader, record, sample, copy, weights, switch);
         }
         let key = self.key(record, sample, pid, tid);
         let met = key.and_then(|key| self.remembered.get(key));
@@ -253,6 +265,13 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
                 stack
             }
         };
+        if let Some(off_cpu) = self.off_cpu.as_mut().filter(|_| is_switch) {
+            let stack = SwitchStack::Known(stack.path);
+            off_cpu.switches().leaves_with(tid, stack);
+        }
+        if !covered {
+            return;
+        }
         if is_copied {
             self.trace.caveats.add(CaveatKind::NotUnwound, 1);
         }
@@ -280,13 +299,15 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         reader: &Reader,
         record: &Record<'_>,
         sample: &Sample<'_>,
-        (pid, tid): (i32, i32),
         copy: Copy<'_>,
         weights: Weights,
+        switch: Option<Ticket>,
     ) {
         let Some(copies) = &mut self.copies else {
             return;
         };
+        let pid = sample.pid.unwrap_or(-1);
+        let tid = sample.tid.unwrap_or(pid);
         let process = self.stacks.processes.entry(pid).or_default();
         let code = process.snapshot(copies.snapshots());
         let waiting = Waiting {
@@ -294,6 +315,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             tid,
             thread: self.threads.of(pid, tid),
             weights,
+            switch,
             room: sample.user_stack_room,
             is_in_exec: process.is_in_exec(),
             kernel: 0..0,
@@ -324,6 +346,12 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             let Waiting { room, thread, .. } = *unwound.sample;
             let stack = self.stacks.unwound(&unwound);
             self.stacks.tell_hits(self.on_hit);
+            if let (Some(ticket), Some(off_cpu)) = (unwound.sample.switch, &mut self.off_cpu) {
+                off_cpu.resolve(ticket, stack.path, &mut self.trace.caveats);
+            }
+            if matches!(unwound.sample.weights, Weights::Nothing) {
+                continue;
+            }
             self.note(stack, |stacks| match unwound.end {
                 End::Copied => Some(format!("{room} bytes")),
                 End::Unruled => {
@@ -341,6 +369,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
                         self.add(event, thread, stack.path, weight, None);
                     }
                 }
+                Weights::Nothing => {}
             }
         }
         if let Some(copies) = &mut self.copies {
@@ -418,6 +447,10 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         for description in &reader.events()[self.trace.events.len()..] {
             self.trace.events.push(event(description));
             self.samples.add_event();
+            let flags = description.attr.flags();
+            if self.off_cpu.is_none() && flags.contains(AttrFlags::CONTEXT_SWITCH) {
+                self.off_cpu = Some(OffCpu::new());
+            }
         }
     }
 
@@ -461,6 +494,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
 
     /// The finished trace.
     pub(super) fn finish(mut self, reader: &Reader) -> Trace {
+        self.finish_off_cpu();
         self.settle(reader);
         self.learn_events(reader);
         let mut trace = self.trace;
@@ -484,6 +518,9 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         trace.threads = self.threads.table.into_rows();
         trace.kernel_symbols.sort();
         trace.samples = self.samples.into_rows();
+        if let Some(off_cpu) = self.off_cpu {
+            off_cpu.finish(&mut trace);
+        }
         let caveats = &mut trace.caveats;
         caveats.merge(reader.caveats());
         let lost = self.lost.records.max(self.lost.samples);
@@ -520,29 +557,6 @@ fn listed_builds(reader: &Reader) -> FxHashMap<&str, &BuildId> {
     listed
         .map(|file| (file.path.as_str(), &file.build_id))
         .collect()
-}
-
-/// What a user mapping of this path is.
-fn user_image_kind(path: &str, pid: i32) -> ImageKind {
-    const GENERATED: [&str; 7] = [
-        "//anon",
-        "/anon_hugepage",
-        "/dev/zero",
-        "/memfd:",
-        "/SYSV",
-        "anon_inode:",
-        "[anon:",
-    ];
-    if path == "[vdso]" {
-        return ImageKind::Vdso;
-    }
-    let generated = GENERATED.iter().any(|prefix| path.starts_with(prefix))
-        || path.is_empty()
-        || path.starts_with('[');
-    match generated {
-        true => ImageKind::Generated { pid },
-        false => ImageKind::File,
-    }
 }
 
 /// The event in the profile's terms. Without periods in its samples a sample counts one.

@@ -1,0 +1,238 @@
+//! When threads were off the processor: from records of switches to intervals.
+//!
+//! ```text
+//!              fork                     leaves with a stack
+//!   (unknown) ─────▶ New ──┐           ┌───────┐
+//!       │                  ├─ enters ─▶│  On   │── leaves ──▶ Off ── enters ──▶ On, an interval
+//!       └──── any ─────────┘           └───────┘               │
+//!                                          │ exit              │ runs, leaves again: one was lost
+//!                                          ▼                   ▼
+//!                                        Ended                 On, no interval
+//! ```
+//!
+//! An interval is never made up. Where a thread enters that never left, or leaves twice, records
+//! were lost, and nothing is known of the time between. Where the kernel says that it lost records
+//! while a thread was off, the thread may have run unseen; the interval counts only if that was a
+//! hundredth of it at most. (A loss that is told of only after the interval has ended, in another
+//! processor's buffer, is not seen.)
+
+use rustc_hash::FxHashMap;
+
+use super::TraceThreadId;
+
+/// Time that a thread was off the processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Interval<S> {
+    /// When it left, in nanoseconds of the recording's clock.
+    pub(super) start: u64,
+    /// When it came back, or where the recording ends.
+    pub(super) end: u64,
+    /// Whether it could have gone on, and another thread had the processor.
+    pub(super) preempted: bool,
+    /// The stack with which it left, if one was recorded.
+    pub(super) stack: Option<S>,
+    /// The thread, by the name that it had as it left.
+    pub(super) thread: TraceThreadId,
+}
+
+/// A part of an interval that lost records may fill, as `1 / SURE` of it, makes it unsure.
+const SURE: u64 = 100;
+
+/// How much was lost so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Losses {
+    /// Nanoseconds in which records of some processor were lost.
+    time: u64,
+    /// Losses of which nobody knows when they began.
+    timeless: u64,
+}
+
+/// Where a thread is.
+#[derive(Clone, Copy, Debug)]
+enum Place<S> {
+    /// It was made and has not run yet.
+    New,
+    /// On a processor; with the stack of which it was said that it is leaving with it, and what had
+    /// been lost by then.
+    On(Option<(S, Losses)>),
+    /// Off, since a time.
+    Off {
+        since: u64,
+        preempted: bool,
+        stack: Option<S>,
+        thread: TraceThreadId,
+        losses: Losses,
+    },
+    /// It has ended: what the kernel still does in its name is nobody's time.
+    Ended,
+}
+
+/// The threads by their switches. `S` is what stands for a stack.
+#[derive(Debug)]
+pub(super) struct Switches<S> {
+    places: FxHashMap<i32, Place<S>>,
+    losses: Losses,
+    /// The time of the last record of each processor.
+    seen: FxHashMap<u32, u64>,
+    first: Option<u64>,
+    last: u64,
+    /// Intervals that are not known as switches were lost.
+    pub(super) unsure: u64,
+    /// Threads that were off when the recording began.
+    pub(super) before: u64,
+}
+
+impl<S: Copy> Switches<S> {
+    pub(super) fn new() -> Self {
+        Switches {
+            places: FxHashMap::default(),
+            losses: Losses::default(),
+            seen: FxHashMap::default(),
+            first: None,
+            last: 0,
+            unsure: 0,
+            before: 0,
+        }
+    }
+
+    /// A record was made at this time.
+    pub(super) fn seen(&mut self, time: u64, cpu: Option<u32>) {
+        self.first.get_or_insert(time);
+        self.last = self.last.max(time);
+        if let Some(cpu) = cpu {
+            self.seen.insert(cpu, time);
+        }
+    }
+
+    /// The kernel says that it could not write records: since the last one of this processor.
+    pub(super) fn lost(&mut self, time: Option<u64>, cpu: Option<u32>) {
+        match (time, cpu) {
+            (Some(time), Some(cpu)) => {
+                let since = self.seen.get(&cpu).copied().or(self.first);
+                let lost = time.saturating_sub(since.unwrap_or(time)).max(1);
+                self.losses.time = self.losses.time.saturating_add(lost);
+                self.seen(time, Some(cpu));
+            }
+            _ => self.losses.timeless += 1,
+        }
+    }
+
+    /// A thread was made.
+    pub(super) fn fork(&mut self, tid: i32) {
+        self.places.insert(tid, Place::New);
+    }
+
+    /// There is a thread of which nothing else is known.
+    pub(super) fn forget(&mut self, tid: i32) {
+        self.places.remove(&tid);
+    }
+
+    /// A thread ended.
+    pub(super) fn exit(&mut self, tid: i32) {
+        self.places.insert(tid, Place::Ended);
+    }
+
+    /// A thread runs a new program. If it was not the first of its process it has the first one's
+    /// number now, and that one has ended.
+    pub(super) fn exec(&mut self, tid: i32) {
+        if let Some(Place::Ended) = self.places.get(&tid) {
+            self.places.insert(tid, Place::On(None));
+        }
+    }
+
+    /// A thread was seen running its program.
+    pub(super) fn runs(&mut self, tid: i32) {
+        if let Some(place @ Place::Off { .. }) = self.places.get_mut(&tid) {
+            *place = Place::On(None);
+            self.unsure += 1;
+        }
+    }
+
+    /// A thread is about to leave with this stack.
+    pub(super) fn leaves_with(&mut self, tid: i32, stack: S) {
+        self.runs(tid);
+        let now = Place::On(Some((stack, self.losses)));
+        let place = self.places.entry(tid).or_insert(now);
+        if !matches!(place, Place::Ended) {
+            *place = now;
+        }
+    }
+
+    /// A thread leaves its processor.
+    pub(super) fn leaves(&mut self, tid: i32, time: u64, preempted: bool, thread: TraceThreadId) {
+        let losses = self.losses;
+        let stack = match self.places.get(&tid) {
+            Some(Place::Ended) => return,
+            Some(&Place::On(Some((stack, before)))) if before == losses => Some(stack),
+            Some(Place::Off { .. }) => {
+                self.unsure += 1;
+                None
+            }
+            _ => None,
+        };
+        let off = Place::Off {
+            since: time,
+            preempted,
+            stack,
+            thread,
+            losses,
+        };
+        self.places.insert(tid, off);
+    }
+
+    /// A thread enters a processor. Gives the time that it was off, where that is known.
+    pub(super) fn enters(&mut self, tid: i32, time: u64) -> Option<Interval<S>> {
+        let place = self.places.get(&tid).copied();
+        if !matches!(place, Some(Place::Ended)) {
+            self.places.insert(tid, Place::On(None));
+        }
+        match place {
+            Some(off @ Place::Off { .. }) => self.interval(off, time),
+            Some(Place::On(_)) => {
+                self.unsure += 1;
+                None
+            }
+            Some(Place::New | Place::Ended) => None,
+            None => {
+                self.before += 1;
+                None
+            }
+        }
+    }
+
+    /// The intervals of threads that are off when the recording ends, up to its last record, in
+    /// order of thread. `untold` is whether records were lost of which nobody said when.
+    pub(super) fn finish(&mut self, untold: bool) -> Vec<Interval<S>> {
+        self.losses.timeless += u64::from(untold);
+        let mut places: Vec<(i32, Place<S>)> = self.places.drain().collect();
+        places.sort_unstable_by_key(|(tid, _)| *tid);
+        let off = places.into_iter().map(|(_, place)| place);
+        let off = off.filter(|place| matches!(place, Place::Off { .. }));
+        off.filter_map(|place| self.interval(place, self.last.max(1)))
+            .collect()
+    }
+
+    fn interval(&mut self, off: Place<S>, end: u64) -> Option<Interval<S>> {
+        let Place::Off {
+            since: start,
+            preempted,
+            stack,
+            thread,
+            losses,
+        } = off
+        else {
+            return None;
+        };
+        let unseen = self.losses.time - losses.time;
+        let is_sure =
+            self.losses.timeless == losses.timeless && unseen <= end.saturating_sub(start) / SURE;
+        self.unsure += u64::from(!is_sure);
+        is_sure.then_some(Interval {
+            start,
+            end: end.max(start),
+            preempted,
+            stack,
+            thread,
+        })
+    }
+}
