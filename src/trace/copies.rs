@@ -77,6 +77,7 @@ pub(super) struct Copies<'scope, 'env> {
 
 /// A copied stack that can be unwound.
 pub(super) struct Copy<'a> {
+    pub(super) program_counter: u64,
     registers: Registers,
     start: u64,
     bytes: &'a [u8],
@@ -98,8 +99,8 @@ impl<'a> Copy<'a> {
             return None;
         }
         let registers = Registers::of_sample(arch, &told);
-        registers.program_counter()?;
         Some(Copy {
+            program_counter: registers.program_counter()?,
             start: registers.stack_pointer()?,
             registers,
             bytes: sample.user_stack?,

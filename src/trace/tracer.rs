@@ -309,6 +309,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         let pid = sample.pid.unwrap_or(-1);
         let tid = sample.tid.unwrap_or(pid);
         let process = self.stacks.processes.entry(pid).or_default();
+        process.is_at(copy.program_counter);
         let code = process.snapshot(copies.snapshots());
         let waiting = Waiting {
             pid,
