@@ -23,6 +23,7 @@ mod gprof_live;
 mod graph;
 mod graph_laws;
 mod laws;
+mod off_cpu;
 mod propagation;
 mod puma;
 mod puma_graph;
