@@ -253,7 +253,7 @@ impl CaveatKind {
             NoSwitchStack => {
                 "stacks at switches are recorded with the right to see the kernel: run as root, or sysctl kernel.perf_event_paranoid=1, or setcap cap_perfmon=ep $(command -v proftool)"
             }
-            UnsureSwitch => "larger buffers: proftool record --off-cpu -m 1024 -- COMMAND",
+            UnsureSwitch => "larger buffers: proftool record --off-cpu -m 8192 -- COMMAND",
             NoStacks => "record them: proftool record -g fp -- COMMAND",
             NotUnwound => "record by frame pointers: proftool record -g fp -- COMMAND",
             ShortCopy => {

@@ -135,6 +135,11 @@ mod tests {
         record(SAMPLE, &[half(first), half(second), 0, 0, 1, tid])
     }
 
+    /// Process and thread, TIME, CPU, IDENTIFIER.
+    fn switch(tid: u32, id: u32) -> Vec<u8> {
+        record(SWITCH, &[1, tid, 0, 0, 0, 0, id, 0])
+    }
+
     #[test]
     fn what_comes_twice_counts_once() {
         let mut doubles = Doubles::default();
@@ -148,6 +153,8 @@ mod tests {
             sample(8, 71),
             task(FORK, 9, 1),
             sample(9, 10),
+            switch(8, 71),
+            switch(1, 10),
             task(EXIT, 7, 1),
             sample(7, 10),
         ];
@@ -155,6 +162,7 @@ mod tests {
         all.insert(4, sample(8, 10));
         all.insert(0, sample(7, 10));
         all.push(sample(8, 10));
+        all.push(switch(8, 10));
         let all = all.concat();
         let mut seen = Vec::new();
         let mut admits = |record: &[u8]| doubles.admits(record);

@@ -12,6 +12,16 @@ use perf_event_open_sys::bindings::perf_event_attr;
 use super::event::EventSpec;
 use super::plan::Plan;
 
+/// How many times larger ring buffers are than for samples alone: threads that wait for each other
+/// switch a hundred thousand times a second.
+const LARGER: usize = 8;
+
+/// The size of each ring buffer when nothing is said; for samples alone it would be `usual`, and it
+/// is never more than `most`.
+pub(super) fn ring_bytes(usual: usize, most: usize) -> usize {
+    usual.saturating_mul(LARGER).min(most).max(usual)
+}
+
 impl Plan {
     /// Records time off the processor too, with stacks unless that is refused later.
     pub(super) fn add_off_cpu(&mut self) {

@@ -194,4 +194,23 @@ mod tests {
         let error = plan.give_in(0, &refusal, &mut |_| ()).unwrap_err();
         assert!(matches!(error, Error::NoPerfEvents));
     }
+
+    #[test]
+    fn switches_come_with_the_first_event_and_their_stacks_as_long_as_the_kernel_may_be_seen() {
+        let mut plan = plan();
+        plan.common.allowed.kernel = true;
+        plan.add_off_cpu();
+        let told = |plan: &Plan| -> Vec<(u64, u64, u64)> {
+            let attrs = plan.attrs();
+            let of = |attr: &perf_event_attr| (attr.config, attr.context_switch(), attr.freq());
+            attrs.iter().map(of).collect()
+        };
+        // Context switches have number 3, and each is a sample.
+        assert_eq!(told(&plan), [(0, 1, 1), (3, 0, 0)]);
+        let refusal = io::Error::from_raw_os_error(libc::EACCES);
+        plan.give_in(0, &refusal, &mut |_| ()).unwrap();
+        assert_eq!(told(&plan), [(0, 1, 1)]);
+        assert_eq!(plan.precise.len(), plan.events.len());
+        assert!(!plan.has_switch_stacks());
+    }
 }
