@@ -118,6 +118,9 @@
 //! | import | a function that the file calls by name and that another file defines |
 //! | slot | a pointer in memory that calls go through |
 //! | arc | a caller and a callee as a pair, whatever the number of calls |
+//! | off-CPU | of a thread: not on a processor, from the switch away to the switch back |
+//! | blocked | off-CPU as it slept or waited: event `off-cpu` |
+//! | preempted | off-CPU although it could have run, as another thread did: event `preempted` |
 //! | self | the weight of samples whose leaf is the function |
 //! | total | the weight of samples with the function anywhere on the path, each counted once |
 //! | live | of what is being sampled, without a file |

@@ -63,8 +63,15 @@ pub struct RecordArgs {
           value_parser = call_graph)]
     call_graph: CallGraph,
 
+    /// Record time off the processor, too: how long threads slept or waited, and on which stack
+    /// (event off-cpu), and how long they could have run but others did (event preempted); shown
+    /// by: proftool report --event off-cpu. Most waits are in the C library: where that keeps no
+    /// frame pointers, -g dwarf is sure of its callers
+    #[arg(long)]
+    off_cpu: bool,
+
     /// Pages of the buffer of each processor; rounded up to a power of two [default: 512 KiB, with
-    /// -g dwarf as much as comes in a quarter of a second]
+    /// -g dwarf as much as comes in a quarter of a second; eight times that with --off-cpu]
     #[arg(short = 'm', long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     mmap_pages: Option<u32>,
@@ -145,12 +152,13 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
             CallGraph::Auto => Stacks::FramePointers,
         },
         ring_pages: args.mmap_pages.map(|pages| pages as usize),
+        off_cpu: args.off_cpu,
     };
     let result = record(&args, &mut options);
     Ok(match result {
         Ok(recording) => {
             let path = args.output.display().to_string();
-            report(&recording, options.stacks, &path, args.quiet);
+            report(&recording, &options, &path, args.quiet);
             ExitCode::from(recording.ending.map_or(0, sampler::Ending::status))
         }
         Err(error) => {
@@ -228,7 +236,10 @@ fn named(target: &Option<Target>) -> String {
 }
 
 /// Says what was recorded; what was not, even to those who want quiet.
-fn report(recording: &Recording, stacks: Stacks, path: &str, quiet: bool) {
+fn report(recording: &Recording, options: &Options, path: &str, quiet: bool) {
+    let &Options {
+        stacks, off_cpu, ..
+    } = options;
     if let Some(ending @ sampler::Ending::Signalled(number)) = recording.ending
         && !recording.interrupted
     {
@@ -263,6 +274,7 @@ fn report(recording: &Recording, stacks: Stacks, path: &str, quiet: bool) {
         ));
         hint_at(match stacks {
             Stacks::Copies(_) => "fewer samples (-F 499), or smaller copies (-g dwarf,4096)",
+            _ if off_cpu => "larger buffers (-m 8192)",
             _ => "larger buffers (-m 1024), or fewer samples (-F 499)",
         });
     }

@@ -165,6 +165,15 @@ impl EventSpec {
         plain(sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_CPU_CLOCK.into()).named("cpu-clock")
     }
 
+    /// A thread leaves its processor.
+    pub(super) fn context_switches() -> EventSpec {
+        let number = sys::PERF_COUNT_SW_CONTEXT_SWITCHES;
+        EventSpec {
+            each: true,
+            ..plain(sys::PERF_TYPE_SOFTWARE, number.into()).named("context-switches")
+        }
+    }
+
     pub(super) fn is_hardware(&self) -> bool {
         matches!(
             self.kind,

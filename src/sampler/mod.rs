@@ -48,6 +48,7 @@ mod limits;
 mod log;
 mod machine;
 mod mapped;
+mod off_cpu;
 mod output;
 mod plan;
 mod process;

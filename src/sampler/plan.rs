@@ -16,6 +16,9 @@ pub(super) struct Plan {
     pub(super) events: Vec<EventSpec>,
     pub(super) precise: Vec<u64>,
     pub(super) cycles_by_default: bool,
+    /// Whether time off the processor is recorded too; the last event then is of its stacks, as
+    /// long as the kernel is allowed.
+    pub(super) off_cpu: bool,
     pub(super) processors: Vec<u32>,
     /// How many threads are sampled; 1 where it is processors.
     pub(super) tasks: usize,
@@ -31,7 +34,9 @@ impl Plan {
         let events = self.events.iter().zip(&self.precise).enumerate();
         let attrs =
             events.map(|(index, (event, &precise))| attr(event, precise, &self.common, index == 0));
-        attrs.collect()
+        let mut attrs: Vec<perf_event_attr> = attrs.collect();
+        self.ask_for_switches(&mut attrs);
+        attrs
     }
 
     /// Takes back what may be the reason of a refusal.
@@ -57,7 +62,7 @@ impl Plan {
         let absent = matches!(errno, libc::EOPNOTSUPP | libc::ENOENT | libc::ENODEV);
         match errno {
             libc::EACCES | libc::EPERM if allowed.kernel && event.user => {
-                self.common.allowed.kernel = false;
+                self.take_kernel_back();
             }
             libc::EACCES | libc::EPERM if !event.user || self.needs_privilege(index) => {
                 return Err(Error::KernelForbidden {
@@ -143,6 +148,7 @@ mod tests {
             events: vec![EventSpec::cycles()],
             precise: vec![2],
             cycles_by_default: true,
+            off_cpu: false,
             processors: vec![0],
             tasks: 1,
             common: Common {
@@ -187,5 +193,24 @@ mod tests {
         assert_eq!(plan.common.stacks, Stacks::FramePointers);
         let error = plan.give_in(0, &refusal, &mut |_| ()).unwrap_err();
         assert!(matches!(error, Error::NoPerfEvents));
+    }
+
+    #[test]
+    fn switches_come_with_the_first_event_and_their_stacks_as_long_as_the_kernel_may_be_seen() {
+        let mut plan = plan();
+        plan.common.allowed.kernel = true;
+        plan.add_off_cpu();
+        let told = |plan: &Plan| -> Vec<(u64, u64, u64)> {
+            let attrs = plan.attrs();
+            let of = |attr: &perf_event_attr| (attr.config, attr.context_switch(), attr.freq());
+            attrs.iter().map(of).collect()
+        };
+        // Context switches have number 3, and each is a sample.
+        assert_eq!(told(&plan), [(0, 1, 1), (3, 0, 0)]);
+        let refusal = io::Error::from_raw_os_error(libc::EACCES);
+        plan.give_in(0, &refusal, &mut |_| ()).unwrap();
+        assert_eq!(told(&plan), [(0, 1, 1)]);
+        assert_eq!(plan.precise.len(), plan.events.len());
+        assert!(!plan.has_switch_stacks());
     }
 }

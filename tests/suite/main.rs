@@ -24,6 +24,7 @@ mod graph;
 mod graph_laws;
 mod laws;
 mod live;
+mod off_cpu;
 mod propagation;
 mod puma;
 mod puma_graph;
