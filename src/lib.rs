@@ -74,6 +74,8 @@
 //! | `anyhow` | cli, main |
 //! | `clap` | cli |
 //! | `indicatif` | cli |
+//! | `ratatui` | cli |
+//! | `signal-hook` | cli |
 //! | `terminal_size` | cli |
 //! | `hashbrown` | base, unwind, trace |
 //! | `rpds` | trace |

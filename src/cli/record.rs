@@ -93,13 +93,17 @@ pub struct RecordArgs {
     command: Vec<OsString>,
 }
 
+/// How stacks are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CallGraph {
+pub enum CallGraph {
+    /// By what the functions of the program keep.
     Auto,
+    /// As a person says.
     Chosen(Stacks),
 }
 
-fn call_graph(how: &str) -> Result<CallGraph, String> {
+/// What `-g` says.
+pub fn call_graph(how: &str) -> Result<CallGraph, String> {
     let stacks = match how.split_once(',') {
         None if how == "auto" => return Ok(CallGraph::Auto),
         None if how == "fp" => Stacks::FramePointers,
@@ -114,7 +118,8 @@ fn call_graph(how: &str) -> Result<CallGraph, String> {
     Ok(CallGraph::Chosen(stacks))
 }
 
-fn event(name: &str) -> Result<EventSpec, String> {
+/// What `-e` says.
+pub fn event(name: &str) -> Result<EventSpec, String> {
     name.parse()
         .map_err(|error: sampler::UnknownEvent| match &error.hint {
             Some(hint) => format!("{error}\nhint: {hint}"),

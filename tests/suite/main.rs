@@ -35,6 +35,7 @@ mod report;
 mod scan;
 mod scan_decoding;
 mod static_golden;
+mod top;
 mod tree;
 mod truth;
 mod unwind;
