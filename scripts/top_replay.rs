@@ -3,10 +3,12 @@
 //!
 //! ```text
 //! cargo run --example top_replay -- FILE [STEPS [SECONDS]]
+//! cargo run --release --example top_replay -- FILE time
 //! ```
 //!
 //! The recording is cut into so many steps (10), one more of which is seen after each interval (1 s).
-//! Weights do not fade here; what is written is the recording.
+//! Weights do not fade here; what is written is the recording. With `time` nothing is shown, but how
+//! long it takes to make each view of the whole recording, and to draw it.
 
 #[allow(dead_code, reason = "the program has arguments and commands beside it")]
 #[path = "../src/cli/top"]
@@ -31,6 +33,7 @@ mod top {
     pub mod wish;
 }
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,15 +45,25 @@ use proftool::base::Unit;
 use proftool::export;
 use proftool::input::{self, TimeRange};
 use proftool::view::flat::Sort;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 
-use top::draw::Paint;
+use top::app::App;
+use top::draw::{self, Paint};
+use top::prepare::Preparer;
 use top::source::{Seen, Source, State, Written};
 use top::text::Shown;
+use top::wish::View;
 use top::{print, screen, terminal};
 
 fn main() -> anyhow::Result<()> {
     let mut args = std::env::args_os().skip(1);
     let file = PathBuf::from(args.next().context("a recording is needed")?);
+    let args: Vec<_> = args.collect();
+    if args.as_slice().first().is_some_and(|word| word == "time") {
+        return time(&file);
+    }
+    let mut args = args.into_iter();
     let mut number = || {
         args.next()
             .map(|text| text.to_string_lossy().parse::<f64>())
@@ -98,6 +111,68 @@ fn main() -> anyhow::Result<()> {
             print::print(&replay, &shown, &options, &mut std::io::stdout().lock())
         }
     })
+}
+
+/// Prints how long the views take: medians of a few, from what is seen to lines, and from lines to a
+/// screen.
+fn time(file: &Path) -> anyhow::Result<()> {
+    const TIMES: usize = 9;
+    let profile = input::open(file, &input::Options::default(), &mut |_, _| {})?;
+    let mut out = std::io::stdout().lock();
+    writeln!(
+        out,
+        "{} paths, {} functions, {} rows of samples",
+        profile.paths.len(),
+        profile.functions.len(),
+        profile.samples.len()
+    )?;
+    let seen = Arc::new(Seen {
+        number: 1,
+        samples: profile.samples.iter().map(|sample| sample.count).sum(),
+        profile,
+        elapsed: Duration::from_secs(1),
+        lost: 0,
+        behind: 0,
+        seldom: 0,
+    });
+    let shown = Shown {
+        target: String::new(),
+        how: String::new(),
+    };
+    let paint = Paint {
+        color: true,
+        unicode: true,
+    };
+    for view in View::ALL {
+        let (mut made, mut drawn) = (Vec::new(), Vec::new());
+        let mut lines = 0;
+        for _ in 0..TIMES {
+            let mut app = App::new(Sort::SelfWeight, None);
+            app.wish.view = view;
+            app.see(Some(Arc::clone(&seen)));
+            let began = Instant::now();
+            let prepared = Preparer::default().prepare(&seen, &app.wish);
+            made.push(began.elapsed());
+            lines = prepared.listing.lines.len();
+            let mut buffer = Buffer::empty(Rect::new(0, 0, 120, 40));
+            let began = Instant::now();
+            app.resize(draw::room(buffer.area));
+            app.receive(prepared);
+            draw::draw(&app, &shown, paint, &mut buffer);
+            drawn.push(began.elapsed());
+        }
+        let median = |times: &mut Vec<Duration>| {
+            times.sort();
+            times[TIMES / 2].as_secs_f64() * 1e3
+        };
+        let (made, drawn) = (median(&mut made), median(&mut drawn));
+        writeln!(
+            out,
+            "{:<7}{made:8.2} ms, drawn in {drawn:.2} ms; {lines} lines",
+            view.name()
+        )?;
+    }
+    Ok(())
 }
 
 /// A recording that is seen step by step.
@@ -155,7 +230,6 @@ impl Replay {
 
     fn open(&self, time: TimeRange) -> Option<proftool::profile::Profile> {
         let options = input::Options {
-            calls_if_cut: true,
             time,
             ..input::Options::default()
         };

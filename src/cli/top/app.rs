@@ -23,6 +23,8 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(640);
 /// So many steps from function to function can be gone back.
 const STEPS_BACK: usize = 256;
+/// The flat view has so many lines as long as nobody goes further down.
+pub const LINES: usize = 500;
 /// The file that is written where no other is named.
 const FILE: &str = "perf.data";
 
@@ -83,6 +85,7 @@ impl App {
         let mut wish = Wish {
             sort,
             half_life,
+            limit: Some(LINES),
             ..Wish::default()
         };
         wish.opened.hot = Some(Hot::Root);
@@ -237,8 +240,19 @@ impl App {
             Key::PageUp => cursor.up(lines, room, room),
             Key::PageDown => cursor.down(lines, room, room),
             Key::Home => cursor.release(lines, first.min(lines.len()), room),
-            Key::End => cursor.down(lines, lines.len(), room),
+            Key::End => cursor.end(lines, room),
             _ => return false,
+        }
+        let nears_end = cursor.index() + room >= lines.len();
+        let hidden = shown.map_or(0, |shown| shown.listing.hidden);
+        let limit = match key {
+            Key::Home => Some(LINES),
+            _ if hidden > 0 && nears_end => None,
+            _ => self.wish.limit,
+        };
+        if limit != self.wish.limit {
+            self.wish.limit = limit;
+            self.changed();
         }
         true
     }

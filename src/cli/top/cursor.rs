@@ -8,6 +8,8 @@ use super::listing::{Key, Line};
 pub struct Cursor {
     /// The line that a person has chosen; none while nobody has, and the first one is.
     key: Option<Key>,
+    /// Whether it is the last line, whichever that is.
+    is_last: bool,
     index: usize,
     /// The first line on the screen.
     top: usize,
@@ -27,12 +29,14 @@ impl Cursor {
     /// Chooses the line of this key when lines are there.
     pub fn pin(&mut self, key: Key) {
         self.key = Some(key);
+        self.is_last = false;
     }
 
     /// Finds the chosen line among these; where it is gone, the place stays.
     pub fn follow(&mut self, lines: &[Line], first: usize, room: usize) {
         let found = |key| lines.iter().position(|line| line.key == key);
         self.index = match self.key {
+            _ if self.is_last => lines.len().saturating_sub(1),
             None => first,
             Some(key) => found(key).unwrap_or(self.index),
         };
@@ -42,8 +46,15 @@ impl Cursor {
     /// Chooses none: the first line, whichever it is.
     pub fn release(&mut self, lines: &[Line], first: usize, room: usize) {
         self.key = None;
+        self.is_last = false;
         self.top = 0;
         self.follow(lines, first, room);
+    }
+
+    /// Chooses the last line, whichever it is.
+    pub fn end(&mut self, lines: &[Line], room: usize) {
+        self.go(lines, usize::MAX, room);
+        self.is_last = true;
     }
 
     /// Goes up.
@@ -58,6 +69,7 @@ impl Cursor {
 
     fn go(&mut self, lines: &[Line], index: usize, room: usize) {
         self.index = index.min(lines.len().saturating_sub(1));
+        self.is_last = false;
         self.key = lines.get(self.index).map(|line| line.key);
         self.fit(lines.len(), room);
     }
@@ -100,6 +112,9 @@ mod tests {
         assert_eq!(cursor.index(), 0);
         cursor.follow(&all, 0, 2);
         assert_eq!(cursor.index(), 3);
+        cursor.end(&all, 2);
+        cursor.follow(&lines(&[1, 2, 3, 4, 5, 6, 7, 8]), 0, 2);
+        assert_eq!((cursor.index(), cursor.top()), (7, 6));
         cursor.release(&all, 1, 2);
         assert_eq!((cursor.index(), cursor.top()), (1, 0));
     }

@@ -55,6 +55,7 @@ pub fn listing(subject: &Subject, search: &Search) -> Listing {
             Column::new("function", "member or call", Role::Name),
         ],
         lines,
+        hidden: 0,
         about: vec![
             counted(all, "cycle", "cycles"),
             counted(own, "function calls itself", "functions call themselves"),

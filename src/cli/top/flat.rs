@@ -8,15 +8,16 @@ use proftool::view::number;
 use super::listing::{Line, Listing, Look, key_of};
 use super::wish::Search;
 
-/// The functions, as `proftool flat` lists them.
-pub fn listing(subject: &Subject, sort: Sort, search: &Search) -> Listing {
+/// The functions, as `proftool flat` lists them: so many, or all that are looked for.
+pub fn listing(subject: &Subject, sort: Sort, limit: Option<usize>, search: &Search) -> Listing {
     let weights = inclusive::by_function(subject.profile, subject.selection);
     let options = Options {
         sort,
+        limit: limit.filter(|_| !search.is_on()),
         ..Options::default()
     };
     let mut flat = flat::arrange(subject, &weights, &options);
-    let all = flat.rows.len();
+    let all = flat.rows.len() + flat.hidden;
     flat.rows
         .retain(|row| search.finds(subject.profile, row.function));
     let mut left_out = vec!["samples", "inferred", "total_max"];
@@ -44,6 +45,7 @@ pub fn listing(subject: &Subject, sort: Sort, search: &Search) -> Listing {
             false => format!("{} functions", count(all)),
         }],
         lines,
+        hidden: flat.hidden,
         first: 0,
     }
 }

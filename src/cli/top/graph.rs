@@ -72,6 +72,7 @@ pub fn listing(subject: &Subject, function: FunctionId, search: &Search) -> List
             false => format!("{} of {about}", lines.len() - 1),
         }],
         lines,
+        hidden: 0,
         first,
     }
 }

@@ -135,6 +135,8 @@ pub struct Listing {
     pub columns: Vec<Column>,
     /// The lines from top to bottom.
     pub lines: Vec<Line>,
+    /// How many more there are.
+    pub hidden: usize,
     /// What the view has to say of them, in a few words each: `340 functions`.
     pub about: Vec<String>,
     /// The line that is chosen as long as nobody has chosen another one.

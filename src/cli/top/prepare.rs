@@ -87,7 +87,9 @@ impl Preparer {
             degree: None,
         };
         match wish.view {
-            View::Flat => prepared.listing = flat::listing(&subject, wish.sort, &wish.search),
+            View::Flat => {
+                prepared.listing = flat::listing(&subject, wish.sort, wish.limit, &wish.search)
+            }
             View::Graph => prepared.graph(&subject, wish),
             View::Tree => {
                 let made = kept

@@ -39,6 +39,9 @@ const LOOK_OFTEN: Duration = Duration::from_millis(5);
 /// A screen that answers a key waits so long for its lines, so as not to be drawn twice.
 const PATIENCE: Duration = Duration::from_millis(80);
 
+/// What is new is made and drawn in one part of so many of the time at most: who measures must not be
+/// in the way. Keys are answered at once.
+const SHARE: u32 = 20;
 /// After a signal the keyboard thread has so long to leave.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -183,6 +186,8 @@ struct Session<'scope, 'env> {
     finished: Sender<Done>,
     /// For which moment and wish something is being made, and since when.
     busy: Option<Instant>,
+    /// When what is new may be made again.
+    rested: Instant,
     /// The number and the revision that were asked for last.
     asked: Option<(u64, u64)>,
     writing: bool,
@@ -216,6 +221,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
             done,
             finished,
             busy: None,
+            rested: Instant::now(),
             asked: None,
             writing: false,
             told: Vec::new(),
@@ -302,7 +308,9 @@ impl<'scope, 'env> Session<'scope, 'env> {
     fn accept(&mut self, done: Done) {
         match done {
             Done::Prepared(prepared) => {
-                self.busy = None;
+                if let Some(since) = self.busy.take() {
+                    self.rested = Instant::now() + since.elapsed() * SHARE;
+                }
                 self.app.receive(*prepared);
             }
             Done::Written(path, written) => {
@@ -322,7 +330,8 @@ impl<'scope, 'env> Session<'scope, 'env> {
             return;
         };
         let asking = (seen.number, self.app.wish.revision);
-        if self.asked == Some(asking) {
+        let is_same_wish = self.asked.is_some_and(|(_, revision)| revision == asking.1);
+        if self.asked == Some(asking) || is_same_wish && Instant::now() < self.rested {
             return;
         }
         let job = (Arc::clone(seen), self.app.wish.clone());

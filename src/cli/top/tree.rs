@@ -64,6 +64,7 @@ pub fn listing(subject: &Subject, calls: &CallTree, opened: &Opened, search: &Se
         listing: Listing {
             columns: columns(calls.collapse, indirect),
             lines,
+            hidden: 0,
             about: vec![
                 format!("collapse: {}", calls.collapse.name()),
                 format!("{count} node{plural}"),
@@ -243,7 +244,10 @@ fn cells(subject: &Subject, calls: &CallTree, labels: &Labels, node: &Node) -> V
                 0 => Cell::Weight(node.direct),
                 indirect => Cell::Text(format!(
                     "{} ({})",
-                    number::weight(node.direct, unit),
+                    match node.direct {
+                        0 => "0".to_owned(),
+                        direct => number::weight(direct, unit),
+                    },
                     number::weight(indirect, unit)
                 )),
             },

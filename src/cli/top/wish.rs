@@ -90,6 +90,8 @@ pub struct Wish {
     pub search: Search,
     /// The order of functions.
     pub sort: Sort,
+    /// The flat view has so many lines at most, unless lines are looked for; none for all.
+    pub limit: Option<usize>,
     /// The function that the graph is about.
     pub chosen: Option<Identity>,
     /// What becomes of recursion; none for what fits the stacks.

@@ -153,10 +153,10 @@ pub fn draw(app: &App, shown: &Shown, paint: Paint, buffer: &mut Buffer) {
 fn whole(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
     let state = text::state(app);
     let width = usize::from(buffer.area.width);
-    let taken = app.current().map_or(0, |seen| seen.samples);
     let line = match app.shown() {
         None => "waiting for samples".to_owned(),
         Some(shown) => {
+            let taken = shown.seen.samples;
             let whole = text::whole(&shown.whole, &app.wish, taken, app.is_reset);
             let room = width.saturating_sub(state.chars().count() + 2);
             parts::joined(&whole, ", ", room)

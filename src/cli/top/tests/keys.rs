@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::super::app::Action;
+use super::super::app::{Action, LINES};
 use super::super::key::Key;
 use super::super::wish::View;
 use super::stage::{CALCULATOR, LATER, Stage, seen};
@@ -28,6 +28,30 @@ fn a_chosen_function_stays_chosen_when_functions_change_places() {
     stage.key(Key::End);
     let last = stage.names().last().unwrap().clone();
     assert_eq!(stage.chosen(), last);
+}
+
+#[test]
+fn far_lines_are_made_when_somebody_goes_there() {
+    let stacks: Vec<String> = (0..1200)
+        .map(|n| format!("main [calc];f{n} [calc] {}", 2000 - n))
+        .collect();
+    let mut stage = Stage::new(80, 24, &stacks.join("\n"));
+    assert_eq!(stage.names().len(), LINES);
+    assert!(
+        stage.screen().contains("1,201 functions"),
+        "{}",
+        stage.screen()
+    );
+    stage.key(Key::End);
+    assert_eq!(stage.names().len(), 1201);
+    assert_eq!(stage.chosen(), "main");
+    stage.keys("k");
+    assert_eq!(stage.chosen(), "f1199");
+    stage.key(Key::Home);
+    assert_eq!(stage.names().len(), LINES);
+    // What is looked for is looked for among all.
+    stage.keys("/f1199");
+    assert_eq!(stage.chosen(), "f1199");
 }
 
 #[test]
