@@ -130,18 +130,25 @@ impl App {
         if prepared.view != self.wish.view {
             return;
         }
-        if let (Some((opened, end)), Some(hot)) = (prepared.hot.take(), self.wish.opened.hot) {
-            Arc::make_mut(&mut self.wish.opened.nodes).extend(opened);
-            self.wish.opened.hot = None;
-            if hot != Hot::Root {
-                self.cursor_mut().pin(end);
-            }
+        let mut to_top = false;
+        if let Some(path) = prepared.hot.take()
+            && let Some(hot) = self.wish.opened.hot.take()
+        {
+            Arc::make_mut(&mut self.wish.opened.nodes).extend(path.opened);
+            // At first what all stacks begin with is passed over.
+            to_top = hot == Hot::Root;
+            let end = if to_top { path.fork } else { path.end };
+            self.cursor_mut().pin(end);
         }
         if prepared.view == View::Graph && self.wish.chosen.is_none() {
             self.wish.chosen = prepared.about.clone();
         }
         let lines = &prepared.listing;
-        self.cursors[self.wish.view as usize].follow(&lines.lines, lines.first, self.room);
+        let cursor = &mut self.cursors[self.wish.view as usize];
+        cursor.follow(&lines.lines, lines.first, self.room);
+        if to_top {
+            cursor.raise(lines.lines.len(), self.room);
+        }
         self.prepared = Some(prepared);
     }
 

@@ -57,6 +57,12 @@ impl Cursor {
         self.is_last = true;
     }
 
+    /// Scrolls so that the chosen one of so many lines is the first on the screen, if it can be.
+    pub fn raise(&mut self, lines: usize, room: usize) {
+        self.top = self.index;
+        self.fit(lines, room);
+    }
+
     /// Goes up.
     pub fn up(&mut self, lines: &[Line], steps: usize, room: usize) {
         self.go(lines, self.index.saturating_sub(steps), room);

@@ -7,7 +7,7 @@ use proftool::analysis::tree::{CallTree, Collapse};
 use proftool::profile::{EventId, Filter, FunctionId, Profile, Selection};
 use proftool::view::{Figures, Names, Subject};
 
-use super::listing::{Identity, Key, Listing, Whole};
+use super::listing::{Identity, Listing, Whole};
 use super::source::Seen;
 use super::wish::{View, Wish};
 use super::{cycles, flat, graph, tree};
@@ -29,8 +29,8 @@ pub struct Prepared {
     pub about: Option<Identity>,
     /// Whether the function that was chosen is in no stack at this moment.
     pub is_gone: bool,
-    /// What was opened along the heaviest path, and its last line.
-    pub hot: Option<(Vec<Key>, Key)>,
+    /// What was opened along the heaviest path.
+    pub hot: Option<tree::HotPath>,
     /// What became of recursion in the tree.
     pub degree: Option<Collapse>,
 }

@@ -28,8 +28,19 @@ pub fn calls(subject: &Subject, degree: Option<Collapse>) -> CallTree {
 pub struct Shown {
     /// The lines.
     pub listing: Listing,
-    /// The nodes that were opened along the heaviest path, and the last one on it.
-    pub hot: Option<(Vec<Key>, Key)>,
+    /// What was opened along the heaviest path, if that was asked for and is there.
+    pub hot: Option<HotPath>,
+}
+
+/// The heaviest path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HotPath {
+    /// The nodes that were opened.
+    pub opened: Vec<Key>,
+    /// The first node on it that has more than one under it, or else the last one.
+    pub fork: Key,
+    /// The last node on it.
+    pub end: Key,
 }
 
 /// The lines of the nodes that are open.
@@ -41,11 +52,16 @@ pub fn listing(subject: &Subject, calls: &CallTree, opened: &Opened, search: &Se
         found: found(subject, calls, search),
         keys: Vec::new(),
         hot: Vec::new(),
+        fork: None,
         end: None,
         shown: Vec::new(),
     };
     walk.run(opened.hot);
-    let hot = opened.hot.and_then(|_| Some((walk.hot.clone(), walk.end?)));
+    let hot = walk.end.map(|end| HotPath {
+        opened: std::mem::take(&mut walk.hot),
+        fork: walk.fork.unwrap_or(end),
+        end,
+    });
     let shown = std::mem::take(&mut walk.shown);
     let labels = Labels::new(subject, shown.iter().map(|(node, ..)| node.function));
     let indirect = shown.iter().any(|(node, ..)| node.indirect > 0);
@@ -102,8 +118,9 @@ struct Walk<'a> {
     found: Option<IdVec<NodeId, bool>>,
     /// The nodes from the root to the last one, with their keys.
     keys: Vec<(NodeId, Key)>,
-    /// What is opened along the heaviest path, and its end.
+    /// What is opened along the heaviest path, where it forks first, and its end.
     hot: Vec<Key>,
+    fork: Option<Key>,
     end: Option<Key>,
     shown: Vec<(Node, Key, Branch)>,
 }
@@ -140,6 +157,9 @@ impl Walk<'_> {
             let is_hot = next == Some(id);
             if is_hot {
                 self.end = Some(key);
+                if children.len() > 1 {
+                    self.fork = self.fork.or(Some(key));
+                }
                 next = self.goes_on(&node, &children);
                 if next.is_some() {
                     self.hot.push(key);

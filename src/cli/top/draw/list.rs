@@ -159,7 +159,24 @@ fn cell_text(cell: &Cell, branch: Option<Branch>, unit: &Unit, width: usize) -> 
     };
     let guide = shortened(&guide, width).into_owned();
     let room = width.saturating_sub(guide.chars().count());
-    format!("{guide}{}", shortened(&text, room))
+    format!("{guide}{}", shortened_call(&text, room))
+}
+
+/// A name in this width; of a call both names.
+fn shortened_call(text: &str, width: usize) -> Cow<'_, str> {
+    const ARROW: &str = " → ";
+    let Some((from, to)) = text.split_once(ARROW) else {
+        return shortened(text, width);
+    };
+    let room = width.saturating_sub(ARROW.chars().count());
+    let (long, short) = (from.chars().count(), to.chars().count());
+    if long + short <= room || room < 4 {
+        return shortened(text, width);
+    }
+    // What a short name leaves over is for the longer one.
+    let first = long.min((room / 2).max(room.saturating_sub(short)));
+    let (from, to) = (shortened(from, first), shortened(to, room - first));
+    Cow::Owned(format!("{from}{ARROW}{to}"))
 }
 
 /// What stands before a name in the tree: steps to the side, and what can be done.
@@ -222,4 +239,22 @@ fn widths(columns: &[Column], lines: &[&Line], unit: &Unit, width: usize) -> Vec
         widths[name] = width.saturating_sub(others).max(1);
     }
     widths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened_call;
+
+    #[test]
+    fn of_a_call_both_names_are_seen() {
+        assert_eq!(shortened_call("parse → expr", 20), "parse → expr");
+        assert_eq!(shortened_call("a → abcdefghij", 10), "a → ab…hij");
+        assert_eq!(shortened_call("abcdefghij → a", 10), "ab…hij → a");
+        let both = shortened_call("abcdefghij → klmnopqrst", 13);
+        assert_eq!(both, "a…hij → k…rst");
+        for width in 0..30 {
+            let text = shortened_call("abcdefghij → klmnopqrst", width);
+            assert!(text.chars().count() <= width.max(1), "{text}");
+        }
+    }
 }

@@ -182,6 +182,8 @@ fn a_tree_is_opened_along_its_heaviest_path_and_by_hand() {
     stage.keys("3");
     let heaviest = stage.names();
     assert_eq!(heaviest[..4], ["main", "eval", "apply", "sum"]);
+    // At first the line is chosen at which the path forks.
+    assert_eq!(stage.chosen(), "main");
     stage.keys("j");
     assert_eq!(stage.chosen(), "eval");
     stage.key(Key::Left);
@@ -206,6 +208,23 @@ fn a_tree_is_opened_along_its_heaviest_path_and_by_hand() {
     assert_eq!(stage.names()[..3], ["main", "eval", "apply"]);
     stage.keys("g");
     assert_eq!(stage.app.wish.view, View::Graph);
+}
+
+#[test]
+fn a_tree_is_seen_from_its_first_fork_on() {
+    let chain: Vec<String> = (0..40).map(|n| format!("start{n} [calc]")).collect();
+    let chain = chain.join(";");
+    let stacks = format!("{chain};eval [calc] 300\n{chain};parse [calc] 200");
+    let mut stage = Stage::new(80, 24, &stacks);
+    stage.keys("3");
+    assert_eq!(stage.chosen(), "start39");
+    let screen = stage.screen();
+    assert!(
+        screen.contains("eval") && screen.contains("parse"),
+        "{screen}"
+    );
+    stage.key(Key::Home);
+    assert_eq!(stage.chosen(), "start0");
 }
 
 #[test]
