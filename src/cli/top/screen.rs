@@ -42,6 +42,8 @@ const PATIENCE: Duration = Duration::from_millis(80);
 /// What is new is made and drawn in one part of so many of the time at most: who measures must not be
 /// in the way. Keys are answered at once.
 const SHARE: u32 = 20;
+/// However long it takes to make something, it is made again after this time.
+const STALE: Duration = Duration::from_secs(10);
 /// After a signal the keyboard thread has so long to leave.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -309,7 +311,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
         match done {
             Done::Prepared(prepared) => {
                 if let Some(since) = self.busy.take() {
-                    self.rested = Instant::now() + since.elapsed() * SHARE;
+                    self.rested = Instant::now() + (since.elapsed() * SHARE).min(STALE);
                 }
                 self.app.receive(*prepared);
             }

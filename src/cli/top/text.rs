@@ -42,8 +42,9 @@ pub fn samples(count: u64) -> String {
     format!("{} sample{plural}", number::grouped(count))
 }
 
-/// What 100 % is, the most important first: what is left out at the end is least missed.
-pub fn whole(whole: &Whole, wish: &Wish, taken: u64, is_reset: bool) -> Vec<String> {
+/// What 100 % is, the most important first: what is left out at the end is least missed. `count` is
+/// the number of samples that make it.
+pub fn whole(whole: &Whole, wish: &Wish, count: u64, is_reset: bool) -> Vec<String> {
     let weight = match &whole.unit {
         Unit::Samples => String::new(),
         Unit::Nanoseconds => format!("{} of ", number::weight(whole.weight, &whole.unit)),
@@ -66,10 +67,6 @@ pub fn whole(whole: &Whole, wish: &Wish, taken: u64, is_reset: bool) -> Vec<Stri
         "since the reset"
     } else {
         "since the start"
-    };
-    let count = match wish.focus {
-        Some(_) => whole.samples,
-        None => taken,
     };
     match wish.half_life {
         Some(time) => parts.push(format!("halved every {}", seconds(time))),

@@ -26,9 +26,21 @@ const ASIDE: usize = 16;
 /// Steps to the side are drawn as far as this.
 const STEPS: usize = 12;
 /// Columns that go first where there is little room.
-const FIRST_TO_GO: [&str; 11] = [
-    "module", "origin", "samples", "called", "estimate", "total", "outside", "level", "self",
-    "children", "weight",
+const FIRST_TO_GO: [&str; 14] = [
+    "module",
+    "origin",
+    "samples",
+    "called",
+    "estimate",
+    "total",
+    "outside",
+    "level",
+    "self",
+    "children",
+    "weight",
+    "in_only_percent",
+    "total_max_percent",
+    "total_percent",
 ];
 
 /// Draws the lines that there is room for, under their headings.

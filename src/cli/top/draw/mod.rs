@@ -156,9 +156,19 @@ fn whole(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
     let line = match app.shown() {
         None => "waiting for samples".to_owned(),
         Some(shown) => {
-            let taken = shown.seen.samples;
-            let whole = text::whole(&shown.whole, &app.wish, taken, app.is_reset);
-            let room = width.saturating_sub(state.chars().count() + 2);
+            // Of several events one is looked at.
+            let samples = match shown.events.len() > 1 || app.wish.focus.is_some() {
+                true => shown.whole.samples,
+                false => shown.seen.samples,
+            };
+            let whole = text::whole(&shown.whole, &app.wish, samples, app.is_reset);
+            let beside = width.saturating_sub(state.chars().count() + 2);
+            // What 100 % is must be read in full; that nothing moves must be told.
+            let first = whole.first().map_or(0, |first| first.chars().count());
+            let room = match first > beside && !app.is_paused() {
+                true => width,
+                false => beside,
+            };
             parts::joined(&whole, ", ", room)
         }
     };

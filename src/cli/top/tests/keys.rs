@@ -1,12 +1,16 @@
 //! What keys do.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use proftool::base::Event;
 
 use super::super::app::{Action, LINES};
 use super::super::key::Key;
+use super::super::source::Seen;
 use super::super::wish::View;
-use super::stage::{CALCULATOR, LATER, Stage, seen};
+use super::stage::{CALCULATOR, LATER, Stage, profile, seen};
 
 fn stage() -> Stage {
     Stage::new(80, 24, CALCULATOR)
@@ -372,6 +376,38 @@ fn one_can_leave_from_everywhere() {
     assert!(stage.app.overlay.is_none());
     stage.keys("/");
     assert_eq!(stage.key(Key::Char('q')), Action::Nothing);
+}
+
+#[test]
+fn of_several_events_one_is_looked_at() {
+    let mut profile = profile(CALCULATOR);
+    let faults = profile.events.push(Event::named("page-faults"));
+    let mut sample = profile.samples[0];
+    (sample.event, sample.weight, sample.count) = (faults, 21, 3);
+    profile.samples.push(sample);
+    let mut stage = Stage::new(80, 24, LATER);
+    stage.see(Arc::new(Seen {
+        number: 2,
+        profile,
+        elapsed: Duration::from_secs(5),
+        samples: 757,
+        lost: 0,
+        behind: 0,
+        seldom: 0,
+    }));
+    let screen = stage.screen();
+    assert!(screen.contains("of cpu-clock, 754 samples"), "{screen}");
+    assert!(screen.contains("event cpu-clock"), "{screen}");
+    stage.keys("E");
+    let screen = stage.screen();
+    assert!(
+        screen.contains("100 % = 21 page-faults, 3 samples"),
+        "{screen}"
+    );
+    assert!(screen.contains("event page-faults"), "{screen}");
+    // What is seen next may lack it.
+    stage.see(seen(3, LATER));
+    assert!(stage.screen().contains("100 % = 12.26 s of cpu-clock"));
 }
 
 #[test]

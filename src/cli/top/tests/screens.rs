@@ -107,6 +107,23 @@ fn what_was_lost_is_told_before_what_may_be_left_out() {
 }
 
 #[test]
+fn on_a_narrow_screen_names_and_shares_are_left() {
+    let mut stage = Stage::new(28, 8, CALCULATOR);
+    let screen = stage.screen();
+    assert!(
+        screen.starts_with("100 % = 7.540 s of cpu-clock\n"),
+        "{screen}"
+    );
+    assert!(screen.contains(" 31.83  lookup"), "{screen}");
+    stage.keys("4");
+    assert!(
+        stage.screen().contains(" 79.58  eval"),
+        "{}",
+        stage.screen()
+    );
+}
+
+#[test]
 fn any_size_can_be_drawn() {
     let sizes = [0, 1, 2, 3, 6, 8, 20, 59, 200];
     for width in sizes {
