@@ -427,3 +427,55 @@ fn the_views_go_round() {
         stage.screen()
     );
 }
+
+/// Keys in an order that no person would think of, while pictures come and go: nothing panics, and what
+/// is chosen is on the screen.
+#[test]
+fn any_keys_will_do() {
+    const KEYS: [Key; 15] = [
+        Key::Up,
+        Key::Down,
+        Key::Left,
+        Key::Right,
+        Key::PageUp,
+        Key::PageDown,
+        Key::Home,
+        Key::End,
+        Key::Enter,
+        Key::Escape,
+        Key::Backspace,
+        Key::Delete,
+        Key::Tab,
+        Key::BackTab,
+        Key::Control('u'),
+    ];
+    let characters: Vec<char> = "1234/fwscegEpzd<>i?hq (*jk".chars().collect();
+    let recursive = "a [x];b [x];a [x];b [x];c [y] 30\na [x];a [x];a [x] 20\nb [x];c [y];b [x] 5";
+    let pictures = [CALCULATOR, LATER, recursive, ""];
+    let mut random = 1u64;
+    let mut below = |n: usize| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (random >> 33) as usize % n
+    };
+    let mut stage = Stage::new(60, 10, CALCULATOR);
+    for step in 2..4000 {
+        match below(40) {
+            0 => stage.see(seen(step, pictures[below(pictures.len())])),
+            n if n < 20 => drop(stage.key(KEYS[below(KEYS.len())])),
+            _ => drop(stage.key(Key::Char(characters[below(characters.len())]))),
+        }
+        if step % 16 == 0 {
+            stage.screen();
+        }
+        let (cursor, room) = (stage.app.cursor(), stage.app.room);
+        let lines = stage
+            .app
+            .shown()
+            .map_or(0, |shown| shown.listing.lines.len());
+        assert!(cursor.index() < lines.max(1), "step {step}");
+        let on_screen = cursor.top()..cursor.top() + room;
+        assert!(on_screen.contains(&cursor.index()), "step {step}");
+    }
+}
