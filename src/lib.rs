@@ -74,6 +74,8 @@
 //! | `anyhow` | cli, main |
 //! | `clap` | cli |
 //! | `indicatif` | cli |
+//! | `ratatui` | cli |
+//! | `signal-hook` | cli |
 //! | `terminal_size` | cli |
 //! | `hashbrown` | base, unwind, trace |
 //! | `rpds` | trace |
@@ -154,6 +156,7 @@
 //! | an analysis | a file in `analysis`: values in, a new value out, total for every profile |
 //! | a check of doctor | a function in `cli/doctor`, over what `sampler`, `binary` or `scan` know |
 //! | a view | a file in `view`, a subcommand in `cli` |
+//! | a view of the live screen | a file in `cli/top` that makes lines of what a view has, an arm where it is prepared |
 //! | an exporter | a file in `export`, and an arm where the format is chosen |
 //! | a reason why something is not known | a kind of [`base::Caveat`] |
 //! | a room | a row above, below everything that it imports |

@@ -100,13 +100,17 @@ pub struct RecordArgs {
     command: Vec<OsString>,
 }
 
+/// How stacks are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CallGraph {
+pub enum CallGraph {
+    /// By what the functions of the program keep.
     Auto,
+    /// As a person says.
     Chosen(Stacks),
 }
 
-fn call_graph(how: &str) -> Result<CallGraph, String> {
+/// What `-g` says.
+pub fn call_graph(how: &str) -> Result<CallGraph, String> {
     let stacks = match how.split_once(',') {
         None if how == "auto" => return Ok(CallGraph::Auto),
         None if how == "fp" => Stacks::FramePointers,
@@ -121,7 +125,8 @@ fn call_graph(how: &str) -> Result<CallGraph, String> {
     Ok(CallGraph::Chosen(stacks))
 }
 
-fn event(name: &str) -> Result<EventSpec, String> {
+/// What `-e` says.
+pub fn event(name: &str) -> Result<EventSpec, String> {
     name.parse()
         .map_err(|error: sampler::UnknownEvent| match &error.hint {
             Some(hint) => format!("{error}\nhint: {hint}"),
@@ -161,17 +166,20 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
             report(&recording, &options, &path, args.quiet);
             ExitCode::from(recording.ending.map_or(0, sampler::Ending::status))
         }
-        Err(error) => {
-            say(&error.to_string());
-            if let Some(hint) = error.hint() {
-                hint_at(&hint);
-            }
-            ExitCode::from(match error {
-                Error::Command(CommandError::NotFound(_)) => NOT_FOUND,
-                Error::Command(_) => NOT_EXECUTABLE,
-                _ => FAILED,
-            })
-        }
+        Err(error) => failed(&error),
+    })
+}
+
+/// Says why nothing was recorded. Gives the exit status.
+pub fn failed(error: &Error) -> ExitCode {
+    say(&error.to_string());
+    if let Some(hint) = error.hint() {
+        hint_at(&hint);
+    }
+    ExitCode::from(match error {
+        Error::Command(CommandError::NotFound(_)) => NOT_FOUND,
+        Error::Command(_) => NOT_EXECUTABLE,
+        _ => FAILED,
     })
 }
 
@@ -217,7 +225,7 @@ fn record(args: &RecordArgs, options: &mut Options) -> Result<Recording, Error> 
 }
 
 /// What is recorded that already runs, in words.
-fn named(target: &Option<Target>) -> String {
+pub fn named(target: &Option<Target>) -> String {
     let list = |what: &str, numbers: &[i32]| match numbers {
         [one] => format!("{what} {one}"),
         many => format!(
@@ -295,7 +303,7 @@ fn report(recording: &Recording, options: &Options, path: &str, quiet: bool) {
 }
 
 /// A line on stderr; that it cannot be written is no reason to fail the command.
-fn say(text: &str) {
+pub fn say(text: &str) {
     let _ = writeln!(io::stderr(), "proftool: {}", printable(text));
 }
 

@@ -19,6 +19,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
+use crate::base::CaveatKind;
 use crate::perfdata::Reader;
 use crate::profile::Profile;
 use crate::sampler::{self, History, Start, Subject, Watched, Watcher, Written};
@@ -45,12 +46,14 @@ pub struct Seen {
     pub elapsed: Duration,
     /// Samples that were taken in since then, faded or not.
     pub samples: u64,
+    /// Samples that the kernel had no room for.
+    pub lost: u64,
     /// Samples that had to be let go as reading them took too long.
     pub behind: u64,
     /// Samples of stacks that became one, as there were too many that were seldom met.
     pub seldom: u64,
     /// The time of the last record in it, in nanoseconds of the recorder's clock.
-    until: u64,
+    pub until: u64,
 }
 
 /// Something that is being sampled.
@@ -362,6 +365,7 @@ fn look(live: &Live, library: &Library, interval: Duration, moments: &Receiver<M
         let queue = live.queue();
         let seen = Seen {
             number,
+            lost: profile.caveats.count(CaveatKind::Lost),
             profile,
             elapsed: queue.begun.map_or(Duration::ZERO, |begun| begun.elapsed()),
             samples: moment.samples,

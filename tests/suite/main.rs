@@ -37,6 +37,7 @@ mod report;
 mod scan;
 mod scan_decoding;
 mod static_golden;
+mod top;
 mod tree;
 mod truth;
 mod unwind;
