@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
-use std::thread::Scope;
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -192,7 +192,8 @@ struct Session<'scope, 'env> {
     rested: Instant,
     /// The number and the revision that were asked for last.
     asked: Option<(u64, u64)>,
-    writing: bool,
+    preparing: ScopedJoinHandle<'scope, ()>,
+    writing: Option<ScopedJoinHandle<'scope, ()>>,
     told: Vec<String>,
 }
 
@@ -205,7 +206,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
         let (jobs, waiting) = mpsc::channel::<(Arc<Seen>, Wish)>();
         let (finished, done) = mpsc::channel();
         let prepared = finished.clone();
-        scope.spawn(move || {
+        let preparing = scope.spawn(move || {
             let mut preparer = Preparer::default();
             for (seen, wish) in waiting {
                 let made = Box::new(preparer.prepare(&seen, &wish));
@@ -225,7 +226,8 @@ impl<'scope, 'env> Session<'scope, 'env> {
             busy: None,
             rested: Instant::now(),
             asked: None,
-            writing: false,
+            preparing,
+            writing: None,
             told: Vec::new(),
         }
     }
@@ -240,8 +242,16 @@ impl<'scope, 'env> Session<'scope, 'env> {
     ) -> anyhow::Result<Vec<String>> {
         let mut is_new = true;
         while !signals.has_come() {
+            let has_written = self
+                .writing
+                .as_ref()
+                .is_some_and(ScopedJoinHandle::is_finished);
             is_new |= self.look();
             is_new |= self.take();
+            // A thread that is gone without a word has panicked, and given the terminal back.
+            if self.preparing.is_finished() || has_written && self.writing.is_some() {
+                break;
+            }
             self.ask();
             let waits = self.busy.is_some_and(|since| since.elapsed() < PATIENCE);
             if is_new && !waits {
@@ -273,11 +283,10 @@ impl<'scope, 'env> Session<'scope, 'env> {
         drop(screen);
         is_left.store(true, Ordering::Relaxed);
         // A recording is written to its end, whoever waits for it.
-        while self.writing {
-            match self.done.recv() {
-                Ok(done) => self.accept(done),
-                Err(_) => break,
-            }
+        if let Some(writing) = self.writing.take() {
+            let is_whole = writing.join().is_ok();
+            self.take();
+            anyhow::ensure!(is_whole, "the recording is not whole");
         }
         Ok(self.told)
     }
@@ -316,7 +325,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
                 self.app.receive(*prepared);
             }
             Done::Written(path, written) => {
-                self.writing = false;
+                self.writing = None;
                 self.app.written(&path, written);
                 self.told.extend(self.app.message.clone());
             }
@@ -344,21 +353,21 @@ impl<'scope, 'env> Session<'scope, 'env> {
     }
 
     fn write(&mut self, path: PathBuf) {
-        if self.writing {
+        if self.writing.is_some() {
             self.app.message = Some("another recording is being written".into());
             return;
         }
         let Some(seen) = self.app.current().cloned() else {
             return;
         };
-        self.writing = true;
         self.app.message = Some(format!("writing {} …", path.display()));
         let (source, finished) = (self.source, self.finished.clone());
-        self.scope.spawn(move || {
+        let writing = self.scope.spawn(move || {
             let written = source.write(&seen, &path);
             // Who does not wait for it any more does not miss it.
             let _ = finished.send(Done::Written(path, written));
         });
+        self.writing = Some(writing);
     }
 
     fn draw(&mut self, terminal: &mut DefaultTerminal, shown: &Shown) -> anyhow::Result<()> {
