@@ -251,7 +251,7 @@ impl CaveatKind {
                 "deep recursion: record again with a higher limit, up to 6000, set while nothing is recorded: sysctl kernel.perf_event_max_stack=1024"
             }
             NoSwitchStack => {
-                "stacks at switches are recorded with the right to see the kernel: run as root, or sysctl kernel.perf_event_paranoid=1, or setcap cap_perfmon=ep $(command -v proftool)"
+                "where some have one, records were lost: larger buffers (-m 8192); where none has, they are recorded with the right to see the kernel: run as root, or sysctl kernel.perf_event_paranoid=1, or setcap cap_perfmon=ep $(command -v proftool)"
             }
             UnsureSwitch => "larger buffers: proftool record --off-cpu -m 8192 -- COMMAND",
             NoStacks => "record them: proftool record -g fp -- COMMAND",

@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -38,13 +39,32 @@ fn waits(room: &Room, flags: &[&str]) -> Option<PathBuf> {
     }
 }
 
-/// Whether stacks of switches may be recorded here; says why not.
-fn can_record_switches() -> bool {
-    let may = can_record() && is_root();
-    if !may {
+/// Held while switches are recorded: of two recordings of the same software event on one processor
+/// the kernel (seen with 6.18) gives the samples of one the id and the size of the other's.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// The permission to record switches, if stacks of them may be recorded here; says why not.
+fn may_record_switches() -> Option<MutexGuard<'static, ()>> {
+    if !can_record() || !is_root() {
         skipped("stacks of switches need the right to see the kernel");
+        return None;
     }
-    may
+    Some(ALONE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// What `proftool info` says of a file.
+fn info(file: &Path) -> String {
+    let output = Command::new(PROFTOOL).arg("info").arg(file).output();
+    String::from_utf8(output.unwrap().stdout).unwrap()
+}
+
+/// Whether somebody else recorded switches at the same time; says that the test is skipped.
+fn is_disturbed(file: &Path) -> bool {
+    let foreign = info(file).contains("of an event that the file does not describe");
+    if foreign {
+        skipped("somebody else on this machine records switches");
+    }
+    foreign
 }
 
 /// What the program says that each way to wait took, in nanoseconds.
@@ -88,8 +108,17 @@ fn off_cpu(file: &Path) -> BTreeMap<String, u64> {
 /// which it could have run and did not is in what it measured too.
 #[track_caller]
 fn agrees(file: &Path, measured: &BTreeMap<String, u64>, ways: &[&str]) {
-    let off = off_cpu(file);
-    let (_, preempted) = totals(file, &["--event", "preempted"]);
+    agrees_of(file, &[], measured, ways);
+}
+
+/// The same of the samples that pass a filter.
+#[track_caller]
+fn agrees_of(file: &Path, filter: &[&str], measured: &BTreeMap<String, u64>, ways: &[&str]) {
+    if is_disturbed(file) {
+        return;
+    }
+    let of = |event| totals(file, &[&["--event", event], filter].concat()).1;
+    let (off, preempted) = (of("off-cpu"), of("preempted"));
     for way in ways {
         let time = measured[*way];
         let function = format!("{way}_outer");
@@ -159,6 +188,9 @@ fn by_perf(file: &Path) -> Option<(u64, u64)> {
 
 #[track_caller]
 fn is_as_perf_says(file: &Path) {
+    if is_disturbed(file) {
+        return;
+    }
     let Some(expected) = by_perf(file) else {
         return;
     };
@@ -168,9 +200,9 @@ fn is_as_perf_says(file: &Path) {
 
 #[test]
 fn waits_take_what_the_program_measures() {
-    if !can_record_switches() {
+    let Some(_alone) = may_record_switches() else {
         return;
-    }
+    };
     // Where the C library keeps no frame pointers its callers are lost; those of the callers not.
     let found_by_frame_pointers = ["nap", "lock", "pipe", "poll", "epoll"];
     let all = ["nap", "lock", "pipe", "poll", "epoll", "cond"];
@@ -190,8 +222,7 @@ fn waits_take_what_the_program_measures() {
         agrees(&file, &measured(&output), ways);
         is_as_perf_says(&file);
         // Nothing of it was off the processor when the recording began, nothing is doubtful.
-        let info = Command::new(PROFTOOL).arg("info").arg(&file).output();
-        let info = String::from_utf8(info.unwrap().stdout).unwrap();
+        let info = info(&file);
         assert!(!info.contains("off the processor"), "{info}");
         // The burning takes a fifteenth of the time; it is what is shown unless asked otherwise.
         let (event, totals) = totals(&file, &[]);
@@ -207,14 +238,17 @@ fn waits_take_what_the_program_measures() {
 
 #[test]
 fn waits_of_the_whole_machine_have_the_same_times_and_idleness_is_none() {
-    if !can_record_switches() {
+    let Some(_alone) = may_record_switches() else {
         return;
-    }
+    };
     let room = Room::new();
     let Some(program) = waits(&room, &WITH_FRAME_POINTERS) else {
         return;
     };
-    let program = program.to_str().unwrap();
+    // There may be others like it on the machine: other tests.
+    let own = room.path("waits-of-all");
+    fs::rename(program, &own).unwrap();
+    let program = own.to_str().unwrap();
     let output = room.record(&["--off-cpu", "-a", "-g", "fp", "-d", "20", "--", program]);
     let file = room.path("perf.data");
     let lost = stderr(&output).contains("were lost");
@@ -222,7 +256,8 @@ fn waits_of_the_whole_machine_have_the_same_times_and_idleness_is_none() {
         return skipped("the machine is too busy: records were lost");
     }
     let ways = ["nap", "lock", "pipe", "poll", "epoll"];
-    agrees(&file, &measured(&output), &ways);
+    let filter = ["--comm", "waits-of-all"];
+    agrees_of(&file, &filter, &measured(&output), &ways);
     is_as_perf_says(&file);
     let args = ["--event", "off-cpu", "--comm", "swapper"];
     assert_eq!(totals(&file, &args).1["all"], 0);
@@ -230,9 +265,9 @@ fn waits_of_the_whole_machine_have_the_same_times_and_idleness_is_none() {
 
 #[test]
 fn a_process_that_runs_already_is_followed_from_its_first_switch() {
-    if !can_record_switches() {
+    let Some(_alone) = may_record_switches() else {
         return;
-    }
+    };
     let room = Room::new();
     let Some(program) = waits(&room, &WITH_FRAME_POINTERS) else {
         return;
@@ -253,16 +288,15 @@ fn a_process_that_runs_already_is_followed_from_its_first_switch() {
     // Its naps of a fifth of a second, but for the one in which the recording began.
     let nap = off_cpu(&file)["nap_outer"];
     assert!((300_000_000..900_000_000).contains(&nap), "{nap}");
-    let info = Command::new(PROFTOOL).arg("info").arg(&file).output();
-    let info = String::from_utf8(info.unwrap().stdout).unwrap();
+    let info = info(&file);
     assert!(info.contains("off the processor when the recording began"));
 }
 
 #[test]
 fn of_a_part_of_time_counts_what_lies_in_it() {
-    if !can_record_switches() {
+    let Some(_alone) = may_record_switches() else {
         return;
-    }
+    };
     let room = Room::new();
     let Some(program) = waits(&room, &WITH_FRAME_POINTERS) else {
         return;
@@ -292,6 +326,7 @@ fn without_privilege_waits_are_known_by_thread() {
     if !can_record() {
         return;
     }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     let level = paranoid.ok().and_then(|text| text.trim().parse().ok());
     if !is_root() || level.is_none_or(|level: i32| level != 2) {
@@ -324,17 +359,16 @@ fn without_privilege_waits_are_known_by_thread() {
     assert_eq!(off["[off-CPU, no stack]"], off["all"]);
     let waited: u64 = measured.values().sum::<u64>() - measured["burn"];
     assert!(off["all"] >= waited / 100 * 98, "{off:?} {measured:?}");
-    let info = Command::new(PROFTOOL).arg("info").arg(&file).output();
-    let info = String::from_utf8(info.unwrap().stdout).unwrap();
+    let info = info(&file);
     assert!(info.contains("off the processor without a stack"), "{info}");
     assert!(info.contains("perf_event_paranoid=1"), "{info}");
 }
 
 #[test]
 fn recordings_of_perf_have_waits_too() {
-    if !can_record_switches() {
+    let Some(_alone) = may_record_switches() else {
         return;
-    }
+    };
     let room = Room::new();
     let Some(program) = waits(&room, &WITH_FRAME_POINTERS) else {
         return;
