@@ -74,6 +74,7 @@ fn sample(args: &TopArgs, left: &mut anyhow::Result<()>) -> Result<Watched, Erro
             (None, None) => None,
         },
         stacks,
+        off_cpu: args.off_cpu,
         ..Options::default()
     };
     let bounds = Bounds {

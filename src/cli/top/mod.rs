@@ -67,6 +67,11 @@ pub struct TopArgs {
     #[arg(short, long, value_name = "EVENT", value_delimiter = ',', value_parser = record::event)]
     pub event: Vec<EventSpec>,
 
+    /// Also take time off the processor: how long threads are blocked and preempted, by stack, as
+    /// events of their own, as for proftool record
+    #[arg(long)]
+    pub off_cpu: bool,
+
     /// How to take stacks: fp, dwarf[,BYTES], none, or auto, as for proftool record
     #[arg(short = 'g', long = "call-graph", value_name = "HOW", default_value = "auto",
           value_parser = record::call_graph)]
