@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use proftool::base::printable;
 use proftool::sampler::{
-    self, Command, CommandError, CopySize, End, Error, EventSpec, NoCopySize, Options, Rate,
+    self, Command, CommandError, CopySize, End, Error, EventList, NoCopySize, Options, Rate,
     Recording, Stacks, Subject, Target,
 };
 
@@ -50,11 +50,13 @@ pub struct RecordArgs {
           value_parser = clap::value_parser!(u64).range(1..))]
     period: Option<u64>,
 
-    /// What to sample: cycles, page-faults, L1-dcache-load-misses, rNNN, sched:sched_switch …,
-    /// with :u for user space or :k for the kernel only; may be repeated
+    /// What to sample: cycles, page-faults, L1-dcache-load-misses, rNNN, sched:sched_switch,
+    /// cpu/event=0x3c,umask=1/ …, with modifiers: :u for user space, :k for the kernel only, :p
+    /// to :ppp for precise addresses, others as perf has them; several with commas. '{A,B}' is
+    /// a group, counted together; of '{A,B}:S' only A samples and tells B's counts as well
     /// [default: cycles, or cpu-clock where cycles cannot be counted]
-    #[arg(short, long, value_name = "EVENT", value_delimiter = ',', value_parser = event)]
-    event: Vec<EventSpec>,
+    #[arg(short, long, value_name = "EVENT", value_parser = events)]
+    event: Vec<EventList>,
 
     /// How to record stacks: fp (frame pointers), dwarf[,BYTES] (a copy of so many bytes from
     /// the top of the stack in each sample, for programs without frame pointers; 8192 unless
@@ -114,9 +116,10 @@ fn call_graph(how: &str) -> Result<CallGraph, String> {
     Ok(CallGraph::Chosen(stacks))
 }
 
-fn event(name: &str) -> Result<EventSpec, String> {
-    name.parse()
-        .map_err(|error: sampler::UnknownEvent| match &error.hint {
+fn events(names: &str) -> Result<EventList, String> {
+    names
+        .parse()
+        .map_err(|error: sampler::EventError| match error.hint() {
             Some(hint) => format!("{error}\nhint: {hint}"),
             None => error.to_string(),
         })
@@ -134,7 +137,12 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(FAILED));
     }
     let mut options = Options {
-        events: args.event.clone(),
+        events: args
+            .event
+            .iter()
+            .flat_map(EventList::events)
+            .cloned()
+            .collect(),
         rate: match (args.frequency, args.period) {
             (Some(frequency), _) => Some(Rate::Frequency(frequency)),
             (None, Some(period)) => Some(Rate::Period(period)),

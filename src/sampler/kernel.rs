@@ -25,9 +25,16 @@ pub(super) enum Who<'a> {
     Cgroup(BorrowedFd<'a>),
 }
 
-/// Opens an event on somebody who runs on processor `cpu`.
-pub(super) fn open_event(attr: &perf_event_attr, who: Who<'_>, cpu: i32) -> io::Result<OwnedFd> {
+/// Opens an event on somebody who runs on processor `cpu`, in the group of `leader` if there is
+/// one, which must be of the same.
+pub(super) fn open_event(
+    attr: &perf_event_attr,
+    who: Who<'_>,
+    cpu: i32,
+    leader: Option<BorrowedFd<'_>>,
+) -> io::Result<OwnedFd> {
     let mut attr = *attr;
+    let group = leader.map_or(-1, |leader| leader.as_raw_fd());
     let close = u64::from(sys::PERF_FLAG_FD_CLOEXEC);
     let (pid, flags) = match who {
         Who::Task(tid) => (tid, close),
@@ -41,7 +48,7 @@ pub(super) fn open_event(attr: &perf_event_attr, who: Who<'_>, cpu: i32) -> io::
     // its `size` is at most its true size. It asks for no signal, no breakpoint, no AUX area:
     // the kernel only fills a buffer that is mapped later, through the returned descriptor.
     let fd = check(unsafe {
-        perf_event_open_sys::perf_event_open(&mut attr, pid, cpu, -1, flags as libc::c_ulong)
+        perf_event_open_sys::perf_event_open(&mut attr, pid, cpu, group, flags as libc::c_ulong)
     })?;
     // SAFETY: the kernel has just made `fd` for us, and nothing else knows of it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
@@ -61,26 +68,35 @@ pub(super) fn redirect(event: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<
     check(unsafe { ioctls::SET_OUTPUT(event.as_raw_fd(), to.as_raw_fd()) }).map(drop)
 }
 
+/// Lets an event count, in all processes that inherited it too.
+pub(super) fn enable(event: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: an open descriptor by its type; no memory is passed.
+    check(unsafe { ioctls::ENABLE(event.as_raw_fd(), 0) }).map(drop)
+}
+
 /// Stops an event, in all processes that inherited it too.
 pub(super) fn disable(event: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: an open descriptor by its type; no memory is passed.
     check(unsafe { ioctls::DISABLE(event.as_raw_fd(), 0) }).map(drop)
 }
 
-/// Reads an event's value: as many `u64` as its `read_format` says.
-pub(super) fn read_event<const N: usize>(event: BorrowedFd<'_>) -> io::Result<[u64; N]> {
-    let mut values = [0u64; N];
-    // SAFETY: the kernel writes at most the given number of bytes, the size of the live local.
+/// Reads an event's value, or its group's values: the words that its `read_format` says, of which
+/// there are at most `most`.
+pub(super) fn read_event(event: BorrowedFd<'_>, most: usize) -> io::Result<Vec<u64>> {
+    let mut values = vec![0u64; most];
+    // SAFETY: the kernel writes at most the given number of bytes, the size of the live vector.
     let got = unsafe {
         libc::read(
             event.as_raw_fd(),
             values.as_mut_ptr().cast(),
-            mem::size_of_val(&values),
+            mem::size_of_val(&values[..]),
         )
     };
     match usize::try_from(got) {
-        Ok(size) if size == mem::size_of_val(&values) => Ok(values),
-        Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Ok(bytes) => {
+            values.truncate(bytes / size_of::<u64>());
+            Ok(values)
+        }
         Err(_) => Err(io::Error::last_os_error()),
     }
 }

@@ -82,6 +82,10 @@ impl<W: Write + Seek> Log<W> {
             self.tally.count(&record);
         }
         let mut features = self.features(session.events(), images);
+        let groups = session.groups();
+        if !groups.is_empty() {
+            features.groups(&groups);
+        }
         if !session.tracepoints().is_empty()
             && let Some(tracefs) = tracepoint::directory()
             && let Ok(formats) = tracepoint::formats(&tracefs, session.tracepoints())

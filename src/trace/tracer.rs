@@ -29,8 +29,9 @@ pub(super) struct Tracer<'o, 'scope, 'env> {
     samples: Samples,
     /// The builds that the recorder lists, by path; read when the first is asked for.
     builds: Option<FxHashMap<String, BuildId>>,
-    /// The last value of each counter that is read with its group.
-    counters: FxHashMap<(u64, Option<i32>), u64>,
+    /// The last value of each counter that is read with its group, for each thread by itself where
+    /// threads inherit them.
+    counters: FxHashMap<Option<i32>, FxHashMap<u64, u64>>,
     times: Option<(u64, u64)>,
     lost: Lost,
     depths: Depths,
@@ -124,6 +125,8 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             self.stacks.fork(task.pid, task.parent_pid, copies);
         }
         self.threads.fork(task.pid, task.tid, task.parent_tid);
+        // Numbers come again; what the new thread inherits counts from zero.
+        self.counters.remove(&Some(task.tid));
     }
 
     fn mapping(&mut self, reader: &Reader, record: &Record<'_>, mapping: &Mapping<'_>) {
@@ -372,7 +375,8 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             let Some((id, event)) = id.and_then(|id| Some((id, reader.event_of_id(id)?))) else {
                 continue;
             };
-            let last = self.counters.insert((id, thread.flatten()), value);
+            let last = self.counters.entry(thread.flatten()).or_default();
+            let last = last.insert(id, value);
             let weight = value.saturating_sub(last.unwrap_or(0));
             if weight > 0 {
                 deltas.push((event, weight));
