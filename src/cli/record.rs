@@ -71,6 +71,11 @@ pub struct RecordArgs {
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     mmap_pages: Option<u32>,
 
+    /// Compress the recording with zstd at level N, 1 (fastest) to 22 (smallest); 1 unless given
+    #[arg(short = 'z', long, value_name = "N", num_args = 0..=1, require_equals = true,
+          default_missing_value = "1", value_parser = clap::value_parser!(u8).range(1..=22))]
+    compression_level: Option<u8>,
+
     /// The file to write
     #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
     output: PathBuf,
@@ -153,6 +158,7 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
             CallGraph::Auto => Stacks::FramePointers,
         },
         ring_pages: args.mmap_pages.map(|pages| pages as usize),
+        compression: args.compression_level,
     };
     let result = record(&args, &mut options);
     Ok(match result {

@@ -30,6 +30,16 @@ impl<W: Write + Seek> Log<W> {
         })
     }
 
+    /// Compresses what comes from the ring buffers, at a level of zstd.
+    pub(super) fn compress(&mut self, level: Option<u8>) -> io::Result<()> {
+        level.map_or(Ok(()), |level| self.writer.compress(level))
+    }
+
+    /// Bytes of records before and after compression, if there is any.
+    pub(super) fn compression(&self) -> Option<(u64, u64)> {
+        self.writer.compression()
+    }
+
     /// What has been written so far.
     pub(super) fn tally(&self) -> &Tally {
         &self.tally
@@ -61,7 +71,7 @@ impl<W: Write + Seek> Log<W> {
     pub(super) fn pass(&mut self, session: &mut Session) -> io::Result<()> {
         let (writer, tally) = (&mut self.writer, &mut self.tally);
         let bytes = session.drain(&mut |records| {
-            writer.append(records)?;
+            writer.append_drained(records)?;
             tally.count(records);
             Ok::<(), io::Error>(())
         })?;

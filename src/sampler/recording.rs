@@ -142,7 +142,8 @@ pub fn record(
         stop: Stop::default(),
     };
     let opened = cast.open(options, subject, bounds, notes).and_then(|open| {
-        let log = Log::new(file, open.session.events()).map_err(failed)?;
+        let mut log = Log::new(file, open.session.events()).map_err(failed)?;
+        log.compress(options.compression).map_err(failed)?;
         Ok((open, log))
     });
     let (mut open, mut log) = match opened {

@@ -41,6 +41,8 @@ pub struct Options {
     /// of stacks as much as comes in a quarter of a second, and less where so much memory may
     /// not be locked.
     pub ring_pages: Option<usize>,
+    /// At which level of zstd, 1 to 22, a file's records are compressed, if they are.
+    pub compression: Option<u8>,
 }
 
 impl Options {
@@ -58,6 +60,7 @@ impl Default for Options {
             rate: None,
             stacks: Stacks::FramePointers,
             ring_pages: None,
+            compression: None,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use crate::record::{PROFTOOL, Room, can_record, is_root, perf, skipped, stderr};
 
@@ -309,4 +310,69 @@ fn without_privilege_each_refusal_names_its_setting() {
 
 fn path(room: &Room) -> String {
     room.path("perf.data").display().to_string()
+}
+
+/// How many samples the recorder says that it has written.
+fn samples_told(said: &str) -> usize {
+    let line = said.lines().find(|line| line.contains(" samples in "));
+    let number = line.and_then(|line| line.split_whitespace().nth(1));
+    number.expect(said).parse().unwrap()
+}
+
+#[test]
+fn a_compressed_recording_has_the_same_samples() {
+    let room = Room::new();
+    if faults_program(&room).is_none() {
+        return;
+    }
+    for how in ["fp", "dwarf"] {
+        let mut sizes = Vec::new();
+        for compression in [&[][..], &["-z"], &["--compression-level=9"]] {
+            let args = [compression, &["-F", "4999", "-g", how]].concat();
+            let (_, said) = record_faults(&room, &args);
+            let told = samples_told(&said);
+            let answer = json(&room, &["flat"]);
+            assert_eq!(answer["samples"], told, "{how} {compression:?}: {said}");
+            let file = fs::read(room.path("perf.data")).unwrap();
+            sizes.push(file.len() / told);
+            // Bit 27 of the features.
+            assert_eq!(file[72 + 3] & 8 != 0, !compression.is_empty());
+            let args = ["script", "-i", &path(&room), "-F", "period,event"];
+            let Some(script) = perf(&args) else { continue };
+            let lines = script
+                .lines()
+                .filter_map(|line| line.split_whitespace().next());
+            let periods: Vec<u64> = lines.filter_map(|word| word.parse().ok()).collect();
+            assert_eq!(periods.len(), told, "{how} {compression:?}");
+            assert_eq!(answer["total"], periods.iter().sum::<u64>());
+        }
+        assert!(
+            sizes[1] * 3 < sizes[0] && sizes[2] * 3 < sizes[0],
+            "{sizes:?}"
+        );
+    }
+}
+
+#[test]
+fn a_compressed_recording_of_a_killed_recorder_can_be_read() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let mut recorder = room
+        .command(&["-z", "-q", "sh", "-c", "while :; do :; done"])
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    let output = Command::new(PROFTOOL)
+        .args(["flat", "--format", "json", "perf.data.part"])
+        .current_dir(&room.0)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    // Half of a second at 997 Hz, on a machine with other work.
+    assert!(answer["samples"].as_u64().unwrap() > 100, "{answer}");
 }

@@ -91,6 +91,13 @@ impl FeatureSections {
         self.0.insert(Feature::EVENT_DESC, body);
     }
 
+    /// COMPRESSED: `u32` each: version, kind (1: zstd), level, ratio, size of a block.
+    pub(super) fn compressed(&mut self, level: u8, (before, after): (u64, u64), block: usize) {
+        let ratio = before.checked_div(after).unwrap_or(0) as usize;
+        let body = [1, 1, usize::from(level), ratio, block].map(count);
+        self.0.insert(Feature::COMPRESSED, body.concat());
+    }
+
     /// GROUP_DESC: `u32` count, then for each group its name, `u32` index of its leader, `u32`
     /// number of events. Each of `groups` is the index of its leader and the number.
     pub fn groups(&mut self, groups: &[(usize, usize)]) {
