@@ -12,6 +12,7 @@ use proftool::sampler::{
     Recording, Stacks, Subject, Target,
 };
 
+use super::record_cost;
 use super::record_target::{BoundsArgs, TargetArgs};
 use super::stack_choice;
 
@@ -90,6 +91,11 @@ pub struct RecordArgs {
     #[arg(short, long)]
     quiet: bool,
 
+    /// Tell at the end what the recording cost: the recorder's own time, the buffers, and how
+    /// much slower the program was
+    #[arg(short, long, conflicts_with = "quiet")]
+    verbose: bool,
+
     /// The command to run, with its arguments; it is recorded, or bounds the recording of what
     /// already runs
     #[arg(
@@ -165,6 +171,10 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         Ok(recording) => {
             let path = args.output.display().to_string();
             report(&recording, options.stacks, &path, args.quiet);
+            if args.verbose {
+                let lines = record_cost::lines(&recording, &options);
+                lines.iter().for_each(|line| say(line));
+            }
             ExitCode::from(recording.ending.map_or(0, sampler::Ending::status))
         }
         Err(error) => {

@@ -144,11 +144,6 @@ impl<W: Write + Seek> Writer<W> {
         })
     }
 
-    /// Bytes of records before and after compression; `None` where nothing is compressed.
-    pub fn compression(&self) -> Option<(u64, u64)> {
-        self.compressor.as_ref().map(Compressor::sizes)
-    }
-
     /// Appends whole records.
     ///
     /// # Errors

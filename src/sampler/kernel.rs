@@ -135,6 +135,41 @@ pub(super) fn poll(fds: &[RawFd], timeout: Duration, revents: &mut Vec<i16>) -> 
     Ok(())
 }
 
+/// Whose processor time is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Usage {
+    /// That of this process.
+    Own,
+    /// That of its children that were waited for, and of theirs.
+    Children,
+}
+
+/// Processor time so far, user and system; zero where it is not told.
+pub(super) fn processor_time(usage: Usage) -> Duration {
+    let who = match usage {
+        Usage::Own => libc::RUSAGE_SELF,
+        Usage::Children => libc::RUSAGE_CHILDREN,
+    };
+    let mut told = mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel writes one rusage to a live local, which is of integers only and zeroed.
+    let told = unsafe {
+        libc::getrusage(who, told.as_mut_ptr());
+        told.assume_init()
+    };
+    let time = |time: libc::timeval| {
+        let micros = u64::try_from(time.tv_usec).unwrap_or(0);
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        Duration::from_secs(seconds) + Duration::from_micros(micros)
+    };
+    time(told.ru_utime) + time(told.ru_stime)
+}
+
+/// The number of this thread.
+pub(super) fn thread_id() -> i32 {
+    // SAFETY: it takes nothing and cannot fail.
+    unsafe { libc::gettid() }
+}
+
 /// The size of a page of memory.
 pub(super) fn page_size() -> usize {
     // SAFETY: sysconf takes a number and touches no memory of ours.

@@ -18,6 +18,8 @@ use crate::perfdata::writer::{
 pub(super) struct Log<W> {
     writer: Writer<W>,
     tally: Tally,
+    passes: u64,
+    drained: u64,
     file_size: u64,
 }
 
@@ -26,6 +28,8 @@ impl<W: Write + Seek> Log<W> {
         Ok(Log {
             writer: Writer::new(out, events)?,
             tally: Tally::default(),
+            passes: 0,
+            drained: 0,
             file_size: 0,
         })
     }
@@ -35,9 +39,14 @@ impl<W: Write + Seek> Log<W> {
         level.map_or(Ok(()), |level| self.writer.compress(level))
     }
 
-    /// Bytes of records before and after compression, if there is any.
-    pub(super) fn compression(&self) -> Option<(u64, u64)> {
-        self.writer.compression()
+    /// How often the ring buffers were gone over.
+    pub(super) fn passes(&self) -> u64 {
+        self.passes
+    }
+
+    /// The bytes that came from them.
+    pub(super) fn drained_bytes(&self) -> u64 {
+        self.drained
     }
 
     /// What has been written so far.
@@ -75,6 +84,8 @@ impl<W: Write + Seek> Log<W> {
             tally.count(records);
             Ok::<(), io::Error>(())
         })?;
+        self.passes += 1;
+        self.drained += bytes;
         if bytes > 0 {
             writer.finish_round()?;
         }

@@ -32,6 +32,7 @@
 mod attr;
 mod child;
 mod command;
+mod cost;
 mod descendants;
 mod doubles;
 mod elf_notes;
@@ -66,6 +67,7 @@ mod tracepoint;
 pub use attr::Rate;
 pub use child::Ending;
 pub use command::{Command, CommandError};
+pub use cost::{Costs, sample_cost};
 pub use error::{Error, Note};
 pub use event::{EventError, EventSpec, UnknownEvent};
 pub use event_list::EventList;

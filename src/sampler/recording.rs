@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::child::{Child, Ending};
 use super::command::Command;
+use super::cost::{Costs, Meter};
 use super::error::{Error, Note, reason};
 use super::existing::Existing;
 use super::kernel;
@@ -90,6 +91,8 @@ pub struct Recording {
     pub end: End,
     /// Whether a signal to the recorder ended it.
     pub interrupted: bool,
+    /// What it took.
+    pub costs: Costs,
 }
 
 /// Records into a perf.data file at `path`, until the command ends, all that is sampled has
@@ -153,22 +156,29 @@ pub fn record(
             return Err(error);
         }
     };
+    let meter = Meter::start();
     match cast.run(&mut open, &mut log, bounds) {
         Ok(end) => {
+            let mut costs = meter.read(&open.session, &log);
             let interrupted = cast.stop.began();
             let (tally, bytes) = (log.tally(), log.file_size());
             let committed = output.commit();
             if cast.goes_on() {
                 notes(Note::CommandGoesOn);
             }
+            let ending = cast.run_on();
+            if end == End::Command && matches!(subject, Subject::Command(_)) {
+                costs.program = Some(Costs::commands());
+            }
             let recording = Recording {
                 samples: tally.samples,
                 lost: tally.lost(),
                 throttled: tally.throttled,
                 bytes,
-                ending: cast.run_on(),
+                ending,
                 end,
                 interrupted,
+                costs,
             };
             committed.map_err(failed)?;
             Ok(recording)

@@ -398,6 +398,14 @@ impl Session {
         values.chunks_exact(3).map(|value| value[2]).sum()
     }
 
+    /// How many ring buffers there are, the bytes of each, and the most that were waiting in one.
+    pub(super) fn rings(&self) -> (usize, u64, u64) {
+        let rings = self.rings.iter().map(|ring| &ring.ring);
+        let fullest = rings.clone().map(Ring::fullest).max();
+        let size = rings.map(Ring::size).next();
+        (self.rings.len(), size.unwrap_or(0), fullest.unwrap_or(0))
+    }
+
     /// The groups of events: of each the index of its first, and how many there are.
     pub(super) fn groups(&self) -> Vec<(usize, usize)> {
         let leaders = leaders(&self.specs);

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::time::Duration;
 
 use crate::record::{PROFTOOL, Room, can_record, is_root, perf, skipped, stderr};
@@ -46,13 +46,14 @@ int main(void) {
 }
 "#;
 
-/// Builds [`FAULTS`]; `None`, and why the test is skipped, where nothing can be built or recorded.
-fn faults_program(room: &Room) -> Option<PathBuf> {
+/// Builds `program` from C; `None`, and why the test is skipped, where nothing can be built or
+/// recorded.
+fn program(room: &Room, text: &str) -> Option<PathBuf> {
     if !can_record() {
         return None;
     }
-    let (source, program) = (room.path("faults.c"), room.path("faults"));
-    fs::write(&source, FAULTS).unwrap();
+    let (source, program) = (room.path("program.c"), room.path("program"));
+    fs::write(&source, text).unwrap();
     let built = Command::new("cc")
         .args(["-O1", "-g", "-fno-omit-frame-pointer", "-pthread", "-o"])
         .args([&program, &source])
@@ -71,7 +72,7 @@ fn faults_program(room: &Room) -> Option<PathBuf> {
 
 /// Records the program with `args`. Gives the faults that it counted itself, and what was said.
 fn record_faults(room: &Room, args: &[&str]) -> (f64, String) {
-    let output = room.record(&[args, &["./faults"]].concat());
+    let output = room.record(&[args, &["./program"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let counted = String::from_utf8_lossy(&output.stdout).trim().parse();
     (counted.unwrap(), stderr(&output))
@@ -109,7 +110,7 @@ fn inherits_groups(said: &str) -> bool {
 #[test]
 fn the_leader_of_a_group_tells_what_all_threads_counted() {
     let room = Room::new();
-    if faults_program(&room).is_none() {
+    if program(&room, FAULTS).is_none() {
         return;
     }
     let (counted, said) = record_faults(&room, &["-g", "fp", "-e", "{cpu-clock,page-faults}:S"]);
@@ -137,7 +138,7 @@ fn the_leader_of_a_group_tells_what_all_threads_counted() {
 #[test]
 fn three_events_have_their_own_units_in_each_report() {
     let room = Room::new();
-    if faults_program(&room).is_none() {
+    if program(&room, FAULTS).is_none() {
         return;
     }
     let events = "{cpu-clock,page-faults},context-switches";
@@ -177,7 +178,7 @@ fn three_events_have_their_own_units_in_each_report() {
 #[test]
 fn groups_on_processors_count_from_the_start() {
     let room = Room::new();
-    if faults_program(&room).is_none() {
+    if program(&room, FAULTS).is_none() {
         return;
     }
     if !is_root() {
@@ -322,7 +323,7 @@ fn samples_told(said: &str) -> usize {
 #[test]
 fn a_compressed_recording_has_the_same_samples() {
     let room = Room::new();
-    if faults_program(&room).is_none() {
+    if program(&room, FAULTS).is_none() {
         return;
     }
     for how in ["fp", "dwarf"] {
@@ -375,4 +376,76 @@ fn a_compressed_recording_of_a_killed_recorder_can_be_read() {
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     // Half of a second at 997 Hz, on a machine with other work.
     assert!(answer["samples"].as_u64().unwrap() > 100, "{answer}");
+}
+
+/// Computes for some tenths of a second and prints its own processor time in µs.
+const SPIN: &str = r#"
+#include <stdio.h>
+#include <sys/resource.h>
+int main(void) {
+    volatile unsigned long sum = 0;
+    for (long i = 0; i < 150000000; i++) sum += i;
+    struct rusage self;
+    getrusage(RUSAGE_SELF, &self);
+    printf("%ld\n", (self.ru_utime.tv_sec + self.ru_stime.tv_sec) * 1000000
+                    + self.ru_utime.tv_usec + self.ru_stime.tv_usec);
+    return 0;
+}
+"#;
+
+#[test]
+fn the_slow_down_that_is_told_is_the_one_that_can_be_measured() {
+    let room = Room::new();
+    let Some(program) = program(&room, SPIN) else {
+        return;
+    };
+    let used = |output: &Output| -> f64 {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.trim().parse().expect(&text)
+    };
+    let (mut alone, mut recorded) = (Vec::new(), Vec::new());
+    let mut told = Vec::new();
+    for _ in 0..5 {
+        alone.push(used(&Command::new(&program).output().unwrap()));
+        let output = room.record(&["-v", "-g", "fp", "-F", "9973", "./program"]);
+        let said = stderr(&output);
+        if said.contains("above the limit") {
+            return skipped(&said);
+        }
+        recorded.push(used(&output));
+        let share = said
+            .split("≈ ")
+            .last()
+            .and_then(|rest| rest.split(' ').next());
+        told.push(share.expect(&said).parse::<f64>().expect(&said));
+        for part in ["the recorder used ", " buffers of ", " bytes a sample"] {
+            assert!(said.contains(part), "{said}");
+        }
+    }
+    let least = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
+    let measured = 100.0 * (least(&recorded) / least(&alone) - 1.0);
+    told.sort_by(f64::total_cmp);
+    if told[2] < 5.0 {
+        return skipped(&format!("{} % is too little to be measured", told[2]));
+    }
+    let factor = told[2] / measured;
+    assert!(
+        (0.4..2.5).contains(&factor),
+        "told {told:?}, measured {measured} %"
+    );
+}
+
+#[test]
+fn events_that_never_interrupt_have_no_estimate() {
+    let room = Room::new();
+    if program(&room, SPIN).is_none() {
+        return;
+    }
+    let output = room.record(&["-v", "-g", "fp", "-e", "page-faults", "./program"]);
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(!said.contains('≈'), "{said}");
+    assert!(said.contains("the recorder used "), "{said}");
+    let output = room.record(&["-q", "-v", "./program"]);
+    assert_eq!(output.status.code(), Some(2));
 }
