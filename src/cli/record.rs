@@ -286,7 +286,9 @@ fn report(recording: &Recording, stacks: Stacks, path: &str, quiet: bool) {
             recording.lost
         ));
         hint_at(match stacks {
-            Stacks::Copies(_) => "fewer samples (-F 499), or smaller copies (-g dwarf,4096)",
+            Stacks::Copies(_) => {
+                "fewer samples (-F 499), smaller copies (-g dwarf,4096), or larger buffers (-m 8192)"
+            }
             _ => "larger buffers (-m 1024), or fewer samples (-F 499)",
         });
     }

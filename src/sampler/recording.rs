@@ -11,7 +11,7 @@ use super::command::Command;
 use super::cost::{Costs, Meter};
 use super::error::{Error, Note, reason};
 use super::existing::Existing;
-use super::kernel;
+use super::kernel::{self, SoonerTurns};
 use super::kernel_images::KernelImages;
 use super::log::Log;
 use super::output::Output;
@@ -22,6 +22,9 @@ use super::target::Target;
 
 /// The longest time between two passes over the buffers, after each of which the file is true.
 const PASS: Duration = Duration::from_millis(200);
+
+/// Up to this level compression takes so little time that the recorder may go before others.
+const QUICK_COMPRESSION: u8 = 3;
 
 /// What is recorded.
 #[derive(Clone, Copy, Debug)]
@@ -157,6 +160,12 @@ pub fn record(
         }
     };
     let meter = Meter::start();
+    // The command is forked already. Where it has hundreds of threads that want to run, the
+    // buffers would be full before it is the recorder's turn.
+    let is_quick = options
+        .compression
+        .is_none_or(|level| level <= QUICK_COMPRESSION);
+    let _turns = SoonerTurns::ask(is_quick);
     match cast.run(&mut open, &mut log, bounds) {
         Ok(end) => {
             let mut costs = meter.read(&open.session, &log);

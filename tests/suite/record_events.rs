@@ -449,3 +449,36 @@ fn events_that_never_interrupt_have_no_estimate() {
     let output = room.record(&["-q", "-v", "./program"]);
     assert_eq!(output.status.code(), Some(2));
 }
+
+/// Where hundreds of threads want to run, the recorder has to have its turn; the command has what
+/// it has without being recorded.
+#[test]
+fn the_recorder_goes_before_others_and_the_command_does_not() {
+    if !can_record() {
+        return;
+    }
+    if !is_root() {
+        return skipped("only root may go before others");
+    }
+    let room = Room::new();
+    // The 19th field is how nice a process is.
+    let script = "sleep 0.5; cut -d' ' -f19 /proc/self/stat /proc/$PPID/stat";
+    let nice = |args: &[&str]| -> Vec<i32> {
+        let output = room.record(&[args, &["-q", "sh", "-c", script]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.lines()
+            .map(|line| line.parse().expect(&text))
+            .collect()
+    };
+    let plain = Command::new("sh").args(["-c", script]).output().unwrap();
+    let plain = String::from_utf8_lossy(&plain.stdout).into_owned();
+    let own: i32 = plain.lines().next().unwrap().parse().unwrap();
+    let recorded = nice(&[]);
+    if recorded[1] == own {
+        return skipped("this root may not go before others");
+    }
+    assert_eq!(recorded, [own, own.min(-10)]);
+    // What takes long is done when there is time.
+    assert_eq!(nice(&["-z=19"]), [own, own]);
+}
