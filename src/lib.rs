@@ -20,7 +20,7 @@
 //!
 //! [`sampler`] makes the same records that [`perfdata`] reads from a file: there is one path for
 //! recordings of any origin. [`input`] walks the source wing for whoever has a file and wants a
-//! profile.
+//! profile; [`input::live`] walks it over and over while something is sampled.
 //!
 //! # Rooms
 //!
@@ -43,7 +43,7 @@
 //! | `analysis` | pure functions over a profile, one question a file: totals, call tree, function detail, time by gprof's and other models | callgraph profile base |
 //! | `view` | answers arranged as tables of typed cells | analysis callgraph profile base |
 //! | `export` | bytes: text, JSON, CSV, folded, gprof's text; one file or folder a format | view analysis callgraph profile base |
-//! | `input` | a file of any known kind to a profile | perfdata trace symbolize binary profile base |
+//! | `input` | a file of any known kind, or what is being sampled, to a profile | sampler perfdata trace symbolize binary profile base |
 //! | `cli` | the command line; sees the library as any user does | the library's public items |
 //! | `main` | the start of the program, and its exit status | cli, the library's public items |
 //!
@@ -92,7 +92,7 @@
 //! | file with unsafe code | what for |
 //! |---|---|
 //! | `sampler/child.rs` | what runs between fork and exec |
-//! | `sampler/kernel.rs` | system calls for kernel events, as safe functions |
+//! | `sampler/kernel.rs` | system calls for kernel events, processor time and turns, as safe functions |
 //! | `sampler/ring.rs` | the ring buffers that the kernel writes |
 //! | `sampler/signals.rs` | signal masks and descriptors |
 //!
@@ -120,6 +120,9 @@
 //! | arc | a caller and a callee as a pair, whatever the number of calls |
 //! | self | the weight of samples whose leaf is the function |
 //! | total | the weight of samples with the function anywhere on the path, each counted once |
+//! | live | of what is being sampled, without a file |
+//! | round | one look at the buffers of all processors |
+//! | fading | counting samples for less the longer ago they were |
 //! | mark | what stands outermost on a stack that is not whole: `[truncated]`, `[broken stack]` |
 //! | range | a total that is known as at least and at most, as stacks were cut inside of recursion |
 //! | recursion | a function on its own call path, at once (direct) or through others (indirect) |

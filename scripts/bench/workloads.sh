@@ -45,6 +45,10 @@ build_rg() {
     cargo install ripgrep --locked --root "$cache" >>"$log" 2>&1
 }
 
+build_small() {
+  gcc -O2 -g -fno-omit-frame-pointer -pthread -o "$cache/bin/$1" "$here/$1.c"
+}
+
 build_peer() {
   [ -x "$cache/bin/$2" ] && return
   say "building $1"
@@ -74,6 +78,10 @@ write_runs() {
   printf '#!/bin/sh\nexec %s %s %s "$1"\n' "$here/rgload.sh" "$cache/bin/rg" "$cache/text" >"$cache/run/rg"
   printf '#!/bin/sh\nexec %s %s %s %s "$1"\n' "$here/rustcload.sh" "$rustc" "$syntax" "$cache/out" \
     >"$cache/run/rustc"
+  printf '#!/bin/sh\nexec %s "$1"\n' "$cache/bin/forks" >"$cache/run/forks"
+  printf '#!/bin/sh\nexec %s "$1"\n' "$cache/bin/pool" >"$cache/run/pool"
+  printf '#!/bin/sh\nexec %s %s %s "$1"\n' "$here/buildload.sh" "$(fetch rquickjs-sys)/quickjs" "$cache/out" \
+    >"$cache/run/build"
   chmod +x "$cache"/run/* "$here"/*.sh
 }
 
@@ -115,6 +123,8 @@ loosen() {
 
 build_qjs
 build_rg
+build_small forks
+build_small pool
 build_peer inferno inferno-collapse-perf
 build_peer samply samply
 gather_text

@@ -5,3 +5,6 @@
 pub const TRUNCATED: &str = "[truncated]";
 /// The mark that stands outermost on a stack which led to no code.
 pub const BROKEN: &str = "[broken stack]";
+/// The mark that stands for stacks of which each was seldom met, where they were let go to bound
+/// memory.
+pub const SELDOM: &str = "[seldom]";

@@ -3,6 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use super::namespaces::Namespaces;
 use super::places::{self, Places};
 use super::{Binary, Error, vdso};
 use crate::base::BuildId;
@@ -13,11 +14,13 @@ use crate::base::BuildId;
 /// one that was:
 ///
 /// 1. the recorded path, under `symfs` if there is one;
-/// 2. the caches by build id: `~/.debug`, `/usr/lib/debug`, debuginfod's.
+/// 2. the caches by build id: `~/.debug`, `/usr/lib/debug`, debuginfod's;
+/// 3. the same path in the containers of this machine, without `symfs` and if the build is known.
 #[derive(Clone, Debug)]
 pub struct Finder {
     symfs: Option<PathBuf>,
     places: Arc<Places>,
+    namespaces: Namespaces,
 }
 
 impl Default for Finder {
@@ -33,6 +36,7 @@ impl Finder {
         Finder {
             symfs: symfs.map(Path::to_owned),
             places: Arc::new(Places::usual(symfs)),
+            namespaces: Namespaces::default(),
         }
     }
 
@@ -54,14 +58,27 @@ impl Finder {
             },
             Err(error) => error,
         };
-        let cached = build_id.and_then(|id| {
-            let mut paths = self.places.programs(id).into_iter();
-            paths.find_map(|path| {
+        let elsewhere = build_id.and_then(|id| {
+            let mut paths = self.places.programs(id);
+            paths.extend(self.in_containers(path));
+            paths.into_iter().find_map(|path| {
                 let elf = places::open(&path, id)?;
                 Some(Binary::new(path, elf, self.places.clone()))
             })
         });
-        cached.ok_or(error)
+        elsewhere.ok_or(error)
+    }
+
+    /// Where a path leads for processes that see other file systems.
+    fn in_containers(&self, path: &str) -> Vec<PathBuf> {
+        if self.symfs.is_some() || !path.starts_with('/') {
+            return Vec::new();
+        }
+        let roots = self.namespaces.roots();
+        roots
+            .iter()
+            .map(|root| under(root, Path::new(path)))
+            .collect()
     }
 
     /// Opens the file that a person names; its debug files are looked for in this finder's places.

@@ -31,6 +31,7 @@ mod kallsyms;
 mod libraries;
 mod lines;
 mod mini_debug;
+mod namespaces;
 mod needed;
 mod perf_map;
 mod places;

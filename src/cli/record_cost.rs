@@ -31,7 +31,7 @@ pub fn lines(recording: &Recording, options: &Options) -> Vec<String> {
         );
         if options.compression.is_some() {
             line += &format!(
-                "; compressed {:.0}, a {:.1}th",
+                "; compressed to {:.0} ({:.1} : 1)",
                 each(costs.written_bytes),
                 costs.record_bytes as f64 / costs.written_bytes.max(1) as f64
             );

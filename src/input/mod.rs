@@ -17,6 +17,7 @@ mod contents;
 mod error;
 pub mod folded;
 mod gmon;
+pub mod live;
 mod programs;
 mod recording;
 

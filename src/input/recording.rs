@@ -18,15 +18,7 @@ pub(super) fn read(
     progress: &mut Progress,
 ) -> Result<Profile, Error> {
     let size = reader.data_size().unwrap_or(0);
-    let library = Library::new(symbolize::Options {
-        finder: Finder::new(options.symfs.as_deref()),
-        inlines: options.inlines,
-        repairs: options.repairs,
-        calls: options.calls,
-        calls_if_cut: options.calls_if_cut,
-        call_lines: options.call_lines,
-        ..symbolize::Options::default()
-    });
+    let library = library(options);
     std::thread::scope(|scope| {
         // While this thread reads samples, another reads the symbols of what they are in.
         let (hits, to_prepare) = mpsc::channel::<Image>();
@@ -54,9 +46,22 @@ pub(super) fn read(
     })
 }
 
+/// What names come from.
+pub(super) fn library(options: &Options) -> Library {
+    Library::new(symbolize::Options {
+        finder: Finder::new(options.symfs.as_deref()),
+        inlines: options.inlines,
+        repairs: options.repairs,
+        calls: options.calls,
+        calls_if_cut: options.calls_if_cut,
+        call_lines: options.call_lines,
+        ..symbolize::Options::default()
+    })
+}
+
 /// What the recording says of itself. The command is what was recorded: the recorder's command
 /// line without the recorder and its own options, where these can be told apart.
-fn about(recording: &Recording) -> About {
+pub(super) fn about(recording: &Recording) -> About {
     let line = &recording.command_line;
     let dashes = line.iter().position(|word| word == "--");
     let command = match dashes {

@@ -14,6 +14,7 @@
 //!  sorter   order of time                   pass      all of these, once over the file
 //!  record   what the kernel says            user      what perf itself adds
 //!  sample   PERF_RECORD_SAMPLE, whole       cursor    the checked door
+//!  feed     records as they are made        packed    records that are kept in little memory
 //! ```
 
 mod attr;
@@ -22,9 +23,11 @@ mod decompress;
 mod error;
 mod feature;
 mod features;
+mod feed;
 mod header;
 mod layout;
 mod name;
+mod packed;
 mod pass;
 mod reader;
 mod record;
@@ -40,7 +43,9 @@ pub use cursor::Words;
 pub use error::Error;
 pub use feature::Feature;
 pub use features::{Features, FileBuildId};
+pub use feed::Feed;
 pub use header::EventDescription;
+pub use packed::Packed;
 pub use pass::Pass;
 pub use reader::{Reader, Storage};
 pub use record::{Body, Mapping, Record, Task, type_name};

@@ -43,11 +43,11 @@ pub enum Pass {
 }
 
 /// Bytes with records.
-struct Buffer {
-    bytes: Vec<u8>,
+pub(super) struct Buffer {
+    pub(super) bytes: Vec<u8>,
     /// The place of the first byte in the file; of the COMPRESSED record for what grew from one.
-    offset: u64,
-    compressed: bool,
+    pub(super) offset: u64,
+    pub(super) compressed: bool,
 }
 
 impl Buffer {
@@ -64,6 +64,8 @@ impl Buffer {
 #[derive(Default)]
 struct Buffers {
     slots: Vec<(Option<Rc<Buffer>>, usize)>,
+    /// Slots that are in use no more, and memory of buffers.
+    empty_slots: Vec<u32>,
     free: Vec<Vec<u8>>,
 }
 
@@ -77,9 +79,19 @@ impl Buffers {
 
     fn add(&mut self, buffer: Buffer) -> (u32, Rc<Buffer>) {
         let buffer = Rc::new(buffer);
-        let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 buffers of 1 MiB");
         // Counted as waiting until `done` is called for it.
-        self.slots.push((Some(buffer.clone()), 1));
+        let row = (Some(buffer.clone()), 1);
+        let slot = match self.empty_slots.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = row;
+                slot
+            }
+            None => {
+                let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 buffers");
+                self.slots.push(row);
+                slot
+            }
+        };
         (slot, buffer)
     }
 
@@ -91,8 +103,11 @@ impl Buffers {
     fn done(&mut self, slot: u32) {
         let (buffer, waiting) = &mut self.slots[slot as usize];
         *waiting -= 1;
-        if *waiting == 0
-            && let Some(Ok(buffer)) = buffer.take().map(Rc::try_unwrap)
+        if *waiting > 0 {
+            return;
+        }
+        self.empty_slots.push(slot);
+        if let Some(Ok(buffer)) = buffer.take().map(Rc::try_unwrap)
             && self.free.len() < 64
         {
             self.free.push(buffer.bytes);
@@ -101,18 +116,30 @@ impl Buffers {
 }
 
 /// What a pass carries from buffer to buffer.
-struct State<V> {
+pub(super) struct State {
     buffers: Buffers,
-    sorter: Sorter,
+    pub(super) sorter: Sorter,
     decompressor: Option<Decompressor>,
     /// The beginning of a record whose end comes with the next COMPRESSED record.
     inner_rest: Vec<u8>,
-    late: u64,
-    visit: V,
+    pub(super) late: u64,
+}
+
+impl State {
+    /// Nothing waits yet.
+    pub(super) fn new(sorter: Sorter) -> State {
+        State {
+            buffers: Buffers::default(),
+            sorter,
+            decompressor: None,
+            inner_rest: Vec::new(),
+            late: 0,
+        }
+    }
 }
 
 /// Where reading goes on after a buffer.
-enum Next {
+pub(super) enum Next {
     /// With these bytes, which begin an incomplete record, before what comes next.
     Rest(Vec<u8>),
     /// At this place of the file.
@@ -130,17 +157,10 @@ impl Reader {
     pub fn visit(
         &mut self,
         mut progress: impl FnMut(u64),
-        visit: impl FnMut(&Reader, &Record<'_>),
+        mut visit: impl FnMut(&Reader, &Record<'_>),
     ) -> Result<Pass, Error> {
         self.begin_pass();
-        let mut state = State {
-            buffers: Buffers::default(),
-            sorter: Sorter::new(self.budget()),
-            decompressor: None,
-            inner_rest: Vec::new(),
-            late: 0,
-            visit,
-        };
+        let mut state = State::new(Sorter::new(self.budget()));
         let mut sources = std::mem::take(&mut self.sources);
         let mut result = Ok(());
         for (index, source) in sources.iter_mut().enumerate() {
@@ -153,7 +173,7 @@ impl Reader {
             };
             // Each file has a compression stream of its own.
             state.decompressor = None;
-            result = self.visit_source(source, data, &mut state, &mut progress);
+            result = self.visit_source(source, data, &mut state, &mut progress, &mut visit);
             if !state.inner_rest.is_empty() {
                 state.inner_rest.clear();
                 let what = "a compressed record lacks its end";
@@ -173,7 +193,7 @@ impl Reader {
             self.caveats.add(CaveatKind::Disordered, state.late);
         }
         let due = state.sorter.finish();
-        self.deliver(&due, &mut state);
+        self.deliver(&due, &mut state, &mut visit);
         match self.events().is_empty() {
             true => Err(Error::NoEvents),
             false => Ok(Pass::Done),
@@ -184,8 +204,9 @@ impl Reader {
         &mut self,
         source: &mut Source,
         data: Section,
-        state: &mut State<V>,
+        state: &mut State,
         progress: &mut impl FnMut(u64),
+        visit: &mut V,
     ) -> Result<(), Error> {
         let end = data.offset.saturating_add(data.size);
         let mut at = data.offset;
@@ -206,7 +227,7 @@ impl Reader {
                 offset,
                 compressed: false,
             };
-            match self.split_buffer(buffer, state, last, end) {
+            match self.split_buffer(buffer, state, visit, last, end) {
                 // The payload behind a record is passed over without reading it.
                 Next::Place(place) if place > at => at = place.min(end),
                 Next::Place(_) => {}
@@ -220,10 +241,11 @@ impl Reader {
 
     /// Takes the records of a buffer apart. `last`: nothing comes behind it; `end`: where the data
     /// ends in the file.
-    fn split_buffer<V: FnMut(&Reader, &Record<'_>)>(
+    pub(super) fn split_buffer<V: FnMut(&Reader, &Record<'_>)>(
         &mut self,
         buffer: Buffer,
-        state: &mut State<V>,
+        state: &mut State,
+        visit: &mut V,
         last: bool,
         end: u64,
     ) -> Next {
@@ -274,17 +296,17 @@ impl Reader {
                             state.late += 1;
                         }
                     }
-                    _ => self.deliver_one(&header, body, place, &mut state.visit),
+                    _ => self.deliver_one(&header, body, place, visit),
                 }
                 continue;
             }
             match header.type_ {
                 user::FINISHED_ROUND => {
                     let due = state.sorter.end_round();
-                    self.deliver(&due, state);
+                    self.deliver(&due, state, visit);
                 }
                 user::COMPRESSED | user::COMPRESSED2 if !buffer.compressed => {
-                    self.decompress(&header, body, place, state);
+                    self.decompress(&header, body, place, state, visit);
                 }
                 user::COMPRESSED | user::COMPRESSED2 => {
                     self.skip(header.type_, place, Flaw::Fact("compressed twice"));
@@ -314,7 +336,7 @@ impl Reader {
         state.buffers.done(slot);
         if state.sorter.is_overfull() {
             let due = state.sorter.hand_out_half();
-            self.deliver(&due, state);
+            self.deliver(&due, state, visit);
         }
         next
     }
@@ -325,7 +347,8 @@ impl Reader {
         header: &PerfEventHeader,
         body: &[u8],
         place: u64,
-        state: &mut State<V>,
+        state: &mut State,
+        visit: &mut V,
     ) {
         let block = match user::compressed_block(header.type_, body, self.endian) {
             Ok(block) => block,
@@ -350,7 +373,7 @@ impl Reader {
             offset: place,
             compressed: true,
         };
-        if let Next::Rest(rest) = self.split_buffer(buffer, state, false, place)
+        if let Next::Rest(rest) = self.split_buffer(buffer, state, visit, false, place)
             && is_whole
         {
             state.inner_rest = rest;
@@ -388,7 +411,12 @@ impl Reader {
     }
 
     /// Hands out records that waited.
-    fn deliver<V: FnMut(&Reader, &Record<'_>)>(&mut self, due: &[Waiting], state: &mut State<V>) {
+    pub(super) fn deliver<V: FnMut(&Reader, &Record<'_>)>(
+        &mut self,
+        due: &[Waiting],
+        state: &mut State,
+        visit: &mut V,
+    ) {
         for waiting in due {
             if let Some(buffer) = &state.buffers.slots[waiting.buffer as usize].0 {
                 let start = waiting.start as usize;
@@ -396,7 +424,7 @@ impl Reader {
                 if let Split::Record(header, body) =
                     split::first(&buffer.bytes[start..], self.endian)
                 {
-                    self.deliver_one(&header, body, place, &mut state.visit);
+                    self.deliver_one(&header, body, place, visit);
                 }
             }
             state.buffers.done(waiting.buffer);

@@ -30,6 +30,8 @@ pub(super) struct Sorter {
     waiting: Vec<Waiting>,
     /// Bytes of records that may wait before a round's end hands them out.
     budget: u64,
+    /// Bytes of records that may wait at all.
+    most: u64,
     /// Bytes that wait.
     bytes: u64,
     /// The greatest time seen.
@@ -42,9 +44,19 @@ pub(super) struct Sorter {
 
 impl Sorter {
     pub(super) fn new(budget: u64) -> Sorter {
+        Sorter::with_most(budget, budget.saturating_mul(4))
+    }
+
+    /// One that hands records out as soon as a round has made them complete.
+    pub(super) fn prompt(most: u64) -> Sorter {
+        Sorter::with_most(0, most)
+    }
+
+    fn with_most(budget: u64, most: u64) -> Sorter {
         Sorter {
             waiting: Vec::new(),
             budget,
+            most,
             bytes: 0,
             greatest: 0,
             complete: 0,
@@ -71,9 +83,15 @@ impl Sorter {
         }
     }
 
+    /// The greatest time handed out: all that is not later was handed out, too, unless it comes
+    /// late.
+    pub(super) fn handed_out(&self) -> u64 {
+        self.handed_out
+    }
+
     /// Whether so much waits that some must go, rounds or not.
     pub(super) fn is_overfull(&self) -> bool {
-        self.bytes > self.budget.saturating_mul(4)
+        self.bytes > self.most
     }
 
     /// The older half of the waiting records, in order.

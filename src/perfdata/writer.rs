@@ -23,11 +23,12 @@ mod compressor;
 mod records;
 mod sections;
 
-pub use records::{Mapping, UserMapping, comm_record, lost_samples_record, thread_record};
+pub use records::{
+    FINISHED_ROUND, Mapping, UserMapping, comm_record, lost_samples_record, thread_record,
+};
 pub use sections::{BuildIdEntry, FeatureSections, TracepointFormats};
 
 use compressor::Compressor;
-use records::FINISHED_ROUND;
 
 /// The size of the attrs that are written: `PERF_ATTR_SIZE_VER7`. Older versions of perf refuse
 /// any attr that is larger than the one they were built with, so this does not grow by itself.

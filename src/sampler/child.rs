@@ -19,7 +19,7 @@
 )]
 
 use std::ffi::CString;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
@@ -101,8 +101,17 @@ impl Child {
         let as_script = pointers(&command.as_script);
         let environment = pointers(&command.environment);
         let program = command.program.as_ptr();
+        let null = match command.is_silent {
+            true => Some(
+                OpenOptions::new()
+                    .read(true)
+                    .write(true)
+                    .open("/dev/null")?,
+            ),
+            false => None,
+        };
         // SAFETY: getpid and fork touch no memory of ours. Between fork and exec or _exit the
-        // child calls only functions that are safe in a signal handler (prctl, getppid, read,
+        // child calls only functions that are safe in a signal handler (prctl, getppid, dup2, read,
         // signal, sigmask, execve, write, _exit), does not allocate, unwind or return, and the
         // arrays end with a null pointer and point at strings that live in `command`.
         let pid = unsafe {
@@ -124,6 +133,11 @@ impl Child {
                     }
                     if got == 0 || *libc::__errno_location() != libc::EINTR {
                         libc::_exit(125);
+                    }
+                }
+                if let Some(null) = &null {
+                    for standard in 0..=2 {
+                        libc::dup2(null.as_raw_fd(), standard);
                     }
                 }
                 inherited.restore();

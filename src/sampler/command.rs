@@ -47,9 +47,19 @@ pub struct Command {
     /// How a shell would run the file if it is a script that names no interpreter.
     pub(super) as_script: Vec<CString>,
     pub(super) environment: Vec<CString>,
+    pub(super) is_silent: bool,
 }
 
 impl Command {
+    /// The same command, without standard input, and what it writes to standard output and standard
+    /// error is thrown away: the terminal is somebody else's.
+    pub fn silent(self) -> Command {
+        Command {
+            is_silent: true,
+            ..self
+        }
+    }
+
     /// Finds the program of a command as a shell does: a name with a slash is a path, another
     /// one is looked for in `PATH`.
     ///
@@ -81,6 +91,7 @@ impl Command {
             arguments,
             as_script,
             environment,
+            is_silent: false,
         })
     }
 

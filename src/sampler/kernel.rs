@@ -1,7 +1,7 @@
-//! The system calls for kernel events, as safe functions.
+//! The system calls for kernel events, processor time and turns, as safe functions.
 #![expect(
     unsafe_code,
-    reason = "perf_event_open, its ioctls, poll and rlimits have no safe interface"
+    reason = "perf_event_open, its ioctls, poll, rlimits and scheduling have no safe interface"
 )]
 
 use std::io;

@@ -4,7 +4,9 @@ use std::io::{self, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use super::cast::{Open, Sink};
 use super::kernel_images::KernelImages;
+use super::recording::{Bounds, End};
 use super::session::Session;
 use super::tally::Tally;
 use super::{elf_notes, host, kernel, tracepoint};
@@ -12,6 +14,28 @@ use crate::perfdata::Feature;
 use crate::perfdata::writer::{
     BuildIdEntry, EventDescription, FeatureSections, Writer, lost_samples_record,
 };
+
+/// What the head and the end of a file tell of a session.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct About<'a> {
+    pub(super) events: &'a [EventDescription],
+    /// System and event of tracepoints.
+    pub(super) tracepoints: &'a [(String, String)],
+    /// The groups of events: of each the index of its first, and how many there are.
+    pub(super) groups: &'a [(usize, usize)],
+    pub(super) images: &'a KernelImages,
+}
+
+impl<'a> About<'a> {
+    pub(super) fn session(session: &'a Session, images: &'a KernelImages) -> About<'a> {
+        About {
+            events: session.events(),
+            tracepoints: session.tracepoints(),
+            groups: session.groups(),
+            images,
+        }
+    }
+}
 
 /// A recording being written.
 #[derive(Debug)]
@@ -64,52 +88,46 @@ impl<W: Write + Seek> Log<W> {
         self.file_size
     }
 
+    /// Appends whole records.
+    pub(super) fn append(&mut self, records: &[u8]) -> io::Result<()> {
+        self.writer.append(records)?;
+        self.tally.count(records);
+        Ok(())
+    }
+
+    /// Ends a pass over all buffers.
+    pub(super) fn end_round(&mut self) -> io::Result<()> {
+        self.writer.finish_round()
+    }
+
+    /// Gives back what was written to.
+    pub(super) fn into_inner(self) -> W {
+        self.writer.into_inner()
+    }
+
     /// Writes what was there before the recording began: the kernel's images, and records of
     /// processes.
-    pub(super) fn begin(&mut self, images: &KernelImages, existing: &[u8]) -> io::Result<()> {
+    pub(super) fn open(&mut self, images: &KernelImages, existing: &[u8]) -> io::Result<()> {
         for mapping in &images.mappings {
             self.writer.append(&mapping.kernel_record())?;
         }
-        self.writer.append(existing)?;
-        self.tally.count(existing);
-        self.writer.sync()
+        self.append(existing)
     }
 
-    /// Makes one pass over the ring buffers: straight from them to the file, in a few large
-    /// writes. The file is true afterwards.
-    pub(super) fn pass(&mut self, session: &mut Session) -> io::Result<()> {
-        let (writer, tally) = (&mut self.writer, &mut self.tally);
-        let bytes = session.drain(&mut |records| {
-            writer.append_drained(records)?;
-            tally.count(records);
-            Ok::<(), io::Error>(())
-        })?;
-        self.passes += 1;
-        self.drained += bytes;
-        if bytes > 0 {
-            writer.finish_round()?;
-        }
-        writer.sync()
-    }
-
-    /// Writes what is known only at the end.
-    pub(super) fn finish(&mut self, session: &Session, images: &KernelImages) -> io::Result<()> {
+    /// Writes what is known only at the end; `lost` is what the kernel counts as lost.
+    pub(super) fn close(&mut self, about: &About<'_>, lost: u64) -> io::Result<()> {
         // The kernel tells of losses in a record when it has room again; of the last ones never.
         // As perf does, the end tells of all of them.
-        let lost = session.lost().unwrap_or(0);
         if lost > 0 {
-            let record = lost_samples_record(lost);
-            self.writer.append(&record)?;
-            self.tally.count(&record);
+            self.append(&lost_samples_record(lost))?;
         }
-        let mut features = self.features(session.events(), images);
-        let groups = session.groups();
-        if !groups.is_empty() {
-            features.groups(&groups);
+        let mut features = self.features(about.events, about.images);
+        if !about.groups.is_empty() {
+            features.groups(about.groups);
         }
-        if !session.tracepoints().is_empty()
+        if !about.tracepoints.is_empty()
             && let Some(tracefs) = tracepoint::directory()
-            && let Ok(formats) = tracepoint::formats(&tracefs, session.tracepoints())
+            && let Ok(formats) = tracepoint::formats(&tracefs, about.tracepoints)
         {
             features.tracepoints(&formats, kernel::page_size() as u32);
         }
@@ -154,5 +172,40 @@ impl<W: Write + Seek> Log<W> {
         files.sort_by(|a, b| a.path.cmp(&b.path));
         features.build_ids(images.build_ids.iter().chain(&files));
         features
+    }
+}
+
+impl<W: Write + Seek> Sink for Log<W> {
+    fn begin(&mut self, open: &Open) -> io::Result<()> {
+        self.open(&open.images, &open.existing.records)?;
+        self.writer.sync()
+    }
+
+    /// Straight from the buffers to the file, in a few large writes. The file is true afterwards.
+    fn pass(&mut self, session: &mut Session) -> io::Result<()> {
+        let (writer, tally) = (&mut self.writer, &mut self.tally);
+        let bytes = session.drain(&mut |records| {
+            writer.append_drained(records)?;
+            tally.count(records);
+            Ok::<(), io::Error>(())
+        })?;
+        self.passes += 1;
+        self.drained += bytes;
+        if bytes > 0 {
+            self.end_round()?;
+        }
+        self.writer.sync()
+    }
+
+    fn finish(&mut self, open: &Open) -> io::Result<()> {
+        let about = About::session(&open.session, &open.images);
+        self.close(&about, open.session.lost().unwrap_or(0))
+    }
+
+    fn wants_end(&self, bounds: &Bounds) -> Option<End> {
+        let is_full = bounds
+            .max_bytes
+            .is_some_and(|most| self.data_size() >= most);
+        is_full.then_some(End::Size)
     }
 }

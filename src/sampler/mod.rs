@@ -11,13 +11,13 @@
 //!                                              Session::drain(&mut |records: &[u8]| …)
 //!                                                  │
 //!                                                  ├─▶ Writer: perf.data.part ─▶ perf.data
-//!                                                  └─▶ any other consumer, live
+//!                                                  └─▶ Watcher, live ┄┄▶ History ┄┄▶ perf.data
 //! ```
 //!
 //! [`record`] is all of it, for one [`Subject`] and one file. It takes no thread: the process sleeps
 //! until a buffer is a quarter full, a signal comes, or a fifth of a second is over; then
 //! it writes what is there with one or two writes a buffer. It looks at the headers of records
-//! only to count them.
+//! only to count them. [`watch`] is the same for a [`Watcher`] that takes the records itself.
 //!
 //! How stacks come into samples is told in `stacks`: by frame pointers, or by copies from which
 //! they are found later. [`Machine`] and [`Process`] say beforehand what may be recorded.
@@ -30,6 +30,7 @@
 //! `child`, `signals`) and in `ring`, which reads memory that the kernel writes.
 
 mod attr;
+mod cast;
 mod child;
 mod command;
 mod cost;
@@ -40,6 +41,7 @@ mod error;
 mod event;
 mod event_list;
 mod existing;
+mod history;
 mod host;
 mod interpreter;
 mod kernel;
@@ -63,6 +65,7 @@ mod stop;
 mod tally;
 mod target;
 mod tracepoint;
+mod watch;
 
 pub use attr::Rate;
 pub use child::Ending;
@@ -71,11 +74,13 @@ pub use cost::{Costs, sample_cost};
 pub use error::{Error, Note};
 pub use event::{EventError, EventSpec, UnknownEvent};
 pub use event_list::EventList;
+pub use history::{History, Written, samples_apart};
 pub use machine::{Machine, Trial};
 pub use process::{MappedFile, Process};
 pub use recording::{Bounds, End, Recording, Subject, record};
 pub use session::{Options, Session};
 pub use stacks::{CopySize, NoCopySize, Stacks};
 pub use target::Target;
+pub use watch::{Start, Watched, Watcher, watch};
 
 use error::reason;

@@ -1,27 +1,19 @@
 //! A recording from its beginning to its end: one subject, one file.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::child::{Child, Ending};
+use super::cast::Cast;
+use super::child::Ending;
 use super::command::Command;
 use super::cost::{Costs, Meter};
 use super::error::{Error, Note, reason};
-use super::existing::Existing;
-use super::kernel::{self, SoonerTurns};
-use super::kernel_images::KernelImages;
+use super::kernel::SoonerTurns;
 use super::log::Log;
 use super::output::Output;
-use super::session::{Options, Session};
-use super::signals::Signals;
-use super::stop::Stop;
+use super::session::Options;
 use super::target::Target;
-
-/// The longest time between two passes over the buffers, after each of which the file is true.
-const PASS: Duration = Duration::from_millis(200);
 
 /// Up to this level compression takes so little time that the recorder may go before others.
 const QUICK_COMPRESSION: u8 = 3;
@@ -41,7 +33,7 @@ pub enum Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    fn command(self) -> Option<&'a Command> {
+    pub(super) fn command(self) -> Option<&'a Command> {
         match self {
             Subject::Command(command) => Some(command),
             Subject::Running { while_runs, .. } => while_runs,
@@ -74,6 +66,8 @@ pub enum End {
     Duration,
     /// [`Bounds::max_bytes`].
     Size,
+    /// Whoever watches has seen enough.
+    Watcher,
 }
 
 /// What became of a recording.
@@ -134,19 +128,7 @@ pub fn record(
     if let Some(other) = other {
         notes(Note::Unfinished(other));
     }
-    let signals = Signals::hold().map_err(Error::system("hold signals back"))?;
-    let child = subject
-        .command()
-        .map(|command| Child::fork(command, signals.inherited()))
-        .transpose()
-        .map_err(Error::system("make a process"))?;
-    let mut cast = Cast {
-        command: subject.command(),
-        child,
-        started: false,
-        signals,
-        stop: Stop::default(),
-    };
+    let mut cast = Cast::gather(subject)?;
     let opened = cast.open(options, subject, bounds, notes).and_then(|open| {
         let mut log = Log::new(file, open.session.events()).map_err(failed)?;
         log.compress(options.compression).map_err(failed)?;
@@ -169,7 +151,7 @@ pub fn record(
     match cast.run(&mut open, &mut log, bounds) {
         Ok(end) => {
             let mut costs = meter.read(&open.session, &log);
-            let interrupted = cast.stop.began();
+            let interrupted = cast.is_stopped();
             let (tally, bytes) = (log.tally(), log.file_size());
             let committed = output.commit();
             if cast.goes_on() {
@@ -205,173 +187,6 @@ pub fn record(
                 reason,
                 kept: log.salvage().then(|| output.keep_part()),
             })
-        }
-    }
-}
-
-/// A session, and what was there before it.
-struct Open {
-    session: Session,
-    images: KernelImages,
-    existing: Existing,
-    /// Whether it ends when all that is sampled has ended.
-    ends_with_target: bool,
-}
-
-/// Who takes part in a recording besides the kernel: the command, if there is one, and whoever
-/// sends signals.
-struct Cast<'a> {
-    command: Option<&'a Command>,
-    child: Option<Child>,
-    started: bool,
-    signals: Signals,
-    stop: Stop,
-}
-
-impl Cast<'_> {
-    /// Waits for the delay, opens the session, looks at what is there, and lets the command run.
-    fn open(
-        &mut self,
-        options: &Options,
-        subject: Subject<'_>,
-        bounds: &Bounds,
-        notes: &mut dyn FnMut(Note),
-    ) -> Result<Open, Error> {
-        if !bounds.delay.is_zero() {
-            self.start()?;
-            self.sleep(bounds.delay)?;
-        }
-        let target = match (subject, &self.child) {
-            (Subject::Running { target, .. }, _) => target.clone(),
-            (Subject::Command(_), Some(child)) if self.started => Target::Tree(child.pid()),
-            (Subject::Command(_), Some(child)) => Target::Held(child.pid()),
-            (Subject::Command(_), None) => return Err(Error::Ended),
-        };
-        let held = matches!(target, Target::Held(_));
-        let mut session = Session::open(options, &target, notes)?;
-        if held {
-            self.start()?;
-        }
-        // The kernel's image is looked at while a command runs already. Nothing has been written
-        // yet, so its records still come before all others.
-        let mut images = KernelImages::default();
-        if session.includes_kernel() {
-            images = KernelImages::running();
-            if images.mappings.is_empty() {
-                notes(Note::HiddenKernel);
-            }
-        }
-        let mut existing = Existing::default();
-        if !held {
-            existing = Existing::look(&target.existing(), session.includes_data());
-            if existing.hidden > 0 {
-                notes(Note::HiddenMappings(existing.hidden));
-            }
-            session.skip_samples();
-            self.start()?;
-        }
-        notes(Note::Begun);
-        Ok(Open {
-            session,
-            images,
-            existing,
-            ends_with_target: target.is_of_tasks() && matches!(subject, Subject::Running { .. }),
-        })
-    }
-
-    /// Lets the command run, unless it does.
-    fn start(&mut self) -> Result<(), Error> {
-        if let (Some(child), Some(command), false) = (&mut self.child, self.command, self.started) {
-            child.start(command)?;
-            self.started = true;
-        }
-        Ok(())
-    }
-
-    /// Waits for `delay` to be over.
-    fn sleep(&mut self, delay: Duration) -> Result<(), Error> {
-        let begin = Instant::now();
-        loop {
-            if self.attend() {
-                return Err(match self.stop.began() {
-                    true => Error::Stopped,
-                    false => Error::Ended,
-                });
-            }
-            let left = delay.saturating_sub(begin.elapsed());
-            if left.is_zero() {
-                return Ok(());
-            }
-            self.pause(left.min(PASS));
-        }
-    }
-
-    /// Records until an end has come, and finishes the file. Only writing can fail.
-    fn run(&mut self, open: &mut Open, log: &mut Log<File>, bounds: &Bounds) -> io::Result<End> {
-        let session = &mut open.session;
-        log.begin(&open.images, &open.existing.records)?;
-        let begin = Instant::now();
-        let end = loop {
-            let left = bounds
-                .duration
-                .map(|duration| duration.saturating_sub(begin.elapsed()));
-            let timeout = left.map_or(PASS, |left| left.min(PASS));
-            if session.wait(self.signals.as_fd(), timeout).is_err() {
-                std::thread::sleep(timeout);
-            }
-            let over = self.attend();
-            log.pass(session)?;
-            if over {
-                break match self.child {
-                    Some(_) => End::Command,
-                    None => End::Signal,
-                };
-            }
-            if open.ends_with_target && session.has_ended() {
-                break End::Subject;
-            }
-            if left.is_some_and(|left| left.is_zero()) {
-                break End::Duration;
-            }
-            if bounds.max_bytes.is_some_and(|most| log.data_size() >= most) {
-                break End::Size;
-            }
-        };
-        session.stop();
-        log.pass(session)?;
-        log.finish(session, &open.images)?;
-        Ok(end)
-    }
-
-    /// Does what signals demand. Tells whether the command has ended; where there is none,
-    /// whether there was a signal to end.
-    fn attend(&mut self) -> bool {
-        self.stop.attend(self.child.as_mut(), &self.signals)
-    }
-
-    /// Whether the command runs.
-    fn goes_on(&mut self) -> bool {
-        self.started
-            && self
-                .child
-                .as_mut()
-                .is_some_and(|child| child.ended().is_none())
-    }
-
-    /// Waits for a command to end that runs when it is not recorded any more.
-    fn run_on(&mut self) -> Option<Ending> {
-        while self.goes_on() {
-            self.pause(PASS);
-            self.attend();
-        }
-        self.child.as_mut().and_then(Child::ended)
-    }
-
-    /// Waits until a signal comes, or for `most`.
-    fn pause(&self, most: Duration) {
-        let mut nothing = Vec::new();
-        if kernel::poll(&[self.signals.as_fd().as_raw_fd()], most, &mut nothing).is_err() {
-            std::thread::sleep(most);
         }
     }
 }

@@ -83,6 +83,7 @@ pub struct Session {
     stacks: Stacks,
     includes_kernel: bool,
     tracepoints: Vec<(String, String)>,
+    groups: Vec<(usize, usize)>,
     _files: Option<MoreFiles>,
 }
 
@@ -258,6 +259,7 @@ impl Session {
             stacks: plan.common.stacks,
             includes_kernel: plan.common.allowed.kernel && plan.events.iter().any(counts_kernel),
             specs: plan.events.clone(),
+            groups: groups(&plan.events),
             tracepoints: plan
                 .events
                 .iter()
@@ -407,11 +409,8 @@ impl Session {
     }
 
     /// The groups of events: of each the index of its first, and how many there are.
-    pub(super) fn groups(&self) -> Vec<(usize, usize)> {
-        let leaders = leaders(&self.specs);
-        let groups = leaders.chunk_by(|one, other| one == other);
-        let groups = groups.map(|group| (group[0], group.len()));
-        groups.filter(|(_, events)| *events > 1).collect()
+    pub(super) fn groups(&self) -> &[(usize, usize)] {
+        &self.groups
     }
 
     fn descriptors(&self) -> impl Iterator<Item = &OwnedFd> {
@@ -454,6 +453,13 @@ fn of_target(error: Error, target: &Target, tid: i32) -> Error {
         },
         (error, _) => error,
     }
+}
+
+fn groups(events: &[EventSpec]) -> Vec<(usize, usize)> {
+    let leaders = leaders(events);
+    let groups = leaders.chunk_by(|one, other| one == other);
+    let groups = groups.map(|group| (group[0], group.len()));
+    groups.filter(|(_, events)| *events > 1).collect()
 }
 
 fn counts_kernel(event: &EventSpec) -> bool {

@@ -41,6 +41,14 @@ impl Stop {
         self.began.is_some()
     }
 
+    /// Asks the command to end, as a signal to this process does.
+    pub(super) fn ask(&mut self, child: &mut Child) {
+        if !self.began() {
+            self.began = Some(Instant::now());
+            self.enter(Stage::Asked, child);
+        }
+    }
+
     /// Does what signals and time demand; tells whether the command has ended. Where there is no
     /// command, whether there was a signal to end.
     pub(super) fn attend(&mut self, child: Option<&mut Child>, signals: &Signals) -> bool {

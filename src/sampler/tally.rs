@@ -16,7 +16,7 @@ const MISC_BUILD_ID: u16 = 1 << 14;
 const MISC_MMAP_DATA: u16 = 1 << 13;
 
 /// Where a sample's time is: after the header, IDENTIFIER, IP and TID, a word each.
-const SAMPLE_TIME_AT: usize = 32;
+pub(super) const SAMPLE_TIME_AT: usize = 32;
 /// Where the count is in LOST (after the header and an id) and in LOST_SAMPLES.
 const LOST_AT: usize = 16;
 const LOST_SAMPLES_AT: usize = 8;

@@ -3,11 +3,11 @@
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::base::{BuildId, CaveatKind};
 use crate::binary::{self, Binary};
-use crate::trace::{Image, ImageKind, RuleSource};
+use crate::trace::{Image, ImageKind, RuleSource, Trace};
 use crate::unwind::Rules;
 
 use super::Options;
@@ -38,6 +38,15 @@ struct FileKey {
     build_id: Option<BuildId>,
 }
 
+impl FileKey {
+    fn of(image: &Image) -> FileKey {
+        FileKey {
+            path: image.path.clone(),
+            build_id: image.build_id.clone(),
+        }
+    }
+}
+
 impl Library {
     /// An empty library, which opens files as they are asked for.
     pub fn new(options: Options) -> Library {
@@ -64,6 +73,13 @@ impl Library {
         }
     }
 
+    /// Closes all files but those of a trace.
+    pub fn forget_others(&self, trace: &Trace) {
+        let known: FxHashSet<FileKey> = trace.images.iter().map(FileKey::of).collect();
+        let mut files = self.files.lock().expect("no worker panics");
+        files.retain(|key, _| known.contains(key));
+    }
+
     /// How many workers it is for.
     pub fn workers(&self) -> NonZeroUsize {
         self.options.workers
@@ -76,12 +92,8 @@ impl Library {
     }
 
     fn entry(&self, image: &Image) -> Arc<File> {
-        let key = FileKey {
-            path: image.path.clone(),
-            build_id: image.build_id.clone(),
-        };
         let mut files = self.files.lock().expect("no worker panics");
-        files.entry(key).or_default().clone()
+        files.entry(FileKey::of(image)).or_default().clone()
     }
 
     fn open(&self, image: &Image) -> Opened {

@@ -78,6 +78,17 @@ impl Mappings {
         self.ranges.is_empty()
     }
 
+    /// The same with other ids of images.
+    fn renamed(&self, new: &mut dyn FnMut(ImageId) -> ImageId) -> Mappings {
+        let ranges = self.ranges.iter().map(|(&start, &range)| {
+            let image = new(range.image);
+            (start, Range { image, ..range })
+        });
+        Mappings {
+            ranges: ranges.collect(),
+        }
+    }
+
     /// The image at an address, and the address in it.
     fn find(&self, address: u64) -> Option<(ImageId, u64)> {
         let (_, range) = self.ranges.range(..=address).next_back()?;
@@ -168,6 +179,19 @@ impl Process {
         Process {
             birth,
             maps: self.maps.clone(),
+            ..Process::default()
+        }
+    }
+
+    /// The same process, for tables in which images have other ids.
+    pub(super) fn renamed(&self, new: &mut dyn FnMut(ImageId) -> ImageId) -> Process {
+        Process {
+            birth: self.birth,
+            generation: self.generation,
+            maps: Maps {
+                now: self.maps.now.renamed(new),
+                before_exec: self.maps.before_exec.renamed(new),
+            },
             ..Process::default()
         }
     }

@@ -11,25 +11,33 @@
 //!          ══▶ Trace
 //! ```
 //!
+//! A [`Live`] trace is one that grows while others look at it: it gives a [`Moment`] when it is asked,
+//! lets samples fade, and lets go of what was seldom met before it takes too much memory.
+//!
 //! Nothing in a trace has a name yet. A sample costs no memory but the
 //! path that it adds and the chain by which it is known again, and
 //! almost no time for frames that it shares with the sample before it on the same thread.
 
 mod build;
 mod chain;
+mod compact;
 mod copies;
+mod fading;
 mod image;
+mod live;
 mod memory;
 mod paths;
 mod remembered;
 mod samples;
 mod stacks;
+mod state;
 mod threads;
 mod tracer;
 mod unwinders;
 
 pub use build::{TimeRange, read};
 pub use image::{FrameAddress, FrameId, Image, ImageId, ImageKind};
+pub use live::{Live, Moment};
 pub use paths::{AddressPath, AddressPathId, AddressPaths};
 pub use threads::{TraceThread, TraceThreadId};
 pub use unwinders::{RuleSource, Unwinding};

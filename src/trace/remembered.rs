@@ -60,6 +60,11 @@ impl Remembered {
         self.chains.get(&key.0).copied()
     }
 
+    /// How many chains it remembers.
+    pub(super) fn len(&self) -> usize {
+        self.chains.len()
+    }
+
     pub(super) fn insert(&mut self, key: Key, met: Met) {
         self.chains.insert(key.0, met);
     }

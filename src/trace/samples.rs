@@ -41,37 +41,73 @@ impl Samples {
         weight: u64,
         row: Option<SampleId>,
     ) -> (SampleId, bool) {
-        let total = &mut self.totals[key.event];
-        let accepted = weight.min(u64::MAX - *total);
-        *total += accepted;
         let row = match row.filter(|&row| self.keys.rows()[row] == key) {
             Some(row) => row,
-            None => self.keys.id_of(key),
+            None => self.row(key),
         };
+        (row, self.add_to(row, weight, 1))
+    }
+
+    /// Counts many samples. Returns the row.
+    pub(super) fn add_many(&mut self, key: SampleKey, weight: u64, count: u64) -> SampleId {
+        let row = self.row(key);
+        self.add_to(row, weight, count);
+        row
+    }
+
+    fn row(&mut self, key: SampleKey) -> SampleId {
+        let row = self.keys.id_of(key);
         if self.sums.get(row).is_none() {
             self.sums.push((0, 0));
         }
+        row
+    }
+
+    /// Counts samples in a row. Returns whether all of their weight was counted.
+    fn add_to(&mut self, row: SampleId, weight: u64, count: u64) -> bool {
+        let total = &mut self.totals[self.keys.rows()[row].event];
+        let accepted = weight.min(u64::MAX - *total);
+        *total += accepted;
         let sum = &mut self.sums[row];
         sum.0 += accepted;
-        sum.1 += 1;
-        (row, accepted == weight)
+        sum.1 += count;
+        accepted == weight
+    }
+
+    /// What was met, in order of first appearance.
+    pub(super) fn keys(&self) -> &IdVec<SampleId, SampleKey> {
+        self.keys.rows()
+    }
+
+    /// The weight and the number of each.
+    pub(super) fn sums(&self) -> &IdVec<SampleId, (u64, u64)> {
+        &self.sums
+    }
+
+    /// The number of samples.
+    pub(super) fn count(&self) -> u64 {
+        self.sums.iter().map(|(_, count)| count).sum()
     }
 
     /// The rows in order of event, thread and path.
-    pub(super) fn into_rows(self) -> Vec<TraceSample> {
-        let keys = self.keys.into_rows();
-        let mut rows: Vec<TraceSample> = keys
-            .iter()
-            .zip(&self.sums)
-            .map(|(key, &(weight, count))| TraceSample {
-                event: key.event,
-                thread: key.thread,
-                path: key.path,
-                weight,
-                count,
-            })
-            .collect();
-        rows.sort_unstable_by_key(|row| (row.event, row.thread, row.path));
-        rows
+    pub(super) fn rows(&self) -> Vec<TraceSample> {
+        rows(self.keys.rows().iter().zip(self.sums.iter().copied()))
     }
+}
+
+/// Rows of a trace, in order of event, thread and path.
+pub(super) fn rows<'a>(
+    samples: impl Iterator<Item = (&'a SampleKey, (u64, u64))>,
+) -> Vec<TraceSample> {
+    let mut rows: Vec<TraceSample> = samples
+        .map(|(key, (weight, count))| TraceSample {
+            event: key.event,
+            thread: key.thread,
+            path: key.path,
+            weight,
+            count,
+        })
+        .collect();
+    rows.sort_unstable_by_key(|row| (row.event, row.thread, row.path));
+    rows
 }

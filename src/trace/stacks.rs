@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{BROKEN, CaveatKind, CodeAddress, Distinct, Id, TRUNCATED};
+use crate::base::{BROKEN, CaveatKind, CodeAddress, Distinct, Id, IdVec, TRUNCATED};
 use crate::perfdata::{Attr, Record, Sample};
 use crate::unwind;
 
@@ -109,6 +109,47 @@ impl Stacks {
             _ => Process::born(self.births),
         };
         self.processes.insert(pid, child);
+    }
+
+    /// The same processes and none of the stacks, in tables of their own. What refers to images by
+    /// their ids has to be renamed by what is returned: for each image its new id.
+    pub(super) fn emptied(&self) -> (Stacks, IdVec<ImageId, Option<ImageId>>) {
+        let mut fresh = Stacks {
+            births: self.births,
+            ..Stacks::default()
+        };
+        let mut ids = IdVec::filled(None, self.images.rows().len());
+        let images = &mut fresh.images;
+        let mut rename =
+            |id| *ids[id].get_or_insert_with(|| images.id_of(self.images.rows()[id].clone()));
+        let processes = self.processes.iter();
+        fresh.processes = processes
+            .map(|(&pid, process)| (pid, process.renamed(&mut rename)))
+            .collect();
+        fresh.kernel = self.kernel.renamed(&mut rename);
+        (fresh, ids)
+    }
+
+    /// Takes those paths of other tables that are `wanted`, which includes the callers of each.
+    /// Returns their ids here.
+    pub(super) fn take_paths(
+        &mut self,
+        other: &Stacks,
+        images: &mut IdVec<ImageId, Option<ImageId>>,
+        wanted: &IdVec<AddressPathId, bool>,
+    ) -> IdVec<AddressPathId, Option<AddressPathId>> {
+        let mut ids = IdVec::filled(None, wanted.len());
+        for (id, path) in other.paths.rows().enumerate().filter(|(id, _)| wanted[*id]) {
+            let FrameAddress { image, address } = other.frames.rows()[path.frame];
+            let image = *images[image]
+                .get_or_insert_with(|| self.images.id_of(other.images.rows()[image].clone()));
+            let frame = self.frame(image, address);
+            let caller = path.caller.and_then(|caller| ids[caller]);
+            ids[id] = Some(self.paths.id_of(AddressPath { caller, frame }));
+        }
+        // Whoever wanted to hear of these images has.
+        self.new_hits.clear();
+        ids
     }
 
     /// A thread ended: nothing is shared with the next one of its number.
@@ -358,7 +399,7 @@ impl Stacks {
     }
 
     /// The path of an outermost frame that is a mark.
-    fn mark(&mut self, name: &str) -> AddressPathId {
+    pub(super) fn mark(&mut self, name: &str) -> AddressPathId {
         let image = self.image(name, ImageKind::Mark);
         let frame = self.frame(image, CodeAddress::Instruction(0));
         let caller = None;

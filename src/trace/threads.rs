@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{Distinct, define_id};
+use crate::base::{Distinct, IdVec, define_id};
 
 define_id! {
     /// A row of [`Trace::threads`](super::Trace::threads).
@@ -42,6 +42,24 @@ impl Threads {
             self.names.insert(tid, name);
         }
         self.current.remove(&(pid, tid));
+    }
+
+    /// A thread has ended, and its number may be another's.
+    pub(super) fn forget(&mut self, pid: i32, tid: i32) {
+        self.names.remove(&tid);
+        self.current.remove(&(pid, tid));
+    }
+
+    /// Empties the table of all rows but those that are `wanted`. Returns their new ids.
+    pub(super) fn keep(
+        &mut self,
+        wanted: &IdVec<TraceThreadId, bool>,
+    ) -> IdVec<TraceThreadId, Option<TraceThreadId>> {
+        let old = std::mem::take(&mut self.table).into_rows();
+        self.current.clear();
+        let rows = old.enumerate();
+        let ids = rows.map(|(id, row)| wanted[id].then(|| self.table.id_of(row.clone())));
+        ids.collect::<Vec<_>>().into()
     }
 
     /// The row for the samples of a thread now.

@@ -1,18 +1,20 @@
 //! Takes records one by one and builds the trace.
 
-use linux_perf_event_reader::{AttrFlags, BranchSampleFormat, CpuMode, SampleFormat, constants};
+use linux_perf_event_reader::{AttrFlags, CpuMode, constants};
 use rustc_hash::FxHashMap;
 
-use crate::base::{BuildId, CaveatKind, Event, Id, Unit, utf8};
+use crate::base::{BuildId, CaveatKind, Id, utf8};
 use crate::perfdata::{Body, Mapping, Reader, Record, Sample, Task};
 use crate::unwind::End;
 
 use super::build::TimeRange;
 use super::chain::Space;
+use super::compact::Ended;
 use super::copies::{Copies, Copy, Finished, Waiting, Weights};
 use super::remembered::{Circumstances, Met, Remembered};
 use super::samples::{SampleId, SampleKey, Samples};
 use super::stacks::{Stack, Stacks};
+use super::state::event;
 use super::threads::Threads;
 use super::{AddressPathId, Image, ImageId, ImageKind, Trace, TraceEventId, TraceThreadId};
 
@@ -21,28 +23,30 @@ pub(super) struct Tracer<'o, 'scope, 'env> {
     part: TimeRange,
     on_hit: &'o mut dyn FnMut(&Image),
     /// Samples whose copied stacks are being unwound, if such stacks are.
-    copies: Option<Copies<'scope, 'env>>,
-    trace: Trace,
-    threads: Threads,
-    stacks: Stacks,
-    remembered: Remembered,
-    samples: Samples,
+    pub(super) copies: Option<Copies<'scope, 'env>>,
+    pub(super) trace: Trace,
+    pub(super) threads: Threads,
+    pub(super) stacks: Stacks,
+    pub(super) remembered: Remembered,
+    pub(super) samples: Samples,
     /// The builds that the recorder lists, by path; read when the first is asked for.
     builds: Option<FxHashMap<String, BuildId>>,
     /// The last value of each counter that is read with its group, for each thread by itself where
     /// threads inherit them.
-    counters: FxHashMap<Option<i32>, FxHashMap<u64, u64>>,
-    times: Option<(u64, u64)>,
-    lost: Lost,
-    depths: Depths,
+    pub(super) counters: FxHashMap<Option<i32>, FxHashMap<u64, u64>>,
+    /// Processes and threads that have ended, where somebody wants to forget them.
+    pub(super) ended: Option<Vec<Ended>>,
+    pub(super) times: Option<(u64, u64)>,
+    pub(super) lost: Lost,
+    pub(super) depths: Depths,
 }
 
 /// What was lost, told in two ways: by the kernel as it happened, and by the recorder at the end,
 /// who counts it all once more.
 #[derive(Debug, Default)]
-struct Lost {
-    records: u64,
-    samples: u64,
+pub(super) struct Lost {
+    pub(super) records: u64,
+    pub(super) samples: u64,
 }
 
 /// `PERF_RECORD_MISC_LOST_SAMPLES_BPF`.
@@ -50,13 +54,10 @@ const LOST_SAMPLES_BPF: u16 = 1 << 15;
 
 /// How deep the user's stacks are on the whole.
 #[derive(Debug, Default)]
-struct Depths {
-    user_samples: u64,
-    shallow: u64,
+pub(super) struct Depths {
+    pub(super) user_samples: u64,
+    pub(super) shallow: u64,
 }
-
-/// Fewer samples say nothing about frame pointers.
-const FEW_SAMPLES: u64 = 20;
 
 impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
     pub(super) fn new(
@@ -75,6 +76,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             samples: Samples::default(),
             builds: None,
             counters: FxHashMap::default(),
+            ended: None,
             times: None,
             lost: Lost::default(),
             depths: Depths::default(),
@@ -98,7 +100,16 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
                 self.threads.name(*pid, *tid, utf8(name).into_owned());
             }
             Body::Fork(task) => self.fork(record.misc, task),
-            Body::Exit(task) => self.stacks.forget(task.tid),
+            Body::Exit(task) => {
+                self.stacks.forget(task.tid);
+                if let Some(ended) = &mut self.ended {
+                    ended.push(Ended {
+                        pid: task.pid,
+                        tid: task.tid,
+                        gone: None,
+                    });
+                }
+            }
             Body::Lost(count) => self.lost.records = self.lost.records.saturating_add(*count),
             // What was filtered out on purpose is not lost.
             Body::LostSamples(count) if record.misc & LOST_SAMPLES_BPF == 0 => {
@@ -310,7 +321,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
 
     /// Waits for all copied stacks: the trace is finished, or the kernel's part of them is found in
     /// what is about to change. A process's memory they have as it was.
-    fn settle(&mut self, reader: &Reader) {
+    pub(super) fn settle(&mut self, reader: &Reader) {
         let release = reader.features().os_release.as_deref();
         let next = |tracer: &mut Self| {
             let images = tracer.stacks.images.rows();
@@ -417,8 +428,13 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         (!has_more).then(|| self.remembered.key(chain, circumstances))
     }
 
+    /// How many events the trace has.
+    pub(super) fn events(&self) -> usize {
+        self.trace.events.len()
+    }
+
     /// Makes rows for events that the reader has and the trace has not.
-    fn learn_events(&mut self, reader: &Reader) {
+    pub(super) fn learn_events(&mut self, reader: &Reader) {
         for description in &reader.events()[self.trace.events.len()..] {
             self.trace.events.push(event(description));
             self.samples.add_event();
@@ -462,64 +478,11 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         self.depths.user_samples += u64::from(stack.has_user_frames);
         self.depths.shallow += u64::from(stack.has_user_frames && stack.is_shallow);
     }
-
-    /// The finished trace.
-    pub(super) fn finish(mut self, reader: &Reader) -> Trace {
-        self.settle(reader);
-        self.learn_events(reader);
-        let mut trace = self.trace;
-        trace.frame_pointers = reader.events().iter().any(|event| {
-            let format = event.attr.sample_format();
-            let by_branches = event.attr.branch_format();
-            format.contains(SampleFormat::CALLCHAIN)
-                && !format.contains(SampleFormat::STACK_USER)
-                && !by_branches.contains(BranchSampleFormat::CALL_STACK)
-        });
-        // In pipe mode names may come after samples.
-        trace.events = reader.events().iter().map(event).collect::<Vec<_>>().into();
-        trace.images = self.stacks.images.into_rows();
-        trace.frames = self.stacks.frames.into_rows();
-        // In pipe mode these come last.
-        let listed = listed_builds(reader);
-        for image in trace.images.iter_mut().filter(|i| i.build_id.is_none()) {
-            image.build_id = listed.get(image.path.as_str()).map(|&id| id.clone());
-        }
-        trace.paths = self.stacks.paths.into_rows();
-        trace.threads = self.threads.table.into_rows();
-        trace.kernel_symbols.sort();
-        trace.samples = self.samples.into_rows();
-        let caveats = &mut trace.caveats;
-        caveats.merge(reader.caveats());
-        let lost = self.lost.records.max(self.lost.samples);
-        if lost > 0 {
-            caveats.add(CaveatKind::Lost, lost);
-        }
-        if caveats.count(CaveatKind::NotUnwound) == 0
-            && self.depths.user_samples >= FEW_SAMPLES
-            && self.depths.shallow * 2 > self.depths.user_samples
-        {
-            caveats.add(CaveatKind::NoFramePointers, self.depths.shallow);
-        }
-        if trace.samples.is_empty() {
-            caveats.add(CaveatKind::NoSamples, 1);
-        } else {
-            note_what_was_recorded(reader, caveats);
-        }
-        let features = reader.features();
-        trace.recording = super::Recording {
-            command_line: features.command_line.clone(),
-            arch: features.arch.clone(),
-            os_release: features.os_release.clone(),
-            written: reader.written(),
-            duration: self.times.map(|(first, last)| last - first),
-        };
-        trace
-    }
 }
 
 /// The builds of files as the recorder lists them at the end: old kernels do not tell them with
 /// the mappings.
-fn listed_builds(reader: &Reader) -> FxHashMap<&str, &BuildId> {
+pub(super) fn listed_builds(reader: &Reader) -> FxHashMap<&str, &BuildId> {
     let listed = reader.features().build_ids.iter();
     listed
         .map(|file| (file.path.as_str(), &file.build_id))
@@ -546,36 +509,5 @@ fn user_image_kind(path: &str, pid: i32) -> ImageKind {
     match generated {
         true => ImageKind::Generated { pid },
         false => ImageKind::File,
-    }
-}
-
-/// The event in the profile's terms. Without periods in its samples a sample counts one.
-fn event(description: &crate::perfdata::EventDescription) -> Event {
-    let mut event = Event::named(&description.name);
-    let attr = &description.attr;
-    let format = attr.sample_format();
-    // A group's samples have the values of all its counters.
-    let has_values =
-        format.contains(SampleFormat::READ) && attr.read_format & constants::PERF_FORMAT_GROUP != 0;
-    let has_period = format.contains(SampleFormat::PERIOD) || has_values;
-    if !has_period && attr.fixed_period().is_none() {
-        event.unit = Unit::Samples;
-    }
-    event
-}
-
-/// What the settings of all events leave out.
-fn note_what_was_recorded(reader: &Reader, caveats: &mut crate::base::Caveats) {
-    let all = |test: fn(&crate::perfdata::Attr) -> bool| {
-        reader.events().iter().all(|event| test(&event.attr))
-    };
-    if all(|attr| attr.flags().contains(AttrFlags::EXCLUDE_KERNEL)) {
-        caveats.add(CaveatKind::UserOnly, 1);
-    }
-    const STACKS: SampleFormat = SampleFormat::CALLCHAIN
-        .union(SampleFormat::BRANCH_STACK)
-        .union(SampleFormat::STACK_USER);
-    if all(|attr| !attr.sample_format().intersects(STACKS)) {
-        caveats.add(CaveatKind::NoStacks, 1);
     }
 }

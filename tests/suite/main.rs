@@ -23,6 +23,7 @@ mod gprof_live;
 mod graph;
 mod graph_laws;
 mod laws;
+mod live;
 mod propagation;
 mod puma;
 mod puma_graph;

@@ -380,3 +380,35 @@ fn few_descriptors_for_many_threads_are_told() {
     }
     assert!(is_alive(target.0.id()));
 }
+
+#[test]
+fn a_program_of_a_container_has_its_names() {
+    if !can_record() || !is_root() {
+        return skipped("not root");
+    }
+    let room = Room::new();
+    let source = "volatile unsigned long sink;\n\
+        __attribute__((noinline)) void in_container(void) { for (;;) sink++; }\n\
+        int main(void) { in_container(); }\n";
+    let Some(program) = build(&room, "contained", source, &["-O1"]) else {
+        return;
+    };
+    let inside = room.path("inside");
+    fs::create_dir(&inside).unwrap();
+    // Nobody else sees what is mounted there.
+    let script =
+        "mount -t tmpfs none \"$1\" && cp \"$0\" \"$1/contained\" && exec \"$1/contained\"";
+    let mut command = Command::new("unshare");
+    command
+        .args(["-m", "sh", "-c", script])
+        .arg(&program)
+        .arg(&inside);
+    let mut target = Running::new(command);
+    if target.0.try_wait().unwrap().is_some() {
+        return skipped("no mount namespaces here");
+    }
+    assert!(!inside.join("contained").exists());
+    let output = room.record(&["-q", "-d", "0.4", "-p", &target.pid()]);
+    succeeds(&output);
+    assert!(flat(&room).contains("in_container"), "{}", flat(&room));
+}

@@ -24,7 +24,7 @@ const SAMPLE_ID: [u8; 32] = [0; 32];
 
 /// The record that ends a pass over all buffers. Its bytes are the same in each byte order but
 /// for their places.
-pub(super) const FINISHED_ROUND: [u8; 8] = if cfg!(target_endian = "little") {
+pub const FINISHED_ROUND: [u8; 8] = if cfg!(target_endian = "little") {
     [FINISHED_ROUND_TYPE, 0, 0, 0, 0, 0, 8, 0]
 } else {
     [0, 0, 0, FINISHED_ROUND_TYPE, 0, 0, 0, 8]

@@ -1,0 +1,377 @@
+//! A profile of what is being sampled, made anew while more samples come.
+//!
+//! ```text
+//!  kernel ─▶ sampler ─▶ queue ─▶ trace ─┬▶ symbolize ─▶ Seen ─▶ whoever looks
+//!            this        │       reader │  looker       ▲
+//!            thread      ▼       thread ▼  thread       │ a thread of its own
+//!                     behind         History ─▶ perf.data, if it is asked for
+//! ```
+//!
+//! The thread that empties the kernel's buffers does nothing else. What the reader cannot take in
+//! fast enough waits in a queue; where that is full, samples are let go and counted, but not the
+//! records between them that tell who runs and what is mapped.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+use crate::perfdata::Reader;
+use crate::profile::Profile;
+use crate::sampler::{self, History, Start, Subject, Watched, Watcher, Written};
+use crate::symbolize::{Library, symbolize};
+use crate::trace::{self, Moment, Unwinding};
+
+use super::{Options, recording};
+
+/// How many bytes of records wait for the reader at most.
+const QUEUE: usize = 64 << 20;
+/// How soon there is something to be seen first.
+const FIRST: Duration = Duration::from_millis(250);
+/// Making a profile may take one part of so many of the time.
+const SHARE: u32 = 4;
+
+/// What was seen up to one moment.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Counts up from 1.
+    pub number: u64,
+    /// The profile.
+    pub profile: Profile,
+    /// How long ago the sampling began, or was begun anew.
+    pub elapsed: Duration,
+    /// Samples that were taken in since then, faded or not.
+    pub samples: u64,
+    /// Samples that had to be let go as reading them took too long.
+    pub behind: u64,
+    /// Samples of stacks that became one, as there were too many that were seldom met.
+    pub seldom: u64,
+    /// The time of the last record in it, in nanoseconds of the recorder's clock.
+    until: u64,
+}
+
+/// Something that is being sampled.
+#[derive(Default)]
+pub struct Live {
+    queue: Mutex<Queue>,
+    /// Something of the queue has changed.
+    changed: Condvar,
+    latest: Mutex<Option<Arc<Seen>>>,
+    history: Mutex<Option<History>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    items: VecDeque<Item>,
+    bytes: usize,
+    behind: u64,
+    half_life: Option<Duration>,
+    /// The looker waits for a moment.
+    looks: bool,
+    resets: bool,
+    /// Whoever looks has seen enough.
+    stops: bool,
+    /// Nobody looks any more.
+    is_alone: bool,
+    /// What was seen last is all that there is.
+    is_over: bool,
+    begun: Option<Instant>,
+    /// Nothing more will come.
+    ended: bool,
+    /// How it ended, when that is known.
+    outcome: Option<Watched>,
+}
+
+enum Item {
+    Records(Vec<u8>),
+    EndOfRound,
+}
+
+/// What the reader does next.
+enum Work {
+    Item(Item),
+    /// With samples faded or not.
+    Look(bool),
+    Reset,
+    End,
+}
+
+/// Samples a subject, and lets `view` look at it from a thread of its own. When `view` returns, the
+/// sampling ends, and with it the command; when the sampling ends first, `view` may go on looking.
+/// A profile is made anew each `interval`, but no more often than a quarter of the time allows.
+///
+/// # Errors
+///
+/// Those of [`sampler::watch`].
+pub fn watch(
+    (sampling, subject, bounds): (&sampler::Options, Subject<'_>, &sampler::Bounds),
+    reading: &Options,
+    interval: Duration,
+    notes: &mut dyn FnMut(sampler::Note),
+    view: impl FnOnce(&Live) + Send,
+) -> Result<Watched, sampler::Error> {
+    let library = recording::library(reading);
+    let live = Live::default();
+    std::thread::scope(|scope| {
+        let mut audience = Audience {
+            live: &live,
+            library: &library,
+            scope,
+            interval,
+            view: Some(view),
+        };
+        let watched = sampler::watch(sampling, subject, bounds, &mut audience, notes);
+        let mut queue = live.queue();
+        queue.ended = true;
+        queue.outcome = watched.as_ref().ok().copied();
+        drop(queue);
+        live.changed.notify_all();
+        watched
+    })
+}
+
+impl Live {
+    /// What was seen last; `None` in the first moments.
+    pub fn latest(&self) -> Option<Arc<Seen>> {
+        self.latest.lock().expect("no thread panics").clone()
+    }
+
+    /// Lets samples count for less the older they are: half after each half-life. With `None`, all
+    /// since the beginning count the same.
+    pub fn set_half_life(&self, half_life: Option<Duration>) {
+        self.queue().half_life = half_life;
+    }
+
+    /// Begins anew.
+    pub fn reset(&self) {
+        self.queue().resets = true;
+        self.changed.notify_all();
+    }
+
+    /// Writes a perf.data file of the samples that `seen` counts, none of them faded.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written. What was at `path` is then still there.
+    pub fn write(&self, seen: &Seen, path: &Path) -> Result<Written, sampler::Error> {
+        let history = self.history.lock().expect("no thread panics");
+        match &*history {
+            Some(history) => history.write(path, seen.until),
+            // Nothing is seen before it begins.
+            None => Err(sampler::Error::Ended),
+        }
+    }
+
+    /// How the sampling ended, if it has and all that came is seen.
+    pub fn outcome(&self) -> Option<Watched> {
+        let queue = self.queue();
+        queue.outcome.filter(|_| queue.is_over)
+    }
+
+    /// Ends the sampling, and with it the command.
+    pub fn stop(&self) {
+        self.queue().stops = true;
+        self.changed.notify_all();
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().expect("no thread panics")
+    }
+
+    /// What the reader is to do; waits for something.
+    fn work(&self) -> Work {
+        let mut queue = self.queue();
+        loop {
+            if std::mem::take(&mut queue.resets) {
+                return Work::Reset;
+            }
+            if std::mem::take(&mut queue.looks) {
+                return Work::Look(queue.half_life.is_some());
+            }
+            if let Some(item) = queue.items.pop_front() {
+                if let Item::Records(records) = &item {
+                    queue.bytes -= records.len();
+                }
+                return Work::Item(item);
+            }
+            if queue.ended {
+                return Work::End;
+            }
+            queue = self.changed.wait(queue).expect("no thread panics");
+        }
+    }
+
+    /// Waits for so long, or until nothing more will come. Tells whether somebody looks.
+    fn pause(&self, most: Duration) -> bool {
+        let queue = self.queue();
+        let waits = |queue: &mut Queue| !queue.ended && !queue.is_alone;
+        let waited = self.changed.wait_timeout_while(queue, most, waits);
+        let (queue, _) = waited.expect("no thread panics");
+        !queue.is_alone
+    }
+
+    /// Nobody looks any more.
+    fn leave(&self) {
+        let mut queue = self.queue();
+        queue.stops = true;
+        queue.is_alone = true;
+        drop(queue);
+        self.changed.notify_all();
+    }
+
+    /// Asks the reader for a moment.
+    fn ask(&self) {
+        self.queue().looks = true;
+        self.changed.notify_all();
+    }
+}
+
+/// The thread of the sampler, and what it starts when the sampling begins.
+struct Audience<'scope, 'env, V> {
+    live: &'scope Live,
+    library: &'scope Library,
+    scope: &'scope Scope<'scope, 'env>,
+    interval: Duration,
+    view: Option<V>,
+}
+
+impl<'scope, V: FnOnce(&Live) + Send + 'scope> Watcher for Audience<'scope, '_, V> {
+    fn begin(&mut self, start: Start) {
+        let (live, library, interval) = (self.live, self.library, self.interval);
+        *live.history.lock().expect("no thread panics") = Some(start.history);
+        live.queue().begun = Some(Instant::now());
+        let (moments, to_see) = mpsc::channel();
+        let (head, records) = (start.head, start.records);
+        self.scope
+            .spawn(move || read(live, library, (head, records), &moments));
+        self.scope
+            .spawn(move || look(live, library, interval, &to_see));
+        if let Some(view) = self.view.take() {
+            self.scope.spawn(move || {
+                view(live);
+                live.leave();
+            });
+        }
+    }
+
+    fn records(&mut self, records: &[u8]) {
+        let mut queue = self.live.queue();
+        let mut records = records.to_vec();
+        if queue.bytes + records.len() > QUEUE {
+            let (others, samples) = sampler::samples_apart(&records);
+            queue.behind += samples;
+            records = others;
+        }
+        if !records.is_empty() {
+            queue.bytes += records.len();
+            queue.items.push_back(Item::Records(records));
+        }
+    }
+
+    fn end_round(&mut self) -> ControlFlow<()> {
+        let mut queue = self.live.queue();
+        queue.items.push_back(Item::EndOfRound);
+        let stops = queue.stops;
+        drop(queue);
+        self.live.changed.notify_all();
+        match stops {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// The reader: takes records in, until there are no more.
+fn read(
+    live: &Live,
+    library: &Library,
+    (head, records): (Vec<u8>, Vec<u8>),
+    moments: &Sender<Moment>,
+) {
+    let Ok(head) = Reader::from_bytes(head) else {
+        return;
+    };
+    let history = |act: &dyn Fn(&mut History)| {
+        let mut history = live.history.lock().expect("no thread panics");
+        history.as_mut().map(act).unwrap_or_default();
+    };
+    let unwinding = Unwinding {
+        rules: library,
+        workers: library.workers(),
+    };
+    let mut on_hit = |_: &trace::Image| ();
+    std::thread::scope(|scope| {
+        let mut trace = trace::Live::new(head, scope, unwinding, &mut on_hit);
+        trace.append(records);
+        let mut faded = Instant::now();
+        loop {
+            match live.work() {
+                Work::Item(Item::Records(records)) => {
+                    history(&|history| history.append(&records));
+                    trace.append(records);
+                }
+                Work::Item(Item::EndOfRound) => {
+                    history(&History::end_round);
+                    trace.end_round();
+                    let passed = std::mem::replace(&mut faded, Instant::now()).elapsed();
+                    let half_life = live.queue().half_life;
+                    trace.fade(half_life.map_or(1.0, |half_life| {
+                        (-passed.as_secs_f64() / half_life.as_secs_f64()).exp2()
+                    }));
+                }
+                Work::Look(fades) => {
+                    if moments.send(trace.look(fades)).is_err() {
+                        return;
+                    }
+                }
+                Work::Reset => {
+                    let until = trace.reset();
+                    history(&|history| history.reset(until));
+                    let mut queue = live.queue();
+                    queue.begun = Some(Instant::now());
+                    queue.behind = 0;
+                }
+                Work::End => {
+                    trace.finish();
+                    let fades = live.queue().half_life.is_some();
+                    let _ = moments.send(trace.look(fades));
+                    return;
+                }
+            }
+        }
+    });
+}
+
+/// The looker: makes a profile each interval, and the last one when the reader has ended.
+fn look(live: &Live, library: &Library, interval: Duration, moments: &Receiver<Moment>) {
+    let mut pause = FIRST.min(interval);
+    let mut number = 0;
+    while live.pause(pause) {
+        let start = Instant::now();
+        live.ask();
+        let Ok(moment) = moments.recv() else {
+            break;
+        };
+        let mut profile = symbolize(&moment.trace, library);
+        library.forget_others(&moment.trace);
+        profile.about = recording::about(&moment.trace.recording);
+        number += 1;
+        let queue = live.queue();
+        let seen = Seen {
+            number,
+            profile,
+            elapsed: queue.begun.map_or(Duration::ZERO, |begun| begun.elapsed()),
+            samples: moment.samples,
+            behind: queue.behind,
+            seldom: moment.seldom,
+            until: moment.until,
+        };
+        drop(queue);
+        *live.latest.lock().expect("no thread panics") = Some(Arc::new(seen));
+        pause = interval.max(start.elapsed() * SHARE);
+    }
+    live.queue().is_over = true;
+}

@@ -1,0 +1,156 @@
+//! Records that are read while they are made, without a file.
+
+use crate::base::CaveatKind;
+
+use super::pass::{Buffer, State};
+use super::sorter::Sorter;
+use super::{Reader, Record};
+
+/// No more bytes of records wait for their turn, however long a round is.
+const MOST: u64 = 256 << 20;
+
+/// Takes records as a recorder drains them from the kernel's buffers, and hands them out in order
+/// of time: those of a round when the next one has ended, since by then nothing earlier can come.
+///
+/// ```text
+///   append append append end_round   append append end_round
+///   └──────── round 1 ─────────┘     └────── round 2 ──────┘ ─▶ what is not later than round 1
+/// ```
+pub struct Feed {
+    reader: Reader,
+    state: State,
+    /// The number of bytes so far.
+    at: u64,
+}
+
+impl Feed {
+    /// Begins behind the records of `reader`, which tells of the events and the machine. It is
+    /// not read: a recording without records will do.
+    pub fn new(reader: Reader) -> Feed {
+        Feed {
+            at: reader.data_size().unwrap_or(0),
+            reader,
+            state: State::new(Sorter::prompt(MOST)),
+        }
+    }
+
+    /// What is known of the recording.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// Takes whole records, of which those that have no time are handed out at once.
+    pub fn append(&mut self, records: Vec<u8>, visit: &mut impl FnMut(&Reader, &Record<'_>)) {
+        let buffer = Buffer {
+            offset: self.at,
+            bytes: records,
+            compressed: false,
+        };
+        self.at += buffer.bytes.len() as u64;
+        // The place where it would go on: all of it was taken, since nothing comes behind.
+        self.reader
+            .split_buffer(buffer, &mut self.state, visit, true, self.at);
+        self.count_late();
+    }
+
+    /// All buffers of the kernel were looked at once: hands out what is complete.
+    pub fn end_round(&mut self, visit: &mut impl FnMut(&Reader, &Record<'_>)) {
+        let due = self.state.sorter.end_round();
+        self.reader.deliver(&due, &mut self.state, visit);
+    }
+
+    /// Nothing more is to come: hands out what waits.
+    pub fn finish(&mut self, visit: &mut impl FnMut(&Reader, &Record<'_>)) {
+        let due = self.state.sorter.finish();
+        self.reader.deliver(&due, &mut self.state, visit);
+    }
+
+    /// The time up to which records were handed out, in nanoseconds.
+    pub fn handed_out(&self) -> u64 {
+        self.state.sorter.handed_out()
+    }
+
+    /// Forgets what could not be read so far.
+    pub fn forget_caveats(&mut self) {
+        self.reader.caveats = self.reader.header_caveats.clone();
+    }
+
+    fn count_late(&mut self) {
+        let late = std::mem::take(&mut self.state.late);
+        if late > 0 {
+            self.reader.caveats.add(CaveatKind::Disordered, late);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::super::writer::{ATTR_SIZE, EventDescription, FeatureSections, Writer};
+    use super::*;
+
+    const EXIT: u32 = 4;
+
+    /// A recording without records, whose events tell time, and nothing else, behind records.
+    fn reader() -> Reader {
+        let mut attr = [0; ATTR_SIZE];
+        attr[4..8].copy_from_slice(&(ATTR_SIZE as u32).to_ne_bytes());
+        // sample_type: PERF_SAMPLE_TIME; flags: sample_id_all.
+        attr[24..32].copy_from_slice(&4u64.to_ne_bytes());
+        attr[40..48].copy_from_slice(&(1u64 << 18).to_ne_bytes());
+        let event = EventDescription {
+            name: "cpu-clock".into(),
+            attr,
+            ids: Vec::new(),
+        };
+        let mut writer = Writer::new(Cursor::new(Vec::new()), &[event]).unwrap();
+        writer.finish_round().unwrap();
+        writer.finish(&FeatureSections::default()).unwrap();
+        Reader::from_bytes(writer.into_inner().into_inner()).unwrap()
+    }
+
+    /// An EXIT record of this time.
+    fn record(time: u64) -> Vec<u8> {
+        let mut record = EXIT.to_ne_bytes().to_vec();
+        record.extend([0, 0, 40, 0]);
+        record.extend([0; 16]);
+        record.extend(time.to_ne_bytes());
+        record.extend(time.to_ne_bytes());
+        record
+    }
+
+    #[test]
+    fn a_round_is_handed_out_in_order_when_the_next_has_ended() {
+        let mut feed = Feed::new(reader());
+        let times = std::cell::RefCell::new(Vec::new());
+        let mut visit = |_: &Reader, record: &Record<'_>| times.borrow_mut().extend(record.time);
+        feed.append([record(5), record(7)].concat(), &mut visit);
+        feed.append(record(6), &mut visit);
+        feed.end_round(&mut visit);
+        assert!(times.borrow().is_empty());
+        feed.append([record(9), record(6)].concat(), &mut visit);
+        feed.end_round(&mut visit);
+        assert_eq!(times.borrow()[..], [5, 6, 6, 7]);
+        assert_eq!(feed.handed_out(), 7);
+        // Too late, and told.
+        feed.append(record(4), &mut visit);
+        assert_eq!(feed.reader().caveats().count(CaveatKind::Disordered), 1);
+        feed.finish(&mut visit);
+        assert_eq!(times.borrow()[..], [5, 6, 6, 7, 4, 9]);
+        feed.forget_caveats();
+        assert!(feed.reader().caveats().is_empty());
+    }
+
+    #[test]
+    fn what_is_no_record_is_passed_over() {
+        let mut feed = Feed::new(reader());
+        let mut met = 0;
+        feed.append(vec![0; 100], &mut |_, _| met += 1);
+        feed.append(vec![7; 9], &mut |_, _| met += 1);
+        feed.end_round(&mut |_, _| met += 1);
+        feed.finish(&mut |_, _| met += 1);
+        assert_eq!(met, 0);
+        assert!(!feed.reader().caveats().is_empty());
+    }
+}

@@ -1,0 +1,234 @@
+//! Who takes part in sampling: the command, the session, whoever sends signals, and who takes what
+//! is sampled.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::{Duration, Instant};
+
+use super::child::{Child, Ending};
+use super::command::Command;
+use super::error::{Error, Note};
+use super::existing::Existing;
+use super::kernel;
+use super::kernel_images::KernelImages;
+use super::recording::{Bounds, End, Subject};
+use super::session::{Options, Session};
+use super::signals::Signals;
+use super::stop::Stop;
+use super::target::Target;
+
+/// The longest time between two passes over the buffers, after each of which a file is true.
+const PASS: Duration = Duration::from_millis(200);
+
+/// A session, and what was there before it.
+pub(super) struct Open {
+    pub(super) session: Session,
+    pub(super) images: KernelImages,
+    pub(super) existing: Existing,
+    /// Whether it ends when all that is sampled has ended.
+    ends_with_target: bool,
+}
+
+/// Who takes what is sampled.
+pub(super) trait Sink {
+    /// Takes what was there before.
+    fn begin(&mut self, open: &Open) -> io::Result<()>;
+    /// Makes one pass over the ring buffers.
+    fn pass(&mut self, session: &mut Session) -> io::Result<()>;
+    /// Nothing more will come.
+    fn finish(&mut self, open: &Open) -> io::Result<()>;
+    /// Why nothing more is to come, if so.
+    fn wants_end(&self, bounds: &Bounds) -> Option<End>;
+}
+
+/// Who takes part in a recording besides the kernel: the command, if there is one, and whoever
+/// sends signals.
+pub(super) struct Cast<'a> {
+    command: Option<&'a Command>,
+    child: Option<Child>,
+    started: bool,
+    signals: Signals,
+    stop: Stop,
+}
+
+impl<'a> Cast<'a> {
+    /// Holds signals back, and the command before it runs.
+    pub(super) fn gather(subject: Subject<'a>) -> Result<Cast<'a>, Error> {
+        let signals = Signals::hold().map_err(Error::system("hold signals back"))?;
+        let child = subject
+            .command()
+            .map(|command| Child::fork(command, signals.inherited()))
+            .transpose()
+            .map_err(Error::system("make a process"))?;
+        Ok(Cast {
+            command: subject.command(),
+            child,
+            started: false,
+            signals,
+            stop: Stop::default(),
+        })
+    }
+
+    /// Whether a signal has ended it.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.began()
+    }
+
+    /// Waits for the delay, opens the session, looks at what is there, and lets the command run.
+    pub(super) fn open(
+        &mut self,
+        options: &Options,
+        subject: Subject<'_>,
+        bounds: &Bounds,
+        notes: &mut dyn FnMut(Note),
+    ) -> Result<Open, Error> {
+        if !bounds.delay.is_zero() {
+            self.start()?;
+            self.sleep(bounds.delay)?;
+        }
+        let target = match (subject, &self.child) {
+            (Subject::Running { target, .. }, _) => target.clone(),
+            (Subject::Command(_), Some(child)) if self.started => Target::Tree(child.pid()),
+            (Subject::Command(_), Some(child)) => Target::Held(child.pid()),
+            (Subject::Command(_), None) => return Err(Error::Ended),
+        };
+        let held = matches!(target, Target::Held(_));
+        let mut session = Session::open(options, &target, notes)?;
+        if held {
+            self.start()?;
+        }
+        // The kernel's image is looked at while a command runs already. Nothing has been written
+        // yet, so its records still come before all others.
+        let mut images = KernelImages::default();
+        if session.includes_kernel() {
+            images = KernelImages::running();
+            if images.mappings.is_empty() {
+                notes(Note::HiddenKernel);
+            }
+        }
+        let mut existing = Existing::default();
+        if !held {
+            existing = Existing::look(&target.existing(), session.includes_data());
+            if existing.hidden > 0 {
+                notes(Note::HiddenMappings(existing.hidden));
+            }
+            session.skip_samples();
+            self.start()?;
+        }
+        notes(Note::Begun);
+        Ok(Open {
+            session,
+            images,
+            existing,
+            ends_with_target: target.is_of_tasks() && matches!(subject, Subject::Running { .. }),
+        })
+    }
+
+    /// Lets the command run, unless it does.
+    fn start(&mut self) -> Result<(), Error> {
+        if let (Some(child), Some(command), false) = (&mut self.child, self.command, self.started) {
+            child.start(command)?;
+            self.started = true;
+        }
+        Ok(())
+    }
+
+    /// Waits for `delay` to be over.
+    fn sleep(&mut self, delay: Duration) -> Result<(), Error> {
+        let begin = Instant::now();
+        loop {
+            if self.attend() {
+                return Err(match self.stop.began() {
+                    true => Error::Stopped,
+                    false => Error::Ended,
+                });
+            }
+            let left = delay.saturating_sub(begin.elapsed());
+            if left.is_zero() {
+                return Ok(());
+            }
+            self.pause(left.min(PASS));
+        }
+    }
+
+    /// Samples until an end has come. Only the sink can fail.
+    pub(super) fn run(
+        &mut self,
+        open: &mut Open,
+        sink: &mut dyn Sink,
+        bounds: &Bounds,
+    ) -> io::Result<End> {
+        sink.begin(open)?;
+        let begin = Instant::now();
+        let end = loop {
+            let left = bounds
+                .duration
+                .map(|duration| duration.saturating_sub(begin.elapsed()));
+            let timeout = left.map_or(PASS, |left| left.min(PASS));
+            let session = &mut open.session;
+            if session.wait(self.signals.as_fd(), timeout).is_err() {
+                std::thread::sleep(timeout);
+            }
+            let over = self.attend();
+            sink.pass(session)?;
+            if over {
+                break match self.child {
+                    Some(_) => End::Command,
+                    None => End::Signal,
+                };
+            }
+            if open.ends_with_target && session.has_ended() {
+                break End::Subject;
+            }
+            if left.is_some_and(|left| left.is_zero()) {
+                break End::Duration;
+            }
+            if let Some(end) = sink.wants_end(bounds) {
+                break end;
+            }
+        };
+        open.session.stop();
+        sink.pass(&mut open.session)?;
+        sink.finish(open)?;
+        Ok(end)
+    }
+
+    /// Asks the command to end, as a signal to this process does.
+    pub(super) fn ask(&mut self) {
+        if let Some(child) = &mut self.child {
+            self.stop.ask(child);
+        }
+    }
+
+    /// Does what signals demand. Tells whether the command has ended; where there is none,
+    /// whether there was a signal to end.
+    fn attend(&mut self) -> bool {
+        self.stop.attend(self.child.as_mut(), &self.signals)
+    }
+
+    /// Whether the command runs.
+    pub(super) fn goes_on(&mut self) -> bool {
+        self.started
+            && self
+                .child
+                .as_mut()
+                .is_some_and(|child| child.ended().is_none())
+    }
+
+    /// Waits for a command to end that runs when it is not recorded any more.
+    pub(super) fn run_on(&mut self) -> Option<Ending> {
+        while self.goes_on() {
+            self.pause(PASS);
+            self.attend();
+        }
+        self.child.as_mut().and_then(Child::ended)
+    }
+
+    /// Waits until a signal comes, or for `most`.
+    fn pause(&self, most: Duration) {
+        let mut nothing = Vec::new();
+        if kernel::poll(&[self.signals.as_fd().as_raw_fd()], most, &mut nothing).is_err() {
+            std::thread::sleep(most);
+        }
+    }
+}

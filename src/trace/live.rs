@@ -1,0 +1,338 @@
+//! A trace that grows while others look at it.
+
+use std::path::Path;
+
+use crate::perfdata::{Feed, Reader, Record};
+
+use super::build::TimeRange;
+use super::compact::Limits;
+use super::copies::Copies;
+use super::fading::Fading;
+use super::tracer::Tracer;
+use super::unwinders::Unwinders;
+use super::{Image, Trace, Unwinding};
+
+/// Takes records as they are made, and gives a trace of what has come so far whenever it is asked.
+///
+/// However long it runs, its memory is bounded: processes that have ended are forgotten, and where
+/// there are very many stacks, those that were met most seldom become one, which is called
+/// `[seldom]`. No sample is forgotten.
+pub struct Live<'o, 'scope, 'env> {
+    feed: Feed,
+    tracer: Tracer<'o, 'scope, 'env>,
+    fading: Fading,
+    limits: Limits,
+    /// Whether there is a thread of a number now.
+    is_there: fn(i32) -> bool,
+    scope: &'scope std::thread::Scope<'scope, 'env>,
+    unwinding: Unwinding<'env>,
+    /// Weight that is left under `[seldom]`.
+    seldom: u64,
+}
+
+/// What a [`Live`] trace is at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Moment {
+    /// The trace.
+    pub trace: Trace,
+    /// The time of the last record in it, in nanoseconds of the recorder's clock.
+    pub until: u64,
+    /// How many samples came since the beginning or the last reset, faded or not.
+    pub samples: u64,
+    /// How many of them stand under `[seldom]`.
+    pub seldom: u64,
+}
+
+impl<'o, 'scope, 'env> Live<'o, 'scope, 'env> {
+    /// Begins a trace. `head` tells of the events and the machine; it is not read. Copied stacks are
+    /// unwound by workers that live in `scope`. `on_hit` hears of each image when the first address
+    /// in it is met.
+    pub fn new(
+        head: Reader,
+        scope: &'scope std::thread::Scope<'scope, 'env>,
+        unwinding: Unwinding<'env>,
+        on_hit: &'o mut dyn FnMut(&Image),
+    ) -> Self {
+        let copies = Copies::new(Unwinders::new(scope, unwinding));
+        let mut tracer = Tracer::new(TimeRange::default(), Some(copies), on_hit);
+        tracer.ended = Some(Vec::new());
+        Live {
+            feed: Feed::new(head),
+            tracer,
+            fading: Fading::default(),
+            limits: Limits::default(),
+            is_there: |tid| Path::new(&format!("/proc/{tid}")).exists(),
+            scope,
+            unwinding,
+            seldom: 0,
+        }
+    }
+
+    /// Takes whole records.
+    pub fn append(&mut self, records: Vec<u8>) {
+        let tracer = &mut self.tracer;
+        let visit = &mut |reader: &Reader, record: &Record<'_>| tracer.record(reader, record);
+        self.feed.append(records, visit);
+    }
+
+    /// All buffers of the kernel were looked at once.
+    pub fn end_round(&mut self) {
+        let tracer = &mut self.tracer;
+        let visit = &mut |reader: &Reader, record: &Record<'_>| tracer.record(reader, record);
+        self.feed.end_round(visit);
+    }
+
+    /// Nothing more is to come.
+    pub fn finish(&mut self) {
+        let tracer = &mut self.tracer;
+        let visit = &mut |reader: &Reader, record: &Record<'_>| tracer.record(reader, record);
+        self.feed.finish(visit);
+    }
+
+    /// Forgets what was sampled so far. Returns the time up to which that is, in nanoseconds of the
+    /// recorder's clock.
+    pub fn reset(&mut self) -> u64 {
+        self.feed.forget_caveats();
+        self.tracer.reset(self.feed.reader());
+        self.fading = Fading::default();
+        self.seldom = 0;
+        self.feed.handed_out()
+    }
+
+    /// Lets samples fade: those of before the last time count for so much of what they counted then.
+    pub fn fade(&mut self, share: f64) {
+        self.fading.fade(&self.tracer.samples, share);
+    }
+
+    /// What has come so far, faded or not.
+    pub fn look(&mut self, faded: bool) -> Moment {
+        self.bound();
+        let reader = self.feed.reader();
+        let fading = &mut self.fading;
+        let trace = self.tracer.snapshot(reader, |samples| match faded {
+            true => {
+                // What came with the last copies.
+                fading.fade(samples, 1.0);
+                fading.rows(samples)
+            }
+            false => samples.rows(),
+        });
+        Moment {
+            trace,
+            until: self.feed.handed_out(),
+            samples: self.tracer.samples.count(),
+            seldom: self.seldom,
+        }
+    }
+
+    /// Lets go of what is not needed any more; of what was seldom met, where there is too much.
+    fn bound(&mut self) {
+        self.tracer
+            .forget_ended(self.feed.handed_out(), &self.is_there);
+        if !self.tracer.passes(&self.limits) {
+            return;
+        }
+        let reader = self.feed.reader();
+        let copies = Copies::new(Unwinders::new(self.scope, self.unwinding));
+        let (moved, seldom) = self
+            .tracer
+            .compact(reader, copies, &self.limits, &self.is_there);
+        self.fading = self.fading.moved(&self.tracer.samples, &moved);
+        self.seldom = seldom;
+        self.limits = self.limits.raised_to(&self.tracer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+    use std::num::NonZeroUsize;
+    use std::sync::Arc;
+
+    use super::super::{ImageKind, RuleSource};
+    use super::*;
+    use crate::base::{Id, SELDOM};
+    use crate::perfdata::writer::{
+        ATTR_SIZE, EventDescription, FeatureSections, UserMapping, Writer, comm_record,
+    };
+    use crate::unwind::Rules;
+
+    struct NoRules;
+
+    impl RuleSource for NoRules {
+        fn rules(&self, _: &Image, _: Option<&str>) -> Option<Arc<Rules>> {
+            None
+        }
+    }
+
+    /// IP, TID, TIME, PERIOD and CALLCHAIN.
+    const SAMPLE_TYPE: u64 = 1 | 2 | 4 | 1 << 5 | 1 << 8;
+
+    fn head() -> Reader {
+        let mut attr = [0; ATTR_SIZE];
+        attr[4..8].copy_from_slice(&(ATTR_SIZE as u32).to_ne_bytes());
+        attr[24..32].copy_from_slice(&SAMPLE_TYPE.to_ne_bytes());
+        let event = EventDescription {
+            name: "cpu-clock".into(),
+            attr,
+            ids: Vec::new(),
+        };
+        let mut writer = Writer::new(Cursor::new(Vec::new()), &[event]).unwrap();
+        writer.finish_round().unwrap();
+        writer.finish(&FeatureSections::default()).unwrap();
+        Reader::from_bytes(writer.into_inner().into_inner()).unwrap()
+    }
+
+    /// A process with a mapping at 0x1000.
+    fn process(pid: i32) -> Vec<u8> {
+        let mapping = UserMapping {
+            start: 0x1000,
+            len: 0x100_0000,
+            page_offset: 0,
+            device: (8, 1),
+            inode: 1,
+            build_id: None,
+            protection: 5,
+            flags: 2,
+            data: false,
+            name: b"/bin/some".to_vec(),
+        };
+        [comm_record(pid, pid, b"some"), mapping.record(pid)].concat()
+    }
+
+    /// A sample of weight 10 in user space, with addresses from the leaf on.
+    fn sample(pid: i32, time: u64, addresses: &[u64]) -> Vec<u8> {
+        let mut words = vec![
+            addresses[0],
+            u64::from(pid as u32) | u64::from(pid as u32) << 32,
+            time,
+            10,
+            addresses.len() as u64 + 1,
+            -512i64 as u64,
+        ];
+        words.extend(addresses);
+        let mut record = 9u32.to_ne_bytes().to_vec();
+        record.extend(2u16.to_ne_bytes());
+        record.extend((8 + words.len() as u16 * 8).to_ne_bytes());
+        record.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
+        record
+    }
+
+    fn with_live(test: impl FnOnce(&mut Live<'_, '_, '_>)) {
+        let unwinding = Unwinding {
+            rules: &NoRules,
+            workers: NonZeroUsize::MIN,
+        };
+        let mut on_hit = |_: &Image| ();
+        std::thread::scope(|scope| {
+            test(&mut Live::new(head(), scope, unwinding, &mut on_hit));
+        });
+    }
+
+    fn sums(moment: &Moment) -> (u64, u64) {
+        let samples = &moment.trace.samples;
+        let weight = samples.iter().map(|sample| sample.weight).sum();
+        (weight, samples.iter().map(|sample| sample.count).sum())
+    }
+
+    /// The number of samples whose leaf is at an address of the file, or a mark.
+    fn at(moment: &Moment, place: Result<u64, &str>) -> u64 {
+        let trace = &moment.trace;
+        let is_there = |sample: &&super::super::TraceSample| {
+            let frame = trace.frames[trace.paths[sample.path].frame];
+            match place {
+                Ok(address) => frame.address.lookup() == address,
+                Err(mark) => trace.images[frame.image].path == mark,
+            }
+        };
+        let found = trace.samples.iter().filter(is_there);
+        found.map(|sample| sample.count).sum()
+    }
+
+    #[test]
+    fn tables_are_bounded_and_no_sample_is_forgotten() {
+        with_live(|live| {
+            live.limits = Limits {
+                samples: 100,
+                paths: 400,
+                images: 100,
+                threads: 20,
+                chains: 50,
+            };
+            live.is_there = |tid| tid == 70;
+            let me = 70;
+            let mut time = 0;
+            for round in 0..50u64 {
+                // One process that stays, and one that comes and goes.
+                let other = 1 << 22 | round as i32;
+                if round == 0 {
+                    live.append(process(me));
+                }
+                live.append(process(other));
+                for n in 0..40u64 {
+                    time += 1_000;
+                    live.append(sample(me, time, &[0x2000, 0x3000, 0x4000]));
+                    let odd = 0x5000 + (round * 40 + n) * 16;
+                    live.append(sample(other, time + 1, &[odd, odd + 0x20_0000, 0x4000]));
+                }
+                live.end_round();
+                let moment = live.look(false);
+                let (weight, count) = sums(&moment);
+                assert_eq!((weight, count), (10 * moment.samples, moment.samples));
+                assert!(moment.trace.samples.len() <= 100 + 81, "round {round}");
+                assert!(moment.trace.paths.len() <= 400 + 3 * 81);
+                assert_eq!(at(&moment, Err(SELDOM)), moment.seldom);
+            }
+            live.finish();
+            let moment = live.look(false);
+            assert_eq!(sums(&moment), (40_000, 4_000));
+            assert!(moment.seldom > 1_000, "{} under [seldom]", moment.seldom);
+            // What is met often stays whole.
+            assert_eq!(at(&moment, Ok(0x1000)), 2_000);
+            let trace = &moment.trace;
+            let kinds = trace.images.iter().map(|image| image.kind);
+            assert!(kinds.filter(|kind| *kind == ImageKind::File).count() == 1);
+            assert_eq!(trace.caveats.count(crate::base::CaveatKind::Unmapped), 0);
+        });
+    }
+
+    #[test]
+    fn faded_samples_keep_their_places_when_tables_are_made_anew() {
+        with_live(|live| {
+            live.limits.samples = 10;
+            live.is_there = |tid| tid == 70;
+            let me = 70;
+            live.append(process(me));
+            for time in 1..=16 {
+                live.append(sample(me, time, &[0x2000, 0x3000]));
+            }
+            live.end_round();
+            live.append(sample(me, 20, &[0x2000, 0x3000]));
+            live.end_round();
+            live.fade(1.0);
+            assert_eq!(sums(&live.look(true)), (160, 16));
+            live.fade(0.5);
+            assert_eq!(sums(&live.look(true)), (80, 8));
+            for time in 30..60 {
+                live.append(sample(me, time, &[0x2000 + 16 * time]));
+            }
+            live.finish();
+            live.fade(0.5);
+            let moment = live.look(true);
+            // 16 faded twice; the one at 20 and thirty others whole, all but five under one name.
+            assert_eq!(at(&moment, Ok(0x1000)), 4 + 1);
+            assert_eq!(sums(&moment), (10 * (4 + 31), 4 + 31));
+            let moment = live.look(false);
+            assert_eq!(sums(&moment), (470, 47));
+            assert_eq!(at(&moment, Ok(0x1000)), 17);
+            assert!(moment.seldom >= 25);
+            assert!(
+                moment
+                    .trace
+                    .samples
+                    .first()
+                    .is_some_and(|row| row.event.index() == 0)
+            );
+        });
+    }
+}

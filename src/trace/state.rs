@@ -1,0 +1,138 @@
+//! What a trace is when records have come to an end, or while somebody looks.
+
+use linux_perf_event_reader::{AttrFlags, BranchSampleFormat, SampleFormat, constants};
+
+use crate::base::{CaveatKind, Caveats, Event, IdVec, Unit};
+use crate::perfdata::Reader;
+
+use super::remembered::Remembered;
+use super::samples::Samples;
+use super::tracer::{Depths, Lost, Tracer, listed_builds};
+use super::{Recording, Trace, TraceSample};
+
+/// Fewer samples say nothing about frame pointers.
+const FEW_SAMPLES: u64 = 20;
+
+impl Tracer<'_, '_, '_> {
+    /// Begins anew: what was sampled is forgotten, and what was found to be unknown; what runs where
+    /// is not.
+    pub(super) fn reset(&mut self, reader: &Reader) {
+        self.settle(reader);
+        self.samples = Samples::default();
+        self.remembered = Remembered::new();
+        self.trace.caveats = Caveats::default();
+        self.times = None;
+        self.lost = Lost::default();
+        self.depths = Depths::default();
+        self.trace.events = IdVec::new();
+        self.learn_events(reader);
+    }
+
+    /// The finished trace.
+    pub(super) fn finish(mut self, reader: &Reader) -> Trace {
+        self.settle(reader);
+        self.learn_events(reader);
+        let mut trace = std::mem::take(&mut self.trace);
+        trace.samples = std::mem::take(&mut self.samples).rows();
+        let stacks = std::mem::take(&mut self.stacks);
+        trace.images = stacks.images.into_rows();
+        trace.frames = stacks.frames.into_rows();
+        trace.paths = stacks.paths.into_rows();
+        trace.threads = std::mem::take(&mut self.threads).table.into_rows();
+        self.conclude(reader, &mut trace);
+        trace
+    }
+
+    /// The trace as it is now, with rows of samples that are made of those of its tables.
+    pub(super) fn snapshot(
+        &mut self,
+        reader: &Reader,
+        rows: impl FnOnce(&Samples) -> Vec<TraceSample>,
+    ) -> Trace {
+        self.settle(reader);
+        self.learn_events(reader);
+        let mut trace = self.trace.clone();
+        trace.samples = rows(&self.samples);
+        trace.images = self.stacks.images.rows().clone();
+        trace.frames = self.stacks.frames.rows().clone();
+        trace.paths = self.stacks.paths.rows().clone();
+        trace.threads = self.threads.table.rows().clone();
+        self.conclude(reader, &mut trace);
+        trace
+    }
+
+    /// What is known of a trace when all of it, so far, is in its tables.
+    fn conclude(&self, reader: &Reader, trace: &mut Trace) {
+        trace.frame_pointers = reader.events().iter().any(|event| {
+            let format = event.attr.sample_format();
+            let by_branches = event.attr.branch_format();
+            format.contains(SampleFormat::CALLCHAIN)
+                && !format.contains(SampleFormat::STACK_USER)
+                && !by_branches.contains(BranchSampleFormat::CALL_STACK)
+        });
+        // In pipe mode names may come after samples.
+        trace.events = reader.events().iter().map(event).collect::<Vec<_>>().into();
+        // In pipe mode these come last.
+        let listed = listed_builds(reader);
+        for image in trace.images.iter_mut().filter(|i| i.build_id.is_none()) {
+            image.build_id = listed.get(image.path.as_str()).map(|&id| id.clone());
+        }
+        trace.kernel_symbols.sort();
+        let caveats = &mut trace.caveats;
+        caveats.merge(reader.caveats());
+        let lost = self.lost.records.max(self.lost.samples);
+        if lost > 0 {
+            caveats.add(CaveatKind::Lost, lost);
+        }
+        if caveats.count(CaveatKind::NotUnwound) == 0
+            && self.depths.user_samples >= FEW_SAMPLES
+            && self.depths.shallow * 2 > self.depths.user_samples
+        {
+            caveats.add(CaveatKind::NoFramePointers, self.depths.shallow);
+        }
+        if trace.samples.is_empty() {
+            caveats.add(CaveatKind::NoSamples, 1);
+        } else {
+            note_what_was_recorded(reader, caveats);
+        }
+        let features = reader.features();
+        trace.recording = Recording {
+            command_line: features.command_line.clone(),
+            arch: features.arch.clone(),
+            os_release: features.os_release.clone(),
+            written: reader.written(),
+            duration: self.times.map(|(first, last)| last - first),
+        };
+    }
+}
+
+/// The event in the profile's terms. Without periods in its samples a sample counts one.
+pub(super) fn event(description: &crate::perfdata::EventDescription) -> Event {
+    let mut event = Event::named(&description.name);
+    let attr = &description.attr;
+    let format = attr.sample_format();
+    // A group's samples have the values of all its counters.
+    let has_values =
+        format.contains(SampleFormat::READ) && attr.read_format & constants::PERF_FORMAT_GROUP != 0;
+    let has_period = format.contains(SampleFormat::PERIOD) || has_values;
+    if !has_period && attr.fixed_period().is_none() {
+        event.unit = Unit::Samples;
+    }
+    event
+}
+
+/// What the settings of all events leave out.
+fn note_what_was_recorded(reader: &Reader, caveats: &mut crate::base::Caveats) {
+    let all = |test: fn(&crate::perfdata::Attr) -> bool| {
+        reader.events().iter().all(|event| test(&event.attr))
+    };
+    if all(|attr| attr.flags().contains(AttrFlags::EXCLUDE_KERNEL)) {
+        caveats.add(CaveatKind::UserOnly, 1);
+    }
+    const STACKS: SampleFormat = SampleFormat::CALLCHAIN
+        .union(SampleFormat::BRANCH_STACK)
+        .union(SampleFormat::STACK_USER);
+    if all(|attr| !attr.sample_format().intersects(STACKS)) {
+        caveats.add(CaveatKind::NoStacks, 1);
+    }
+}

@@ -1,0 +1,224 @@
+//! What is seen while a program is sampled, held against the recording that is written of it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use proftool::input::live::{self, Live, Seen};
+use proftool::input::{self, Options};
+use proftool::profile::Profile;
+use proftool::sampler::{self, Bounds, Command, Rate, Stacks, Subject, Watched};
+
+use crate::record::{Room, can_record};
+use crate::record_stacks::build;
+
+/// Two functions that work by turns, in threads that come and go, and children that exec.
+const PROGRAM: &str = "\
+#include <pthread.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+volatile unsigned long sink;
+__attribute__((noinline)) void leaf(void) { for (int i = 0; i < 200000; i++) sink += i; }
+__attribute__((noinline)) void even(int depth) { if (depth) even(depth - 1); leaf(); }
+__attribute__((noinline)) void odd(void) { leaf(); leaf(); }
+static void *work(void *none) { for (int i = 0; i < 20; i++) { even(3); odd(); } return none; }
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+int main(void) {
+    double end = now() + 4;
+    while (now() < end) {
+        pthread_t thread;
+        pthread_create(&thread, 0, work, 0);
+        pid_t child = fork();
+        if (!child) { execl(\"/bin/sh\", \"sh\", \"-c\", \"i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done\", (char *)0); _exit(1); }
+        work(0);
+        pthread_join(thread, 0);
+        waitpid(child, 0, 0);
+    }
+    return 7;
+}
+";
+
+fn program(room: &Room) -> Option<Command> {
+    let flags = ["-O1", "-fno-omit-frame-pointer", "-pthread"];
+    let path = build(room, "turns", PROGRAM, &flags)?;
+    Some(Command::find(&[OsString::from(path)]).unwrap())
+}
+
+/// Samples a command while `view` looks.
+fn watch(
+    command: &Command,
+    stacks: Stacks,
+    view: impl FnOnce(&Live) + Send,
+) -> Result<Watched, sampler::Error> {
+    let options = sampler::Options {
+        // The kernel's symbols take long to read where this code is not optimized.
+        events: vec!["cpu-clock:u".parse().unwrap()],
+        rate: Some(Rate::Frequency(1999)),
+        stacks,
+        ..sampler::Options::default()
+    };
+    let how = (&options, Subject::Command(command), &Bounds::default());
+    let interval = Duration::from_millis(200);
+    live::watch(how, &Options::default(), interval, &mut |_| (), view)
+}
+
+/// What is seen first of samples.
+fn first(live: &Live) -> Arc<Seen> {
+    let begin = Instant::now();
+    loop {
+        if let Some(seen) = live.latest().filter(|seen| seen.samples > 0) {
+            return seen;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(30), "nothing is seen");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+/// What is seen when it is over.
+fn last(live: &Live) -> Arc<Seen> {
+    let begin = Instant::now();
+    while live.outcome().is_none() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it does not end");
+        sleep(Duration::from_millis(20));
+    }
+    live.latest().unwrap()
+}
+
+/// Weight and samples of each call path, by names.
+fn by_path(profile: &Profile) -> BTreeMap<(String, Vec<String>), (u64, u64)> {
+    let mut sums = BTreeMap::new();
+    for sample in &profile.samples {
+        let mut path = Vec::new();
+        let mut next = Some(sample.path);
+        while let Some(id) = next {
+            let row = profile.paths[id];
+            path.push(profile.functions[row.function].name.clone());
+            next = row.caller;
+        }
+        let comm = profile.threads[sample.thread].comm.clone();
+        let sum: &mut (u64, u64) = sums.entry((comm, path)).or_default();
+        sum.0 += sample.weight;
+        sum.1 += sample.count;
+    }
+    sums
+}
+
+fn reread(path: &Path) -> Profile {
+    input::open(path, &Options::default(), &mut |_, _| ()).unwrap()
+}
+
+#[track_caller]
+fn same(seen: &Seen, path: &Path) {
+    let (live, file) = (by_path(&seen.profile), by_path(&reread(path)));
+    assert!(live.len() > 5, "{live:?}");
+    assert_eq!(
+        live.values().map(|(_, count)| count).sum::<u64>(),
+        seen.samples
+    );
+    let differ = live
+        .keys()
+        .chain(file.keys())
+        .filter(|key| live.get(key) != file.get(key));
+    let differ: Vec<_> = differ
+        .map(|key| (key, live.get(key), file.get(key)))
+        .collect();
+    assert!(differ.is_empty(), "{differ:#?}");
+}
+
+#[test]
+fn a_recording_of_what_was_seen_says_the_same() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let Some(command) = program(&room) else {
+        return;
+    };
+    for (name, stacks) in [
+        ("fp", Stacks::FramePointers),
+        ("dwarf", Stacks::Copies(Default::default())),
+    ] {
+        let (early, late) = (room.path(&format!("{name}.early")), room.path(name));
+        let watched = watch(&command, stacks, |live| {
+            let seen = first(live);
+            // More has come since then.
+            sleep(Duration::from_millis(300));
+            let written = live.write(&seen, &early).unwrap();
+            assert_eq!(written.samples, seen.samples);
+            same(&seen, &early);
+            let seen = last(live);
+            assert_eq!(live.write(&seen, &late).unwrap().samples, seen.samples);
+            assert_eq!((seen.behind, seen.seldom), (0, 0));
+            same(&seen, &late);
+        });
+        let watched = watched.unwrap();
+        assert_eq!(watched.ending.map(sampler::Ending::status), Some(7));
+    }
+}
+
+#[test]
+fn beginning_anew_forgets_samples_and_not_what_runs() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let Some(command) = program(&room) else {
+        return;
+    };
+    let path = room.path("perf.data");
+    let watched = watch(&command, Stacks::FramePointers, |live| {
+        let before = first(live);
+        live.reset();
+        let seen = last(live);
+        assert!(before.samples > 0 && seen.samples > 0);
+        assert!(seen.elapsed < Duration::from_secs(4), "{:?}", seen.elapsed);
+        assert_eq!(live.write(&seen, &path).unwrap().samples, seen.samples);
+        same(&seen, &path);
+        let names = by_path(&seen.profile);
+        assert!(
+            names
+                .keys()
+                .any(|(_, path)| path.first().is_some_and(|leaf| leaf == "leaf"))
+        );
+    });
+    watched.unwrap();
+}
+
+#[test]
+fn samples_fade() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let Some(command) = program(&room) else {
+        return;
+    };
+    let watched = watch(&command, Stacks::FramePointers, |live| {
+        live.set_half_life(Some(Duration::from_millis(150)));
+        let seen = last(live);
+        let shown: u64 = seen.profile.samples.iter().map(|sample| sample.count).sum();
+        // With samples at an even rate, what is left is that of 1.44 half-lives.
+        assert!(shown * 2 < seen.samples, "{shown} of {}", seen.samples);
+    });
+    watched.unwrap();
+}
+
+#[test]
+fn who_has_seen_enough_ends_the_command() {
+    if !can_record() {
+        return;
+    }
+    let words = ["sh", "-c", "while :; do :; done"].map(OsString::from);
+    let command = Command::find(&words).unwrap();
+    let watched = watch(&command, Stacks::FramePointers, |live| {
+        first(live);
+    });
+    assert_eq!(
+        watched.unwrap().ending,
+        Some(sampler::Ending::Signalled(15))
+    );
+}
