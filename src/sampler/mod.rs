@@ -17,7 +17,7 @@
 //! [`record`] is all of it, for one [`Subject`] and one file. It takes no thread: the process sleeps
 //! until a buffer is a quarter full, a signal comes, or a fifth of a second is over; then
 //! it writes what is there with one or two writes a buffer. It looks at the headers of records
-//! only to count them. [`watch`] is the same for a [`Watcher`] that takes the records itself.
+//! only to count them. [`watch()`] is the same for a [`Watcher`] that takes the records itself.
 //!
 //! How stacks come into samples is told in `stacks`: by frame pointers, or by copies from which
 //! they are found later. [`Machine`] and [`Process`] say beforehand what may be recorded.
