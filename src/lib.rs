@@ -74,6 +74,8 @@
 //! | `anyhow` | cli, main |
 //! | `clap` | cli |
 //! | `indicatif` | cli |
+//! | `ratatui` | cli |
+//! | `signal-hook` | cli |
 //! | `terminal_size` | cli |
 //! | `hashbrown` | base, unwind, trace |
 //! | `rpds` | trace |
@@ -118,6 +120,9 @@
 //! | import | a function that the file calls by name and that another file defines |
 //! | slot | a pointer in memory that calls go through |
 //! | arc | a caller and a callee as a pair, whatever the number of calls |
+//! | off-CPU | of a thread: not on a processor, from the switch away to the switch back |
+//! | blocked | off-CPU as it slept or waited: event `off-cpu` |
+//! | preempted | off-CPU although it could have run, as another thread did: event `preempted` |
 //! | self | the weight of samples whose leaf is the function |
 //! | total | the weight of samples with the function anywhere on the path, each counted once |
 //! | live | of what is being sampled, without a file |
@@ -151,6 +156,7 @@
 //! | an analysis | a file in `analysis`: values in, a new value out, total for every profile |
 //! | a check of doctor | a function in `cli/doctor`, over what `sampler`, `binary` or `scan` know |
 //! | a view | a file in `view`, a subcommand in `cli` |
+//! | a view of the live screen | a file in `cli/top` that makes lines of what a view has, an arm where it is prepared |
 //! | an exporter | a file in `export`, and an arm where the format is chosen |
 //! | a reason why something is not known | a kind of [`base::Caveat`] |
 //! | a room | a row above, below everything that it imports |

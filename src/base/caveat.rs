@@ -39,6 +39,12 @@ pub enum CaveatKind {
     CutStack,
     /// Samples whose stack leads to an address that holds no code; it was cut there.
     BrokenStack,
+    /// Intervals off the processor that are counted without a stack: none was recorded.
+    NoSwitchStack,
+    /// Intervals off the processor that are not counted, as switches may have been lost within.
+    UnsureSwitch,
+    /// Threads that were off the processor when the recording began; that interval is not counted.
+    OffBefore,
     /// The recording has no call stacks.
     NoStacks,
     /// Samples with a copy of the user's stack from a machine whose stacks are not unwound.
@@ -111,6 +117,9 @@ impl CaveatKind {
             WeightLimit => "weight-limit",
             CutStack => "cut-stack",
             BrokenStack => "broken-stack",
+            NoSwitchStack => "no-switch-stack",
+            UnsureSwitch => "unsure-switch",
+            OffBefore => "off-before",
             NoStacks => "no-stacks",
             NotUnwound => "not-unwound",
             ShortCopy => "short-copy",
@@ -161,6 +170,21 @@ impl CaveatKind {
             }
             CutStack => format!("{n} sample{s} with a stack cut at the limit of frames"),
             BrokenStack => format!("{n} sample{s} with a stack that leads to no code, cut there"),
+            NoSwitchStack => format!("{n} interval{s} off the processor without a stack"),
+            UnsureSwitch => format!(
+                "{n} interval{s} off the processor not counted: records were lost meanwhile"
+            ),
+            OffBefore => {
+                let (was, its) = if n == 1 {
+                    ("was", "its")
+                } else {
+                    ("were", "their")
+                };
+                format!(
+                    "{n} thread{s} {was} off the processor when the recording began; {its} time up \
+                     to the first switch is not counted"
+                )
+            }
             NoStacks => "recorded without call stacks: a function's total is its self".into(),
             NotUnwound => {
                 format!(
@@ -226,6 +250,10 @@ impl CaveatKind {
             CutStack => {
                 "deep recursion: record again with a higher limit, up to 6000, set while nothing is recorded: sysctl kernel.perf_event_max_stack=1024"
             }
+            NoSwitchStack => {
+                "where some have one, records were lost: larger buffers (-m 8192); where none has, they are recorded with the right to see the kernel: run as root, or sysctl kernel.perf_event_paranoid=1, or setcap cap_perfmon=ep $(command -v proftool)"
+            }
+            UnsureSwitch => "larger buffers: proftool record --off-cpu -m 8192 -- COMMAND",
             NoStacks => "record them: proftool record -g fp -- COMMAND",
             NotUnwound => "record by frame pointers: proftool record -g fp -- COMMAND",
             ShortCopy => {

@@ -5,7 +5,7 @@ use std::fmt;
 /// What one unit of weight is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
-    /// Nanoseconds: clock events (`cpu-clock`, `task-clock`).
+    /// Nanoseconds: clock events (`cpu-clock`, `task-clock`), time off the processor.
     Nanoseconds,
     /// Occurrences of a counted thing, named in the plural: `cycles`, `page-faults`.
     Count(String),
@@ -32,7 +32,62 @@ pub struct Event {
     pub unit: Unit,
 }
 
+/// Names of events that tell of threads that do not run, whose numbers say nothing of how much was
+/// sampled of those that do. `offcpu-time` is that of `perf record --off-cpu`.
+const OFF_PROCESSOR: [&str; 6] = [
+    OFF_CPU,
+    PREEMPTED,
+    "offcpu-time",
+    "context-switches",
+    "cs",
+    "sched:sched_switch",
+];
+const OFF_CPU: &str = "off-cpu";
+const PREEMPTED: &str = "preempted";
+
 impl Event {
+    /// Time in which a thread was blocked: it slept or waited, and did not ask for a processor.
+    pub fn off_cpu() -> Event {
+        Event::named(OFF_CPU)
+    }
+
+    /// Time in which a thread could have run and another had the processor.
+    pub fn preempted() -> Event {
+        Event::named(PREEMPTED)
+    }
+
+    /// The place of the event to show when none is asked for, of all events with the numbers of
+    /// their samples: the one with the most, the first of them. Where time off the processor is
+    /// recorded beside time on it, the latter is what is shown, however many switches there were.
+    ///
+    /// ```
+    /// use proftool::base::Event;
+    /// let [clock, switches] = ["cpu-clock", "context-switches"].map(Event::named);
+    /// let off = Event::off_cpu();
+    /// assert_eq!(Event::main([(&clock, 5), (&switches, 9)].into_iter()), Some(1));
+    /// assert_eq!(Event::main([(&clock, 5), (&switches, 9), (&off, 9)].into_iter()), Some(0));
+    /// ```
+    pub fn main<'a>(events: impl Iterator<Item = (&'a Event, u64)> + Clone) -> Option<usize> {
+        let both = events.clone().any(|(event, _)| event.name == OFF_CPU);
+        let rank = |(event, samples): (&Event, u64)| {
+            let base = event.base();
+            let is_off = both && OFF_PROCESSOR.contains(&base);
+            (samples > 0 && !is_off, samples)
+        };
+        let most = events.clone().map(rank).max()?;
+        events.clone().map(rank).position(|one| one == most)
+    }
+
+    /// The name without modifiers.
+    fn base(&self) -> &str {
+        match self.name.rsplit_once(':') {
+            Some((base, modifiers)) if modifiers.chars().all(|c| "ukhvGHIpPSDWeb".contains(c)) => {
+                base
+            }
+            _ => &self.name,
+        }
+    }
+
     /// The event of this name; clock events count nanoseconds, others count themselves.
     ///
     /// ```
@@ -41,19 +96,14 @@ impl Event {
     /// assert_eq!(Event::named("cycles:ppp").unit, Unit::Count("cycles".into()));
     /// ```
     pub fn named(name: &str) -> Event {
-        let base = match name.rsplit_once(':') {
-            Some((base, modifiers)) if modifiers.chars().all(|c| "ukhvGHIpPSDWeb".contains(c)) => {
-                base
-            }
-            _ => name,
-        };
-        let unit = match base {
-            "cpu-clock" | "task-clock" => Unit::Nanoseconds,
-            _ => Unit::Count(base.to_owned()),
-        };
-        Event {
+        let mut event = Event {
             name: name.to_owned(),
-            unit,
+            unit: Unit::Nanoseconds,
+        };
+        let is_time = ["cpu-clock", "task-clock", OFF_CPU, PREEMPTED, "offcpu-time"];
+        if !is_time.contains(&event.base()) {
+            event.unit = Unit::Count(event.base().to_owned());
         }
+        event
     }
 }

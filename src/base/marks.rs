@@ -8,3 +8,5 @@ pub const BROKEN: &str = "[broken stack]";
 /// The mark that stands for stacks of which each was seldom met, where they were let go to bound
 /// memory.
 pub const SELDOM: &str = "[seldom]";
+/// The mark that stands for the stack of time off the processor of which no stack was recorded.
+pub const NO_SWITCH_STACK: &str = "[off-CPU, no stack]";

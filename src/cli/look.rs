@@ -74,7 +74,7 @@ impl Naming {
 
 /// When something is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum When {
+pub enum When {
     /// On a terminal, unless NO_COLOR is set.
     Auto,
     /// Always.
@@ -164,14 +164,20 @@ impl Look {
 
     /// How text is written to standard output.
     pub fn text(&self) -> text::Options {
-        let color = match self.color {
+        text::Options {
+            width: width(),
+            color: self.color.on_stdout(),
+        }
+    }
+}
+
+impl When {
+    /// Whether standard output gets colours.
+    pub fn on_stdout(self) -> bool {
+        match self {
             When::Always => true,
             When::Never => false,
             When::Auto => std::io::stdout().is_terminal() && colors_wanted(),
-        };
-        text::Options {
-            width: width(),
-            color,
         }
     }
 }
@@ -183,7 +189,7 @@ fn colors_wanted() -> bool {
 }
 
 /// The width of lines: the terminal's, or what `COLUMNS` says, or 100.
-fn width() -> usize {
+pub fn width() -> usize {
     const SANE: std::ops::RangeInclusive<usize> = 20..=1000;
     let terminal = || {
         let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;

@@ -25,6 +25,7 @@ mod record_cost;
 mod record_target;
 mod report;
 mod stack_choice;
+mod top;
 mod tree;
 
 use std::io::{self, Write};
@@ -55,6 +56,8 @@ Examples:
 enum Command {
     /// Record a command, or what already runs.
     Record(record::RecordArgs),
+    /// Watch a command, or what already runs, live.
+    Top(top::TopArgs),
     /// Say where the time goes, whether that can be trusted, and what to ask next.
     Report(report::Args),
     /// List functions with their self and total weights.
@@ -86,6 +89,7 @@ pub fn run() -> ExitCode {
     };
     let done = match command {
         Command::Record(args) => record::run(args),
+        Command::Top(args) => top::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Flat(args) => flat::run(&args),
         Command::Graph(args) => graph::run(&args),

@@ -66,8 +66,15 @@ pub struct RecordArgs {
           value_parser = call_graph)]
     call_graph: CallGraph,
 
+    /// Record time off the processor, too: how long threads slept or waited, and on which stack
+    /// (event off-cpu), and how long they could have run but others did (event preempted); shown
+    /// by: proftool report --event off-cpu. Most waits are in the C library: where that keeps no
+    /// frame pointers, -g dwarf is sure of its callers
+    #[arg(long)]
+    off_cpu: bool,
+
     /// Pages of the buffer of each processor; rounded up to a power of two [default: 512 KiB, with
-    /// -g dwarf as much as comes in a quarter of a second]
+    /// -g dwarf as much as comes in a quarter of a second; eight times that with --off-cpu]
     #[arg(short = 'm', long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     mmap_pages: Option<u32>,
@@ -106,13 +113,17 @@ pub struct RecordArgs {
     command: Vec<OsString>,
 }
 
+/// How stacks are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CallGraph {
+pub enum CallGraph {
+    /// By what the functions of the program keep.
     Auto,
+    /// As a person says.
     Chosen(Stacks),
 }
 
-fn call_graph(how: &str) -> Result<CallGraph, String> {
+/// What `-g` says.
+pub fn call_graph(how: &str) -> Result<CallGraph, String> {
     let stacks = match how.split_once(',') {
         None if how == "auto" => return Ok(CallGraph::Auto),
         None if how == "fp" => Stacks::FramePointers,
@@ -127,7 +138,8 @@ fn call_graph(how: &str) -> Result<CallGraph, String> {
     Ok(CallGraph::Chosen(stacks))
 }
 
-fn events(names: &str) -> Result<EventList, String> {
+/// What `-e` says.
+pub fn events(names: &str) -> Result<EventList, String> {
     names
         .parse()
         .map_err(|error: sampler::EventError| match error.hint() {
@@ -165,29 +177,33 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         },
         ring_pages: args.mmap_pages.map(|pages| pages as usize),
         compression: args.compression_level,
+        off_cpu: args.off_cpu,
     };
     let result = record(&args, &mut options);
     Ok(match result {
         Ok(recording) => {
             let path = args.output.display().to_string();
-            report(&recording, options.stacks, &path, args.quiet);
+            report(&recording, &options, &path, args.quiet);
             if args.verbose {
                 let lines = record_cost::lines(&recording, &options);
                 lines.iter().for_each(|line| say(line));
             }
             ExitCode::from(recording.ending.map_or(0, sampler::Ending::status))
         }
-        Err(error) => {
-            say(&error.to_string());
-            if let Some(hint) = error.hint() {
-                hint_at(&hint);
-            }
-            ExitCode::from(match error {
-                Error::Command(CommandError::NotFound(_)) => NOT_FOUND,
-                Error::Command(_) => NOT_EXECUTABLE,
-                _ => FAILED,
-            })
-        }
+        Err(error) => failed(&error),
+    })
+}
+
+/// Says why nothing was recorded. Gives the exit status.
+pub fn failed(error: &Error) -> ExitCode {
+    say(&error.to_string());
+    if let Some(hint) = error.hint() {
+        hint_at(&hint);
+    }
+    ExitCode::from(match error {
+        Error::Command(CommandError::NotFound(_)) => NOT_FOUND,
+        Error::Command(_) => NOT_EXECUTABLE,
+        _ => FAILED,
     })
 }
 
@@ -233,7 +249,7 @@ fn record(args: &RecordArgs, options: &mut Options) -> Result<Recording, Error> 
 }
 
 /// What is recorded that already runs, in words.
-fn named(target: &Option<Target>) -> String {
+pub fn named(target: &Option<Target>) -> String {
     let list = |what: &str, numbers: &[i32]| match numbers {
         [one] => format!("{what} {one}"),
         many => format!(
@@ -252,7 +268,10 @@ fn named(target: &Option<Target>) -> String {
 }
 
 /// Says what was recorded; what was not, even to those who want quiet.
-fn report(recording: &Recording, stacks: Stacks, path: &str, quiet: bool) {
+fn report(recording: &Recording, options: &Options, path: &str, quiet: bool) {
+    let &Options {
+        stacks, off_cpu, ..
+    } = options;
     if let Some(ending @ sampler::Ending::Signalled(number)) = recording.ending
         && !recording.interrupted
     {
@@ -289,6 +308,7 @@ fn report(recording: &Recording, stacks: Stacks, path: &str, quiet: bool) {
             Stacks::Copies(_) => {
                 "fewer samples (-F 499), smaller copies (-g dwarf,4096), or larger buffers (-m 8192)"
             }
+            _ if off_cpu => "larger buffers (-m 8192)",
             _ => "larger buffers (-m 1024), or fewer samples (-F 499)",
         });
     }
@@ -309,7 +329,7 @@ fn report(recording: &Recording, stacks: Stacks, path: &str, quiet: bool) {
 }
 
 /// A line on stderr; that it cannot be written is no reason to fail the command.
-fn say(text: &str) {
+pub fn say(text: &str) {
     let _ = writeln!(io::stderr(), "proftool: {}", printable(text));
 }
 

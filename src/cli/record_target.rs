@@ -104,7 +104,8 @@ fn number(text: &str) -> Result<i32, String> {
     number.ok_or_else(|| "it is no number of a process".into())
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+/// A number of seconds above 0.
+pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: Option<f64> = text.parse().ok().filter(|seconds| *seconds > 0.0);
     let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     duration.ok_or_else(|| "it is no number of seconds above 0, such as 10 or 0.5".into())

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!  kernel ─▶ sampler ─▶ queue ─▶ trace ─┬▶ symbolize ─▶ Seen ─▶ whoever looks
-//!            this        │       reader │  looker       ▲
-//!            thread      ▼       thread ▼  thread       │ a thread of its own
+//!            thread      │       reader │  looker       ▲
+//!            of its own  ▼       thread ▼  thread       │ this thread
 //!                     behind         History ─▶ perf.data, if it is asked for
 //! ```
 //!
-//! The thread that empties the kernel's buffers does nothing else. What the reader cannot take in
+//! The thread that empties the kernel's buffers does little else. What the reader cannot take in
 //! fast enough waits in a queue; where that is full, samples are let go and counted, but not the
 //! records between them that tell who runs and what is mapped.
 
@@ -16,9 +16,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::thread::Scope;
 use std::time::{Duration, Instant};
 
+use crate::base::CaveatKind;
 use crate::perfdata::Reader;
 use crate::profile::Profile;
 use crate::sampler::{self, History, Start, Subject, Watched, Watcher, Written};
@@ -45,12 +45,14 @@ pub struct Seen {
     pub elapsed: Duration,
     /// Samples that were taken in since then, faded or not.
     pub samples: u64,
+    /// Samples that the kernel had no room for.
+    pub lost: u64,
     /// Samples that had to be let go as reading them took too long.
     pub behind: u64,
     /// Samples of stacks that became one, as there were too many that were seldom met.
     pub seldom: u64,
     /// The time of the last record in it, in nanoseconds of the recorder's clock.
-    until: u64,
+    pub until: u64,
 }
 
 /// Something that is being sampled.
@@ -99,9 +101,11 @@ enum Work {
     End,
 }
 
-/// Samples a subject, and lets `view` look at it from a thread of its own. When `view` returns, the
+/// Samples a subject, in a thread of its own, and lets `view` look at it. When `view` returns, the
 /// sampling ends, and with it the command; when the sampling ends first, `view` may go on looking.
 /// A profile is made anew each `interval`, but no more often than a quarter of the time allows.
+///
+/// Signals are only held back in the thread that samples: others may wait for them.
 ///
 /// # Errors
 ///
@@ -110,26 +114,38 @@ pub fn watch(
     (sampling, subject, bounds): (&sampler::Options, Subject<'_>, &sampler::Bounds),
     reading: &Options,
     interval: Duration,
-    notes: &mut dyn FnMut(sampler::Note),
-    view: impl FnOnce(&Live) + Send,
+    notes: &mut (dyn FnMut(sampler::Note) + Send),
+    view: impl FnOnce(&Live),
 ) -> Result<Watched, sampler::Error> {
     let library = recording::library(reading);
-    let live = Live::default();
+    let (live, library) = (&Live::default(), &library);
     std::thread::scope(|scope| {
-        let mut audience = Audience {
-            live: &live,
-            library: &library,
-            scope,
-            interval,
-            view: Some(view),
-        };
-        let watched = sampler::watch(sampling, subject, bounds, &mut audience, notes);
-        let mut queue = live.queue();
-        queue.ended = true;
-        queue.outcome = watched.as_ref().ok().copied();
-        drop(queue);
-        live.changed.notify_all();
-        watched
+        let (begins, begun) = mpsc::channel();
+        let sampler = scope.spawn(move || {
+            let mut audience = Audience { live, begins };
+            let watched = sampler::watch(sampling, subject, bounds, &mut audience, notes);
+            let mut queue = live.queue();
+            queue.ended = true;
+            queue.outcome = watched.as_ref().ok().copied();
+            drop(queue);
+            live.changed.notify_all();
+            watched
+        });
+        // Where it does not begin, the other end is dropped.
+        if let Ok(Start {
+            head,
+            records,
+            history,
+        }) = begun.recv()
+        {
+            *live.history.lock().expect("no thread panics") = Some(history);
+            let (moments, to_see) = mpsc::channel();
+            scope.spawn(move || read(live, library, (head, records), &moments));
+            scope.spawn(move || look(live, library, interval, &to_see));
+            view(live);
+            live.leave();
+        }
+        sampler.join().expect("the sampler does not panic")
     })
 }
 
@@ -229,32 +245,17 @@ impl Live {
     }
 }
 
-/// The thread of the sampler, and what it starts when the sampling begins.
-struct Audience<'scope, 'env, V> {
-    live: &'scope Live,
-    library: &'scope Library,
-    scope: &'scope Scope<'scope, 'env>,
-    interval: Duration,
-    view: Option<V>,
+/// The thread of the sampler: what comes goes into the queue.
+struct Audience<'a> {
+    live: &'a Live,
+    begins: Sender<Start>,
 }
 
-impl<'scope, V: FnOnce(&Live) + Send + 'scope> Watcher for Audience<'scope, '_, V> {
+impl Watcher for Audience<'_> {
     fn begin(&mut self, start: Start) {
-        let (live, library, interval) = (self.live, self.library, self.interval);
-        *live.history.lock().expect("no thread panics") = Some(start.history);
-        live.queue().begun = Some(Instant::now());
-        let (moments, to_see) = mpsc::channel();
-        let (head, records) = (start.head, start.records);
-        self.scope
-            .spawn(move || read(live, library, (head, records), &moments));
-        self.scope
-            .spawn(move || look(live, library, interval, &to_see));
-        if let Some(view) = self.view.take() {
-            self.scope.spawn(move || {
-                view(live);
-                live.leave();
-            });
-        }
+        self.live.queue().begun = Some(Instant::now());
+        // Somebody waits for it.
+        let _ = self.begins.send(start);
     }
 
     fn records(&mut self, records: &[u8]) {
@@ -362,6 +363,7 @@ fn look(live: &Live, library: &Library, interval: Duration, moments: &Receiver<M
         let queue = live.queue();
         let seen = Seen {
             number,
+            lost: profile.caveats.count(CaveatKind::Lost),
             profile,
             elapsed: queue.begun.map_or(Duration::ZERO, |begun| begun.elapsed()),
             samples: moment.samples,

@@ -13,6 +13,7 @@ use linux_perf_event_reader::{AttrFlags, BranchSampleFormat, Endianness, SampleF
 use super::Attr;
 use super::attr::BRANCH_COUNTERS;
 use super::cursor::Cursor;
+use super::record::Origin;
 
 /// The layout of the records of one event.
 #[derive(Clone, Debug)]
@@ -70,6 +71,25 @@ impl Layout {
                 .contains(SampleFormat::TIME)
                 .then(|| words(format, before_time)),
             sample_id,
+        }
+    }
+
+    /// What the `struct sample_id` of a record that is not a sample says of whom the kernel was
+    /// running, and where.
+    pub(super) fn origin(&self, body: &[u8]) -> Origin {
+        use SampleFormat as F;
+        let trailer = self.trailer.and_then(|size| body.len().checked_sub(size));
+        let trailer = trailer.and_then(|at| body.get(at..)).unwrap_or_default();
+        let before_cpu = F::TID | F::TIME | F::ID | F::STREAM_ID;
+        let pair = |field, before| {
+            let at = words(self.format, before);
+            let mut c = Cursor::new(trailer.get(at..)?, self.endian);
+            let both = (c.u32("").ok()?, c.u32("").ok()?);
+            self.format.contains(field).then_some(both)
+        };
+        Origin {
+            task: pair(F::TID, F::empty()).map(|(pid, tid)| (pid as i32, tid as i32)),
+            cpu: pair(F::CPU, before_cpu).map(|(cpu, _)| cpu),
         }
     }
 

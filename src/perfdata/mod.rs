@@ -48,5 +48,5 @@ pub use header::EventDescription;
 pub use packed::Packed;
 pub use pass::Pass;
 pub use reader::{Reader, Storage};
-pub use record::{Body, Mapping, Record, Task, type_name};
+pub use record::{Body, Mapping, Origin, Record, Task, type_name};
 pub use sample::{BranchStack, ReadValues, Registers, Sample};

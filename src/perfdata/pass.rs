@@ -21,7 +21,7 @@ use super::error::{Error, Flaw};
 use super::header::Section;
 use super::layout::Layout;
 use super::reader::Reader;
-use super::record::{self, Body, Record, type_name};
+use super::record::{self, Body, Origin, Record, type_name};
 use super::sample::Sample;
 use super::sorter::{Sorter, Waiting};
 use super::source::Source;
@@ -443,7 +443,7 @@ impl Reader {
             let flaw = Flaw::Fact("it comes before any event is described");
             return self.skip(header.type_, offset, flaw);
         };
-        let (time, body) = if kind == RecordType::SAMPLE {
+        let (time, origin, body) = if kind == RecordType::SAMPLE {
             let Some(event) = self.event_of_sample(body) else {
                 let id = layout.id_of_sample(body).unwrap_or(0);
                 return self
@@ -451,7 +451,7 @@ impl Reader {
                     .add_with(CaveatKind::UnknownEvent, 1, || format!("id {id}"));
             };
             match Sample::parse(body, event, &self.layouts[event]) {
-                Ok(sample) => (sample.time, Body::Sample(sample)),
+                Ok(sample) => (sample.time, Origin::default(), Body::Sample(sample)),
                 Err(flaw) => return self.skip(header.type_, offset, flaw),
             }
         } else {
@@ -460,8 +460,9 @@ impl Reader {
             }
             let layout = self.layout_of(body).unwrap_or(layout);
             let (fields, time) = layout.split(body);
+            let origin = layout.origin(body);
             match record::parse_fields(kind, header.misc, fields, self.endian) {
-                Ok(body) => (time, body),
+                Ok(body) => (time, origin, body),
                 Err(flaw) => return self.skip(header.type_, offset, flaw),
             }
         };
@@ -470,6 +471,7 @@ impl Reader {
             misc: header.misc,
             offset,
             time,
+            origin,
             body,
         };
         visit(self, &record);

@@ -29,8 +29,19 @@ pub struct Record<'a> {
     pub offset: u64,
     /// Its time in nanoseconds, where it has one.
     pub time: Option<u64>,
+    /// Of a record that is not a sample: where it comes from. A sample says so itself.
+    pub origin: Origin,
     /// What it says.
     pub body: Body<'a>,
+}
+
+/// Whom the kernel was running as it wrote a record, and where, as far as the record tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The process and the thread; -1 where the kernel does not know.
+    pub task: Option<(i32, i32)>,
+    /// The processor.
+    pub cpu: Option<u32>,
 }
 
 impl Record<'_> {
@@ -75,6 +86,14 @@ pub enum Body<'a> {
     Throttle {
         /// Whether it was held back.
         on: bool,
+    },
+    /// A thread, which [`Record::origin`] names, leaves a processor or comes to one (SWITCH and
+    /// SWITCH_CPU_WIDE).
+    Switch {
+        /// Whether it leaves.
+        out: bool,
+        /// Whether it leaves although it could go on: another one has the processor now.
+        preempted: bool,
     },
     /// Code appeared in or vanished from the kernel.
     KernelSymbol {
@@ -228,6 +247,15 @@ fn parse<'a, T: byteorder::ByteOrder>(
             }
             Body::Throttle {
                 on: kind == RecordType::THROTTLE,
+            }
+        }
+        RecordType::SWITCH | RecordType::SWITCH_CPU_WIDE => {
+            if fields.len() < least_size(kind) {
+                return Err(too_short);
+            }
+            Body::Switch {
+                out: misc & constants::PERF_RECORD_MISC_SWITCH_OUT != 0,
+                preempted: misc & constants::PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0,
             }
         }
         RecordType::KSYMBOL => {

@@ -36,9 +36,9 @@ pub struct EventContents {
 }
 
 impl Contents {
-    /// The event with the most samples, the first of them.
+    /// The event that views show when none is asked for, by the rule of [`Event::main`].
     pub fn main_event(&self) -> Option<&EventContents> {
-        let most = self.events.iter().map(|event| event.samples).max()?;
-        self.events.iter().find(|event| event.samples == most)
+        let events = self.events.iter().map(|held| (&held.event, held.samples));
+        self.events.get(Event::main(events)?)
     }
 }

@@ -139,11 +139,11 @@ impl Profile {
         counts
     }
 
-    /// The event to show when none is asked for: the one with the most samples, the first of them.
+    /// The event to show when none is asked for, by the rule of [`Event::main`].
     pub fn main_event(&self) -> Option<EventId> {
         let counts = self.samples_by_event();
-        let most = counts.iter().max()?;
-        counts.ids().find(|&id| counts[id] == *most)
+        let events = self.events.iter().zip(counts.iter().copied());
+        Event::main(events).map(EventId::new)
     }
 
     /// The event of this name, or of this number counted from 0.

@@ -13,10 +13,15 @@ use super::tally::{SAMPLE, word};
 
 const EXIT: u32 = 4;
 const FORK: u32 = 7;
+const SWITCH: u32 = 14;
+const SWITCH_CPU_WIDE: u32 = 15;
 
 /// Where the thread is in a sample, after the header, IDENTIFIER, IP and the process; and its id.
 const SAMPLE_TID_AT: usize = 28;
 const SAMPLE_ID_AT: usize = 8;
+/// The same in SWITCH: header, process and thread, TIME, CPU, IDENTIFIER.
+const SWITCH_TID_AT: usize = 12;
+const SWITCH_ID_AT: usize = 32;
 /// Where the thread and its parent are in FORK and EXIT.
 const TID_AT: usize = 16;
 const PARENT_TID_AT: usize = 20;
@@ -39,15 +44,20 @@ impl Doubles {
         self.own.is_empty()
     }
 
+    /// Whether a record is of an event that its thread has for its own; where the thread and the id
+    /// of the event are.
+    fn is_own(&self, record: &[u8], tid_at: usize, id_at: usize) -> bool {
+        let own = thread_at(record, tid_at).and_then(|tid| self.own.get(&tid));
+        own.is_none_or(|ids| word(record, id_at).is_some_and(|id| ids.contains(&id)))
+    }
+
     /// Whether a record counts.
     pub(super) fn admits(&mut self, record: &[u8]) -> bool {
         let kind = half(record, 0).unwrap_or(0);
-        let thread = |at| half(record, at).map(|number| number as i32);
+        let thread = |at| thread_at(record, at);
         match kind {
-            SAMPLE => {
-                let own = thread(SAMPLE_TID_AT).and_then(|tid| self.own.get(&tid));
-                own.is_none_or(|ids| word(record, SAMPLE_ID_AT).is_some_and(|id| ids.contains(&id)))
-            }
+            SAMPLE => self.is_own(record, SAMPLE_TID_AT, SAMPLE_ID_AT),
+            SWITCH => self.is_own(record, SWITCH_TID_AT, SWITCH_ID_AT),
             FORK => {
                 if let (Some(tid), Some(parent)) = (thread(TID_AT), thread(PARENT_TID_AT))
                     && !self.own.contains_key(&tid)
@@ -66,6 +76,10 @@ impl Doubles {
             _ => true,
         }
     }
+}
+
+fn thread_at(record: &[u8], at: usize) -> Option<i32> {
+    half(record, at).map(|number| number as i32)
 }
 
 /// Hands out those of whole records that `admits` lets pass, in as large slices as can be.
@@ -92,9 +106,14 @@ pub(super) fn filter<E>(
     }
 }
 
-/// Whether a record is a sample.
-pub(super) fn is_sample(record: &[u8]) -> bool {
-    half(record, 0) == Some(SAMPLE)
+/// Whether a record tells where a thread was at a moment: a sample or a switch.
+pub(super) fn is_of_time(record: &[u8]) -> bool {
+    matches!(half(record, 0), Some(SAMPLE | SWITCH | SWITCH_CPU_WIDE))
+}
+
+/// The number of a record's type.
+pub(super) fn kind(record: &[u8]) -> Option<u32> {
+    half(record, 0)
 }
 
 fn half(record: &[u8], at: usize) -> Option<u32> {
@@ -121,6 +140,11 @@ mod tests {
         record(SAMPLE, &[half(first), half(second), 0, 0, 1, tid])
     }
 
+    /// Process and thread, TIME, CPU, IDENTIFIER.
+    fn switch(tid: u32, id: u32) -> Vec<u8> {
+        record(SWITCH, &[1, tid, 0, 0, 0, 0, id, 0])
+    }
+
     #[test]
     fn what_comes_twice_counts_once() {
         let mut doubles = Doubles::default();
@@ -134,6 +158,8 @@ mod tests {
             sample(8, 71),
             task(FORK, 9, 1),
             sample(9, 10),
+            switch(8, 71),
+            switch(1, 10),
             task(EXIT, 7, 1),
             sample(7, 10),
         ];
@@ -141,6 +167,7 @@ mod tests {
         all.insert(4, sample(8, 10));
         all.insert(0, sample(7, 10));
         all.push(sample(8, 10));
+        all.push(switch(8, 10));
         let all = all.concat();
         let mut seen = Vec::new();
         let mut admits = |record: &[u8]| doubles.admits(record);

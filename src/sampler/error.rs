@@ -254,6 +254,12 @@ pub enum Note {
         /// The value of `perf_event_paranoid`, if it can be read.
         paranoid: Option<i32>,
     },
+    /// This user may not record the kernel, where the stacks of switches are taken: time off the
+    /// processor has none.
+    NoSwitchStacks {
+        /// The value of `perf_event_paranoid`, if it can be read.
+        paranoid: Option<i32>,
+    },
     /// The kernel cannot copy registers and stacks; frame pointers are followed in their place.
     NoCopies,
     /// These events were to be a group, and do not fit on the counters together.
@@ -318,6 +324,16 @@ impl fmt::Display for Note {
                 }
                 f.write_str(
                     "; to see the kernel: run as root, or sysctl kernel.perf_event_paranoid=1",
+                )
+            }
+            Note::NoSwitchStacks { paranoid } => {
+                f.write_str("time off the processor is recorded by thread, without stacks")?;
+                if let Some(level) = paranoid {
+                    write!(f, " (kernel.perf_event_paranoid is {level})")?;
+                }
+                f.write_str(
+                    "; with stacks: run as root, or sysctl kernel.perf_event_paranoid=1, or \
+                     setcap cap_perfmon=ep $(command -v proftool)",
                 )
             }
             Note::NoCopies => f.write_str(

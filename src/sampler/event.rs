@@ -235,6 +235,15 @@ impl EventSpec {
         self.member
     }
 
+    /// A thread leaves its processor.
+    pub(super) fn context_switches() -> EventSpec {
+        let number = sys::PERF_COUNT_SW_CONTEXT_SWITCHES;
+        EventSpec {
+            each: true,
+            ..plain(sys::PERF_TYPE_SOFTWARE, number.into()).named("context-switches")
+        }
+    }
+
     pub(super) fn is_hardware(&self) -> bool {
         matches!(
             self.kind,

@@ -12,14 +12,14 @@ use std::convert::Infallible;
 use std::io;
 use std::path::Path;
 
-use super::doubles::{self, is_sample};
+use super::doubles::{self, is_of_time};
 use super::error::{Error, reason};
 use super::existing::Existing;
 use super::kernel_images::KernelImages;
 use super::log::{About, Log};
 use super::output::Output;
 use super::session::Session;
-use super::tally::{SAMPLE_TIME_AT, word};
+use super::tally::{SAMPLE, SAMPLE_TIME_AT, word};
 use crate::perfdata::Packed;
 use crate::perfdata::writer::{EventDescription, FINISHED_ROUND};
 
@@ -98,7 +98,7 @@ impl History {
     pub fn reset(&mut self, until: u64) {
         let all = std::mem::take(&mut self.packed);
         let open = std::mem::take(&mut self.open);
-        let is_kept = |record: &[u8]| !is_sample(record) || time(record) > Some(until);
+        let is_kept = |record: &[u8]| time(record).is_none_or(|time| time > until);
         let packed = all.iter().map(Packed::bytes).chain([open]);
         self.packed = packed
             .map(|records| Packed::new(&filtered(&records, is_kept)))
@@ -133,7 +133,7 @@ impl History {
         log.open(&self.images, &self.existing)?;
         let packed = self.bare.iter().chain(&self.packed);
         let open = [self.open.as_slice(), &FINISHED_ROUND].concat();
-        let is_wanted = |record: &[u8]| !is_sample(record) || time(record) <= Some(until);
+        let is_wanted = |record: &[u8]| time(record).is_none_or(|time| time <= until);
         for records in packed.map(Packed::bytes).chain([open]) {
             log.append(&filtered(&records, is_wanted))?;
         }
@@ -168,12 +168,13 @@ impl History {
     }
 }
 
-/// Those of whole records that are no samples, and how many are.
+/// Those of whole records that are neither samples nor tell what a thread spends time on, and how
+/// many samples there are.
 pub fn samples_apart(records: &[u8]) -> (Vec<u8>, u64) {
     let mut samples = 0;
     let others = filtered(records, |record| {
-        samples += u64::from(is_sample(record));
-        !is_sample(record)
+        samples += u64::from(doubles::kind(record) == Some(SAMPLE));
+        !is_of_time(record)
     });
     (others, samples)
 }
@@ -189,7 +190,14 @@ fn filtered(records: &[u8], mut is_wanted: impl FnMut(&[u8]) -> bool) -> Vec<u8>
     kept
 }
 
-/// When a sample was taken.
-fn time(sample: &[u8]) -> Option<u64> {
-    word(sample, SAMPLE_TIME_AT)
+/// The time of a sample or a switch; other records are kept whatever theirs is.
+fn time(record: &[u8]) -> Option<u64> {
+    if !is_of_time(record) {
+        return None;
+    }
+    match doubles::kind(record) {
+        Some(SAMPLE) => word(record, SAMPLE_TIME_AT),
+        // What stands behind other records ends with time, processor and id.
+        _ => word(record, record.len().checked_sub(24)?),
+    }
 }

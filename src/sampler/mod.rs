@@ -51,6 +51,7 @@ mod log;
 mod machine;
 mod mapped;
 mod modifiers;
+mod off_cpu;
 mod output;
 mod plan;
 mod pmu;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use perf_event_open_sys::bindings as sys;
+use perf_event_open_sys::bindings::{self as sys, perf_event_attr};
 
 use super::attr::{Allowed, Common, attr};
 use super::error::{Error, Note, reason};
@@ -17,6 +17,9 @@ pub(super) struct Plan {
     pub(super) events: Vec<EventSpec>,
     pub(super) precise: Vec<u64>,
     pub(super) cycles_by_default: bool,
+    /// Whether time off the processor is recorded too; the last event then is of its stacks, as
+    /// long as the kernel is allowed.
+    pub(super) off_cpu: bool,
     pub(super) processors: Vec<u32>,
     /// How many threads are sampled; 1 where it is processors.
     pub(super) tasks: usize,
@@ -30,14 +33,23 @@ impl Plan {
     /// What to open, in order of the events; the first one also tracks what happens to processes.
     pub(super) fn wanted(&self) -> Vec<Wanted> {
         let leaders = leaders(&self.events);
-        let events = self.events.iter().zip(&self.precise).zip(leaders);
-        let wanted = events.enumerate();
+        let events = self.events.iter().zip(leaders);
+        let wanted = self.attrs().into_iter().zip(events);
         wanted
-            .map(|(index, ((event, &precise), leader))| Wanted {
-                attr: attr(event, precise, &self.common, index == 0),
+            .map(|(attr, (event, leader))| Wanted {
+                attr,
                 leader: event.member.then_some(leader),
             })
             .collect()
+    }
+
+    fn attrs(&self) -> Vec<perf_event_attr> {
+        let events = self.events.iter().zip(&self.precise).enumerate();
+        let attrs =
+            events.map(|(index, (event, &precise))| attr(event, precise, &self.common, index == 0));
+        let mut attrs: Vec<perf_event_attr> = attrs.collect();
+        self.ask_for_switches(&mut attrs);
+        attrs
     }
 
     /// Whether counts of groups are recorded of less than asked for: this kernel does not let
@@ -79,7 +91,7 @@ impl Plan {
                 });
             }
             libc::EACCES | libc::EPERM if allowed.kernel && event.modifiers.user() => {
-                self.common.allowed.kernel = false;
+                self.take_kernel_back();
             }
             libc::EACCES | libc::EPERM if !event.modifiers.user() => {
                 return Err(Error::KernelForbidden {
@@ -191,6 +203,7 @@ mod tests {
             events: vec![EventSpec::cycles()],
             precise: vec![2],
             cycles_by_default: true,
+            off_cpu: false,
             processors: vec![0],
             tasks: 1,
             common: Common {
@@ -254,5 +267,24 @@ mod tests {
         assert_eq!(plan.common.stacks, Stacks::FramePointers);
         let error = plan.give_in(0, &refusal, &mut |_| ()).unwrap_err();
         assert!(matches!(error, Error::NoPerfEvents));
+    }
+
+    #[test]
+    fn switches_come_with_the_first_event_and_their_stacks_as_long_as_the_kernel_may_be_seen() {
+        let mut plan = plan();
+        plan.common.allowed.kernel = true;
+        plan.add_off_cpu();
+        let told = |plan: &Plan| -> Vec<(u64, u64, u64)> {
+            let attrs = plan.attrs();
+            let of = |attr: &perf_event_attr| (attr.config, attr.context_switch(), attr.freq());
+            attrs.iter().map(of).collect()
+        };
+        // Context switches have number 3, and each is a sample.
+        assert_eq!(told(&plan), [(0, 1, 1), (3, 0, 0)]);
+        let refusal = io::Error::from_raw_os_error(libc::EACCES);
+        plan.give_in(0, &refusal, &mut |_| ()).unwrap();
+        assert_eq!(told(&plan), [(0, 1, 1)]);
+        assert_eq!(plan.precise.len(), plan.events.len());
+        assert!(!plan.has_switch_stacks());
     }
 }

@@ -17,7 +17,7 @@ use super::ring::Ring;
 use super::rows::{self, Refusal, Row, Wanted};
 use super::stacks::Stacks;
 use super::target::{self, Target};
-use super::{host, limits};
+use super::{host, limits, off_cpu};
 use crate::perfdata::writer::EventDescription;
 
 /// How much of a ring buffer is filled before the recorder is woken: one part of so many.
@@ -38,11 +38,13 @@ pub struct Options {
     /// How each sample has its stack.
     pub stacks: Stacks,
     /// Pages of each ring buffer, a power of two; by default [`Options::RING_BYTES`], for copies
-    /// of stacks as much as comes in a quarter of a second, and less where so much memory may
-    /// not be locked.
+    /// of stacks as much as comes in a quarter of a second, for time off the processor eight times
+    /// that, and less where so much memory may not be locked.
     pub ring_pages: Option<usize>,
     /// At which level of zstd, 1 to 22, a file's records are compressed, if they are.
     pub compression: Option<u8>,
+    /// Whether time off the processor is recorded beside the events.
+    pub off_cpu: bool,
 }
 
 impl Options {
@@ -61,6 +63,7 @@ impl Default for Options {
             stacks: Stacks::FramePointers,
             ring_pages: None,
             compression: None,
+            off_cpu: false,
         }
     }
 }
@@ -126,13 +129,17 @@ impl Session {
         let rate = limits::rate(options.rate, notes)?;
         let page = kernel::page_size();
         let processors = processors(target)?;
-        let usual = ring_bytes(options.stacks, rate, processors.len()) / page;
-        let wanted_pages = options.ring_pages.unwrap_or(usual).max(1);
+        let mut usual = ring_bytes(options.stacks, rate, processors.len());
+        if options.off_cpu {
+            usual = off_cpu::ring_bytes(usual, ring_bytes_max(processors.len()));
+        }
+        let wanted_pages = options.ring_pages.unwrap_or(usual / page).max(1);
         let wanted_pages = wanted_pages.next_power_of_two();
         let mut plan = Plan {
             events: options.events.clone(),
             precise: Vec::new(),
             cycles_by_default: options.events.is_empty(),
+            off_cpu: false,
             processors,
             tasks: target.tasks().len().max(1),
             common: Common {
@@ -161,6 +168,9 @@ impl Session {
                     .unwrap_or(3 * u64::from(plan.cycles_by_default))
             })
             .collect();
+        if options.off_cpu {
+            plan.add_off_cpu();
+        }
 
         let mut pages = wanted_pages;
         loop {
@@ -195,6 +205,11 @@ impl Session {
                     }
                     if plan.common.at_once {
                         session.start_groups();
+                    }
+                    if options.off_cpu && !plan.has_switch_stacks() {
+                        notes(Note::NoSwitchStacks {
+                            paranoid: limits::paranoid(),
+                        });
                     }
                     session._files = plan.files;
                     return Ok(session);
@@ -336,11 +351,11 @@ impl Session {
         Ok(bytes)
     }
 
-    /// Leaves out the samples so far; everything else is kept. The events of a running target are
+    /// Leaves out the samples and switches so far; everything else is kept. The events of a running target are
     /// opened one after the other, and the first would have samples for longer than the last.
     pub(super) fn skip_samples(&mut self) {
         let (early, doubles) = (&mut self.early, &mut self.doubles);
-        let mut admits = |record: &[u8]| !doubles::is_sample(record) && doubles.admits(record);
+        let mut admits = |record: &[u8]| !doubles::is_of_time(record) && doubles.admits(record);
         for ring in &mut self.rings {
             let kept = ring.ring.drain(&mut |records: &[u8]| {
                 doubles::filter(records, &mut admits, &mut |records| {
@@ -493,11 +508,16 @@ fn ring_bytes(stacks: Stacks, rate: Rate, processors: usize) -> usize {
         Rate::Period(_) => Options::FREQUENCY,
     };
     let quarter_second = size.record_bytes().saturating_mul(hertz) / 4;
-    let most = (RINGS_BYTES / processors.max(1)).min(RING_BYTES_MAX);
+    let most = ring_bytes_max(processors);
     let wanted = usize::try_from(quarter_second).unwrap_or(usize::MAX);
     wanted
         .clamp(Options::RING_BYTES, most.max(Options::RING_BYTES))
         .next_power_of_two()
+}
+
+/// The most that each ring buffer takes unless it is asked for.
+fn ring_bytes_max(processors: usize) -> usize {
+    (RINGS_BYTES / processors.max(1)).min(RING_BYTES_MAX)
 }
 
 fn watermark(ring_bytes: usize) -> u32 {
@@ -530,5 +550,11 @@ mod tests {
         assert_eq!(size(copies, 4999, 8192), 512);
         let period = ring_bytes(copies, Rate::Period(1), 2);
         assert_eq!(period, 4 << 20);
+        let with_switches = |usual: usize, processors| {
+            off_cpu::ring_bytes(usual << 10, ring_bytes_max(processors)) >> 10
+        };
+        assert_eq!(with_switches(512, 2), 4096);
+        assert_eq!(with_switches(4096, 2), 16384);
+        assert_eq!(with_switches(512, 8192), 512);
     }
 }

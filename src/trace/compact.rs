@@ -13,11 +13,12 @@ use crate::base::{IdVec, SELDOM};
 use crate::perfdata::Reader;
 
 use super::copies::Copies;
+use super::off_cpu::{EVENTS as OFF_CPU_EVENTS, OffCpu};
 use super::remembered::Remembered;
-use super::samples::{SampleId, SampleKey};
+use super::samples::{SampleId, SampleKey, Samples};
 use super::threads::TraceThread;
 use super::tracer::Tracer;
-use super::{AddressPathId, TraceThreadId};
+use super::{AddressPathId, AddressPaths, TraceThreadId};
 
 /// Records are never so far behind, in nanoseconds.
 const BEHIND: u64 = 10_000_000_000;
@@ -70,11 +71,57 @@ impl Limits {
     }
 }
 
-/// What is kept.
-struct Kept {
-    samples: IdVec<SampleId, bool>,
+/// What became of rows of samples.
+#[derive(Debug, Default)]
+pub(super) struct Compacted {
+    /// For each row of samples the row that it is part of now.
+    pub(super) samples: Vec<SampleId>,
+    /// The same of time off the processor.
+    pub(super) off_cpu: Vec<SampleId>,
+    /// How many samples stand under `[seldom]`.
+    pub(super) seldom: u64,
+}
+
+/// What is kept, and what there is room for.
+struct Kept<'a> {
+    tree: &'a AddressPaths,
     paths: IdVec<AddressPathId, bool>,
     threads: IdVec<TraceThreadId, bool>,
+    path_room: usize,
+    thread_room: usize,
+}
+
+impl Kept<'_> {
+    /// Keeps a path and all its callers.
+    fn path(&mut self, path: AddressPathId) {
+        let mut next = Some(path).filter(|&path| !self.paths[path]);
+        while let Some(path) = next {
+            self.paths[path] = true;
+            self.path_room = self.path_room.saturating_sub(1);
+            let caller = self.tree[path].caller;
+            next = caller.filter(|&path| !self.paths[path]);
+        }
+    }
+
+    fn thread(&mut self, thread: TraceThreadId) {
+        if !std::mem::replace(&mut self.threads[thread], true) {
+            self.thread_room = self.thread_room.saturating_sub(1);
+        }
+    }
+
+    /// Keeps so many rows, those that `weigh` most first, as far as there is room.
+    fn samples(&mut self, samples: &Samples, most: usize, weigh: fn(&(u64, u64)) -> u64) {
+        let (keys, sums) = (samples.keys(), samples.sums());
+        let mut order: Vec<SampleId> = keys.ids().collect();
+        order.sort_unstable_by_key(|&id| (Reverse(weigh(&sums[id])), id));
+        for id in order.into_iter().take(most) {
+            if self.path_room == 0 || self.thread_room == 0 {
+                break;
+            }
+            self.thread(keys[id].thread);
+            self.path(keys[id].path);
+        }
+    }
 }
 
 impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
@@ -94,6 +141,9 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
             let is_past = now.saturating_sub(gone) > BEHIND;
             if is_past {
                 self.threads.forget(ended.pid, ended.tid);
+                if let Some(off_cpu) = &mut self.off_cpu {
+                    off_cpu.forget(ended.tid);
+                }
                 if ended.tid == ended.pid {
                     self.stacks.processes.remove(&ended.pid);
                 }
@@ -109,7 +159,9 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
             // They are found anew.
             self.remembered = Remembered::new();
         }
-        self.samples.keys().len() > limits.samples
+        let off_cpu = self.off_cpu.as_ref();
+        let off_cpu = off_cpu.map_or(0, |off_cpu| off_cpu.samples().keys().len());
+        self.samples.keys().len() + off_cpu > limits.samples
             || self.stacks.paths.rows().len() > limits.paths
             || self.stacks.images.rows().len() > limits.images
             || self.threads.table.rows().len() > limits.threads
@@ -124,77 +176,66 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
         copies: Copies<'scope, 'env>,
         limits: &Limits,
         is_there: &dyn Fn(i32) -> bool,
-    ) -> (Vec<SampleId>, u64) {
+    ) -> Compacted {
         self.settle(reader);
         self.copies = Some(copies);
-        let kept = self.kept(limits);
+        let (wanted_paths, wanted_threads) = self.kept(limits);
         let (mut stacks, mut images) = self.stacks.emptied();
-        let paths = stacks.take_paths(&self.stacks, &mut images, &kept.paths);
+        let paths = stacks.take_paths(&self.stacks, &mut images, &wanted_paths);
         let seldom = stacks.mark(SELDOM);
         self.stacks = stacks;
-        let threads = self.threads.keep(&kept.threads);
+        let threads = self.threads.keep(&wanted_threads);
         let nobody = self.threads.table.id_of(TraceThread {
             pid: -1,
             tid: -1,
             comm: SELDOM.to_owned(),
         });
-        let old = std::mem::take(&mut self.samples);
-        let events = self.events();
-        (0..events).for_each(|_| self.samples.add_event());
-        let rows = old.keys().enumerate().zip(old.sums().iter());
-        let moved = rows.map(|((id, key), &(weight, count))| {
-            let place = kept.samples[id].then(|| Some((threads[key.thread]?, paths[key.path]?)));
-            let (thread, path) = place.flatten().unwrap_or((nobody, seldom));
-            let event = key.event;
-            let key = SampleKey {
-                event,
+        let place = |key: &SampleKey| {
+            let place = threads[key.thread].zip(paths[key.path]);
+            let (thread, path) = place.unwrap_or((nobody, seldom));
+            SampleKey {
+                event: key.event,
                 thread,
                 path,
-            };
-            self.samples.add_many(key, weight, count)
-        });
-        let moved = moved.collect();
+            }
+        };
+        let mut compacted = Compacted::default();
+        (self.samples, compacted.samples) = self.samples.moved(self.events(), &place);
+        if let Some(off_cpu) = &mut self.off_cpu {
+            let (samples, moved) = off_cpu.samples().moved(OFF_CPU_EVENTS, &place);
+            compacted.off_cpu = moved;
+            let path = |path| paths[path].unwrap_or(seldom);
+            off_cpu.rename(samples, &path, &|thread| threads[thread].unwrap_or(nobody));
+        }
         self.remembered = Remembered::new();
         self.counters
             .retain(|thread, _| thread.is_none_or(is_there));
-        let rows = self.samples.keys().iter().zip(self.samples.sums().iter());
-        let seldom = rows.filter(|(key, _)| key.path == seldom);
-        (moved, seldom.map(|(_, &(_, count))| count).sum())
+        let off_cpu = self.off_cpu.as_ref().map(OffCpu::samples);
+        let all = std::iter::once(&self.samples).chain(off_cpu);
+        let rows = all.flat_map(|samples| samples.keys().iter().zip(samples.sums().iter()));
+        let rows = rows.filter(|(key, _)| key.path == seldom);
+        compacted.seldom = rows.map(|(_, &(_, count))| count).sum();
+        compacted
     }
 
-    /// What is met most often, as much as there is room for.
-    fn kept(&self, limits: &Limits) -> Kept {
-        let (keys, sums) = (self.samples.keys(), self.samples.sums());
+    /// The paths and threads of what is met most often, as much as there is room for.
+    fn kept(&self, limits: &Limits) -> (IdVec<AddressPathId, bool>, IdVec<TraceThreadId, bool>) {
         let paths = self.stacks.paths.rows();
         let mut kept = Kept {
-            samples: IdVec::filled(false, keys.len()),
+            tree: paths,
             paths: IdVec::filled(false, paths.len()),
             threads: IdVec::filled(false, self.threads.table.rows().len()),
+            path_room: limits.paths / 2,
+            thread_room: limits.threads / 2,
         };
-        let mut order: Vec<SampleId> = keys.ids().collect();
-        order.sort_unstable_by_key(|&id| (Reverse(sums[id].1), id));
-        order.truncate(limits.samples / 2);
-        let (mut path_room, mut thread_room) = (limits.paths / 2, limits.threads / 2);
-        for id in order {
-            let key = keys[id];
-            if !kept.threads[key.thread] {
-                if thread_room == 0 {
-                    continue;
-                }
-                thread_room -= 1;
-                kept.threads[key.thread] = true;
-            }
-            kept.samples[id] = true;
-            let mut next = Some(key.path).filter(|&path| !kept.paths[path]);
-            while let Some(path) = next {
-                kept.paths[path] = true;
-                path_room = path_room.saturating_sub(1);
-                next = paths[path].caller.filter(|&path| !kept.paths[path]);
-            }
-            if path_room == 0 {
-                break;
-            }
+        if let Some(off_cpu) = &self.off_cpu {
+            off_cpu.each_pending(&mut |path, thread| {
+                path.into_iter().for_each(|path| kept.path(path));
+                thread.into_iter().for_each(|thread| kept.thread(thread));
+            });
+            kept.samples(off_cpu.samples(), limits.samples / 4, |(weight, _)| *weight);
         }
-        kept
+        kept.samples(&self.samples, limits.samples / 4, |(_, count)| *count);
+        (kept.paths, kept.threads)
     }
 }

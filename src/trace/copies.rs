@@ -15,6 +15,7 @@ use crate::unwind::{Arch, End, Registers};
 
 use super::chain::{self, Link};
 use super::memory::Snapshot;
+use super::off_cpu::Ticket;
 use super::unwinders::{Batch, Job, Unwinders};
 use super::{Image, ImageId, TraceThreadId};
 
@@ -32,6 +33,8 @@ pub(super) struct Waiting {
     pub(super) thread: TraceThreadId,
     /// What it counts for: events and weights.
     pub(super) weights: Weights,
+    /// If the thread leaves its processor with it: the name under which its stack is awaited.
+    pub(super) switch: Option<Ticket>,
     /// How many bytes of the stack were to be copied.
     pub(super) room: u64,
     /// Whether the kernel was replacing the program: the old one's stack was gone already, and only
@@ -49,6 +52,8 @@ pub(super) enum Weights {
     One(usize, u64),
     /// The events of its group.
     Group(Vec<(usize, u64)>),
+    /// Nothing: only its stack is asked for.
+    Nothing,
 }
 
 /// The samples of a batch.
@@ -72,6 +77,7 @@ pub(super) struct Copies<'scope, 'env> {
 
 /// A copied stack that can be unwound.
 pub(super) struct Copy<'a> {
+    pub(super) program_counter: u64,
     registers: Registers,
     start: u64,
     bytes: &'a [u8],
@@ -93,8 +99,8 @@ impl<'a> Copy<'a> {
             return None;
         }
         let registers = Registers::of_sample(arch, &told);
-        registers.program_counter()?;
         Some(Copy {
+            program_counter: registers.program_counter()?,
             start: registers.stack_pointer()?,
             registers,
             bytes: sample.user_stack?,

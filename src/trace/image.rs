@@ -64,3 +64,26 @@ pub struct FrameAddress {
     /// The address, counted as the image's kind says.
     pub address: CodeAddress,
 }
+
+/// What a user mapping of this path is.
+pub(super) fn user_image_kind(path: &str, pid: i32) -> ImageKind {
+    const GENERATED: [&str; 7] = [
+        "//anon",
+        "/anon_hugepage",
+        "/dev/zero",
+        "/memfd:",
+        "/SYSV",
+        "anon_inode:",
+        "[anon:",
+    ];
+    if path == "[vdso]" {
+        return ImageKind::Vdso;
+    }
+    let generated = GENERATED.iter().any(|prefix| path.starts_with(prefix))
+        || path.is_empty()
+        || path.starts_with('[');
+    match generated {
+        true => ImageKind::Generated { pid },
+        false => ImageKind::File,
+    }
+}

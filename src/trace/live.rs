@@ -8,6 +8,7 @@ use super::build::TimeRange;
 use super::compact::Limits;
 use super::copies::Copies;
 use super::fading::Fading;
+use super::samples::Samples;
 use super::tracer::Tracer;
 use super::unwinders::Unwinders;
 use super::{Image, Trace, Unwinding};
@@ -21,6 +22,8 @@ pub struct Live<'o, 'scope, 'env> {
     feed: Feed,
     tracer: Tracer<'o, 'scope, 'env>,
     fading: Fading,
+    /// The same of time off the processor.
+    fading_off_cpu: Fading,
     limits: Limits,
     /// Whether there is a thread of a number now.
     is_there: fn(i32) -> bool,
@@ -60,6 +63,7 @@ impl<'o, 'scope, 'env> Live<'o, 'scope, 'env> {
             feed: Feed::new(head),
             tracer,
             fading: Fading::default(),
+            fading_off_cpu: Fading::default(),
             limits: Limits::default(),
             is_there: |tid| Path::new(&format!("/proc/{tid}")).exists(),
             scope,
@@ -95,6 +99,7 @@ impl<'o, 'scope, 'env> Live<'o, 'scope, 'env> {
         self.feed.forget_caveats();
         self.tracer.reset(self.feed.reader());
         self.fading = Fading::default();
+        self.fading_off_cpu = Fading::default();
         self.seldom = 0;
         self.feed.handed_out()
     }
@@ -102,20 +107,26 @@ impl<'o, 'scope, 'env> Live<'o, 'scope, 'env> {
     /// Lets samples fade: those of before the last time count for so much of what they counted then.
     pub fn fade(&mut self, share: f64) {
         self.fading.fade(&self.tracer.samples, share);
+        if let Some(off_cpu) = &self.tracer.off_cpu {
+            self.fading_off_cpu.fade(off_cpu.samples(), share);
+        }
     }
 
     /// What has come so far, faded or not.
     pub fn look(&mut self, faded: bool) -> Moment {
         self.bound();
+        self.tracer.settle(self.feed.reader());
+        // What came with the last copies.
+        self.fade(1.0);
+        let (fading, fading_off_cpu) = (&self.fading, &self.fading_off_cpu);
         let reader = self.feed.reader();
-        let fading = &mut self.fading;
-        let trace = self.tracer.snapshot(reader, |samples| match faded {
-            true => {
-                // What came with the last copies.
-                fading.fade(samples, 1.0);
-                fading.rows(samples)
-            }
-            false => samples.rows(),
+        let trace = self.tracer.snapshot(reader, |samples, off_cpu| {
+            let rows = |fading: &Fading, samples: &Samples| match faded {
+                true => fading.rows(samples),
+                false => samples.rows(),
+            };
+            let off_cpu = off_cpu.map(|off_cpu| rows(fading_off_cpu, off_cpu));
+            (rows(fading, samples), off_cpu.unwrap_or_default())
         });
         Moment {
             trace,
@@ -134,11 +145,16 @@ impl<'o, 'scope, 'env> Live<'o, 'scope, 'env> {
         }
         let reader = self.feed.reader();
         let copies = Copies::new(Unwinders::new(self.scope, self.unwinding));
-        let (moved, seldom) = self
+        let compacted = self
             .tracer
             .compact(reader, copies, &self.limits, &self.is_there);
-        self.fading = self.fading.moved(&self.tracer.samples, &moved);
-        self.seldom = seldom;
+        let tracer = &self.tracer;
+        self.fading = self.fading.moved(&tracer.samples, &compacted.samples);
+        if let Some(off_cpu) = &tracer.off_cpu {
+            let moved = &compacted.off_cpu;
+            self.fading_off_cpu = self.fading_off_cpu.moved(off_cpu.samples(), moved);
+        }
+        self.seldom = compacted.seldom;
         self.limits = self.limits.raised_to(&self.tracer);
     }
 }

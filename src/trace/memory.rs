@@ -218,6 +218,17 @@ impl Process {
         !self.maps.before_exec.is_empty()
     }
 
+    /// The program counter of its user is here. Where only the new program has code, that runs.
+    pub(super) fn is_at(&mut self, program_counter: u64) {
+        let Maps { now, before_exec } = &self.maps;
+        if self.is_in_exec()
+            && now.find(program_counter).is_some()
+            && before_exec.find(program_counter).is_none()
+        {
+            self.runs();
+        }
+    }
+
     /// The program runs: a sample was taken in user space.
     pub(super) fn runs(&mut self) {
         if self.is_in_exec() {

@@ -7,6 +7,7 @@
 //!          ──▶ chain    else its links, outermost first
 //!          ──▶ copies   or the copy of its stack, which unwinders unwind meanwhile
 //!          ──▶ stacks   links ──▶ frames ──▶ paths, a tree with parent before child
+//!          ──▶ switches, off_cpu  when threads were off the processor, and on which stack
 //!          ──▶ samples  equal ones summed up
 //!          ══▶ Trace
 //! ```
@@ -26,11 +27,13 @@ mod fading;
 mod image;
 mod live;
 mod memory;
+mod off_cpu;
 mod paths;
 mod remembered;
 mod samples;
 mod stacks;
 mod state;
+mod switches;
 mod threads;
 mod tracer;
 mod unwinders;

@@ -49,10 +49,25 @@ impl Samples {
     }
 
     /// Counts many samples. Returns the row.
-    pub(super) fn add_many(&mut self, key: SampleKey, weight: u64, count: u64) -> SampleId {
+    fn add_many(&mut self, key: SampleKey, weight: u64, count: u64) -> SampleId {
         let row = self.row(key);
         self.add_to(row, weight, count);
         row
+    }
+
+    /// The same samples of so many events at other places, and for each row the one that it is part
+    /// of there.
+    pub(super) fn moved(
+        &self,
+        events: usize,
+        place: &dyn Fn(&SampleKey) -> SampleKey,
+    ) -> (Samples, Vec<SampleId>) {
+        let mut moved = Samples::default();
+        (0..events).for_each(|_| moved.add_event());
+        let rows = self.keys.rows().iter().zip(&self.sums);
+        let rows = rows.map(|(key, &(weight, count))| moved.add_many(place(key), weight, count));
+        let rows = rows.collect();
+        (moved, rows)
     }
 
     fn row(&mut self, key: SampleKey) -> SampleId {

@@ -5,6 +5,7 @@ use linux_perf_event_reader::{AttrFlags, BranchSampleFormat, SampleFormat, const
 use crate::base::{CaveatKind, Caveats, Event, IdVec, Unit};
 use crate::perfdata::Reader;
 
+use super::off_cpu::OffCpu;
 use super::remembered::Remembered;
 use super::samples::Samples;
 use super::tracer::{Depths, Lost, Tracer, listed_builds};
@@ -24,12 +25,16 @@ impl Tracer<'_, '_, '_> {
         self.times = None;
         self.lost = Lost::default();
         self.depths = Depths::default();
+        if let Some(off_cpu) = &mut self.off_cpu {
+            off_cpu.reset();
+        }
         self.trace.events = IdVec::new();
         self.learn_events(reader);
     }
 
     /// The finished trace.
     pub(super) fn finish(mut self, reader: &Reader) -> Trace {
+        self.finish_off_cpu();
         self.settle(reader);
         self.learn_events(reader);
         let mut trace = std::mem::take(&mut self.trace);
@@ -39,30 +44,35 @@ impl Tracer<'_, '_, '_> {
         trace.frames = stacks.frames.into_rows();
         trace.paths = stacks.paths.into_rows();
         trace.threads = std::mem::take(&mut self.threads).table.into_rows();
-        self.conclude(reader, &mut trace);
+        let off_cpu = self.off_cpu.as_ref();
+        let off_cpu = off_cpu.map(|off_cpu| off_cpu.samples().rows());
+        self.conclude(reader, &mut trace, off_cpu);
         trace
     }
 
-    /// The trace as it is now, with rows of samples that are made of those of its tables.
+    /// The trace as it is now, with rows of samples that are made of those of its tables: the second
+    /// are those of time off the processor.
     pub(super) fn snapshot(
         &mut self,
         reader: &Reader,
-        rows: impl FnOnce(&Samples) -> Vec<TraceSample>,
+        rows: impl FnOnce(&Samples, Option<&Samples>) -> (Vec<TraceSample>, Vec<TraceSample>),
     ) -> Trace {
         self.settle(reader);
         self.learn_events(reader);
         let mut trace = self.trace.clone();
-        trace.samples = rows(&self.samples);
+        let off_cpu = self.off_cpu.as_ref().map(OffCpu::samples);
+        let (samples, off_cpu) = rows(&self.samples, off_cpu);
+        trace.samples = samples;
         trace.images = self.stacks.images.rows().clone();
         trace.frames = self.stacks.frames.rows().clone();
         trace.paths = self.stacks.paths.rows().clone();
         trace.threads = self.threads.table.rows().clone();
-        self.conclude(reader, &mut trace);
+        self.conclude(reader, &mut trace, Some(off_cpu));
         trace
     }
 
     /// What is known of a trace when all of it, so far, is in its tables.
-    fn conclude(&self, reader: &Reader, trace: &mut Trace) {
+    fn conclude(&self, reader: &Reader, trace: &mut Trace, off_cpu: Option<Vec<TraceSample>>) {
         trace.frame_pointers = reader.events().iter().any(|event| {
             let format = event.attr.sample_format();
             let by_branches = event.attr.branch_format();
@@ -72,6 +82,9 @@ impl Tracer<'_, '_, '_> {
         });
         // In pipe mode names may come after samples.
         trace.events = reader.events().iter().map(event).collect::<Vec<_>>().into();
+        if let (Some(state), Some(rows)) = (&self.off_cpu, off_cpu) {
+            state.append_to(trace, rows);
+        }
         // In pipe mode these come last.
         let listed = listed_builds(reader);
         for image in trace.images.iter_mut().filter(|i| i.build_id.is_none()) {

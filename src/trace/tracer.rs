@@ -1,5 +1,7 @@
 //! Takes records one by one and builds the trace.
 
+mod switches;
+
 use linux_perf_event_reader::{AttrFlags, CpuMode, constants};
 use rustc_hash::FxHashMap;
 
@@ -11,6 +13,8 @@ use super::build::TimeRange;
 use super::chain::Space;
 use super::compact::Ended;
 use super::copies::{Copies, Copy, Finished, Waiting, Weights};
+use super::image::user_image_kind;
+use super::off_cpu::{OffCpu, SwitchStack, Ticket};
 use super::remembered::{Circumstances, Met, Remembered};
 use super::samples::{SampleId, SampleKey, Samples};
 use super::stacks::{Stack, Stacks};
@@ -34,6 +38,8 @@ pub(super) struct Tracer<'o, 'scope, 'env> {
     /// The last value of each counter that is read with its group, for each thread by itself where
     /// threads inherit them.
     pub(super) counters: FxHashMap<Option<i32>, FxHashMap<u64, u64>>,
+    /// Time off the processor, if switches were asked for.
+    pub(super) off_cpu: Option<OffCpu>,
     /// Processes and threads that have ended, where somebody wants to forget them.
     pub(super) ended: Option<Vec<Ended>>,
     pub(super) times: Option<(u64, u64)>,
@@ -76,6 +82,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             samples: Samples::default(),
             builds: None,
             counters: FxHashMap::default(),
+            off_cpu: None,
             ended: None,
             times: None,
             lost: Lost::default(),
@@ -127,6 +134,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             }
             _ => {}
         }
+        self.watch_switches(reader, record);
     }
 
     fn fork(&mut self, misc: u16, task: &Task) {
@@ -239,7 +247,8 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         self.learn_events(reader);
         let covered = self.covers(sample);
         let deltas = self.deltas(reader, sample);
-        if !covered {
+        let is_switch = self.is_switch(reader, record, sample);
+        if !covered && !is_switch {
             return;
         }
         let attr = &reader.events()[sample.event].attr;
@@ -252,10 +261,13 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             && Space::of(record.cpu_mode()) != Space::Other;
         if is_copied && let Some(copy) = Copy::of(reader, sample) {
             let weights = match deltas {
+                _ if !covered => Weights::Nothing,
                 Some(deltas) => Weights::Group(deltas),
                 None => Weights::One(sample.event, weight),
             };
-            return self.copied(reader, record, sample, (pid, tid), copy, weights);
+            let switch = self.off_cpu.as_mut().filter(|_| is_switch);
+            let switch = switch.map(|off_cpu| off_cpu.awaits(tid));
+            return self.copied(reader, record, sample, copy, weights, switch);
         }
         let key = self.key(record, sample, pid, tid);
         let met = key.and_then(|key| self.remembered.get(key));
@@ -267,6 +279,13 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
                 stack
             }
         };
+        if let Some(off_cpu) = self.off_cpu.as_mut().filter(|_| is_switch) {
+            let stack = SwitchStack::Known(stack.path);
+            off_cpu.switches().leaves_with(tid, stack);
+        }
+        if !covered {
+            return;
+        }
         if is_copied {
             self.trace.caveats.add(CaveatKind::NotUnwound, 1);
         }
@@ -294,20 +313,24 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         reader: &Reader,
         record: &Record<'_>,
         sample: &Sample<'_>,
-        (pid, tid): (i32, i32),
         copy: Copy<'_>,
         weights: Weights,
+        switch: Option<Ticket>,
     ) {
         let Some(copies) = &mut self.copies else {
             return;
         };
+        let pid = sample.pid.unwrap_or(-1);
+        let tid = sample.tid.unwrap_or(pid);
         let process = self.stacks.processes.entry(pid).or_default();
+        process.is_at(copy.program_counter);
         let code = process.snapshot(copies.snapshots());
         let waiting = Waiting {
             pid,
             tid,
             thread: self.threads.of(pid, tid),
             weights,
+            switch,
             room: sample.user_stack_room,
             is_in_exec: process.is_in_exec(),
             kernel: 0..0,
@@ -338,6 +361,12 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             let Waiting { room, thread, .. } = *unwound.sample;
             let stack = self.stacks.unwound(&unwound);
             self.stacks.tell_hits(self.on_hit);
+            if let (Some(ticket), Some(off_cpu)) = (unwound.sample.switch, &mut self.off_cpu) {
+                off_cpu.resolve(ticket, stack.path, &mut self.trace.caveats);
+            }
+            if matches!(unwound.sample.weights, Weights::Nothing) {
+                continue;
+            }
             self.note(stack, |stacks| match unwound.end {
                 End::Copied => Some(format!("{room} bytes")),
                 End::Unruled => {
@@ -355,6 +384,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
                         self.add(event, thread, stack.path, weight, None);
                     }
                 }
+                Weights::Nothing => {}
             }
         }
         if let Some(copies) = &mut self.copies {
@@ -438,6 +468,10 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         for description in &reader.events()[self.trace.events.len()..] {
             self.trace.events.push(event(description));
             self.samples.add_event();
+            let flags = description.attr.flags();
+            if self.off_cpu.is_none() && flags.contains(AttrFlags::CONTEXT_SWITCH) {
+                self.off_cpu = Some(OffCpu::new());
+            }
         }
     }
 
@@ -487,27 +521,4 @@ pub(super) fn listed_builds(reader: &Reader) -> FxHashMap<&str, &BuildId> {
     listed
         .map(|file| (file.path.as_str(), &file.build_id))
         .collect()
-}
-
-/// What a user mapping of this path is.
-fn user_image_kind(path: &str, pid: i32) -> ImageKind {
-    const GENERATED: [&str; 7] = [
-        "//anon",
-        "/anon_hugepage",
-        "/dev/zero",
-        "/memfd:",
-        "/SYSV",
-        "anon_inode:",
-        "[anon:",
-    ];
-    if path == "[vdso]" {
-        return ImageKind::Vdso;
-    }
-    let generated = GENERATED.iter().any(|prefix| path.starts_with(prefix))
-        || path.is_empty()
-        || path.starts_with('[');
-    match generated {
-        true => ImageKind::Generated { pid },
-        false => ImageKind::File,
-    }
 }

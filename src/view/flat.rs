@@ -171,7 +171,7 @@ impl Flat {
     }
 
     /// The same, and with the column that people read ranges in.
-    pub(super) fn with_ranges(&self, subject: &Subject) -> Table {
+    pub fn with_ranges(&self, subject: &Subject) -> Table {
         let mut columns = Vec::from(figure_columns());
         columns.extend([
             Column::new("samples", "samples", Role::Figure),

@@ -105,7 +105,7 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
 }
 
 /// The lines for people, but for those that are told as caveats.
-pub(super) fn blocks(profile: &Profile) -> Vec<Block> {
+pub fn blocks(profile: &Profile) -> Vec<Block> {
     let Some(quality) = profile.quality.filter(|quality| quality.stacks > 0) else {
         return Vec::new();
     };

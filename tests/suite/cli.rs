@@ -61,6 +61,7 @@ fn every_command_has_help_with_examples() {
         "detail",
         "callgraph",
         "export",
+        "top",
     ] {
         let output = answer(&[command, "--help"]);
         assert_eq!(output.status.code(), Some(0));

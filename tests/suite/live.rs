@@ -52,7 +52,7 @@ fn program(room: &Room) -> Option<Command> {
 fn watch(
     command: &Command,
     stacks: Stacks,
-    view: impl FnOnce(&Live) + Send,
+    view: impl FnOnce(&Live),
 ) -> Result<Watched, sampler::Error> {
     let options = sampler::Options {
         // The kernel's symbols take long to read where this code is not optimized.

@@ -213,7 +213,8 @@ impl CyclesView {
         })
     }
 
-    fn arc(&self, id: ArcId) -> String {
+    /// A call of a cycle by names: `parse → expr`.
+    pub fn arc(&self, id: ArcId) -> String {
         let arc = &self.graph.graph.arcs[id];
         let (from, to) = (self.graph.name(arc.from), self.graph.name(arc.to));
         label::call(&format!("{from} → {to}"), arc.inferred, arc.weight)
@@ -221,6 +222,11 @@ impl CyclesView {
 
     /// What to leave out so that nothing recurs.
     fn broken(&self, subject: &Subject, place: usize) -> Block {
+        Block::Line(self.broken_text(subject, place))
+    }
+
+    /// The sentence on what to leave out of the cycle at this place of their order so that it is none.
+    pub fn broken_text(&self, subject: &Subject, place: usize) -> String {
         let breaking = &self.breaking[place];
         let limit = self.limit.map_or(usize::MAX, |_| ROWS);
         let named = breaking.arcs.iter().take(limit);
@@ -244,7 +250,7 @@ impl CyclesView {
             true => String::new(),
             false => "; a good answer for so large a cycle, not surely the best".into(),
         };
-        Block::Line(format!("without {text} it is no cycle ({weight}{best})"))
+        format!("without {text} it is no cycle ({weight}{best})")
     }
 
     fn own(&self, subject: &Subject) -> Table {

@@ -37,6 +37,7 @@ use crate::callgraph::{Arc, CallGraph, Calls, CycleId, Cycles};
 use crate::profile::{FunctionId, FunctionKind, Profile, Selection};
 
 pub use self::draw::Pruning;
+pub use self::table::EntryRows;
 
 /// How weight is put on the account of callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,20 +7,44 @@ use crate::profile::FunctionId;
 use crate::view::table::{Cell, Column, Role, Table};
 use crate::view::{Figures, Subject, label, number, range};
 
+/// The rows of one function's entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryRows {
+    /// The rows, with the columns in which there is something.
+    pub table: Table,
+    /// For each row the function that it is about; none where no caller is known.
+    pub functions: Vec<Option<FunctionId>>,
+    /// Which row is the function's own: callers stand above it, callees below.
+    pub itself: usize,
+}
+
+/// The columns of a listing.
+fn columns() -> [Column; 9] {
+    [
+        Column::new("index", "index", Role::Aside),
+        Column::new("percent", "total %", Role::Heat),
+        range::column(),
+        Column::new("self", "self", Role::Figure),
+        Column::new("children", "children", Role::Figure),
+        Column::new("samples", "samples", Role::Figure),
+        Column::new("called", "called", Role::Figure),
+        Column::new("function", "function", Role::Name),
+        Column::new("origin", "known from", Role::Aside),
+    ]
+}
+
+/// Whether the code had a part in it.
+fn is_known_from_code(line: &Line) -> bool {
+    matches!(
+        line.origin,
+        Some(Origin::Code | Origin::Both | Origin::Inferred)
+    )
+}
+
 impl GraphView {
     /// The entries, with an empty line between them.
     pub(super) fn listing(&self, subject: &Subject) -> Table {
-        let mut table = Table::new(vec![
-            Column::new("index", "index", Role::Aside),
-            Column::new("percent", "total %", Role::Heat),
-            range::column(),
-            Column::new("self", "self", Role::Figure),
-            Column::new("children", "children", Role::Figure),
-            Column::new("samples", "samples", Role::Figure),
-            Column::new("called", "called", Role::Figure),
-            Column::new("function", "function", Role::Name),
-            Column::new("origin", "known from", Role::Aside),
-        ]);
+        let mut table = Table::new(Vec::from(columns()));
         let columns = table.columns.len();
         let (mut from_code, mut has_ranges) = (false, false);
         for (place, &entry) in self.listed.iter().enumerate() {
@@ -28,14 +52,16 @@ impl GraphView {
                 table.rows.push(vec![Cell::Nothing; columns]);
             }
             for line in self.lines(entry) {
-                from_code |= matches!(
-                    line.origin,
-                    Some(Origin::Code | Origin::Both | Origin::Inferred)
-                );
+                from_code |= is_known_from_code(&line);
                 has_ranges |= line.at_most.is_some();
                 table.rows.push(self.row(subject, &line));
             }
         }
+        table.without(&self.empty_columns(has_ranges, from_code))
+    }
+
+    /// The columns in which a listing has nothing to say.
+    fn empty_columns(&self, has_ranges: bool, from_code: bool) -> Vec<&'static str> {
         let mut left_out = Vec::new();
         if self.calls.is_none() {
             left_out.push("called");
@@ -49,7 +75,34 @@ impl GraphView {
         if !from_code {
             left_out.push("origin");
         }
-        table.without(&left_out)
+        left_out
+    }
+
+    /// The entry of one function: its callers with the heaviest last, itself, its callees with the
+    /// heaviest first. What was said of [`Options::functions`](super::Options::functions) decides
+    /// whether all of them are there.
+    pub fn entry(&self, subject: &Subject, function: FunctionId) -> EntryRows {
+        let mut table = Table::new(Vec::from(columns()));
+        let mut functions = Vec::new();
+        let mut itself = 0;
+        for line in self.lines(Entry::Function(function)) {
+            if line.relation == Relation::Primary {
+                itself = table.rows.len();
+            }
+            functions.push(match line.who {
+                Who::Entry(Entry::Function(id)) => Some(id),
+                _ => None,
+            });
+            table.rows.push(self.row(subject, &line));
+        }
+        let lines = self.lines(Entry::Function(function));
+        let has_ranges = lines.iter().any(|line| line.at_most.is_some());
+        let from_code = lines.iter().any(is_known_from_code);
+        EntryRows {
+            table: table.without(&self.empty_columns(has_ranges, from_code)),
+            functions,
+            itself,
+        }
     }
 
     fn row(&self, subject: &Subject, line: &Line) -> Vec<Cell> {

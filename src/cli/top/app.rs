@@ -1,0 +1,551 @@
+//! What is on the screen and what keys do to it: state without a terminal, a clock or a thread.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proftool::analysis::tree::Collapse;
+use proftool::view::flat::Sort;
+
+use super::cursor::Cursor;
+use super::graph;
+use super::key::Key;
+use super::listing::{Fold, Identity, Line};
+use super::prepare::Prepared;
+use super::prompt::{Outcome, Prompt, Purpose};
+use super::source::{Seen, State, Written};
+use super::wish::{Hot, Search, View, Wish};
+
+/// How long it takes a weight to count half where nobody said it.
+const HALF_LIFE: Duration = Duration::from_secs(10);
+/// The shortest and the longest such time.
+const SHORTEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(640);
+/// So many steps from function to function can be gone back.
+const STEPS_BACK: usize = 256;
+/// The flat view has so many lines as long as nobody goes further down.
+pub const LINES: usize = 500;
+/// The file that is written where no other is named.
+const FILE: &str = "perf.data";
+
+/// What has to be done beyond the screen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing.
+    Nothing,
+    /// The end.
+    Quit,
+    /// Count from now on.
+    Reset,
+    /// Let weights fade, or not.
+    HalfLife(Option<Duration>),
+    /// Write what is shown.
+    Write(PathBuf),
+    /// Draw all of the screen: somebody else has written on it.
+    Repaint,
+}
+
+/// A text that lies over the view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlay {
+    /// What the keys do.
+    Help,
+    /// What is known of the samples, and what is not.
+    Info,
+}
+
+/// What is on the screen.
+pub struct App {
+    /// What is to be shown.
+    pub wish: Wish,
+    /// What is there to show.
+    pub prepared: Option<Prepared>,
+    /// The text over it, and how far it is scrolled.
+    pub overlay: Option<(Overlay, usize)>,
+    /// What is being asked.
+    pub prompt: Option<Prompt>,
+    /// What was done last, or why it could not be done.
+    pub message: Option<String>,
+    /// Whether more will come.
+    pub state: State,
+    /// Whether what is counted began with a reset.
+    pub is_reset: bool,
+    /// How many lines of a list the screen has room for.
+    pub room: usize,
+    latest: Option<Arc<Seen>>,
+    paused: Option<Arc<Seen>>,
+    cursors: [Cursor; View::ALL.len()],
+    /// The functions from which the graph was walked to the one that it is about.
+    behind: Vec<Identity>,
+}
+
+impl App {
+    /// The start: nothing has been seen yet.
+    pub fn new(sort: Sort, half_life: Option<Duration>) -> App {
+        let mut wish = Wish {
+            sort,
+            half_life,
+            limit: Some(LINES),
+            ..Wish::default()
+        };
+        wish.opened.hot = Some(Hot::Root);
+        App {
+            wish,
+            prepared: None,
+            overlay: None,
+            prompt: None,
+            message: None,
+            state: State::Running,
+            is_reset: false,
+            room: 1,
+            latest: None,
+            paused: None,
+            cursors: Default::default(),
+            behind: Vec::new(),
+        }
+    }
+
+    /// Takes note of the newest that is seen.
+    pub fn see(&mut self, latest: Option<Arc<Seen>>) {
+        self.latest = latest.or(self.latest.take());
+    }
+
+    /// The newest that is seen, shown or not.
+    pub fn latest(&self) -> Option<&Arc<Seen>> {
+        self.latest.as_ref()
+    }
+
+    /// What is to be shown: the newest, or what was when it was paused.
+    pub fn current(&self) -> Option<&Arc<Seen>> {
+        self.paused.as_ref().or(self.latest.as_ref())
+    }
+
+    /// Whether what is shown stands still.
+    pub fn is_paused(&self) -> bool {
+        self.paused.is_some()
+    }
+
+    /// Takes what was made for a wish, unless it is for another view than is wished now.
+    pub fn receive(&mut self, mut prepared: Prepared) {
+        if prepared.view != self.wish.view {
+            return;
+        }
+        let mut to_top = false;
+        if let Some(path) = prepared.hot.take()
+            && let Some(hot) = self.wish.opened.hot.take()
+        {
+            Arc::make_mut(&mut self.wish.opened.nodes).extend(path.opened);
+            // At first what all stacks begin with is passed over.
+            to_top = hot == Hot::Root;
+            let end = if to_top { path.fork } else { path.end };
+            self.cursor_mut().pin(end);
+        }
+        if prepared.view == View::Graph && self.wish.chosen.is_none() {
+            self.wish.chosen = prepared.about.clone();
+        }
+        let lines = &prepared.listing;
+        let cursor = &mut self.cursors[self.wish.view as usize];
+        cursor.follow(&lines.lines, lines.first, self.room);
+        if to_top {
+            cursor.raise(lines.lines.len(), self.room);
+        }
+        self.prepared = Some(prepared);
+    }
+
+    /// What is there to show of the view that is wished.
+    pub fn shown(&self) -> Option<&Prepared> {
+        let prepared = self.prepared.as_ref();
+        prepared.filter(|prepared| prepared.view == self.wish.view)
+    }
+
+    /// The place in the list of the view.
+    pub fn cursor(&self) -> &Cursor {
+        &self.cursors[self.wish.view as usize]
+    }
+
+    fn cursor_mut(&mut self) -> &mut Cursor {
+        &mut self.cursors[self.wish.view as usize]
+    }
+
+    /// Takes note of how many lines of a list there is room for.
+    pub fn resize(&mut self, room: usize) {
+        self.room = room.max(1);
+        let lines = self.shown().map_or(0, |shown| shown.listing.lines.len());
+        let room = self.room;
+        self.cursor_mut().fit(lines, room);
+    }
+
+    /// Tells how the writing of a recording ended.
+    pub fn written(&mut self, path: &std::path::Path, written: Result<Written, String>) {
+        let name = path.display().to_string();
+        self.message = Some(super::text::written(&name, written));
+    }
+
+    /// What a key does.
+    pub fn key(&mut self, key: Key) -> Action {
+        if key == Key::Control('c') {
+            return Action::Quit;
+        }
+        self.message = None;
+        if let Some(prompt) = self.prompt.take() {
+            return self.answer(prompt, key);
+        }
+        if let Some((overlay, place)) = self.overlay {
+            self.overlay = match key {
+                Key::Char('i') if overlay != Overlay::Info => Some((Overlay::Info, 0)),
+                Key::Char('?' | 'h') if overlay != Overlay::Help => Some((Overlay::Help, 0)),
+                _ => scrolled(overlay, place, key, self.room),
+            };
+            return Action::Nothing;
+        }
+        if self.moved(key) {
+            return Action::Nothing;
+        }
+        match key {
+            Key::Char('q') => return Action::Quit,
+            Key::Control('l') => return Action::Repaint,
+            Key::Char(c @ '1'..='4') => self.turn_to(View::ALL[c as usize - '1' as usize]),
+            Key::Tab => self.turn(1),
+            Key::BackTab => self.turn(View::ALL.len() - 1),
+            Key::Enter => self.enter(),
+            Key::Char('g') => self.graph_of_line(),
+            Key::Backspace => self.back(),
+            Key::Left | Key::Right => self.fold(key),
+            Key::Escape => self.clear(),
+            Key::Char('/') => self.ask(Purpose::Search),
+            Key::Char('f') => self.ask(Purpose::Focus),
+            Key::Char('w') => self.ask(Purpose::Write),
+            Key::Char('s') => self.sort(),
+            Key::Char('c') => self.collapse(),
+            Key::Char('e') if self.wish.view == View::Tree => self.open_hot_path(),
+            Key::Char('e' | 'E') => self.next_event(),
+            Key::Char('p' | ' ') => self.pause(),
+            Key::Char('z') => return self.reset(),
+            Key::Char('d') => return self.fade(),
+            Key::Char('<') => return self.fade_in(|time| time / 2),
+            Key::Char('>') => return self.fade_in(|time| time * 2),
+            Key::Char('i') => self.overlay = Some((Overlay::Info, 0)),
+            Key::Char('?' | 'h') => self.overlay = Some((Overlay::Help, 0)),
+            _ => {}
+        }
+        Action::Nothing
+    }
+
+    /// Moves in the list, if the key does that.
+    fn moved(&mut self, key: Key) -> bool {
+        let room = self.room;
+        let cursor = &mut self.cursors[self.wish.view as usize];
+        let prepared = self.prepared.as_ref();
+        let shown = prepared.filter(|prepared| prepared.view == self.wish.view);
+        let (lines, first): (&[Line], usize) = match shown {
+            Some(shown) => (&shown.listing.lines, shown.listing.first),
+            None => (&[], 0),
+        };
+        match key {
+            Key::Up | Key::Char('k') => cursor.up(lines, 1, room),
+            Key::Down | Key::Char('j') => cursor.down(lines, 1, room),
+            Key::PageUp => cursor.up(lines, room, room),
+            Key::PageDown => cursor.down(lines, room, room),
+            Key::Home => cursor.release(lines, first.min(lines.len()), room),
+            Key::End => cursor.end(lines, room),
+            _ => return false,
+        }
+        let nears_end = cursor.index() + room >= lines.len();
+        let hidden = shown.map_or(0, |shown| shown.listing.hidden);
+        let limit = match key {
+            Key::Home => Some(LINES),
+            _ if hidden > 0 && nears_end => None,
+            _ => self.wish.limit,
+        };
+        if limit != self.wish.limit {
+            self.wish.limit = limit;
+            self.changed();
+        }
+        true
+    }
+
+    fn changed(&mut self) {
+        self.wish.revision += 1;
+    }
+
+    fn turn(&mut self, steps: usize) {
+        let place = self.wish.view as usize + steps;
+        self.turn_to(View::ALL[place % View::ALL.len()]);
+    }
+
+    fn turn_to(&mut self, view: View) {
+        let from = self.wish.view;
+        let is_asked = from == View::Flat || self.wish.chosen.is_none();
+        if view == View::Graph
+            && is_asked
+            && let Some(identity) = self.identity()
+        {
+            self.choose(identity);
+            self.behind.clear();
+        }
+        if view != from {
+            self.wish.view = view;
+            self.changed();
+        }
+    }
+
+    /// The function of the line that is chosen.
+    fn identity(&self) -> Option<Identity> {
+        self.shown()?.identity(self.cursor().index())
+    }
+
+    fn line(&self) -> Option<&Line> {
+        self.shown()?.listing.lines.get(self.cursor().index())
+    }
+
+    /// Makes the graph one about this function.
+    fn choose(&mut self, identity: Identity) {
+        if self.wish.chosen.as_ref() != Some(&identity) {
+            self.wish.chosen = Some(identity);
+            self.cursors[View::Graph as usize].pin(graph::itself());
+            self.changed();
+        }
+    }
+
+    fn enter(&mut self) {
+        match self.wish.view {
+            View::Flat => self.turn_to(View::Graph),
+            View::Cycles | View::Graph => self.graph_of_line(),
+            View::Tree => self.toggle(),
+        }
+    }
+
+    /// Goes to the graph of the line's function.
+    fn graph_of_line(&mut self) {
+        let Some(identity) = self.identity() else {
+            return;
+        };
+        if self.wish.view == View::Graph {
+            let from = self.wish.chosen.clone().filter(|from| *from != identity);
+            self.behind.extend(from);
+            if self.behind.len() > STEPS_BACK {
+                self.behind.remove(0);
+            }
+        } else {
+            self.behind.clear();
+        }
+        self.choose(identity);
+        if self.wish.view != View::Graph {
+            self.wish.view = View::Graph;
+            self.changed();
+        }
+    }
+
+    fn back(&mut self) {
+        if self.wish.view != View::Graph {
+            return;
+        }
+        match self.behind.pop() {
+            Some(identity) => self.choose(identity),
+            None => self.turn_to(View::Flat),
+        }
+    }
+
+    /// Opens or closes the line of the tree; from a collapsed call goes to where it goes on.
+    fn toggle(&mut self) {
+        let Some((key, branch)) = self.line().and_then(|line| Some((line.key, line.branch?)))
+        else {
+            return;
+        };
+        match branch.fold {
+            Fold::Leaf => return,
+            Fold::Stub(target) => return self.go_to(target),
+            Fold::Closed => drop(Arc::make_mut(&mut self.wish.opened.nodes).insert(key)),
+            Fold::Open => drop(Arc::make_mut(&mut self.wish.opened.nodes).remove(&key)),
+        }
+        self.cursor_mut().pin(key);
+        self.changed();
+    }
+
+    fn fold(&mut self, key: Key) {
+        let Some(branch) = self.line().and_then(|line| line.branch) else {
+            return;
+        };
+        match (key, branch.fold) {
+            (Key::Right, Fold::Closed) | (Key::Left, Fold::Open) => self.toggle(),
+            (Key::Right, Fold::Open) => drop(self.moved(Key::Down)),
+            (Key::Left, _) => {
+                if let Some(parent) = branch.parent {
+                    self.go_to(parent);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn go_to(&mut self, key: super::listing::Key) {
+        let room = self.room;
+        let Some(prepared) = &self.prepared else {
+            return;
+        };
+        let cursor = &mut self.cursors[self.wish.view as usize];
+        cursor.pin(key);
+        cursor.follow(&prepared.listing.lines, 0, room);
+    }
+
+    fn open_hot_path(&mut self) {
+        let Some(key) = self.line().map(|line| line.key) else {
+            return;
+        };
+        self.wish.opened.hot = Some(Hot::Line(key));
+        self.changed();
+    }
+
+    fn ask(&mut self, purpose: Purpose) {
+        let text = match purpose {
+            Purpose::Search => pattern(&self.wish.search.0),
+            Purpose::Focus => pattern(&self.wish.focus),
+            Purpose::Write => FILE.to_owned(),
+        };
+        if purpose == Purpose::Write && self.current().is_none() {
+            self.message = Some("there are no samples yet".into());
+            return;
+        }
+        self.prompt = Some(Prompt::new(purpose, text));
+    }
+
+    /// Goes on with what was asked.
+    fn answer(&mut self, mut prompt: Prompt, key: Key) -> Action {
+        match prompt.key(key) {
+            Outcome::Asking => {
+                // Lines are looked for while a person types; half a pattern changes nothing.
+                if let (Purpose::Search, Ok(regex)) = (prompt.purpose, prompt.regex()) {
+                    self.look_for(regex);
+                }
+                self.prompt = Some(prompt);
+            }
+            Outcome::GivenUp => {
+                if prompt.purpose == Purpose::Search {
+                    self.look_for(prompt.before());
+                }
+            }
+            Outcome::Answered => match prompt.purpose {
+                Purpose::Search | Purpose::Focus => match prompt.regex() {
+                    Err(why) => {
+                        prompt.wrong = Some(why);
+                        self.prompt = Some(prompt);
+                    }
+                    Ok(regex) if prompt.purpose == Purpose::Search => self.look_for(regex),
+                    Ok(regex) => {
+                        self.wish.focus = regex;
+                        self.changed();
+                    }
+                },
+                Purpose::Write if prompt.text.is_empty() => {}
+                Purpose::Write => return Action::Write(PathBuf::from(prompt.text)),
+            },
+        }
+        Action::Nothing
+    }
+
+    fn look_for(&mut self, regex: Option<regex::Regex>) {
+        if pattern(&regex) != pattern(&self.wish.search.0) {
+            self.wish.search = Search(regex);
+            self.changed();
+        }
+    }
+
+    /// Shows again what was filtered away: first lines, then stacks.
+    fn clear(&mut self) {
+        if self.wish.search.is_on() {
+            self.look_for(None);
+        } else if self.wish.focus.take().is_some() {
+            self.changed();
+        }
+    }
+
+    fn sort(&mut self) {
+        if self.wish.view != View::Flat {
+            self.message = Some("only the flat view is sorted in other ways".into());
+            return;
+        }
+        self.wish.sort = match self.wish.sort {
+            Sort::SelfWeight => Sort::Total,
+            Sort::Total => Sort::Name,
+            Sort::Name | Sort::Samples => Sort::SelfWeight,
+        };
+        self.changed();
+    }
+
+    fn collapse(&mut self) {
+        if self.wish.view != View::Tree {
+            self.message = Some("recursion is collapsed in the tree: 3".into());
+            return;
+        }
+        let now = self.shown().and_then(|shown| shown.degree);
+        let place = Collapse::ALL.iter().position(|&degree| Some(degree) == now);
+        let next = place.map_or(0, |place| place + 1) % Collapse::ALL.len();
+        self.wish.degree = Some(Collapse::ALL[next]);
+        self.changed();
+    }
+
+    fn next_event(&mut self) {
+        let Some(shown) = self.shown() else { return };
+        let events = &shown.events;
+        if events.len() < 2 {
+            self.message = Some(format!("{} is the only event", shown.whole.event));
+            return;
+        }
+        let place = events.iter().position(|name| *name == shown.whole.event);
+        let next = place.map_or(0, |place| place + 1) % events.len();
+        self.wish.event = Some(events[next].clone());
+        self.changed();
+    }
+
+    fn pause(&mut self) {
+        self.paused = match self.paused.take() {
+            Some(_) => None,
+            None => self.latest.clone(),
+        };
+    }
+
+    fn reset(&mut self) -> Action {
+        self.paused = None;
+        self.is_reset = true;
+        self.message = Some("counting from now on".into());
+        Action::Reset
+    }
+
+    fn fade(&mut self) -> Action {
+        let half_life = match self.wish.half_life {
+            Some(_) => None,
+            None => Some(HALF_LIFE),
+        };
+        self.wish.half_life = half_life;
+        Action::HalfLife(half_life)
+    }
+
+    fn fade_in(&mut self, other: impl Fn(Duration) -> Duration) -> Action {
+        let Some(time) = self.wish.half_life else {
+            self.message = Some("weights do not fade: d lets them".into());
+            return Action::Nothing;
+        };
+        let half_life = Some(other(time).clamp(SHORTEST, LONGEST));
+        self.wish.half_life = half_life;
+        Action::HalfLife(half_life)
+    }
+}
+
+/// A text over the view after a key: scrolled, or gone.
+fn scrolled(overlay: Overlay, place: usize, key: Key, room: usize) -> Option<(Overlay, usize)> {
+    let place = match key {
+        Key::Up | Key::Char('k') => place.saturating_sub(1),
+        Key::Down | Key::Char('j') => place.saturating_add(1),
+        Key::PageUp => place.saturating_sub(room),
+        Key::PageDown | Key::Char(' ') => place.saturating_add(room),
+        Key::Home => 0,
+        Key::End => usize::MAX,
+        _ => return None,
+    };
+    Some((overlay, place))
+}
+
+fn pattern(regex: &Option<regex::Regex>) -> String {
+    let pattern = regex.as_ref().map(|regex| regex.as_str().to_owned());
+    pattern.unwrap_or_default()
+}

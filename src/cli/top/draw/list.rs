@@ -1,0 +1,272 @@
+//! The list: columns that stay where they are while figures change, names with what is left.
+
+use std::borrow::Cow;
+
+use proftool::base::{Unit, printable};
+use proftool::export::text::shortened;
+use proftool::view::number;
+use proftool::view::table::{Cell, Column, Role};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::super::app::App;
+use super::super::listing::{Branch, Fold, Line, Look};
+use super::{Paint, put};
+
+/// The space between columns.
+const GAP: usize = 2;
+/// The width of figures, unless their title is longer.
+const SHARE: usize = 6;
+const FIGURE: usize = 8;
+/// Names have this width at least, as long as there are other columns that can go.
+const NAME: usize = 24;
+/// The width of asides at most.
+const ASIDE: usize = 16;
+/// Steps to the side are drawn as far as this.
+const STEPS: usize = 12;
+/// Columns that go first where there is little room.
+const FIRST_TO_GO: [&str; 14] = [
+    "module",
+    "origin",
+    "samples",
+    "called",
+    "estimate",
+    "total",
+    "outside",
+    "level",
+    "self",
+    "children",
+    "weight",
+    "in_only_percent",
+    "total_max_percent",
+    "total_percent",
+];
+
+/// Draws the lines that there is room for, under their headings.
+pub fn draw(app: &App, paint: Paint, buffer: &mut Buffer, body: Rect) {
+    let Some(shown) = app.shown() else {
+        return;
+    };
+    let unit = &shown.whole.unit;
+    let listing = &shown.listing;
+    let room = usize::from(body.height.saturating_sub(1));
+    let cursor = app.cursor();
+    let visible: Vec<&Line> = listing.lines.iter().skip(cursor.top()).take(room).collect();
+    let widths = widths(&listing.columns, &visible, unit, usize::from(body.width));
+    if body.height == 0 {
+        return;
+    }
+    let mut column = usize::from(body.x);
+    for (title, &width) in listing.columns.iter().zip(&widths) {
+        if width > 0 {
+            let text = shortened(title.title, width);
+            let left = left_of(title.role, width, text.chars().count());
+            put(buffer, cut(column + left), body.y, &text, paint.faint());
+            column += width + GAP;
+        }
+    }
+    for (at, line) in visible.iter().enumerate() {
+        let row = body.y + 1 + cut(at);
+        let is_chosen = cursor.top() + at == cursor.index();
+        if line.look == Look::Heading {
+            heading(line, paint, buffer, body, row);
+        } else {
+            let mut place = usize::from(body.x);
+            for ((cell, title), &width) in line.cells.iter().zip(&listing.columns).zip(&widths) {
+                if width == 0 {
+                    continue;
+                }
+                let branch = line.branch.filter(|_| title.role == Role::Name);
+                let text = cell_text(cell, branch, unit, width);
+                let left = left_of(title.role, width, text.chars().count());
+                let mut style = style_of(cell, title.role, paint);
+                if line.look == Look::Chosen {
+                    style = style.patch(paint.bold());
+                }
+                put(buffer, cut(place + left), row, &text, style);
+                place += width + GAP;
+            }
+        }
+        if is_chosen {
+            let whole = Rect {
+                y: row,
+                height: 1,
+                ..body
+            };
+            buffer.set_style(whole.intersection(buffer.area), paint.chosen());
+        }
+    }
+    if listing.lines.is_empty() && body.height > 1 {
+        let text = match (shown.is_gone, app.wish.search.is_on()) {
+            (true, _) => "no stack has the function at the moment; Backspace goes back",
+            (false, true) => "no line matches; Esc shows all",
+            (false, false) => "nothing to show",
+        };
+        put(buffer, body.x, body.y + 1, text, Style::new());
+    }
+}
+
+fn heading(line: &Line, paint: Paint, buffer: &mut Buffer, body: Rect, row: u16) {
+    let Some(Cell::Text(text)) = line.cells.first() else {
+        return;
+    };
+    let text = printable(text);
+    let text = shortened(&text, usize::from(body.width));
+    put(buffer, body.x, row, &text, paint.bold());
+}
+
+fn cut(column: usize) -> u16 {
+    u16::try_from(column).unwrap_or(u16::MAX)
+}
+
+/// The free columns to the left of a text of this length.
+fn left_of(role: Role, width: usize, length: usize) -> usize {
+    match role {
+        Role::Figure | Role::Heat => width.saturating_sub(length),
+        Role::Name | Role::Aside => 0,
+    }
+}
+
+fn style_of(cell: &Cell, role: Role, paint: Paint) -> Style {
+    match cell {
+        Cell::Share { part, whole } if role == Role::Heat => {
+            let share = *part as f64 / (*whole).max(1) as f64;
+            match share {
+                0.10.. => paint.hot(),
+                0.03.. => paint.warm(),
+                _ => Style::new(),
+            }
+        }
+        Cell::Faint { .. } => paint.faint(),
+        _ => Style::new(),
+    }
+}
+
+/// A cell as text, all of it.
+fn format_cell<'a>(cell: &'a Cell, unit: &Unit) -> Cow<'a, str> {
+    match cell {
+        Cell::Nothing => Cow::Borrowed(""),
+        Cell::Text(text) => printable(text),
+        Cell::Branch { guide, text } | Cell::Faint { guide, text } => {
+            Cow::Owned(format!("{guide}{}", printable(text)))
+        }
+        Cell::Weight(0) => Cow::Borrowed("0"),
+        Cell::Weight(value) => Cow::Owned(number::weight(*value, unit)),
+        Cell::Count(value) => Cow::Owned(number::grouped(*value)),
+        Cell::Share { part, whole } => Cow::Owned(number::percent(*part, *whole, 2)),
+    }
+}
+
+/// A cell as text in this width, after the lines of a tree.
+fn cell_text(cell: &Cell, branch: Option<Branch>, unit: &Unit, width: usize) -> String {
+    let guide = branch.map_or(String::new(), |branch| guide(&branch));
+    let guide = match cell {
+        Cell::Branch { guide, .. } | Cell::Faint { guide, .. } => guide.clone(),
+        _ => guide,
+    };
+    let text = match cell {
+        Cell::Branch { text, .. } | Cell::Faint { text, .. } => printable(text),
+        _ => format_cell(cell, unit),
+    };
+    let guide = shortened(&guide, width).into_owned();
+    let room = width.saturating_sub(guide.chars().count());
+    format!("{guide}{}", shortened_call(&text, room))
+}
+
+/// A name in this width; of a call both names.
+fn shortened_call(text: &str, width: usize) -> Cow<'_, str> {
+    const ARROW: &str = " → ";
+    let Some((from, to)) = text.split_once(ARROW) else {
+        return shortened(text, width);
+    };
+    let room = width.saturating_sub(ARROW.chars().count());
+    let (long, short) = (from.chars().count(), to.chars().count());
+    if long + short <= room || room < 4 {
+        return shortened(text, width);
+    }
+    // What a short name leaves over is for the longer one.
+    let first = long.min((room / 2).max(room.saturating_sub(short)));
+    let (from, to) = (shortened(from, first), shortened(to, room - first));
+    Cow::Owned(format!("{from}{ARROW}{to}"))
+}
+
+/// What stands before a name in the tree: steps to the side, and what can be done.
+fn guide(branch: &Branch) -> String {
+    let steps = branch.steps as usize;
+    let mut guide = match steps > STEPS {
+        true => format!("⋯{} {}", branch.level, "  ".repeat(STEPS / 2)),
+        false => "  ".repeat(steps),
+    };
+    guide.push(if branch.is_only { '↳' } else { ' ' });
+    guide.push(match branch.fold {
+        Fold::Leaf => ' ',
+        Fold::Closed => '▸',
+        Fold::Open => '▾',
+        Fold::Stub(_) => '↑',
+    });
+    guide.push(' ');
+    guide
+}
+
+/// The width of each column; 0 for one that is left out. Figures have a width that does not depend on
+/// what they are as a rule, so that nothing jumps when they change.
+fn widths(columns: &[Column], lines: &[&Line], unit: &Unit, width: usize) -> Vec<usize> {
+    let mut widths: Vec<usize> = Vec::new();
+    for (at, column) in columns.iter().enumerate() {
+        let title = column.title.chars().count();
+        let lines = lines.iter().filter(|line| line.look != Look::Heading);
+        let cells = lines.filter_map(|line| line.cells.get(at));
+        let length = |cell: &Cell| format_cell(cell, unit).chars().count();
+        widths.push(match column.role {
+            Role::Name => NAME,
+            Role::Aside => ASIDE.max(title),
+            Role::Heat => SHARE.max(title),
+            Role::Figure => {
+                let is_share = column.key.ends_with("percent");
+                let usual = if is_share { SHARE } else { FIGURE };
+                let usual = if column.key == "level" { 0 } else { usual };
+                cells.map(length).max().unwrap_or(0).max(usual).max(title)
+            }
+        });
+    }
+    let used = |widths: &[usize]| {
+        let shown = widths.iter().filter(|&&width| width > 0).count();
+        widths.iter().sum::<usize>() + GAP * shown.saturating_sub(1)
+    };
+    for key in FIRST_TO_GO {
+        if used(&widths) <= width {
+            break;
+        }
+        // The largest total is told by its share, too; so is a weight.
+        if let Some(at) = columns.iter().position(|column| column.key == key) {
+            widths[at] = 0;
+        }
+    }
+    let names: Vec<usize> = (0..columns.len())
+        .filter(|&at| columns[at].role == Role::Name)
+        .collect();
+    let others = used(&widths) - names.len() * NAME;
+    if let Some(&name) = names.last() {
+        widths[name] = width.saturating_sub(others).max(1);
+    }
+    widths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened_call;
+
+    #[test]
+    fn of_a_call_both_names_are_seen() {
+        assert_eq!(shortened_call("parse → expr", 20), "parse → expr");
+        assert_eq!(shortened_call("a → abcdefghij", 10), "a → ab…hij");
+        assert_eq!(shortened_call("abcdefghij → a", 10), "ab…hij → a");
+        let both = shortened_call("abcdefghij → klmnopqrst", 13);
+        assert_eq!(both, "a…hij → k…rst");
+        for width in 0..30 {
+            let text = shortened_call("abcdefghij → klmnopqrst", width);
+            assert!(text.chars().count() <= width.max(1), "{text}");
+        }
+    }
+}

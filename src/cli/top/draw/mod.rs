@@ -1,0 +1,293 @@
+//! Draws what is on the screen: state in, characters in a buffer out.
+//!
+//! ```text
+//!   100 % = 12.35 s of cpu-clock, 12,345 samples since the start      1:23    what 100 % is
+//!   ./app · 997 samples/s · none lost · cumulating                            what is sampled
+//!   1 flat  2 graph  3 tree  4 cycles       340 functions · by self           views
+//!    self %  total %      self     total  function            module          the list
+//!   …
+//!   ? help  q quit  Enter callers, callees  s sort  …                         keys
+//! ```
+//!
+//! Where there is little room, lines leave in this order: keys, views, what is sampled, headings.
+
+mod ascii;
+mod list;
+mod page;
+mod parts;
+
+use proftool::base::printable;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+
+use super::app::{App, Overlay};
+use super::prompt::{Prompt, Purpose};
+use super::text::{self, Shown};
+use super::wish::View;
+
+/// How a screen can be drawn on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paint {
+    /// Whether there may be colours.
+    pub color: bool,
+    /// Whether there may be characters beyond ASCII.
+    pub unicode: bool,
+}
+
+impl Paint {
+    fn color(self, color: Color) -> Style {
+        match self.color {
+            true => Style::new().fg(color),
+            false => Style::new(),
+        }
+    }
+
+    fn hot(self) -> Style {
+        self.color(Color::Red)
+    }
+
+    fn warm(self) -> Style {
+        self.color(Color::Yellow)
+    }
+
+    fn faint(self) -> Style {
+        match self.color {
+            true => Style::new().add_modifier(Modifier::DIM),
+            false => Style::new(),
+        }
+    }
+
+    fn bold(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    fn chosen(self) -> Style {
+        Style::new().add_modifier(Modifier::REVERSED)
+    }
+}
+
+/// Which lines of a screen there is room for.
+struct Rooms {
+    whole: Option<u16>,
+    facts: Option<u16>,
+    views: Option<u16>,
+    body: Rect,
+    keys: Option<u16>,
+}
+
+impl Rooms {
+    fn of(area: Rect) -> Rooms {
+        let mut row = area.y;
+        let mut take = |least: u16| {
+            (area.height >= least).then(|| {
+                row += 1;
+                row - 1
+            })
+        };
+        let (whole, facts, views) = (take(1), take(6), take(7));
+        let keys = (area.height >= 8).then(|| area.bottom() - 1);
+        let below = u16::from(keys.is_some());
+        Rooms {
+            whole,
+            facts,
+            views,
+            body: Rect {
+                y: row,
+                height: area.bottom().saturating_sub(row + below),
+                ..area
+            },
+            keys,
+        }
+    }
+}
+
+/// How many lines of a list a screen of this size has room for.
+pub fn room(area: Rect) -> usize {
+    usize::from(Rooms::of(area).body.height.saturating_sub(1))
+}
+
+/// Draws all of it.
+pub fn draw(app: &App, shown: &Shown, paint: Paint, buffer: &mut Buffer) {
+    let rooms = Rooms::of(buffer.area);
+    let body = rooms.body;
+    if let Some(row) = rooms.whole {
+        whole(app, paint, buffer, row);
+    }
+    if let Some(row) = rooms.facts {
+        let facts = text::facts(app, shown);
+        let line = parts::joined(&facts, " · ", usize::from(buffer.area.width));
+        put(buffer, 0, row, &line, paint.faint());
+    }
+    if let Some(row) = rooms.views {
+        views(app, paint, buffer, row);
+    }
+    match app.overlay {
+        Some((Overlay::Help, place)) => page::draw(text::HELP, place, paint, buffer, body),
+        Some((Overlay::Info, place)) => {
+            let info = super::info::page(app, usize::from(body.width));
+            page::draw(&info, place, paint, buffer, body);
+        }
+        None => list::draw(app, paint, buffer, body),
+    }
+    // What is asked or told has a line also where keys have none.
+    let below = rooms.keys.or((body.height > 0).then(|| body.bottom() - 1));
+    match (&app.prompt, &app.message, below) {
+        (Some(asked), _, Some(row)) => prompt(asked, paint, buffer, row),
+        (None, Some(message), Some(row)) => {
+            clear(buffer, row);
+            put(buffer, 0, row, message, paint.bold());
+        }
+        _ => {
+            if let Some(row) = rooms.keys {
+                keys(app, paint, buffer, row);
+            }
+        }
+    }
+    if !paint.unicode {
+        ascii::replace(buffer);
+    }
+}
+
+/// What 100 % is, and on the right whether it runs.
+fn whole(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
+    let state = text::state(app);
+    let width = usize::from(buffer.area.width);
+    let line = match app.shown() {
+        None => "waiting for samples".to_owned(),
+        Some(shown) => {
+            // Of several events one is looked at.
+            let samples = match shown.events.len() > 1 || app.wish.focus.is_some() {
+                true => shown.whole.samples,
+                false => shown.seen.samples,
+            };
+            let whole = text::whole(&shown.whole, &app.wish, samples, app.is_reset);
+            let beside = width.saturating_sub(state.chars().count() + 2);
+            // What 100 % is must be read in full; that nothing moves must be told.
+            let first = whole.first().map_or(0, |first| first.chars().count());
+            let room = match first > beside && !app.is_paused() {
+                true => width,
+                false => beside,
+            };
+            parts::joined(&whole, ", ", room)
+        }
+    };
+    put(buffer, 0, row, &line, paint.bold());
+    let used = line.chars().count();
+    let length = state.chars().count();
+    if used + 2 + length <= width {
+        let style = match app.is_paused() {
+            true => paint.chosen(),
+            false => paint.bold(),
+        };
+        put(buffer, (width - length) as u16, row, &state, style);
+    }
+}
+
+/// The views, which of them is shown, and what it says of itself.
+fn views(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
+    let mut column = 0;
+    for (number, view) in (1..).zip(View::ALL) {
+        let style = match view == app.wish.view {
+            true => paint.chosen(),
+            false => Style::new(),
+        };
+        let text = format!(" {number} {} ", view.name());
+        column = put(buffer, column, row, &text, style);
+    }
+    let mut about = Vec::new();
+    if app.wish.search.is_on() {
+        let pattern = app
+            .wish
+            .search
+            .0
+            .as_ref()
+            .map_or("", |regex| regex.as_str());
+        about.push(format!("lines with /{pattern}/"));
+    }
+    if let Some(shown) = app.shown() {
+        if app.wish.view == View::Graph {
+            let name = shown
+                .about
+                .as_ref()
+                .map(|about| proftool::view::name::short_name(&about.name).into_owned());
+            about.push(match name {
+                Some(name) if shown.is_gone => format!("{name} is in no stack"),
+                Some(name) => name,
+                None => "no samples".into(),
+            });
+        }
+        about.extend(shown.listing.about.iter().cloned());
+        if shown.events.len() > 1 {
+            about.push(format!("event {}", shown.whole.event));
+        }
+    }
+    if app.wish.view == View::Flat {
+        about.push(format!("by {}", text::sort(app.wish.sort)));
+    }
+    let room = usize::from(buffer.area.width.saturating_sub(column + 1));
+    let line = parts::joined(&about, " · ", room);
+    put(buffer, column + 1, row, &line, paint.warm());
+}
+
+/// The keys.
+fn keys(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
+    let mut column = 0;
+    for (key, what) in text::keys(app) {
+        let length = (key.chars().count() + what.chars().count() + 3) as u16;
+        if column + length > buffer.area.width {
+            break;
+        }
+        column = put(buffer, column, row, key, paint.bold());
+        column = put(buffer, column + 1, row, what, paint.faint()) + 2;
+    }
+}
+
+/// A question with the answer so far.
+fn prompt(prompt: &Prompt, paint: Paint, buffer: &mut Buffer, row: u16) {
+    clear(buffer, row);
+    let question = match prompt.purpose {
+        Purpose::Search => "lines with: ",
+        Purpose::Focus => "only stacks with: ",
+        Purpose::Write => "write to: ",
+    };
+    let width = usize::from(buffer.area.width);
+    let column = put(buffer, 0, row, question, paint.bold());
+    let room = width.saturating_sub(usize::from(column) + 1);
+    // Of a long answer the end is seen, where characters come and go.
+    let text = printable(&prompt.text);
+    let length = text.chars().count();
+    let end: String = text.chars().skip(length.saturating_sub(room)).collect();
+    let style = match prompt.is_old {
+        true => paint.chosen(),
+        false => Style::new(),
+    };
+    let column = put(buffer, column, row, &end, style);
+    let column = put(buffer, column, row, " ", paint.chosen());
+    if let Some(wrong) = &prompt.wrong {
+        put(buffer, column + 1, row, wrong, paint.hot());
+    }
+}
+
+fn clear(buffer: &mut Buffer, row: u16) {
+    let line = Rect {
+        y: row,
+        height: 1,
+        ..buffer.area
+    };
+    for column in line.left()..line.right() {
+        buffer[(column, row)].reset();
+    }
+}
+
+/// Writes a text from outside as far as there is room; gives the column behind it.
+fn put(buffer: &mut Buffer, column: u16, row: u16, text: &str, style: Style) -> u16 {
+    let area = buffer.area;
+    if column >= area.right() || row >= area.bottom() {
+        return area.right();
+    }
+    let room = usize::from(area.right() - column);
+    buffer
+        .set_stringn(column, row, printable(text), room, style)
+        .0
+}

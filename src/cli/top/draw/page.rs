@@ -1,0 +1,84 @@
+//! A text over the view.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::{Paint, put};
+
+/// What stands behind a key in the help begins in this column.
+const INDENT: usize = 13;
+
+/// Draws the text from this line on, as far back as it must be for the end to be seen.
+pub fn draw(text: &str, place: usize, paint: Paint, buffer: &mut Buffer, body: Rect) {
+    let lines = text.lines();
+    let lines: Vec<String> = lines
+        .flat_map(|line| wrapped(line, usize::from(body.width)))
+        .collect();
+    // The last line of the room says where one is, and how to leave.
+    let room = usize::from(body.height.saturating_sub(1));
+    let top = place.min(lines.len().saturating_sub(room));
+    for (row, line) in (body.y..).zip(lines.iter().skip(top).take(room)) {
+        let is_heading = line.starts_with(|c: char| c.is_uppercase()) && !line.contains(' ');
+        let style = match is_heading || line.ends_with(':') {
+            true => paint.bold(),
+            false => Style::new(),
+        };
+        put(buffer, body.x, row, line, style);
+    }
+    if body.height > 0 {
+        let last = (top + room).min(lines.len());
+        let foot = format!(
+            "lines {} to {last} of {}; Esc closes",
+            (top + 1).min(last),
+            lines.len()
+        );
+        put(buffer, body.x, body.bottom() - 1, &foot, paint.faint());
+    }
+}
+
+/// A line in as many as it needs in this width; those that go on stand under the second column.
+fn wrapped(line: &str, width: usize) -> Vec<String> {
+    if line.chars().count() <= width {
+        return vec![line.to_owned()];
+    }
+    let indent = match line.starts_with(' ') {
+        true => INDENT.min(width / 2),
+        false => 0,
+    };
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in line.split_inclusive(' ') {
+        let length = word.trim_end().chars().count();
+        if used + length > width && used > indent {
+            lines.push(" ".repeat(indent));
+            used = indent;
+        }
+        if let Some(last) = lines.last_mut() {
+            last.push_str(word);
+        }
+        used += word.chars().count();
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn long_lines_go_on_under_their_second_column() {
+        assert_eq!(wrapped("short", 10), ["short"]);
+        let lines = wrapped("  key        some words that are too long", 26);
+        assert_eq!(
+            lines,
+            [
+                "  key        some words ",
+                "             that are too ",
+                "             long"
+            ]
+        );
+        assert_eq!(wrapped("a bb ccc", 3), ["a ", "bb ", "ccc"]);
+        assert_eq!(wrapped("long", 1), ["long"]);
+    }
+}

@@ -1,0 +1,41 @@
+//! Lines of several parts, of which the last ones go where there is little room.
+
+use std::borrow::Cow;
+
+use proftool::base::printable;
+use proftool::export::text::shortened;
+
+/// As many parts as there is room for, from the first; the first one is shortened if need be.
+pub fn joined(parts: &[String], between: &str, room: usize) -> String {
+    let mut line = String::new();
+    let mut used = 0;
+    for part in parts {
+        let part: Cow<str> = printable(part);
+        let length = part.chars().count();
+        if line.is_empty() {
+            line = shortened(&part, room).into_owned();
+            used = line.chars().count();
+        } else if used + between.chars().count() + length <= room {
+            line.push_str(between);
+            line.push_str(&part);
+            used += between.chars().count() + length;
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::joined;
+
+    #[test]
+    fn what_has_no_room_is_left_out_and_the_first_is_shortened() {
+        let parts = ["abcdef", "too long for it", "gh"].map(String::from);
+        assert_eq!(joined(&parts, ", ", 40), "abcdef, too long for it, gh");
+        assert_eq!(joined(&parts, ", ", 10), "abcdef, gh");
+        assert_eq!(joined(&parts, ", ", 4), "a…ef");
+        assert_eq!(joined(&parts, ", ", 1), "…");
+        assert_eq!(joined(&["a\x1b".to_owned()], "", 9), "a\\x1b");
+        assert_eq!(joined(&[], ", ", 9), "");
+    }
+}

@@ -1,0 +1,51 @@
+//! Functions with their self and total weights.
+
+use proftool::analysis::inclusive;
+use proftool::view::Subject;
+use proftool::view::flat::{self, Options, Sort};
+use proftool::view::number;
+
+use super::listing::{Line, Listing, Look, key_of};
+use super::wish::Search;
+
+/// The functions, as `proftool flat` lists them: so many, or all that are looked for.
+pub fn listing(subject: &Subject, sort: Sort, limit: Option<usize>, search: &Search) -> Listing {
+    let weights = inclusive::by_function(subject.profile, subject.selection);
+    let options = Options {
+        sort,
+        limit: limit.filter(|_| !search.is_on()),
+        ..Options::default()
+    };
+    let mut flat = flat::arrange(subject, &weights, &options);
+    let all = flat.rows.len() + flat.hidden;
+    flat.rows
+        .retain(|row| search.finds(subject.profile, row.function));
+    let mut left_out = vec!["samples", "inferred", "total_max"];
+    if flat.rows.iter().all(|row| row.module.is_empty()) {
+        left_out.push("module");
+    }
+    if flat.rows.iter().all(|row| row.total_max == row.total) {
+        left_out.push("total_max_percent");
+    }
+    let table = flat.with_ranges(subject).without(&left_out);
+    let lines = flat.rows.iter().zip(table.rows);
+    let lines = lines.map(|(row, cells)| Line {
+        key: key_of("flat", subject.profile, row.function),
+        function: Some(row.function),
+        cells,
+        look: Look::Plain,
+        branch: None,
+    });
+    let lines: Vec<Line> = lines.collect();
+    let count = |n: usize| number::grouped(n as u64);
+    Listing {
+        columns: table.columns,
+        about: vec![match search.is_on() {
+            true => format!("{} of {} functions", count(lines.len()), count(all)),
+            false => format!("{} functions", count(all)),
+        }],
+        lines,
+        hidden: flat.hidden,
+        first: 0,
+    }
+}

@@ -1,0 +1,200 @@
+//! The samples that are being taken, as a source.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proftool::base::shell_quoted;
+use proftool::input;
+use proftool::input::live::{self, Live};
+use proftool::sampler::{
+    Bounds, Command, CommandError, CopySize, End, Ending, Error, EventList, Note, Options, Rate,
+    Stacks, Subject, Target, Watched,
+};
+
+use super::super::record::{self, CallGraph};
+use super::super::stack_choice;
+use super::source::{Seen, Source, State, Written};
+use super::text::Shown;
+use super::{TopArgs, terminal, watch};
+
+/// Takes samples until whoever looks has seen enough. What fails is told on stderr.
+pub fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
+    let mut left = Ok(());
+    let watched = sample(args, &mut left);
+    left?;
+    Ok(match watched {
+        // Who is looking ends a command as well.
+        Ok(Watched {
+            end: End::Watcher, ..
+        }) => ExitCode::SUCCESS,
+        Ok(Watched { ending, .. }) => ExitCode::from(ending.map_or(0, Ending::status)),
+        Err(error) => record::failed(&error),
+    })
+}
+
+fn sample(args: &TopArgs, left: &mut anyhow::Result<()>) -> Result<Watched, Error> {
+    let command = match args.command.is_empty() {
+        true => None,
+        false => Some(Command::find(&args.command)?),
+    };
+    // Two cannot have one terminal.
+    let command = command.map(|command| match terminal::can_be_drawn_on() {
+        true => command.silent(),
+        false => command,
+    });
+    let target = args.target.target()?;
+    if let Some(target) = &target {
+        target.check()?;
+    }
+    let subject = match (&target, &command) {
+        (None, Some(command)) => Subject::Command(command),
+        (Some(target), command) => Subject::Running {
+            target,
+            while_runs: command.as_ref(),
+        },
+        // The arguments demand one of them.
+        (None, None) => return Err(CommandError::Unusable("there is none".into()).into()),
+    };
+    let stacks = match (args.call_graph, subject) {
+        (CallGraph::Chosen(stacks), _) => stacks,
+        (CallGraph::Auto, Subject::Command(command)) => {
+            stack_choice::choose(&command.code_file()).0
+        }
+        (CallGraph::Auto, Subject::Running { target, .. }) => {
+            stack_choice::choose_running(target).0
+        }
+    };
+    let options = Options {
+        events: args
+            .event
+            .iter()
+            .flat_map(EventList::events)
+            .cloned()
+            .collect(),
+        rate: match (args.frequency, args.period) {
+            (Some(frequency), _) => Some(Rate::Frequency(frequency)),
+            (None, Some(period)) => Some(Rate::Period(period)),
+            (None, None) => None,
+        },
+        stacks,
+        ..Options::default()
+    };
+    let bounds = Bounds {
+        duration: args.duration,
+        ..Bounds::default()
+    };
+    let reading = input::Options {
+        inlines: !args.no_inline,
+        repairs: !args.no_repair,
+        ..input::Options::default()
+    };
+    let shown = Shown {
+        target: named(&target, args),
+        how: how(&options),
+    };
+    let how = (&options, subject, &bounds);
+    let mut note = |note: Note| match note {
+        Note::Begun => {}
+        note => record::say(&note.to_string()),
+    };
+    live::watch(how, &reading, args.interval(), &mut note, |live| {
+        *left = watch(&Connected(live), &shown, args);
+    })
+}
+
+/// What is sampled, in words.
+fn named(target: &Option<Target>, args: &TopArgs) -> String {
+    match target {
+        Some(Target::Processes(pids)) if let [pid] = pids[..] => {
+            let comm = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+            format!("process {pid} ({})", comm.unwrap_or_default().trim_end())
+        }
+        Some(_) => record::named(target),
+        None => {
+            let words = args.command.iter();
+            let words: Vec<_> = words
+                .map(|word| shell_quoted(&word.to_string_lossy()))
+                .collect();
+            words.join(" ")
+        }
+    }
+}
+
+/// How samples are taken, in words.
+fn how(options: &Options) -> String {
+    let rate = match options.rate {
+        None => format!("{} Hz", Options::FREQUENCY),
+        Some(Rate::Frequency(hertz)) => format!("{hertz} Hz"),
+        Some(Rate::Period(period)) => format!("one of {period}"),
+    };
+    let stacks = match options.stacks {
+        Stacks::None => "no stacks".to_owned(),
+        Stacks::FramePointers => "stacks by frame pointers".to_owned(),
+        Stacks::Copies(size) if size == CopySize::default() => "copies of stacks".to_owned(),
+        Stacks::Copies(size) => format!("copies of {} bytes of stacks", size.bytes()),
+    };
+    format!("{rate}, {stacks}")
+}
+
+/// A live trace.
+struct Connected<'a>(&'a Live);
+
+impl Source for Connected<'_> {
+    fn latest(&self) -> Option<Arc<Seen>> {
+        self.0.latest()
+    }
+
+    fn set_half_life(&self, half_life: Option<Duration>) {
+        self.0.set_half_life(half_life);
+    }
+
+    fn reset(&self) {
+        self.0.reset();
+    }
+
+    fn write(&self, seen: &Seen, path: &Path) -> Result<Written, String> {
+        let written = self.0.write(seen, path);
+        let written = written.map_err(|error| match error {
+            Error::Output { reason, .. } => reason,
+            other => other.to_string(),
+        })?;
+        let let_go = (written.let_go > 0).then(|| {
+            format!(
+                "{} older samples are not in it: no more is kept in memory",
+                written.let_go
+            )
+        });
+        Ok(Written {
+            samples: written.samples,
+            bytes: written.bytes,
+            note: let_go,
+        })
+    }
+
+    fn state(&self) -> State {
+        match self.0.outcome() {
+            None => State::Running,
+            Some(watched) => State::Ended(why(&watched)),
+        }
+    }
+
+    fn stop(&self) {
+        self.0.stop();
+    }
+}
+
+/// Why nothing more will come.
+fn why(watched: &Watched) -> String {
+    match (watched.end, watched.ending) {
+        (End::Duration, _) => "the time is over".into(),
+        (End::Signal, _) => "a signal ended it".into(),
+        (_, Some(Ending::Exited(status))) => format!("the command exited with status {status}"),
+        (_, Some(ending @ Ending::Signalled(number))) => match ending.signal_name() {
+            Some(name) => format!("the command died of signal {number} ({name})"),
+            None => format!("the command died of signal {number}"),
+        },
+        (_, None) => "all that was sampled has ended".into(),
+    }
+}

@@ -1,0 +1,176 @@
+//! `proftool top`: a running program seen live.
+//!
+//! ```text
+//!   source ──▶ Seen ──▶ prepare: flat, graph, tree, cycles ──▶ Listing ──▶ draw ──▶ screen
+//!                          ▲ Wish                                 │
+//!                          └────────────── app ◀── keys ◀─────────┘
+//! ```
+//!
+//! [`source`] is where samples come from, [`live`] the one that takes them; [`app`] is what is on the screen and what keys do to it, and
+//! knows no terminal; [`prepare`] asks the analyses that the other commands ask; [`screen`] has the
+//! terminal and the threads. Without a terminal [`print`] writes tables.
+
+mod app;
+mod cursor;
+mod cycles;
+mod draw;
+mod flat;
+mod graph;
+mod info;
+mod key;
+mod listing;
+mod live;
+mod prepare;
+mod print;
+mod prompt;
+mod screen;
+mod source;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod text;
+mod tree;
+mod wish;
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use proftool::export;
+use proftool::sampler::EventList;
+
+use self::draw::Paint;
+use self::source::Source;
+use self::text::Shown;
+use super::look::{self, SortKey, When};
+use super::record::{self, CallGraph};
+use super::record_target::{TargetArgs, seconds};
+
+/// The arguments of `proftool top`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct TopArgs {
+    /// Samples a second of run time [default: 997, and each occurrence of rare events]
+    #[arg(short = 'F', long = "freq", value_name = "HZ", conflicts_with = "period",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub frequency: Option<u64>,
+
+    /// A sample every so many events (nanoseconds for clocks)
+    #[arg(short = 'c', long = "count", value_name = "PERIOD",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub period: Option<u64>,
+
+    /// What to sample, as for proftool record; may be repeated
+    /// [default: cycles, or cpu-clock where cycles cannot be counted]
+    #[arg(short, long, value_name = "EVENT", value_parser = record::events)]
+    pub event: Vec<EventList>,
+
+    /// How to take stacks: fp, dwarf[,BYTES], none, or auto, as for proftool record
+    #[arg(short = 'g', long = "call-graph", value_name = "HOW", default_value = "auto",
+          value_parser = record::call_graph)]
+    pub call_graph: CallGraph,
+
+    #[command(flatten)]
+    pub target: TargetArgs,
+
+    /// End after so many seconds; a command that was started is ended, too
+    #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
+    pub duration: Option<Duration>,
+
+    /// The seconds from one picture to the next [default: 1; tables: 2]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub interval: Option<Duration>,
+
+    /// Let weights fade: they count half after so many seconds [default: all count in full]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub half_life: Option<Duration>,
+
+    /// The rows of a table, 0 for all, where standard output is no terminal
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub limit: usize,
+
+    /// What comes first
+    #[arg(long, value_enum, default_value_t = SortKey::SelfWeight)]
+    pub sort: SortKey,
+
+    /// Show code in the function that it was inlined into
+    #[arg(long)]
+    pub no_inline: bool,
+
+    /// Show stacks as they were taken: they are not held against the code
+    #[arg(long)]
+    pub no_repair: bool,
+
+    /// Whether colours are used
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto)]
+    pub color: When,
+
+    /// The command to run, with its arguments
+    #[arg(
+        required_unless_present = "TargetArgs",
+        trailing_var_arg = true,
+        value_name = "COMMAND"
+    )]
+    pub command: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+On a terminal: views with the keys 1 to 4 (flat, graph, tree, cycles), ? for all keys, q to end.
+The figures are those of the commands of the same names, of all samples so far; with --half-life
+or the key d old samples fade. The key w writes what is shown as a recording.
+
+Where standard output is no terminal, or TERM is dumb: a table of functions every --interval.
+
+Examples:
+  proftool top ./app --its-option        run a command and watch it
+  proftool top -p 4711                   watch what runs
+  proftool top -a --half-life 5          the whole machine, the last seconds above all
+  proftool top -p 4711 -d 10 | tail -20  the last of five tables";
+
+impl TopArgs {
+    /// The time from one picture to the next.
+    fn interval(&self) -> Duration {
+        let usual = match terminal::can_be_drawn_on() {
+            true => 1,
+            false => 2,
+        };
+        self.interval.unwrap_or(Duration::from_secs(usual))
+    }
+}
+
+/// Watches what is asked for.
+pub fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
+    live::run(args)
+}
+
+/// Shows the source until it is left: on a terminal with keys, elsewhere as tables.
+fn watch(source: &dyn Source, shown: &Shown, args: &TopArgs) -> anyhow::Result<()> {
+    let color = args.color.on_stdout();
+    if terminal::can_be_drawn_on() {
+        let paint = Paint {
+            color,
+            unicode: terminal::has_unicode(),
+        };
+        let options = screen::Options {
+            paint,
+            sort: args.sort.sort(),
+            half_life: args.half_life,
+        };
+        screen::show(source, shown, &options)?;
+    } else {
+        let options = print::Options {
+            interval: args.interval(),
+            limit: (args.limit > 0).then_some(args.limit),
+            sort: args.sort.sort(),
+            half_life: args.half_life,
+            text: export::text::Options {
+                width: look::width(),
+                color,
+            },
+        };
+        print::print(source, shown, &options, &mut io::stdout().lock())?;
+    }
+    Ok(())
+}

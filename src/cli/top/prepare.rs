@@ -1,0 +1,196 @@
+//! Makes what is to be shown from what is seen. It may take longer than a person's next key, so it is
+//! done beside the keyboard; what a key leaves as it was is kept.
+
+use std::sync::Arc;
+
+use proftool::analysis::tree::{CallTree, Collapse};
+use proftool::profile::{EventId, Filter, FunctionId, Profile, Selection};
+use proftool::view::{Figures, Names, Subject};
+
+use super::listing::{Identity, Listing, Whole};
+use super::source::Seen;
+use super::wish::{View, Wish};
+use super::{cycles, flat, graph, tree};
+
+/// What is to be shown of one moment.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// The moment.
+    pub seen: Arc<Seen>,
+    /// The view.
+    pub view: View,
+    /// The lines.
+    pub listing: Listing,
+    /// What 100 % is.
+    pub whole: Whole,
+    /// The names of all events that were sampled.
+    pub events: Vec<String>,
+    /// The function that the graph is about; none where there is none.
+    pub about: Option<Identity>,
+    /// Whether the function that was chosen is in no stack at this moment.
+    pub is_gone: bool,
+    /// What was opened along the heaviest path.
+    pub hot: Option<tree::HotPath>,
+    /// What became of recursion in the tree.
+    pub degree: Option<Collapse>,
+}
+
+/// Makes them.
+#[derive(Default)]
+pub struct Preparer {
+    kept: Option<Kept>,
+}
+
+/// What was made for the last wish.
+struct Kept {
+    number: u64,
+    event: Option<String>,
+    focus: Option<String>,
+    selection: Selection,
+    all: u64,
+    tree: Option<(Option<Collapse>, CallTree)>,
+}
+
+impl Preparer {
+    /// What is to be shown.
+    pub fn prepare(&mut self, seen: &Arc<Seen>, wish: &Wish) -> Prepared {
+        let profile = &seen.profile;
+        let mut kept = match self.kept.take() {
+            Some(kept) if kept.is_for(seen, wish) => kept,
+            _ => Kept::new(seen, wish),
+        };
+        let subject = Subject {
+            profile,
+            selection: &kept.selection,
+            names: Names::Short,
+            figures: Figures::All,
+        };
+        let mut prepared = Prepared {
+            seen: Arc::clone(seen),
+            view: wish.view,
+            listing: Listing::default(),
+            whole: Whole {
+                event: kept.selection.event.name.clone(),
+                unit: kept.selection.event.unit.clone(),
+                weight: kept.selection.total,
+                samples: kept.selection.samples,
+                all: kept.all,
+            },
+            events: profile
+                .events
+                .iter()
+                .map(|event| event.name.clone())
+                .collect(),
+            about: None,
+            is_gone: false,
+            hot: None,
+            degree: None,
+        };
+        match wish.view {
+            View::Flat => {
+                prepared.listing = flat::listing(&subject, wish.sort, wish.limit, &wish.search)
+            }
+            View::Graph => prepared.graph(&subject, wish),
+            View::Tree => {
+                let made = kept
+                    .tree
+                    .take()
+                    .filter(|(degree, _)| *degree == wish.degree);
+                let (_, calls) = made.unwrap_or_else(|| {
+                    let calls = tree::calls(&subject, wish.degree);
+                    (wish.degree, calls)
+                });
+                let shown = tree::listing(&subject, &calls, &wish.opened, &wish.search);
+                prepared.listing = shown.listing;
+                prepared.hot = shown.hot;
+                prepared.degree = Some(calls.collapse);
+                kept.tree = Some((wish.degree, calls));
+            }
+            View::Cycles => prepared.listing = cycles::listing(&subject, &wish.search),
+        }
+        self.kept = Some(kept);
+        prepared
+    }
+}
+
+impl Prepared {
+    fn graph(&mut self, subject: &Subject, wish: &Wish) {
+        let known = (wish.chosen.as_ref()).map(|identity| identity.find(subject.profile));
+        let function = match known {
+            Some(function) => function,
+            None => hottest(subject),
+        };
+        match function {
+            Some(function) => {
+                self.about = Some(Identity::of(subject.profile, function));
+                self.listing = graph::listing(subject, function, &wish.search);
+            }
+            None => {
+                self.about = wish.chosen.clone();
+                self.is_gone = wish.chosen.is_some();
+            }
+        }
+    }
+
+    /// The identity of the function of a line, if it is about one.
+    pub fn identity(&self, line: usize) -> Option<Identity> {
+        let function = self.listing.lines.get(line)?.function?;
+        Some(Identity::of(&self.seen.profile, function))
+    }
+}
+
+/// The function with the largest self weight.
+fn hottest(subject: &Subject) -> Option<FunctionId> {
+    let options = proftool::view::flat::Options {
+        limit: Some(1),
+        ..Default::default()
+    };
+    let weights = proftool::analysis::inclusive::by_function(subject.profile, subject.selection);
+    let flat = proftool::view::flat::arrange(subject, &weights, &options);
+    flat.rows.first().map(|row| row.function)
+}
+
+impl Kept {
+    fn new(seen: &Seen, wish: &Wish) -> Kept {
+        let profile = &seen.profile;
+        let selection = match event(profile, wish.event.as_deref()) {
+            None => Selection::nothing(),
+            Some(event) => {
+                let filter = Filter {
+                    focus: wish.focus.clone(),
+                    ..Filter::default()
+                };
+                profile.select(event, &filter)
+            }
+        };
+        let all = match event(profile, wish.event.as_deref()) {
+            Some(event) if wish.focus.is_some() => {
+                let samples = profile.samples.iter();
+                let of_event = samples.filter(|sample| sample.event == event);
+                of_event.fold(0, |sum: u64, sample| sum.saturating_add(sample.weight))
+            }
+            _ => selection.total,
+        };
+        Kept {
+            number: seen.number,
+            event: wish.event.clone(),
+            focus: pattern(wish),
+            selection,
+            all,
+            tree: None,
+        }
+    }
+
+    fn is_for(&self, seen: &Seen, wish: &Wish) -> bool {
+        self.number == seen.number && self.event == wish.event && self.focus == pattern(wish)
+    }
+}
+
+fn pattern(wish: &Wish) -> Option<String> {
+    wish.focus.as_ref().map(|focus| focus.as_str().to_owned())
+}
+
+fn event(profile: &Profile, name: Option<&str>) -> Option<EventId> {
+    let named = name.and_then(|name| profile.event_named(name));
+    named.or_else(|| profile.main_event())
+}

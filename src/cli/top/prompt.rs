@@ -1,0 +1,141 @@
+//! A line in which something is asked.
+
+use regex::Regex;
+
+use super::key::Key;
+
+/// An answer has at most so many characters.
+const MOST: usize = 4096;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A pattern for lines.
+    Search,
+    /// A pattern for stacks.
+    Focus,
+    /// The name of a file to write.
+    Write,
+}
+
+/// How a key left it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// There is more to come.
+    Asking,
+    /// The text is the answer.
+    Answered,
+    /// There is no answer.
+    GivenUp,
+}
+
+/// A question with its answer so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prompt {
+    /// What is asked for.
+    pub purpose: Purpose,
+    /// The answer so far.
+    pub text: String,
+    /// Why it cannot be the answer.
+    pub wrong: Option<String>,
+    /// Whether the answer is still the one that was there: a character takes its place.
+    pub is_old: bool,
+    before: String,
+}
+
+impl Prompt {
+    /// A question with an answer that a key can take as it is.
+    pub fn new(purpose: Purpose, text: String) -> Prompt {
+        Prompt {
+            purpose,
+            before: text.clone(),
+            is_old: !text.is_empty(),
+            text,
+            wrong: None,
+        }
+    }
+
+    /// What a key does.
+    pub fn key(&mut self, key: Key) -> Outcome {
+        self.wrong = None;
+        if std::mem::take(&mut self.is_old) && matches!(key, Key::Char(_)) {
+            self.text.clear();
+        }
+        match key {
+            Key::Enter => return Outcome::Answered,
+            Key::Escape => return Outcome::GivenUp,
+            Key::Backspace if self.text.is_empty() => return Outcome::GivenUp,
+            Key::Backspace => drop(self.text.pop()),
+            Key::Control('u') => self.text.clear(),
+            Key::Control('w') => {
+                let rest = self.text.trim_end();
+                let word = rest.rfind(char::is_whitespace).map_or(0, |space| space + 1);
+                self.text.truncate(word);
+            }
+            Key::Char(c) if self.text.chars().count() < MOST => self.text.push(c),
+            _ => {}
+        }
+        Outcome::Asking
+    }
+
+    /// The answer as a regular expression; none where it is empty.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn regex(&self) -> Result<Option<Regex>, String> {
+        compiled(&self.text)
+    }
+
+    /// The one that there was before.
+    pub fn before(&self) -> Option<Regex> {
+        compiled(&self.before).unwrap_or_default()
+    }
+}
+
+fn compiled(text: &str) -> Result<Option<Regex>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let regex = Regex::new(text).map_err(|error| {
+        let text = error.to_string();
+        let last = text.lines().last().unwrap_or_default().trim();
+        last.strip_prefix("error: ").unwrap_or(last).to_owned()
+    });
+    regex.map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_edited() {
+        let mut prompt = Prompt::new(Purpose::Search, "a b".into());
+        assert_eq!(prompt.key(Key::Control('w')), Outcome::Asking);
+        assert_eq!(prompt.text, "a ");
+        prompt.key(Key::Char('ü'));
+        prompt.key(Key::Backspace);
+        prompt.key(Key::Char('('));
+        assert_eq!(prompt.text, "a (");
+        assert!(prompt.regex().unwrap_err().contains("unclosed"));
+        assert_eq!(prompt.before().unwrap().as_str(), "a b");
+        prompt.key(Key::Control('u'));
+        assert!(prompt.regex().unwrap().is_none());
+        assert_eq!(prompt.key(Key::Backspace), Outcome::GivenUp);
+        assert_eq!(prompt.key(Key::Enter), Outcome::Answered);
+    }
+
+    #[test]
+    fn what_was_there_is_taken_or_written_over() {
+        let mut prompt = Prompt::new(Purpose::Write, "perf.data".into());
+        assert!(prompt.is_old);
+        prompt.key(Key::Char('a'));
+        prompt.key(Key::Char('b'));
+        assert_eq!(prompt.text, "ab");
+        let mut prompt = Prompt::new(Purpose::Write, "perf.data".into());
+        prompt.key(Key::Backspace);
+        prompt.key(Key::Char('x'));
+        assert_eq!(prompt.text, "perf.datx");
+    }
+}

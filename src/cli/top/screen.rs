@@ -1,0 +1,391 @@
+//! The terminal: keys in, screens out, until somebody has seen enough.
+//!
+//! ```text
+//!   source ──latest──▶ keyboard thread ──seen and wish──▶ preparing thread
+//!                        │   ▲    ▲ └─────────────────────── prepared ◀┘
+//!                        ▼   │    └───── written ◀── writing thread, while a recording is written
+//!                     screen keys
+//! ```
+//!
+//! The keyboard never waits for an analysis, and nothing is drawn unless something is new.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::thread::{Scope, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use proftool::base::printable;
+use proftool::view::flat::Sort;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::{event, terminal};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::app::{Action, App};
+use super::draw::{self, Paint};
+use super::key::Key;
+use super::prepare::{Prepared, Preparer};
+use super::source::{Seen, Source, Written};
+use super::text::Shown;
+use super::wish::Wish;
+
+/// How often is looked for something new while nothing is being made.
+const LOOK: Duration = Duration::from_millis(100);
+/// How often while something is.
+const LOOK_OFTEN: Duration = Duration::from_millis(5);
+/// A screen that answers a key waits so long for its lines, so as not to be drawn twice.
+const PATIENCE: Duration = Duration::from_millis(80);
+
+/// What is new is made and drawn in one part of so many of the time at most: who measures must not be
+/// in the way. Keys are answered at once.
+const SHARE: u32 = 20;
+/// However long it takes to make something, it is made again after this time.
+const STALE: Duration = Duration::from_secs(10);
+/// After a signal the keyboard thread has so long to leave.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How it is shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// How the screen can be drawn on.
+    pub paint: Paint,
+    /// The order of functions at first.
+    pub sort: Sort,
+    /// How weights fade at first.
+    pub half_life: Option<Duration>,
+}
+
+/// Shows what the source sees, until somebody leaves it or a signal ends it.
+///
+/// # Errors
+///
+/// Those of the terminal.
+pub fn show(source: &dyn Source, shown: &Shown, options: &Options) -> anyhow::Result<()> {
+    let signals = Signals::watch().context("could not watch for signals")?;
+    source.set_half_life(options.half_life);
+    let screen = Screen::open().context("could not use the terminal")?;
+    let is_left = AtomicBool::new(false);
+    let ended = std::thread::scope(|scope| {
+        let guard = scope.spawn(|| guard(source, &signals, &is_left));
+        let ended = Session::new(source, scope, options).run(screen, shown, &signals, &is_left);
+        is_left.store(true, Ordering::Relaxed);
+        guard.thread().unpark();
+        ended
+    });
+    source.stop();
+    for line in ended? {
+        // Where nobody listens nothing can be done.
+        let _ = writeln!(io::stderr().lock(), "{}", printable(&line));
+    }
+    signals.obey();
+    Ok(())
+}
+
+/// Sees to it that a signal ends the program also where the keyboard thread is held up: a terminal
+/// that is gone keeps it reading for ever, one that is stopped keeps it writing.
+fn guard(source: &dyn Source, signals: &Signals, is_left: &AtomicBool) {
+    while !is_left.load(Ordering::Relaxed) {
+        std::thread::park_timeout(LOOK * 2);
+        if !signals.has_come() {
+            continue;
+        }
+        std::thread::park_timeout(GRACE);
+        if !is_left.load(Ordering::Relaxed) {
+            source.stop();
+            // Whoever is held up while writing has the right to write; of the terminal's own modes
+            // nothing is needed if it is gone.
+            let _ = terminal::disable_raw_mode();
+            signals.obey();
+            return;
+        }
+    }
+}
+
+/// The terminal as a screen, given back however it is left.
+struct Screen(DefaultTerminal);
+
+impl Screen {
+    fn open() -> io::Result<Screen> {
+        let opened = ratatui::try_init();
+        if opened.is_err() {
+            let _ = ratatui::try_restore();
+        }
+        opened.map(Screen)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // A terminal that is gone needs nothing back.
+        let _ = self.0.show_cursor();
+        let _ = ratatui::try_restore();
+    }
+}
+
+/// The signals that ask for an end.
+pub struct Signals {
+    arrived: Arc<AtomicUsize>,
+    watched: Vec<signal_hook::SigId>,
+}
+
+impl Signals {
+    /// Waits for them from now on, instead of being ended.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn watch() -> io::Result<Signals> {
+        let arrived = Arc::new(AtomicUsize::new(0));
+        let mut watched = Vec::new();
+        for signal in [SIGHUP, SIGINT, SIGTERM] {
+            let flag = Arc::clone(&arrived);
+            let number = usize::try_from(signal).unwrap_or(0);
+            watched.push(signal_hook::flag::register_usize(signal, flag, number)?);
+        }
+        Ok(Signals { arrived, watched })
+    }
+
+    /// Whether one has come.
+    pub fn has_come(&self) -> bool {
+        self.arrived.load(Ordering::Relaxed) != 0
+    }
+
+    /// Ends the process by the signal that has come, as if nobody had waited for it.
+    pub fn obey(&self) {
+        let signal = i32::try_from(self.arrived.load(Ordering::Relaxed)).unwrap_or(0);
+        if signal != 0 {
+            // Of a signal that was registered this does not fail.
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for id in self.watched.drain(..) {
+            signal_hook::low_level::unregister(id);
+        }
+    }
+}
+
+/// What comes back from other threads.
+enum Done {
+    Prepared(Box<Prepared>),
+    Written(PathBuf, Result<Written, String>),
+}
+
+/// One look at a source.
+struct Session<'scope, 'env> {
+    source: &'env dyn Source,
+    scope: &'scope Scope<'scope, 'env>,
+    app: App,
+    paint: Paint,
+    jobs: Sender<(Arc<Seen>, Wish)>,
+    done: Receiver<Done>,
+    finished: Sender<Done>,
+    /// For which moment and wish something is being made, and since when.
+    busy: Option<Instant>,
+    /// When what is new may be made again.
+    rested: Instant,
+    /// The number and the revision that were asked for last.
+    asked: Option<(u64, u64)>,
+    preparing: ScopedJoinHandle<'scope, ()>,
+    writing: Option<ScopedJoinHandle<'scope, ()>>,
+    told: Vec<String>,
+}
+
+impl<'scope, 'env> Session<'scope, 'env> {
+    fn new(
+        source: &'env dyn Source,
+        scope: &'scope Scope<'scope, 'env>,
+        options: &Options,
+    ) -> Session<'scope, 'env> {
+        let (jobs, waiting) = mpsc::channel::<(Arc<Seen>, Wish)>();
+        let (finished, done) = mpsc::channel();
+        let prepared = finished.clone();
+        let preparing = scope.spawn(move || {
+            let mut preparer = Preparer::default();
+            for (seen, wish) in waiting {
+                let made = Box::new(preparer.prepare(&seen, &wish));
+                if prepared.send(Done::Prepared(made)).is_err() {
+                    return;
+                }
+            }
+        });
+        Session {
+            source,
+            scope,
+            app: App::new(options.sort, options.half_life),
+            paint: options.paint,
+            jobs,
+            done,
+            finished,
+            busy: None,
+            rested: Instant::now(),
+            asked: None,
+            preparing,
+            writing: None,
+            told: Vec::new(),
+        }
+    }
+
+    /// Runs until the end; gives what is to be told when the screen is gone.
+    fn run(
+        mut self,
+        mut screen: Screen,
+        shown: &Shown,
+        signals: &Signals,
+        is_left: &AtomicBool,
+    ) -> anyhow::Result<Vec<String>> {
+        let mut is_new = true;
+        while !signals.has_come() {
+            let has_written = self
+                .writing
+                .as_ref()
+                .is_some_and(ScopedJoinHandle::is_finished);
+            is_new |= self.look();
+            is_new |= self.take();
+            // A thread that is gone without a word has panicked, and given the terminal back.
+            if self.preparing.is_finished() || has_written && self.writing.is_some() {
+                break;
+            }
+            self.ask();
+            let waits = self.busy.is_some_and(|since| since.elapsed() < PATIENCE);
+            if is_new && !waits {
+                self.draw(&mut screen.0, shown)?;
+                is_new = false;
+            }
+            let patience = if self.busy.is_some() || is_new {
+                LOOK_OFTEN
+            } else {
+                LOOK
+            };
+            if !poll(patience)? {
+                continue;
+            }
+            is_new = true;
+            let event = event::read().context("could not read from the terminal")?;
+            let Some(key) = Key::of(&event) else {
+                continue;
+            };
+            match self.app.key(key) {
+                Action::Nothing => {}
+                Action::Quit => break,
+                Action::Reset => self.source.reset(),
+                Action::HalfLife(half_life) => self.source.set_half_life(half_life),
+                Action::Write(path) => self.write(path),
+                Action::Repaint => screen.0.clear().context("could not use the terminal")?,
+            }
+        }
+        drop(screen);
+        is_left.store(true, Ordering::Relaxed);
+        // A recording is written to its end, whoever waits for it.
+        if let Some(writing) = self.writing.take() {
+            let is_whole = writing.join().is_ok();
+            self.take();
+            anyhow::ensure!(is_whole, "the recording is not whole");
+        }
+        Ok(self.told)
+    }
+
+    /// Looks at the source; says whether there is something to draw at once.
+    fn look(&mut self) -> bool {
+        let state = self.source.state();
+        let has_ended = state != self.app.state;
+        self.app.state = state;
+        let before = self.app.latest().map(|seen| seen.number);
+        self.app.see(self.source.latest());
+        let is_newer = self.app.latest().map(|seen| seen.number) != before;
+        has_ended || is_newer && self.app.is_paused()
+    }
+
+    /// Takes what is done; says whether anything was.
+    fn take(&mut self) -> bool {
+        let mut any = false;
+        loop {
+            match self.done.try_recv() {
+                Ok(done) => {
+                    self.accept(done);
+                    any = true;
+                }
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return any,
+            }
+        }
+    }
+
+    fn accept(&mut self, done: Done) {
+        match done {
+            Done::Prepared(prepared) => {
+                if let Some(since) = self.busy.take() {
+                    self.rested = Instant::now() + (since.elapsed() * SHARE).min(STALE);
+                }
+                self.app.receive(*prepared);
+            }
+            Done::Written(path, written) => {
+                self.writing = None;
+                self.app.written(&path, written);
+                self.told.extend(self.app.message.clone());
+            }
+        }
+    }
+
+    /// Asks for what is not there yet, unless something is being made.
+    fn ask(&mut self) {
+        if self.busy.is_some() {
+            return;
+        }
+        let Some(seen) = self.app.current() else {
+            return;
+        };
+        let asking = (seen.number, self.app.wish.revision);
+        let is_same_wish = self.asked.is_some_and(|(_, revision)| revision == asking.1);
+        if self.asked == Some(asking) || is_same_wish && Instant::now() < self.rested {
+            return;
+        }
+        let job = (Arc::clone(seen), self.app.wish.clone());
+        if self.jobs.send(job).is_ok() {
+            self.busy = Some(Instant::now());
+            self.asked = Some(asking);
+        }
+    }
+
+    fn write(&mut self, path: PathBuf) {
+        if self.writing.is_some() {
+            self.app.message = Some("another recording is being written".into());
+            return;
+        }
+        let Some(seen) = self.app.current().cloned() else {
+            return;
+        };
+        self.app.message = Some(format!("writing {} …", path.display()));
+        let (source, finished) = (self.source, self.finished.clone());
+        let writing = self.scope.spawn(move || {
+            let written = source.write(&seen, &path);
+            // Who does not wait for it any more does not miss it.
+            let _ = finished.send(Done::Written(path, written));
+        });
+        self.writing = Some(writing);
+    }
+
+    fn draw(&mut self, terminal: &mut DefaultTerminal, shown: &Shown) -> anyhow::Result<()> {
+        let app = &mut self.app;
+        let paint = self.paint;
+        let drawn = terminal.draw(|frame| {
+            app.resize(draw::room(frame.area()));
+            draw::draw(app, shown, paint, frame.buffer_mut());
+        });
+        drawn.context("could not write on the terminal")?;
+        Ok(())
+    }
+}
+
+/// Whether the terminal has something to say, within this time.
+fn poll(patience: Duration) -> anyhow::Result<bool> {
+    match event::poll(patience) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+        polled => polled.context("could not read from the terminal"),
+    }
+}

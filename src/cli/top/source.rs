@@ -1,0 +1,53 @@
+//! Where what is shown comes from: samples that are taken while it is looked at.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use proftool::input::live::Seen;
+
+/// A recording that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The samples in it.
+    pub samples: u64,
+    /// The size of the file.
+    pub bytes: u64,
+    /// What a person should know of it.
+    pub note: Option<String>,
+}
+
+/// Whether there will be more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Samples are being taken.
+    Running,
+    /// Nothing more will come, and why: `the command exited with status 0`.
+    Ended(String),
+}
+
+/// Samples that are being taken. All of it may be asked from any thread.
+pub trait Source: Sync {
+    /// The newest; none before the first. Cheap.
+    fn latest(&self) -> Option<Arc<Seen>>;
+
+    /// Lets weights fade, so that they count half after this time; with none all count in full.
+    fn set_half_life(&self, half_life: Option<Duration>);
+
+    /// Begins anew from now.
+    fn reset(&self);
+
+    /// Writes a perf.data of exactly the samples that `seen` shows: all since the beginning or the
+    /// reset, none of them faded. A file that is there already is kept as FILE.old, as `proftool record` does.
+    ///
+    /// # Errors
+    ///
+    /// Why it could not be written, as a part of a sentence.
+    fn write(&self, seen: &Seen, path: &Path) -> Result<Written, String>;
+
+    /// Whether there will be more. Cheap.
+    fn state(&self) -> State;
+
+    /// Ends the taking of samples, and a command that was run for them.
+    fn stop(&self);
+}

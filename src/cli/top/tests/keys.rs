@@ -1,0 +1,482 @@
+//! What keys do.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proftool::base::Event;
+
+use super::super::app::{Action, LINES};
+use super::super::key::Key;
+use super::super::source::Seen;
+use super::super::wish::View;
+use super::stage::{CALCULATOR, LATER, Stage, profile, seen};
+
+fn stage() -> Stage {
+    Stage::new(80, 24, CALCULATOR)
+}
+
+#[test]
+fn a_chosen_function_stays_chosen_when_functions_change_places() {
+    let mut stage = stage();
+    assert_eq!(stage.names()[..3], ["lookup", "sum", "memcmp"]);
+    stage.keys("jjj");
+    assert_eq!(stage.chosen(), "lex");
+    stage.see(seen(2, LATER));
+    assert_eq!(stage.names()[0], "lex");
+    assert_eq!(stage.chosen(), "lex");
+    // Nobody has chosen a line: it is the first one, whichever it is.
+    stage.key(Key::Home);
+    stage.see(seen(3, CALCULATOR));
+    assert_eq!(stage.chosen(), "lookup");
+    stage.key(Key::End);
+    let last = stage.names().last().unwrap().clone();
+    assert_eq!(stage.chosen(), last);
+}
+
+#[test]
+fn far_lines_are_made_when_somebody_goes_there() {
+    let stacks: Vec<String> = (0..1200)
+        .map(|n| format!("main [calc];f{n} [calc] {}", 2000 - n))
+        .collect();
+    let mut stage = Stage::new(80, 24, &stacks.join("\n"));
+    assert_eq!(stage.names().len(), LINES);
+    assert!(
+        stage.screen().contains("1,201 functions"),
+        "{}",
+        stage.screen()
+    );
+    stage.key(Key::End);
+    assert_eq!(stage.names().len(), 1201);
+    assert_eq!(stage.chosen(), "main");
+    stage.keys("k");
+    assert_eq!(stage.chosen(), "f1199");
+    stage.key(Key::Home);
+    assert_eq!(stage.names().len(), LINES);
+    // What is looked for is looked for among all.
+    stage.keys("/f1199");
+    assert_eq!(stage.chosen(), "f1199");
+}
+
+#[test]
+fn one_walks_from_function_to_function_and_back() {
+    let mut stage = stage();
+    stage.key(Key::Enter);
+    assert_eq!(stage.app.wish.view, View::Graph);
+    assert_eq!(
+        stage.names(),
+        ["eval", "lookup", "calc::table::Map<K, V>::find"]
+    );
+    assert_eq!(stage.chosen(), "lookup");
+    stage.key(Key::Up);
+    stage.key(Key::Enter);
+    assert_eq!(stage.chosen(), "eval");
+    assert_eq!(stage.names(), ["apply", "main", "eval", "lookup", "apply"]);
+    stage.keys("j");
+    stage.key(Key::Enter);
+    assert_eq!(stage.chosen(), "lookup");
+    for expected in ["eval", "lookup"] {
+        stage.key(Key::Backspace);
+        assert_eq!(stage.chosen(), expected);
+        assert_eq!(stage.app.wish.view, View::Graph);
+    }
+    stage.key(Key::Backspace);
+    assert_eq!(stage.app.wish.view, View::Flat);
+    // The function is not on any stack for a while: the view says so, and finds it again.
+    stage.keys("/find");
+    stage.key(Key::Enter);
+    stage.keys("g");
+    stage.key(Key::Escape);
+    stage.see(seen(2, LATER));
+    assert!(
+        stage.screen().contains("no stack has the function"),
+        "{}",
+        stage.screen()
+    );
+    stage.see(seen(3, CALCULATOR));
+    assert_eq!(stage.chosen(), "calc::table::Map<K, V>::find");
+}
+
+#[test]
+fn lines_are_filtered_while_a_pattern_is_typed() {
+    let mut stage = stage();
+    let all = stage.names().len();
+    stage.keys("/mem");
+    assert_eq!(stage.names(), ["memcmp", "memchr"]);
+    assert!(
+        stage.screen().contains("2 of 12 functions"),
+        "{}",
+        stage.screen()
+    );
+    // Half a pattern changes nothing; a wrong one is told.
+    stage.keys("(");
+    assert_eq!(stage.names(), ["memcmp", "memchr"]);
+    stage.key(Key::Enter);
+    assert!(
+        stage.screen().contains("unclosed group"),
+        "{}",
+        stage.screen()
+    );
+    stage.key(Key::Escape);
+    assert_eq!(stage.names().len(), all);
+    stage.keys("/mem");
+    stage.key(Key::Enter);
+    assert_eq!(stage.names().len(), 2);
+    // 100 % is what it was.
+    assert!(
+        stage
+            .screen()
+            .contains("100 % = 7.540 s of cpu-clock, 754 samples"),
+        "{}",
+        stage.screen()
+    );
+    stage.key(Key::Escape);
+    assert_eq!(stage.names().len(), all);
+}
+
+#[test]
+fn a_focus_is_another_whole() {
+    let mut stage = stage();
+    stage.keys("f^parse$");
+    stage.key(Key::Enter);
+    assert_eq!(stage.names(), ["lex", "memchr", "main", "parse"]);
+    let screen = stage.screen();
+    assert!(
+        screen.contains("100 % = 1.500 s of cpu-clock, 19.89 % of all: stacks with /^parse$/"),
+        "{screen}"
+    );
+    stage.key(Key::Escape);
+    assert_eq!(stage.names().len(), 12);
+    stage.keys("f(");
+    stage.key(Key::Enter);
+    assert!(stage.screen().contains("unclosed group"));
+    stage.key(Key::Escape);
+    stage.keys("fnowhere");
+    stage.key(Key::Enter);
+    assert!(
+        stage.screen().contains("nothing to show"),
+        "{}",
+        stage.screen()
+    );
+}
+
+#[test]
+fn functions_are_sorted_in_three_ways() {
+    let mut stage = stage();
+    stage.keys("s");
+    assert_eq!(stage.names()[..2], ["main", "eval"]);
+    stage.keys("s");
+    assert_eq!(
+        stage.names()[..2],
+        ["apply", "calc::table::Map<K, V>::find"]
+    );
+    stage.keys("s");
+    assert_eq!(stage.names()[0], "lookup");
+    stage.keys("3s");
+    assert!(
+        stage.screen().contains("only the flat view"),
+        "{}",
+        stage.screen()
+    );
+}
+
+#[test]
+fn a_tree_is_opened_along_its_heaviest_path_and_by_hand() {
+    let mut stage = stage();
+    stage.keys("3");
+    let heaviest = stage.names();
+    assert_eq!(heaviest[..4], ["main", "eval", "apply", "sum"]);
+    // At first the line is chosen at which the path forks.
+    assert_eq!(stage.chosen(), "main");
+    stage.keys("j");
+    assert_eq!(stage.chosen(), "eval");
+    stage.key(Key::Left);
+    assert_eq!(stage.names(), ["main", "eval", "parse", "print"]);
+    // What was opened by hand stays open when the next picture comes.
+    stage.keys("j");
+    stage.key(Key::Right);
+    assert_eq!(stage.names(), ["main", "eval", "parse", "lex", "print"]);
+    stage.see(seen(2, LATER));
+    assert_eq!(stage.names(), ["main", "parse", "lex", "eval", "print"]);
+    assert_eq!(stage.chosen(), "parse");
+    stage.see(seen(3, CALCULATOR));
+    stage.key(Key::Right);
+    assert_eq!(stage.chosen(), "lex");
+    stage.keys("e");
+    assert_eq!(stage.chosen(), "lex");
+    stage.key(Key::Left);
+    stage.key(Key::Left);
+    assert_eq!(stage.names(), ["main", "eval", "parse", "print"]);
+    stage.keys("k");
+    stage.keys("e");
+    assert_eq!(stage.names()[..3], ["main", "eval", "apply"]);
+    stage.keys("g");
+    assert_eq!(stage.app.wish.view, View::Graph);
+}
+
+#[test]
+fn a_tree_is_seen_from_its_first_fork_on() {
+    let chain: Vec<String> = (0..40).map(|n| format!("start{n} [calc]")).collect();
+    let chain = chain.join(";");
+    let stacks = format!("{chain};eval [calc] 300\n{chain};parse [calc] 200");
+    let mut stage = Stage::new(80, 24, &stacks);
+    stage.keys("3");
+    assert_eq!(stage.chosen(), "start39");
+    let screen = stage.screen();
+    assert!(
+        screen.contains("eval") && screen.contains("parse"),
+        "{screen}"
+    );
+    stage.key(Key::Home);
+    assert_eq!(stage.chosen(), "start0");
+}
+
+#[test]
+fn a_collapsed_call_leads_to_where_it_goes_on() {
+    let mut stage = stage();
+    stage.keys("3");
+    let screen = stage.screen();
+    assert!(screen.contains("collapse: full"), "{screen}");
+    assert!(screen.contains("eval... (38.46 %)"), "{screen}");
+    let at = |stage: &Stage| stage.app.cursor().index();
+    let stub = stage.app.shown().unwrap().listing.lines.iter();
+    let stub = stub.into_iter().position(|line| {
+        let fold = line.branch.map(|branch| branch.fold);
+        matches!(fold, Some(super::super::listing::Fold::Stub(_)))
+    });
+    let stub = stub.unwrap();
+    for _ in 0..stub {
+        stage.keys("j");
+    }
+    assert_eq!(at(&stage), stub);
+    let name = stage.chosen();
+    stage.key(Key::Enter);
+    assert!(at(&stage) < stub);
+    assert_eq!(stage.chosen(), name);
+    // The degrees go round.
+    stage.keys("c");
+    assert!(
+        stage.screen().contains("collapse: none"),
+        "{}",
+        stage.screen()
+    );
+    stage.keys("c");
+    assert!(
+        stage.screen().contains("collapse: direct"),
+        "{}",
+        stage.screen()
+    );
+    stage.keys("cc");
+    assert!(
+        stage.screen().contains("collapse: full"),
+        "{}",
+        stage.screen()
+    );
+}
+
+#[test]
+fn a_search_in_the_tree_shows_the_ways_to_what_is_found() {
+    let mut stage = stage();
+    stage.keys("3/^memc");
+    stage.key(Key::Enter);
+    let find = "calc::table::Map<K, V>::find";
+    let expected = [
+        "main", "eval", "lookup", find, "memcmp", "parse", "lex", "memchr",
+    ];
+    assert_eq!(stage.names(), expected);
+}
+
+#[test]
+fn cycles_lead_to_functions() {
+    let mut stage = stage();
+    stage.keys("4");
+    assert_eq!(stage.chosen(), "eval");
+    let screen = stage.screen();
+    assert!(
+        screen.contains("1 cycle · 1 function calls itself"),
+        "{screen}"
+    );
+    assert!(
+        screen.contains("without apply → eval it is no cycle (2.900 s)"),
+        "{screen}"
+    );
+    assert!(screen.contains("sum (3, 2.4)"), "{screen}");
+    stage.key(Key::Enter);
+    assert_eq!(stage.app.wish.view, View::Graph);
+    assert_eq!(stage.chosen(), "eval");
+}
+
+#[test]
+fn pause_freezes_and_zero_goes_on() {
+    let mut stage = stage();
+    stage.key(Key::Char(' '));
+    stage.see(seen(2, LATER));
+    assert_eq!(stage.names()[0], "lookup");
+    stage.key(Key::Char(' '));
+    assert_eq!(stage.names()[0], "lex");
+    stage.keys("p");
+    assert_eq!(stage.key(Key::Char('z')), Action::Reset);
+    assert!(!stage.app.is_paused());
+    assert!(
+        stage.screen().contains("since the reset"),
+        "{}",
+        stage.screen()
+    );
+}
+
+#[test]
+fn weights_fade_by_a_time_that_can_be_changed() {
+    let mut stage = stage();
+    let seconds = |n| Action::HalfLife(Some(Duration::from_secs(n)));
+    assert_eq!(stage.key(Key::Char('<')), Action::Nothing);
+    assert_eq!(stage.key(Key::Char('d')), seconds(10));
+    assert_eq!(stage.key(Key::Char('>')), seconds(20));
+    for _ in 0..20 {
+        stage.keys("<");
+    }
+    assert_eq!(stage.key(Key::Char('<')), seconds(1));
+    assert_eq!(stage.key(Key::Char('d')), Action::HalfLife(None));
+}
+
+#[test]
+fn a_recording_is_written_under_the_name_that_is_given() {
+    let mut stage = stage();
+    stage.keys("w");
+    assert!(
+        stage.screen().contains("write to: perf.data"),
+        "{}",
+        stage.screen()
+    );
+    assert_eq!(
+        stage.key(Key::Enter),
+        Action::Write(PathBuf::from("perf.data"))
+    );
+    stage.keys("wa.data");
+    assert_eq!(
+        stage.key(Key::Enter),
+        Action::Write(PathBuf::from("a.data"))
+    );
+    stage.keys("w");
+    assert_eq!(stage.key(Key::Escape), Action::Nothing);
+    assert!(stage.app.prompt.is_none());
+}
+
+#[test]
+fn one_can_leave_from_everywhere() {
+    let mut stage = stage();
+    assert_eq!(stage.key(Key::Char('q')), Action::Quit);
+    for keys in ["?", "i", "/x", "w", "f"] {
+        stage.keys(keys);
+        assert_eq!(stage.key(Key::Control('c')), Action::Quit);
+        stage.key(Key::Escape);
+    }
+    // In an answer q is a letter, and over a text it closes it.
+    stage.keys("?");
+    assert_eq!(stage.key(Key::Char('q')), Action::Nothing);
+    assert!(stage.app.overlay.is_none());
+    stage.keys("/");
+    assert_eq!(stage.key(Key::Char('q')), Action::Nothing);
+}
+
+#[test]
+fn of_several_events_one_is_looked_at() {
+    let mut profile = profile(CALCULATOR);
+    let faults = profile.events.push(Event::named("page-faults"));
+    let mut sample = profile.samples[0];
+    (sample.event, sample.weight, sample.count) = (faults, 21, 3);
+    profile.samples.push(sample);
+    let mut stage = Stage::new(80, 24, LATER);
+    stage.see(Arc::new(Seen {
+        number: 2,
+        profile,
+        elapsed: Duration::from_secs(5),
+        samples: 757,
+        lost: 0,
+        behind: 0,
+        seldom: 0,
+        until: 0,
+    }));
+    let screen = stage.screen();
+    assert!(screen.contains("of cpu-clock, 754 samples"), "{screen}");
+    assert!(screen.contains("event cpu-clock"), "{screen}");
+    stage.keys("E");
+    let screen = stage.screen();
+    assert!(
+        screen.contains("100 % = 21 page-faults, 3 samples"),
+        "{screen}"
+    );
+    assert!(screen.contains("event page-faults"), "{screen}");
+    // What is seen next may lack it.
+    stage.see(seen(3, LATER));
+    assert!(stage.screen().contains("100 % = 12.26 s of cpu-clock"));
+}
+
+#[test]
+fn the_views_go_round() {
+    let mut stage = stage();
+    for view in [View::Graph, View::Tree, View::Cycles, View::Flat] {
+        stage.key(Key::Tab);
+        assert_eq!(stage.app.wish.view, view);
+        assert!(stage.app.shown().is_some());
+    }
+    stage.key(Key::BackTab);
+    assert_eq!(stage.app.wish.view, View::Cycles);
+    stage.keys("E");
+    assert!(
+        stage.screen().contains("cpu-clock is the only event"),
+        "{}",
+        stage.screen()
+    );
+}
+
+/// Keys in an order that no person would think of, while pictures come and go: nothing panics, and what
+/// is chosen is on the screen.
+#[test]
+fn any_keys_will_do() {
+    const KEYS: [Key; 15] = [
+        Key::Up,
+        Key::Down,
+        Key::Left,
+        Key::Right,
+        Key::PageUp,
+        Key::PageDown,
+        Key::Home,
+        Key::End,
+        Key::Enter,
+        Key::Escape,
+        Key::Backspace,
+        Key::Delete,
+        Key::Tab,
+        Key::BackTab,
+        Key::Control('u'),
+    ];
+    let characters: Vec<char> = "1234/fwscegEpzd<>i?hq (*jk".chars().collect();
+    let recursive = "a [x];b [x];a [x];b [x];c [y] 30\na [x];a [x];a [x] 20\nb [x];c [y];b [x] 5";
+    let pictures = [CALCULATOR, LATER, recursive, ""];
+    let mut random = 1u64;
+    let mut below = |n: usize| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (random >> 33) as usize % n
+    };
+    let mut stage = Stage::new(60, 10, CALCULATOR);
+    for step in 2..4000 {
+        match below(40) {
+            0 => stage.see(seen(step, pictures[below(pictures.len())])),
+            n if n < 20 => drop(stage.key(KEYS[below(KEYS.len())])),
+            _ => drop(stage.key(Key::Char(characters[below(characters.len())]))),
+        }
+        if step % 16 == 0 {
+            stage.screen();
+        }
+        let (cursor, room) = (stage.app.cursor(), stage.app.room);
+        let lines = stage
+            .app
+            .shown()
+            .map_or(0, |shown| shown.listing.lines.len());
+        assert!(cursor.index() < lines.max(1), "step {step}");
+        let on_screen = cursor.top()..cursor.top() + room;
+        assert!(on_screen.contains(&cursor.index()), "step {step}");
+    }
+}

@@ -1,0 +1,6 @@
+//! The view as a person sees it: screens as text, and what keys change.
+
+mod keys;
+mod printing;
+mod screens;
+mod stage;

@@ -1,0 +1,147 @@
+//! Tables where there is no terminal.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use proftool::export::text;
+use proftool::view::flat::Sort;
+
+use super::super::print::{self, Options};
+use super::super::source::{Seen, Source, State, Written};
+use super::super::text::Shown;
+use super::stage::{CALCULATOR, LATER, seen};
+
+/// Sees one thing after the other, and then ends.
+struct Script {
+    seen: Vec<Arc<Seen>>,
+    at: AtomicUsize,
+    stops: AtomicUsize,
+}
+
+impl Script {
+    fn new(stacks: &[&str]) -> Script {
+        let seen = (1..)
+            .zip(stacks)
+            .map(|(number, stacks)| seen(number, stacks));
+        Script {
+            seen: seen.collect(),
+            at: AtomicUsize::new(0),
+            stops: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Source for Script {
+    fn latest(&self) -> Option<Arc<Seen>> {
+        let at = self.at.fetch_add(1, Ordering::Relaxed);
+        let last = self.seen.len().checked_sub(1)?;
+        self.seen.get(at.min(last)).cloned()
+    }
+
+    fn set_half_life(&self, _: Option<Duration>) {}
+
+    fn reset(&self) {}
+
+    fn write(&self, _: &Seen, _: &Path) -> Result<Written, String> {
+        Err("a script writes nothing".into())
+    }
+
+    fn state(&self) -> State {
+        match self.at.load(Ordering::Relaxed) >= self.seen.len() {
+            true => State::Ended("the command exited with status 0".into()),
+            false => State::Running,
+        }
+    }
+
+    fn stop(&self) {
+        self.stops.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn options(half_life: Option<Duration>) -> Options {
+    Options {
+        interval: Duration::from_millis(1),
+        limit: Some(2),
+        sort: Sort::SelfWeight,
+        half_life,
+        text: text::Options {
+            width: 80,
+            color: false,
+        },
+    }
+}
+
+fn shown() -> Shown {
+    Shown {
+        target: "./calc".into(),
+        how: "997 Hz".into(),
+    }
+}
+
+#[test]
+fn a_table_is_printed_for_each_picture_and_the_end_is_told() {
+    let script = Script::new(&[CALCULATOR, LATER]);
+    let mut out = Vec::new();
+    print::print(&script, &shown(), &options(None), &mut out).unwrap();
+    let expected = "\
+0:05  ./calc: 754 samples of cpu-clock, 7.540 s in all
+self %  total %     self    total  function  module
+ 31.83    46.42  2.400 s  3.500 s  lookup    calc
+ 23.87    23.87  1.800 s  1.800 s  sum       calc
+… 10 more functions
+
+0:10  ./calc: 1,226 samples of cpu-clock, 12.26 s in all
+self %  total %     self    total  function  module
+ 73.41    73.41  9.000 s  9.000 s  lex       calc
+ 20.39    20.39  2.500 s  2.500 s  lookup    calc
+… 6 more functions
+
+the command exited with status 0
+";
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
+    assert_eq!(script.stops.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn faded_weights_are_told_as_such_and_what_is_not_new_is_not_repeated() {
+    let mut script = Script::new(&[CALCULATOR]);
+    script.seen = vec![script.seen.remove(0); 3];
+    let mut out = Vec::new();
+    let half_life = Some(Duration::from_secs(5));
+    print::print(&script, &shown(), &options(half_life), &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let head = "0:05  ./calc: 754 samples, fading: 7.540 s of cpu-clock in all\n";
+    assert!(text.starts_with(head), "{text}");
+    assert_eq!(text.matches("./calc").count(), 1, "{text}");
+}
+
+/// Nobody reads what is written.
+struct Closed;
+
+impl Write for Closed {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn who_closes_the_pipe_has_read_enough() {
+    let script = Script::new(&[CALCULATOR, LATER]);
+    print::print(&script, &shown(), &options(None), &mut Closed).unwrap();
+    assert_eq!(script.stops.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn an_end_without_samples_is_told() {
+    let script = Script::new(&[]);
+    let mut out = Vec::new();
+    print::print(&script, &shown(), &options(None), &mut out).unwrap();
+    assert_eq!(out, b"\nthe command exited with status 0\n");
+}

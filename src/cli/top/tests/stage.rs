@@ -1,0 +1,202 @@
+//! A view without a terminal: keys go in, screens come out as text.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proftool::base::Event;
+use proftool::profile::{Builder, Function, FunctionKind, Module, Profile, Thread};
+use proftool::view::flat::Sort;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use super::super::app::{Action, App};
+use super::super::draw::{self, Paint};
+use super::super::key::Key;
+use super::super::prepare::Preparer;
+use super::super::source::Seen;
+use super::super::text::Shown;
+
+/// A calculator: `eval` and `apply` call each other, `sum` calls itself. Milliseconds.
+pub const CALCULATOR: &str = "\
+main [calc];parse [calc];lex [calc] 900
+main [calc];parse [calc];lex [calc];memchr [libc.so.6] 600
+main [calc];eval [calc];apply [calc] 700
+main [calc];eval [calc];apply [calc];eval [calc];lookup [calc] 2400
+main [calc];eval [calc];apply [calc];eval [calc];apply [calc];sum [calc] 500
+main [calc];eval [calc];apply [calc];sum [calc];sum [calc];sum [calc] 1300
+main [calc];eval [calc];lookup [calc];calc::table::Map<K, V>::find [calc];memcmp [libc.so.6] 1100
+main [calc];print [calc];fputs [libc.so.6] 40";
+
+/// The same later: `lex` has become the hottest, and functions come in another order.
+pub const LATER: &str = "\
+main [calc];print [calc];fputs [libc.so.6] 60
+main [calc];eval [calc];apply [calc];eval [calc];lookup [calc] 2500
+main [calc];eval [calc];apply [calc] 700
+main [calc];parse [calc];lex [calc] 9000";
+
+/// A profile of stacks with their weights in milliseconds of cpu-clock, a sample each 10 ms. A
+/// function is its name and module.
+pub fn profile(stacks: &str) -> Profile {
+    let mut builder = Builder::default();
+    let event = builder.event(Event::named("cpu-clock"));
+    let mut functions = HashMap::new();
+    for line in stacks.lines() {
+        let (stack, weight) = line.rsplit_once(' ').unwrap();
+        let thread = builder.thread(Thread {
+            pid: 1,
+            tid: 1,
+            comm: "calc".into(),
+        });
+        let mut path = None;
+        for frame in stack.split(';') {
+            let (name, module) = frame.rsplit_once(" [").unwrap();
+            let module = module.trim_end_matches(']');
+            let function = *functions.entry(frame).or_insert_with(|| {
+                let module = builder.module(Module {
+                    name: module.into(),
+                    path: module.into(),
+                });
+                builder.function(Function {
+                    name: name.into(),
+                    linkage_name: None,
+                    module,
+                    address: None,
+                    kind: FunctionKind::Named,
+                })
+            });
+            path = Some(builder.path(path, function, false));
+        }
+        let weight: u64 = weight.parse().unwrap();
+        let count = weight.div_ceil(10);
+        builder.sample(
+            event,
+            thread,
+            path.unwrap(),
+            None,
+            weight * 1_000_000,
+            count,
+        );
+    }
+    builder.finish()
+}
+
+/// What is seen when so many seconds have passed.
+pub fn seen(number: u64, stacks: &str) -> Arc<Seen> {
+    let profile = profile(stacks);
+    Arc::new(Seen {
+        number,
+        samples: profile.samples.iter().map(|sample| sample.count).sum(),
+        profile,
+        elapsed: Duration::from_secs(number * 5),
+        lost: 0,
+        behind: 0,
+        seldom: 0,
+        until: 0,
+    })
+}
+
+/// The view, drawn on nothing.
+pub struct Stage {
+    pub app: App,
+    preparer: Preparer,
+    size: (u16, u16),
+    pub paint: Paint,
+    made: Option<(u64, u64)>,
+}
+
+impl Stage {
+    /// A view of this size that has seen these stacks.
+    pub fn new(width: u16, height: u16, stacks: &str) -> Stage {
+        let mut stage = Stage {
+            app: App::new(Sort::SelfWeight, None),
+            preparer: Preparer::default(),
+            size: (width, height),
+            paint: Paint {
+                color: false,
+                unicode: true,
+            },
+            made: None,
+        };
+        stage.see(seen(1, stacks));
+        stage
+    }
+
+    /// Sees something new.
+    pub fn see(&mut self, seen: Arc<Seen>) {
+        self.app.see(Some(seen));
+        self.prepare();
+    }
+
+    /// Makes what is wished and not there.
+    fn prepare(&mut self) {
+        let (width, height) = self.size;
+        let area = ratatui::layout::Rect::new(0, 0, width, height);
+        self.app.resize(draw::room(area));
+        let Some(current) = self.app.current().cloned() else {
+            return;
+        };
+        let asked = (current.number, self.app.wish.revision);
+        if self.made != Some(asked) {
+            self.made = Some(asked);
+            let prepared = self.preparer.prepare(&current, &self.app.wish);
+            self.app.receive(prepared);
+        }
+    }
+
+    /// Presses a key.
+    pub fn key(&mut self, key: Key) -> Action {
+        let action = self.app.key(key);
+        self.prepare();
+        action
+    }
+
+    /// Presses the keys of these characters.
+    pub fn keys(&mut self, keys: &str) {
+        for c in keys.chars() {
+            self.key(Key::Char(c));
+        }
+    }
+
+    /// The screen as text, without spaces at the ends of lines.
+    pub fn screen(&mut self) -> String {
+        let (width, height) = self.size;
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        let shown = Shown {
+            target: "./calc --fast (process 4711)".into(),
+            how: "997 Hz, stacks by frame pointers".into(),
+        };
+        let (app, paint) = (&mut self.app, self.paint);
+        terminal
+            .draw(|frame| {
+                app.resize(draw::room(frame.area()));
+                draw::draw(app, &shown, paint, frame.buffer_mut());
+            })
+            .unwrap();
+        let buffer = terminal.backend().buffer();
+        let mut text = String::new();
+        for row in buffer.content.chunks(usize::from(width.max(1))) {
+            let line: String = row.iter().map(|cell| cell.symbol()).collect();
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The function names of the list, in order, as far as they are on the screen.
+    pub fn names(&self) -> Vec<String> {
+        let shown = self.app.shown().unwrap();
+        let name = |line: &super::super::listing::Line| {
+            let id = line.function?;
+            Some(shown.seen.profile.functions[id].name.clone())
+        };
+        shown.listing.lines.iter().filter_map(name).collect()
+    }
+
+    /// The name of the function that is chosen.
+    pub fn chosen(&self) -> String {
+        let shown = self.app.shown().unwrap();
+        let identity = shown.identity(self.app.cursor().index());
+        identity.map_or(String::new(), |identity| identity.name.to_string())
+    }
+}

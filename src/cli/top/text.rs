@@ -1,0 +1,241 @@
+//! The sentences of the view.
+
+use std::time::Duration;
+
+use proftool::base::{Unit, shell_quoted};
+use proftool::view::flat::Sort;
+use proftool::view::number;
+
+use super::app::App;
+use super::listing::Whole;
+use super::source::{State, Written};
+use super::wish::Wish;
+
+/// What is sampled, as a person names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The command, or what already runs: `./app --its-option`, `process 4711 (app)`.
+    pub target: String,
+    /// How samples are taken: `997 Hz, stacks by frame pointers`.
+    pub how: String,
+}
+
+/// A time as a clock shows it: `1:05`, `2:00:00`.
+pub fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        hours => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+/// A short time: `10 s`, `2.5 s`.
+fn seconds(time: Duration) -> String {
+    let text = format!("{:.1}", time.as_secs_f64());
+    format!("{} s", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+/// So many samples.
+pub fn samples(count: u64) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} sample{plural}", number::grouped(count))
+}
+
+/// What 100 % is, the most important first: what is left out at the end is least missed. `count` is
+/// the number of samples that make it.
+pub fn whole(whole: &Whole, wish: &Wish, count: u64, is_reset: bool) -> Vec<String> {
+    let weight = match &whole.unit {
+        Unit::Samples => String::new(),
+        Unit::Nanoseconds => format!("{} of ", number::weight(whole.weight, &whole.unit)),
+        Unit::Count(what) if *what == whole.event => {
+            format!("{} ", number::weight(whole.weight, &whole.unit))
+        }
+        Unit::Count(what) => {
+            format!("{} {what} of ", number::weight(whole.weight, &whole.unit))
+        }
+    };
+    let mut parts = vec![match whole.unit {
+        Unit::Samples => format!("100 % = {}", samples(whole.weight)),
+        _ => format!("100 % = {weight}{}", whole.event),
+    }];
+    if let Some(focus) = &wish.focus {
+        let share = number::percent(whole.weight, whole.all, 2);
+        parts.push(format!("{share} % of all: stacks with /{focus}/"));
+    }
+    let since = if is_reset {
+        "since the reset"
+    } else {
+        "since the start"
+    };
+    match wish.half_life {
+        Some(time) => parts.push(format!("halved every {}", seconds(time))),
+        None if whole.unit == Unit::Samples => parts.push(since.to_owned()),
+        None => parts.extend([samples(count), since.to_owned()]),
+    }
+    parts
+}
+
+/// Whether it runs, and how long.
+pub fn state(app: &App) -> String {
+    let elapsed = app.latest().map_or(Duration::ZERO, |seen| seen.elapsed);
+    if app.is_paused() {
+        let at = app.current().map_or(Duration::ZERO, |seen| seen.elapsed);
+        return format!("PAUSED {} of {}", clock(at), clock(elapsed));
+    }
+    match &app.state {
+        State::Running => clock(elapsed),
+        State::Ended(_) => format!("ended {}", clock(elapsed)),
+    }
+}
+
+/// What is sampled and how that goes, the most important first.
+pub fn facts(app: &App, shown: &Shown) -> Vec<String> {
+    let mut parts = vec![shown.target.clone()];
+    if let State::Ended(why) = &app.state {
+        parts.push(why.clone());
+    }
+    let Some(seen) = app.current() else {
+        parts.push(shown.how.clone());
+        return parts;
+    };
+    let losses = [
+        (seen.lost, "lost"),
+        (seen.behind, "left out, as they came too fast"),
+    ];
+    for (count, what) in losses.iter().filter(|(count, _)| *count > 0) {
+        parts.push(format!("{} {what}", number::grouped(*count)));
+    }
+    let elapsed = seen.elapsed.as_secs_f64();
+    if elapsed > 0.0 {
+        let rate = (seen.samples as f64 / elapsed).round() as u64;
+        parts.push(format!("{} samples/s", number::grouped(rate)));
+    }
+    if seen.lost == 0 {
+        parts.push("none lost".into());
+    }
+    if seen.seldom > 0 {
+        let seldom = number::grouped(seen.seldom);
+        parts.push(format!("{seldom} of stacks that were seldom met"));
+    }
+    parts.push(match app.wish.half_life {
+        Some(_) => "fading".into(),
+        None => "cumulating".into(),
+    });
+    parts.push(shown.how.clone());
+    parts
+}
+
+/// The word for an order.
+pub fn sort(sort: Sort) -> &'static str {
+    match sort {
+        Sort::SelfWeight => "self",
+        Sort::Total => "total",
+        Sort::Name => "name",
+        Sort::Samples => "samples",
+    }
+}
+
+/// How the writing of a recording ended.
+pub fn written(file: &str, written: Result<Written, String>) -> String {
+    match written {
+        Err(why) => format!("could not write {file}: {why}"),
+        Ok(written) => {
+            let note = written
+                .note
+                .map_or(String::new(), |note| format!("; {note}"));
+            format!(
+                "wrote {file}: {}, {}{note}; see: proftool report {}",
+                samples(written.samples),
+                size(written.bytes),
+                shell_quoted(file)
+            )
+        }
+    }
+}
+
+/// The size of a file.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} bytes"),
+        10_000..10_000_000 => format!("{} kB", number::grouped(bytes / 1000)),
+        _ => format!("{} MB", number::grouped(bytes / 1_000_000)),
+    }
+}
+
+/// The keys of a view, the most important first.
+pub fn keys(app: &App) -> Vec<(&'static str, &'static str)> {
+    use super::wish::View;
+    let mut keys = vec![("?", "help"), ("q", "quit")];
+    keys.extend(match app.wish.view {
+        View::Flat => [("Enter", "graph"), ("s", "sort")],
+        View::Graph => [("Enter", "walk"), ("Bksp", "back")],
+        View::Tree => [("e", "hot path"), ("c", "collapse")],
+        View::Cycles => [("Enter", "graph"), ("i", "info")],
+    });
+    keys.extend([("/", "filter"), ("f", "focus")]);
+    keys.push(match app.is_paused() {
+        true => ("p", "go on"),
+        false => ("p", "pause"),
+    });
+    keys.push(match app.wish.half_life {
+        Some(_) => ("d", "cumulate"),
+        None => ("d", "fade"),
+    });
+    keys.extend([("z", "zero"), ("w", "write"), ("i", "info")]);
+    if app.wish.view == View::Cycles {
+        keys.pop();
+    }
+    keys
+}
+
+/// What the keys do.
+pub const HELP: &str = "\
+VIEWS
+  1 2 3 4    flat, graph, tree, cycles; Tab and Shift-Tab go round
+  Enter      flat: callers and callees of the function
+             graph: go to this caller or callee
+             tree: open or close; at f... go on where f stands above
+             cycles: callers and callees of the function, or of who is called
+  g          callers and callees of the function, from any view
+  Backspace  graph: back to the function before; at last to flat
+
+MOVING
+  arrows j k PgUp PgDn    Home: the first line, whichever it is
+  The line that is chosen stays chosen when functions change places.
+
+WHAT IS SHOWN
+  /          only lines of functions whose full name matches a regular
+             expression; 100 % stays what it was
+  f          only stacks that have such a function; these are 100 % then
+  Esc        without filter; once more: without focus
+  s          flat: by self weight, by total, by name
+  c          tree: recursion not collapsed, direct, conservative, full
+  e          tree: open the heaviest path from here
+  right left tree: open, close, to the line above
+  E          the next event, if several are sampled
+
+TIME
+  p Space    pause: what is shown stands still; samples are taken all the same
+  d          weights fade: they count half after a time; or all count in full
+  < >        half that time, twice that time
+  z          zero: count from now on
+
+  w          write what is shown as a recording, for all other commands
+  i          whether stacks can be believed, and what is not known
+  Ctrl-L     draw the screen again
+  q Ctrl-C   the end, also of a command that was started
+
+FIGURES
+  self       weight of the samples taken in the function itself
+  total      weight of the samples with the function on the stack, each
+             counted once, however often it stands there
+  at most    with samples whose stacks are cut inside of recursion that the
+             function can lead to
+  ~f         for the most part f was not recorded there, but the code leaves no
+             doubt that it was on the stack
+  f... ↑2    tree: a collapsed call of f, which goes on at level 2. In brackets:
+             what first arrived after such a call
+  children   graph: weight of what the function calls, on account of this caller
+  outside    cycles: weight of what is called outside of the cycle
+  fonseca    cycles: an estimate of the total by the weights of calls";

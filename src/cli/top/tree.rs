@@ -1,0 +1,281 @@
+//! The calls as a tree that is opened node by node.
+
+use proftool::analysis::tree::{CallTree, Collapse, Node, NodeId, Stacks};
+use proftool::base::{Id, IdVec};
+use proftool::view::Subject;
+use proftool::view::label::{self, Labels};
+use proftool::view::number;
+use proftool::view::table::{Cell, Column, Role};
+use rustc_hash::FxHashSet;
+
+use super::listing::{Branch, Fold, Key, Line, Listing, Look, key, key_of};
+use super::wish::{Hot, Opened, Search};
+
+/// A tree opened along its heaviest path has at most so many levels of it.
+const HOT_LEVELS: usize = 256;
+
+/// Makes the tree: in the degree that is asked for, or fully collapsed where stacks recurse.
+pub fn calls(subject: &Subject, degree: Option<Collapse>) -> CallTree {
+    let stacks = Stacks::new(subject.profile, subject.selection);
+    let degree = degree.unwrap_or_else(|| match stacks.recurse() {
+        true => Collapse::Full,
+        false => Collapse::None,
+    });
+    stacks.top_down(degree)
+}
+
+/// The lines of a tree, and what was opened for them.
+pub struct Shown {
+    /// The lines.
+    pub listing: Listing,
+    /// What was opened along the heaviest path, if that was asked for and is there.
+    pub hot: Option<HotPath>,
+}
+
+/// The heaviest path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HotPath {
+    /// The nodes that were opened.
+    pub opened: Vec<Key>,
+    /// The first node on it that has more than one under it, or else the last one.
+    pub fork: Key,
+    /// The last node on it.
+    pub end: Key,
+}
+
+/// The lines of the nodes that are open.
+pub fn listing(subject: &Subject, calls: &CallTree, opened: &Opened, search: &Search) -> Shown {
+    let mut walk = Walk {
+        subject,
+        calls,
+        opened: &opened.nodes,
+        found: found(subject, calls, search),
+        keys: Vec::new(),
+        hot: Vec::new(),
+        fork: None,
+        end: None,
+        shown: Vec::new(),
+    };
+    walk.run(opened.hot);
+    let hot = walk.end.map(|end| HotPath {
+        opened: std::mem::take(&mut walk.hot),
+        fork: walk.fork.unwrap_or(end),
+        end,
+    });
+    let shown = std::mem::take(&mut walk.shown);
+    let labels = Labels::new(subject, shown.iter().map(|(node, ..)| node.function));
+    let indirect = shown.iter().any(|(node, ..)| node.indirect > 0);
+    let lines = shown.iter().map(|&(node, key, branch)| Line {
+        key,
+        function: Some(node.function),
+        cells: cells(subject, calls, &labels, &node),
+        look: Look::Plain,
+        branch: Some(branch),
+    });
+    let lines: Vec<Line> = lines.collect();
+    let nodes = calls.nodes.len();
+    let count = number::grouped(nodes as u64);
+    let plural = if nodes == 1 { "" } else { "s" };
+    Shown {
+        listing: Listing {
+            columns: columns(calls.collapse, indirect),
+            lines,
+            hidden: 0,
+            about: vec![
+                format!("collapse: {}", calls.collapse.name()),
+                format!("{count} node{plural}"),
+            ],
+            first: 0,
+        },
+        hot,
+    }
+}
+
+/// For each node whether a function that is looked for is in it or under it; none where nothing is
+/// looked for.
+fn found(subject: &Subject, calls: &CallTree, search: &Search) -> Option<IdVec<NodeId, bool>> {
+    if !search.is_on() {
+        return None;
+    }
+    let functions: Vec<bool> = (subject.profile.functions.ids())
+        .map(|function| search.finds(subject.profile, function))
+        .collect();
+    let mut found = IdVec::filled(false, calls.nodes.len());
+    for (id, node) in calls.nodes.enumerate().rev() {
+        found[id] |= functions[node.function.index()];
+        if let (true, Some(parent)) = (found[id], node.parent) {
+            found[parent] = true;
+        }
+    }
+    Some(found)
+}
+
+/// Goes over the nodes that are open.
+struct Walk<'a> {
+    subject: &'a Subject<'a>,
+    calls: &'a CallTree,
+    opened: &'a FxHashSet<Key>,
+    found: Option<IdVec<NodeId, bool>>,
+    /// The nodes from the root to the last one, with their keys.
+    keys: Vec<(NodeId, Key)>,
+    /// What is opened along the heaviest path, where it forks first, and its end.
+    hot: Vec<Key>,
+    fork: Option<Key>,
+    end: Option<Key>,
+    shown: Vec<(Node, Key, Branch)>,
+}
+
+impl Walk<'_> {
+    fn run(&mut self, hot: Option<Hot>) {
+        let mut waiting: Vec<(NodeId, u32, bool)> = Vec::new();
+        let calls = self.calls;
+        let roots: Vec<NodeId> = calls.roots().filter(|&id| self.is_shown(id)).collect();
+        // The node that is the next one of the heaviest path.
+        let mut next = match hot {
+            Some(Hot::Root) => roots.first().copied(),
+            _ => None,
+        };
+        waiting.extend(roots.iter().rev().map(|&id| (id, 0, true)));
+        while let Some((id, steps, is_only)) = waiting.pop() {
+            let node = calls.nodes.at(id);
+            while self
+                .keys
+                .last()
+                .is_some_and(|&(last, _)| Some(last) != node.parent)
+            {
+                self.keys.pop();
+            }
+            let parent = self.keys.last().map(|&(_, key)| key);
+            let key = self.key(parent, &node);
+            if hot == Some(Hot::Line(key)) {
+                next = Some(id);
+            }
+            let children: Vec<NodeId> = match node.stub {
+                Some(_) => Vec::new(),
+                None => calls.children(id).filter(|&id| self.is_shown(id)).collect(),
+            };
+            let is_hot = next == Some(id);
+            if is_hot {
+                self.end = Some(key);
+                if children.len() > 1 {
+                    self.fork = self.fork.or(Some(key));
+                }
+                next = self.goes_on(&node, &children);
+                if next.is_some() {
+                    self.hot.push(key);
+                }
+            }
+            let is_open =
+                self.opened.contains(&key) || is_hot && next.is_some() || self.found.is_some();
+            let fold = match node.stub {
+                Some(target) => Fold::Stub(self.key_above(target).unwrap_or(key)),
+                None if children.is_empty() => Fold::Leaf,
+                None if is_open => Fold::Open,
+                None => Fold::Closed,
+            };
+            let branch = Branch {
+                steps,
+                level: node.level,
+                is_only: is_only && node.parent.is_some(),
+                fold,
+                parent,
+            };
+            self.shown.push((node, key, branch));
+            if node.stub.is_none() {
+                self.keys.push((id, key));
+            }
+            if fold == Fold::Open {
+                let only = children.len() == 1;
+                let steps = if only { steps } else { steps + 1 };
+                waiting.extend(children.iter().rev().map(|&id| (id, steps, only)));
+            }
+        }
+    }
+
+    /// Where the heaviest path goes on from a node, unless the node itself has more than any child.
+    fn goes_on(&self, node: &Node, children: &[NodeId]) -> Option<NodeId> {
+        let &first = children.first()?;
+        let heaviest = self.calls.nodes.at(first);
+        let goes_on = heaviest.stub.is_none()
+            && heaviest.weight() > node.in_only
+            && self.hot.len() < HOT_LEVELS;
+        goes_on.then_some(first)
+    }
+
+    fn is_shown(&self, id: NodeId) -> bool {
+        self.found.as_ref().is_none_or(|found| found[id])
+    }
+
+    /// A node is known again by the functions from the root to it.
+    fn key(&self, parent: Option<Key>, node: &Node) -> Key {
+        let own = key_of("tree", self.subject.profile, node.function);
+        key((parent, own, node.stub.is_some()))
+    }
+
+    fn key_above(&self, target: NodeId) -> Option<Key> {
+        let above = self.keys.iter().find(|&&(id, _)| id == target);
+        above.map(|&(_, key)| key)
+    }
+}
+
+/// The columns of `proftool tree`.
+fn columns(degree: Collapse, indirect: bool) -> Vec<Column> {
+    let weight = match indirect {
+        true => "total (indirect)",
+        false => "total",
+    };
+    let mut columns = vec![
+        Column::new("percent", "total %", Role::Heat),
+        Column::new("in_only_percent", "self %", Role::Figure),
+        Column::new("weight", weight, Role::Figure),
+    ];
+    if degree != Collapse::None {
+        columns.push(Column::new("level", "level", Role::Figure));
+    }
+    columns.push(Column::new("name", "function", Role::Name));
+    columns
+}
+
+fn cells(subject: &Subject, calls: &CallTree, labels: &Labels, node: &Node) -> Vec<Cell> {
+    let whole = subject.selection.total;
+    let unit = &subject.selection.event.unit;
+    let share = |part| Cell::Share { part, whole };
+    let mut name = labels.of(node.function).to_owned();
+    if node.inlined {
+        name.push_str(" (inlined)");
+    }
+    if label::is_inferred(node.inferred, node.weight()) {
+        name.insert_str(0, label::INFERRED);
+    }
+    let level = match node.stub {
+        Some(target) => format!("{} ↑{}", node.level, calls.nodes.at(target).level),
+        None => node.level.to_string(),
+    };
+    let mut cells = match node.stub {
+        Some(_) => {
+            let share = number::percent(node.passes, whole, 2);
+            name.push_str(&format!("... ({share} %)"));
+            vec![Cell::Nothing; 3]
+        }
+        None => vec![
+            share(node.weight()),
+            share(node.in_only),
+            match node.indirect {
+                0 => Cell::Weight(node.direct),
+                indirect => Cell::Text(format!(
+                    "{} ({})",
+                    match node.direct {
+                        0 => "0".to_owned(),
+                        direct => number::weight(direct, unit),
+                    },
+                    number::weight(indirect, unit)
+                )),
+            },
+        ],
+    };
+    if calls.collapse != Collapse::None {
+        cells.push(Cell::Text(level));
+    }
+    cells.push(Cell::Text(name));
+    cells
+}

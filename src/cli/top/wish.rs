@@ -1,0 +1,103 @@
+//! What is to be shown.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proftool::analysis::tree::Collapse;
+use proftool::profile::{FunctionId, Profile};
+use proftool::view::flat::Sort;
+use regex::Regex;
+use rustc_hash::FxHashSet;
+
+use super::listing::{Identity, Key};
+
+/// The views.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum View {
+    /// Functions by weight.
+    #[default]
+    Flat,
+    /// One function, its callers and its callees.
+    Graph,
+    /// Calls as a tree.
+    Tree,
+    /// Recursion.
+    Cycles,
+}
+
+impl View {
+    /// All of them, in the order of their keys.
+    pub const ALL: [View; 4] = [View::Flat, View::Graph, View::Tree, View::Cycles];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            View::Flat => "flat",
+            View::Graph => "graph",
+            View::Tree => "tree",
+            View::Cycles => "cycles",
+        }
+    }
+}
+
+/// What lines are looked for: those of functions whose full name matches.
+#[derive(Clone, Debug, Default)]
+pub struct Search(pub Option<Regex>);
+
+impl Search {
+    /// Whether anything is looked for.
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Whether this function's lines are to be shown.
+    pub fn finds(&self, profile: &Profile, function: FunctionId) -> bool {
+        let name = &profile.functions[function].name;
+        self.0.as_ref().is_none_or(|regex| regex.is_match(name))
+    }
+}
+
+/// Which nodes of the tree are open.
+#[derive(Clone, Debug, Default)]
+pub struct Opened {
+    /// Those whose children are shown.
+    pub nodes: Arc<FxHashSet<Key>>,
+    /// From which node the heaviest path is to be opened, if that was asked for.
+    pub hot: Option<Hot>,
+}
+
+/// From where the heaviest path is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hot {
+    /// From the heaviest root.
+    Root,
+    /// From this line.
+    Line(Key),
+}
+
+/// What is to be shown.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    /// Grows with each change of the others.
+    pub revision: u64,
+    /// The view.
+    pub view: View,
+    /// The name of the event; none for the one with the most samples.
+    pub event: Option<String>,
+    /// Only stacks with a function that matches.
+    pub focus: Option<Regex>,
+    /// Only lines that match.
+    pub search: Search,
+    /// The order of functions.
+    pub sort: Sort,
+    /// The flat view has so many lines at most, unless lines are looked for; none for all.
+    pub limit: Option<usize>,
+    /// The function that the graph is about.
+    pub chosen: Option<Identity>,
+    /// What becomes of recursion; none for what fits the stacks.
+    pub degree: Option<Collapse>,
+    /// The open nodes of the tree.
+    pub opened: Opened,
+    /// How long it takes a weight to count half; none where all count in full.
+    pub half_life: Option<Duration>,
+}

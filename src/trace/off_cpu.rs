@@ -1,0 +1,291 @@
+//! Time off the processor as samples of two events of their own, in nanoseconds.
+//!
+//! ```text
+//!   sample of context-switches   the stack with which a thread leaves its processor
+//!   SWITCH out                   when it does, and whether it could have gone on
+//!   SWITCH in                    when it is back
+//!                                 ══▶ one sample of `off-cpu`, or of `preempted`, on that stack
+//! ```
+//!
+//! A recording has these events if one of its events was asked for switches and there are some.
+//! The interval is that between the two records: a thread that was woken counts as off until it
+//! has a processor again. The idle thread of a processor, number 0, is not waiting for anything.
+//!
+//! A thread that is off at the end counts up to the last record. One that was off when the recording
+//! began has no stack and no known start; that interval does not count, nor does the time between a
+//! thread's making and its first step. Of a part of time counts what of an interval lies in it.
+//!
+//! A stack that is a copy is known later than its interval; whichever comes first waits.
+
+use rustc_hash::FxHashMap;
+
+use crate::base::{CaveatKind, Caveats, Event, Id};
+use crate::perfdata::{Attr, EventDescription};
+
+use super::build::TimeRange;
+use super::samples::{SampleKey, Samples};
+use super::switches::{self, Switches};
+use super::{AddressPathId, Trace, TraceEventId, TraceSample, TraceThreadId};
+
+/// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_CONTEXT_SWITCHES`.
+const CONTEXT_SWITCHES: (u32, u64) = (1, 3);
+
+/// Whether each sample of an event is of a thread that leaves its processor.
+pub(super) fn is_of_switches(event: &EventDescription) -> bool {
+    let Attr { kind, config, .. } = event.attr;
+    (kind, config) == CONTEXT_SWITCHES || event.name.starts_with("sched:sched_switch")
+}
+
+/// Names a stack that is being unwound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Ticket(u64);
+
+/// The stack with which a thread leaves.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum SwitchStack {
+    /// It is known.
+    Known(AddressPathId),
+    /// It will be.
+    Awaited(Ticket),
+}
+
+/// Time that a thread was off the processor.
+pub(super) type Interval = switches::Interval<SwitchStack>;
+
+/// What waits for the other half.
+#[derive(Debug)]
+enum Half {
+    /// The path of a stack whose interval goes on.
+    Path(AddressPathId),
+    /// The interval of a stack that is being unwound: event, thread, weight.
+    Interval(TraceEventId, TraceThreadId, u64),
+}
+
+/// Time off the processor, as far as it is known.
+#[derive(Debug)]
+pub(super) struct OffCpu {
+    switches: Switches<SwitchStack>,
+    /// Which events of the recording are of switches.
+    sources: Vec<bool>,
+    samples: Samples,
+    tickets: u64,
+    halves: FxHashMap<Ticket, Half>,
+    /// Whether there was a switch of any thread.
+    is_any: bool,
+}
+
+/// The two events, by their order.
+const BLOCKED: usize = 0;
+const PREEMPTED: usize = 1;
+/// How many they are.
+pub(super) const EVENTS: usize = 2;
+
+impl OffCpu {
+    pub(super) fn new() -> OffCpu {
+        OffCpu {
+            switches: Switches::new(),
+            sources: Vec::new(),
+            samples: empty(),
+            tickets: 0,
+            halves: FxHashMap::default(),
+            is_any: false,
+        }
+    }
+
+    /// The threads.
+    pub(super) fn switches(&mut self) -> &mut Switches<SwitchStack> {
+        &mut self.switches
+    }
+
+    /// Whether each sample of this event is of a thread that leaves its processor.
+    pub(super) fn is_source(&mut self, event: usize, events: &[EventDescription]) -> bool {
+        let known = self.sources.len();
+        if let Some(more) = events.get(known..) {
+            self.sources.extend(more.iter().map(is_of_switches));
+        }
+        self.sources.get(event).copied().unwrap_or(false)
+    }
+
+    /// A thread is about to leave with a stack that is being unwound. Gives the name for it.
+    pub(super) fn awaits(&mut self, tid: i32) -> Ticket {
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        self.switches.leaves_with(tid, SwitchStack::Awaited(ticket));
+        ticket
+    }
+
+    /// The stack that has this name is known.
+    pub(super) fn resolve(&mut self, ticket: Ticket, path: AddressPathId, caveats: &mut Caveats) {
+        match self.halves.remove(&ticket) {
+            Some(Half::Interval(event, thread, weight)) => {
+                self.add(event, thread, path, weight, caveats);
+            }
+            _ => {
+                self.halves.insert(ticket, Half::Path(path));
+            }
+        }
+    }
+
+    /// A thread leaves its processor.
+    pub(super) fn leaves(&mut self, tid: i32, time: u64, preempted: bool, thread: TraceThreadId) {
+        self.is_any = true;
+        self.switches.leaves(tid, time, preempted, thread);
+    }
+
+    /// A thread enters a processor. Gives the time that it was off, where that is known.
+    pub(super) fn enters(&mut self, tid: i32, time: u64) -> Option<Interval> {
+        self.is_any = true;
+        self.switches.enters(tid, time)
+    }
+
+    /// The intervals of threads that are off when the recording ends.
+    pub(super) fn open_intervals(&mut self, untold: bool) -> Vec<Interval> {
+        self.switches.finish(untold)
+    }
+
+    /// Counts what of an interval lies in a part of time, which is counted from `first` on.
+    /// `no_stack` makes the path for those without a stack.
+    pub(super) fn count(
+        &mut self,
+        interval: Interval,
+        (part, first): (TimeRange, u64),
+        no_stack: impl FnOnce() -> AddressPathId,
+        caveats: &mut Caveats,
+    ) {
+        let Some(weight) = part.overlap(first, interval.start, interval.end) else {
+            return;
+        };
+        let event = TraceEventId::new(match interval.preempted {
+            true => PREEMPTED,
+            false => BLOCKED,
+        });
+        let thread = interval.thread;
+        let path = match interval.stack {
+            Some(SwitchStack::Known(path)) => path,
+            Some(SwitchStack::Awaited(ticket)) => match self.halves.remove(&ticket) {
+                Some(Half::Path(path)) => path,
+                _ => {
+                    let half = Half::Interval(event, thread, weight);
+                    self.halves.insert(ticket, half);
+                    return;
+                }
+            },
+            None => {
+                caveats.add(CaveatKind::NoSwitchStack, 1);
+                no_stack()
+            }
+        };
+        self.add(event, thread, path, weight, caveats);
+    }
+
+    fn add(
+        &mut self,
+        event: TraceEventId,
+        thread: TraceThreadId,
+        path: AddressPathId,
+        weight: u64,
+        caveats: &mut Caveats,
+    ) {
+        let key = SampleKey {
+            event,
+            thread,
+            path,
+        };
+        let (_, is_whole) = self.samples.add(key, weight, None);
+        if !is_whole {
+            caveats.add(CaveatKind::WeightLimit, 1);
+        }
+    }
+
+    /// The samples of the two events.
+    pub(super) fn samples(&self) -> &Samples {
+        &self.samples
+    }
+
+    /// Begins anew: only where threads are is kept.
+    pub(super) fn reset(&mut self) {
+        self.samples = empty();
+        self.switches.unsure = 0;
+        self.switches.before = 0;
+    }
+
+    /// Puts the events, and `rows` of their samples, behind those of the trace, if there was any
+    /// switch.
+    pub(super) fn append_to(&self, trace: &mut Trace, rows: Vec<TraceSample>) {
+        if !self.is_any {
+            return;
+        }
+        for (kind, count) in [
+            (CaveatKind::UnsureSwitch, self.switches.unsure),
+            (CaveatKind::OffBefore, self.switches.before),
+        ] {
+            if count > 0 {
+                trace.caveats.add(kind, count);
+            }
+        }
+        let behind = trace.events.len();
+        trace.events.push(Event::off_cpu());
+        trace.events.push(Event::preempted());
+        trace
+            .samples
+            .extend(rows.into_iter().map(|row| TraceSample {
+                event: TraceEventId::new(behind + row.event.index()),
+                ..row
+            }));
+    }
+
+    /// Tells of the paths and threads by which what is not counted yet is known.
+    pub(super) fn each_pending(
+        &self,
+        tell: &mut dyn FnMut(Option<AddressPathId>, Option<TraceThreadId>),
+    ) {
+        for (stack, thread) in self.switches.pending() {
+            let path = match stack {
+                Some(SwitchStack::Known(path)) => Some(path),
+                _ => None,
+            };
+            tell(path, thread);
+        }
+        for half in self.halves.values() {
+            match *half {
+                Half::Path(path) => tell(Some(path), None),
+                Half::Interval(_, thread, _) => tell(None, Some(thread)),
+            }
+        }
+    }
+
+    /// Takes other ids of paths and threads. `samples` are those that are counted, by these ids.
+    pub(super) fn rename(
+        &mut self,
+        samples: Samples,
+        path: &dyn Fn(AddressPathId) -> AddressPathId,
+        thread: &dyn Fn(TraceThreadId) -> TraceThreadId,
+    ) {
+        self.samples = samples;
+        self.switches.rename(
+            &|stack| match stack {
+                SwitchStack::Known(known) => SwitchStack::Known(path(known)),
+                awaited => awaited,
+            },
+            thread,
+        );
+        for half in self.halves.values_mut() {
+            match half {
+                Half::Path(known) => *known = path(*known),
+                Half::Interval(_, of, _) => *of = thread(*of),
+            }
+        }
+    }
+
+    /// Forgets a thread that has ended.
+    pub(super) fn forget(&mut self, tid: i32) {
+        self.switches.forget(tid);
+    }
+}
+
+/// No samples of the two events.
+fn empty() -> Samples {
+    let mut samples = Samples::default();
+    (0..EVENTS).for_each(|_| samples.add_event());
+    samples
+}

@@ -1,0 +1,401 @@
+//! `proftool record --off-cpu`: how long threads waited, and on which stack. The witnesses are a
+//! program that measures its own waits, and perf, which shows the switches of the same file.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::record::{PROFTOOL, Room, can_record, is_root, perf, skipped, stderr};
+
+const WITH_FRAME_POINTERS: [&str; 2] = ["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"];
+const WITHOUT: [&str; 1] = ["-fomit-frame-pointer"];
+
+/// The fixture `waits`, compiled.
+fn waits(room: &Room, flags: &[&str]) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/programs/waits.c");
+    let program = room.path("waits");
+    let done = Command::new("gcc")
+        .args(["-O2", "-g", "-pthread", "-fno-optimize-sibling-calls"])
+        .args(flags)
+        .arg("-o")
+        .arg(&program)
+        .arg(source)
+        .output();
+    match done {
+        Ok(output) if output.status.success() => Some(program),
+        Ok(output) => {
+            skipped(&format!("gcc: {}", stderr(&output)));
+            None
+        }
+        Err(error) => {
+            skipped(&format!("gcc cannot be run: {error}"));
+            None
+        }
+    }
+}
+
+/// Held while switches are recorded: of two recordings of the same software event on one processor
+/// the kernel (seen with 6.18) gives the samples of one the id and the size of the other's.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// The permission to record switches, if stacks of them may be recorded here; says why not.
+fn may_record_switches() -> Option<MutexGuard<'static, ()>> {
+    if !can_record() || !is_root() {
+        skipped("stacks of switches need the right to see the kernel");
+        return None;
+    }
+    Some(ALONE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// What `proftool info` says of a file.
+fn info(file: &Path) -> String {
+    let output = Command::new(PROFTOOL).arg("info").arg(file).output();
+    String::from_utf8(output.unwrap().stdout).unwrap()
+}
+
+/// Whether somebody else recorded switches at the same time; says that the test is skipped.
+fn is_disturbed(file: &Path) -> bool {
+    let foreign = info(file).contains("of an event that the file does not describe");
+    if foreign {
+        skipped("somebody else on this machine records switches");
+    }
+    foreign
+}
+
+/// What the program says that each way to wait took, in nanoseconds.
+fn measured(output: &Output) -> BTreeMap<String, u64> {
+    assert!(output.status.success(), "{}", stderr(output));
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    let line = |line: &str| {
+        let (name, time) = line.split_once(' ').unwrap();
+        (name.to_owned(), time.parse().unwrap())
+    };
+    let all: BTreeMap<String, u64> = text.lines().map(line).collect();
+    assert_eq!(all.len(), 7, "{text}");
+    all
+}
+
+/// The name and total of each function for an event, and the name of the event.
+fn totals(file: &Path, args: &[&str]) -> (String, BTreeMap<String, u64>) {
+    let output = Command::new(PROFTOOL)
+        .args(["flat", "--format", "json", "--limit", "0", "--min", "0"])
+        .args(args)
+        .arg(file)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut totals = BTreeMap::new();
+    for row in json["functions"].as_array().unwrap() {
+        // GCC's copies: `nap_outer.constprop.0`.
+        let name = row["name"].as_str().unwrap().split('.').next().unwrap();
+        *totals.entry(name.to_owned()).or_insert(0) += row["total"].as_u64().unwrap();
+    }
+    totals.insert("all".into(), json["total"].as_u64().unwrap());
+    (json["event"]["name"].as_str().unwrap().to_owned(), totals)
+}
+
+fn off_cpu(file: &Path) -> BTreeMap<String, u64> {
+    totals(file, &["--event", "off-cpu"]).1
+}
+
+/// Each way's time off the processor is what the program measured, within two percent; time for
+/// which it could have run and did not is in what it measured too.
+#[track_caller]
+fn agrees(file: &Path, measured: &BTreeMap<String, u64>, ways: &[&str]) {
+    agrees_of(file, &[], measured, ways);
+}
+
+/// The same of the samples that pass a filter.
+#[track_caller]
+fn agrees_of(file: &Path, filter: &[&str], measured: &BTreeMap<String, u64>, ways: &[&str]) {
+    if is_disturbed(file) {
+        return;
+    }
+    let of = |event| totals(file, &[&["--event", event], filter].concat()).1;
+    let (off, preempted) = (of("off-cpu"), of("preempted"));
+    for way in ways {
+        let time = measured[*way];
+        let function = format!("{way}_outer");
+        let blocked = off.get(&function).copied().unwrap_or(0);
+        let all = blocked + preempted.get(&function).copied().unwrap_or(0);
+        let percent = |part: u64| 100.0 * part as f64 / time as f64;
+        assert!(
+            (98.0..=100.0).contains(&percent(all)) && blocked <= time,
+            "{function} measured {time} ns, off the processor {:.2} %, of which blocked {:.2} %",
+            percent(all),
+            percent(blocked)
+        );
+    }
+}
+
+/// Nanoseconds blocked and preempted, by the switches in a file as perf shows them.
+fn by_perf(file: &Path) -> Option<(u64, u64)> {
+    let script = perf(&[
+        "script",
+        // Also if it belongs to somebody else.
+        "-f",
+        "--ns",
+        "--show-switch-events",
+        "--show-task-events",
+        "-F",
+        "pid,tid,time,event",
+        "-i",
+        file.to_str().unwrap(),
+    ])?;
+    let mut left: BTreeMap<i32, (u64, bool)> = BTreeMap::new();
+    let mut ended = Vec::new();
+    let (mut blocked, mut preempted, mut last) = (0, 0, 0);
+    for line in script.lines() {
+        // `16140/16142 11946.266152000: PERF_RECORD_SWITCH IN`.
+        let Some((task, rest)) = line.trim().split_once(' ') else {
+            continue;
+        };
+        let tid = task.split_once('/').and_then(|(_, tid)| tid.parse().ok());
+        let Some((tid, (time, what))) = tid.zip(rest.trim().split_once(": ")) else {
+            continue;
+        };
+        let time: u64 = time.replace('.', "").parse().unwrap();
+        last = last.max(time);
+        let other = |name: &str| {
+            let (_, numbers) = what.split_once(name)?;
+            let (_, tid) = numbers.split_once(')')?.0.split_once(':')?;
+            tid.parse::<i32>().ok()
+        };
+        if let Some(tid) = other("PERF_RECORD_EXIT(") {
+            ended.push(tid);
+            left.remove(&tid);
+        } else if let Some(tid) = other("PERF_RECORD_FORK(") {
+            ended.retain(|&ended| ended != tid);
+        } else if !what.contains("SWITCH") || tid <= 0 || ended.contains(&tid) {
+            continue;
+        } else if what.contains(" OUT") {
+            left.insert(tid, (time, what.contains("preempt")));
+        } else if let Some((since, could)) = left.remove(&tid) {
+            *(if could { &mut preempted } else { &mut blocked }) += time - since;
+        }
+    }
+    for (since, could) in left.into_values() {
+        *(if could { &mut preempted } else { &mut blocked }) += last - since;
+    }
+    Some((blocked, preempted))
+}
+
+#[track_caller]
+fn is_as_perf_says(file: &Path) {
+    if is_disturbed(file) {
+        return;
+    }
+    let Some(expected) = by_perf(file) else {
+        return;
+    };
+    let (_, preempted) = totals(file, &["--event", "preempted"]);
+    assert_eq!((off_cpu(file)["all"], preempted["all"]), expected);
+}
+
+#[test]
+fn waits_take_what_the_program_measures() {
+    let Some(_alone) = may_record_switches() else {
+        return;
+    };
+    // Where the C library keeps no frame pointers its callers are lost; those of the callers not.
+    let found_by_frame_pointers = ["nap", "lock", "pipe", "poll", "epoll"];
+    let all = ["nap", "lock", "pipe", "poll", "epoll", "cond"];
+    let ways: [(&[&str], &str, &[&str]); 3] = [
+        (&WITH_FRAME_POINTERS, "fp", &found_by_frame_pointers),
+        (&WITH_FRAME_POINTERS, "dwarf", &all),
+        (&WITHOUT, "dwarf", &all),
+    ];
+    for (flags, stacks, ways) in ways {
+        let room = Room::new();
+        let Some(program) = waits(&room, flags) else {
+            return;
+        };
+        let program = program.to_str().unwrap();
+        let output = room.record(&["--off-cpu", "-g", stacks, program]);
+        let file = room.path("perf.data");
+        agrees(&file, &measured(&output), ways);
+        is_as_perf_says(&file);
+        // Nothing of it was off the processor when the recording began, nothing is doubtful.
+        let info = info(&file);
+        assert!(!info.contains("off the processor"), "{info}");
+        // The burning takes a fifteenth of the time; it is what is shown unless asked otherwise.
+        let (event, totals) = totals(&file, &[]);
+        assert!(
+            !event.contains("off") && event != "context-switches",
+            "{event}"
+        );
+        assert!(totals.contains_key("burn"), "{totals:?}");
+        let burnt = off_cpu(&file).get("burn").copied();
+        assert_eq!(burnt, None, "burning is no wait");
+    }
+}
+
+#[test]
+fn waits_of_the_whole_machine_have_the_same_times_and_idleness_is_none() {
+    let Some(_alone) = may_record_switches() else {
+        return;
+    };
+    let room = Room::new();
+    let Some(program) = waits(&room, &WITH_FRAME_POINTERS) else {
+        return;
+    };
+    // There may be others like it on the machine: other tests.
+    let own = room.path("waits-of-all");
+    fs::rename(program, &own).unwrap();
+    let program = own.to_str().unwrap();
+    let output = room.record(&["--off-cpu", "-a", "-g", "fp", "-d", "20", "--", program]);
+    let file = room.path("perf.data");
+    let lost = stderr(&output).contains("were lost");
+    if lost {
+        return skipped("the machine is too busy: records were lost");
+    }
+    let ways = ["nap", "lock", "pipe", "poll", "epoll"];
+    let filter = ["--comm", "waits-of-all"];
+    agrees_of(&file, &filter, &measured(&output), &ways);
+    is_as_perf_says(&file);
+    let args = ["--event", "off-cpu", "--comm", "swapper"];
+    assert_eq!(totals(&file, &args).1["all"], 0);
+}
+
+#[test]
+fn a_process_that_runs_already_is_followed_from_its_first_switch() {
+    let Some(_alone) = may_record_switches() else {
+        return;
+    };
+    let room = Room::new();
+    let Some(program) = waits(&room, &WITH_FRAME_POINTERS) else {
+        return;
+    };
+    let mut running = Command::new(&program)
+        .arg("8")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    sleep(Duration::from_millis(100));
+    let pid = running.id().to_string();
+    let output = room.record(&["--off-cpu", "-g", "fp", "-d", "0.9", "-p", &pid]);
+    let _ = running.kill();
+    running.wait().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let file = room.path("perf.data");
+    is_as_perf_says(&file);
+    // Its naps of a fifth of a second, but for the one in which the recording began.
+    let nap = off_cpu(&file)["nap_outer"];
+    assert!((300_000_000..900_000_000).contains(&nap), "{nap}");
+    let info = info(&file);
+    assert!(info.contains("off the processor when the recording began"));
+}
+
+#[test]
+fn of_a_part_of_time_counts_what_lies_in_it() {
+    let Some(_alone) = may_record_switches() else {
+        return;
+    };
+    let room = Room::new();
+    let Some(program) = waits(&room, &WITH_FRAME_POINTERS) else {
+        return;
+    };
+    let program = program.to_str().unwrap();
+    for stacks in ["fp", "dwarf"] {
+        let output = room.record(&["--off-cpu", "-g", stacks, program]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let file = room.path("perf.data");
+        let whole = off_cpu(&file);
+        let part = |time| totals(&file, &["--event", "off-cpu", "--time", time]).1;
+        // A nap begins in the one part and ends in the other.
+        let (first, second) = (part("0..0.3"), part("0.3.."));
+        for function in ["nap_outer", "poll_outer", "all"] {
+            assert!(first[function] > 0 && second[function] > 0, "{function}");
+            let sum = first[function] + second[function];
+            assert_eq!(sum, whole[function], "{stacks}: {function}");
+        }
+        assert!(first["nap_outer"] <= 300_000_000);
+        let inner = part("0.31..0.32");
+        assert!(inner["poll_outer"] <= 10_000_000, "{inner:?}");
+    }
+}
+
+#[test]
+fn without_privilege_waits_are_known_by_thread() {
+    if !can_record() {
+        return;
+    }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+    let level = paranoid.ok().and_then(|text| text.trim().parse().ok());
+    if !is_root() || level.is_none_or(|level: i32| level != 2) {
+        return skipped("needs root, to be somebody without privilege, and perf_event_paranoid=2");
+    }
+    let room = Room::new();
+    let Some(program) = waits(&room, &WITH_FRAME_POINTERS) else {
+        return;
+    };
+    // The tested program may lie where nobody may go.
+    let proftool = room.path("proftool");
+    fs::copy(PROFTOOL, &proftool).unwrap();
+    let output = Command::new(&proftool)
+        .args(["record", "--off-cpu", program.to_str().unwrap()])
+        .current_dir(&room.0)
+        .uid(65534)
+        .gid(65534)
+        .output()
+        .unwrap();
+    let told = stderr(&output);
+    assert!(told.contains("by thread, without stacks"), "{told}");
+    assert!(
+        told.contains("sysctl kernel.perf_event_paranoid=1"),
+        "{told}"
+    );
+    let measured = measured(&output);
+    let file = room.path("perf.data");
+    is_as_perf_says(&file);
+    let off = off_cpu(&file);
+    assert_eq!(off["[off-CPU, no stack]"], off["all"]);
+    let waited: u64 = measured.values().sum::<u64>() - measured["burn"];
+    assert!(off["all"] >= waited / 100 * 98, "{off:?} {measured:?}");
+    let info = info(&file);
+    assert!(info.contains("off the processor without a stack"), "{info}");
+    assert!(info.contains("perf_event_paranoid=1"), "{info}");
+}
+
+#[test]
+fn recordings_of_perf_have_waits_too() {
+    let Some(_alone) = may_record_switches() else {
+        return;
+    };
+    let room = Room::new();
+    let Some(program) = waits(&room, &WITH_FRAME_POINTERS) else {
+        return;
+    };
+    for event in ["context-switches", "sched:sched_switch"] {
+        let file = room.path("by-perf.data");
+        let output = Command::new("perf")
+            .args([
+                "record",
+                "-q",
+                "-N",
+                "-c1",
+                "-g",
+                "--switch-events",
+                "-e",
+                event,
+                "-o",
+            ])
+            .arg(&file)
+            .arg(&program)
+            .output();
+        let Some(output) = output.ok().filter(|output| output.status.success()) else {
+            skipped(&format!("perf record -e {event}"));
+            continue;
+        };
+        agrees(&file, &measured(&output), &["nap", "pipe", "poll", "epoll"]);
+        is_as_perf_says(&file);
+        assert_eq!(totals(&file, &[]).0, event);
+    }
+}

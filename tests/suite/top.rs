@@ -1,0 +1,273 @@
+//! `proftool top` on a real terminal: tmux types, and what stands in its pane is read.
+//!
+//! [`drive`] takes the command line to run, so that what is held here of the view holds whatever it
+//! shows. A replayed recording needs no permission to sample.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::cli::fixture;
+
+/// Whatever is waited for comes within this time, or not at all.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What is run, and what is known of it.
+struct Watched<'a> {
+    /// The command line, for a shell.
+    command: &'a str,
+    /// The function with the largest self weight.
+    hottest: &'a str,
+}
+
+/// A terminal of its own, gone at the end.
+struct Pane {
+    socket: String,
+}
+
+impl Pane {
+    /// Runs a command line in a terminal of this size. When it has ended, what it left is told there.
+    fn new(name: &str, command: &str, size: (u16, u16)) -> Pane {
+        let socket = format!("proftool-{name}-{}", std::process::id());
+        let pane = Pane { socket };
+        let (width, height) = (size.0.to_string(), size.1.to_string());
+        let line =
+            format!("{command}; echo left with $?; stty -a | grep -o ' icanon'; exec sleep 60");
+        let geometry = ["new-session", "-d", "-x", &width, "-y", &height];
+        pane.tmux(&[&geometry[..], &["sh", "-c", &line]].concat());
+        pane
+    }
+
+    fn tmux(&self, args: &[&str]) -> String {
+        let output = Command::new("tmux")
+            .args(["-f", "/dev/null", "-L", &self.socket])
+            .args(args)
+            .env("LC_ALL", "C.UTF-8")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// The process that the shell in it has started.
+    fn child(&self) -> String {
+        let shell = self.tmux(&["display-message", "-p", "#{pane_pid}"]);
+        let children = format!("/proc/{0}/task/{0}/children", shell.trim());
+        let children = std::fs::read_to_string(children).unwrap();
+        children.split_whitespace().next().unwrap().to_owned()
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        self.tmux(&[&["send-keys"], keys].concat());
+    }
+
+    fn text(&self) -> String {
+        self.tmux(&["capture-pane", "-p"])
+    }
+
+    /// Waits until the screen is as it should be.
+    #[track_caller]
+    fn wait(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let text = self.text();
+            if is_so(&text) {
+                return text;
+            }
+            assert!(Instant::now() < end, "{what}, but the screen is:\n{text}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    #[track_caller]
+    fn wait_for(&self, text: &str) -> String {
+        self.wait(&format!("{text:?} should be there"), |screen| {
+            screen.contains(text)
+        })
+    }
+
+    /// The terminal is as it was before: what is typed is seen, so is the cursor, and the screen is
+    /// the one of before.
+    #[track_caller]
+    fn is_given_back(&self) {
+        self.wait_for("icanon");
+        let format = "#{alternate_on} #{cursor_flag}";
+        let modes = self.tmux(&["display-message", "-p", format]);
+        assert_eq!(modes.trim(), "0 1");
+    }
+}
+
+impl Drop for Pane {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+/// Whether the test can run here; says why it cannot.
+fn can_drive() -> bool {
+    let tmux = Command::new("tmux").arg("-V").output();
+    let is_there = tmux.is_ok_and(|output| output.status.success());
+    if !is_there {
+        eprintln!("skipped: there is no tmux");
+    }
+    is_there
+}
+
+/// The program that shows a recording as `proftool top` shows what runs.
+fn replay() -> Option<PathBuf> {
+    // Beside the folder of the tests is that of the examples, which `cargo test` builds, too, but
+    // `cargo test --test suite` does not.
+    let this = std::env::current_exe().unwrap();
+    let program = this.ancestors().nth(2).unwrap().join("examples/top_replay");
+    if !program.is_file() {
+        eprintln!("skipped: the example top_replay is not built");
+        return None;
+    }
+    Some(program)
+}
+
+/// Walks through the views of what is watched.
+fn drive(name: &str, watched: &Watched) {
+    let pane = Pane::new(name, watched.command, (80, 24));
+    let hottest = watched.hottest;
+    let screen = pane.wait_for(hottest);
+    assert!(screen.starts_with("100 % = "), "{screen}");
+    assert!(
+        screen.contains(" 1 flat  2 graph  3 tree  4 cycles "),
+        "{screen}"
+    );
+    let heading = screen
+        .lines()
+        .find(|line| line.starts_with("self %  total %"));
+    assert!(heading.is_some(), "{screen}");
+
+    pane.keys(&["Enter"]);
+    pane.wait_for("total %      self  children");
+    pane.wait_for(hottest);
+    pane.keys(&["BSpace"]);
+    pane.wait_for("self %  total %");
+    pane.keys(&["3"]);
+    pane.wait_for("e hot path");
+    pane.wait_for("collapse: ");
+    pane.keys(&["4"]);
+    pane.wait_for("member or call");
+    pane.keys(&["?"]);
+    pane.wait_for("VIEWS");
+    pane.keys(&["Escape"]);
+    pane.wait("the help should be gone", |screen| {
+        !screen.contains("VIEWS")
+    });
+    pane.keys(&["1", "/"]);
+    pane.keys(&["-l", hottest]);
+    pane.wait_for(&format!("lines with: {hottest}"));
+    pane.keys(&["Enter"]);
+    pane.wait_for(&format!("lines with /{hottest}/"));
+    pane.keys(&["Escape", "p"]);
+    pane.wait_for("PAUSED");
+    pane.keys(&["p"]);
+
+    // Every size can be drawn, and drawn again.
+    for (width, height) in [(60, 12), (20, 5), (2, 2), (120, 40)] {
+        let (width, height) = (width.to_string(), height.to_string());
+        pane.tmux(&["resize-window", "-x", &width, "-y", &height]);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    pane.wait_for("w write");
+    pane.keys(&["q"]);
+    pane.wait_for("left with 0");
+    pane.is_given_back();
+}
+
+#[test]
+fn a_replayed_recording_is_walked_through() {
+    let Some(program) = can_drive().then(replay).flatten() else {
+        return;
+    };
+    let program = program.display();
+    let command = format!("{program} {} 4 0.3", fixture("recursion"));
+    let watched = Watched {
+        command: &command,
+        hottest: "b",
+    };
+    drive("walk", &watched);
+}
+
+#[test]
+fn the_terminal_is_given_back_however_it_ends() {
+    let Some(program) = can_drive().then(replay).flatten() else {
+        return;
+    };
+    let command = format!("{} {} 100", program.display(), fixture("recursion"));
+    for (name, key, status) in [("c", "C-c", "0"), ("term", "", "143")] {
+        let pane = Pane::new(name, &command, (80, 24));
+        pane.wait_for("100 % = ");
+        match key {
+            "" => {
+                let sent = Command::new("kill").arg(pane.child()).status().unwrap();
+                assert!(sent.success());
+            }
+            key => pane.keys(&[key]),
+        }
+        pane.wait_for(&format!("left with {status}"));
+        pane.is_given_back();
+    }
+}
+
+#[test]
+fn it_ends_with_its_terminal() {
+    let Some(program) = can_drive().then(replay).flatten() else {
+        return;
+    };
+    let command = format!("{} {} 100", program.display(), fixture("recursion"));
+    let pane = Pane::new("gone", &command, (80, 24));
+    pane.wait_for("100 % = ");
+    let child = pane.child();
+    drop(pane);
+    let end = Instant::now() + PATIENCE;
+    let process = Path::new("/proc").join(child);
+    while process.is_dir() {
+        assert!(Instant::now() < end, "it goes on without a terminal");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_recording_can_be_written_and_is_told_again_at_the_end() {
+    let Some(program) = can_drive().then(replay).flatten() else {
+        return;
+    };
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("top.written");
+    let _ = std::fs::remove_file(&file);
+    let command = format!("{} {} 2 0.2", program.display(), fixture("recursion"));
+    let pane = Pane::new("write", &command, (200, 24));
+    pane.wait_for("the recording is over");
+    pane.keys(&["w"]);
+    pane.wait_for("write to: perf.data");
+    pane.keys(&["-l", &file.display().to_string()]);
+    pane.keys(&["Enter"]);
+    let told = format!("see: proftool report {}", file.display());
+    pane.wait_for(&told);
+    assert!(file.is_file());
+    pane.keys(&["q"]);
+    pane.wait_for("left with 0");
+    pane.wait_for(&told);
+}
+
+#[test]
+fn without_a_terminal_tables_are_printed() {
+    let Some(program) = replay() else {
+        return;
+    };
+    let output = Command::new(program)
+        .args([&fixture("recursion"), "2", "0.2"])
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("100 samples\nself %  total %  self  total  function\n"),
+        "{text}"
+    );
+    assert!(text.ends_with("\nthe recording is over\n"), "{text}");
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+}
