@@ -21,6 +21,7 @@ mod look;
 mod progress;
 mod query;
 mod record;
+mod record_cost;
 mod record_target;
 mod report;
 mod stack_choice;

@@ -8,10 +8,11 @@ use std::process::ExitCode;
 use clap::Args;
 use proftool::base::printable;
 use proftool::sampler::{
-    self, Command, CommandError, CopySize, End, Error, EventSpec, NoCopySize, Options, Rate,
+    self, Command, CommandError, CopySize, End, Error, EventList, NoCopySize, Options, Rate,
     Recording, Stacks, Subject, Target,
 };
 
+use super::record_cost;
 use super::record_target::{BoundsArgs, TargetArgs};
 use super::stack_choice;
 
@@ -50,11 +51,13 @@ pub struct RecordArgs {
           value_parser = clap::value_parser!(u64).range(1..))]
     period: Option<u64>,
 
-    /// What to sample: cycles, page-faults, L1-dcache-load-misses, rNNN, sched:sched_switch …,
-    /// with :u for user space or :k for the kernel only; may be repeated
+    /// What to sample: cycles, page-faults, L1-dcache-load-misses, rNNN, sched:sched_switch,
+    /// cpu/event=0x3c,umask=1/ …, with modifiers: :u for user space, :k for the kernel only, :p
+    /// to :ppp for precise addresses, others as perf has them; several with commas. '{A,B}' is
+    /// a group, counted together; of '{A,B}:S' only A samples and tells B's counts as well
     /// [default: cycles, or cpu-clock where cycles cannot be counted]
-    #[arg(short, long, value_name = "EVENT", value_delimiter = ',', value_parser = event)]
-    event: Vec<EventSpec>,
+    #[arg(short, long, value_name = "EVENT", value_parser = events)]
+    event: Vec<EventList>,
 
     /// How to record stacks: fp (frame pointers), dwarf[,BYTES] (a copy of so many bytes from
     /// the top of the stack in each sample, for programs without frame pointers; 8192 unless
@@ -76,6 +79,11 @@ pub struct RecordArgs {
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     mmap_pages: Option<u32>,
 
+    /// Compress the recording with zstd at level N, 1 (fastest) to 22 (smallest); 1 unless given
+    #[arg(short = 'z', long, value_name = "N", num_args = 0..=1, require_equals = true,
+          default_missing_value = "1", value_parser = clap::value_parser!(u8).range(1..=22))]
+    compression_level: Option<u8>,
+
     /// The file to write
     #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
     output: PathBuf,
@@ -89,6 +97,11 @@ pub struct RecordArgs {
     /// Say nothing unless something is wrong
     #[arg(short, long)]
     quiet: bool,
+
+    /// Tell at the end what the recording cost: the recorder's own time, the buffers, and how
+    /// much slower the program was
+    #[arg(short, long, conflicts_with = "quiet")]
+    verbose: bool,
 
     /// The command to run, with its arguments; it is recorded, or bounds the recording of what
     /// already runs
@@ -126,9 +139,10 @@ pub fn call_graph(how: &str) -> Result<CallGraph, String> {
 }
 
 /// What `-e` says.
-pub fn event(name: &str) -> Result<EventSpec, String> {
-    name.parse()
-        .map_err(|error: sampler::UnknownEvent| match &error.hint {
+pub fn events(names: &str) -> Result<EventList, String> {
+    names
+        .parse()
+        .map_err(|error: sampler::EventError| match error.hint() {
             Some(hint) => format!("{error}\nhint: {hint}"),
             None => error.to_string(),
         })
@@ -146,7 +160,12 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(FAILED));
     }
     let mut options = Options {
-        events: args.event.clone(),
+        events: args
+            .event
+            .iter()
+            .flat_map(EventList::events)
+            .cloned()
+            .collect(),
         rate: match (args.frequency, args.period) {
             (Some(frequency), _) => Some(Rate::Frequency(frequency)),
             (None, Some(period)) => Some(Rate::Period(period)),
@@ -157,6 +176,7 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
             CallGraph::Auto => Stacks::FramePointers,
         },
         ring_pages: args.mmap_pages.map(|pages| pages as usize),
+        compression: args.compression_level,
         off_cpu: args.off_cpu,
     };
     let result = record(&args, &mut options);
@@ -164,6 +184,10 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         Ok(recording) => {
             let path = args.output.display().to_string();
             report(&recording, &options, &path, args.quiet);
+            if args.verbose {
+                let lines = record_cost::lines(&recording, &options);
+                lines.iter().for_each(|line| say(line));
+            }
             ExitCode::from(recording.ending.map_or(0, sampler::Ending::status))
         }
         Err(error) => failed(&error),
@@ -281,7 +305,9 @@ fn report(recording: &Recording, options: &Options, path: &str, quiet: bool) {
             recording.lost
         ));
         hint_at(match stacks {
-            Stacks::Copies(_) => "fewer samples (-F 499), or smaller copies (-g dwarf,4096)",
+            Stacks::Copies(_) => {
+                "fewer samples (-F 499), smaller copies (-g dwarf,4096), or larger buffers (-m 8192)"
+            }
             _ if off_cpu => "larger buffers (-m 8192)",
             _ => "larger buffers (-m 1024), or fewer samples (-F 499)",
         });

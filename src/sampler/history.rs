@@ -38,6 +38,7 @@ const LIMIT: usize = 128 << 20;
 pub struct History {
     events: Vec<EventDescription>,
     tracepoints: Vec<(String, String)>,
+    groups: Vec<(usize, usize)>,
     images: KernelImages,
     existing: Vec<u8>,
     /// Records without samples, the oldest first.
@@ -65,6 +66,7 @@ impl History {
         History {
             events: session.events().to_vec(),
             tracepoints: session.tracepoints().to_vec(),
+            groups: session.groups().to_vec(),
             images: images.clone(),
             existing: existing.records.clone(),
             bare: VecDeque::new(),
@@ -141,6 +143,7 @@ impl History {
         let about = About {
             events: &self.events,
             tracepoints: &self.tracepoints,
+            groups: &self.groups,
             images: &self.images,
         };
         log.close(&about, 0)

@@ -9,8 +9,8 @@ use proftool::base::shell_quoted;
 use proftool::input;
 use proftool::input::live::{self, Live};
 use proftool::sampler::{
-    Bounds, Command, CommandError, CopySize, End, Ending, Error, Note, Options, Rate, Stacks,
-    Subject, Target, Watched,
+    Bounds, Command, CommandError, CopySize, End, Ending, Error, EventList, Note, Options, Rate,
+    Stacks, Subject, Target, Watched,
 };
 
 use super::super::record::{self, CallGraph};
@@ -67,7 +67,12 @@ fn sample(args: &TopArgs, left: &mut anyhow::Result<()>) -> Result<Watched, Erro
         }
     };
     let options = Options {
-        events: args.event.clone(),
+        events: args
+            .event
+            .iter()
+            .flat_map(EventList::events)
+            .cloned()
+            .collect(),
         rate: match (args.frequency, args.period) {
             (Some(frequency), _) => Some(Rate::Frequency(frequency)),
             (None, Some(period)) => Some(Rate::Period(period)),

@@ -39,7 +39,7 @@ use std::time::Duration;
 
 use clap::Args;
 use proftool::export;
-use proftool::sampler::EventSpec;
+use proftool::sampler::EventList;
 
 use self::draw::Paint;
 use self::source::Source;
@@ -64,8 +64,8 @@ pub struct TopArgs {
 
     /// What to sample, as for proftool record; may be repeated
     /// [default: cycles, or cpu-clock where cycles cannot be counted]
-    #[arg(short, long, value_name = "EVENT", value_delimiter = ',', value_parser = record::event)]
-    pub event: Vec<EventSpec>,
+    #[arg(short, long, value_name = "EVENT", value_parser = record::events)]
+    pub event: Vec<EventList>,
 
     /// Also take time off the processor: how long threads are blocked and preempted, by stack, as
     /// events of their own, as for proftool record
