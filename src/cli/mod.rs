@@ -24,6 +24,7 @@ mod record;
 mod record_cost;
 mod record_target;
 mod report;
+mod sampling;
 mod stack_choice;
 mod top;
 mod tree;
