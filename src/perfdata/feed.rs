@@ -83,31 +83,34 @@ impl Feed {
     }
 }
 
+/// A recording without records, of one event with these flags.
+#[cfg(test)]
+pub(crate) fn empty_recording(sample_type: u64, flags: u64) -> Reader {
+    use super::writer::{ATTR_SIZE, EventDescription, FeatureSections, Writer};
+    let mut attr = [0; ATTR_SIZE];
+    attr[4..8].copy_from_slice(&(ATTR_SIZE as u32).to_ne_bytes());
+    attr[24..32].copy_from_slice(&sample_type.to_ne_bytes());
+    attr[40..48].copy_from_slice(&flags.to_ne_bytes());
+    let event = EventDescription {
+        name: "cpu-clock".into(),
+        attr,
+        ids: Vec::new(),
+    };
+    let mut writer = Writer::new(std::io::Cursor::new(Vec::new()), &[event]).unwrap();
+    writer.finish_round().unwrap();
+    writer.finish(&FeatureSections::default()).unwrap();
+    Reader::from_bytes(writer.into_inner().into_inner()).unwrap()
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io::Cursor;
-
-    use super::super::writer::{ATTR_SIZE, EventDescription, FeatureSections, Writer};
     use super::*;
 
     const EXIT: u32 = 4;
 
-    /// A recording without records, whose events tell time, and nothing else, behind records.
+    /// Its events tell time, and nothing else, behind records: PERF_SAMPLE_TIME, sample_id_all.
     fn reader() -> Reader {
-        let mut attr = [0; ATTR_SIZE];
-        attr[4..8].copy_from_slice(&(ATTR_SIZE as u32).to_ne_bytes());
-        // sample_type: PERF_SAMPLE_TIME; flags: sample_id_all.
-        attr[24..32].copy_from_slice(&4u64.to_ne_bytes());
-        attr[40..48].copy_from_slice(&(1u64 << 18).to_ne_bytes());
-        let event = EventDescription {
-            name: "cpu-clock".into(),
-            attr,
-            ids: Vec::new(),
-        };
-        let mut writer = Writer::new(Cursor::new(Vec::new()), &[event]).unwrap();
-        writer.finish_round().unwrap();
-        writer.finish(&FeatureSections::default()).unwrap();
-        Reader::from_bytes(writer.into_inner().into_inner()).unwrap()
+        empty_recording(4, 1 << 18)
     }
 
     /// An EXIT record of this time.

@@ -44,6 +44,8 @@ pub use error::Error;
 pub use feature::Feature;
 pub use features::{Features, FileBuildId};
 pub use feed::Feed;
+#[cfg(test)]
+pub(crate) use feed::empty_recording;
 pub use header::EventDescription;
 pub use packed::Packed;
 pub use pass::Pass;

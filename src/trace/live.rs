@@ -161,16 +161,14 @@ impl<'o, 'scope, 'env> Live<'o, 'scope, 'env> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Cursor;
     use std::num::NonZeroUsize;
     use std::sync::Arc;
 
     use super::super::{ImageKind, RuleSource};
     use super::*;
     use crate::base::{Id, SELDOM};
-    use crate::perfdata::writer::{
-        ATTR_SIZE, EventDescription, FeatureSections, UserMapping, Writer, comm_record,
-    };
+    use crate::perfdata::empty_recording;
+    use crate::perfdata::writer::{UserMapping, comm_record};
     use crate::unwind::Rules;
 
     struct NoRules;
@@ -183,21 +181,6 @@ mod tests {
 
     /// IP, TID, TIME, PERIOD and CALLCHAIN.
     const SAMPLE_TYPE: u64 = 1 | 2 | 4 | 1 << 5 | 1 << 8;
-
-    fn head() -> Reader {
-        let mut attr = [0; ATTR_SIZE];
-        attr[4..8].copy_from_slice(&(ATTR_SIZE as u32).to_ne_bytes());
-        attr[24..32].copy_from_slice(&SAMPLE_TYPE.to_ne_bytes());
-        let event = EventDescription {
-            name: "cpu-clock".into(),
-            attr,
-            ids: Vec::new(),
-        };
-        let mut writer = Writer::new(Cursor::new(Vec::new()), &[event]).unwrap();
-        writer.finish_round().unwrap();
-        writer.finish(&FeatureSections::default()).unwrap();
-        Reader::from_bytes(writer.into_inner().into_inner()).unwrap()
-    }
 
     /// A process with a mapping at 0x1000.
     fn process(pid: i32) -> Vec<u8> {
@@ -241,7 +224,12 @@ mod tests {
         };
         let mut on_hit = |_: &Image| ();
         std::thread::scope(|scope| {
-            test(&mut Live::new(head(), scope, unwinding, &mut on_hit));
+            test(&mut Live::new(
+                empty_recording(SAMPLE_TYPE, 0),
+                scope,
+                unwinding,
+                &mut on_hit,
+            ));
         });
     }
 
