@@ -85,7 +85,7 @@ fn main() -> anyhow::Result<()> {
         how: format!("in {steps} steps"),
     };
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    thread::scope(|scope| {
+    let signals = thread::scope(|scope| {
         scope.spawn(|| replay.run());
         if terminal::can_be_drawn_on() {
             let options = screen::Options {
@@ -110,7 +110,9 @@ fn main() -> anyhow::Result<()> {
             };
             print::print(&replay, &shown, &options, &mut std::io::stdout().lock())
         }
-    })
+    })?;
+    signals.obey();
+    Ok(())
 }
 
 /// Prints how long the views take: medians of a few, from what is seen to lines, and from lines to a
@@ -134,6 +136,7 @@ fn time(file: &Path) -> anyhow::Result<()> {
         lost: 0,
         behind: 0,
         seldom: 0,
+        resets: 0,
         until: 0,
     });
     let shown = Shown {
@@ -221,6 +224,7 @@ impl Replay {
                 lost: 0,
                 behind: 0,
                 seldom: 0,
+                resets: 0,
                 until: 0,
             };
             *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(seen));

@@ -51,6 +51,8 @@ pub struct Seen {
     pub behind: u64,
     /// Samples of stacks that became one, as there were too many that were seldom met.
     pub seldom: u64,
+    /// How often it was begun anew before.
+    pub resets: u64,
     /// The time of the last record in it, in nanoseconds of the recorder's clock.
     pub until: u64,
 }
@@ -73,7 +75,9 @@ struct Queue {
     half_life: Option<Duration>,
     /// The looker waits for a moment.
     looks: bool,
-    resets: bool,
+    /// How often it was asked to begin anew, and how often it has.
+    resets_asked: u64,
+    resets: u64,
     /// Whoever looks has seen enough.
     stops: bool,
     /// Nobody looks any more.
@@ -83,8 +87,12 @@ struct Queue {
     begun: Option<Instant>,
     /// Nothing more will come.
     ended: bool,
+    /// All that came was taken in.
+    is_read: bool,
     /// How it ended, when that is known.
     outcome: Option<Watched>,
+    /// A thread has panicked.
+    is_broken: bool,
 }
 
 enum Item {
@@ -122,6 +130,7 @@ pub fn watch(
     std::thread::scope(|scope| {
         let (begins, begun) = mpsc::channel();
         let sampler = scope.spawn(move || {
+            let _guard = Guard(live);
             let mut audience = Audience { live, begins };
             let watched = sampler::watch(sampling, subject, bounds, &mut audience, notes);
             let mut queue = live.queue();
@@ -140,8 +149,15 @@ pub fn watch(
         {
             *live.history.lock().expect("no thread panics") = Some(history);
             let (moments, to_see) = mpsc::channel();
-            scope.spawn(move || read(live, library, (head, records), &moments));
-            scope.spawn(move || look(live, library, interval, &to_see));
+            scope.spawn(move || {
+                let _guard = Guard(live);
+                read(live, library, (head, records), &moments);
+            });
+            scope.spawn(move || {
+                let _guard = Guard(live);
+                look(live, library, interval, &to_see);
+            });
+            let _guard = Guard(live);
             view(live);
             live.leave();
         }
@@ -161,9 +177,12 @@ impl Live {
         self.queue().half_life = half_life;
     }
 
-    /// Begins anew.
+    /// Begins anew. What is seen next may still be of before: see [`Seen::resets`].
     pub fn reset(&self) {
-        self.queue().resets = true;
+        let mut queue = self.queue();
+        queue.resets_asked += 1;
+        queue.behind = 0;
+        drop(queue);
         self.changed.notify_all();
     }
 
@@ -173,8 +192,9 @@ impl Live {
     ///
     /// If the file cannot be written. What was at `path` is then still there.
     pub fn write(&self, seen: &Seen, path: &Path) -> Result<Written, sampler::Error> {
-        let history = self.history.lock().expect("no thread panics");
-        match &*history {
+        // What is written of does not change, and the reader goes on meanwhile.
+        let history = self.history.lock().expect("no thread panics").clone();
+        match history {
             Some(history) => history.write(path, seen.until),
             // Nothing is seen before it begins.
             None => Err(sampler::Error::Ended),
@@ -185,6 +205,11 @@ impl Live {
     pub fn outcome(&self) -> Option<Watched> {
         let queue = self.queue();
         queue.outcome.filter(|_| queue.is_over)
+    }
+
+    /// Whether it has ended by a fault of its own, and nothing more is to be seen.
+    pub fn is_broken(&self) -> bool {
+        self.queue().is_broken
     }
 
     /// Ends the sampling, and with it the command.
@@ -201,7 +226,7 @@ impl Live {
     fn work(&self) -> Work {
         let mut queue = self.queue();
         loop {
-            if std::mem::take(&mut queue.resets) {
+            if queue.resets < queue.resets_asked {
                 return Work::Reset;
             }
             if std::mem::take(&mut queue.looks) {
@@ -220,10 +245,10 @@ impl Live {
         }
     }
 
-    /// Waits for so long, or until nothing more will come. Tells whether somebody looks.
+    /// Waits for so long, or until all that came was taken in. Tells whether somebody looks.
     fn pause(&self, most: Duration) -> bool {
         let queue = self.queue();
-        let waits = |queue: &mut Queue| !queue.ended && !queue.is_alone;
+        let waits = |queue: &mut Queue| !queue.is_read && !queue.is_alone;
         let waited = self.changed.wait_timeout_while(queue, most, waits);
         let (queue, _) = waited.expect("no thread panics");
         !queue.is_alone
@@ -242,6 +267,26 @@ impl Live {
     fn ask(&self) {
         self.queue().looks = true;
         self.changed.notify_all();
+    }
+}
+
+/// Sees to it that nobody waits for a thread that has panicked; the panic goes on when all have ended.
+struct Guard<'a>(&'a Live);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let mut queue = match self.0.queue.lock() {
+                Ok(queue) => queue,
+                Err(poisoned) => poisoned.into_inner(),
+            };
+            queue.is_broken = true;
+            queue.stops = true;
+            queue.ended = true;
+            queue.is_read = true;
+            drop(queue);
+            self.0.changed.notify_all();
+        }
     }
 }
 
@@ -290,7 +335,7 @@ fn read(
     live: &Live,
     library: &Library,
     (head, records): (Vec<u8>, Vec<u8>),
-    moments: &Sender<Moment>,
+    moments: &Sender<(Moment, u64)>,
 ) {
     let Ok(head) = Reader::from_bytes(head) else {
         return;
@@ -324,7 +369,10 @@ fn read(
                     }));
                 }
                 Work::Look(fades) => {
-                    if moments.send(trace.look(fades)).is_err() {
+                    if moments
+                        .send((trace.look(fades), live.queue().resets))
+                        .is_err()
+                    {
                         return;
                     }
                 }
@@ -333,12 +381,14 @@ fn read(
                     history(&|history| history.reset(until));
                     let mut queue = live.queue();
                     queue.begun = Some(Instant::now());
-                    queue.behind = 0;
+                    queue.resets += 1;
                 }
                 Work::End => {
                     trace.finish();
+                    live.queue().is_read = true;
+                    live.changed.notify_all();
                     let fades = live.queue().half_life.is_some();
-                    let _ = moments.send(trace.look(fades));
+                    let _ = moments.send((trace.look(fades), live.queue().resets));
                     return;
                 }
             }
@@ -347,13 +397,13 @@ fn read(
 }
 
 /// The looker: makes a profile each interval, and the last one when the reader has ended.
-fn look(live: &Live, library: &Library, interval: Duration, moments: &Receiver<Moment>) {
+fn look(live: &Live, library: &Library, interval: Duration, moments: &Receiver<(Moment, u64)>) {
     let mut pause = FIRST.min(interval);
     let mut number = 0;
     while live.pause(pause) {
         let start = Instant::now();
         live.ask();
-        let Ok(moment) = moments.recv() else {
+        let Ok((moment, resets)) = moments.recv() else {
             break;
         };
         let mut profile = symbolize(&moment.trace, library);
@@ -369,6 +419,7 @@ fn look(live: &Live, library: &Library, interval: Duration, moments: &Receiver<M
             samples: moment.samples,
             behind: queue.behind,
             seldom: moment.seldom,
+            resets,
             until: moment.until,
         };
         drop(queue);

@@ -52,9 +52,12 @@ pub(super) struct Cast<'a> {
 }
 
 impl<'a> Cast<'a> {
-    /// Holds signals back, and the command before it runs.
-    pub(super) fn gather(subject: Subject<'a>) -> Result<Cast<'a>, Error> {
-        let signals = Signals::hold().map_err(Error::system("hold signals back"))?;
+    /// Holds the command back before it runs. `signals` are held back already.
+    pub(super) fn gather(
+        subject: Subject<'a>,
+        signals: io::Result<Signals>,
+    ) -> Result<Cast<'a>, Error> {
+        let signals = signals.map_err(Error::system("hold signals back"))?;
         let child = subject
             .command()
             .map(|command| Child::fork(command, signals.inherited()))

@@ -11,10 +11,12 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::doubles::{self, is_of_time};
 use super::error::{Error, reason};
 use super::existing::Existing;
+use super::group_values::GroupValues;
 use super::kernel_images::KernelImages;
 use super::log::{About, Log};
 use super::output::Output;
@@ -34,19 +36,24 @@ const LIMIT: usize = 128 << 20;
 ///
 /// Records of one program are much alike: a sample with a call chain takes some ten bytes, one with
 /// a copy of its stack some hundreds.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct History {
     events: Vec<EventDescription>,
     tracepoints: Vec<(String, String)>,
     groups: Vec<(usize, usize)>,
     images: KernelImages,
-    existing: Vec<u8>,
+    existing: Arc<[u8]>,
     /// Records without samples, the oldest first.
-    bare: VecDeque<Packed>,
-    packed: VecDeque<Packed>,
+    bare: VecDeque<Arc<Packed>>,
+    packed: VecDeque<Arc<Packed>>,
     open: Vec<u8>,
+    /// Samples up to this time are not wanted any more.
+    since: Option<u64>,
+    /// What counters had counted in samples that are there no more.
+    counted: GroupValues,
     limit: usize,
     let_go: u64,
+    names_let_go: bool,
 }
 
 /// What was written to a file.
@@ -58,6 +65,8 @@ pub struct Written {
     pub bytes: u64,
     /// Samples that were let go for want of memory before, and are missing.
     pub let_go: u64,
+    /// Whether older records of who runs and what is mapped were let go as well.
+    pub names_let_go: bool,
 }
 
 impl History {
@@ -68,12 +77,15 @@ impl History {
             tracepoints: session.tracepoints().to_vec(),
             groups: session.groups().to_vec(),
             images: images.clone(),
-            existing: existing.records.clone(),
+            existing: existing.records.clone().into(),
             bare: VecDeque::new(),
             packed: VecDeque::new(),
             open: Vec::new(),
+            since: None,
+            counted: GroupValues::new(session.events()),
             limit: LIMIT,
             let_go: 0,
+            names_let_go: false,
         }
     }
 
@@ -89,7 +101,7 @@ impl History {
         }
         self.open.extend_from_slice(&FINISHED_ROUND);
         if self.open.len() >= CHUNK {
-            self.packed.push_back(Packed::new(&self.open));
+            self.packed.push_back(Arc::new(Packed::new(&self.open)));
             self.open.clear();
             self.bound();
         }
@@ -98,13 +110,7 @@ impl History {
     /// Forgets the samples up to the time `until`, in nanoseconds of the recorder's clock, but not
     /// what happened between them: who runs, and what is mapped.
     pub fn reset(&mut self, until: u64) {
-        let all = std::mem::take(&mut self.packed);
-        let open = std::mem::take(&mut self.open);
-        let is_kept = |record: &[u8]| !is_of_time(record) || time(record) > Some(until);
-        let packed = all.iter().map(Packed::bytes).chain([open]);
-        self.packed = packed
-            .map(|records| Packed::new(&filtered(&records, is_kept)))
-            .collect();
+        self.since = Some(until);
         self.let_go = 0;
     }
 
@@ -126,6 +132,7 @@ impl History {
             samples: log.tally().samples,
             bytes: log.file_size(),
             let_go: self.let_go,
+            names_let_go: self.names_let_go,
         };
         output.commit().map_err(failed)?;
         Ok(written)
@@ -135,10 +142,20 @@ impl History {
         log.open(&self.images, &self.existing)?;
         let packed = self.bare.iter().chain(&self.packed);
         let open = [self.open.as_slice(), &FINISHED_ROUND].concat();
-        // What happened later would change how it ends.
-        let is_wanted = |record: &[u8]| time(record).is_none_or(|time| time <= until);
-        for records in packed.map(Packed::bytes).chain([open]) {
-            log.append(&filtered(&records, is_wanted))?;
+        let mut counted = self.counted.clone();
+        for records in packed.map(|packed| packed.bytes()).chain([open]) {
+            let mut kept = filtered(&records, |record| {
+                let is_late = self.is_late(record);
+                if !is_late {
+                    counted.leave_out(record);
+                }
+                // What happened after `until` would change how it ends.
+                is_late && time(record).is_none_or(|time| time <= until)
+            });
+            if counted.is_any() {
+                each_sample(&mut kept, |sample| counted.adjust(sample));
+            }
+            log.append(&kept)?;
         }
         let about = About {
             events: &self.events,
@@ -149,35 +166,49 @@ impl History {
         log.close(&about, 0)
     }
 
+    /// Whether a record is wanted since the last reset.
+    fn is_late(&self, record: &[u8]) -> bool {
+        !is_of_time(record) || self.since.is_none_or(|since| time(record) > Some(since))
+    }
+
     /// Lets go of the oldest samples, then of the oldest records, until the limit is kept.
     fn bound(&mut self) {
-        let size = |packed: &VecDeque<Packed>| packed.iter().map(Packed::size).sum::<usize>();
+        let size = |packed: &VecDeque<Arc<Packed>>| packed.iter().map(|p| p.size()).sum::<usize>();
         let (mut with, mut bare) = (size(&self.packed), size(&self.bare));
         while with + bare > self.limit
             && let Some(oldest) = self.packed.pop_front()
         {
             with -= oldest.size();
-            let (kept, samples) = samples_apart(&oldest.bytes());
+            let (mut counted, mut samples) = (std::mem::take(&mut self.counted), 0);
+            let kept = filtered(&oldest.bytes(), |record| {
+                if doubles::kind(record) == Some(SAMPLE) {
+                    counted.leave_out(record);
+                    samples += u64::from(self.is_late(record));
+                }
+                !is_of_time(record)
+            });
+            self.counted = counted;
             self.let_go += samples;
             let kept = Packed::new(&kept);
             bare += kept.size();
-            self.bare.push_back(kept);
+            self.bare.push_back(Arc::new(kept));
             while bare > self.limit / 4
                 && let Some(oldest) = self.bare.pop_front()
             {
                 bare -= oldest.size();
+                self.names_let_go = true;
             }
         }
     }
 }
 
-/// Those of whole records that are neither samples nor tell what a thread spends time on, and how
-/// many samples there are.
+/// Those of whole records that are no samples, and how many samples there are.
 pub fn samples_apart(records: &[u8]) -> (Vec<u8>, u64) {
     let mut samples = 0;
     let others = filtered(records, |record| {
-        samples += u64::from(doubles::kind(record) == Some(SAMPLE));
-        !is_of_time(record)
+        let is_sample = doubles::kind(record) == Some(SAMPLE);
+        samples += u64::from(is_sample);
+        !is_sample
     });
     (others, samples)
 }
@@ -191,6 +222,21 @@ fn filtered(records: &[u8], mut is_wanted: impl FnMut(&[u8]) -> bool) -> Vec<u8>
     });
     let Ok(()) = all;
     kept
+}
+
+/// Hands out the samples among whole records, to be changed.
+fn each_sample(mut records: &mut [u8], mut change: impl FnMut(&mut [u8])) {
+    while let Some(header) = records.first_chunk::<8>() {
+        let size = usize::from(u16::from_ne_bytes([header[6], header[7]])).max(8);
+        let is_sample = doubles::kind(records) == Some(SAMPLE);
+        let Some((record, rest)) = records.split_at_mut_checked(size) else {
+            return;
+        };
+        if is_sample {
+            change(record);
+        }
+        records = rest;
+    }
 }
 
 /// The time of a record of the kernel's.

@@ -41,6 +41,7 @@ mod error;
 mod event;
 mod event_list;
 mod existing;
+mod group_values;
 mod history;
 mod host;
 mod interpreter;

@@ -13,6 +13,7 @@ use super::kernel::SoonerTurns;
 use super::log::Log;
 use super::output::Output;
 use super::session::Options;
+use super::signals::Signals;
 use super::target::Target;
 
 /// Up to this level compression takes so little time that the recorder may go before others.
@@ -128,7 +129,7 @@ pub fn record(
     if let Some(other) = other {
         notes(Note::Unfinished(other));
     }
-    let mut cast = Cast::gather(subject)?;
+    let mut cast = Cast::gather(subject, Signals::hold())?;
     let opened = cast.open(options, subject, bounds, notes).and_then(|open| {
         let mut log = Log::new(file, open.session.events()).map_err(failed)?;
         log.compress(options.compression).map_err(failed)?;

@@ -47,12 +47,22 @@ impl Signals {
     /// Holds the signals back from this thread on. Signals that the process was started to
     /// ignore (`nohup`) stay ignored.
     pub(super) fn hold() -> io::Result<Signals> {
+        Signals::hold_and_hear(true)
+    }
+
+    /// The same, but signals to end are for other threads to hear.
+    pub(super) fn hold_for_others() -> io::Result<Signals> {
+        Signals::hold_and_hear(false)
+    }
+
+    fn hold_and_hear(hears_ends: bool) -> io::Result<Signals> {
         let ignores_child = is_ignored(libc::SIGCHLD);
         if ignores_child {
             // Or else the command's exit status would be thrown away.
             set_disposition(libc::SIGCHLD, libc::SIG_DFL);
         }
         let mut held = empty_set();
+        let mut heard = empty_set();
         for number in [
             libc::SIGINT,
             libc::SIGTERM,
@@ -60,9 +70,16 @@ impl Signals {
             libc::SIGCHLD,
             libc::SIGXFSZ,
         ] {
-            if !is_ignored(number) {
-                // SAFETY: an initialized set and a signal that exists.
-                unsafe { libc::sigaddset(&mut held, number) };
+            if is_ignored(number) {
+                continue;
+            }
+            let is_end = !matches!(number, libc::SIGCHLD | libc::SIGXFSZ);
+            // SAFETY: initialized sets and a signal that exists.
+            unsafe {
+                libc::sigaddset(&mut held, number);
+                if hears_ends || !is_end {
+                    libc::sigaddset(&mut heard, number);
+                }
             }
         }
         let mut mask = empty_set();
@@ -74,7 +91,7 @@ impl Signals {
         };
         // SAFETY: -1 asks for a new descriptor; the set is live and initialized.
         let fd =
-            check(unsafe { libc::signalfd(-1, &held, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })
+            check(unsafe { libc::signalfd(-1, &heard, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })
                 .inspect_err(|_| set_mask(&mask))?;
         Ok(Signals {
             // SAFETY: the kernel has just made `fd` for us, and nothing else knows of it.

@@ -12,6 +12,8 @@ use super::kernel::SoonerTurns;
 use super::log::{About, Log};
 use super::recording::{Bounds, End, Subject};
 use super::session::{Options, Session};
+use super::signals::Signals;
+use crate::perfdata::writer::lost_samples_record;
 
 /// What is known when sampling begins.
 #[derive(Debug)]
@@ -46,10 +48,10 @@ pub struct Watched {
     pub end: End,
 }
 
-/// Samples until the command ends, all that is sampled has ended, the bounds are reached, a signal
-/// comes or the watcher has seen enough; see [`record`](super::record) for how a command and signals
-/// are treated. A command that is there when the time is over or the watcher has seen enough is asked
-/// to end. `notes` is called before the watcher is.
+/// Samples until the command ends, all that is sampled has ended, the bounds are reached or the
+/// watcher has seen enough. A command that still runs then is asked to end as
+/// [`record`](super::record) does when a signal comes. Signals to end this process are for its other
+/// threads: the one that calls this holds them back. `notes` is called before the watcher is.
 ///
 /// # Errors
 ///
@@ -62,7 +64,7 @@ pub fn watch(
     watcher: &mut dyn Watcher,
     notes: &mut dyn FnMut(Note),
 ) -> Result<Watched, Error> {
-    let mut cast = Cast::gather(subject)?;
+    let mut cast = Cast::gather(subject, Signals::hold_for_others())?;
     let mut open = match cast.open(options, subject, bounds, notes) {
         Ok(open) => open,
         Err(error) => {
@@ -77,9 +79,8 @@ pub fn watch(
     let _turns = SoonerTurns::ask(true);
     let run = cast.run(&mut open, &mut audience, bounds);
     let end = run.map_err(Error::system("describe this machine"))?;
-    if matches!(end, End::Watcher | End::Duration) {
-        cast.ask();
-    }
+    // It was run to be watched.
+    cast.ask();
     Ok(Watched {
         ending: cast.run_on(),
         end,
@@ -120,7 +121,12 @@ impl Sink for Audience<'_> {
         Ok(())
     }
 
-    fn finish(&mut self, _: &Open) -> io::Result<()> {
+    fn finish(&mut self, open: &Open) -> io::Result<()> {
+        // Of the last losses the kernel has not told.
+        let lost = open.session.lost().unwrap_or(0);
+        if lost > 0 {
+            self.watcher.records(&lost_samples_record(lost));
+        }
         Ok(())
     }
 

@@ -141,6 +141,7 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
             let is_past = now.saturating_sub(gone) > BEHIND;
             if is_past {
                 self.threads.forget(ended.pid, ended.tid);
+                self.counters.remove(&Some(ended.tid));
                 if let Some(off_cpu) = &mut self.off_cpu {
                     off_cpu.forget(ended.tid);
                 }
@@ -175,7 +176,6 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
         reader: &Reader,
         copies: Copies<'scope, 'env>,
         limits: &Limits,
-        is_there: &dyn Fn(i32) -> bool,
     ) -> Compacted {
         self.settle(reader);
         self.copies = Some(copies);
@@ -208,8 +208,6 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
             off_cpu.rename(samples, &path, &|thread| threads[thread].unwrap_or(nobody));
         }
         self.remembered = Remembered::new();
-        self.counters
-            .retain(|thread, _| thread.is_none_or(is_there));
         let off_cpu = self.off_cpu.as_ref().map(OffCpu::samples);
         let all = std::iter::once(&self.samples).chain(off_cpu);
         let rows = all.flat_map(|samples| samples.keys().iter().zip(samples.sums().iter()));

@@ -5,6 +5,9 @@ use crate::base::IdVec;
 use super::TraceSample;
 use super::samples::{self, SampleId, Samples};
 
+/// Less of a sample is forgotten.
+const NOTHING: f64 = 1e-3;
+
 /// Weight and number of the samples of each row, faded up to the last time; and what the row had
 /// then without fading.
 #[derive(Debug, Default)]
@@ -35,15 +38,22 @@ impl Fading {
         }
     }
 
-    /// The rows as they were at the last time, but for those that are less than half a sample. What
-    /// is left of a sample is rounded to whole ones.
+    /// The rows as they were at the last time, but for those that are next to nothing. Weights are
+    /// rounded to whole ones, and so are the numbers of samples, in a way that keeps their sum: what
+    /// is left of a row is added to the next.
     pub(super) fn rows(&self, samples: &Samples) -> Vec<TraceSample> {
+        let mut rest = 0.5;
         let sums = self.rows.iter().map(|row| {
-            let whole = |sum: f64| sum.round() as u64;
-            (whole(row.weight), whole(row.count))
+            if row.count < NOTHING {
+                return (0, 0);
+            }
+            rest += row.count;
+            let count = rest.floor();
+            rest -= count;
+            (row.weight.round() as u64, count as u64)
         });
         let pairs = samples.keys().iter().zip(sums);
-        samples::rows(pairs.filter(|&(_, (_, count))| count > 0))
+        samples::rows(pairs.filter(|&(_, sum)| sum != (0, 0)))
     }
 
     /// The same for other rows: `new` has for each old one the row that it is part of now.

@@ -114,10 +114,10 @@ impl<'o, 'scope, 'env> Live<'o, 'scope, 'env> {
 
     /// What has come so far, faded or not.
     pub fn look(&mut self, faded: bool) -> Moment {
-        self.bound();
         self.tracer.settle(self.feed.reader());
         // What came with the last copies.
         self.fade(1.0);
+        self.bound();
         let (fading, fading_off_cpu) = (&self.fading, &self.fading_off_cpu);
         let reader = self.feed.reader();
         let trace = self.tracer.snapshot(reader, |samples, off_cpu| {
@@ -131,7 +131,7 @@ impl<'o, 'scope, 'env> Live<'o, 'scope, 'env> {
         Moment {
             trace,
             until: self.feed.handed_out(),
-            samples: self.tracer.samples.count(),
+            samples: self.tracer.taken,
             seldom: self.seldom,
         }
     }
@@ -140,14 +140,15 @@ impl<'o, 'scope, 'env> Live<'o, 'scope, 'env> {
     fn bound(&mut self) {
         self.tracer
             .forget_ended(self.feed.handed_out(), &self.is_there);
+        if let Some(off_cpu) = &mut self.tracer.off_cpu {
+            off_cpu.prune();
+        }
         if !self.tracer.passes(&self.limits) {
             return;
         }
         let reader = self.feed.reader();
         let copies = Copies::new(Unwinders::new(self.scope, self.unwinding));
-        let compacted = self
-            .tracer
-            .compact(reader, copies, &self.limits, &self.is_there);
+        let compacted = self.tracer.compact(reader, copies, &self.limits);
         let tracer = &self.tracer;
         self.fading = self.fading.moved(&tracer.samples, &compacted.samples);
         if let Some(off_cpu) = &tracer.off_cpu {

@@ -17,7 +17,7 @@
 //!
 //! A stack that is a copy is known later than its interval; whichever comes first waits.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::base::{CaveatKind, Caveats, Event, Id};
 use crate::perfdata::{Attr, EventDescription};
@@ -251,6 +251,23 @@ impl OffCpu {
                 event: TraceEventId::new(behind + row.event.index()),
                 ..row
             }));
+    }
+
+    /// Forgets stacks whose interval cannot come any more.
+    pub(super) fn prune(&mut self) {
+        let pending = self
+            .switches
+            .pending()
+            .filter_map(|(stack, _)| match stack {
+                Some(SwitchStack::Awaited(ticket)) => Some(ticket),
+                _ => None,
+            });
+        let pending: FxHashSet<Ticket> = pending.collect();
+        let is_needed = |ticket: &Ticket, half: &mut Half| match half {
+            Half::Path(_) => pending.contains(ticket),
+            Half::Interval(..) => true,
+        };
+        self.halves.retain(is_needed);
     }
 
     /// Tells of the paths and threads by which what is not counted yet is known.

@@ -99,11 +99,6 @@ impl Samples {
         &self.sums
     }
 
-    /// The number of samples.
-    pub(super) fn count(&self) -> u64 {
-        self.sums.iter().map(|(_, count)| count).sum()
-    }
-
     /// The rows in order of event, thread and path.
     pub(super) fn rows(&self) -> Vec<TraceSample> {
         rows(self.keys.rows().iter().zip(self.sums.iter().copied()))

@@ -22,6 +22,7 @@ impl Tracer<'_, '_, '_> {
         self.samples = Samples::default();
         self.remembered = Remembered::new();
         self.trace.caveats = Caveats::default();
+        self.taken = 0;
         self.times = None;
         self.lost = Lost::default();
         self.depths = Depths::default();

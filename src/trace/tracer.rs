@@ -42,6 +42,8 @@ pub(super) struct Tracer<'o, 'scope, 'env> {
     pub(super) off_cpu: Option<OffCpu>,
     /// Processes and threads that have ended, where somebody wants to forget them.
     pub(super) ended: Option<Vec<Ended>>,
+    /// Samples that were taken in.
+    pub(super) taken: u64,
     pub(super) times: Option<(u64, u64)>,
     pub(super) lost: Lost,
     pub(super) depths: Depths,
@@ -84,6 +86,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             counters: FxHashMap::default(),
             off_cpu: None,
             ended: None,
+            taken: 0,
             times: None,
             lost: Lost::default(),
             depths: Depths::default(),
@@ -246,6 +249,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
     fn sample(&mut self, reader: &Reader, record: &Record<'_>, sample: &Sample<'_>) {
         self.learn_events(reader);
         let covered = self.covers(sample);
+        self.taken += u64::from(covered);
         let deltas = self.deltas(reader, sample);
         let is_switch = self.is_switch(reader, record, sample);
         if !covered && !is_switch {

@@ -216,6 +216,97 @@ fn samples_fade() {
         let shown: u64 = seen.profile.samples.iter().map(|sample| sample.count).sum();
         // With samples at an even rate, what is left is that of 1.44 half-lives.
         assert!(shown * 2 < seen.samples, "{shown} of {}", seen.samples);
+        assert!(shown * 100 > seen.samples, "{shown} of {}", seen.samples);
+    });
+    watched.unwrap();
+}
+
+/// Half of the time in one function, half in one that is met on ever other stacks.
+const MANY_STACKS: &str = "\
+#include <stdlib.h>
+#include <time.h>
+volatile unsigned long sink;
+static double now(void) { struct timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+__attribute__((noinline)) void even(double end) { while (now() < end) for (int i = 0; i < 3000; i++) sink += i; }
+__attribute__((noinline)) void odd(double end) { while (now() < end) for (int i = 0; i < 3000; i++) sink += i; }
+__attribute__((noinline)) void right(unsigned way, double end);
+__attribute__((noinline)) void left(unsigned way, double end) { if (way > 1) (way & 1 ? left : right)(way >> 1, end); else odd(end); sink++; }
+__attribute__((noinline)) void right(unsigned way, double end) { if (way > 1) (way & 1 ? left : right)(way >> 1, end); else odd(end); sink++; }
+int main(void) {
+    double end = now() + 2.5;
+    while (now() < end) { even(now() + 0.004); left(1u << 20 | rand() & 0xfffff, now() + 0.004); }
+    return 0;
+}
+";
+
+#[test]
+fn samples_that_fade_keep_their_shares() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let flags = ["-O1", "-fno-omit-frame-pointer"];
+    let Some(path) = build(&room, "many", MANY_STACKS, &flags) else {
+        return;
+    };
+    let command = Command::find(&[OsString::from(path)]).unwrap();
+    let watched = watch(&command, (Stacks::FramePointers, false), |live| {
+        live.set_half_life(Some(Duration::from_millis(400)));
+        let seen = last(live);
+        let paths = by_path(&seen.profile);
+        let weight = |name: &str| -> u64 {
+            let under = |place: &Place| place.2.iter().any(|function| function == name);
+            let found = paths.iter().filter(|(place, _)| under(place));
+            found.map(|(_, (weight, _))| weight).sum()
+        };
+        let (even, odd) = (weight("even") as f64, weight("odd") as f64);
+        let share = even / (even + odd);
+        assert!((share - 0.5).abs() < 0.06, "even has {share}");
+        let count: u64 = seen.profile.samples.iter().map(|sample| sample.count).sum();
+        let each = (even + odd) / count as f64;
+        assert!((4e5..6e5).contains(&each), "{each} ns a sample");
+    });
+    watched.unwrap();
+}
+
+#[test]
+fn groups_are_counted_from_where_they_began_anew() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let source = "#include <string.h>\n#include <sys/mman.h>\n#include <time.h>\n\
+        int main(void) { time_t end = time(0) + 4; while (time(0) < end) { \
+        char *p = mmap(0, 4 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); \
+        memset(p, 1, 4 << 20); munmap(p, 4 << 20); } return 0; }\n";
+    let Some(program) = build(&room, "faults", source, &["-O1", "-fno-builtin"]) else {
+        return;
+    };
+    let path = room.path("perf.data");
+    let command = Command::find(&[OsString::from(program)]).unwrap();
+    let group: sampler::EventList = "{cpu-clock:u,page-faults:u}:S".parse().unwrap();
+    let options = sampler::Options {
+        events: group.events().to_vec(),
+        ..sampler::Options::default()
+    };
+    let how = (&options, Subject::Command(&command), &Bounds::default());
+    let interval = Duration::from_millis(200);
+    let watched = live::watch(how, &Options::default(), interval, &mut |_| (), |live| {
+        let before = first(live);
+        live.reset();
+        let seen = last(live);
+        assert_eq!((before.resets, seen.resets), (0, 1));
+        assert_eq!(live.write(&seen, &path).unwrap().samples, seen.samples);
+        let totals = |profile: &Profile| {
+            let mut totals = BTreeMap::new();
+            for ((event, ..), (weight, _)) in by_path(profile) {
+                *totals.entry(event).or_insert(0) += weight;
+            }
+            totals
+        };
+        let (live, file) = (totals(&seen.profile), totals(&reread(&path)));
+        assert_eq!(live.len(), 2, "{live:?}");
+        assert_eq!(live, file);
     });
     watched.unwrap();
 }

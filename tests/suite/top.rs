@@ -306,37 +306,40 @@ fn a_running_program_is_walked_through() {
 }
 
 #[test]
-fn who_is_told_to_end_takes_the_command_along() {
+fn who_is_told_to_end_takes_along_all_that_was_started() {
     let room = Room::new();
     let Some(program) = can_drive().then(|| shares(&room)).flatten() else {
         return;
     };
-    let command = format!("{PROFTOOL} top -e cpu-clock:u {}", program.display());
-    for (name, key, status) in [("live-c", "C-c", "0"), ("live-term", "", "143")] {
-        let pane = Pane::new(name, &command, (80, 24));
-        pane.wait_for("most");
-        let top = pane.child();
-        let children = std::fs::read_to_string(format!("/proc/{top}/task/{top}/children"));
-        let threads = std::fs::read_dir(format!("/proc/{top}/task")).unwrap();
-        let mut ran: String = children.unwrap();
-        for thread in threads {
-            let children = thread.unwrap().path().join("children");
-            ran.push_str(&std::fs::read_to_string(children).unwrap());
-        }
-        let ran = ran.split_whitespace().next().unwrap().to_owned();
-        match key {
-            "" => {
-                let sent = Command::new("kill").arg(&top).status().unwrap();
-                assert!(sent.success());
+    // What the command starts has to end, too.
+    let script = format!("{} & wait", program.display());
+    let command = format!("{PROFTOOL} top -e cpu-clock:u sh -c '{script}'");
+    let name = program.file_name().unwrap().to_str().unwrap();
+    let is_running = || {
+        let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+        let mut programs = processes.filter_map(|entry| entry.path().join("exe").read_link().ok());
+        programs.any(|path| path == program)
+    };
+    // A signal goes to any thread that does not hold it back: several times, to be sure.
+    for round in 0..4 {
+        for (signal, status) in [("", "0"), ("TERM", "143"), ("HUP", "129"), ("INT", "130")] {
+            let pane = Pane::new(&format!("{name}-{signal}-{round}"), &command, (80, 24));
+            pane.wait_for("most");
+            assert!(is_running());
+            match signal {
+                "" => pane.keys(&["C-c"]),
+                signal => {
+                    let kill = ["-s", signal, &pane.child()].map(str::to_owned);
+                    assert!(Command::new("kill").args(kill).status().unwrap().success());
+                }
             }
-            key => pane.keys(&[key]),
-        }
-        pane.wait_for(&format!("left with {status}"));
-        pane.is_given_back();
-        let end = Instant::now() + PATIENCE;
-        while Path::new("/proc").join(&ran).is_dir() {
-            assert!(Instant::now() < end, "the command goes on");
-            std::thread::sleep(Duration::from_millis(50));
+            pane.wait_for(&format!("left with {status}"));
+            pane.is_given_back();
+            let end = Instant::now() + PATIENCE;
+            while is_running() {
+                assert!(Instant::now() < end, "after {signal} the command goes on");
+                std::thread::sleep(Duration::from_millis(50));
+            }
         }
     }
 }

@@ -13,15 +13,19 @@ use proftool::sampler::{
 };
 
 use super::super::record;
+use super::screen::Signals;
 use super::source::{Seen, Source, State, Written};
 use super::text::Shown;
 use super::{TopArgs, terminal, watch};
 
 /// Takes samples until whoever looks has seen enough. What fails is told on stderr.
 pub fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
-    let mut left = Ok(());
+    let mut left = None;
     let watched = sample(args, &mut left);
-    left?;
+    // Only now everything that was started has ended.
+    if let Some(signals) = left.transpose()? {
+        signals.obey();
+    }
     Ok(match watched {
         // Who is looking ends a command as well.
         Ok(Watched {
@@ -32,7 +36,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn sample(args: &TopArgs, left: &mut anyhow::Result<()>) -> Result<Watched, Error> {
+fn sample(args: &TopArgs, left: &mut Option<anyhow::Result<Signals>>) -> Result<Watched, Error> {
     let mut asked = args.sampling.asked(&args.command)?;
     if terminal::can_be_drawn_on() {
         // Two cannot have one terminal.
@@ -59,7 +63,7 @@ fn sample(args: &TopArgs, left: &mut anyhow::Result<()>) -> Result<Watched, Erro
         note => record::say(&note.to_string()),
     };
     live::watch(how, &reading, args.interval(), &mut note, |live| {
-        *left = watch(&Connected(live), &shown, args);
+        *left = Some(watch(&Connected(live), &shown, args));
     })
 }
 
@@ -119,12 +123,16 @@ impl Source for Connected<'_> {
             Error::Output { reason, .. } => reason,
             other => other.to_string(),
         })?;
-        let let_go = (written.let_go > 0).then(|| {
+        let mut let_go = (written.let_go > 0).then(|| {
             format!(
                 "{} older samples are not in it: no more is kept in memory",
                 written.let_go
             )
         });
+        if written.names_let_go {
+            let note = let_go.get_or_insert_default();
+            note.push_str("; what was mapped long ago may lack its names");
+        }
         Ok(Written {
             samples: written.samples,
             bytes: written.bytes,
@@ -134,6 +142,7 @@ impl Source for Connected<'_> {
 
     fn state(&self) -> State {
         match self.0.outcome() {
+            None if self.0.is_broken() => State::Ended("a fault of proftool's ended it".into()),
             None => State::Running,
             Some(watched) => State::Ended(why(&watched)),
         }

@@ -41,6 +41,7 @@ use clap::Args;
 use proftool::export;
 
 use self::draw::Paint;
+use self::screen::Signals;
 use self::source::Source;
 use self::text::Shown;
 use super::look::{self, SortKey, When};
@@ -125,7 +126,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Shows the source until it is left: on a terminal with keys, elsewhere as tables.
-fn watch(source: &dyn Source, shown: &Shown, args: &TopArgs) -> anyhow::Result<()> {
+fn watch(source: &dyn Source, shown: &Shown, args: &TopArgs) -> anyhow::Result<Signals> {
     let color = args.color.on_stdout();
     if terminal::can_be_drawn_on() {
         let paint = Paint {
@@ -137,7 +138,7 @@ fn watch(source: &dyn Source, shown: &Shown, args: &TopArgs) -> anyhow::Result<(
             sort: args.sort.sort(),
             half_life: args.half_life,
         };
-        screen::show(source, shown, &options)?;
+        screen::show(source, shown, &options)
     } else {
         let options = print::Options {
             interval: args.interval(),
@@ -149,7 +150,6 @@ fn watch(source: &dyn Source, shown: &Shown, args: &TopArgs) -> anyhow::Result<(
                 color,
             },
         };
-        print::print(source, shown, &options, &mut io::stdout().lock())?;
+        print::print(source, shown, &options, &mut io::stdout().lock())
     }
-    Ok(())
 }

@@ -46,18 +46,16 @@ pub fn print(
     shown: &Shown,
     options: &Options,
     out: &mut dyn Write,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Signals> {
     let signals = Signals::watch().context("could not watch for signals")?;
     source.set_half_life(options.half_life);
     let printed = tables(source, shown, options, &signals, out);
     source.stop();
     match printed {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(error).context("could not write the output"),
-        Ok(()) => {
-            signals.obey();
-            Ok(())
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("could not write the output")
         }
+        _ => Ok(signals),
     }
 }
 

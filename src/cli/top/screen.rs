@@ -58,12 +58,13 @@ pub struct Options {
     pub half_life: Option<Duration>,
 }
 
-/// Shows what the source sees, until somebody leaves it or a signal ends it.
+/// Shows what the source sees, until somebody leaves it or a signal ends it, which is then to be
+/// obeyed when the source has ended.
 ///
 /// # Errors
 ///
 /// Those of the terminal.
-pub fn show(source: &dyn Source, shown: &Shown, options: &Options) -> anyhow::Result<()> {
+pub fn show(source: &dyn Source, shown: &Shown, options: &Options) -> anyhow::Result<Signals> {
     let signals = Signals::watch().context("could not watch for signals")?;
     source.set_half_life(options.half_life);
     let screen = Screen::open().context("could not use the terminal")?;
@@ -80,8 +81,7 @@ pub fn show(source: &dyn Source, shown: &Shown, options: &Options) -> anyhow::Re
         // Where nobody listens nothing can be done.
         let _ = writeln!(io::stderr().lock(), "{}", printable(&line));
     }
-    signals.obey();
-    Ok(())
+    Ok(signals)
 }
 
 /// Sees to it that a signal ends the program also where the keyboard thread is held up: a terminal
@@ -98,6 +98,8 @@ fn guard(source: &dyn Source, signals: &Signals, is_left: &AtomicBool) {
             // Whoever is held up while writing has the right to write; of the terminal's own modes
             // nothing is needed if it is gone.
             let _ = terminal::disable_raw_mode();
+            // The sampler asks the command to end meanwhile.
+            std::thread::sleep(GRACE);
             signals.obey();
             return;
         }
@@ -126,6 +128,7 @@ impl Drop for Screen {
 }
 
 /// The signals that ask for an end.
+#[derive(Debug)]
 pub struct Signals {
     arrived: Arc<AtomicUsize>,
     watched: Vec<signal_hook::SigId>,

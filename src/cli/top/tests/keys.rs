@@ -394,6 +394,7 @@ fn of_several_events_one_is_looked_at() {
         lost: 0,
         behind: 0,
         seldom: 0,
+        resets: 0,
         until: 0,
     }));
     let screen = stage.screen();
