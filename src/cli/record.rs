@@ -7,13 +7,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use proftool::base::printable;
-use proftool::sampler::{
-    self, Command, CommandError, CopySize, End, Error, EventSpec, NoCopySize, Options, Rate,
-    Recording, Stacks, Subject, Target,
-};
+use proftool::sampler::{self, CommandError, End, Error, Options, Recording, Stacks, Target};
 
-use super::record_target::{BoundsArgs, TargetArgs};
-use super::stack_choice;
+use super::record_cost;
+use super::record_target::BoundsArgs;
+use super::sampling::SamplingArgs;
 
 /// The exit status when the recording itself failed, as of `env` and `timeout`.
 const FAILED: u8 = 125;
@@ -40,48 +38,17 @@ command cannot be run, 127 if it is not found.
 While it is made, the recording is in FILE.part, which can be read at any time; it is what is
 left if proftool is killed. An earlier FILE is kept as FILE.old.")]
 pub struct RecordArgs {
-    /// Samples a second of run time [default: 997, and each occurrence of rare events]
-    #[arg(short = 'F', long = "freq", value_name = "HZ", conflicts_with = "period",
-          value_parser = clap::value_parser!(u64).range(1..))]
-    frequency: Option<u64>,
+    #[command(flatten)]
+    sampling: SamplingArgs,
 
-    /// A sample every so many events (nanoseconds for clocks)
-    #[arg(short = 'c', long = "count", value_name = "PERIOD",
-          value_parser = clap::value_parser!(u64).range(1..))]
-    period: Option<u64>,
-
-    /// What to sample: cycles, page-faults, L1-dcache-load-misses, rNNN, sched:sched_switch …,
-    /// with :u for user space or :k for the kernel only; may be repeated
-    /// [default: cycles, or cpu-clock where cycles cannot be counted]
-    #[arg(short, long, value_name = "EVENT", value_delimiter = ',', value_parser = event)]
-    event: Vec<EventSpec>,
-
-    /// How to record stacks: fp (frame pointers), dwarf[,BYTES] (a copy of so many bytes from
-    /// the top of the stack in each sample, for programs without frame pointers; 8192 unless
-    /// given), none, or auto: by what the program's functions keep
-    #[arg(short = 'g', long = "call-graph", value_name = "HOW", default_value = "auto",
-          value_parser = call_graph)]
-    call_graph: CallGraph,
-
-    /// Record time off the processor, too: how long threads slept or waited, and on which stack
-    /// (event off-cpu), and how long they could have run but others did (event preempted); shown
-    /// by: proftool report --event off-cpu. Most waits are in the C library: where that keeps no
-    /// frame pointers, -g dwarf is sure of its callers
-    #[arg(long)]
-    off_cpu: bool,
-
-    /// Pages of the buffer of each processor; rounded up to a power of two [default: 512 KiB, with
-    /// -g dwarf as much as comes in a quarter of a second; eight times that with --off-cpu]
-    #[arg(short = 'm', long, value_name = "N",
-          value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    mmap_pages: Option<u32>,
+    /// Compress the recording with zstd at level N, 1 (fastest) to 22 (smallest); 1 unless given
+    #[arg(short = 'z', long, value_name = "N", num_args = 0..=1, require_equals = true,
+          default_missing_value = "1", value_parser = clap::value_parser!(u8).range(1..=22))]
+    compression_level: Option<u8>,
 
     /// The file to write
     #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
     output: PathBuf,
-
-    #[command(flatten)]
-    target: TargetArgs,
 
     #[command(flatten)]
     bounds: BoundsArgs,
@@ -89,6 +56,11 @@ pub struct RecordArgs {
     /// Say nothing unless something is wrong
     #[arg(short, long)]
     quiet: bool,
+
+    /// Tell at the end what the recording cost: the recorder's own time, the buffers, and how
+    /// much slower the program was
+    #[arg(short, long, conflicts_with = "quiet")]
+    verbose: bool,
 
     /// The command to run, with its arguments; it is recorded, or bounds the recording of what
     /// already runs
@@ -98,40 +70,6 @@ pub struct RecordArgs {
         value_name = "COMMAND"
     )]
     command: Vec<OsString>,
-}
-
-/// How stacks are recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallGraph {
-    /// By what the functions of the program keep.
-    Auto,
-    /// As a person says.
-    Chosen(Stacks),
-}
-
-/// What `-g` says.
-pub fn call_graph(how: &str) -> Result<CallGraph, String> {
-    let stacks = match how.split_once(',') {
-        None if how == "auto" => return Ok(CallGraph::Auto),
-        None if how == "fp" => Stacks::FramePointers,
-        None if how == "none" => Stacks::None,
-        None if how == "dwarf" => Stacks::Copies(CopySize::default()),
-        Some(("dwarf", bytes)) => {
-            let size = bytes.parse().map_err(|e: NoCopySize| e.to_string())?;
-            Stacks::Copies(size)
-        }
-        _ => return Err("it is none of auto, fp, dwarf, dwarf,BYTES, none".into()),
-    };
-    Ok(CallGraph::Chosen(stacks))
-}
-
-/// What `-e` says.
-pub fn event(name: &str) -> Result<EventSpec, String> {
-    name.parse()
-        .map_err(|error: sampler::UnknownEvent| match &error.hint {
-            Some(hint) => format!("{error}\nhint: {hint}"),
-            None => error.to_string(),
-        })
 }
 
 /// Records, and passes the command's exit status on.
@@ -145,25 +83,14 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         hint_at("name one: -o FILE");
         return Ok(ExitCode::from(FAILED));
     }
-    let mut options = Options {
-        events: args.event.clone(),
-        rate: match (args.frequency, args.period) {
-            (Some(frequency), _) => Some(Rate::Frequency(frequency)),
-            (None, Some(period)) => Some(Rate::Period(period)),
-            (None, None) => None,
-        },
-        stacks: match args.call_graph {
-            CallGraph::Chosen(stacks) => stacks,
-            CallGraph::Auto => Stacks::FramePointers,
-        },
-        ring_pages: args.mmap_pages.map(|pages| pages as usize),
-        off_cpu: args.off_cpu,
-    };
-    let result = record(&args, &mut options);
-    Ok(match result {
-        Ok(recording) => {
+    Ok(match record(&args) {
+        Ok((recording, options)) => {
             let path = args.output.display().to_string();
             report(&recording, &options, &path, args.quiet);
+            if args.verbose {
+                let lines = record_cost::lines(&recording, &options);
+                lines.iter().for_each(|line| say(line));
+            }
             ExitCode::from(recording.ending.map_or(0, sampler::Ending::status))
         }
         Err(error) => failed(&error),
@@ -183,45 +110,29 @@ pub fn failed(error: &Error) -> ExitCode {
     })
 }
 
-fn record(args: &RecordArgs, options: &mut Options) -> Result<Recording, Error> {
-    let command = match args.command.is_empty() {
-        true => None,
-        false => Some(Command::find(&args.command)?),
-    };
-    let target = args.target.target()?;
-    if let Some(target) = &target {
-        target.check()?;
-    }
-    let subject = match (&target, &command) {
-        (None, Some(command)) => Subject::Command(command),
-        (Some(target), command) => Subject::Running {
-            target,
-            while_runs: command.as_ref(),
-        },
-        // The arguments demand one of them.
-        (None, None) => return Err(CommandError::Unusable("there is none".into()).into()),
-    };
-    if args.call_graph == CallGraph::Auto {
-        let (stacks, why) = match subject {
-            Subject::Command(command) => stack_choice::choose(&command.code_file()),
-            Subject::Running { target, .. } => stack_choice::choose_running(target),
-        };
-        options.stacks = stacks;
-        if !args.quiet {
-            say(&why);
-        }
+fn record(args: &RecordArgs) -> Result<(Recording, Options), Error> {
+    let asked = args.sampling.asked(&args.command)?;
+    let subject = asked.subject()?;
+    let (mut options, why) = args.sampling.options(subject);
+    options.compression = args.compression_level;
+    if let Some(why) = why.filter(|_| !args.quiet) {
+        say(&why);
     }
     let bounds = args.bounds.bounds();
-    let endless = command.is_none() && bounds.duration.is_none();
+    let endless = asked.command.is_none() && bounds.duration.is_none();
     let mut note = |note: sampler::Note| match note {
         sampler::Note::Begun if endless && !args.quiet => {
-            say(&format!("recording {}; Ctrl-C ends it", named(&target)));
+            say(&format!(
+                "recording {}; Ctrl-C ends it",
+                named(&asked.target)
+            ));
         }
         sampler::Note::Begun => {}
         note if !args.quiet || note.is_loss() => say(&note.to_string()),
         _ => {}
     };
-    sampler::record(options, subject, &bounds, &args.output, &mut note)
+    let recording = sampler::record(&options, subject, &bounds, &args.output, &mut note)?;
+    Ok((recording, options))
 }
 
 /// What is recorded that already runs, in words.
@@ -281,7 +192,9 @@ fn report(recording: &Recording, options: &Options, path: &str, quiet: bool) {
             recording.lost
         ));
         hint_at(match stacks {
-            Stacks::Copies(_) => "fewer samples (-F 499), or smaller copies (-g dwarf,4096)",
+            Stacks::Copies(_) => {
+                "fewer samples (-F 499), smaller copies (-g dwarf,4096), or larger buffers (-m 8192)"
+            }
             _ if off_cpu => "larger buffers (-m 8192)",
             _ => "larger buffers (-m 1024), or fewer samples (-F 499)",
         });

@@ -5,7 +5,8 @@
 //!       attrs {offset, size}, data {offset, size}, event types {0, 0}, feature bits [u64; 4]
 //! 104   the ids of event 0, of event 1, …         u64 each
 //!       event 0 {attr, 128 bytes; ids {offset, size}}, event 1 …
-//!       data: records as the kernel made them, FINISHED_ROUND after every pass over its buffers
+//!       data: records as the kernel made them, or COMPRESSED records with these inside;
+//!       FINISHED_ROUND after every pass over the kernel's buffers
 //!       feature table: {offset, size} of each feature, in order of number
 //!       feature bodies
 //! ```
@@ -18,6 +19,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 
 use super::Feature;
 
+mod compressor;
 mod records;
 mod sections;
 
@@ -25,6 +27,8 @@ pub use records::{
     FINISHED_ROUND, Mapping, UserMapping, comm_record, lost_samples_record, thread_record,
 };
 pub use sections::{BuildIdEntry, FeatureSections, TracepointFormats};
+
+use compressor::Compressor;
 
 /// The size of the attrs that are written: `PERF_ATTR_SIZE_VER7`. Older versions of perf refuse
 /// any attr that is larger than the one they were built with, so this does not grow by itself.
@@ -62,6 +66,7 @@ pub struct Writer<W> {
     data_start: u64,
     data_size: u64,
     synced_size: u64,
+    compressor: Option<Compressor>,
 }
 
 impl<W: Write + Seek> Writer<W> {
@@ -108,6 +113,35 @@ impl<W: Write + Seek> Writer<W> {
             data_start,
             data_size: 0,
             synced_size: 0,
+            compressor: None,
+        })
+    }
+
+    /// From now on compresses what is given to [`Writer::append_drained`], at a level of zstd, 1
+    /// to 22.
+    ///
+    /// # Errors
+    ///
+    /// If zstd has no such level or no memory.
+    pub fn compress(&mut self, level: u8) -> io::Result<()> {
+        self.compressor = Some(Compressor::new(level)?);
+        Ok(())
+    }
+
+    /// Appends whole records out of the kernel's buffers, compressed if that was asked for.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Writer::append`].
+    pub fn append_drained(&mut self, records: &[u8]) -> io::Result<()> {
+        let Some(compressor) = &mut self.compressor else {
+            return self.append(records);
+        };
+        let (out, data_size) = (&mut self.out, &mut self.data_size);
+        compressor.compress(records, &mut |record| {
+            out.write_all(record)?;
+            *data_size += record.len() as u64;
+            Ok(())
         })
     }
 
@@ -153,6 +187,10 @@ impl<W: Write + Seek> Writer<W> {
     /// Those of `out`. The records stay readable: the features count only when all are written.
     pub fn finish(&mut self, features: &FeatureSections) -> io::Result<u64> {
         self.sync()?;
+        let mut features = features.clone();
+        if let Some(compressor) = &self.compressor {
+            features.compressed(compressor.level(), compressor.sizes(), Compressor::BLOCK);
+        }
         let mut offset = self.data_end() + features.len() as u64 * SECTION_SIZE;
         let mut tail = Vec::new();
         let mut bits = [0u64; 4];

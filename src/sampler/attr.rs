@@ -6,8 +6,9 @@ use super::event::EventSpec;
 use super::stacks::{Stacks, USER_REGISTERS};
 use crate::perfdata::writer::ATTR_SIZE;
 
-/// What every sample holds. It is the same for all events, so that any reader can take a record
-/// apart before it knows the event, and the identifier comes first for the same reason.
+/// What every sample holds. The identifier comes first, so that any reader knows the event before
+/// it takes a record apart: only samples of tracepoints have their fields behind all this, and
+/// only those for a group the readings.
 const SAMPLE_TYPE: u32 = sys::PERF_SAMPLE_IDENTIFIER
     | sys::PERF_SAMPLE_IP
     | sys::PERF_SAMPLE_TID
@@ -29,6 +30,8 @@ pub enum Rate {
 pub(super) struct Allowed {
     /// Samples in the kernel.
     pub(super) kernel: bool,
+    /// Counts of a group in samples of threads that inherit it (Linux 6.12).
+    pub(super) inherited_reads: bool,
     /// Counts of lost samples when an event is read (Linux 6.0).
     pub(super) lost: bool,
     /// Build ids in MMAP2 records (Linux 5.12).
@@ -40,6 +43,7 @@ pub(super) struct Allowed {
 impl Allowed {
     pub(super) const ALL: Allowed = Allowed {
         kernel: true,
+        inherited_reads: true,
         lost: true,
         build_id: true,
         kernel_code: true,
@@ -48,7 +52,9 @@ impl Allowed {
     /// The next smaller set to try when the kernel does not understand an attr: newest first.
     pub(super) fn older(self) -> Option<Allowed> {
         let mut less = self;
-        if self.lost {
+        if self.inherited_reads {
+            less.inherited_reads = false;
+        } else if self.lost {
             less.lost = false;
         } else if self.build_id {
             less.build_id = false;
@@ -91,7 +97,7 @@ pub(super) fn attr(
     let mut attr = sys::perf_event_attr {
         type_: event.kind,
         size: ATTR_SIZE as u32,
-        config: event.config,
+        config: event.config[0],
         sample_type: u64::from(SAMPLE_TYPE),
         read_format: u64::from(sys::PERF_FORMAT_ID),
         ..Default::default()
@@ -111,7 +117,18 @@ pub(super) fn attr(
     if allowed.lost {
         attr.read_format |= u64::from(sys::PERF_FORMAT_LOST);
     }
+    if event.kind == sys::PERF_TYPE_TRACEPOINT {
+        attr.sample_type |= u64::from(sys::PERF_SAMPLE_RAW);
+    }
+    if event.reads {
+        attr.sample_type |= u64::from(sys::PERF_SAMPLE_READ);
+        attr.read_format |= u64::from(sys::PERF_FORMAT_GROUP);
+    }
+    attr.__bindgen_anon_3.config1 = event.config[1];
+    attr.__bindgen_anon_4.config2 = event.config[2];
     match common.rate {
+        // Read with its leader's samples.
+        _ if event.reads && event.member => {}
         _ if event.each && !common.rate_chosen => attr.__bindgen_anon_1.sample_period = 1,
         Rate::Period(period) => attr.__bindgen_anon_1.sample_period = period,
         Rate::Frequency(frequency) => {
@@ -119,18 +136,37 @@ pub(super) fn attr(
             attr.__bindgen_anon_1.sample_freq = frequency;
         }
     }
+    // Of a software event whose samples tell their periods the kernel takes each occurrence, unless
+    // it chooses the period itself; readers have a fixed one from here.
+    let software = matches!(
+        event.kind,
+        sys::PERF_TYPE_SOFTWARE | sys::PERF_TYPE_TRACEPOINT
+    );
+    if software && matches!(common.rate, Rate::Period(2..)) {
+        attr.sample_type &= !u64::from(sys::PERF_SAMPLE_PERIOD);
+    }
     attr.set_watermark(1);
     attr.__bindgen_anon_2.wakeup_watermark = common.watermark;
     attr.set_precise_ip(precise);
 
-    attr.set_exclude_user(u64::from(!event.user));
-    attr.set_exclude_kernel(u64::from(!(event.kernel && allowed.kernel)));
-    attr.set_exclude_hv(u64::from(!(event.user && event.kernel && allowed.kernel)));
-    attr.set_exclude_guest(1);
+    let modifiers = event.modifiers;
+    attr.set_exclude_user(u64::from(!modifiers.user()));
+    attr.set_exclude_kernel(u64::from(!(modifiers.kernel() && allowed.kernel)));
+    attr.set_exclude_hv(u64::from(!(modifiers.hypervisor() && allowed.kernel)));
+    attr.set_exclude_guest(u64::from(!modifiers.guest()));
+    attr.set_exclude_host(u64::from(!modifiers.host()));
+    // The kernel knows them of leaders only.
+    attr.set_pinned(u64::from(modifiers.pinned && !event.member));
+    attr.set_exclusive(u64::from(modifiers.exclusive && !event.member));
 
-    attr.set_disabled(u64::from(!common.at_once));
-    attr.set_enable_on_exec(u64::from(!common.at_once));
-    attr.set_inherit(u64::from(common.inherit));
+    // Members count when their leader does, which waits for them: they would never be on the
+    // counters where it is there already.
+    let waits = !common.at_once || event.leads;
+    attr.set_disabled(u64::from(waits && !event.member));
+    attr.set_enable_on_exec(u64::from(!common.at_once && !event.member));
+    attr.set_inherit(u64::from(
+        common.inherit && (!event.reads || allowed.inherited_reads),
+    ));
     attr.set_sample_id_all(1);
     if tracks {
         attr.set_mmap(1);
@@ -152,6 +188,8 @@ pub(super) fn attr(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sampler::event_list::EventList;
+    use crate::sampler::kernel::attr_bytes;
 
     const COMMON: Common = Common {
         rate: Rate::Frequency(997),
@@ -195,6 +233,54 @@ mod tests {
     }
 
     #[test]
+    fn a_software_event_with_a_period_is_not_sampled_each_time() {
+        let sampled = |event: &str, rate| {
+            let common = Common {
+                rate,
+                rate_chosen: true,
+                ..COMMON
+            };
+            let attr = attr(&event.parse().unwrap(), 0, &common, false);
+            attr.sample_type & u64::from(sys::PERF_SAMPLE_PERIOD) != 0
+        };
+        assert!(!sampled("page-faults", Rate::Period(100)));
+        assert!(sampled("page-faults", Rate::Period(1)));
+        assert!(sampled("page-faults", Rate::Frequency(100)));
+        assert!(sampled("cycles", Rate::Period(100)));
+    }
+
+    #[test]
+    fn the_leader_samples_and_the_members_are_read() {
+        let events: EventList = "{cpu-clock,cs}:SD".parse().unwrap();
+        let [leader, member] = events.events() else {
+            panic!("{events:?}");
+        };
+        let mut common = COMMON;
+        let (first, second) = (
+            attr(leader, 0, &common, true),
+            attr(member, 0, &common, false),
+        );
+        assert_eq!(first.sample_type, second.sample_type);
+        // PERF_SAMPLE_READ; ID, GROUP and LOST.
+        assert_eq!(first.sample_type >> 4 & 1, 1);
+        assert_eq!((first.read_format, second.read_format), (0x1c, 0x1c));
+        let period = |attr: &sys::perf_event_attr| attr_bytes(attr)[16..24].to_vec();
+        assert_eq!(period(&first), 997u64.to_ne_bytes());
+        assert_eq!((period(&second), second.freq()), (vec![0; 8], 0));
+        assert_eq!(
+            (first.disabled(), first.pinned(), first.inherit()),
+            (1, 1, 1)
+        );
+        assert_eq!(
+            (second.disabled(), second.pinned(), second.inherit()),
+            (0, 0, 1)
+        );
+        common.allowed.inherited_reads = false;
+        assert_eq!(attr(leader, 0, &common, true).inherit(), 0);
+        assert_eq!(attr(&EventSpec::cycles(), 0, &common, true).inherit(), 1);
+    }
+
+    #[test]
     fn all_events_of_a_recording_sample_the_same_things() {
         let clock = attr(&EventSpec::cpu_clock(), 0, &COMMON, true);
         let switches = attr(&"cs:u".parse().unwrap(), 0, &COMMON, false);
@@ -213,6 +299,7 @@ mod tests {
             allowed = less;
         }
         let expected = [
+            (true, true, true),
             (false, true, true),
             (false, false, true),
             (false, false, false),

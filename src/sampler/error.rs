@@ -61,6 +61,19 @@ pub enum Error {
         /// The value of the setting, if it can be read.
         paranoid: Option<i32>,
     },
+    /// This user may not record tracepoints.
+    #[error(
+        "the kernel does not let this user record the fields of tracepoint {event}{}",
+        paranoid.map_or(String::new(), |level| format!(
+            ": /proc/sys/kernel/perf_event_paranoid is {level}"
+        ))
+    )]
+    TracepointForbidden {
+        /// The event's name.
+        event: String,
+        /// The value of the setting, if it can be read.
+        paranoid: Option<i32>,
+    },
     /// This user may not record whole processors.
     #[error(
         "the kernel does not let this user record whole processors{}",
@@ -186,6 +199,9 @@ impl Error {
             Error::KernelForbidden { .. } => "run as root, or give the program the right: setcap \
                 cap_perfmon=ep $(command -v proftool)"
                 .into(),
+            Error::TracepointForbidden { .. } => "run as root; or, as root: sysctl \
+                kernel.perf_event_paranoid=-1"
+                .into(),
             Error::NoPerfEvents => "the kernel needs CONFIG_PERF_EVENTS; for a container: docker \
                 run --security-opt seccomp=unconfined"
                 .into(),
@@ -246,6 +262,10 @@ pub enum Note {
     },
     /// The kernel cannot copy registers and stacks; frame pointers are followed in their place.
     NoCopies,
+    /// These events were to be a group, and do not fit on the counters together.
+    Ungrouped(Vec<String>),
+    /// The kernel does not let threads inherit a group whose leader samples for all.
+    GroupsNotInherited,
     /// The kernel hides its addresses, so its samples will have no names.
     HiddenKernel,
     /// What is mapped in so many running processes may not be read.
@@ -283,7 +303,10 @@ impl Note {
     pub fn is_loss(&self) -> bool {
         matches!(
             self,
-            Note::OutputFailed { .. } | Note::NoCopies | Note::HiddenMappings(_)
+            Note::OutputFailed { .. }
+                | Note::NoCopies
+                | Note::GroupsNotInherited
+                | Note::HiddenMappings(_)
         )
     }
 }
@@ -316,6 +339,15 @@ impl fmt::Display for Note {
             Note::NoCopies => f.write_str(
                 "this kernel does not copy registers and stacks into samples; stacks are recorded \
                  by frame pointers instead",
+            ),
+            Note::Ungrouped(names) => write!(
+                f,
+                "{} do not fit on the counters together; each is sampled by itself",
+                names.join(", ")
+            ),
+            Note::GroupsNotInherited => f.write_str(
+                "this kernel (before Linux 6.12) samples groups with :S only in threads that are \
+                 there when the recording begins; all threads: -a, or the group without :S",
             ),
             Note::HiddenKernel => f.write_str(
                 "the kernel hides its addresses: kernel functions will have no names; as root: \

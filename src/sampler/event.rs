@@ -1,11 +1,12 @@
 //! Event names as a person writes them, and what the kernel calls them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use perf_event_open_sys::bindings as sys;
 
-use super::tracepoint;
+use super::modifiers::{LETTERS, Modifiers};
+use super::{pmu, tracepoint};
 
 /// The generalized hardware events, by `config`.
 const HARDWARE: &[(&str, u32)] = &[
@@ -96,33 +97,97 @@ const MISS: u32 = sys::PERF_COUNT_HW_CACHE_RESULT_MISS;
 
 /// What there is, for who has given nothing like it.
 const KINDS: &str = "events are: cycles, instructions, cache-misses, cpu-clock, page-faults, \
-    context-switches, L1-dcache-load-misses and the like, rNNN (raw), SYSTEM:NAME (tracepoint)";
+    context-switches, L1-dcache-load-misses and the like, rNNN (raw), SYSTEM:NAME (tracepoint), \
+    PMU/TERM=N,…/";
 
 /// An event to sample, parsed from its name.
 ///
 /// A name is a hardware event (`cycles`), a cache event (`L1-dcache-load-misses`), a software
 /// event (`page-faults`), a raw event of the processor (`r1a8`), or a tracepoint
-/// (`sched:sched_switch`); each may end with modifiers: `:u` user space only, `:k` kernel only,
-/// `:p` to `:ppp` precise.
+/// (`sched:sched_switch`), or an event of a PMU (`cpu/event=0x3c,umask=0x1/`); each may end with
+/// modifiers: `:u` user space only, `:k` kernel only, `:p` to `:ppp` precise, and others.
 ///
 /// ```
 /// use proftool::sampler::EventSpec;
 /// let event: EventSpec = "cycles:u".parse().unwrap();
 /// assert_eq!(event.name(), "cycles:u");
-/// let error = "cycels".parse::<EventSpec>().unwrap_err();
-/// assert_eq!(error.near.first().map(String::as_str), Some("cycles"));
+/// let error = "cycels".parse::<EventSpec>().unwrap_err().to_string();
+/// assert_eq!(error, "unknown event \"cycels\"; the nearest are: cycles");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSpec {
     pub(super) name: String,
+    /// The name without modifiers, with what joins them to it.
+    stem: String,
     /// `perf_event_attr.type`.
     pub(super) kind: u32,
-    pub(super) config: u64,
-    pub(super) user: bool,
-    pub(super) kernel: bool,
-    pub(super) precise: Option<u64>,
+    /// `config`, `config1`, `config2`.
+    pub(super) config: [u64; 3],
+    pub(super) modifiers: Modifiers,
     /// Whether every occurrence is a sample, unless the user chose a period.
     pub(super) each: bool,
+    /// Whether those behind it are of its group.
+    pub(super) leads: bool,
+    /// Whether it is of the group of the event before it.
+    pub(super) member: bool,
+    /// Whether the samples of its group's leader have the counts of all, and no other samples.
+    pub(super) reads: bool,
+}
+
+/// Why what was given is no event to sample.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EventError {
+    /// There is no such event.
+    #[error(transparent)]
+    Unknown(#[from] UnknownEvent),
+    /// This user may not look tracepoints up.
+    #[error("tracepoint {event}: {} cannot be read by this user", tracefs.display())]
+    Hidden {
+        /// The tracepoint.
+        event: String,
+        /// Where tracefs is mounted.
+        tracefs: PathBuf,
+    },
+    /// A letter behind the name means nothing.
+    #[error("{event}: there is no modifier {letter:?}; those that exist are: {LETTERS}")]
+    Modifier {
+        /// The event or group.
+        event: String,
+        /// The letter.
+        letter: char,
+    },
+    /// The terms of a PMU's event mean nothing.
+    #[error("{event}: {problem}")]
+    Terms {
+        /// The event.
+        event: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Braces, slashes or commas stand where they mean nothing.
+    #[error("{text:?} is no list of events: {problem}")]
+    Syntax {
+        /// What was given.
+        text: String,
+        /// What is wrong.
+        problem: &'static str,
+    },
+}
+
+impl EventError {
+    /// What a person can do.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            EventError::Unknown(unknown) => unknown.hint.clone(),
+            EventError::Hidden { tracefs, .. } => Some(format!(
+                "run as root; or, as root: mount -o remount,mode=755 {} && sysctl \
+                 kernel.perf_event_paranoid=-1",
+                tracefs.display()
+            )),
+            _ => None,
+        }
+    }
 }
 
 /// The name of no event that this machine has.
@@ -165,6 +230,11 @@ impl EventSpec {
         plain(sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_CPU_CLOCK.into()).named("cpu-clock")
     }
 
+    /// Whether it is of the group of the event before it, not the first of one.
+    pub fn is_member(&self) -> bool {
+        self.member
+    }
+
     /// A thread leaves its processor.
     pub(super) fn context_switches() -> EventSpec {
         let number = sys::PERF_COUNT_SW_CONTEXT_SWITCHES;
@@ -192,54 +262,121 @@ impl EventSpec {
 
     fn named(mut self, name: &str) -> EventSpec {
         self.name = name.to_owned();
+        self.stem = format!("{name}:");
         self
     }
 
-    fn with_modifiers(mut self, modifiers: &str) -> EventSpec {
-        if modifiers.contains(['u', 'k']) {
-            self.user = modifiers.contains('u');
-            self.kernel = modifiers.contains('k');
+    /// With the modifiers of its group besides its own; its name tells them.
+    pub(super) fn with_group(mut self, group: Modifiers) -> EventSpec {
+        let (own, both) = (self.modifiers, self.modifiers.and(group));
+        if own.letters() != both.letters() {
+            self.name = format!("{}{}", self.stem, both.letters());
         }
-        let precise = modifiers.matches('p').count() as u64;
-        self.precise = (precise > 0).then_some(precise.min(3));
+        self.modifiers = both;
         self
+    }
+
+    /// Makes one group of events.
+    pub(super) fn join(events: &mut [EventSpec]) {
+        let any = |test: fn(&Modifiers) -> bool| events.iter().any(|event| test(&event.modifiers));
+        let (reads, weak) = (any(|m| m.leader_samples), any(|m| m.weak));
+        let alone = events.len() < 2;
+        for (index, event) in events.iter_mut().enumerate() {
+            event.member = index > 0;
+            event.leads = index == 0 && !alone;
+            event.reads = reads && !alone;
+            event.modifiers.weak = weak;
+        }
     }
 }
 
 impl FromStr for EventSpec {
-    type Err = UnknownEvent;
+    type Err = EventError;
 
-    fn from_str(name: &str) -> Result<EventSpec, UnknownEvent> {
-        let (base, modifiers) = match name.rsplit_once(':') {
-            Some((base, last)) if !last.is_empty() && last.bytes().all(|b| b"ukp".contains(&b)) => {
-                (base, last)
+    fn from_str(text: &str) -> Result<EventSpec, EventError> {
+        if let Some((pmu, rest)) = text.split_once('/') {
+            return of_pmu(text, pmu, rest);
+        }
+        let parts: Vec<&str> = text.split(':').collect();
+        let (found, letters) = match parts[..] {
+            [base] => (built_in_named(base)?, ""),
+            [base, letters] if built_in(base).is_some() && !letters.is_empty() => {
+                (built_in_named(base)?, letters)
             }
-            _ => (name, ""),
+            // No tracepoint has such a name: it is the part before that is wrong.
+            [base, letters] if !letters.is_empty() && Modifiers::parse(base, letters).is_ok() => {
+                (built_in_named(base)?, letters)
+            }
+            [system, event] => (tracepoint_named(system, event)?, ""),
+            [system, event, letters] if !letters.is_empty() => {
+                (tracepoint_named(system, event)?, letters)
+            }
+            _ => {
+                return Err(EventError::Syntax {
+                    text: text.to_owned(),
+                    problem: "a name has SYSTEM: before it at most, and :MODIFIERS behind it",
+                });
+            }
         };
-        let found = match base.split_once(':') {
-            Some((system, event)) => tracepoint_named(system, event),
-            None => built_in(base).ok_or_else(|| {
-                let near = nearest(base, built_in_names());
-                UnknownEvent {
-                    name: name.to_owned(),
-                    hint: near.is_empty().then(|| KINDS.to_owned()),
-                    near,
-                }
-            }),
-        };
-        Ok(found?.with_modifiers(modifiers).named(name))
+        let bare = text.strip_suffix(letters).unwrap_or(text);
+        let bare = bare.strip_suffix(':').unwrap_or(bare);
+        Ok(EventSpec {
+            modifiers: Modifiers::parse(text, letters)?,
+            name: text.to_owned(),
+            ..found.named(bare)
+        })
     }
+}
+
+/// The event `pmu/rest`, as which `text` was given.
+fn of_pmu(text: &str, pmu: &str, rest: &str) -> Result<EventSpec, EventError> {
+    let Some((terms, letters)) = rest.split_once('/') else {
+        return Err(EventError::Syntax {
+            text: text.to_owned(),
+            problem: "the terms of a PMU end with /",
+        });
+    };
+    let encoded = pmu::encode(pmu, terms).map_err(|problem| EventError::Terms {
+        event: text.to_owned(),
+        problem,
+    })?;
+    let letters = letters.strip_prefix(':').unwrap_or(letters);
+    let stem = match &encoded.name {
+        Some(name) => format!("{name}:"),
+        None => format!("{pmu}/{terms}/"),
+    };
+    Ok(EventSpec {
+        name: encoded.name.unwrap_or_else(|| text.to_owned()),
+        stem,
+        config: encoded.config,
+        modifiers: Modifiers::parse(text, letters)?,
+        ..plain(encoded.kind, 0)
+    })
+}
+
+/// The event that is built into the kernel's interface under this name.
+fn built_in_named(name: &str) -> Result<EventSpec, UnknownEvent> {
+    built_in(name).ok_or_else(|| {
+        let near = nearest(name, built_in_names());
+        UnknownEvent {
+            name: name.to_owned(),
+            hint: near.is_empty().then(|| KINDS.to_owned()),
+            near,
+        }
+    })
 }
 
 fn plain(kind: u32, config: u64) -> EventSpec {
     EventSpec {
         name: String::new(),
+        stem: String::new(),
         kind,
-        config,
-        user: true,
-        kernel: true,
-        precise: None,
+        config: [config, 0, 0],
+        modifiers: Modifiers::default(),
         each: false,
+        leads: false,
+        member: false,
+        reads: false,
     }
 }
 
@@ -286,11 +423,13 @@ fn built_in_names() -> impl Iterator<Item = String> {
     plain.map(str::to_owned).chain(caches)
 }
 
-fn tracepoint_named(system: &str, event: &str) -> Result<EventSpec, UnknownEvent> {
-    let unknown = |near, hint: Option<&str>| UnknownEvent {
-        name: format!("{system}:{event}"),
-        near,
-        hint: hint.map(str::to_owned),
+fn tracepoint_named(system: &str, event: &str) -> Result<EventSpec, EventError> {
+    let unknown = |near, hint: Option<&str>| {
+        EventError::Unknown(UnknownEvent {
+            name: format!("{system}:{event}"),
+            near,
+            hint: hint.map(str::to_owned),
+        })
     };
     let Some(tracefs) = tracepoint::directory() else {
         return Err(unknown(
@@ -303,10 +442,12 @@ fn tracepoint_named(system: &str, event: &str) -> Result<EventSpec, UnknownEvent
             each: true,
             ..plain(sys::PERF_TYPE_TRACEPOINT, id)
         }),
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Err(unknown(
-            Vec::new(),
-            Some("tracefs cannot be read by this user; run as root"),
-        )),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            Err(EventError::Hidden {
+                event: format!("{system}:{event}"),
+                tracefs,
+            })
+        }
         Err(_) => Err(unknown(near_tracepoints(&tracefs, system, event), None)),
     }
 }
@@ -361,7 +502,7 @@ mod tests {
 
     fn parsed(name: &str) -> (u32, u64) {
         let event: EventSpec = name.parse().unwrap();
-        (event.kind, event.config)
+        (event.kind, event.config[0])
     }
 
     #[test]
@@ -379,12 +520,14 @@ mod tests {
 
     #[test]
     fn modifiers_choose_the_ring() {
-        let event: EventSpec = "page-faults:u".parse().unwrap();
-        assert!(event.user && !event.kernel);
-        let event: EventSpec = "cycles:kpp".parse().unwrap();
-        assert!(!event.user && event.kernel && event.precise == Some(2));
-        let event: EventSpec = "cycles".parse().unwrap();
-        assert!(event.user && event.kernel && event.precise.is_none());
+        let rings = |name: &str| {
+            let event: EventSpec = name.parse().unwrap();
+            let modifiers = event.modifiers;
+            (modifiers.user(), modifiers.kernel(), modifiers.precise())
+        };
+        assert_eq!(rings("page-faults:u"), (true, false, None));
+        assert_eq!(rings("cycles:kpp"), (false, true, Some(2)));
+        assert_eq!(rings("cycles"), (true, true, None));
     }
 
     #[test]
@@ -394,10 +537,15 @@ mod tests {
             error.to_string(),
             "unknown event \"instrutions\"; the nearest are: instructions"
         );
-        let error = "l1-dcache-load-miss".parse::<EventSpec>().unwrap_err();
-        assert_eq!(error.near[0], "L1-dcache-load-misses");
-        assert!("zzzzzz".parse::<EventSpec>().unwrap_err().near.is_empty());
-        for odd in ["", ":", ":u", "r", "rxyz", "../x:y", "a:b:c:u"] {
+        let near = |name: &str| match name.parse::<EventSpec>() {
+            Err(EventError::Unknown(unknown)) => unknown.near,
+            other => panic!("{name}: {other:?}"),
+        };
+        assert_eq!(near("l1-dcache-load-miss:u")[0], "L1-dcache-load-misses");
+        assert!(near("zzzzzz").is_empty());
+        for odd in [
+            "", ":", ":u", "r", "rxyz", "../x:y", "a:b:c:u", "cycles:", "cs:z", "x/",
+        ] {
             assert!(odd.parse::<EventSpec>().is_err(), "{odd:?}");
         }
     }

@@ -23,6 +23,8 @@ use super::tally::{SAMPLE, SAMPLE_TIME_AT, word};
 use crate::perfdata::Packed;
 use crate::perfdata::writer::{EventDescription, FINISHED_ROUND};
 
+/// The first type of records that recorders make themselves.
+const USER_TYPES: u32 = 64;
 /// How many bytes of records are packed together.
 const CHUNK: usize = 1 << 20;
 /// How much memory a history takes unless it is said.
@@ -36,6 +38,7 @@ const LIMIT: usize = 128 << 20;
 pub struct History {
     events: Vec<EventDescription>,
     tracepoints: Vec<(String, String)>,
+    groups: Vec<(usize, usize)>,
     images: KernelImages,
     existing: Vec<u8>,
     /// Records without samples, the oldest first.
@@ -63,6 +66,7 @@ impl History {
         History {
             events: session.events().to_vec(),
             tracepoints: session.tracepoints().to_vec(),
+            groups: session.groups().to_vec(),
             images: images.clone(),
             existing: existing.records.clone(),
             bare: VecDeque::new(),
@@ -96,7 +100,7 @@ impl History {
     pub fn reset(&mut self, until: u64) {
         let all = std::mem::take(&mut self.packed);
         let open = std::mem::take(&mut self.open);
-        let is_kept = |record: &[u8]| time(record).is_none_or(|time| time > until);
+        let is_kept = |record: &[u8]| !is_of_time(record) || time(record) > Some(until);
         let packed = all.iter().map(Packed::bytes).chain([open]);
         self.packed = packed
             .map(|records| Packed::new(&filtered(&records, is_kept)))
@@ -104,7 +108,7 @@ impl History {
         self.let_go = 0;
     }
 
-    /// Writes a perf.data file of the samples up to the time `until`, in nanoseconds of the
+    /// Writes a perf.data file of what happened up to the time `until`, in nanoseconds of the
     /// recorder's clock. An earlier file at `path` is kept with `.old` appended.
     ///
     /// # Errors
@@ -131,6 +135,7 @@ impl History {
         log.open(&self.images, &self.existing)?;
         let packed = self.bare.iter().chain(&self.packed);
         let open = [self.open.as_slice(), &FINISHED_ROUND].concat();
+        // What happened later would change how it ends.
         let is_wanted = |record: &[u8]| time(record).is_none_or(|time| time <= until);
         for records in packed.map(Packed::bytes).chain([open]) {
             log.append(&filtered(&records, is_wanted))?;
@@ -138,6 +143,7 @@ impl History {
         let about = About {
             events: &self.events,
             tracepoints: &self.tracepoints,
+            groups: &self.groups,
             images: &self.images,
         };
         log.close(&about, 0)
@@ -187,14 +193,12 @@ fn filtered(records: &[u8], mut is_wanted: impl FnMut(&[u8]) -> bool) -> Vec<u8>
     kept
 }
 
-/// The time of a sample or a switch; other records are kept whatever theirs is.
+/// The time of a record of the kernel's.
 fn time(record: &[u8]) -> Option<u64> {
-    if !is_of_time(record) {
-        return None;
-    }
-    match doubles::kind(record) {
-        Some(SAMPLE) => word(record, SAMPLE_TIME_AT),
+    match doubles::kind(record)? {
+        SAMPLE => word(record, SAMPLE_TIME_AT),
         // What stands behind other records ends with time, processor and id.
-        _ => word(record, record.len().checked_sub(24)?),
+        kind if kind < USER_TYPES => word(record, record.len().checked_sub(24)?),
+        _ => None,
     }
 }

@@ -1,7 +1,7 @@
-//! The system calls for kernel events, as safe functions.
+//! The system calls for kernel events, processor time and turns, as safe functions.
 #![expect(
     unsafe_code,
-    reason = "perf_event_open, its ioctls, poll and rlimits have no safe interface"
+    reason = "perf_event_open, its ioctls, poll, rlimits and scheduling have no safe interface"
 )]
 
 use std::io;
@@ -25,9 +25,16 @@ pub(super) enum Who<'a> {
     Cgroup(BorrowedFd<'a>),
 }
 
-/// Opens an event on somebody who runs on processor `cpu`.
-pub(super) fn open_event(attr: &perf_event_attr, who: Who<'_>, cpu: i32) -> io::Result<OwnedFd> {
+/// Opens an event on somebody who runs on processor `cpu`, in the group of `leader` if there is
+/// one, which must be of the same.
+pub(super) fn open_event(
+    attr: &perf_event_attr,
+    who: Who<'_>,
+    cpu: i32,
+    leader: Option<BorrowedFd<'_>>,
+) -> io::Result<OwnedFd> {
     let mut attr = *attr;
+    let group = leader.map_or(-1, |leader| leader.as_raw_fd());
     let close = u64::from(sys::PERF_FLAG_FD_CLOEXEC);
     let (pid, flags) = match who {
         Who::Task(tid) => (tid, close),
@@ -41,7 +48,7 @@ pub(super) fn open_event(attr: &perf_event_attr, who: Who<'_>, cpu: i32) -> io::
     // its `size` is at most its true size. It asks for no signal, no breakpoint, no AUX area:
     // the kernel only fills a buffer that is mapped later, through the returned descriptor.
     let fd = check(unsafe {
-        perf_event_open_sys::perf_event_open(&mut attr, pid, cpu, -1, flags as libc::c_ulong)
+        perf_event_open_sys::perf_event_open(&mut attr, pid, cpu, group, flags as libc::c_ulong)
     })?;
     // SAFETY: the kernel has just made `fd` for us, and nothing else knows of it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
@@ -61,26 +68,35 @@ pub(super) fn redirect(event: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<
     check(unsafe { ioctls::SET_OUTPUT(event.as_raw_fd(), to.as_raw_fd()) }).map(drop)
 }
 
+/// Lets an event count, in all processes that inherited it too.
+pub(super) fn enable(event: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: an open descriptor by its type; no memory is passed.
+    check(unsafe { ioctls::ENABLE(event.as_raw_fd(), 0) }).map(drop)
+}
+
 /// Stops an event, in all processes that inherited it too.
 pub(super) fn disable(event: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: an open descriptor by its type; no memory is passed.
     check(unsafe { ioctls::DISABLE(event.as_raw_fd(), 0) }).map(drop)
 }
 
-/// Reads an event's value: as many `u64` as its `read_format` says.
-pub(super) fn read_event<const N: usize>(event: BorrowedFd<'_>) -> io::Result<[u64; N]> {
-    let mut values = [0u64; N];
-    // SAFETY: the kernel writes at most the given number of bytes, the size of the live local.
+/// Reads an event's value, or its group's values: the words that its `read_format` says, of which
+/// there are at most `most`.
+pub(super) fn read_event(event: BorrowedFd<'_>, most: usize) -> io::Result<Vec<u64>> {
+    let mut values = vec![0u64; most];
+    // SAFETY: the kernel writes at most the given number of bytes, the size of the live vector.
     let got = unsafe {
         libc::read(
             event.as_raw_fd(),
             values.as_mut_ptr().cast(),
-            mem::size_of_val(&values),
+            mem::size_of_val(&values[..]),
         )
     };
     match usize::try_from(got) {
-        Ok(size) if size == mem::size_of_val(&values) => Ok(values),
-        Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Ok(bytes) => {
+            values.truncate(bytes / size_of::<u64>());
+            Ok(values)
+        }
         Err(_) => Err(io::Error::last_os_error()),
     }
 }
@@ -117,6 +133,100 @@ pub(super) fn poll(fds: &[RawFd], timeout: Duration, revents: &mut Vec<i16>) -> 
         Err(error) => return Err(error),
     }
     Ok(())
+}
+
+/// Whose processor time is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Usage {
+    /// That of this process.
+    Own,
+    /// That of its children that were waited for, and of theirs.
+    Children,
+}
+
+/// Processor time so far, user and system; zero where it is not told.
+pub(super) fn processor_time(usage: Usage) -> Duration {
+    let who = match usage {
+        Usage::Own => libc::RUSAGE_SELF,
+        Usage::Children => libc::RUSAGE_CHILDREN,
+    };
+    let mut told = mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel writes one rusage to a live local, which is of integers only and zeroed.
+    let told = unsafe {
+        libc::getrusage(who, told.as_mut_ptr());
+        told.assume_init()
+    };
+    let time = |time: libc::timeval| {
+        let micros = u64::try_from(time.tv_usec).unwrap_or(0);
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        Duration::from_secs(seconds) + Duration::from_micros(micros)
+    };
+    time(told.ru_utime) + time(told.ru_stime)
+}
+
+/// This thread has its turn soon, while the value lives.
+///
+/// Who asks for short turns has them soon: under Linux 6.12 and later, which of those that wait for
+/// a processor is next is a question of whose turn would end first. That takes nothing from others
+/// in sum, and needs no privilege. But beside hundreds of threads that want to run the part that is
+/// everybody's is too small; with privilege this thread has the weight of nine of them.
+#[derive(Debug)]
+pub(super) struct SoonerTurns {
+    before: libc::sched_attr,
+}
+
+impl SoonerTurns {
+    /// The shortest turn that the kernel grants, in nanoseconds.
+    const SHORT: u64 = 100_000;
+    const NICE: i32 = -10;
+
+    /// Asks for short turns, and more of them where `more` is asked for and allowed; `None` where
+    /// the thread is not scheduled as usual, or the kernel refuses. What it forks meanwhile has
+    /// the same.
+    pub(super) fn ask(more: bool) -> Option<SoonerTurns> {
+        let mut attr = mem::MaybeUninit::<libc::sched_attr>::zeroed();
+        // SAFETY: 0 is this thread; the kernel writes at most the given size, that of the live
+        // local, which is of integers only and zeroed.
+        let before = unsafe {
+            let size = mem::size_of::<libc::sched_attr>();
+            let got = libc::syscall(libc::SYS_sched_getattr, 0, attr.as_mut_ptr(), size, 0);
+            (got == 0).then(|| attr.assume_init())?
+        };
+        if before.sched_policy != libc::SCHED_OTHER as u32 {
+            return None;
+        }
+        let short = libc::sched_attr {
+            sched_runtime: SoonerTurns::SHORT,
+            ..before
+        };
+        let nice = libc::sched_attr {
+            sched_nice: before.sched_nice.min(SoonerTurns::NICE),
+            ..short
+        };
+        ((more && set_turns(&nice)) || set_turns(&short)).then_some(SoonerTurns { before })
+    }
+}
+
+impl Drop for SoonerTurns {
+    fn drop(&mut self) {
+        // As it was; nothing can be done if it fails.
+        let _ = set_turns(&self.before);
+    }
+}
+
+fn set_turns(attr: &libc::sched_attr) -> bool {
+    let attr = libc::sched_attr {
+        size: mem::size_of::<libc::sched_attr>() as u32,
+        ..*attr
+    };
+    // SAFETY: 0 is this thread; the kernel reads one sched_attr of the size that it tells.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) == 0 }
+}
+
+/// The number of this thread.
+pub(super) fn thread_id() -> i32 {
+    // SAFETY: it takes nothing and cannot fail.
+    unsafe { libc::gettid() }
 }
 
 /// The size of a page of memory.

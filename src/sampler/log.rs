@@ -21,6 +21,8 @@ pub(super) struct About<'a> {
     pub(super) events: &'a [EventDescription],
     /// System and event of tracepoints.
     pub(super) tracepoints: &'a [(String, String)],
+    /// The groups of events: of each the index of its first, and how many there are.
+    pub(super) groups: &'a [(usize, usize)],
     pub(super) images: &'a KernelImages,
 }
 
@@ -29,6 +31,7 @@ impl<'a> About<'a> {
         About {
             events: session.events(),
             tracepoints: session.tracepoints(),
+            groups: session.groups(),
             images,
         }
     }
@@ -39,6 +42,8 @@ impl<'a> About<'a> {
 pub(super) struct Log<W> {
     writer: Writer<W>,
     tally: Tally,
+    passes: u64,
+    drained: u64,
     file_size: u64,
 }
 
@@ -47,8 +52,25 @@ impl<W: Write + Seek> Log<W> {
         Ok(Log {
             writer: Writer::new(out, events)?,
             tally: Tally::default(),
+            passes: 0,
+            drained: 0,
             file_size: 0,
         })
+    }
+
+    /// Compresses what comes from the ring buffers, at a level of zstd.
+    pub(super) fn compress(&mut self, level: Option<u8>) -> io::Result<()> {
+        level.map_or(Ok(()), |level| self.writer.compress(level))
+    }
+
+    /// How often the ring buffers were gone over.
+    pub(super) fn passes(&self) -> u64 {
+        self.passes
+    }
+
+    /// The bytes that came from them.
+    pub(super) fn drained_bytes(&self) -> u64 {
+        self.drained
     }
 
     /// What has been written so far.
@@ -100,6 +122,9 @@ impl<W: Write + Seek> Log<W> {
             self.append(&lost_samples_record(lost))?;
         }
         let mut features = self.features(about.events, about.images);
+        if !about.groups.is_empty() {
+            features.groups(about.groups);
+        }
         if !about.tracepoints.is_empty()
             && let Some(tracefs) = tracepoint::directory()
             && let Ok(formats) = tracepoint::formats(&tracefs, about.tracepoints)
@@ -158,7 +183,14 @@ impl<W: Write + Seek> Sink for Log<W> {
 
     /// Straight from the buffers to the file, in a few large writes. The file is true afterwards.
     fn pass(&mut self, session: &mut Session) -> io::Result<()> {
-        let bytes = session.drain(&mut |records| self.append(records))?;
+        let (writer, tally) = (&mut self.writer, &mut self.tally);
+        let bytes = session.drain(&mut |records| {
+            writer.append_drained(records)?;
+            tally.count(records);
+            Ok::<(), io::Error>(())
+        })?;
+        self.passes += 1;
+        self.drained += bytes;
         if bytes > 0 {
             self.end_round()?;
         }

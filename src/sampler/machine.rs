@@ -150,6 +150,7 @@ fn open(event: &EventSpec, with_kernel: bool, stacks: Stacks, pid: i32, cpu: i32
     // What newer kernels added is not what is tried here.
     let allowed = Allowed {
         kernel: with_kernel,
+        inherited_reads: false,
         lost: false,
         build_id: false,
         kernel_code: false,
@@ -170,7 +171,7 @@ fn open(event: &EventSpec, with_kernel: bool, stacks: Stacks, pid: i32, cpu: i32
         -1 => Who::Everyone,
         pid => Who::Task(pid),
     };
-    match kernel::open_event(&attr, who, cpu) {
+    match kernel::open_event(&attr, who, cpu, None) {
         Ok(_) => Trial::Works,
         Err(error) => Trial::Refused {
             forbidden: matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)),

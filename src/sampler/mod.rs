@@ -17,7 +17,7 @@
 //! [`record`] is all of it, for one [`Subject`] and one file. It takes no thread: the process sleeps
 //! until a buffer is a quarter full, a signal comes, or a fifth of a second is over; then
 //! it writes what is there with one or two writes a buffer. It looks at the headers of records
-//! only to count them. [`watch`] is the same for a [`Watcher`] that takes the records itself.
+//! only to count them. [`watch()`] is the same for a [`Watcher`] that takes the records itself.
 //!
 //! How stacks come into samples is told in `stacks`: by frame pointers, or by copies from which
 //! they are found later. [`Machine`] and [`Process`] say beforehand what may be recorded.
@@ -33,11 +33,13 @@ mod attr;
 mod cast;
 mod child;
 mod command;
+mod cost;
 mod descendants;
 mod doubles;
 mod elf_notes;
 mod error;
 mod event;
+mod event_list;
 mod existing;
 mod history;
 mod host;
@@ -48,9 +50,11 @@ mod limits;
 mod log;
 mod machine;
 mod mapped;
+mod modifiers;
 mod off_cpu;
 mod output;
 mod plan;
+mod pmu;
 mod process;
 mod recording;
 mod ring;
@@ -67,8 +71,10 @@ mod watch;
 pub use attr::Rate;
 pub use child::Ending;
 pub use command::{Command, CommandError};
+pub use cost::{Costs, sample_cost};
 pub use error::{Error, Note};
-pub use event::{EventSpec, UnknownEvent};
+pub use event::{EventError, EventSpec, UnknownEvent};
+pub use event_list::EventList;
 pub use history::{History, Written, samples_apart};
 pub use machine::{Machine, Trial};
 pub use process::{MappedFile, Process};

@@ -9,6 +9,7 @@ use super::error::{Error, Note, reason};
 use super::event::EventSpec;
 use super::kernel::MoreFiles;
 use super::limits;
+use super::rows::Wanted;
 use super::stacks::Stacks;
 
 /// What is going to be opened; changed by each refusal until the kernel accepts it.
@@ -29,8 +30,20 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The attrs to open, one an event; the first one also tracks what happens to processes.
-    pub(super) fn attrs(&self) -> Vec<perf_event_attr> {
+    /// What to open, in order of the events; the first one also tracks what happens to processes.
+    pub(super) fn wanted(&self) -> Vec<Wanted> {
+        let leaders = leaders(&self.events);
+        let events = self.events.iter().zip(leaders);
+        let wanted = self.attrs().into_iter().zip(events);
+        wanted
+            .map(|(attr, (event, leader))| Wanted {
+                attr,
+                leader: event.member.then_some(leader),
+            })
+            .collect()
+    }
+
+    fn attrs(&self) -> Vec<perf_event_attr> {
         let events = self.events.iter().zip(&self.precise).enumerate();
         let attrs =
             events.map(|(index, (event, &precise))| attr(event, precise, &self.common, index == 0));
@@ -39,12 +52,21 @@ impl Plan {
         attrs
     }
 
+    /// Whether counts of groups are recorded of less than asked for: this kernel does not let
+    /// threads inherit them.
+    pub(super) fn lacks_inherited_reads(&self) -> bool {
+        self.common.inherit
+            && !self.common.allowed.inherited_reads
+            && self.events.iter().any(|event| event.reads)
+    }
+
     /// Takes back what may be the reason of a refusal.
     ///
     /// | refusal | taken back, in this order |
     /// |---|---|
     /// | EACCES, EPERM | the kernel |
     /// | EINVAL, E2BIG, EOPNOTSUPP, ENOENT, ENODEV | precision of the address |
+    /// | EINVAL | the group, if it may be taken apart |
     /// | EINVAL, E2BIG | what newer kernels added to attrs |
     /// | EINVAL, E2BIG, EOPNOTSUPP, ENOSYS | copies of stacks |
     /// | EOPNOTSUPP, ENOENT, ENODEV | cycles, if nobody asked for them by name |
@@ -61,10 +83,17 @@ impl Plan {
         let too_new = matches!(errno, libc::EINVAL | libc::E2BIG);
         let absent = matches!(errno, libc::EOPNOTSUPP | libc::ENOENT | libc::ENODEV);
         match errno {
-            libc::EACCES | libc::EPERM if allowed.kernel && event.user => {
+            // What tracepoints tell of is the kernel's alone.
+            libc::EACCES | libc::EPERM if event.kind == sys::PERF_TYPE_TRACEPOINT => {
+                return Err(Error::TracepointForbidden {
+                    event: event.name.clone(),
+                    paranoid: limits::paranoid(),
+                });
+            }
+            libc::EACCES | libc::EPERM if allowed.kernel && event.modifiers.user() => {
                 self.take_kernel_back();
             }
-            libc::EACCES | libc::EPERM if !event.user || self.needs_privilege(index) => {
+            libc::EACCES | libc::EPERM if !event.modifiers.user() => {
                 return Err(Error::KernelForbidden {
                     event: event.name.clone(),
                     paranoid: limits::paranoid(),
@@ -79,6 +108,10 @@ impl Plan {
             libc::ENOSYS if self.copies() => self.take_copies_back(),
             libc::ENOSYS => return Err(Error::NoPerfEvents),
             _ if (too_new || absent) && self.precise[index] > 0 => self.precise[index] -= 1,
+            libc::EINVAL if event.member && event.modifiers.weak => {
+                let group = self.ungroup(index);
+                notes(Note::Ungrouped(group));
+            }
             _ if too_new && allowed.older().is_some() => {
                 self.common.allowed = allowed.older().unwrap_or(allowed);
             }
@@ -111,6 +144,19 @@ impl Plan {
         Ok(())
     }
 
+    /// Takes the group of this event apart. Gives the names of its events.
+    fn ungroup(&mut self, index: usize) -> Vec<String> {
+        let leaders = leaders(&self.events);
+        let group = self.events.iter_mut().zip(&leaders);
+        let group = group.filter(|(_, leader)| **leader == leaders[index]);
+        group
+            .map(|(event, _)| {
+                (event.leads, event.member, event.reads) = (false, false, false);
+                event.name.clone()
+            })
+            .collect()
+    }
+
     fn copies(&self) -> bool {
         matches!(self.common.stacks, Stacks::Copies(_))
     }
@@ -125,12 +171,6 @@ impl Plan {
         self.copies_refused = true;
     }
 
-    /// Whether the event can only be had with privilege although it may be of user space: the
-    /// kernel's tracepoints.
-    fn needs_privilege(&self, index: usize) -> bool {
-        self.events[index].kind == sys::PERF_TYPE_TRACEPOINT
-    }
-
     fn too_many_files(&self) -> Error {
         Error::TooManyFiles {
             needed: self.events.len() * self.processors.len() * self.tasks,
@@ -138,9 +178,24 @@ impl Plan {
     }
 }
 
+/// For each event the index of the first of its group, its own where it is the first.
+pub(super) fn leaders(events: &[EventSpec]) -> Vec<usize> {
+    let mut leader = 0;
+    let events = events.iter().enumerate();
+    events
+        .map(|(index, event)| {
+            if !event.member {
+                leader = index;
+            }
+            leader
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::attr::Rate;
+    use super::super::event_list::EventList;
     use super::*;
 
     fn plan() -> Plan {
@@ -178,11 +233,30 @@ mod tests {
             plan.give_in(0, &error, &mut |_| ()).unwrap();
             refusals += 1;
         }
-        // Twice precision, three times what is newer.
-        assert_eq!((refusals, plan.precise[0]), (6, 0));
+        // Twice precision, four times what is newer.
+        assert_eq!((refusals, plan.precise[0]), (7, 0));
         assert!(plan.copies_refused);
         assert_eq!(plan.common.stacks, Stacks::FramePointers);
         assert!(plan.common.allowed.lost && !plan.common.allowed.kernel);
+    }
+
+    #[test]
+    fn a_weak_group_that_is_refused_is_taken_apart() {
+        let list: EventList = "cs,{cpu-clock,faults}:SW".parse().unwrap();
+        let mut plan = Plan {
+            events: list.events().to_vec(),
+            precise: vec![0; 3],
+            ..plan()
+        };
+        assert_eq!(leaders(&plan.events), [0, 1, 1]);
+        let mut told = Vec::new();
+        let refusal = io::Error::from_raw_os_error(libc::EINVAL);
+        plan.give_in(2, &refusal, &mut |note| told.push(note))
+            .unwrap();
+        let names = ["cpu-clock", "faults"].map(str::to_owned).to_vec();
+        assert_eq!(told, [Note::Ungrouped(names)]);
+        assert_eq!(leaders(&plan.events), [0, 1, 2]);
+        assert!(plan.wanted().iter().all(|wanted| wanted.leader.is_none()));
     }
 
     #[test]

@@ -7,11 +7,16 @@ use std::time::Duration;
 use super::cast::Cast;
 use super::child::Ending;
 use super::command::Command;
+use super::cost::{Costs, Meter};
 use super::error::{Error, Note, reason};
+use super::kernel::SoonerTurns;
 use super::log::Log;
 use super::output::Output;
 use super::session::Options;
 use super::target::Target;
+
+/// Up to this level compression takes so little time that the recorder may go before others.
+const QUICK_COMPRESSION: u8 = 3;
 
 /// What is recorded.
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +88,8 @@ pub struct Recording {
     pub end: End,
     /// Whether a signal to the recorder ended it.
     pub interrupted: bool,
+    /// What it took.
+    pub costs: Costs,
 }
 
 /// Records into a perf.data file at `path`, until the command ends, all that is sampled has
@@ -123,7 +130,8 @@ pub fn record(
     }
     let mut cast = Cast::gather(subject)?;
     let opened = cast.open(options, subject, bounds, notes).and_then(|open| {
-        let log = Log::new(file, open.session.events()).map_err(failed)?;
+        let mut log = Log::new(file, open.session.events()).map_err(failed)?;
+        log.compress(options.compression).map_err(failed)?;
         Ok((open, log))
     });
     let (mut open, mut log) = match opened {
@@ -133,22 +141,35 @@ pub fn record(
             return Err(error);
         }
     };
+    let meter = Meter::start();
+    // The command is forked already. Where it has hundreds of threads that want to run, the
+    // buffers would be full before it is the recorder's turn.
+    let is_quick = options
+        .compression
+        .is_none_or(|level| level <= QUICK_COMPRESSION);
+    let _turns = SoonerTurns::ask(is_quick);
     match cast.run(&mut open, &mut log, bounds) {
         Ok(end) => {
+            let mut costs = meter.read(&open.session, &log);
             let interrupted = cast.is_stopped();
             let (tally, bytes) = (log.tally(), log.file_size());
             let committed = output.commit();
             if cast.goes_on() {
                 notes(Note::CommandGoesOn);
             }
+            let ending = cast.run_on();
+            if end == End::Command && matches!(subject, Subject::Command(_)) {
+                costs.program = Some(Costs::commands());
+            }
             let recording = Recording {
                 samples: tally.samples,
                 lost: tally.lost(),
                 throttled: tally.throttled,
                 bytes,
-                ending: cast.run_on(),
+                ending,
                 end,
                 interrupted,
+                costs,
             };
             committed.map_err(failed)?;
             Ok(recording)

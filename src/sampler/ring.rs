@@ -34,6 +34,7 @@ pub(super) struct Ring {
     mapped: usize,
     page: usize,
     tail: u64,
+    fullest: u64,
     /// Holds a record that goes around the end, so that it can be handed out whole.
     bent: Vec<u8>,
 }
@@ -67,8 +68,19 @@ impl Ring {
             mapped,
             page,
             tail: 0,
+            fullest: 0,
             bent: Vec::new(),
         })
+    }
+
+    /// The bytes of data that it has room for.
+    pub(super) fn size(&self) -> u64 {
+        (self.mapped - self.page) as u64
+    }
+
+    /// The most bytes that were waiting when it was drained.
+    pub(super) fn fullest(&self) -> u64 {
+        self.fullest
     }
 
     /// Hands out what the kernel has written since the last time, in slices of whole records, and
@@ -83,6 +95,8 @@ impl Ring {
         consume: &mut dyn FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<u64, E> {
         let head = self.counters().0.load(Ordering::Acquire);
+        let waiting = head.wrapping_sub(self.tail);
+        self.fullest = self.fullest.max(waiting);
         let mut bytes = 0;
         loop {
             let portion = self.portion(head, consume)?;
@@ -219,6 +233,7 @@ mod tests {
             mapped,
             page,
             tail: 0,
+            fullest: 0,
             bent: Vec::new(),
         }
     }
@@ -268,6 +283,7 @@ mod tests {
         }
         assert!(read == written);
         assert_eq!(ring.drain(&mut |_| Err(())), Ok(0));
+        assert!((2_500_000..ring.size()).contains(&ring.fullest()));
     }
 
     #[test]

@@ -24,6 +24,14 @@ use super::target::Target;
 /// new ones, but their makers have been opened long ago.
 const ROUNDS: usize = 8;
 
+/// An event to open.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) attr: perf_event_attr,
+    /// The index of the event whose group it joins.
+    pub(super) leader: Option<usize>,
+}
+
 /// The events of one thread; of everybody where whole processors are sampled.
 #[derive(Debug)]
 pub(super) struct Row {
@@ -49,16 +57,16 @@ pub(super) enum Refusal {
 /// The rows, and the ring buffers of the processors.
 pub(super) type Opened = (Vec<Row>, Vec<Ring>);
 
-/// Opens `attrs` on a target, on each of `processors`, with ring buffers of so many pages.
+/// Opens `events` on a target, on each of `processors`, with ring buffers of so many pages.
 pub(super) fn open(
     target: &Target,
     cgroup: Option<BorrowedFd<'_>>,
-    attrs: &[perf_event_attr],
+    events: &[Wanted],
     processors: &[u32],
     pages: usize,
 ) -> Result<Opened, Refusal> {
     let mut opening = Opening {
-        attrs,
+        wanted: events,
         processors,
         pages,
         rows: Vec::new(),
@@ -92,7 +100,7 @@ pub(super) fn open(
 }
 
 struct Opening<'a> {
-    attrs: &'a [perf_event_attr],
+    wanted: &'a [Wanted],
     processors: &'a [u32],
     pages: usize,
     rows: Vec<Row>,
@@ -104,10 +112,13 @@ impl Opening<'_> {
     /// is open.
     fn row(&mut self, who: Who<'_>, tid: i32, late: bool) -> Result<(), Refusal> {
         let mut events: Vec<Vec<OwnedFd>> = Vec::new();
-        for (index, attr) in self.attrs.iter().enumerate() {
+        for (index, wanted) in self.wanted.iter().enumerate() {
+            let leaders = wanted.leader.and_then(|leader| events.get(leader));
             let mut fds = Vec::with_capacity(self.processors.len());
             for (at, &processor) in self.processors.iter().enumerate() {
-                let fd = kernel::open_event(attr, who, processor as i32)
+                let leader = leaders.and_then(|fds: &Vec<OwnedFd>| fds.get(at));
+                let leader = leader.map(AsFd::as_fd);
+                let fd = kernel::open_event(&wanted.attr, who, processor as i32, leader)
                     .map_err(|error| Refusal::Event(index, tid, error))?;
                 // The buffer of this processor belongs to its first event.
                 let first = self.rows.first().map_or(&events, |row| &row.events).first();

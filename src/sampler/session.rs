@@ -6,16 +6,15 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use perf_event_open_sys::bindings::perf_event_attr;
-
 use super::attr::{Allowed, Common, Rate};
 use super::doubles::{self, Doubles};
 use super::error::{Error, Note, reason};
 use super::event::EventSpec;
 use super::kernel::{self, MoreFiles};
-use super::plan::Plan;
+use super::modifiers::Modifiers;
+use super::plan::{Plan, leaders};
 use super::ring::Ring;
-use super::rows::{self, Refusal, Row};
+use super::rows::{self, Refusal, Row, Wanted};
 use super::stacks::Stacks;
 use super::target::{self, Target};
 use super::{host, limits, off_cpu};
@@ -42,6 +41,8 @@ pub struct Options {
     /// of stacks as much as comes in a quarter of a second, for time off the processor eight times
     /// that, and less where so much memory may not be locked.
     pub ring_pages: Option<usize>,
+    /// At which level of zstd, 1 to 22, a file's records are compressed, if they are.
+    pub compression: Option<u8>,
     /// Whether time off the processor is recorded beside the events.
     pub off_cpu: bool,
 }
@@ -61,6 +62,7 @@ impl Default for Options {
             rate: None,
             stacks: Stacks::FramePointers,
             ring_pages: None,
+            compression: None,
             off_cpu: false,
         }
     }
@@ -73,6 +75,7 @@ impl Default for Options {
 /// spot.
 #[derive(Debug)]
 pub struct Session {
+    specs: Vec<EventSpec>,
     events: Vec<EventDescription>,
     rows: Vec<Row>,
     rings: Vec<ProcessorRing>,
@@ -83,6 +86,7 @@ pub struct Session {
     stacks: Stacks,
     includes_kernel: bool,
     tracepoints: Vec<(String, String)>,
+    groups: Vec<(usize, usize)>,
     _files: Option<MoreFiles>,
 }
 
@@ -159,7 +163,8 @@ impl Session {
             .iter()
             .map(|event| {
                 event
-                    .precise
+                    .modifiers
+                    .precise()
                     .unwrap_or(3 * u64::from(plan.cycles_by_default))
             })
             .collect();
@@ -169,10 +174,10 @@ impl Session {
 
         let mut pages = wanted_pages;
         loop {
-            let attrs = plan.attrs();
-            let opened = rows::open(target, cgroup, &attrs, &plan.processors, pages);
+            let wanted = plan.wanted();
+            let opened = rows::open(target, cgroup, &wanted, &plan.processors, pages);
             let opened = opened.and_then(|(rows, rings)| {
-                Session::with_rows(&plan, &attrs, rows, rings).map_err(Refusal::Ring)
+                Session::with_rows(&plan, &wanted, rows, rings).map_err(Refusal::Ring)
             });
             match opened {
                 Ok(mut session) => {
@@ -190,10 +195,16 @@ impl Session {
                     if plan.copies_refused {
                         notes(Note::NoCopies);
                     }
-                    if !plan.common.allowed.kernel && plan.events.iter().any(|event| event.kernel) {
+                    if !plan.common.allowed.kernel && plan.events.iter().any(counts_kernel) {
                         notes(Note::UserOnly {
                             paranoid: limits::paranoid(),
                         });
+                    }
+                    if plan.lacks_inherited_reads() {
+                        notes(Note::GroupsNotInherited);
+                    }
+                    if plan.common.at_once {
+                        session.start_groups();
                     }
                     if options.off_cpu && !plan.has_switch_stacks() {
                         notes(Note::NoSwitchStacks {
@@ -223,7 +234,7 @@ impl Session {
 
     fn with_rows(
         plan: &Plan,
-        attrs: &[perf_event_attr],
+        wanted: &[Wanted],
         rows: Vec<Row>,
         rings: Vec<Ring>,
     ) -> io::Result<Session> {
@@ -231,10 +242,10 @@ impl Session {
         let mut events: Vec<EventDescription> = plan
             .events
             .iter()
-            .zip(attrs)
-            .map(|(spec, attr)| EventDescription {
+            .zip(wanted)
+            .map(|(spec, wanted)| EventDescription {
                 name: shown_name(spec, plan.common.allowed.kernel),
-                attr: kernel::attr_bytes(attr),
+                attr: kernel::attr_bytes(&wanted.attr),
                 ids: Vec::new(),
             })
             .collect();
@@ -261,8 +272,9 @@ impl Session {
             early: Vec::new(),
             allowed: plan.common.allowed,
             stacks: plan.common.stacks,
-            includes_kernel: plan.common.allowed.kernel
-                && plan.events.iter().any(|event| event.kernel),
+            includes_kernel: plan.common.allowed.kernel && plan.events.iter().any(counts_kernel),
+            specs: plan.events.clone(),
+            groups: groups(&plan.events),
             tracepoints: plan
                 .events
                 .iter()
@@ -355,6 +367,19 @@ impl Session {
         }
     }
 
+    /// Lets the leaders of groups count, which have waited for their members.
+    fn start_groups(&self) {
+        let rows = self.rows.iter();
+        let events = rows.flat_map(|row| self.specs.iter().zip(&row.events));
+        for fd in events
+            .filter(|(event, _)| event.leads)
+            .flat_map(|(_, fds)| fds)
+        {
+            // An event whose processes have all ended cannot be started any more.
+            let _ = kernel::enable(fd.as_fd());
+        }
+    }
+
     /// Stops sampling, also in processes that are still running.
     pub fn stop(&self) {
         for fd in self.descriptors() {
@@ -369,11 +394,38 @@ impl Session {
         if !self.allowed.lost {
             return None;
         }
-        let counts = self.descriptors().map(|fd| {
-            // struct { u64 value; u64 id; u64 lost; }
-            kernel::read_event(fd.as_fd()).map_or(0, |[_, _, lost]| lost)
-        });
-        Some(counts.sum())
+        let rows = self.rows.iter();
+        let counts = rows.flat_map(|row| self.specs.iter().zip(&row.events));
+        let counts = counts.flat_map(|(event, fds)| fds.iter().map(move |fd| (event, fd)));
+        Some(counts.map(|(event, fd)| self.lost_by(event, fd)).sum())
+    }
+
+    /// What an event counts as lost; of a group that is read as one, all that its leader tells.
+    ///
+    /// ```c
+    /// struct { u64 value; u64 id; u64 lost; }
+    /// struct { u64 nr; struct { u64 value; u64 id; u64 lost; } values[nr]; }
+    /// ```
+    fn lost_by(&self, event: &EventSpec, fd: &OwnedFd) -> u64 {
+        if event.reads && event.member {
+            return 0;
+        }
+        let words = kernel::read_event(fd.as_fd(), 1 + 3 * self.specs.len()).unwrap_or_default();
+        let values = words.get(usize::from(event.reads)..).unwrap_or_default();
+        values.chunks_exact(3).map(|value| value[2]).sum()
+    }
+
+    /// How many ring buffers there are, the bytes of each, and the most that were waiting in one.
+    pub(super) fn rings(&self) -> (usize, u64, u64) {
+        let rings = self.rings.iter().map(|ring| &ring.ring);
+        let fullest = rings.clone().map(Ring::fullest).max();
+        let size = rings.map(Ring::size).next();
+        (self.rings.len(), size.unwrap_or(0), fullest.unwrap_or(0))
+    }
+
+    /// The groups of events: of each the index of its first, and how many there are.
+    pub(super) fn groups(&self) -> &[(usize, usize)] {
+        &self.groups
     }
 
     fn descriptors(&self) -> impl Iterator<Item = &OwnedFd> {
@@ -418,11 +470,21 @@ fn of_target(error: Error, target: &Target, tid: i32) -> Error {
     }
 }
 
+fn groups(events: &[EventSpec]) -> Vec<(usize, usize)> {
+    let leaders = leaders(events);
+    let groups = leaders.chunk_by(|one, other| one == other);
+    let groups = groups.map(|group| (group[0], group.len()));
+    groups.filter(|(_, events)| *events > 1).collect()
+}
+
+fn counts_kernel(event: &EventSpec) -> bool {
+    event.modifiers.kernel()
+}
+
 /// The event's name with the modifier that holds it to user space, when that was not asked for.
 fn shown_name(event: &EventSpec, kernel: bool) -> String {
-    if event.kernel && event.user && !kernel {
-        let joint = if event.precise.is_some() { "" } else { ":" };
-        format!("{}{joint}u", event.name)
+    if counts_kernel(event) && event.modifiers.user() && !kernel {
+        event.clone().with_group(Modifiers::user_only()).name
     } else {
         event.name.clone()
     }

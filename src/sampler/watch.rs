@@ -8,6 +8,7 @@ use super::cast::{Cast, Open, Sink};
 use super::child::Ending;
 use super::error::{Error, Note};
 use super::history::History;
+use super::kernel::SoonerTurns;
 use super::log::{About, Log};
 use super::recording::{Bounds, End, Subject};
 use super::session::{Options, Session};
@@ -47,7 +48,8 @@ pub struct Watched {
 
 /// Samples until the command ends, all that is sampled has ended, the bounds are reached, a signal
 /// comes or the watcher has seen enough; see [`record`](super::record) for how a command and signals
-/// are treated. `notes` is called before the watcher is.
+/// are treated. A command that is there when the time is over or the watcher has seen enough is asked
+/// to end. `notes` is called before the watcher is.
 ///
 /// # Errors
 ///
@@ -72,9 +74,10 @@ pub fn watch(
         watcher,
         is_over: false,
     };
+    let _turns = SoonerTurns::ask(true);
     let run = cast.run(&mut open, &mut audience, bounds);
     let end = run.map_err(Error::system("describe this machine"))?;
-    if end == End::Watcher {
+    if matches!(end, End::Watcher | End::Duration) {
         cast.ask();
     }
     Ok(Watched {

@@ -209,7 +209,7 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
         }
         self.remembered = Remembered::new();
         self.counters
-            .retain(|&(_, thread), _| thread.is_none_or(is_there));
+            .retain(|thread, _| thread.is_none_or(is_there));
         let off_cpu = self.off_cpu.as_ref().map(OffCpu::samples);
         let all = std::iter::once(&self.samples).chain(off_cpu);
         let rows = all.flat_map(|samples| samples.keys().iter().zip(samples.sums().iter()));

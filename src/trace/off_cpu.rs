@@ -155,10 +155,7 @@ impl OffCpu {
         let Some(weight) = part.overlap(first, interval.start, interval.end) else {
             return;
         };
-        let event = TraceEventId::new(match interval.preempted {
-            true => PREEMPTED,
-            false => BLOCKED,
-        });
+        let event = event_of(&interval);
         let thread = interval.thread;
         let path = match interval.stack {
             Some(SwitchStack::Known(path)) => path,
@@ -202,11 +199,33 @@ impl OffCpu {
         &self.samples
     }
 
-    /// Begins anew: only where threads are is kept.
+    /// Begins anew.
     pub(super) fn reset(&mut self) {
         self.samples = empty();
-        self.switches.unsure = 0;
-        self.switches.before = 0;
+        self.switches.forget_all();
+    }
+
+    /// A sample for each interval that goes on, up to the last record. `no_stack` is the path of
+    /// those without a stack.
+    pub(super) fn open_samples(&self, no_stack: AddressPathId) -> Vec<TraceSample> {
+        let mut samples = empty();
+        for interval in self.switches.open() {
+            let path = match interval.stack {
+                Some(SwitchStack::Known(path)) => path,
+                Some(SwitchStack::Awaited(ticket)) => match self.halves.get(&ticket) {
+                    Some(Half::Path(path)) => *path,
+                    _ => continue,
+                },
+                None => no_stack,
+            };
+            let key = SampleKey {
+                event: event_of(&interval),
+                thread: interval.thread,
+                path,
+            };
+            let _ = samples.add(key, interval.end - interval.start, None);
+        }
+        samples.rows()
     }
 
     /// Puts the events, and `rows` of their samples, behind those of the trace, if there was any
@@ -281,6 +300,14 @@ impl OffCpu {
     pub(super) fn forget(&mut self, tid: i32) {
         self.switches.forget(tid);
     }
+}
+
+/// The event that an interval is a sample of.
+fn event_of(interval: &Interval) -> TraceEventId {
+    TraceEventId::new(match interval.preempted {
+        true => PREEMPTED,
+        false => BLOCKED,
+    })
 }
 
 /// No samples of the two events.

@@ -2,7 +2,7 @@
 
 use linux_perf_event_reader::{AttrFlags, BranchSampleFormat, SampleFormat, constants};
 
-use crate::base::{CaveatKind, Caveats, Event, IdVec, Unit};
+use crate::base::{CaveatKind, Caveats, Event, IdVec, NO_SWITCH_STACK, Unit};
 use crate::perfdata::Reader;
 
 use super::off_cpu::OffCpu;
@@ -61,8 +61,13 @@ impl Tracer<'_, '_, '_> {
         self.learn_events(reader);
         let mut trace = self.trace.clone();
         let off_cpu = self.off_cpu.as_ref().map(OffCpu::samples);
-        let (samples, off_cpu) = rows(&self.samples, off_cpu);
+        let (samples, mut off_cpu) = rows(&self.samples, off_cpu);
         trace.samples = samples;
+        if let Some(state) = &self.off_cpu {
+            let no_stack = self.stacks.mark(NO_SWITCH_STACK);
+            off_cpu.extend(state.open_samples(no_stack));
+            off_cpu = summed(off_cpu);
+        }
         trace.images = self.stacks.images.rows().clone();
         trace.frames = self.stacks.frames.rows().clone();
         trace.paths = self.stacks.paths.rows().clone();
@@ -117,6 +122,21 @@ impl Tracer<'_, '_, '_> {
             duration: self.times.map(|(first, last)| last - first),
         };
     }
+}
+
+/// Rows of which several may be of the same samples, each once, in order.
+fn summed(mut rows: Vec<TraceSample>) -> Vec<TraceSample> {
+    let key = |row: &TraceSample| (row.event, row.thread, row.path);
+    rows.sort_unstable_by_key(key);
+    rows.dedup_by(|next, kept| {
+        let is_same = key(next) == key(kept);
+        if is_same {
+            kept.weight = kept.weight.saturating_add(next.weight);
+            kept.count += next.count;
+        }
+        is_same
+    });
+    rows
 }
 
 /// The event in the profile's terms. Without periods in its samples a sample counts one.

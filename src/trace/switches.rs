@@ -241,7 +241,27 @@ impl<S: Copy> Switches<S> {
             .collect()
     }
 
+    /// The intervals of threads that are off at the last record, up to it, which go on.
+    pub(super) fn open(&self) -> impl Iterator<Item = Interval<S>> + use<'_, S> {
+        let off = self.places.values();
+        off.filter_map(|&place| self.sure_interval(place, self.last.max(1)))
+    }
+
+    /// Where threads are is not known any more.
+    pub(super) fn forget_all(&mut self) {
+        self.places.clear();
+        self.unsure = 0;
+        self.before = 0;
+    }
+
     fn interval(&mut self, off: Place<S>, end: u64) -> Option<Interval<S>> {
+        let interval = self.sure_interval(off, end);
+        self.unsure += u64::from(interval.is_none());
+        interval
+    }
+
+    /// How long a thread was off, if it was and is known to have been all the time.
+    fn sure_interval(&self, off: Place<S>, end: u64) -> Option<Interval<S>> {
         let Place::Off {
             since: start,
             preempted,
@@ -255,7 +275,6 @@ impl<S: Copy> Switches<S> {
         let unseen = self.losses.time - losses.time;
         let is_sure =
             self.losses.timeless == losses.timeless && unseen <= end.saturating_sub(start) / SURE;
-        self.unsure += u64::from(!is_sure);
         is_sure.then_some(Interval {
             start,
             end: end.max(start),

@@ -35,8 +35,9 @@ pub(super) struct Tracer<'o, 'scope, 'env> {
     pub(super) samples: Samples,
     /// The builds that the recorder lists, by path; read when the first is asked for.
     builds: Option<FxHashMap<String, BuildId>>,
-    /// The last value of each counter that is read with its group.
-    pub(super) counters: FxHashMap<(u64, Option<i32>), u64>,
+    /// The last value of each counter that is read with its group, for each thread by itself where
+    /// threads inherit them.
+    pub(super) counters: FxHashMap<Option<i32>, FxHashMap<u64, u64>>,
     /// Time off the processor, if switches were asked for.
     pub(super) off_cpu: Option<OffCpu>,
     /// Processes and threads that have ended, where somebody wants to forget them.
@@ -143,6 +144,8 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             self.stacks.fork(task.pid, task.parent_pid, copies);
         }
         self.threads.fork(task.pid, task.tid, task.parent_tid);
+        // Numbers come again; what the new thread inherits counts from zero.
+        self.counters.remove(&Some(task.tid));
     }
 
     fn mapping(&mut self, reader: &Reader, record: &Record<'_>, mapping: &Mapping<'_>) {
@@ -413,7 +416,8 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             let Some((id, event)) = id.and_then(|id| Some((id, reader.event_of_id(id)?))) else {
                 continue;
             };
-            let last = self.counters.insert((id, thread.flatten()), value);
+            let last = self.counters.entry(thread.flatten()).or_default();
+            let last = last.insert(id, value);
             let weight = value.saturating_sub(last.unwrap_or(0));
             if weight > 0 {
                 deltas.push((event, weight));

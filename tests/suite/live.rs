@@ -51,7 +51,7 @@ fn program(room: &Room) -> Option<Command> {
 /// Samples a command while `view` looks.
 fn watch(
     command: &Command,
-    stacks: Stacks,
+    (stacks, off_cpu): (Stacks, bool),
     view: impl FnOnce(&Live),
 ) -> Result<Watched, sampler::Error> {
     let options = sampler::Options {
@@ -59,6 +59,7 @@ fn watch(
         events: vec!["cpu-clock:u".parse().unwrap()],
         rate: Some(Rate::Frequency(1999)),
         stacks,
+        off_cpu,
         ..sampler::Options::default()
     };
     let how = (&options, Subject::Command(command), &Bounds::default());
@@ -88,8 +89,11 @@ fn last(live: &Live) -> Arc<Seen> {
     live.latest().unwrap()
 }
 
-/// Weight and samples of each call path, by names.
-fn by_path(profile: &Profile) -> BTreeMap<(String, Vec<String>), (u64, u64)> {
+/// Event, command and call path, by name.
+type Place = (String, String, Vec<String>);
+
+/// Weight and samples of each call path.
+fn by_path(profile: &Profile) -> BTreeMap<Place, (u64, u64)> {
     let mut sums = BTreeMap::new();
     for sample in &profile.samples {
         let mut path = Vec::new();
@@ -100,7 +104,8 @@ fn by_path(profile: &Profile) -> BTreeMap<(String, Vec<String>), (u64, u64)> {
             next = row.caller;
         }
         let comm = profile.threads[sample.thread].comm.clone();
-        let sum: &mut (u64, u64) = sums.entry((comm, path)).or_default();
+        let event = profile.events[sample.event].name.clone();
+        let sum: &mut (u64, u64) = sums.entry((event, comm, path)).or_default();
         sum.0 += sample.weight;
         sum.1 += sample.count;
     }
@@ -115,8 +120,11 @@ fn reread(path: &Path) -> Profile {
 fn same(seen: &Seen, path: &Path) {
     let (live, file) = (by_path(&seen.profile), by_path(&reread(path)));
     assert!(live.len() > 5, "{live:?}");
+    let taken = live
+        .iter()
+        .filter(|((event, ..), _)| !["off-cpu", "preempted"].contains(&event.as_str()));
     assert_eq!(
-        live.values().map(|(_, count)| count).sum::<u64>(),
+        taken.map(|(_, (_, count))| count).sum::<u64>(),
         seen.samples
     );
     let differ = live
@@ -138,12 +146,15 @@ fn a_recording_of_what_was_seen_says_the_same() {
     let Some(command) = program(&room) else {
         return;
     };
-    for (name, stacks) in [
-        ("fp", Stacks::FramePointers),
-        ("dwarf", Stacks::Copies(Default::default())),
+    let copies = Stacks::Copies(Default::default());
+    for (name, how) in [
+        ("fp", (Stacks::FramePointers, false)),
+        ("dwarf", (copies, false)),
+        ("off-cpu", (Stacks::FramePointers, true)),
+        ("off-cpu-dwarf", (copies, true)),
     ] {
         let (early, late) = (room.path(&format!("{name}.early")), room.path(name));
-        let watched = watch(&command, stacks, |live| {
+        let watched = watch(&command, how, |live| {
             let seen = first(live);
             // More has come since then.
             sleep(Duration::from_millis(300));
@@ -154,6 +165,8 @@ fn a_recording_of_what_was_seen_says_the_same() {
             assert_eq!(live.write(&seen, &late).unwrap().samples, seen.samples);
             assert_eq!((seen.behind, seen.seldom), (0, 0));
             same(&seen, &late);
+            let waits = seen.profile.event_named("off-cpu").is_some();
+            assert_eq!(waits, how.1);
         });
         let watched = watched.unwrap();
         assert_eq!(watched.ending.map(sampler::Ending::status), Some(7));
@@ -170,7 +183,7 @@ fn beginning_anew_forgets_samples_and_not_what_runs() {
         return;
     };
     let path = room.path("perf.data");
-    let watched = watch(&command, Stacks::FramePointers, |live| {
+    let watched = watch(&command, (Stacks::FramePointers, false), |live| {
         let before = first(live);
         live.reset();
         let seen = last(live);
@@ -182,7 +195,7 @@ fn beginning_anew_forgets_samples_and_not_what_runs() {
         assert!(
             names
                 .keys()
-                .any(|(_, path)| path.first().is_some_and(|leaf| leaf == "leaf"))
+                .any(|(_, _, path)| path.first().is_some_and(|leaf| leaf == "leaf"))
         );
     });
     watched.unwrap();
@@ -197,7 +210,7 @@ fn samples_fade() {
     let Some(command) = program(&room) else {
         return;
     };
-    let watched = watch(&command, Stacks::FramePointers, |live| {
+    let watched = watch(&command, (Stacks::FramePointers, false), |live| {
         live.set_half_life(Some(Duration::from_millis(150)));
         let seen = last(live);
         let shown: u64 = seen.profile.samples.iter().map(|sample| sample.count).sum();
@@ -214,7 +227,7 @@ fn who_has_seen_enough_ends_the_command() {
     }
     let words = ["sh", "-c", "while :; do :; done"].map(OsString::from);
     let command = Command::find(&words).unwrap();
-    let watched = watch(&command, Stacks::FramePointers, |live| {
+    let watched = watch(&command, (Stacks::FramePointers, false), |live| {
         first(live);
     });
     assert_eq!(

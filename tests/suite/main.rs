@@ -31,6 +31,7 @@ mod puma_graph;
 mod quantify;
 mod record;
 mod record_attach;
+mod record_events;
 mod record_stacks;
 mod repair;
 mod report;

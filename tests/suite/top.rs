@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::cli::fixture;
+use crate::record::{PROFTOOL, Room, can_record};
+use crate::record_stacks::build;
 
 /// Whatever is waited for comes within this time, or not at all.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -270,4 +272,119 @@ fn without_a_terminal_tables_are_printed() {
     );
     assert!(text.ends_with("\nthe recording is over\n"), "{text}");
     assert!(!text.contains('\u{1b}'), "{text:?}");
+}
+
+/// Works by known shares, for ever: `most` takes three quarters of the time.
+const SHARES: &str = "\
+#include <time.h>
+volatile unsigned long sink;
+static double now(void) { struct timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+__attribute__((noinline)) void most(void) { double end = now() + 0.06; while (now() < end) for (int i = 0; i < 50000; i++) sink += i; }
+__attribute__((noinline)) void least(void) { double end = now() + 0.02; while (now() < end) for (int i = 0; i < 50000; i++) sink += i; }
+int main(void) { for (;;) { most(); least(); } }
+";
+
+fn shares(room: &Room) -> Option<PathBuf> {
+    if !can_record() {
+        return None;
+    }
+    build(room, "shares", SHARES, &["-O1", "-fno-omit-frame-pointer"])
+}
+
+#[test]
+fn a_running_program_is_walked_through() {
+    let room = Room::new();
+    let Some(program) = can_drive().then(|| shares(&room)).flatten() else {
+        return;
+    };
+    let command = format!("{PROFTOOL} top -e cpu-clock:u {}", program.display());
+    let watched = Watched {
+        command: &command,
+        hottest: "most",
+    };
+    drive("live", &watched);
+}
+
+#[test]
+fn who_is_told_to_end_takes_the_command_along() {
+    let room = Room::new();
+    let Some(program) = can_drive().then(|| shares(&room)).flatten() else {
+        return;
+    };
+    let command = format!("{PROFTOOL} top -e cpu-clock:u {}", program.display());
+    for (name, key, status) in [("live-c", "C-c", "0"), ("live-term", "", "143")] {
+        let pane = Pane::new(name, &command, (80, 24));
+        pane.wait_for("most");
+        let top = pane.child();
+        let children = std::fs::read_to_string(format!("/proc/{top}/task/{top}/children"));
+        let threads = std::fs::read_dir(format!("/proc/{top}/task")).unwrap();
+        let mut ran: String = children.unwrap();
+        for thread in threads {
+            let children = thread.unwrap().path().join("children");
+            ran.push_str(&std::fs::read_to_string(children).unwrap());
+        }
+        let ran = ran.split_whitespace().next().unwrap().to_owned();
+        match key {
+            "" => {
+                let sent = Command::new("kill").arg(&top).status().unwrap();
+                assert!(sent.success());
+            }
+            key => pane.keys(&[key]),
+        }
+        pane.wait_for(&format!("left with {status}"));
+        pane.is_given_back();
+        let end = Instant::now() + PATIENCE;
+        while Path::new("/proc").join(&ran).is_dir() {
+            assert!(Instant::now() < end, "the command goes on");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+#[test]
+fn a_running_program_is_printed_and_its_time_is_kept() {
+    let room = Room::new();
+    let Some(program) = shares(&room) else {
+        return;
+    };
+    let output = Command::new(PROFTOOL)
+        .args(["top", "-e", "cpu-clock:u", "-d", "2.5", "--interval", "1"])
+        .arg(&program)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let tables = text.matches("self %  total %").count();
+    assert!(tables >= 2, "{text}");
+    assert!(text.trim_end().ends_with("the time is over"), "{text}");
+    // The command was asked to end.
+    assert_eq!(output.status.code(), Some(143), "{text}");
+    let last = text.rsplit("self %").next().unwrap();
+    let share = |function: &str| -> f64 {
+        let line = last.lines().find(|line| line.contains(function)).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    };
+    let (most, least) = (share("most"), share("least"));
+    assert!(
+        (most - 75.0).abs() < 8.0 && (least - 25.0).abs() < 8.0,
+        "{text}"
+    );
+}
+
+#[test]
+fn what_is_not_there_is_told_in_a_line() {
+    for (args, status) in [
+        (&["-p", "999999999"][..], 125),
+        (&["--", "./no-such-program"][..], 127),
+        (&["-t", "999999999"][..], 125),
+    ] {
+        let output = Command::new(PROFTOOL)
+            .arg("top")
+            .args(args)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(status), "{args:?}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.starts_with("proftool: "), "{told}");
+        assert!(told.lines().count() <= 2, "{told}");
+    }
 }

@@ -9,12 +9,10 @@ use proftool::base::shell_quoted;
 use proftool::input;
 use proftool::input::live::{self, Live};
 use proftool::sampler::{
-    Bounds, Command, CommandError, CopySize, End, Ending, Error, Note, Options, Rate, Stacks,
-    Subject, Target, Watched,
+    Bounds, Command, CopySize, End, Ending, Error, Note, Options, Rate, Stacks, Target, Watched,
 };
 
-use super::super::record::{self, CallGraph};
-use super::super::stack_choice;
+use super::super::record;
 use super::source::{Seen, Source, State, Written};
 use super::text::Shown;
 use super::{TopArgs, terminal, watch};
@@ -35,47 +33,13 @@ pub fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn sample(args: &TopArgs, left: &mut anyhow::Result<()>) -> Result<Watched, Error> {
-    let command = match args.command.is_empty() {
-        true => None,
-        false => Some(Command::find(&args.command)?),
-    };
-    // Two cannot have one terminal.
-    let command = command.map(|command| match terminal::can_be_drawn_on() {
-        true => command.silent(),
-        false => command,
-    });
-    let target = args.target.target()?;
-    if let Some(target) = &target {
-        target.check()?;
+    let mut asked = args.sampling.asked(&args.command)?;
+    if terminal::can_be_drawn_on() {
+        // Two cannot have one terminal.
+        asked.command = asked.command.map(Command::silent);
     }
-    let subject = match (&target, &command) {
-        (None, Some(command)) => Subject::Command(command),
-        (Some(target), command) => Subject::Running {
-            target,
-            while_runs: command.as_ref(),
-        },
-        // The arguments demand one of them.
-        (None, None) => return Err(CommandError::Unusable("there is none".into()).into()),
-    };
-    let stacks = match (args.call_graph, subject) {
-        (CallGraph::Chosen(stacks), _) => stacks,
-        (CallGraph::Auto, Subject::Command(command)) => {
-            stack_choice::choose(&command.code_file()).0
-        }
-        (CallGraph::Auto, Subject::Running { target, .. }) => {
-            stack_choice::choose_running(target).0
-        }
-    };
-    let options = Options {
-        events: args.event.clone(),
-        rate: match (args.frequency, args.period) {
-            (Some(frequency), _) => Some(Rate::Frequency(frequency)),
-            (None, Some(period)) => Some(Rate::Period(period)),
-            (None, None) => None,
-        },
-        stacks,
-        ..Options::default()
-    };
+    let subject = asked.subject()?;
+    let (options, _) = args.sampling.options(subject);
     let bounds = Bounds {
         duration: args.duration,
         ..Bounds::default()
@@ -86,7 +50,7 @@ fn sample(args: &TopArgs, left: &mut anyhow::Result<()>) -> Result<Watched, Erro
         ..input::Options::default()
     };
     let shown = Shown {
-        target: named(&target, args),
+        target: named(&asked.target, args),
         how: how(&options),
     };
     let how = (&options, subject, &bounds);

@@ -39,41 +39,20 @@ use std::time::Duration;
 
 use clap::Args;
 use proftool::export;
-use proftool::sampler::EventSpec;
 
 use self::draw::Paint;
 use self::source::Source;
 use self::text::Shown;
 use super::look::{self, SortKey, When};
-use super::record::{self, CallGraph};
-use super::record_target::{TargetArgs, seconds};
+use super::record_target::seconds;
+use super::sampling::SamplingArgs;
 
 /// The arguments of `proftool top`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct TopArgs {
-    /// Samples a second of run time [default: 997, and each occurrence of rare events]
-    #[arg(short = 'F', long = "freq", value_name = "HZ", conflicts_with = "period",
-          value_parser = clap::value_parser!(u64).range(1..))]
-    pub frequency: Option<u64>,
-
-    /// A sample every so many events (nanoseconds for clocks)
-    #[arg(short = 'c', long = "count", value_name = "PERIOD",
-          value_parser = clap::value_parser!(u64).range(1..))]
-    pub period: Option<u64>,
-
-    /// What to sample, as for proftool record; may be repeated
-    /// [default: cycles, or cpu-clock where cycles cannot be counted]
-    #[arg(short, long, value_name = "EVENT", value_delimiter = ',', value_parser = record::event)]
-    pub event: Vec<EventSpec>,
-
-    /// How to take stacks: fp, dwarf[,BYTES], none, or auto, as for proftool record
-    #[arg(short = 'g', long = "call-graph", value_name = "HOW", default_value = "auto",
-          value_parser = record::call_graph)]
-    pub call_graph: CallGraph,
-
     #[command(flatten)]
-    pub target: TargetArgs,
+    pub sampling: SamplingArgs,
 
     /// End after so many seconds; a command that was started is ended, too
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]

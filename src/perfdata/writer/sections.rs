@@ -91,6 +91,26 @@ impl FeatureSections {
         self.0.insert(Feature::EVENT_DESC, body);
     }
 
+    /// COMPRESSED: `u32` each: version, kind (1: zstd), level, ratio, size of a block.
+    pub(super) fn compressed(&mut self, level: u8, (before, after): (u64, u64), block: usize) {
+        let ratio = before.checked_div(after).unwrap_or(0) as usize;
+        let body = [1, 1, usize::from(level), ratio, block].map(count);
+        self.0.insert(Feature::COMPRESSED, body.concat());
+    }
+
+    /// GROUP_DESC: `u32` count, then for each group its name, `u32` index of its leader, `u32`
+    /// number of events. Each of `groups` is the index of its leader and the number.
+    pub fn groups(&mut self, groups: &[(usize, usize)]) {
+        let mut body = count(groups.len()).to_vec();
+        for (leader, events) in groups {
+            // As perf calls a group to which nobody gave a name.
+            put_string(&mut body, b"{anon_group}");
+            body.extend(count(*leader));
+            body.extend(count(*events));
+        }
+        self.0.insert(Feature::GROUP_DESC, body);
+    }
+
     /// SAMPLE_TIME: nanoseconds of the first and the last sample.
     pub fn sample_time(&mut self, first: u64, last: u64) {
         let body = [first.to_ne_bytes(), last.to_ne_bytes()].concat();

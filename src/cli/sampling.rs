@@ -1,0 +1,168 @@
+//! What is sampled and how: the arguments that `record` and `top` have in common.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use proftool::sampler::{
+    Command, CommandError, CopySize, Error, EventError, EventList, NoCopySize, Options, Rate,
+    Stacks, Subject, Target,
+};
+
+use super::record_target::TargetArgs;
+use super::stack_choice;
+
+/// How to sample, and what already runs.
+#[derive(Args, Debug)]
+pub struct SamplingArgs {
+    /// Samples a second of run time [default: 997, and each occurrence of rare events]
+    #[arg(short = 'F', long = "freq", value_name = "HZ", conflicts_with = "period",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    frequency: Option<u64>,
+
+    /// A sample every so many events (nanoseconds for clocks)
+    #[arg(short = 'c', long = "count", value_name = "PERIOD",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    period: Option<u64>,
+
+    /// What to sample: cycles, page-faults, L1-dcache-load-misses, rNNN, sched:sched_switch,
+    /// cpu/event=0x3c,umask=1/ …, with modifiers: :u for user space, :k for the kernel only, :p
+    /// to :ppp for precise addresses, others as perf has them; several with commas. '{A,B}' is
+    /// a group, counted together; of '{A,B}:S' only A samples and tells B's counts as well
+    /// [default: cycles, or cpu-clock where cycles cannot be counted]
+    #[arg(short, long, value_name = "EVENT", value_parser = events)]
+    event: Vec<EventList>,
+
+    /// How to record stacks: fp (frame pointers), dwarf[,BYTES] (a copy of so many bytes from
+    /// the top of the stack in each sample, for programs without frame pointers; 8192 unless
+    /// given), none, or auto: by what the program's functions keep
+    #[arg(short = 'g', long = "call-graph", value_name = "HOW", default_value = "auto",
+          value_parser = call_graph)]
+    call_graph: CallGraph,
+
+    /// Record time off the processor, too: how long threads slept or waited, and on which stack
+    /// (event off-cpu), and how long they could have run but others did (event preempted); shown
+    /// by: proftool report --event off-cpu. Most waits are in the C library: where that keeps no
+    /// frame pointers, -g dwarf is sure of its callers
+    #[arg(long)]
+    off_cpu: bool,
+
+    /// Pages of the buffer of each processor; rounded up to a power of two [default: 512 KiB, with
+    /// -g dwarf as much as comes in a quarter of a second; eight times that with --off-cpu]
+    #[arg(short = 'm', long, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    mmap_pages: Option<u32>,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+/// How stacks are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CallGraph {
+    /// By what the functions of the program keep.
+    Auto,
+    /// As a person says.
+    Chosen(Stacks),
+}
+
+/// What `-g` says.
+fn call_graph(how: &str) -> Result<CallGraph, String> {
+    let stacks = match how.split_once(',') {
+        None if how == "auto" => return Ok(CallGraph::Auto),
+        None if how == "fp" => Stacks::FramePointers,
+        None if how == "none" => Stacks::None,
+        None if how == "dwarf" => Stacks::Copies(CopySize::default()),
+        Some(("dwarf", bytes)) => {
+            let size = bytes.parse().map_err(|e: NoCopySize| e.to_string())?;
+            Stacks::Copies(size)
+        }
+        _ => return Err("it is none of auto, fp, dwarf, dwarf,BYTES, none".into()),
+    };
+    Ok(CallGraph::Chosen(stacks))
+}
+
+/// What `-e` says.
+fn events(names: &str) -> Result<EventList, String> {
+    names
+        .parse()
+        .map_err(|error: EventError| match error.hint() {
+            Some(hint) => format!("{error}\nhint: {hint}"),
+            None => error.to_string(),
+        })
+}
+
+/// Who is to be sampled.
+#[derive(Debug)]
+pub struct Asked {
+    /// The command to run.
+    pub command: Option<Command>,
+    /// What already runs.
+    pub target: Option<Target>,
+}
+
+impl Asked {
+    /// The same for the sampler.
+    ///
+    /// # Errors
+    ///
+    /// If there is nobody.
+    pub fn subject(&self) -> Result<Subject<'_>, Error> {
+        match (&self.target, &self.command) {
+            (None, Some(command)) => Ok(Subject::Command(command)),
+            (Some(target), command) => Ok(Subject::Running {
+                target,
+                while_runs: command.as_ref(),
+            }),
+            // The arguments demand one of them.
+            (None, None) => Err(CommandError::Unusable("there is none".into()).into()),
+        }
+    }
+}
+
+impl SamplingArgs {
+    /// Finds who is asked for, besides the words of a command.
+    ///
+    /// # Errors
+    ///
+    /// If the command or the target is not there.
+    pub fn asked(&self, words: &[OsString]) -> Result<Asked, Error> {
+        let command = match words.is_empty() {
+            true => None,
+            false => Some(Command::find(words)?),
+        };
+        let target = self.target.target()?;
+        if let Some(target) = &target {
+            target.check()?;
+        }
+        Ok(Asked { command, target })
+    }
+
+    /// How to sample this subject; where stacks are chosen by its code, a line that says why so.
+    pub fn options(&self, subject: Subject<'_>) -> (Options, Option<String>) {
+        let (stacks, why) = match (self.call_graph, subject) {
+            (CallGraph::Chosen(stacks), _) => (stacks, None),
+            (CallGraph::Auto, Subject::Command(command)) => {
+                let (stacks, why) = stack_choice::choose(&command.code_file());
+                (stacks, Some(why))
+            }
+            (CallGraph::Auto, Subject::Running { target, .. }) => {
+                let (stacks, why) = stack_choice::choose_running(target);
+                (stacks, Some(why))
+            }
+        };
+        let events = self.event.iter().flat_map(EventList::events);
+        let options = Options {
+            events: events.cloned().collect(),
+            rate: match (self.frequency, self.period) {
+                (Some(frequency), _) => Some(Rate::Frequency(frequency)),
+                (None, Some(period)) => Some(Rate::Period(period)),
+                (None, None) => None,
+            },
+            stacks,
+            ring_pages: self.mmap_pages.map(|pages| pages as usize),
+            off_cpu: self.off_cpu,
+            ..Options::default()
+        };
+        (options, why)
+    }
+}
