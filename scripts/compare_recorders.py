@@ -11,8 +11,8 @@ Both record the same programs in turns, with the same event (cpu-clock), rate an
   lost       records that the kernel had no room for in our recording
 
 A rate differs when Student's t for the two means, as standard deviations of a normal distribution,
-is above S (4); a share, when it is above S times its standard error, the greater of the binomial
-one and of that by the spread of the runs. Records differ when no number of them was seen on both
+is above S (4). A share differs when that is so and the difference is also above S of its binomial
+standard errors. Records differ when no number of them was seen on both
 sides. Whole processors see everybody, so there only what is of the program's own process is compared;
 so do perf's records of a control group.
 
@@ -91,7 +91,8 @@ class Cell:
         if target[:1] == ["--cgroup"]:
             target = ["-G", target[1], "-a"]
         words = [args.perf, "record", "-q", "-e", "cpu-clock", "-F", str(self.rate), "-m", PERF_BUFFER[self.stacks]]
-        return [*words, "--call-graph", self.stacks, "-o", file, *target]
+        # Its search for build ids, and its cache of files, may fail and are of no use here.
+        return [*words, "-B", "-N", "--call-graph", self.stacks, "-o", file, *target]
 
 
 def finish(process, which):
@@ -279,7 +280,7 @@ def tail(t, freedom):
     of = lambda at: math.cos(at) ** (freedom - 1)
     inner = sum((4 if step % 2 else 2) * of(angle + step * width) for step in range(1, steps))
     area = (of(angle) + inner + of(math.pi / 2)) * width / 3
-    whole = math.sqrt(math.pi) * math.gamma(freedom / 2) / math.gamma((freedom + 1) / 2) / 2
+    whole = math.sqrt(math.pi) * math.exp(math.lgamma(freedom / 2) - math.lgamma((freedom + 1) / 2)) / 2
     return area / whole
 
 
@@ -287,15 +288,23 @@ def spread(values):
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
-def rate_sigmas(ours, theirs):
-    """By how many standard deviations the mean rates differ; Welch's test."""
-    a, b = [turn.rate for turn in ours], [turn.rate for turn in theirs]
-    errors = [max(spread(x), LEAST_SPREAD * statistics.mean(x)) ** 2 / len(x) for x in (a, b)]
-    t = (statistics.mean(a) - statistics.mean(b)) / math.sqrt(sum(errors))
-    parts = sum(error**2 / max(len(x) - 1, 1) for error, x in zip(errors, (a, b)))
+def mean_sigmas(a, b, least=0.0):
+    """By how many standard deviations of a normal distribution the means of two lists differ, by
+    Welch's test; each list spreads by at least `least` of its mean. Infinite if neither spreads."""
+    errors = [max(spread(x), least * statistics.mean(x)) ** 2 / len(x) for x in (a, b)]
+    apart = statistics.mean(a) - statistics.mean(b)
+    if not any(errors):
+        return math.copysign(math.inf, apart) if apart else 0.0
+    t = apart / math.sqrt(sum(errors))
+    parts = sum(error**2 / (len(x) - 1) for error, x in zip(errors, (a, b)))
     chance = tail(t, sum(errors) ** 2 / parts)
     sigmas = statistics.NormalDist().inv_cdf(1 - max(chance / 2, 1e-15))
     return math.copysign(sigmas, t)
+
+
+def rate_sigmas(ours, theirs):
+    """By how many standard deviations the mean rates differ."""
+    return mean_sigmas([turn.rate for turn in ours], [turn.rate for turn in theirs], LEAST_SPREAD)
 
 
 def share_sigmas(ours, theirs, of):
@@ -311,12 +320,10 @@ def share_sigmas(ours, theirs, of):
             continue
         pooled = sum(sums[key] for _, sums, _ in sides) / sum(samples for *_, samples in sides)
         pooled = min(pooled, 1.0)
-        binomial = pooled * (1 - pooled) * sum(1 / samples for *_, samples in sides)
-        between = sum(
-            spread([getattr(turn, of)[key] / turn.samples for turn in turns]) ** 2 / len(turns) for turns, *_ in sides
-        )
-        error = math.sqrt(max(binomial, between))
+        error = math.sqrt(pooled * (1 - pooled) * sum(1 / samples for *_, samples in sides))
         sigmas = abs(shares[0] - shares[1]) / error if error > 0 else 0.0
+        by_run = [[getattr(turn, of)[key] / turn.samples for turn in turns] for turns, *_ in sides]
+        sigmas = min(sigmas, abs(mean_sigmas(*by_run)))
         found.append((sigmas, key, *shares))
     return sorted(found, key=lambda row: (-row[0], row[1]))
 
