@@ -91,8 +91,10 @@ class Cell:
         if target[:1] == ["--cgroup"]:
             target = ["-G", target[1], "-a"]
         words = [args.perf, "record", "-q", "-e", "cpu-clock", "-F", str(self.rate), "-m", PERF_BUFFER[self.stacks]]
-        # Its search for build ids, and its cache of files, may fail and are of no use here.
-        return [*words, "-B", "-N", "--call-graph", self.stacks, "-o", file, *target]
+        # Its search for build ids, and its cache of files, may fail and are of no use here. Its listener
+        # for BPF programs is opened on the target and not inherited, and so keeps the kernel from
+        # handing contexts from parent to child: other threads get the ticks than without it.
+        return [*words, "-B", "-N", "--no-bpf-event", "--call-graph", self.stacks, "-o", file, *target]
 
 
 def finish(process, which):

@@ -61,6 +61,42 @@ fn the_duration_is_that_of_sampling() {
 }
 
 #[test]
+fn that_short_processes_have_hardly_any_samples_is_told() {
+    if !can_record() || !is_root() {
+        return skipped("the kernel's part of the time is needed");
+    }
+    let room = Room::new();
+    let script = |command: &str, rounds: u32| {
+        format!("i=0; while [ $i -lt {rounds} ]; do {command}; i=$((i+1)); done")
+    };
+    let record = |script: &str| {
+        let args = [
+            "-q",
+            "-e",
+            "cpu-clock",
+            "-F",
+            "499",
+            "-g",
+            "fp",
+            "--",
+            "sh",
+            "-c",
+        ];
+        let output = room.record(&[&args[..], &[script]].concat());
+        succeeds(&output);
+        stderr(&output)
+    };
+    let told = record(&script("/bin/true", 500));
+    let warning = "of processor time that the command took: threads that live shorter";
+    assert!(told.contains(warning), "{told}");
+    assert!(
+        told.contains("hint: record the whole machine (-a)"),
+        "{told}"
+    );
+    assert_eq!(record(&script(":", 600_000)), "");
+}
+
+#[test]
 fn a_zombie_is_told_to_be_one() {
     let room = Room::new();
     // What the shell becomes does not wait for the shell's child, which ends after that.
