@@ -55,14 +55,14 @@ build_peer() {
   cargo install "$1" --locked --root "$cache" >>"$log" 2>&1 || say "$1 could not be built; it is left out"
 }
 
-# About 50 MB of the sources that cargo has at hand.
+# About 50 MB of the sources that cargo has at hand, in files that are not hidden: rg passes those over.
 gather_text() {
   [ -n "$(ls -A "$cache/text")" ] && return
   say "gathering text"
   local total=0 size file
   while IFS= read -r file; do
     size=$(stat -c %s "$file")
-    cp "$file" "$cache/text/$(echo "${file#"$HOME"/}" | tr / _ | tail -c 200)"
+    cp "$file" "$cache/text/$(echo "text_${file#"$HOME"/}" | tr / _ | tail -c 200)"
     total=$((total + size))
     [ "$total" -gt 50000000 ] && break
   done < <(find "${CARGO_HOME:-$HOME/.cargo}/registry/src" -type f -size -4M \

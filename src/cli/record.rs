@@ -84,9 +84,17 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(FAILED));
     }
     Ok(match record(&args) {
-        Ok((recording, options)) => {
+        Ok((recording, options, with_kernel)) => {
             let path = args.output.display().to_string();
             report(&recording, &options, &path, args.quiet);
+            let whole = with_kernel && !args.bounds.begins_later();
+            if let Some(line) = record_cost::missed(&recording, &options).filter(|_| whole) {
+                say(&line);
+                hint_at(
+                    "record the whole machine (-a), where counting does not begin anew with each \
+                     thread; or sample more often (-F 9973)",
+                );
+            }
             if args.verbose {
                 let lines = record_cost::lines(&recording, &options);
                 lines.iter().for_each(|line| say(line));
@@ -110,7 +118,8 @@ pub fn failed(error: &Error) -> ExitCode {
     })
 }
 
-fn record(args: &RecordArgs) -> Result<(Recording, Options), Error> {
+/// The recording, how it was made, and whether the kernel was sampled too.
+fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
     let asked = args.sampling.asked(&args.command)?;
     let subject = asked.subject()?;
     let (mut options, why) = args.sampling.options(subject);
@@ -120,6 +129,7 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options), Error> {
     }
     let bounds = args.bounds.bounds();
     let endless = asked.command.is_none() && bounds.duration.is_none();
+    let mut with_kernel = true;
     let mut note = |note: sampler::Note| match note {
         sampler::Note::Begun if endless && !args.quiet => {
             say(&format!(
@@ -128,11 +138,15 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options), Error> {
             ));
         }
         sampler::Note::Begun => {}
-        note if !args.quiet || note.is_loss() => say(&note.to_string()),
-        _ => {}
+        note => {
+            with_kernel &= !matches!(note, sampler::Note::UserOnly { .. });
+            if !args.quiet || note.is_loss() {
+                say(&note.to_string());
+            }
+        }
     };
     let recording = sampler::record(&options, subject, &bounds, &args.output, &mut note)?;
-    Ok((recording, options))
+    Ok((recording, options, with_kernel))
 }
 
 /// What is recorded that already runs, in words.

@@ -6,6 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use proftool::sampler::{Bounds, Error, Target};
 
+use super::record::say;
+
 /// Arguments that name what already runs.
 #[derive(Args, Debug)]
 pub struct TargetArgs {
@@ -62,7 +64,7 @@ pub struct BoundsArgs {
 struct Processors(Vec<u32>);
 
 impl TargetArgs {
-    /// What was named, if anything was.
+    /// What was named, if anything was. Says what of it is left out.
     pub fn target(&self) -> Result<Option<Target>, Error> {
         let processors = self.cpu.as_ref().map(|Processors(numbers)| numbers.clone());
         Ok(Some(if !self.pid.is_empty() {
@@ -70,7 +72,11 @@ impl TargetArgs {
         } else if !self.tid.is_empty() {
             Target::Threads(distinct(&self.tid))
         } else if let Some(name) = &self.comm {
-            Target::named(name)?
+            let (target, left_out) = Target::named(name)?;
+            if let Some(note) = left_out {
+                say(&note.to_string());
+            }
+            target
         } else if self.all_cpus || processors.is_some() {
             Target::Processors(processors)
         } else if let Some(path) = &self.cgroup {
@@ -82,6 +88,11 @@ impl TargetArgs {
 }
 
 impl BoundsArgs {
+    /// Whether a command runs unrecorded at first.
+    pub fn begins_later(&self) -> bool {
+        self.delay > 0
+    }
+
     /// When to begin and to end.
     pub fn bounds(&self) -> Bounds {
         Bounds {

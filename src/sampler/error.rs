@@ -6,6 +6,9 @@ use std::path::PathBuf;
 
 use super::command::CommandError;
 
+/// How many of the processes that are left out are told by number.
+const LEFT_OUT_TOLD: usize = 4;
+
 /// Why a recording could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -99,6 +102,17 @@ pub enum Error {
     /// There is no such process or thread.
     #[error("there is no {} {number}", if *thread { "thread" } else { "process" })]
     NoTask {
+        /// Its number.
+        number: i32,
+        /// Whether it is a thread.
+        thread: bool,
+    },
+    /// It has ended, and its parent has not asked how.
+    #[error(
+        "{} {number} has ended; only its exit status is left (a zombie)",
+        if *thread { "thread" } else { "process" }
+    )]
+    Zombie {
         /// Its number.
         number: i32,
         /// Whether it is a thread.
@@ -220,8 +234,8 @@ impl Error {
                 cap_perfmon,cap_sys_ptrace=ep $(command -v proftool)"
                 .into(),
             Error::NoneNamed(_) => "names are those of: ps -eo comm".into(),
-            Error::RingBuffer { .. } => "ask for smaller buffers (-m 1), or as root: sysctl \
-                kernel.perf_event_mlock_kb=4096"
+            Error::RingBuffer { .. } => "all memory that this user may lock may be taken by other \
+                recorders; more: ulimit -l, or as root: sysctl kernel.perf_event_mlock_kb=4096"
                 .into(),
             Error::Frequency { wanted, limit } => {
                 format!("-F {limit}, or as root: sysctl kernel.perf_event_max_sample_rate={wanted}")
@@ -268,6 +282,13 @@ pub enum Note {
     GroupsNotInherited,
     /// The kernel hides its addresses, so its samples will have no names.
     HiddenKernel,
+    /// Of the processes that were named, some belong to others and may not be recorded.
+    LeftOut {
+        /// Their numbers, and those of their users where they are known.
+        processes: Vec<(i32, Option<u32>)>,
+        /// How many were named.
+        of: usize,
+    },
     /// What is mapped in so many running processes may not be read.
     HiddenMappings(usize),
     /// The ring buffers are smaller than wanted.
@@ -307,6 +328,7 @@ impl Note {
                 | Note::NoCopies
                 | Note::GroupsNotInherited
                 | Note::HiddenMappings(_)
+                | Note::LeftOut { .. }
         )
     }
 }
@@ -353,6 +375,29 @@ impl fmt::Display for Note {
                 "the kernel hides its addresses: kernel functions will have no names; as root: \
                  sysctl kernel.kptr_restrict=0",
             ),
+            Note::LeftOut { processes, of } => {
+                let told = processes
+                    .iter()
+                    .take(LEFT_OUT_TOLD)
+                    .map(|(pid, user)| match user {
+                        Some(user) => format!("{pid} of user {user}"),
+                        None => pid.to_string(),
+                    });
+                let told: Vec<String> = told.collect();
+                let more = if processes.len() > told.len() {
+                    ", …"
+                } else {
+                    ""
+                };
+                write!(
+                    f,
+                    "{} of {of} processes may not be recorded by this user and are left out: \
+                     {}{more}; as root, or setcap cap_perfmon,cap_sys_ptrace=ep $(command -v \
+                     proftool)",
+                    processes.len(),
+                    told.join(", ")
+                )
+            }
             Note::HiddenMappings(processes) => write!(
                 f,
                 "what is mapped in {processes} running process{} may not be read: their code will \

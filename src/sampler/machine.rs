@@ -180,6 +180,12 @@ fn open(event: &EventSpec, with_kernel: bool, stacks: Stacks, pid: i32, cpu: i32
     }
 }
 
+/// Whether this user may record a process, as far as that can be told from the first of its threads.
+pub(super) fn permits(pid: i32) -> bool {
+    let trial = open(&EventSpec::cpu_clock(), false, Stacks::None, pid, -1);
+    !matches!(trial, Trial::Refused { forbidden, .. } if forbidden)
+}
+
 /// The limit of locked memory in /proc/PID/limits, which has bytes or `unlimited`.
 fn locked_kib(limits: &str) -> Option<u64> {
     let line = limits

@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::descendants;
-use super::error::{Error, reason};
-use super::machine::field;
+use super::error::{Error, Note, reason};
+use super::machine::{self, field};
 use crate::base::utf8;
 
 /// The longest name that the kernel keeps of a process.
@@ -41,12 +41,13 @@ pub(super) struct Group {
 }
 
 impl Target {
-    /// The processes that have this name now, as `/proc/PID/comm` and `ps -o comm` have it.
+    /// The processes that have this name now, as `/proc/PID/comm` and `ps -o comm` have it. Those
+    /// that this user may not record are left out and told, unless there are no others.
     ///
     /// # Errors
     ///
     /// If there is none but this process.
-    pub fn named(name: &str) -> Result<Target, Error> {
+    pub fn named(name: &str) -> Result<(Target, Option<Note>), Error> {
         let mut kept = NAME_MAX.min(name.len());
         while !name.is_char_boundary(kept) {
             kept -= 1;
@@ -60,7 +61,21 @@ impl Target {
         if found.is_empty() {
             return Err(Error::NoneNamed(name.to_owned()));
         }
-        Ok(Target::Processes(found))
+        // A zombie is told by `check` if there is nobody else.
+        if found.iter().any(|&pid| !has_ended(pid, false)) {
+            found.retain(|&pid| !has_ended(pid, false));
+        }
+        let (permitted, others): (Vec<i32>, Vec<i32>) =
+            found.iter().partition(|&&pid| machine::permits(pid));
+        Ok(match permitted.is_empty() || others.is_empty() {
+            true => (Target::Processes(found), None),
+            false => {
+                let of = found.len();
+                let processes = others.iter().map(|&pid| (pid, user(pid))).collect();
+                let note = Note::LeftOut { processes, of };
+                (Target::Processes(permitted), Some(note))
+            }
+        })
     }
 
     /// Whether it is threads that are sampled, and not processors.
@@ -73,7 +88,7 @@ impl Target {
         self.is_of_tasks() && !matches!(self, Target::Threads(_))
     }
 
-    /// That every process or thread is there at all.
+    /// That every process or thread is there at all, and has not ended.
     ///
     /// # Errors
     ///
@@ -85,10 +100,15 @@ impl Target {
             _ => return Ok(()),
         };
         let there = |number: i32| Path::new(&format!("/proc/{number}")).is_dir();
-        match numbers.iter().find(|&&number| !there(number)) {
-            Some(&number) => Err(Error::NoTask { number, thread }),
-            None => Ok(()),
+        for &number in numbers {
+            if !there(number) {
+                return Err(Error::NoTask { number, thread });
+            }
+            if has_ended(number, thread) {
+                return Err(Error::Zombie { number, thread });
+            }
         }
+        Ok(())
     }
 
     /// The threads to sample that run now.
@@ -127,6 +147,19 @@ impl Target {
             Target::Processors(_) | Target::Cgroup(_) => whole(processes()),
         }
     }
+}
+
+/// Whether a thread, or every thread of a process, has ended and is still there for its exit status
+/// to be read. The first thread of a process may end before the others.
+fn has_ended(number: i32, thread: bool) -> bool {
+    // "PID (NAME) STATE …"; the name may hold spaces and parentheses.
+    let is_zombie = |tid: i32| {
+        let stat = fs::read(format!("/proc/{tid}/stat")).unwrap_or_default();
+        let after = stat.iter().rposition(|&byte| byte == b')');
+        let state = after.and_then(|at| stat.get(at + 2));
+        matches!(state, Some(b'Z' | b'X'))
+    };
+    is_zombie(number) && (thread || threads(number).into_iter().all(is_zombie))
 }
 
 /// All processes.

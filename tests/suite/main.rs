@@ -32,6 +32,7 @@ mod quantify;
 mod record;
 mod record_attach;
 mod record_events;
+mod record_others;
 mod record_stacks;
 mod repair;
 mod report;

@@ -11,7 +11,7 @@ use crate::record::{
 };
 use crate::record_stacks::build;
 
-const BURN_LONG: &str = "while :; do :; done";
+pub(crate) const BURN_LONG: &str = "while :; do :; done";
 
 /// One thread works from the start, one after the other comes and goes, for twenty seconds.
 const THREADS: &str = "\
@@ -36,23 +36,23 @@ int main(void) {
 ";
 
 /// A program that runs, killed at the end.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
-    fn new(mut command: Command) -> Running {
+    pub(crate) fn new(mut command: Command) -> Running {
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let running = Running(command.spawn().unwrap());
         sleep(Duration::from_millis(200));
         running
     }
 
-    fn shell(script: &str) -> Running {
+    pub(crate) fn shell(script: &str) -> Running {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         Running::new(command)
     }
 
-    fn pid(&self) -> String {
+    pub(crate) fn pid(&self) -> String {
         self.0.id().to_string()
     }
 }
@@ -76,7 +76,7 @@ fn flat(room: &Room) -> String {
 }
 
 #[track_caller]
-fn succeeds(output: &Output) {
+pub(crate) fn succeeds(output: &Output) {
     assert!(output.status.success(), "{}", stderr(output));
 }
 

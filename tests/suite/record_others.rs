@@ -1,0 +1,169 @@
+//! `proftool record` of what cannot be recorded, or not all of it, and how long it records.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use crate::record::{PROFTOOL, Room, can_record, is_root, skipped, stderr};
+use crate::record_attach::{BURN_LONG, Running, succeeds};
+
+const NOBODY: u32 = 65534;
+
+/// `proftool record ARGS…` in a room, as nobody. The tested program may lie where nobody may go.
+fn record_as_nobody(room: &Room, args: &[&str]) -> Output {
+    let program = room.path("proftool");
+    if !program.exists() {
+        fs::copy(PROFTOOL, &program).unwrap();
+    }
+    let mut command = Command::new(program);
+    command.arg("record").args(args).current_dir(&room.0);
+    command.gid(NOBODY).uid(NOBODY).output().unwrap()
+}
+
+fn paranoid() -> i32 {
+    let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
+    level.trim().parse().unwrap()
+}
+
+/// The times of all samples in a file, in seconds.
+fn times(path: &Path) -> Vec<f64> {
+    let file = fs::read(path).unwrap();
+    let word = |at: usize| u64::from_ne_bytes(file[at..at + 8].try_into().unwrap());
+    let (mut at, size) = (word(40) as usize, word(48) as usize);
+    let end = at + size;
+    let mut times = Vec::new();
+    while at < end {
+        let header = word(at);
+        // The header, IDENTIFIER, IP, TID, TIME.
+        if header as u32 == 9 {
+            times.push(word(at + 32) as f64 / 1e9);
+        }
+        at += (header >> 48) as usize;
+    }
+    times
+}
+
+#[test]
+fn the_duration_is_that_of_sampling() {
+    let room = Room::new();
+    // A processor has samples also while it is idle, or busy with others.
+    let args = ["-q", "-e", "cpu-clock", "-F", "997", "-C", "0", "-d", "1"];
+    let output = room.record(&[&args[..], &["-g", "fp"]].concat());
+    if !output.status.success() {
+        return skipped(&stderr(&output));
+    }
+    let times = times(&room.path("perf.data"));
+    let first = times.iter().copied().fold(f64::INFINITY, f64::min);
+    let last = times.iter().copied().fold(0.0, f64::max);
+    assert!(last - first > 0.98, "{} s", last - first);
+}
+
+#[test]
+fn that_short_processes_have_hardly_any_samples_is_told() {
+    if !can_record() || !is_root() {
+        return skipped("the kernel's part of the time is needed");
+    }
+    let room = Room::new();
+    let script = |command: &str, rounds: u32| {
+        format!("i=0; while [ $i -lt {rounds} ]; do {command}; i=$((i+1)); done")
+    };
+    let record = |script: &str| {
+        let args = [
+            "-q",
+            "-e",
+            "cpu-clock",
+            "-F",
+            "499",
+            "-g",
+            "fp",
+            "--",
+            "sh",
+            "-c",
+        ];
+        let output = room.record(&[&args[..], &[script]].concat());
+        succeeds(&output);
+        stderr(&output)
+    };
+    let told = record(&script("/bin/true", 500));
+    let warning = "of processor time that the command took: threads that live shorter";
+    assert!(told.contains(warning), "{told}");
+    assert!(
+        told.contains("hint: record the whole machine (-a)"),
+        "{told}"
+    );
+    assert_eq!(record(&script(":", 600_000)), "");
+}
+
+#[test]
+fn a_zombie_is_told_to_be_one() {
+    let room = Room::new();
+    // What the shell becomes does not wait for the shell's child, which ends after that.
+    let mut command = Command::new("sh");
+    command.args(["-c", "sleep 0.2 & echo $!; exec sleep 60"]);
+    command.stdout(Stdio::piped());
+    let mut parent = command.spawn().unwrap();
+    let mut line = String::new();
+    let mut told = BufReader::new(parent.stdout.take().unwrap());
+    told.read_line(&mut line).unwrap();
+    let pid = line.trim();
+    let stat = format!("/proc/{pid}/stat");
+    while !fs::read_to_string(&stat).unwrap().contains(") Z ") {
+        std::thread::yield_now();
+    }
+    for (option, what) in [("-p", "process"), ("-t", "thread")] {
+        let output = room.record(&[option, pid, "-d", "5"]);
+        assert_eq!(output.status.code(), Some(125), "{}", stderr(&output));
+        let expected =
+            format!("proftool: {what} {pid} has ended; only its exit status is left (a zombie)\n");
+        assert_eq!(stderr(&output), expected);
+    }
+    assert!(room.names().is_empty());
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+}
+
+#[test]
+fn of_processes_of_a_name_those_of_others_are_left_out_and_told() {
+    if !is_root() || !can_record() {
+        return skipped("only root can give privileges up");
+    }
+    if paranoid() > 2 {
+        return skipped("kernel.perf_event_paranoid is above 2");
+    }
+    let room = Room::new();
+    let name = format!("mix-{}", std::process::id());
+    let program = room.path(&name);
+    fs::copy("/bin/sh", &program).unwrap();
+    let burning = || {
+        let mut command = Command::new(&program);
+        command.args(["-c", BURN_LONG]);
+        command
+    };
+    let other = Running::new(burning());
+    let args = ["-q", "-g", "fp", "-d", "0.4", "--comm", &name];
+    let output = record_as_nobody(&room, &args);
+    assert_eq!(output.status.code(), Some(125));
+    let text = stderr(&output);
+    assert!(text.contains("which belongs to user 0"), "{text}");
+
+    let mut own = burning();
+    own.gid(NOBODY).uid(NOBODY);
+    let own = Running::new(own);
+    let output = record_as_nobody(&room, &args);
+    succeeds(&output);
+    let told = format!(
+        "1 of 2 processes may not be recorded by this user and are left out: {} of user 0;",
+        other.pid()
+    );
+    assert!(stderr(&output).contains(&told), "{}", stderr(&output));
+    let mut flat = Command::new(PROFTOOL);
+    flat.args(["flat", "--pid", &own.pid(), "--format", "json"]);
+    let flat = flat.current_dir(&room.0).output().unwrap();
+    succeeds(&flat);
+    let all = times(&room.path("perf.data")).len();
+    let own = format!("\"samples\":{all},");
+    let told = String::from_utf8_lossy(&flat.stdout);
+    assert!(all > 10 && told.contains(&own), "{all} samples: {told}");
+}
