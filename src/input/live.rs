@@ -51,6 +51,8 @@ pub struct Seen {
     pub behind: u64,
     /// Samples of stacks that became one, as there were too many that were seldom met.
     pub seldom: u64,
+    /// How often it was begun anew before; 0 at first.
+    pub resets: u64,
     /// The time of the last record in it, in nanoseconds of the recorder's clock.
     pub until: u64,
 }
@@ -369,6 +371,7 @@ fn look(live: &Live, library: &Library, interval: Duration, moments: &Receiver<M
             samples: moment.samples,
             behind: queue.behind,
             seldom: moment.seldom,
+            resets: 0,
             until: moment.until,
         };
         drop(queue);

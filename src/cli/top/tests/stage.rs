@@ -92,6 +92,7 @@ pub fn seen(number: u64, stacks: &str) -> Arc<Seen> {
         lost: 0,
         behind: 0,
         seldom: 0,
+        resets: 0,
         until: 0,
     })
 }
