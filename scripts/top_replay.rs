@@ -19,6 +19,7 @@ mod top {
     pub mod draw;
     pub mod flat;
     pub mod graph;
+    pub mod hint;
     pub mod info;
     pub mod key;
     pub mod listing;
@@ -76,9 +77,11 @@ fn main() -> anyhow::Result<()> {
         seen: Mutex::default(),
         from: AtomicU64::new(0),
         at: AtomicU64::new(0),
+        resets: AtomicU64::new(0),
         steps,
         interval,
         ends: AtomicBool::new(false),
+        is_over: AtomicBool::new(false),
     };
     let shown = Shown {
         target: format!("replay of {}", replay.file.display()),
@@ -95,6 +98,7 @@ fn main() -> anyhow::Result<()> {
                 },
                 sort: Sort::SelfWeight,
                 half_life: None,
+                event: None,
             };
             screen::show(&replay, &shown, &options)
         } else {
@@ -103,6 +107,7 @@ fn main() -> anyhow::Result<()> {
                 limit: Some(10),
                 sort: Sort::SelfWeight,
                 half_life: None,
+                event: None,
                 text: export::text::Options {
                     width: 100,
                     color: false,
@@ -186,9 +191,12 @@ struct Replay {
     /// The step with which what is seen begins, and the one before which it ends.
     from: AtomicU64,
     at: AtomicU64,
+    resets: AtomicU64,
     steps: u64,
     interval: Duration,
     ends: AtomicBool,
+    /// The last step has been seen.
+    is_over: AtomicBool,
 }
 
 impl Replay {
@@ -201,6 +209,7 @@ impl Replay {
         while !self.ends.load(Ordering::Relaxed) && self.at.load(Ordering::Relaxed) < self.steps {
             let began = Instant::now();
             let at = self.at.fetch_add(1, Ordering::Relaxed) + 1;
+            let resets = self.resets.load(Ordering::Relaxed);
             let from = self.from.load(Ordering::Relaxed);
             let moment = |step: u64| length / self.steps.max(1) * step;
             let is_last = at == self.steps && from == 0;
@@ -212,7 +221,8 @@ impl Replay {
             let profile = match self.open(time) {
                 Some(profile) if !profile.samples.is_empty() || is_last => profile,
                 _ if whole.about.duration.is_none() => whole.clone(),
-                _ => continue,
+                _ if at < self.steps => continue,
+                _ => proftool::profile::Builder::default().finish(),
             };
             number += 1;
             let samples = profile.samples.iter().map(|sample| sample.count).sum();
@@ -224,10 +234,11 @@ impl Replay {
                 lost: 0,
                 behind: 0,
                 seldom: 0,
-                resets: 0,
+                resets,
                 until: 0,
             };
             *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(seen));
+            self.is_over.store(at == self.steps, Ordering::Relaxed);
             while began.elapsed() < self.interval && !self.ends.load(Ordering::Relaxed) {
                 thread::sleep(Duration::from_millis(20));
             }
@@ -256,6 +267,7 @@ impl Source for Replay {
     fn reset(&self) {
         self.from
             .store(self.at.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.resets.fetch_add(1, Ordering::Relaxed);
     }
 
     fn write(&self, seen: &Seen, path: &Path) -> Result<Written, String> {
@@ -270,7 +282,7 @@ impl Source for Replay {
     }
 
     fn state(&self) -> State {
-        match self.at.load(Ordering::Relaxed) >= self.steps {
+        match self.is_over.load(Ordering::Relaxed) {
             true => State::Ended("the recording is over".into()),
             false => State::Running,
         }

@@ -22,6 +22,7 @@ mod progress;
 mod query;
 mod record;
 mod record_cost;
+mod record_level;
 mod record_target;
 mod report;
 mod sampling;
@@ -83,7 +84,8 @@ enum Command {
 
 /// Runs the command line of this process.
 pub fn run() -> ExitCode {
-    let Some(command) = Cli::parse().command else {
+    let args = record_level::with_equals(std::env::args_os());
+    let Some(command) = Cli::parse_from(args).command else {
         // Help that nobody reads is no failure.
         let _ = writeln!(io::stdout(), "{}", Cli::command().render_help());
         return ExitCode::SUCCESS;

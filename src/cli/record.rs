@@ -41,7 +41,8 @@ pub struct RecordArgs {
     #[command(flatten)]
     sampling: SamplingArgs,
 
-    /// Compress the recording with zstd at level N, 1 (fastest) to 22 (smallest); 1 unless given
+    /// Compress the recording with zstd at level N, 1 (fastest) to 22 (smallest), joined: -z3;
+    /// 1 unless given
     #[arg(short = 'z', long, value_name = "N", num_args = 0..=1, require_equals = true,
           default_missing_value = "1", value_parser = clap::value_parser!(u8).range(1..=22))]
     compression_level: Option<u8>,
@@ -101,8 +102,25 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
             }
             ExitCode::from(recording.ending.map_or(0, sampler::Ending::status))
         }
-        Err(error) => failed(&error),
+        Err(error) => {
+            let status = failed(&error);
+            let word = args.command.first().and_then(|word| word.to_str());
+            if let (Error::Command(CommandError::NotFound(_)), Some(_), Some(level)) = (
+                &error,
+                args.compression_level,
+                word.filter(|word| is_level(word)),
+            ) {
+                hint_at(&format!("a level is joined to its option: -z{level}"));
+            }
+            status
+        }
     })
+}
+
+/// Whether a word could be meant as a level of compression.
+fn is_level(word: &str) -> bool {
+    word.parse()
+        .is_ok_and(|level: u8| (1..=22).contains(&level))
 }
 
 /// Says why nothing was recorded. Gives the exit status.

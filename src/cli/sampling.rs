@@ -41,8 +41,8 @@ pub struct SamplingArgs {
 
     /// Record time off the processor, too: how long threads slept or waited, and on which stack
     /// (event off-cpu), and how long they could have run but others did (event preempted); shown
-    /// by: proftool report --event off-cpu. Most waits are in the C library: where that keeps no
-    /// frame pointers, -g dwarf is sure of its callers
+    /// by: proftool report --event off-cpu, and live by: proftool top --show off-cpu. Most waits
+    /// are in the C library: where that keeps no frame pointers, -g dwarf is sure of its callers
     #[arg(long)]
     off_cpu: bool,
 

@@ -51,7 +51,7 @@ pub struct Seen {
     pub behind: u64,
     /// Samples of stacks that became one, as there were too many that were seldom met.
     pub seldom: u64,
-    /// How often it was begun anew before.
+    /// How often it was begun anew before; 0 at first.
     pub resets: u64,
     /// The time of the last record in it, in nanoseconds of the recorder's clock.
     pub until: u64,

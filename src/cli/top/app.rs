@@ -39,7 +39,7 @@ pub enum Action {
     Reset,
     /// Let weights fade, or not.
     HalfLife(Option<Duration>),
-    /// Write what is shown.
+    /// Write the samples that are counted.
     Write(PathBuf),
     /// Draw all of the screen: somebody else has written on it.
     Repaint,
@@ -68,8 +68,8 @@ pub struct App {
     pub message: Option<String>,
     /// Whether more will come.
     pub state: State,
-    /// Whether what is counted began with a reset.
-    pub is_reset: bool,
+    /// How often it was asked to begin anew; what is seen follows later.
+    resets: u64,
     /// How many lines of a list the screen has room for.
     pub room: usize,
     latest: Option<Arc<Seen>>,
@@ -96,7 +96,7 @@ impl App {
             prompt: None,
             message: None,
             state: State::Running,
-            is_reset: false,
+            resets: 0,
             room: 1,
             latest: None,
             paused: None,
@@ -118,6 +118,15 @@ impl App {
     /// What is to be shown: the newest, or what was when it was paused.
     pub fn current(&self) -> Option<&Arc<Seen>> {
         self.paused.as_ref().or(self.latest.as_ref())
+    }
+
+    /// Whether the figures of this moment are from before the last reset, which has not been
+    /// followed yet or stands behind a pause.
+    pub fn is_outdated(&self, seen: &Seen) -> bool {
+        // What has ended has nothing to begin anew with.
+        let is_followed = |latest: &Arc<Seen>| latest.resets > seen.resets;
+        let will_be = self.state == State::Running;
+        seen.resets < self.resets && (will_be || self.latest.as_ref().is_some_and(is_followed))
     }
 
     /// Whether what is shown stands still.
@@ -402,11 +411,24 @@ impl App {
             Purpose::Focus => pattern(&self.wish.focus),
             Purpose::Write => FILE.to_owned(),
         };
-        if purpose == Purpose::Write && self.current().is_none() {
-            self.message = Some("there are no samples yet".into());
+        if purpose == Purpose::Write
+            && let Some(why) = self.cannot_be_written()
+        {
+            self.message = Some(why.into());
             return;
         }
         self.prompt = Some(Prompt::new(purpose, text));
+    }
+
+    /// Why what is there cannot be written as a recording.
+    fn cannot_be_written(&self) -> Option<&'static str> {
+        match self.current() {
+            None => Some("there are no samples yet"),
+            Some(seen) if self.is_outdated(seen) => {
+                Some("samples of before the reset are not kept: w once new ones are shown")
+            }
+            Some(_) => None,
+        }
     }
 
     /// Goes on with what was asked.
@@ -506,7 +528,11 @@ impl App {
 
     fn reset(&mut self) -> Action {
         self.paused = None;
-        self.is_reset = true;
+        if let State::Ended(_) = self.state {
+            self.message = Some("it has ended: nothing more comes that could be counted".into());
+            return Action::Nothing;
+        }
+        self.resets += 1;
         self.message = Some("counting from now on".into());
         Action::Reset
     }

@@ -5,6 +5,7 @@ use proftool::view::page::{Block, Page};
 use proftool::view::{caveats, number, quality};
 
 use super::app::App;
+use super::hint;
 use super::text as sentences;
 
 /// The page in lines of at most this width: whether stacks can be believed, what was lost, caveats.
@@ -24,14 +25,14 @@ pub fn page(app: &App, width: usize) -> String {
     if !quality.is_empty() {
         blocks.push(Block::Space);
         blocks.push(Block::Heading("Stacks:".into()));
-        blocks.extend(quality);
+        blocks.extend(hint::said_here(quality));
     }
     blocks.push(Block::Space);
     blocks.push(Block::Heading("What is not known:".into()));
     let notes = caveats::notes(&seen.profile.caveats);
     match notes.is_empty() {
         true => blocks.push(Block::Line("nothing that is missed".into())),
-        false => blocks.extend(notes),
+        false => blocks.extend(hint::said_here(notes)),
     }
     let unit = app.shown().map(|shown| shown.whole.unit.clone());
     let page = Page {

@@ -16,6 +16,7 @@ mod cycles;
 mod draw;
 mod flat;
 mod graph;
+mod hint;
 mod info;
 mod key;
 mod listing;
@@ -71,6 +72,11 @@ pub struct TopArgs {
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub limit: usize,
 
+    /// The event to show at first, if several are sampled: a name of -e, off-cpu, preempted
+    /// [default: the one with the most samples]
+    #[arg(long, value_name = "EVENT")]
+    pub show: Option<String>,
+
     /// What comes first
     #[arg(long, value_enum, default_value_t = SortKey::SelfWeight)]
     pub sort: SortKey,
@@ -99,9 +105,15 @@ pub struct TopArgs {
 const EXAMPLES: &str = "\
 On a terminal: views with the keys 1 to 4 (flat, graph, tree, cycles), ? for all keys, q to end.
 The figures are those of the commands of the same names, of all samples so far; with --half-life
-or the key d old samples fade. The key w writes what is shown as a recording.
+or the key d old samples fade. The key w writes all samples since the start or the reset, none
+faded or filtered, as a recording.
 
 Where standard output is no terminal, or TERM is dumb: a table of functions every --interval.
+
+The exit status is the command's own, 128 and the signal's number if it died of one; 0 without a
+command, or if you left with q; 128 and the signal's number if a signal ended top; 125 if the
+sampling failed or what is to be sampled is not there, 126 if the command cannot be run, 127 if
+it is not found.
 
 Examples:
   proftool top ./app --its-option        run a command and watch it
@@ -137,6 +149,7 @@ fn watch(source: &dyn Source, shown: &Shown, args: &TopArgs) -> anyhow::Result<S
             paint,
             sort: args.sort.sort(),
             half_life: args.half_life,
+            event: args.show.clone(),
         };
         screen::show(source, shown, &options)
     } else {
@@ -145,6 +158,7 @@ fn watch(source: &dyn Source, shown: &Shown, args: &TopArgs) -> anyhow::Result<S
             limit: (args.limit > 0).then_some(args.limit),
             sort: args.sort.sort(),
             half_life: args.half_life,
+            event: args.show.clone(),
             text: export::text::Options {
                 width: look::width(),
                 color,

@@ -190,7 +190,8 @@ fn pattern(wish: &Wish) -> Option<String> {
     wish.focus.as_ref().map(|focus| focus.as_str().to_owned())
 }
 
-fn event(profile: &Profile, name: Option<&str>) -> Option<EventId> {
+/// The event of this name; where there is none, the one with the most samples.
+pub fn event(profile: &Profile, name: Option<&str>) -> Option<EventId> {
     let named = name.and_then(|name| profile.event_named(name));
     named.or_else(|| profile.main_event())
 }

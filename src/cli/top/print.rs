@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use proftool::analysis::inclusive;
-use proftool::base::Unit;
+use proftool::base::{Id, Unit, shell_quoted};
 use proftool::export::text;
-use proftool::profile::{Filter, Selection};
+use proftool::profile::{EventId, Filter, Profile, Selection};
 use proftool::view::flat::{self, Sort};
 use proftool::view::page::{Block, Page};
 use proftool::view::{Figures, Names, Subject, caveats, number};
@@ -16,12 +16,13 @@ use proftool::view::{Figures, Names, Subject, caveats, number};
 use super::screen::Signals;
 use super::source::{Seen, Source, State};
 use super::text::{Shown, clock};
+use super::{hint, prepare};
 
 /// How often is looked whether there will be more.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// How it is printed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// The time between two tables.
     pub interval: Duration,
@@ -31,11 +32,13 @@ pub struct Options {
     pub sort: Sort,
     /// How weights fade.
     pub half_life: Option<Duration>,
+    /// The event that is shown; none for the one with the most samples.
+    pub event: Option<String>,
     /// How text is written.
     pub text: text::Options,
 }
 
-/// Prints a table every interval until the source ends, nobody reads on, or a signal comes; at last
+/// Prints a table of each new moment with samples, one an interval at most, until the source ends, nobody reads on, or a signal comes; at last
 /// what is not known.
 ///
 /// # Errors
@@ -67,34 +70,34 @@ fn tables(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut last: Option<Arc<Seen>> = None;
-    let mut next = Instant::now() + options.interval;
+    let mut next = Instant::now();
     loop {
         // The state first: what is seen after the end is the last.
         let has_ended = source.state() != State::Running || signals.has_come();
         if has_ended || Instant::now() >= next {
-            next += options.interval;
-            let newest = source.latest();
-            let number = |seen: &Option<Arc<Seen>>| seen.as_ref().map(|seen| seen.number);
-            if number(&newest) != number(&last) {
+            let newest = source.latest().filter(|seen| match &last {
+                Some(last) if has_ended => !is_same(last, seen),
+                Some(last) => last.number != seen.number && seen.samples > 0,
+                None => seen.samples > 0 || has_ended,
+            });
+            if let Some(seen) = newest {
                 if last.is_some() {
                     writeln!(out)?;
                 }
-                last = newest;
-                if let Some(seen) = &last {
-                    table(seen, shown, options, out)?;
-                    out.flush()?;
-                }
+                table(&seen, shown, options, out)?;
+                out.flush()?;
+                last = Some(seen);
+                next = Instant::now() + options.interval;
             }
         }
         if has_ended {
             break;
         }
-        let rest = next.saturating_duration_since(Instant::now());
-        std::thread::sleep(rest.min(LOOK));
+        std::thread::sleep(LOOK.min(options.interval));
     }
     let mut blocks = Vec::new();
     if let Some(seen) = &last {
-        blocks.extend(caveats::foot(&seen.profile.caveats));
+        blocks.extend(hint::said_here(caveats::foot(&seen.profile.caveats)));
     }
     if let State::Ended(why) = source.state() {
         blocks.extend([Block::Space, Block::Line(why)]);
@@ -107,10 +110,43 @@ fn tables(
     out.flush()
 }
 
-/// A line with the time and the samples, and the functions.
+/// Whether the tables of two moments would have the same figures.
+fn is_same(one: &Seen, other: &Seen) -> bool {
+    let figures = |seen: &Seen| {
+        let weights = seen.profile.samples.iter().map(|sample| sample.weight);
+        let weight = weights.fold(0, u64::saturating_add);
+        let losses = (seen.lost, seen.behind, seen.seldom);
+        (seen.resets, seen.samples, weight, losses)
+    };
+    one.number == other.number || figures(one) == figures(other)
+}
+
+/// The weights of the events that are not shown, and how to see them; none where there are none.
+fn others(profile: &Profile, shown: EventId) -> Option<String> {
+    let mut weights = vec![0u64; profile.events.len()];
+    for sample in &profile.samples {
+        let weight = &mut weights[sample.event.index()];
+        *weight = weight.saturating_add(sample.weight);
+    }
+    let others = profile.events.enumerate().filter(|(id, _)| *id != shown);
+    let others: Vec<_> = others.filter(|(id, _)| weights[id.index()] > 0).collect();
+    let (_, first) = others.first()?;
+    let told: Vec<String> = others
+        .iter()
+        .map(|(id, event)| {
+            let weight = number::weight(weights[id.index()], &event.unit);
+            format!("{} {weight}", event.name)
+        })
+        .collect();
+    let name = shell_quoted(&first.name);
+    Some(format!("also: {} (choose: --show {name})", told.join(", ")))
+}
+
+/// A line with the time and the samples, one on other events, and the functions.
 fn table(seen: &Seen, shown: &Shown, options: &Options, out: &mut dyn Write) -> io::Result<()> {
     let profile = &seen.profile;
-    let selection = match profile.main_event() {
+    let event = prepare::event(profile, options.event.as_deref());
+    let selection = match event {
         Some(event) => profile.select(event, &Filter::default()),
         None => Selection::nothing(),
     };
@@ -148,8 +184,18 @@ fn table(seen: &Seen, shown: &Shown, options: &Options, out: &mut dyn Write) -> 
             head.push_str(&format!(", {} {what}", number::grouped(count)));
         }
     }
+    if seen.seldom > 0 {
+        head.push_str(&format!(", {}", super::text::seldom(seen.seldom)));
+    }
     let is_table = |block: &Block| matches!(block, Block::Table(_));
     let mut blocks = vec![Block::Line(head)];
+    if let Some(name) = &options.event
+        && profile.event_named(name).is_none()
+    {
+        blocks.push(Block::Line(format!("of {name} is nothing there")));
+    }
+    let others = event.and_then(|event| others(profile, event));
+    blocks.extend(others.map(Block::Line));
     blocks.extend(flat.page(&subject).blocks.into_iter().filter(is_table));
     if flat.hidden > 0 {
         let plural = if flat.hidden == 1 { "" } else { "s" };

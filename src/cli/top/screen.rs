@@ -48,7 +48,7 @@ const STALE: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(1);
 
 /// How it is shown.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// How the screen can be drawn on.
     pub paint: Paint,
@@ -56,6 +56,8 @@ pub struct Options {
     pub sort: Sort,
     /// How weights fade at first.
     pub half_life: Option<Duration>,
+    /// The event that is shown at first; none for the one with the most samples.
+    pub event: Option<String>,
 }
 
 /// Shows what the source sees, until somebody leaves it or a signal ends it, which is then to be
@@ -193,8 +195,8 @@ struct Session<'scope, 'env> {
     busy: Option<Instant>,
     /// When what is new may be made again.
     rested: Instant,
-    /// The number and the revision that were asked for last.
-    asked: Option<(u64, u64)>,
+    /// The moment and the revision that were asked for last.
+    asked: Option<(Arc<Seen>, u64)>,
     preparing: ScopedJoinHandle<'scope, ()>,
     writing: Option<ScopedJoinHandle<'scope, ()>>,
     told: Vec<String>,
@@ -218,10 +220,12 @@ impl<'scope, 'env> Session<'scope, 'env> {
                 }
             }
         });
+        let mut app = App::new(options.sort, options.half_life);
+        app.wish.event = options.event.clone();
         Session {
             source,
             scope,
-            app: App::new(options.sort, options.half_life),
+            app,
             paint: options.paint,
             jobs,
             done,
@@ -343,11 +347,18 @@ impl<'scope, 'env> Session<'scope, 'env> {
         let Some(seen) = self.app.current() else {
             return;
         };
-        let asking = (seen.number, self.app.wish.revision);
-        let is_same_wish = self.asked.is_some_and(|(_, revision)| revision == asking.1);
-        if self.asked == Some(asking) || is_same_wish && Instant::now() < self.rested {
-            return;
+        let revision = self.app.wish.revision;
+        if let Some((last, asked)) = &self.asked
+            && *asked == revision
+        {
+            // The first figures after a reset are waited for.
+            let is_begun_anew = last.resets != seen.resets;
+            let may_rest = !is_begun_anew && Instant::now() < self.rested;
+            if last.number == seen.number || may_rest {
+                return;
+            }
         }
+        let asking = (Arc::clone(seen), revision);
         let job = (Arc::clone(seen), self.app.wish.clone());
         if self.jobs.send(job).is_ok() {
             self.busy = Some(Instant::now());

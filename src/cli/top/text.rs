@@ -8,7 +8,7 @@ use proftool::view::number;
 
 use super::app::App;
 use super::listing::Whole;
-use super::source::{State, Written};
+use super::source::{Seen, State, Written};
 use super::wish::Wish;
 
 /// What is sampled, as a person names it.
@@ -42,9 +42,34 @@ pub fn samples(count: u64) -> String {
     format!("{} sample{plural}", number::grouped(count))
 }
 
+/// Since when is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// Since the sampling began.
+    Start,
+    /// Since the last reset.
+    Reset,
+    /// Until a reset that is not the last.
+    BeforeReset,
+    /// Until a reset whose first samples are not there yet.
+    Anew,
+}
+
+impl Since {
+    /// Since when the figures of this moment are counted.
+    pub fn of(app: &App, seen: &Seen) -> Since {
+        match (app.is_outdated(seen), seen.resets) {
+            (true, _) if app.is_paused() => Since::BeforeReset,
+            (true, _) => Since::Anew,
+            (false, 0) => Since::Start,
+            (false, _) => Since::Reset,
+        }
+    }
+}
+
 /// What 100 % is, the most important first: what is left out at the end is least missed. `count` is
 /// the number of samples that make it.
-pub fn whole(whole: &Whole, wish: &Wish, count: u64, is_reset: bool) -> Vec<String> {
+pub fn whole(whole: &Whole, wish: &Wish, count: u64, since: Since) -> Vec<String> {
     let weight = match &whole.unit {
         Unit::Samples => String::new(),
         Unit::Nanoseconds => format!("{} of ", number::weight(whole.weight, &whole.unit)),
@@ -63,15 +88,27 @@ pub fn whole(whole: &Whole, wish: &Wish, count: u64, is_reset: bool) -> Vec<Stri
         let share = number::percent(whole.weight, whole.all, 2);
         parts.push(format!("{share} % of all: stacks with /{focus}/"));
     }
-    let since = if is_reset {
-        "since the reset"
-    } else {
-        "since the start"
-    };
+    let since = match since {
+        Since::Start => Some("since the start"),
+        Since::Reset => Some("since the reset"),
+        Since::BeforeReset => {
+            parts.push("before the reset".into());
+            None
+        }
+        Since::Anew => {
+            parts[0].insert_str(0, "until then ");
+            parts.insert(0, "beginning anew …".into());
+            None
+        }
+    }
+    .map(str::to_owned);
     match wish.half_life {
         Some(time) => parts.push(format!("halved every {}", seconds(time))),
-        None if whole.unit == Unit::Samples => parts.push(since.to_owned()),
-        None => parts.extend([samples(count), since.to_owned()]),
+        None if whole.unit == Unit::Samples => parts.extend(since),
+        None => {
+            parts.push(samples(count));
+            parts.extend(since);
+        }
     }
     parts
 }
@@ -111,12 +148,11 @@ pub fn facts(app: &App, shown: &Shown) -> Vec<String> {
         let rate = (seen.samples as f64 / elapsed).round() as u64;
         parts.push(format!("{} samples/s", number::grouped(rate)));
     }
-    if seen.lost == 0 {
+    if seen.lost == 0 && seen.behind == 0 {
         parts.push("none lost".into());
     }
     if seen.seldom > 0 {
-        let seldom = number::grouped(seen.seldom);
-        parts.push(format!("{seldom} of stacks that were seldom met"));
+        parts.push(seldom(seen.seldom));
     }
     parts.push(match app.wish.half_life {
         Some(_) => "fading".into(),
@@ -124,6 +160,11 @@ pub fn facts(app: &App, shown: &Shown) -> Vec<String> {
     });
     parts.push(shown.how.clone());
     parts
+}
+
+/// So many samples became one stack.
+pub fn seldom(count: u64) -> String {
+    format!("{} of stacks that were seldom met", number::grouped(count))
 }
 
 /// The word for an order.
@@ -221,7 +262,8 @@ TIME
   < >        half that time, twice that time
   z          zero: count from now on
 
-  w          write what is shown as a recording, for all other commands
+  w          write all samples since the start or the reset, none faded or
+             filtered, as a recording for all other commands
   i          whether stacks can be believed, and what is not known
   Ctrl-L     draw the screen again
   q Ctrl-C   the end, also of a command that was started

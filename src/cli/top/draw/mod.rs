@@ -161,7 +161,8 @@ fn whole(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
                 true => shown.whole.samples,
                 false => shown.seen.samples,
             };
-            let whole = text::whole(&shown.whole, &app.wish, samples, app.is_reset);
+            let since = text::Since::of(app, &shown.seen);
+            let whole = text::whole(&shown.whole, &app.wish, samples, since);
             let beside = width.saturating_sub(state.chars().count() + 2);
             // What 100 % is must be read in full; that nothing moves must be told.
             let first = whole.first().map_or(0, |first| first.chars().count());
@@ -220,6 +221,11 @@ fn views(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
         about.extend(shown.listing.about.iter().cloned());
         if shown.events.len() > 1 {
             about.push(format!("event {}", shown.whole.event));
+        }
+        if let Some(name) = &app.wish.event
+            && shown.seen.profile.event_named(name).is_none()
+        {
+            about.push(format!("of {name} is nothing there"));
         }
     }
     if app.wish.view == View::Flat {

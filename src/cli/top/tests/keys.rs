@@ -8,7 +8,7 @@ use proftool::base::Event;
 
 use super::super::app::{Action, LINES};
 use super::super::key::Key;
-use super::super::source::Seen;
+use super::super::source::{Seen, State};
 use super::super::wish::View;
 use super::stage::{CALCULATOR, LATER, Stage, profile, seen};
 
@@ -317,11 +317,62 @@ fn pause_freezes_and_zero_goes_on() {
     stage.keys("p");
     assert_eq!(stage.key(Key::Char('z')), Action::Reset);
     assert!(!stage.app.is_paused());
+}
+
+#[test]
+fn figures_are_those_since_the_reset_when_the_first_of_them_come() {
+    let at = |number, resets, stacks| {
+        let mut seen = (*seen(number, stacks)).clone();
+        seen.resets = resets;
+        Arc::new(seen)
+    };
+    let mut stage = stage();
+    let first = |stage: &mut Stage| stage.screen().lines().next().unwrap().to_owned();
+    assert!(first(&mut stage).contains("since the start"));
+    assert_eq!(stage.key(Key::Char('z')), Action::Reset);
+    // The old figures are not those since the reset, however long the new ones take.
+    for number in 2..4 {
+        let line = first(&mut stage);
+        assert!(
+            line.starts_with("beginning anew …, until then 100 % = "),
+            "{line}"
+        );
+        assert!(!line.contains("since the reset"), "{line}");
+        stage.keys("w");
+        assert!(stage.app.prompt.is_none());
+        let told = stage.app.message.clone().unwrap();
+        assert!(told.contains("before the reset are not kept"), "{told}");
+        stage.see(at(number, 0, CALCULATOR));
+    }
+    stage.see(at(4, 1, LATER));
+    let line = first(&mut stage);
     assert!(
-        stage.screen().contains("since the reset"),
-        "{}",
-        stage.screen()
+        line.starts_with("100 % = ") && line.contains("since the reset"),
+        "{line}"
     );
+    stage.keys("w");
+    assert!(stage.app.prompt.is_some());
+    stage.key(Key::Escape);
+
+    // Who pauses before they come sees the old ones, and is told so.
+    stage.key(Key::Char('z'));
+    stage.keys("p");
+    stage.see(at(5, 2, CALCULATOR));
+    let line = first(&mut stage);
+    assert!(
+        line.contains("before the reset") && line.contains("PAUSED"),
+        "{line}"
+    );
+    assert!(!line.contains("beginning"), "{line}");
+    stage.keys("w");
+    assert!(stage.app.prompt.is_none());
+    stage.keys("p");
+    assert!(first(&mut stage).contains("since the reset"));
+
+    // What has ended cannot begin anew.
+    stage.app.state = State::Ended("it is over".into());
+    assert_eq!(stage.key(Key::Char('z')), Action::Nothing);
+    assert!(first(&mut stage).contains("since the reset"));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use proftool::base::{Event, Unit};
 use proftool::export::text;
 use proftool::view::flat::Sort;
 
@@ -14,7 +15,7 @@ use super::super::source::{Seen, Source, State, Written};
 use super::super::text::Shown;
 use super::stage::{CALCULATOR, LATER, seen};
 
-/// Sees one thing after the other, and then ends.
+/// Sees one thing after the other, and has ended with the last.
 struct Script {
     seen: Vec<Arc<Seen>>,
     at: AtomicUsize,
@@ -50,7 +51,7 @@ impl Source for Script {
     }
 
     fn state(&self) -> State {
-        match self.at.load(Ordering::Relaxed) >= self.seen.len() {
+        match self.at.load(Ordering::Relaxed) + 1 >= self.seen.len() {
             true => State::Ended("the command exited with status 0".into()),
             false => State::Running,
         }
@@ -67,6 +68,7 @@ fn options(half_life: Option<Duration>) -> Options {
         limit: Some(2),
         sort: Sort::SelfWeight,
         half_life,
+        event: None,
         text: text::Options {
             width: 80,
             color: false,
@@ -116,6 +118,69 @@ fn faded_weights_are_told_as_such_and_what_is_not_new_is_not_repeated() {
     let head = "0:05  ./calc: 754 samples, fading: 7.540 s of cpu-clock in all\n";
     assert!(text.starts_with(head), "{text}");
     assert_eq!(text.matches("./calc").count(), 1, "{text}");
+}
+
+#[test]
+fn no_table_is_printed_before_the_first_sample() {
+    let script = Script::new(&["", "", CALCULATOR, "", LATER]);
+    let mut out = Vec::new();
+    print::print(&script, &shown(), &options(None), &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.starts_with("0:15  ./calc: 754 samples"), "{text}");
+    assert_eq!(text.matches("./calc").count(), 2, "{text}");
+}
+
+#[test]
+fn the_end_does_not_repeat_the_last_table() {
+    let script = Script::new(&[CALCULATOR, CALCULATOR]);
+    let mut out = Vec::new();
+    print::print(&script, &shown(), &options(None), &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert_eq!(text.matches("./calc").count(), 1, "{text}");
+}
+
+#[test]
+fn other_events_are_named_and_can_be_chosen() {
+    let mut script = Script::new(&[CALCULATOR]);
+    let seen = Arc::make_mut(&mut script.seen[0]);
+    let mut blocked = Event::named("off-cpu");
+    blocked.unit = Unit::Nanoseconds;
+    let blocked = seen.profile.events.push(blocked);
+    // An event without samples is none to look at.
+    seen.profile.events.push(Event::named("page-faults"));
+    seen.seldom = 3;
+    let mut sample = seen.profile.samples[0];
+    (sample.event, sample.weight, sample.count) = (blocked, 3_200_000_000, 3);
+    seen.profile.samples.push(sample);
+    let printed = |event: Option<&str>| {
+        let options = Options {
+            event: event.map(str::to_owned),
+            ..options(None)
+        };
+        let mut out = Vec::new();
+        script.at.store(0, Ordering::Relaxed);
+        print::print(&script, &shown(), &options, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let text = printed(None);
+    let head = "0:05  ./calc: 754 samples of cpu-clock, 7.540 s in all, 3 of stacks that were\nseldom met\n\
+                also: off-cpu 3.200 s (choose: --show off-cpu)\nself %";
+    assert!(text.starts_with(head), "{text}");
+    let text = printed(Some("off-cpu"));
+    assert!(
+        text.contains("3 samples of off-cpu, 3.200 s in all"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\nalso: cpu-clock 7.540 s (choose: --show cpu-clock)\n"),
+        "{text}"
+    );
+    let text = printed(Some("cache-misses"));
+    assert!(
+        text.contains("\nof cache-misses is nothing there\n"),
+        "{text}"
+    );
+    assert!(text.contains("samples of cpu-clock"), "{text}");
 }
 
 /// Nobody reads what is written.
