@@ -120,7 +120,9 @@ pub(super) fn poll(fds: &[RawFd], timeout: Duration, revents: &mut Vec<i16>) -> 
             revents: 0,
         })
         .collect();
-    let timeout = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+    // Rounded up: with the rest of a millisecond it would not wait at all, again and again.
+    let milliseconds = timeout.as_nanos().div_ceil(1_000_000);
+    let timeout = i32::try_from(milliseconds).unwrap_or(i32::MAX);
     // SAFETY: the pointer and the length are those of one live vector of pollfd.
     let result =
         check(unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout) });
