@@ -374,14 +374,13 @@ fn a_running_program_is_printed_and_its_time_is_kept() {
         return;
     };
     let output = Command::new(PROFTOOL)
-        .args(["top", "-e", "cpu-clock:u", "-d", "4", "--interval", "60"])
+        .args(["top", "-e", "cpu-clock:u", "-d", "4", "--interval", "1"])
         .arg(&program)
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let tables = text.matches("self %  total %").count();
-    // The first does not wait for an interval, nor does the last.
-    assert_eq!(tables, 2, "{text}");
+    assert!(tables >= 2, "{text}");
     assert!(text.trim_end().ends_with("the time is over"), "{text}");
     // The command was asked to end.
     assert_eq!(output.status.code(), Some(143), "{text}");
