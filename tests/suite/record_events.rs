@@ -355,6 +355,54 @@ fn a_compressed_recording_has_the_same_samples() {
 }
 
 #[test]
+fn a_level_of_compression_is_joined_to_its_option() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let is_compressed = |args: &[&str]| {
+        let spin = [
+            "sh",
+            "-c",
+            "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done",
+        ];
+        let output = room.record(&[args, &["-g", "fp"], &spin].concat());
+        assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+        // Bit 27 of the features.
+        fs::read(room.path("perf.data")).unwrap()[72 + 3] & 8 != 0
+    };
+    for args in [
+        &["-z"][..],
+        &["-z3"],
+        &["-z=3"],
+        &["-qz19"],
+        &["--compression-level"],
+        &["--compression-level=3"],
+        &["-o", "perf.data", "-z3"],
+    ] {
+        assert!(is_compressed(args), "{args:?}");
+    }
+    assert!(!is_compressed(&[]));
+    for level in ["-z0", "-z99", "-z=99", "--compression-level=23"] {
+        let output = room.record(&[level, "true"]);
+        assert_eq!(output.status.code(), Some(2), "{level}");
+        let said = stderr(&output);
+        assert!(said.contains("is not in 1..=22"), "{level}: {said}");
+    }
+    // A word that follows is the command.
+    let output = room.record(&["-z", "3", "./x"]);
+    assert_eq!(output.status.code(), Some(127));
+    let said = stderr(&output);
+    assert!(
+        said.contains("program not found: 3\nhint: a level is joined to its option: -z3\n"),
+        "{said}"
+    );
+    // What comes after the command is the command's.
+    let output = room.record(&["-q", "-o", "other", "echo", "-z3"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "-z3\n");
+}
+
+#[test]
 fn a_compressed_recording_of_a_killed_recorder_can_be_read() {
     if !can_record() {
         return;

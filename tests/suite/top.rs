@@ -1,7 +1,11 @@
-//! `proftool top` on a real terminal: tmux types, and what stands in its pane is read.
+//! `proftool top`, on a real terminal and without one. On a terminal tmux types, and what stands in its
+//! pane is read.
 //!
-//! [`drive`] takes the command line to run, so that what is held here of the view holds whatever it
-//! shows. A replayed recording needs no permission to sample.
+//! There are tests of two kinds. A replayed recording (the example `top_replay`) shows the same figures
+//! each time and needs no permission to sample: it holds the view. The command itself samples a program
+//! that works by known shares ([`SHARES`]): it holds what is sampled, ends and exit statuses. [`drive`]
+//! walks through the views of either. What keys and pictures do is held without a terminal beside the
+//! code, in `src/cli/top/tests`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -132,6 +136,7 @@ fn replay() -> Option<PathBuf> {
 fn drive(name: &str, watched: &Watched) {
     let pane = Pane::new(name, watched.command, (80, 24));
     let hottest = watched.hottest;
+    pane.wait_for("100 % = ");
     let screen = pane.wait_for(hottest);
     assert!(screen.starts_with("100 % = "), "{screen}");
     assert!(
@@ -256,6 +261,27 @@ fn a_recording_can_be_written_and_is_told_again_at_the_end() {
 }
 
 #[test]
+fn old_figures_are_not_those_since_the_reset() {
+    let Some(program) = can_drive().then(replay).flatten() else {
+        return;
+    };
+    // A step takes long enough for the old figures to be seen after the key.
+    let command = format!("{} {} 8 3", program.display(), fixture("recursion"));
+    let pane = Pane::new("reset", &command, (120, 24));
+    let first = |screen: &str| screen.lines().next().unwrap_or_default().to_owned();
+    pane.wait_for("since the start");
+    pane.keys(&["z"]);
+    let screen = pane.wait_for("beginning anew …, until then 100 % = ");
+    assert!(!first(&screen).contains("since"), "{screen}");
+    pane.keys(&["w"]);
+    pane.wait_for("before the reset are not kept");
+    let screen = pane.wait_for("since the reset");
+    assert!(first(&screen).starts_with("100 % = "), "{screen}");
+    pane.keys(&["q"]);
+    pane.wait_for("left with 0");
+}
+
+#[test]
 fn without_a_terminal_tables_are_printed() {
     let Some(program) = replay() else {
         return;
@@ -351,7 +377,7 @@ fn a_running_program_is_printed_and_its_time_is_kept() {
         return;
     };
     let output = Command::new(PROFTOOL)
-        .args(["top", "-e", "cpu-clock:u", "-d", "2.5", "--interval", "1"])
+        .args(["top", "-e", "cpu-clock:u", "-d", "4", "--interval", "1"])
         .arg(&program)
         .output()
         .unwrap();
@@ -361,6 +387,7 @@ fn a_running_program_is_printed_and_its_time_is_kept() {
     assert!(text.trim_end().ends_with("the time is over"), "{text}");
     // The command was asked to end.
     assert_eq!(output.status.code(), Some(143), "{text}");
+    assert!(!text.contains(": 0 samples"), "{text}");
     let last = text.rsplit("self %").next().unwrap();
     let share = |function: &str| -> f64 {
         let line = last.lines().find(|line| line.contains(function)).unwrap();
@@ -371,6 +398,41 @@ fn a_running_program_is_printed_and_its_time_is_kept() {
         (most - 75.0).abs() < 8.0 && (least - 25.0).abs() < 8.0,
         "{text}"
     );
+}
+
+#[test]
+fn tables_wait_for_samples_and_name_other_events() {
+    if !can_record() {
+        return;
+    }
+    // It sleeps before it works.
+    let work = "sleep 1.2; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; sleep 0.4";
+    let printed = |args: &[&str]| {
+        let output = Command::new(PROFTOOL)
+            .args(["top", "-g", "fp", "-e", "cpu-clock:u", "--interval", "0.3"])
+            .args(args)
+            .args(["--", "sh", "-c", work])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        // Long lines are wrapped.
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let text = printed(&[]);
+    assert!(!text.contains(": 0 samples"), "{text}");
+    assert!(text.contains(" of cpu-clock"), "{text}");
+    assert!(!text.contains("also: "), "{text}");
+    let text = printed(&["--off-cpu"]);
+    let others = text.rsplit(" also: ").next().unwrap();
+    assert!(others.starts_with("off-cpu "), "{text}");
+    assert!(
+        others.contains(" (choose: --show off-cpu) self %"),
+        "{text}"
+    );
+    let text = printed(&["--off-cpu", "--show", "off-cpu"]);
+    assert!(text.contains(" of off-cpu, "), "{text}");
+    assert!(text.contains("also: cpu-clock"), "{text}");
 }
 
 #[test]

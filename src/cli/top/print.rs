@@ -128,8 +128,12 @@ fn others(profile: &Profile, shown: EventId) -> Option<String> {
         let weight = &mut weights[sample.event.index()];
         *weight = weight.saturating_add(sample.weight);
     }
-    let others = profile.events.enumerate().filter(|(id, _)| *id != shown);
-    let others: Vec<_> = others.filter(|(id, _)| weights[id.index()] > 0).collect();
+    let others = profile.events.enumerate();
+    let mut others: Vec<_> = others
+        .filter(|(id, _)| *id != shown && weights[id.index()] > 0)
+        .collect();
+    // Times first: what is only counted is more often there for the sake of others.
+    others.sort_by_key(|(_, event)| event.unit != Unit::Nanoseconds);
     let (_, first) = others.first()?;
     let told: Vec<String> = others
         .iter()
@@ -192,7 +196,10 @@ fn table(seen: &Seen, shown: &Shown, options: &Options, out: &mut dyn Write) -> 
     if let Some(name) = &options.event
         && profile.event_named(name).is_none()
     {
-        blocks.push(Block::Line(format!("of {name} is nothing there")));
+        blocks.push(Block::Line(format!(
+            "event {name} has not been seen; shown is {}",
+            selection.event.name
+        )));
     }
     let others = event.and_then(|event| others(profile, event));
     blocks.extend(others.map(Block::Line));
