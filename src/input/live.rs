@@ -406,25 +406,33 @@ fn look(live: &Live, library: &Library, interval: Duration, moments: &Receiver<(
         let Ok((moment, resets)) = moments.recv() else {
             break;
         };
+        let queue = live.queue();
+        let behind = queue.behind;
+        let elapsed = queue.begun.map_or(Duration::ZERO, |begun| begun.elapsed());
+        drop(queue);
         let mut profile = symbolize(&moment.trace, library);
         library.forget_others(&moment.trace);
         profile.about = recording::about(&moment.trace.recording);
         number += 1;
-        let queue = live.queue();
         let seen = Seen {
             number,
             lost: profile.caveats.count(CaveatKind::Lost),
             profile,
-            elapsed: queue.begun.map_or(Duration::ZERO, |begun| begun.elapsed()),
+            elapsed,
             samples: moment.samples,
-            behind: queue.behind,
+            behind,
             seldom: moment.seldom,
             resets,
             until: moment.until,
         };
-        drop(queue);
+        let is_empty = seen.samples == 0;
         *live.latest.lock().expect("no thread panics") = Some(Arc::new(seen));
-        pause = interval.max(start.elapsed() * SHARE);
+        let usual = if is_empty {
+            FIRST.min(interval)
+        } else {
+            interval
+        };
+        pause = usual.max(start.elapsed() * SHARE);
     }
     live.queue().is_over = true;
 }
