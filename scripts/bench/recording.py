@@ -17,7 +17,7 @@ from costs import peer, progress, run
 
 # Programs, and rounds of each that take some seconds: QuickJS in one thread, ripgrep in several, the
 # Rust compiler, one that only starts others, a pool of eight threads, make -j4 with gcc.
-PROGRAMS = {"qjs": 300, "rg": 25, "rustc": 1, "forks": 3000, "pool": 400, "build": 3}
+PROGRAMS = {"qjs": 300, "rg": 3, "rustc": 1, "forks": 3000, "pool": 400, "build": 3}
 STACKS = ("fp", "dwarf")
 RATES = (99, 997, 4999)
 
