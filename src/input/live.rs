@@ -364,9 +364,9 @@ fn read(
                     trace.end_round();
                     let passed = std::mem::replace(&mut faded, Instant::now()).elapsed();
                     let half_life = live.queue().half_life;
-                    trace.fade(half_life.map_or(1.0, |half_life| {
-                        (-passed.as_secs_f64() / half_life.as_secs_f64()).exp2()
-                    }));
+                    if let Some(half_life) = half_life {
+                        trace.fade((-passed.as_secs_f64() / half_life.as_secs_f64()).exp2());
+                    }
                 }
                 Work::Look(fades) => {
                     if moments
