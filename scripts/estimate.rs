@@ -75,6 +75,7 @@ impl Counted {
             builder.function(Function {
                 name: format!("f{index}"),
                 linkage_name: None,
+                declared_at: None,
                 module,
                 address: None,
                 kind: FunctionKind::Named,

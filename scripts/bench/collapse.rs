@@ -36,6 +36,7 @@ fn builder(number: u64) -> (Builder, Vec<FunctionId>) {
     let function = |i| Function {
         name: format!("f{i}"),
         linkage_name: None,
+        declared_at: None,
         module,
         address: Some(i),
         kind: FunctionKind::Named,

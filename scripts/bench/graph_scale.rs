@@ -44,6 +44,7 @@ impl Maker {
             builder.function(Function {
                 name: format!("f{i}"),
                 linkage_name: None,
+                declared_at: None,
                 module,
                 address: None,
                 kind: FunctionKind::Named,

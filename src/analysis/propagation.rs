@@ -36,7 +36,7 @@ use crate::profile::FunctionId;
 /// let mut builder = Builder::default();
 /// let module = builder.module(Module { name: "app".into(), path: "app".into() });
 /// let [a, b, log, write] = ["a", "b", "log", "write"].map(|name| builder.function(Function {
-///     name: name.into(), linkage_name: None, module, address: None, kind: FunctionKind::Named,
+///     name: name.into(), linkage_name: None, declared_at: None, module, address: None, kind: FunctionKind::Named,
 /// }));
 /// for (from, to, calls) in [(a, log, 1), (b, log, 3), (log, write, 1)] {
 ///     builder.count(Some(from), to, calls);

@@ -59,7 +59,7 @@ impl Calls {
     /// let mut builder = Builder::default();
     /// let module = builder.module(Module { name: "app".into(), path: "app".into() });
     /// let [main, a, b] = ["main", "a", "b"].map(|name| builder.function(Function {
-    ///     name: name.into(), linkage_name: None, module, address: None, kind: FunctionKind::Named,
+    ///     name: name.into(), linkage_name: None, declared_at: None, module, address: None, kind: FunctionKind::Named,
     /// }));
     /// for (from, to, calls) in [(main, a, 1), (a, b, 3), (b, a, 2)] {
     ///     builder.count(Some(from), to, calls);

@@ -153,6 +153,7 @@ impl Reader {
         let function = self.builder.function(Function {
             name: name.clone().into_owned(),
             linkage_name: None,
+            declared_at: None,
             module,
             address: None,
             kind: match &*name {

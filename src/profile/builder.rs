@@ -31,7 +31,7 @@ type PlacedKey = (EventId, ThreadId, PlaceId, Option<LineId>);
 /// let event = builder.event(Event::named("cycles"));
 /// let module = builder.module(Module { name: "app".into(), path: "/bin/app".into() });
 /// let main = builder.function(Function {
-///     name: "main".into(), linkage_name: None, module, address: None, kind: FunctionKind::Named,
+///     name: "main".into(), linkage_name: None, declared_at: None, module, address: None, kind: FunctionKind::Named,
 /// });
 /// let thread = builder.thread(Thread { pid: 1, tid: 1, comm: "app".into() });
 /// let path = builder.path(None, main, false);

@@ -1,5 +1,6 @@
 //! Functions and the modules they live in.
 
+use super::sample::Line;
 use crate::base::{TRUNCATED, define_id};
 
 define_id! {
@@ -40,6 +41,9 @@ pub struct Function {
     pub name: String,
     /// The name in the symbol table, where it differs.
     pub linkage_name: Option<String>,
+    /// The source position of its declaration, if the debug information has one. Functions that
+    /// share a name are told apart by it.
+    pub declared_at: Option<Line>,
     /// Where it lives.
     pub module: ModuleId,
     /// The stated address of its first instruction, where it has one.

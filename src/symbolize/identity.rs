@@ -175,6 +175,7 @@ fn named(name: &str, module: ModuleId, address: Option<u64>) -> Function {
     Function {
         name: name.to_owned(),
         linkage_name: None,
+        declared_at: None,
         module,
         address,
         kind: FunctionKind::Named,
@@ -185,6 +186,7 @@ fn unknown(module: ModuleId, address: Option<u64>, name: String) -> Function {
     Function {
         name,
         linkage_name: None,
+        declared_at: None,
         module,
         address,
         kind: FunctionKind::Unknown,

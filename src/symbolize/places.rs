@@ -96,6 +96,7 @@ mod tests {
                 builder.function(Function {
                     name: name.into(),
                     linkage_name: None,
+                    declared_at: None,
                     module,
                     address: None,
                     kind: FunctionKind::Named,

@@ -46,6 +46,7 @@ fn build(samples: &[Taken], placed: bool) -> Profile {
             builder.function(Function {
                 name: format!("f{i}"),
                 linkage_name: None,
+                declared_at: None,
                 module,
                 address: None,
                 kind: FunctionKind::Named,

@@ -73,6 +73,7 @@ fn build(names: &[String], samples: &[Taken]) -> Profile {
             builder.function(Function {
                 name: name.clone(),
                 linkage_name: (i % 3 == 0).then(|| format!("_Z{name}")),
+                declared_at: None,
                 module,
                 address: (i % 2 == 0).then_some(i as u64),
                 kind: FunctionKind::Named,

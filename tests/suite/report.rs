@@ -26,6 +26,7 @@ fn recording() -> Profile {
         builder.function(Function {
             name: name.into(),
             linkage_name: None,
+            declared_at: None,
             module,
             address: None,
             kind: FunctionKind::Named,

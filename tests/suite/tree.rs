@@ -137,6 +137,7 @@ fn a_function_inlined_and_called_is_one_node_and_not_marked() {
         builder.function(Function {
             name: name.into(),
             linkage_name: None,
+            declared_at: None,
             module,
             address: None,
             kind: FunctionKind::Named,

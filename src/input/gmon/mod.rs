@@ -243,6 +243,7 @@ fn function(name: &str, module: crate::profile::ModuleId, start: Svma) -> Functi
     let shown = demangle(name).into_owned();
     Function {
         linkage_name: (shown != name).then(|| name.to_owned()),
+        declared_at: None,
         name: shown,
         module,
         address: Some(start.0),

@@ -65,6 +65,7 @@ impl Parts {
                 builder.function(Function {
                     name: name.to_owned(),
                     linkage_name: None,
+                    declared_at: None,
                     module,
                     address: None,
                     kind: FunctionKind::Named,

@@ -60,6 +60,7 @@ pub fn profile(stacks: &str) -> Profile {
                 builder.function(Function {
                     name: name.into(),
                     linkage_name: None,
+                    declared_at: None,
                     module,
                     address: None,
                     kind: FunctionKind::Named,
