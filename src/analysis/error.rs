@@ -13,13 +13,14 @@
 //! the assumption here. The propagated figure has the errors of all callees in it too.
 //!
 //! A share that samples measure is itself uncertain. Of n samples in a callee a part p came from
-//! one caller with a standard error of √(p (1 - p) / n); n is the effective number (Σ w)² / Σ w²
-//! where samples have different weights w (L. Kish, "Survey sampling", 1965, section 11.7).
+//! one caller with a standard error of √(p (1 - p) / n): see [`sampling_error`](super::sampling_error).
+//! Where every event was recorded it is none.
 
 use super::attribution::Attribution;
 use super::flow::Flow;
 use super::propagation::carrying;
-use crate::base::IdVec;
+use super::sampling_error::{effective_number, standard_error};
+use crate::base::{IdVec, Sampling};
 use crate::callgraph::{ArcId, CallGraph, CycleId, Cycles, GroupId};
 use crate::profile::{FunctionId, Links, PathId, Profile, Selection, Step};
 
@@ -156,14 +157,17 @@ pub fn errors(comparison: &Comparison<'_>) -> Errors {
         let one_step = total * share_by_calls;
         wrong[group] += (one_step - weight).abs();
         let share_measured = weight / Some(total).filter(|&total| total > 0.0)?;
-        let variance = share_measured * (1.0 - share_measured) / numbers[group].max(1.0);
         Some(ArcError {
             measured: weight,
             one_step,
             propagated: propagated.arcs[id].map_or(0.0, |arc| arc.total()),
             share_by_calls,
             share_measured,
-            standard_error: variance.max(0.0).sqrt(),
+            // Where every event was recorded nothing is left to chance.
+            standard_error: match selection.sampling {
+                Sampling::Census => 0.0,
+                _ => standard_error(share_measured, numbers[group]),
+            },
         })
     });
     let arcs: Vec<Option<ArcError>> = arcs.collect();
@@ -198,8 +202,7 @@ pub fn errors(comparison: &Comparison<'_>) -> Errors {
     }
 }
 
-/// For each group the effective number of the samples in it. The samples of a row are taken to
-/// weigh the same.
+/// For each group the effective number of the samples in it.
 fn effective_numbers(
     profile: &Profile,
     selection: &Selection,
@@ -210,7 +213,7 @@ fn effective_numbers(
     for row in &selection.rows {
         let weight = row.weight as f64;
         sums[row.path].0 += weight;
-        sums[row.path].1 += weight * weight / row.samples.max(1) as f64;
+        sums[row.path].1 += row.squares as f64;
     }
     for (id, path) in profile.paths.enumerate().rev() {
         if let Some(caller) = path.caller {
@@ -233,9 +236,6 @@ fn effective_numbers(
         }
         Step::Leave(path) => depth[cycles.group(profile.paths[path].function)] -= 1,
     });
-    let number = |&(weight, squares): &(f64, f64)| match squares {
-        0.0 => 0.0,
-        squares => weight * weight / squares,
-    };
+    let number = |&(weight, squares): &(f64, f64)| effective_number(weight, squares);
     of_group.iter().map(number).collect::<Vec<_>>().into()
 }

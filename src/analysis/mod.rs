@@ -14,6 +14,7 @@
 //! | [`propagation`] | and as gprof estimates it from numbers of calls? |
 //! | [`fonseca`] | and inside of cycles? |
 //! | [`error`] | how wrong is gprof's estimate, where stacks know better? |
+//! | [`sampling_error`] | how far may a share be off because not every event was recorded? |
 //! | [`recursion`] | how deep does recursion go? |
 //! | [`breaking`] | which arcs make a cycle one? |
 //! | [`flow`] | how much came over each arc, by calls or by weight? |
@@ -35,5 +36,6 @@ pub mod lines;
 pub mod measured;
 pub mod propagation;
 pub mod recursion;
+pub mod sampling_error;
 pub mod threads;
 pub mod tree;

@@ -23,6 +23,19 @@ impl fmt::Display for Unit {
     }
 }
 
+/// How the samples of an event were chosen from all its occurrences: what can be said of the error
+/// of a share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Sampling {
+    /// Not known: weights from elsewhere need not count samples at all.
+    #[default]
+    Unknown,
+    /// Some occurrences were recorded, others passed over.
+    Drawn,
+    /// Each occurrence was recorded, or should have been: period 1, intervals between switches.
+    Census,
+}
+
 /// An event that was sampled, as the recording names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Event {

@@ -12,13 +12,15 @@ mod id;
 mod interner;
 mod marks;
 mod text;
+mod weight_sum;
 
 pub use address::{Avma, CodeAddress, FileOffset, Svma};
 pub use build_id::BuildId;
 pub use caveat::{Caveat, CaveatKind, Caveats};
 pub use distinct::Distinct;
-pub use event::{Event, Unit};
+pub use event::{Event, Sampling, Unit};
 pub use id::{Id, IdVec, define_id};
 pub use interner::{Interner, NameId};
 pub use marks::{BROKEN, NO_SWITCH_STACK, SELDOM, TRUNCATED};
 pub use text::{is_unsafe_char, printable, shell_quoted, utf8};
+pub use weight_sum::WeightSum;

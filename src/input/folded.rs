@@ -21,7 +21,7 @@ use std::io::BufRead;
 
 use std::collections::HashMap;
 
-use crate::base::{BROKEN, CaveatKind, Event, TRUNCATED, Unit, is_unsafe_char, utf8};
+use crate::base::{BROKEN, CaveatKind, Event, TRUNCATED, Unit, WeightSum, is_unsafe_char, utf8};
 use crate::profile::{
     Builder, Function, FunctionId, FunctionKind, Module, PathId, Profile, Thread,
 };
@@ -77,7 +77,7 @@ pub fn read(mut input: impl BufRead, progress: &mut dyn FnMut(u64)) -> Result<Pr
                 weights = weights.saturating_add(weight);
                 let path = reader.path(stack);
                 let builder = &mut reader.builder;
-                if !builder.sample(event, thread, path, None, weight, weight) {
+                if !builder.sample(event, thread, path, None, WeightSum::equal(weight, weight)) {
                     builder.caveats().add(CaveatKind::WeightLimit, 1);
                 }
             }

@@ -97,6 +97,12 @@ impl Attr {
         AttrFlags::from_bits_truncate(self.flags)
     }
 
+    /// Replaces the flags, for tests of what they mean.
+    #[cfg(test)]
+    pub(crate) fn set_flags(&mut self, flags: AttrFlags) {
+        self.flags = flags.bits();
+    }
+
     /// The fields of samples that are known.
     pub fn sample_format(&self) -> SampleFormat {
         SampleFormat::from_bits_truncate(self.sample_type)

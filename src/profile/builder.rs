@@ -4,7 +4,7 @@ use std::collections::hash_map::Entry;
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{Distinct, Event, Id, IdVec};
+use crate::base::{Distinct, Event, Id, IdVec, Sampling, WeightSum};
 
 use super::{
     About, Call, CallCount, CallKind, CallPath, Counts, EventId, Function, FunctionCode,
@@ -24,7 +24,7 @@ type PlacedKey = (EventId, ThreadId, PlaceId, Option<LineId>);
 /// threads, lines and samples are made distinct here.
 ///
 /// ```
-/// use proftool::base::Event;
+/// use proftool::base::{Event, WeightSum};
 /// use proftool::profile::{Builder, Function, FunctionKind, Module, Thread};
 ///
 /// let mut builder = Builder::default();
@@ -35,8 +35,8 @@ type PlacedKey = (EventId, ThreadId, PlaceId, Option<LineId>);
 /// });
 /// let thread = builder.thread(Thread { pid: 1, tid: 1, comm: "app".into() });
 /// let path = builder.path(None, main, false);
-/// builder.sample(event, thread, path, None, 40, 1);
-/// builder.sample(event, thread, path, None, 2, 1);
+/// builder.sample(event, thread, path, None, WeightSum::of(40));
+/// builder.sample(event, thread, path, None, WeightSum::of(2));
 /// let profile = builder.finish();
 /// assert_eq!((profile.samples[0].weight, profile.samples[0].count), (42, 2));
 /// ```
@@ -48,9 +48,9 @@ pub struct Builder {
     modules: Distinct<ModuleId, Module>,
     threads: Distinct<ThreadId, Thread>,
     lines: Distinct<LineId, Line>,
-    samples: FxHashMap<SampleKey, (u64, u64)>,
+    samples: FxHashMap<SampleKey, WeightSum>,
     places: Distinct<PlaceId, Place>,
-    placed: FxHashMap<PlacedKey, (u64, u64)>,
+    placed: FxHashMap<PlacedKey, WeightSum>,
     calls: Vec<(FunctionId, FunctionId, CallKind)>,
     codes: Vec<(FunctionId, FunctionCode)>,
     counts: Vec<CallCount>,
@@ -59,9 +59,15 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Adds an event.
+    /// Adds an event of which it is not known how its samples were chosen.
     pub fn event(&mut self, event: Event) -> EventId {
+        self.sampled_event(event, Sampling::Unknown)
+    }
+
+    /// Adds an event whose samples were chosen in this way.
+    pub fn sampled_event(&mut self, event: Event, sampling: Sampling) -> EventId {
         self.totals.push((0, 0));
+        self.profile.sampling.push(sampling);
         self.profile.events.push(event)
     }
 
@@ -119,20 +125,19 @@ impl Builder {
         self.paths.rows()[path]
     }
 
-    /// Counts `count` samples of `weight` together. Returns false when the event's total would
-    /// not fit 64 bits and only the part that fits was counted.
+    /// Counts samples. Returns false when the event's total would not fit 64 bits and only the part
+    /// that fits was counted.
     pub fn sample(
         &mut self,
         event: EventId,
         thread: ThreadId,
         path: PathId,
         line: Option<LineId>,
-        weight: u64,
-        count: u64,
+        sum: WeightSum,
     ) -> bool {
-        let counted = self.count_in(event, weight, count);
+        let counted = self.count_in(event, sum);
         add(self.samples.entry((event, thread, path, line)), counted);
-        counted.0 == weight
+        counted.weight == sum.weight
     }
 
     /// The place of this path when it was called from this line of this caller.
@@ -152,23 +157,22 @@ impl Builder {
         thread: ThreadId,
         place: PlaceId,
         line: Option<LineId>,
-        weight: u64,
-        count: u64,
+        sum: WeightSum,
     ) -> bool {
-        let counted = self.count_in(event, weight, count);
+        let counted = self.count_in(event, sum);
         add(self.placed.entry((event, thread, place, line)), counted);
-        counted.0 == weight
+        counted.weight == sum.weight
     }
 
     /// How much of this weight and number of samples fits the totals of the event, which it is
     /// added to.
-    fn count_in(&mut self, event: EventId, weight: u64, count: u64) -> (u64, u64) {
+    fn count_in(&mut self, event: EventId, sum: WeightSum) -> WeightSum {
         let (total, samples) = &mut self.totals[event.index()];
-        let accepted = weight.min(u64::MAX - *total);
-        let counted = count.min(u64::MAX - *samples);
-        *total += accepted;
-        *samples += counted;
-        (accepted, counted)
+        let mut counted = sum.at_most(u64::MAX - *total);
+        counted.count = sum.count.min(u64::MAX - *samples);
+        *total += counted.weight;
+        *samples += counted.count;
+        counted
     }
 
     /// Notes a place in the code of `from` that refers to `to`.
@@ -221,13 +225,14 @@ impl Builder {
         self.profile.samples = self
             .samples
             .into_iter()
-            .map(|((event, thread, path, line), (weight, count))| Sample {
+            .map(|((event, thread, path, line), sum)| Sample {
                 event,
                 thread,
                 path,
                 line,
-                weight,
-                count,
+                weight: sum.weight,
+                count: sum.count,
+                squares: sum.squares,
             })
             .collect();
         self.profile.samples.sort_unstable_by_key(order);
@@ -264,30 +269,29 @@ fn order(sample: &Sample) -> (EventId, ThreadId, PathId, Option<LineId>) {
     (sample.event, sample.thread, sample.path, sample.line)
 }
 
-/// Adds weight and number of samples to a row.
-fn add<K>(row: Entry<'_, K, (u64, u64)>, (weight, count): (u64, u64)) {
-    let sum = row.or_insert((0, 0));
-    sum.0 += weight;
-    sum.1 += count;
+/// Adds samples to a row.
+fn add<K>(row: Entry<'_, K, WeightSum>, sum: WeightSum) {
+    row.or_default().add(sum);
 }
 
 /// Puts the samples with places among those without, in order.
 fn with_places(
     tree: IdVec<PlaceId, Place>,
-    placed: FxHashMap<PlacedKey, (u64, u64)>,
+    placed: FxHashMap<PlacedKey, WeightSum>,
     samples: &mut Vec<Sample>,
 ) -> Places {
     let mut rows: Vec<(Sample, Option<PlaceId>)> =
         samples.drain(..).map(|sample| (sample, None)).collect();
-    rows.extend(placed.into_iter().map(|(key, (weight, count))| {
+    rows.extend(placed.into_iter().map(|(key, sum)| {
         let (event, thread, place, line) = key;
         let sample = Sample {
             event,
             thread,
             path: tree[place].path,
             line,
-            weight,
-            count,
+            weight: sum.weight,
+            count: sum.count,
+            squares: sum.squares,
         };
         (sample, Some(place))
     }));

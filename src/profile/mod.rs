@@ -52,7 +52,7 @@ pub use sample::{EventId, Line, LineId, Sample, Thread, ThreadId};
 pub use select::{Filter, Row, Selection, Weighing, pattern_of};
 pub use weights::PathWeights;
 
-use crate::base::{Caveats, Event, IdVec};
+use crate::base::{Caveats, Event, IdVec, Sampling};
 
 /// Where the time went: see the [module's page](self).
 #[derive(Clone, Debug, Default)]
@@ -61,6 +61,8 @@ pub struct Profile {
     pub about: About,
     /// What was sampled.
     pub events: IdVec<EventId, Event>,
+    /// How the samples of each event were chosen; missing at the end: not known.
+    pub sampling: IdVec<EventId, Sampling>,
     /// Files and other homes of functions.
     pub modules: IdVec<ModuleId, Module>,
     /// Functions by identity.

@@ -54,4 +54,6 @@ pub struct Sample {
     pub weight: u64,
     /// The number of samples.
     pub count: u64,
+    /// The sum of the squares of their weights.
+    pub squares: u128,
 }

@@ -2,7 +2,7 @@
 
 use regex::Regex;
 
-use crate::base::{Event, Id, IdVec, Unit};
+use crate::base::{Event, Id, IdVec, Sampling, Unit};
 
 use super::{EventId, LineId, PathId, PlaceId, Profile, Sample, ThreadId};
 
@@ -57,6 +57,8 @@ pub struct Row {
     pub weight: u64,
     /// The number of samples.
     pub samples: u64,
+    /// The sum of the squares of their weights.
+    pub squares: u128,
 }
 
 /// The samples of one event that pass a filter.
@@ -70,6 +72,10 @@ pub struct Selection {
     pub total: u64,
     /// The number of samples.
     pub samples: u64,
+    /// The sum of the squares of the samples' weights.
+    pub squares: u128,
+    /// How the samples were chosen.
+    pub sampling: Sampling,
 }
 
 impl Selection {
@@ -83,6 +89,8 @@ impl Selection {
             rows: Vec::new(),
             total: 0,
             samples: 0,
+            squares: 0,
+            sampling: Sampling::Unknown,
         }
     }
 }
@@ -106,15 +114,17 @@ impl Profile {
             rows: Vec::new(),
             total: 0,
             samples: 0,
+            squares: 0,
+            sampling: self.sampling.get(event).copied().unwrap_or_default(),
         };
         if filter.weighing == Weighing::Samples {
             selection.event.unit = Unit::Samples;
         }
         let place = |row| self.places.as_ref()?.of_sample(row);
         for (at, sample) in self.samples.iter().enumerate().filter(passes) {
-            let weight = match filter.weighing {
-                Weighing::Weight => sample.weight,
-                Weighing::Samples => sample.count,
+            let (weight, squares) = match filter.weighing {
+                Weighing::Weight => (sample.weight, sample.squares),
+                Weighing::Samples => (sample.count, u128::from(sample.count)),
             };
             selection.rows.push(Row {
                 path: sample.path,
@@ -123,9 +133,11 @@ impl Profile {
                 place: place(at),
                 weight,
                 samples: sample.count,
+                squares,
             });
             selection.total = selection.total.saturating_add(weight);
             selection.samples = selection.samples.saturating_add(sample.count);
+            selection.squares = selection.squares.saturating_add(squares);
         }
         selection
     }

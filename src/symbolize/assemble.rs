@@ -122,8 +122,11 @@ pub(super) fn profile(
 
     let events: Vec<_> = trace
         .events
-        .iter()
-        .map(|e| builder.event(e.clone()))
+        .enumerate()
+        .map(|(id, event)| {
+            let sampling = trace.sampling.get(id).copied().unwrap_or_default();
+            builder.sampled_event(event.clone(), sampling)
+        })
         .collect();
     let threads: Vec<_> = trace
         .threads
@@ -166,10 +169,10 @@ pub(super) fn profile(
         let event = events[sample.event.index()];
         let thread = threads[sample.thread.index()];
         let line = resolution.frames[frame].and_then(|resolved| resolved.line);
-        let (path, weight, count) = (path.index(), sample.weight, sample.count);
+        let (path, sum) = (path.index(), sample.sum());
         match &places {
-            Some(places) => builder.sample_at(event, thread, places[path], line, weight, count),
-            None => builder.sample(event, thread, paths[path], line, weight, count),
+            Some(places) => builder.sample_at(event, thread, places[path], line, sum),
+            None => builder.sample(event, thread, paths[path], line, sum),
         };
     }
     builder.finish()

@@ -9,7 +9,7 @@
 
 use std::cmp::Reverse;
 
-use crate::base::{IdVec, SELDOM};
+use crate::base::{IdVec, SELDOM, WeightSum};
 use crate::perfdata::Reader;
 
 use super::copies::Copies;
@@ -110,7 +110,7 @@ impl Kept<'_> {
     }
 
     /// Keeps so many rows, those that `weigh` most first, as far as there is room.
-    fn samples(&mut self, samples: &Samples, most: usize, weigh: fn(&(u64, u64)) -> u64) {
+    fn samples(&mut self, samples: &Samples, most: usize, weigh: fn(&WeightSum) -> u64) {
         let (keys, sums) = (samples.keys(), samples.sums());
         let mut order: Vec<SampleId> = keys.ids().collect();
         order.sort_unstable_by_key(|&id| (Reverse(weigh(&sums[id])), id));
@@ -212,7 +212,7 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
         let all = std::iter::once(&self.samples).chain(off_cpu);
         let rows = all.flat_map(|samples| samples.keys().iter().zip(samples.sums().iter()));
         let rows = rows.filter(|(key, _)| key.path == seldom);
-        compacted.seldom = rows.map(|(_, &(_, count))| count).sum();
+        compacted.seldom = rows.map(|(_, sum)| sum.count).sum();
         compacted
     }
 
@@ -231,9 +231,9 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
                 path.into_iter().for_each(|path| kept.path(path));
                 thread.into_iter().for_each(|thread| kept.thread(thread));
             });
-            kept.samples(off_cpu.samples(), limits.samples / 4, |(weight, _)| *weight);
+            kept.samples(off_cpu.samples(), limits.samples / 4, |sum| sum.weight);
         }
-        kept.samples(&self.samples, limits.samples / 4, |(_, count)| *count);
+        kept.samples(&self.samples, limits.samples / 4, |sum| sum.count);
         (kept.paths, kept.threads)
     }
 }

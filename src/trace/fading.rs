@@ -1,6 +1,6 @@
 //! Samples that count for less the longer ago they were.
 
-use crate::base::IdVec;
+use crate::base::{IdVec, WeightSum};
 
 use super::TraceSample;
 use super::samples::{self, SampleId, Samples};
@@ -18,8 +18,9 @@ pub(super) struct Fading {
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
     weight: f64,
+    squares: f64,
     count: f64,
-    seen: (u64, u64),
+    seen: WeightSum,
 }
 
 impl Fading {
@@ -30,11 +31,13 @@ impl Fading {
         for _ in known..samples.sums().len() {
             self.rows.push(Row::default());
         }
-        for (row, &(weight, count)) in self.rows.iter_mut().zip(samples.sums().iter()) {
-            let new = (weight - row.seen.0, count - row.seen.1);
-            row.weight = row.weight * share + new.0 as f64;
-            row.count = row.count * share + new.1 as f64;
-            row.seen = (weight, count);
+        for (row, &sum) in self.rows.iter_mut().zip(samples.sums().iter()) {
+            row.weight = row.weight * share + (sum.weight - row.seen.weight) as f64;
+            // Each weight fades by the share, so its square fades by the share's square.
+            let squares = (sum.squares - row.seen.squares) as f64;
+            row.squares = row.squares * share * share + squares;
+            row.count = row.count * share + (sum.count - row.seen.count) as f64;
+            row.seen = sum;
         }
     }
 
@@ -45,15 +48,19 @@ impl Fading {
         let mut rest = 0.5;
         let sums = self.rows.iter().map(|row| {
             if row.count < NOTHING {
-                return (0, 0);
+                return WeightSum::default();
             }
             rest += row.count;
             let count = rest.floor();
             rest -= count;
-            (row.weight.round() as u64, count as u64)
+            WeightSum {
+                weight: row.weight.round() as u64,
+                squares: row.squares.round() as u128,
+                count: count as u64,
+            }
         });
         let pairs = samples.keys().iter().zip(sums);
-        samples::rows(pairs.filter(|&(_, sum)| sum != (0, 0)))
+        samples::rows(pairs.filter(|&(_, sum)| (sum.weight, sum.count) != (0, 0)))
     }
 
     /// The same for other rows: `new` has for each old one the row that it is part of now.
@@ -61,10 +68,11 @@ impl Fading {
         let mut moved = Fading::default();
         moved.fade(samples, 1.0);
         for row in moved.rows.iter_mut() {
-            (row.weight, row.count) = (0.0, 0.0);
+            (row.weight, row.squares, row.count) = (0.0, 0.0, 0.0);
         }
         for (old, &new) in self.rows.iter().zip(new) {
             moved.rows[new].weight += old.weight;
+            moved.rows[new].squares += old.squares;
             moved.rows[new].count += old.count;
         }
         moved

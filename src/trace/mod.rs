@@ -47,7 +47,7 @@ pub use unwinders::{RuleSource, Unwinding};
 
 use std::time::SystemTime;
 
-use crate::base::{Caveats, Event, IdVec, define_id};
+use crate::base::{Caveats, Event, IdVec, Sampling, WeightSum, define_id};
 
 define_id! {
     /// A row of [`Trace::events`].
@@ -59,6 +59,8 @@ define_id! {
 pub struct Trace {
     /// The events of the recording.
     pub events: IdVec<TraceEventId, Event>,
+    /// How the samples of each event were chosen.
+    pub sampling: IdVec<TraceEventId, Sampling>,
     /// Files and other things that hold code.
     pub images: IdVec<ImageId, Image>,
     /// Distinct code addresses in images.
@@ -93,6 +95,19 @@ pub struct TraceSample {
     pub weight: u64,
     /// The number of samples.
     pub count: u64,
+    /// The sum of the squares of their weights.
+    pub squares: u128,
+}
+
+impl TraceSample {
+    /// The weights of the row's samples.
+    pub fn sum(&self) -> WeightSum {
+        WeightSum {
+            weight: self.weight,
+            squares: self.squares,
+            count: self.count,
+        }
+    }
 }
 
 /// The circumstances of a recording.

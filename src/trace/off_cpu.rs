@@ -19,7 +19,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::base::{CaveatKind, Caveats, Event, Id};
+use crate::base::{CaveatKind, Caveats, Event, Id, Sampling};
 use crate::perfdata::{Attr, EventDescription};
 
 use super::build::TimeRange;
@@ -243,8 +243,10 @@ impl OffCpu {
             }
         }
         let behind = trace.events.len();
-        trace.events.push(Event::off_cpu());
-        trace.events.push(Event::preempted());
+        for event in [Event::off_cpu(), Event::preempted()] {
+            trace.events.push(event);
+            trace.sampling.push(Sampling::Census);
+        }
         trace
             .samples
             .extend(rows.into_iter().map(|row| TraceSample {

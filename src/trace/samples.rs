@@ -1,6 +1,6 @@
 //! Distinct samples and their sums.
 
-use crate::base::{Distinct, IdVec, define_id};
+use crate::base::{Distinct, IdVec, WeightSum, define_id};
 
 use super::{AddressPathId, TraceEventId, TraceSample, TraceThreadId};
 
@@ -21,8 +21,7 @@ pub(super) struct SampleKey {
 #[derive(Debug, Default)]
 pub(super) struct Samples {
     keys: Distinct<SampleId, SampleKey>,
-    /// Weight and number.
-    sums: IdVec<SampleId, (u64, u64)>,
+    sums: IdVec<SampleId, WeightSum>,
     /// The total weight of each event: a weight is cut where its event's would pass 64 bits.
     totals: IdVec<TraceEventId, u64>,
 }
@@ -45,13 +44,13 @@ impl Samples {
             Some(row) => row,
             None => self.row(key),
         };
-        (row, self.add_to(row, weight, 1))
+        (row, self.add_to(row, WeightSum::of(weight)))
     }
 
     /// Counts many samples. Returns the row.
-    fn add_many(&mut self, key: SampleKey, weight: u64, count: u64) -> SampleId {
+    fn add_many(&mut self, key: SampleKey, sum: WeightSum) -> SampleId {
         let row = self.row(key);
-        self.add_to(row, weight, count);
+        self.add_to(row, sum);
         row
     }
 
@@ -65,7 +64,7 @@ impl Samples {
         let mut moved = Samples::default();
         (0..events).for_each(|_| moved.add_event());
         let rows = self.keys.rows().iter().zip(&self.sums);
-        let rows = rows.map(|(key, &(weight, count))| moved.add_many(place(key), weight, count));
+        let rows = rows.map(|(key, &sum)| moved.add_many(place(key), sum));
         let rows = rows.collect();
         (moved, rows)
     }
@@ -73,20 +72,18 @@ impl Samples {
     fn row(&mut self, key: SampleKey) -> SampleId {
         let row = self.keys.id_of(key);
         if self.sums.get(row).is_none() {
-            self.sums.push((0, 0));
+            self.sums.push(WeightSum::default());
         }
         row
     }
 
     /// Counts samples in a row. Returns whether all of their weight was counted.
-    fn add_to(&mut self, row: SampleId, weight: u64, count: u64) -> bool {
+    fn add_to(&mut self, row: SampleId, sum: WeightSum) -> bool {
         let total = &mut self.totals[self.keys.rows()[row].event];
-        let accepted = weight.min(u64::MAX - *total);
-        *total += accepted;
-        let sum = &mut self.sums[row];
-        sum.0 += accepted;
-        sum.1 += count;
-        accepted == weight
+        let accepted = sum.at_most(u64::MAX - *total);
+        *total += accepted.weight;
+        self.sums[row].add(accepted);
+        accepted.weight == sum.weight
     }
 
     /// What was met, in order of first appearance.
@@ -95,7 +92,7 @@ impl Samples {
     }
 
     /// The weight and the number of each.
-    pub(super) fn sums(&self) -> &IdVec<SampleId, (u64, u64)> {
+    pub(super) fn sums(&self) -> &IdVec<SampleId, WeightSum> {
         &self.sums
     }
 
@@ -107,15 +104,16 @@ impl Samples {
 
 /// Rows of a trace, in order of event, thread and path.
 pub(super) fn rows<'a>(
-    samples: impl Iterator<Item = (&'a SampleKey, (u64, u64))>,
+    samples: impl Iterator<Item = (&'a SampleKey, WeightSum)>,
 ) -> Vec<TraceSample> {
     let mut rows: Vec<TraceSample> = samples
-        .map(|(key, (weight, count))| TraceSample {
+        .map(|(key, sum)| TraceSample {
             event: key.event,
             thread: key.thread,
             path: key.path,
-            weight,
-            count,
+            weight: sum.weight,
+            count: sum.count,
+            squares: sum.squares,
         })
         .collect();
     rows.sort_unstable_by_key(|row| (row.event, row.thread, row.path));

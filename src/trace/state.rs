@@ -2,7 +2,7 @@
 
 use linux_perf_event_reader::{AttrFlags, BranchSampleFormat, SampleFormat, constants};
 
-use crate::base::{CaveatKind, Caveats, Event, IdVec, NO_SWITCH_STACK, Unit};
+use crate::base::{CaveatKind, Caveats, Event, IdVec, NO_SWITCH_STACK, Sampling, Unit};
 use crate::perfdata::Reader;
 
 use super::off_cpu::OffCpu;
@@ -30,6 +30,7 @@ impl Tracer<'_, '_, '_> {
             off_cpu.reset();
         }
         self.trace.events = IdVec::new();
+        self.trace.sampling = IdVec::new();
         self.learn_events(reader);
     }
 
@@ -88,6 +89,8 @@ impl Tracer<'_, '_, '_> {
         });
         // In pipe mode names may come after samples.
         trace.events = reader.events().iter().map(event).collect::<Vec<_>>().into();
+        let sampling = reader.events().iter().map(|event| sampling(&event.attr));
+        trace.sampling = sampling.collect::<Vec<_>>().into();
         if let (Some(state), Some(rows)) = (&self.off_cpu, off_cpu) {
             state.append_to(trace, rows);
         }
@@ -134,6 +137,7 @@ fn summed(mut rows: Vec<TraceSample>) -> Vec<TraceSample> {
         if is_same {
             kept.weight = kept.weight.saturating_add(next.weight);
             kept.count += next.count;
+            kept.squares = kept.squares.saturating_add(next.squares);
         }
         is_same
     });
@@ -155,6 +159,29 @@ pub(super) fn event(description: &crate::perfdata::EventDescription) -> Event {
     event
 }
 
+/// How the samples of an event are chosen.
+///
+/// The kernel records each occurrence of a software event, a tracepoint or a breakpoint if the
+/// period is 1. It does so for any fixed period if samples hold their period, which is then how
+/// often the event occurred at once (`perf_swevent_event`). Clocks and counters of the processor
+/// are always sampled: the shortest period of a clock is 10 µs, and a counter overflows on.
+pub(super) fn sampling(attr: &crate::perfdata::Attr) -> Sampling {
+    const CLOCKS: [u64; 2] = [
+        constants::PERF_COUNT_SW_CPU_CLOCK as u64,
+        constants::PERF_COUNT_SW_TASK_CLOCK as u64,
+    ];
+    let is_countable = match attr.kind {
+        constants::PERF_TYPE_SOFTWARE => !CLOCKS.contains(&attr.config),
+        constants::PERF_TYPE_TRACEPOINT | constants::PERF_TYPE_BREAKPOINT => true,
+        _ => false,
+    };
+    let has_period = attr.sample_format().contains(SampleFormat::PERIOD);
+    match attr.fixed_period() {
+        Some(period) if is_countable && (period == 1 || has_period) => Sampling::Census,
+        _ => Sampling::Drawn,
+    }
+}
+
 /// What the settings of all events leave out.
 fn note_what_was_recorded(reader: &Reader, caveats: &mut crate::base::Caveats) {
     let all = |test: fn(&crate::perfdata::Attr) -> bool| {
@@ -168,5 +195,44 @@ fn note_what_was_recorded(reader: &Reader, caveats: &mut crate::base::Caveats) {
         .union(SampleFormat::STACK_USER);
     if all(|attr| !attr.sample_format().intersects(STACKS)) {
         caveats.add(CaveatKind::NoStacks, 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perfdata::Attr;
+    use linux_perf_event_reader::AttrFlags;
+
+    fn attr(kind: u32, config: u64, period: u64) -> Attr {
+        let mut attr = Attr::default();
+        (attr.kind, attr.config, attr.period_or_frequency) = (kind, config, period);
+        attr
+    }
+
+    #[test]
+    fn only_countable_events_of_period_one_are_a_census() {
+        const PAGE_FAULTS: u64 = 2;
+        let census = |attr: &Attr| sampling(attr) == Sampling::Census;
+        assert!(census(&attr(1, PAGE_FAULTS, 1)));
+        assert!(census(&attr(2, 315, 1)));
+        assert!(census(&attr(5, 0, 1)));
+        // Every hundredth.
+        assert!(!census(&attr(1, PAGE_FAULTS, 100)));
+        // With their period in the samples the kernel writes one for each.
+        let mut with_period = attr(1, PAGE_FAULTS, 100);
+        with_period.sample_type = SampleFormat::PERIOD.bits();
+        assert!(census(&with_period));
+        // By frequency: the number is in Hz.
+        let mut by_frequency = attr(1, PAGE_FAULTS, 1);
+        by_frequency.set_flags(AttrFlags::FREQ);
+        assert!(!census(&by_frequency));
+        // Clocks and counters of the processor.
+        assert!(!census(&attr(1, 0, 1)));
+        assert!(!census(&attr(1, 1, 1)));
+        assert!(!census(&attr(0, 0, 1)));
+        assert!(!census(&attr(4, 0x1c2, 1)));
+        // Counted along with a group, no period of its own.
+        assert!(!census(&attr(1, PAGE_FAULTS, 0)));
     }
 }

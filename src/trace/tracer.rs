@@ -18,7 +18,7 @@ use super::off_cpu::{OffCpu, SwitchStack, Ticket};
 use super::remembered::{Circumstances, Met, Remembered};
 use super::samples::{SampleId, SampleKey, Samples};
 use super::stacks::{Stack, Stacks};
-use super::state::event;
+use super::state::{event, sampling};
 use super::threads::Threads;
 use super::{AddressPathId, Image, ImageId, ImageKind, Trace, TraceEventId, TraceThreadId};
 
@@ -471,6 +471,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
     pub(super) fn learn_events(&mut self, reader: &Reader) {
         for description in &reader.events()[self.trace.events.len()..] {
             self.trace.events.push(event(description));
+            self.trace.sampling.push(sampling(&description.attr));
             self.samples.add_event();
             let flags = description.attr.flags();
             if self.off_cpu.is_none() && flags.contains(AttrFlags::CONTEXT_SWITCH) {

@@ -12,6 +12,7 @@
 
 pub mod callgraph;
 pub mod caveats;
+pub mod certainty;
 pub mod cycles;
 pub mod detail;
 pub mod doctor;

@@ -7,10 +7,11 @@ use super::flat::{self, Flat, Row, Sort};
 use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
-use super::{Figures, Subject, caveats, number, quality, range};
+use super::{Figures, Subject, caveats, certainty, number, quality, range};
 use crate::analysis::cut::{self, Hidden};
 use crate::analysis::inclusive::{self, FunctionWeights};
 use crate::analysis::lines::{self, Lines};
+use crate::analysis::sampling_error::{self, SamplingError};
 use crate::analysis::threads;
 use crate::analysis::tree::Stacks;
 use crate::base::{IdVec, Unit, shell_quoted};
@@ -54,6 +55,8 @@ pub struct Report {
     pub threads: Vec<(ThreadId, u64)>,
     /// Commands to go on with, each with what it shows.
     pub next: Vec<(String, &'static str)>,
+    /// How far shares may be off because not every event was recorded.
+    pub sampling_error: SamplingError,
     in_code: bool,
 }
 
@@ -97,6 +100,7 @@ pub fn arrange(subject: &Subject, options: &Options) -> Report {
             .collect(),
         threads: threads::by_thread(subject.profile, subject.selection),
         next: Vec::new(),
+        sampling_error: sampling_error::of(subject.profile, subject.selection),
         in_code: options.in_code,
     };
     report.next = next_commands(&report, subject, &options.file);
@@ -243,6 +247,7 @@ impl Report {
         blocks.push(Block::Space);
         blocks.push(Block::Heading("Can this be trusted?".into()));
         blocks.extend(trust(subject));
+        blocks.extend(certainty::line(subject, &self.sampling_error).map(Block::Line));
         if !self.next.is_empty() {
             blocks.push(Block::Space);
             blocks.push(Block::Heading("What to ask next".into()));
@@ -387,17 +392,6 @@ fn trust(subject: &Subject) -> Vec<Block> {
         ));
     }
     blocks.extend(quality::blocks(subject.profile));
-    let samples = subject.selection.samples;
-    // The weights of folded stacks may be anything.
-    if samples > 0 && subject.profile.about.duration.is_some() {
-        // Two standard errors of a share of one half, the least certain one, in points.
-        let points = 100.0 / (samples as f64).sqrt();
-        blocks.push(Block::Line(format!(
-            "With {} sample{} a share is good to about ± {points:.1} points.",
-            number::grouped(samples),
-            if samples == 1 { "" } else { "s" },
-        )));
-    }
     blocks
 }
 

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use proftool::analysis::call_sites::{self, CallSite, CallSites};
 use proftool::analysis::detail::{self, Rule};
 use proftool::analysis::{inclusive, lines};
-use proftool::base::{Event, Id};
+use proftool::base::{Event, Id, WeightSum};
 use proftool::callgraph::CallGraph;
 use proftool::export::{csv, json, text};
 use proftool::input::folded;
@@ -76,8 +76,20 @@ fn build(samples: &[Taken], placed: bool) -> Profile {
         }
         let (event, thread) = (events[*event], threads[*thread]);
         let fits = match placed {
-            true => builder.sample_at(event, thread, place.unwrap(), last, *weight, *count),
-            false => builder.sample(event, thread, path.unwrap(), last, *weight, *count),
+            true => builder.sample_at(
+                event,
+                thread,
+                place.unwrap(),
+                last,
+                WeightSum::equal(*weight, *count),
+            ),
+            false => builder.sample(
+                event,
+                thread,
+                path.unwrap(),
+                last,
+                WeightSum::equal(*weight, *count),
+            ),
         };
         assert!(fits);
     }

@@ -6,7 +6,7 @@ use proftool::analysis::detail::{self, Rule};
 use proftool::analysis::inclusive::{self, FunctionWeights};
 use proftool::analysis::tree::{CallTree, Collapse, Reach, Stacks};
 use proftool::analysis::{call_sites, lines};
-use proftool::base::{Event, Id, is_unsafe_char};
+use proftool::base::{Event, Id, WeightSum, is_unsafe_char};
 use proftool::export::{csv, folded as export, json, text};
 use proftool::input::folded as input;
 use proftool::profile::{
@@ -104,8 +104,20 @@ fn build(names: &[String], samples: &[Taken]) -> Profile {
             path = Some(here);
         }
         match place {
-            Some(place) => builder.sample_at(event, thread, place, line, *weight, *count),
-            None => builder.sample(event, thread, path.unwrap(), line, *weight, *count),
+            Some(place) => builder.sample_at(
+                event,
+                thread,
+                place,
+                line,
+                WeightSum::equal(*weight, *count),
+            ),
+            None => builder.sample(
+                event,
+                thread,
+                path.unwrap(),
+                line,
+                WeightSum::equal(*weight, *count),
+            ),
         };
     }
     builder.finish()

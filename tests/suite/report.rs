@@ -1,6 +1,6 @@
 //! The report as a page.
 
-use proftool::base::{CaveatKind, Event, Id};
+use proftool::base::{CaveatKind, Event, Id, Sampling, WeightSum};
 use proftool::export::text;
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionId, FunctionKind, Line, Module, Profile, Thread,
@@ -15,7 +15,7 @@ fn recording() -> Profile {
     builder.about().command = Some("./app --size 12".into());
     builder.about().duration = Some(2_500_000_000);
     builder.caveats().add(CaveatKind::Lost, 12);
-    let event = builder.event(Event::named("cpu-clock:u"));
+    let event = builder.sampled_event(Event::named("cpu-clock:u"), Sampling::Drawn);
     let [app, libc] = ["app", "libc.so.6"].map(|name| {
         builder.module(Module {
             name: name.into(),
@@ -51,9 +51,27 @@ fn recording() -> Profile {
             tid,
             comm: comm.into(),
         });
-        builder.sample(event, thread, parse, Some(first), 400_000_000, 400);
-        builder.sample(event, thread, parse, Some(second), 100_000_000, 100);
-        builder.sample(event, thread, memmove, None, 250_000_000, 250);
+        builder.sample(
+            event,
+            thread,
+            parse,
+            Some(first),
+            WeightSum::equal(400_000_000, 400),
+        );
+        builder.sample(
+            event,
+            thread,
+            parse,
+            Some(second),
+            WeightSum::equal(100_000_000, 100),
+        );
+        builder.sample(
+            event,
+            thread,
+            memmove,
+            None,
+            WeightSum::equal(250_000_000, 250),
+        );
     }
     builder.finish()
 }

@@ -1,7 +1,7 @@
 //! Call trees: folded stacks in, the nodes as an outline out.
 
 use proftool::analysis::tree::{CallTree, Collapse, Reach, Stacks};
-use proftool::base::{Event, Id};
+use proftool::base::{Event, Id, WeightSum};
 use proftool::input::folded;
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionKind, Module, Profile, Thread,
@@ -146,7 +146,7 @@ fn a_function_inlined_and_called_is_one_node_and_not_marked() {
     let root = builder.path(None, main, false);
     for (function, inlined, weight) in [(a, true, 3), (a, false, 2), (b, true, 4)] {
         let path = builder.path(Some(root), function, inlined);
-        builder.sample(event, thread, path, None, weight, 1);
+        builder.sample(event, thread, path, None, WeightSum::of(weight));
     }
     let profile = builder.finish();
     assert_eq!(down(&profile), ["main 9 0", " a 5 5", " b 4 4 inlined"]);

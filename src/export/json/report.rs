@@ -1,6 +1,8 @@
 //! The report: `command|null`, `duration|null` (ns), `functions` and `by_total` as in the flat
 //! profile, the former with `line {file, line, weight}|null`; `commands [{name, weight}]`,
-//! `threads [{pid, tid, name, weight}]`, `quality {stacks, calls {KEY: number}, KEY: {samples, text, remedy|null}, …}|null`
+//! `threads [{pid, tid, name, weight}]`, `sampling_error {points, confidence, effective_samples}|null`
+//! (percentage points around a share of one half, for independent samples), `census {complete, lost,
+//! throttled, intervals}|null` where every event was recorded or should have been, `quality {stacks, calls {KEY: number}, KEY: {samples, text, remedy|null}, …}|null`
 //! with the keys of [`quality::lines`], `next [{command, shows}]`.
 
 use std::borrow::Cow;
@@ -8,6 +10,7 @@ use std::io::{self, Write};
 
 use super::flat::fields;
 use super::{list, string, view_head};
+use crate::analysis::sampling_error::{CONFIDENCE, SamplingError};
 use crate::view::Subject;
 use crate::view::quality;
 use crate::view::report::Report;
@@ -86,6 +89,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Res
             out.write_all(b"}")?;
         }
     }
+    sampling_error(out, &report.sampling_error)?;
     out.write_all(b",\n\"next\":")?;
     list(out, report.next.iter(), |out, (command, shows)| {
         write!(
@@ -96,4 +100,34 @@ pub fn write(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Res
         )
     })?;
     out.write_all(b"}\n")
+}
+
+/// What can be said of the error of shares: an error, a census, or neither.
+fn sampling_error(out: &mut dyn Write, error: &SamplingError) -> io::Result<()> {
+    let (mut sampled, mut census) = ("null".to_owned(), "null".to_owned());
+    match *error {
+        SamplingError::Unknown => {}
+        SamplingError::Sampled {
+            effective_samples,
+            half_width,
+        } => {
+            sampled = format!(
+                "{{\"points\":{},\"confidence\":{CONFIDENCE},\"effective_samples\":{effective_samples}}}",
+                half_width * 100.0
+            );
+        }
+        SamplingError::Census => {
+            census = "{\"complete\":true,\"lost\":0,\"throttled\":0,\"intervals\":0}".to_owned();
+        }
+        SamplingError::IncompleteCensus {
+            lost,
+            throttled,
+            intervals,
+        } => {
+            census = format!(
+                "{{\"complete\":false,\"lost\":{lost},\"throttled\":{throttled},\"intervals\":{intervals}}}"
+            );
+        }
+    }
+    write!(out, ",\n\"sampling_error\":{sampled},\"census\":{census}")
 }

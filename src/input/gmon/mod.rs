@@ -20,7 +20,7 @@ use std::path::Path;
 
 use self::file::{Gmon, Shape};
 use super::{Error, Options};
-use crate::base::{CaveatKind, Caveats, Event, Svma, Unit};
+use crate::base::{CaveatKind, Caveats, Event, Svma, Unit, WeightSum};
 use crate::binary::{Binary, Finder, GprofSymbols, demangle};
 use crate::profile::{
     Builder, Call, CallKind, Function, FunctionId, FunctionKind, Histogram, Module, Profile, Thread,
@@ -150,7 +150,7 @@ pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Pr
         sum += ticks;
         let (weight, samples) = (rounded(ticks * 1e9 / rate), rounded(sum) - before);
         let path = builder.path(None, function, false);
-        if !builder.sample(event, thread, path, None, weight, samples) {
+        if !builder.sample(event, thread, path, None, WeightSum::equal(weight, samples)) {
             builder.caveats().add(CaveatKind::WeightLimit, samples);
         }
     };

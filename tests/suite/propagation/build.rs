@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use proftool::analysis::inclusive;
-use proftool::base::{Event, IdVec};
+use proftool::base::{Event, IdVec, WeightSum};
 use proftool::callgraph::{ArcId, CallGraph};
 use proftool::profile::{
     Builder, CallKind, Filter, Function, FunctionId, FunctionKind, Module, Profile, Selection,
@@ -79,7 +79,13 @@ impl Parts {
                 path = Some(builder.path(path, function, false));
             }
             if *weight > 0 {
-                builder.sample(event, thread, path.unwrap(), None, *weight, *weight);
+                builder.sample(
+                    event,
+                    thread,
+                    path.unwrap(),
+                    None,
+                    WeightSum::equal(*weight, *weight),
+                );
             }
         }
         for (from, to, calls) in &self.calls {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proftool::base::Event;
+use proftool::base::{Event, WeightSum};
 use proftool::profile::{Builder, Function, FunctionKind, Module, Profile, Thread};
 use proftool::view::flat::Sort;
 use ratatui::Terminal;
@@ -75,8 +75,7 @@ pub fn profile(stacks: &str) -> Profile {
             thread,
             path.unwrap(),
             None,
-            weight * 1_000_000,
-            count,
+            WeightSum::equal(weight * 1_000_000, count),
         );
     }
     builder.finish()

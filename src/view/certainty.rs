@@ -1,0 +1,67 @@
+//! How far shares may be off, in words.
+
+use super::{Subject, number};
+use crate::analysis::sampling_error::{CONFIDENCE, SamplingError};
+use crate::base::Event;
+
+/// How unequal weights have to be before the effective number of samples is stated: the number of
+/// samples is more than this part larger.
+const UNEQUAL: f64 = 1.05;
+
+/// The sampling error of shares of what is shown, or why there is none; `None` where nothing is
+/// known.
+pub fn line(subject: &Subject, error: &SamplingError) -> Option<String> {
+    let is_off = [Event::off_cpu().name, Event::preempted().name]
+        .iter()
+        .any(|name| subject.selection.event.name == *name);
+    let things = if is_off { "interval" } else { "event" };
+    Some(match *error {
+        SamplingError::Unknown => return None,
+        SamplingError::Census => {
+            format!("No sampling error: every {things} was recorded.")
+        }
+        SamplingError::IncompleteCensus {
+            lost,
+            throttled,
+            intervals,
+        } => {
+            let parts = [
+                (lost, "record", " lost"),
+                (intervals, "interval", " left out"),
+                (throttled, "time", " throttled by the kernel"),
+            ];
+            let parts: Vec<String> = parts
+                .iter()
+                .filter(|(count, ..)| *count > 0)
+                .map(|&(count, what, how)| {
+                    let s = if count == 1 { "" } else { "s" };
+                    format!("{} {what}{s}{how}", number::grouped(count))
+                })
+                .collect();
+            format!(
+                "Not every {things} was recorded ({}): how far shares are off is not known.",
+                parts.join(", ")
+            )
+        }
+        SamplingError::Sampled {
+            effective_samples,
+            half_width,
+        } => {
+            let points = half_width * 100.0;
+            let samples = subject.selection.samples;
+            let effective = match samples as f64 > effective_samples * UNEQUAL {
+                true => format!(
+                    "; of unequal weight, they count as {}",
+                    number::grouped(effective_samples.round() as u64)
+                ),
+                false => String::new(),
+            };
+            format!(
+                "Sampling error: ±{points:.1} points ({CONFIDENCE} %, if the {} sample{} are \
+                 independent{effective}).",
+                number::grouped(samples),
+                if samples == 1 { "" } else { "s" },
+            )
+        }
+    })
+}
