@@ -17,6 +17,8 @@ const DETAILS_NAMED: usize = 3;
 pub enum CaveatKind {
     /// The recording has no samples.
     NoSamples,
+    /// No sample is in the part of time that was asked for; details: when samples were taken.
+    NoSamplesInTime,
     /// The file ends before it should; details: where.
     Truncated,
     /// The recorder did not finish the file; it was read to its end.
@@ -106,6 +108,7 @@ impl CaveatKind {
         use CaveatKind::*;
         match self {
             NoSamples => "no-samples",
+            NoSamplesInTime => "no-samples-in-time",
             Truncated => "truncated",
             Unfinished => "unfinished",
             Skipped => "skipped",
@@ -155,6 +158,7 @@ impl CaveatKind {
         let s = if n == 1 { "" } else { "s" };
         match self {
             NoSamples => "no samples were recorded".into(),
+            NoSamplesInTime => "no samples in the chosen time range".into(),
             Truncated => "the file is cut short; what is there was read".into(),
             Unfinished => {
                 "the recording was not finished; everything up to its end was read".into()

@@ -12,7 +12,7 @@
 
 use std::rc::Rc;
 
-use linux_perf_event_reader::{PerfEventHeader, RecordType, constants};
+use linux_perf_event_reader::{AttrFlags, PerfEventHeader, RecordType, constants};
 
 use crate::base::CaveatKind;
 
@@ -398,6 +398,15 @@ impl Reader {
         self.layouts.get(event)
     }
 
+    /// Whether mappings were asked to have build ids.
+    ///
+    /// While another session has build ids, kernels (seen with 6.18) set the bit also in mappings
+    /// of sessions without, which hold a device and an inode in their place.
+    fn has_build_ids(&self) -> bool {
+        let mut attrs = self.events().iter().map(|event| &event.attr);
+        attrs.any(|attr| attr.flags().contains(AttrFlags::BUILD_ID))
+    }
+
     /// The event of a sample; `None` when its id is nobody's.
     fn event_of_sample(&self, body: &[u8]) -> Option<usize> {
         let first = self.layouts.first()?;
@@ -461,7 +470,16 @@ impl Reader {
             let layout = self.layout_of(body).unwrap_or(layout);
             let (fields, time) = layout.split(body);
             let origin = layout.origin(body);
-            match record::parse_fields(kind, header.misc, fields, self.endian) {
+            let misc = match self.has_build_ids() {
+                true => header.misc,
+                false => header.misc & !constants::PERF_RECORD_MISC_MMAP_BUILD_ID,
+            };
+            let misc = if kind == RecordType::MMAP2 {
+                misc
+            } else {
+                header.misc
+            };
+            match record::parse_fields(kind, misc, fields, self.endian) {
                 Ok(body) => (time, origin, body),
                 Err(flaw) => return self.skip(header.type_, offset, flaw),
             }

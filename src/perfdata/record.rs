@@ -192,15 +192,14 @@ fn parse<'a, T: byteorder::ByteOrder>(
             })
         }
         RecordType::MMAP2 => {
-            // The parser asserts that a build id has at most 20 bytes.
-            let has_build_id = misc & constants::PERF_RECORD_MISC_MMAP_BUILD_ID != 0;
-            if has_build_id && fields.get(32).is_some_and(|&len| len > 20) {
-                return Err(Flaw::Value {
-                    what: "the length of the build id",
-                    value: u64::from(fields[32]),
-                });
-            }
-            let m = Mmap2Record::parse::<T>(data, misc).map_err(short)?;
+            // A build id has at most 20 bytes, which the parser asserts. With more it is something
+            // else: the mapping is still good.
+            let is_too_long = fields.get(32).is_some_and(|&len| len > 20);
+            let kept = match is_too_long {
+                true => misc & !constants::PERF_RECORD_MISC_MMAP_BUILD_ID,
+                false => misc,
+            };
+            let m = Mmap2Record::parse::<T>(data, kept).map_err(short)?;
             Body::Mapping(Mapping {
                 pid: m.pid,
                 tid: m.tid,

@@ -4,7 +4,7 @@
 //! only later samples would take all of that for what the first of them counted.
 //!
 //! ```text
-//!   a sample: header │ IDENTIFIER │ IP │ TID │ TIME │ CPU │ PERIOD │ nr │ { value, id [, lost] } × nr
+//!   a sample: header │ IDENTIFIER │ IP │ TID │ TIME │ CPU [│ PERIOD] │ nr │ { value, id [, lost] } × nr
 //! ```
 
 use perf_event_open_sys::bindings as sys;
@@ -13,10 +13,18 @@ use rustc_hash::FxHashMap;
 use super::tally::word;
 use crate::perfdata::writer::EventDescription;
 
-/// Where these are, in bytes.
+/// Where the id is, in bytes: the first field of each sample.
 const ID_AT: usize = 8;
-const THREAD_AT: usize = 24;
-const COUNTERS_AT: usize = 56;
+/// What stands before the thread, and before the counters, if it was asked for.
+const BEFORE_THREAD: u32 = sys::PERF_SAMPLE_IDENTIFIER | sys::PERF_SAMPLE_IP;
+const BEFORE_COUNTERS: u32 = BEFORE_THREAD
+    | sys::PERF_SAMPLE_TID
+    | sys::PERF_SAMPLE_TIME
+    | sys::PERF_SAMPLE_ADDR
+    | sys::PERF_SAMPLE_ID
+    | sys::PERF_SAMPLE_STREAM_ID
+    | sys::PERF_SAMPLE_CPU
+    | sys::PERF_SAMPLE_PERIOD;
 /// Where they are in an attr.
 const SAMPLE_TYPE_AT: usize = 24;
 const READ_FORMAT_AT: usize = 32;
@@ -27,6 +35,10 @@ const INHERIT: u64 = 2;
 /// How the samples of an event tell of its group.
 #[derive(Clone, Copy, Debug)]
 struct Group {
+    /// Where the process and thread are in a sample, in bytes.
+    thread_at: usize,
+    /// Where the number of counters is, with them behind it.
+    counters_at: usize,
     /// Words of each counter.
     stride: usize,
     /// Whether each thread has counters of its own.
@@ -53,7 +65,10 @@ impl GroupValues {
             let is_group = has(field(SAMPLE_TYPE_AT), sys::PERF_SAMPLE_READ)
                 && has(format, sys::PERF_FORMAT_GROUP);
             if is_group {
+                let asked = field(SAMPLE_TYPE_AT);
                 let group = Group {
+                    thread_at: behind(asked, BEFORE_THREAD),
+                    counters_at: behind(asked, BEFORE_COUNTERS),
                     stride: 2 + usize::from(has(format, sys::PERF_FORMAT_LOST)),
                     of_threads: field(FLAGS_AT) & INHERIT != 0,
                 };
@@ -96,17 +111,25 @@ impl GroupValues {
     }
 }
 
+/// Where a field of a sample is that comes behind these, of which only those asked for are there.
+fn behind(asked: u64, fields: u32) -> usize {
+    8 + 8 * (asked & u64::from(fields)).count_ones() as usize
+}
+
 /// Tells of each counter in a sample: the thread, the id, and where its value is.
 fn each(groups: &FxHashMap<u64, Group>, sample: &[u8], mut tell: impl FnMut(u64, u64, usize)) {
     let group = word(sample, ID_AT).and_then(|id| groups.get(&id));
-    let (Some(group), Some(count)) = (group, word(sample, COUNTERS_AT)) else {
+    let Some(group) = group else {
+        return;
+    };
+    let Some(count) = word(sample, group.counters_at) else {
         return;
     };
     let thread = match group.of_threads {
-        true => word(sample, THREAD_AT).unwrap_or(0),
+        true => word(sample, group.thread_at).unwrap_or(0),
         false => 0,
     };
-    let mut at = COUNTERS_AT + 8;
+    let mut at = group.counters_at + 8;
     for _ in 0..count {
         let Some(id) = word(sample, at + 8) else {
             return;
@@ -121,10 +144,20 @@ mod tests {
     use super::*;
     use crate::perfdata::writer::ATTR_SIZE;
 
+    const COUNTERS_AT: usize = 56;
+
     /// A group of the counters 70 and 71, told with what was lost.
-    fn group() -> GroupValues {
+    fn group(has_period: bool) -> GroupValues {
         let mut attr = [0; ATTR_SIZE];
-        attr[SAMPLE_TYPE_AT] = sys::PERF_SAMPLE_READ as u8;
+        let mut asked = BEFORE_THREAD
+            | sys::PERF_SAMPLE_TID
+            | sys::PERF_SAMPLE_TIME
+            | sys::PERF_SAMPLE_CPU
+            | sys::PERF_SAMPLE_READ;
+        if has_period {
+            asked |= sys::PERF_SAMPLE_PERIOD;
+        }
+        attr[SAMPLE_TYPE_AT..SAMPLE_TYPE_AT + 4].copy_from_slice(&asked.to_ne_bytes());
         attr[READ_FORMAT_AT] = (sys::PERF_FORMAT_GROUP | sys::PERF_FORMAT_LOST) as u8;
         attr[FLAGS_AT] = INHERIT as u8;
         GroupValues::new(&[EventDescription {
@@ -142,7 +175,7 @@ mod tests {
 
     #[test]
     fn later_samples_count_from_those_that_were_left_out() {
-        let mut group = group();
+        let mut group = group(true);
         assert!(group.is_any());
         group.leave_out(&sample(1, [100, 7]));
         group.leave_out(&sample(1, [150, 9]));
@@ -156,8 +189,23 @@ mod tests {
     }
 
     #[test]
+    fn counters_are_found_where_samples_have_no_period() {
+        let mut group = group(false);
+        let without_period = |thread, values| {
+            let mut bytes = sample(thread, values);
+            bytes.drain(COUNTERS_AT - 8..COUNTERS_AT);
+            bytes
+        };
+        group.leave_out(&without_period(1, [100, 7]));
+        let mut later = without_period(1, [180, 9]);
+        group.adjust(&mut later);
+        let values = [word(&later, 56), word(&later, 80)].map(Option::unwrap);
+        assert_eq!(values, [80, 2]);
+    }
+
+    #[test]
     fn broken_samples_do_no_harm() {
-        let mut group = group();
+        let mut group = group(true);
         let mut short = sample(1, [1, 2]);
         short[COUNTERS_AT..COUNTERS_AT + 8].fill(0xff);
         for size in [0, 9, 40, 60, 70, 80, short.len()] {

@@ -24,6 +24,8 @@ const LOST_SAMPLES_AT: usize = 8;
 const BUILD_ID_AT: usize = 44;
 const BUILD_ID_SIZE_AT: usize = 40;
 const PATH_AT: usize = 72;
+/// The longest build id that a mapping has room for.
+const MAX_BUILD_ID: usize = 20;
 
 /// Counts of what was recorded.
 #[derive(Clone, Debug, Default)]
@@ -91,11 +93,9 @@ impl Tally {
         if !(is_file || path == b"[vdso]") || self.images.contains_key(path) {
             return;
         }
-        let build_id = (misc & MISC_BUILD_ID != 0)
-            .then(|| {
-                let size = usize::from(record[BUILD_ID_SIZE_AT].min(20));
-                BuildId::new(&record[BUILD_ID_AT..BUILD_ID_AT + size])
-            })
+        let size = usize::from(record[BUILD_ID_SIZE_AT]);
+        let build_id = (misc & MISC_BUILD_ID != 0 && size <= MAX_BUILD_ID)
+            .then(|| BuildId::new(&record[BUILD_ID_AT..BUILD_ID_AT + size]))
             .flatten();
         self.images.insert(path.to_vec(), build_id);
     }
@@ -149,6 +149,18 @@ mod tests {
         let images: Vec<_> = tally.images.into_iter().collect();
         let expected = BuildId::new(&[0xab; 20]);
         assert_eq!(images, [(b"/bin/true".to_vec(), expected)]);
+    }
+
+    #[test]
+    fn what_is_too_long_for_a_build_id_is_none() {
+        let mut body = vec![0u8; 64];
+        // A device and an inode, in a mapping whose flag says otherwise.
+        body[32] = 0xfe;
+        body.extend(b"/bin/true\0\0\0\0\0\0\0");
+        let mut tally = Tally::default();
+        tally.count(&record(MMAP2, MISC_BUILD_ID, &body));
+        let images: Vec<_> = tally.images.into_iter().collect();
+        assert_eq!(images, [(b"/bin/true".to_vec(), None)]);
     }
 
     #[test]

@@ -112,7 +112,17 @@ impl Tracer<'_, '_, '_> {
         {
             caveats.add(CaveatKind::NoFramePointers, self.depths.shallow);
         }
-        if trace.samples.is_empty() {
+        let has_samples = reader.counts().contains_key(&constants::PERF_RECORD_SAMPLE);
+        if trace.samples.is_empty() && has_samples && !self.part.is_all() {
+            let when = match self.times {
+                Some((first, last)) => format!(
+                    "the recording has samples from 0 to {:.6} s",
+                    (last - first) as f64 / 1e9
+                ),
+                None => "the recording's samples have no time".to_owned(),
+            };
+            caveats.add_detail(CaveatKind::NoSamplesInTime, 1, when);
+        } else if trace.samples.is_empty() {
             caveats.add(CaveatKind::NoSamples, 1);
         } else {
             note_what_was_recorded(reader, caveats);

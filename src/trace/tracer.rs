@@ -2,7 +2,7 @@
 
 mod switches;
 
-use linux_perf_event_reader::{AttrFlags, CpuMode, constants};
+use linux_perf_event_reader::{AttrFlags, CpuMode, SampleFormat, constants};
 use rustc_hash::FxHashMap;
 
 use crate::base::{BuildId, CaveatKind, Id, utf8};
@@ -24,7 +24,7 @@ use super::{AddressPathId, Image, ImageId, ImageKind, Trace, TraceEventId, Trace
 
 /// Builds a [`Trace`].
 pub(super) struct Tracer<'o, 'scope, 'env> {
-    part: TimeRange,
+    pub(super) part: TimeRange,
     on_hit: &'o mut dyn FnMut(&Image),
     /// Samples whose copied stacks are being unwound, if such stacks are.
     pub(super) copies: Option<Copies<'scope, 'env>>,
@@ -278,7 +278,10 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         let stack = match met {
             Some(met) => met.stack,
             None => {
-                let stack = self.stacks.stack(record, sample, attr, (pid, tid));
+                let mut stack = self.stacks.stack(record, sample, attr, (pid, tid));
+                // Where the user's stack is a copy, the chain does not say how deep it is.
+                let format = attr.sample_format();
+                stack.has_user_frames &= !format.contains(SampleFormat::STACK_USER);
                 self.stacks.tell_hits(self.on_hit);
                 stack
             }
