@@ -17,6 +17,8 @@ const DETAILS_NAMED: usize = 3;
 pub enum CaveatKind {
     /// The recording has no samples.
     NoSamples,
+    /// The kernel stopped recording as the program started, so there are no samples.
+    StoppedAtExec,
     /// No sample is in the part of time that was asked for; details: when samples were taken.
     NoSamplesInTime,
     /// The file ends before it should; details: where.
@@ -108,6 +110,7 @@ impl CaveatKind {
         use CaveatKind::*;
         match self {
             NoSamples => "no-samples",
+            StoppedAtExec => "stopped-at-exec",
             NoSamplesInTime => "no-samples-in-time",
             Truncated => "truncated",
             Unfinished => "unfinished",
@@ -158,6 +161,9 @@ impl CaveatKind {
         let s = if n == 1 { "" } else { "s" };
         match self {
             NoSamples => "no samples were recorded".into(),
+            StoppedAtExec => {
+                "no samples: the kernel stopped recording when the program started".into()
+            }
             NoSamplesInTime => "no samples in the chosen time range".into(),
             Truncated => "the file is cut short; what is there was read".into(),
             Unfinished => {
@@ -258,6 +264,9 @@ impl CaveatKind {
                 "where some have one, records were lost: larger buffers (-m 8192); where none has, they are recorded with the right to see the kernel: run as root, or sysctl kernel.perf_event_paranoid=1, or setcap cap_perfmon=ep $(command -v proftool)"
             }
             UnsureSwitch => "larger buffers: proftool record --off-cpu -m 8192 -- COMMAND",
+            StoppedAtExec => {
+                "it does so for a program that is set-uid or set-gid, has file capabilities, or may not be read by the user who records: record it as root, or as the user that it changes to"
+            }
             NoStacks => "record them: proftool record -g fp -- COMMAND",
             NotUnwound => "record by frame pointers: proftool record -g fp -- COMMAND",
             ShortCopy => {

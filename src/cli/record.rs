@@ -206,10 +206,17 @@ fn report(recording: &Recording, options: &Options, path: &str, quiet: bool) {
     }
     if recording.samples == 0 {
         say(&format!("warning: no samples were recorded in {path}"));
-        hint_at(
-            "the program used little processor time while it was recorded; let it work longer, \
-             or sample more often (-F 9973)",
-        );
+        hint_at(match recording.stopped_at_exec {
+            true => {
+                "the kernel stopped recording when the program started, as it does for one that is \
+                 set-uid or set-gid, has file capabilities, or may not be read by this user; record \
+                 it as root, or as the user that it changes to"
+            }
+            false => {
+                "the program used little processor time while it was recorded; let it work longer, \
+                 or sample more often (-F 9973)"
+            }
+        });
     }
     if recording.throttled > 0 {
         say(&format!(

@@ -63,7 +63,8 @@ pub fn missed(recording: &Recording, options: &Options) -> Option<String> {
         _ => false,
     };
     let is_whole = recording.end == End::Command && recording.lost + recording.throttled == 0;
-    if !is_clock || !is_whole || options.off_cpu {
+    // Another warning says why.
+    if !is_clock || !is_whole || options.off_cpu || recording.stopped_at_exec {
         return None;
     }
     let program = recording.costs.program?;

@@ -89,6 +89,9 @@ pub struct Recording {
     pub end: End,
     /// Whether a signal to the recorder ended it.
     pub interrupted: bool,
+    /// Whether the kernel stopped recording the command as it started: nothing was mapped. It does
+    /// so where a program gains privileges or may not be read (`begin_new_exec`).
+    pub stopped_at_exec: bool,
     /// What it took.
     pub costs: Costs,
 }
@@ -162,6 +165,8 @@ pub fn record(
             if end == End::Command && matches!(subject, Subject::Command(_)) {
                 costs.program = Some(Costs::commands());
             }
+            let stopped_at_exec =
+                matches!(subject, Subject::Command(_)) && ending.is_some() && tally.is_empty();
             let recording = Recording {
                 samples: tally.samples,
                 lost: tally.lost(),
@@ -170,6 +175,7 @@ pub fn record(
                 ending,
                 end,
                 interrupted,
+                stopped_at_exec,
                 costs,
             };
             committed.map_err(failed)?;

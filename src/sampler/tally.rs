@@ -48,6 +48,11 @@ impl Tally {
         self.lost_records.max(self.lost_samples)
     }
 
+    /// Whether nothing was recorded or lost, and no file was mapped.
+    pub(super) fn is_empty(&self) -> bool {
+        self.samples == 0 && self.lost() == 0 && self.images.is_empty()
+    }
+
     /// Counts whole records.
     pub(super) fn count(&mut self, mut records: &[u8]) {
         while let Some((header, _)) = records.split_first_chunk::<8>() {

@@ -22,6 +22,7 @@ impl Tracer<'_, '_, '_> {
         self.samples = Samples::default();
         self.remembered = Remembered::new();
         self.trace.caveats = Caveats::default();
+        (self.execs, self.mapped) = (0, 0);
         self.taken = 0;
         self.times = None;
         self.lost = Lost::default();
@@ -122,6 +123,9 @@ impl Tracer<'_, '_, '_> {
                 None => "the recording's samples have no time".to_owned(),
             };
             caveats.add_detail(CaveatKind::NoSamplesInTime, 1, when);
+        } else if trace.samples.is_empty() && self.execs > 0 && self.mapped == 0 {
+            // A program that is recorded maps its file as soon as it starts.
+            caveats.add(CaveatKind::StoppedAtExec, 1);
         } else if trace.samples.is_empty() {
             caveats.add(CaveatKind::NoSamples, 1);
         } else {

@@ -42,6 +42,9 @@ pub(super) struct Tracer<'o, 'scope, 'env> {
     pub(super) off_cpu: Option<OffCpu>,
     /// Processes and threads that have ended, where somebody wants to forget them.
     pub(super) ended: Option<Vec<Ended>>,
+    /// Programs that were started, and files that were mapped in user space.
+    pub(super) execs: u64,
+    pub(super) mapped: u64,
     /// Samples that were taken in.
     pub(super) taken: u64,
     pub(super) times: Option<(u64, u64)>,
@@ -86,6 +89,8 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             counters: FxHashMap::default(),
             off_cpu: None,
             ended: None,
+            execs: 0,
+            mapped: 0,
             taken: 0,
             times: None,
             lost: Lost::default(),
@@ -104,6 +109,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
                 name,
                 exec,
             } => {
+                self.execs += u64::from(*exec);
                 if *exec && let Some(process) = self.stacks.processes.get_mut(pid) {
                     process.exec();
                 }
@@ -189,6 +195,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
                     .change(|m| m.map(start, end, image, base));
             }
             Space::User => {
+                self.mapped += 1;
                 let kind = user_image_kind(&path, mapping.pid);
                 let base = match kind {
                     ImageKind::File => mapping.page_offset,

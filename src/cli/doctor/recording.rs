@@ -28,6 +28,8 @@ const STACKS: &[CaveatKind] = &[
 ];
 const SAMPLES: &[CaveatKind] = &[
     CaveatKind::NoSamples,
+    CaveatKind::StoppedAtExec,
+    CaveatKind::NoSamplesInTime,
     CaveatKind::Lost,
     CaveatKind::Throttled,
     CaveatKind::Truncated,
@@ -186,7 +188,7 @@ fn caveats(
     chosen
         .map(|caveat| {
             let status = match caveat.kind {
-                CaveatKind::NoSamples => Status::Bad,
+                CaveatKind::NoSamples | CaveatKind::StoppedAtExec => Status::Bad,
                 // A fifth of the samples is more than a detail.
                 _ if caveat.count >= all.div_ceil(5).max(1)
                     && caveat.kind != CaveatKind::Throttled =>
