@@ -372,6 +372,29 @@ impl Caveats {
         self.detail(kind, count, detail.into());
     }
 
+    /// Counts `count` things of this kind, each once, and keeps what they were. One thing may have
+    /// several details, so that their counts may add up to more than `count`.
+    ///
+    /// ```
+    /// use proftool::base::{CaveatKind, Caveats};
+    /// let mut caveats = Caveats::default();
+    /// let files = [("a.so".to_owned(), 2), ("b.so".to_owned(), 3)];
+    /// caveats.add_once(CaveatKind::NoSymbols, 3, files);
+    /// let text = caveats.iter().next().unwrap().text();
+    /// assert_eq!(text, "3 samples in code without symbols: b.so (3), a.so (2)");
+    /// ```
+    pub fn add_once(
+        &mut self,
+        kind: CaveatKind,
+        count: u64,
+        details: impl IntoIterator<Item = (String, u64)>,
+    ) {
+        self.add(kind, count);
+        for (detail, count) in details {
+            self.detail(kind, count, detail);
+        }
+    }
+
     /// Counts like [`Caveats::add_detail`], without making the text once enough are kept.
     pub fn add_with(&mut self, kind: CaveatKind, count: u64, detail: impl FnOnce() -> String) {
         self.add(kind, count);

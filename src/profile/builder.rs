@@ -260,6 +260,7 @@ impl Builder {
         for (function, code) in self.codes {
             self.profile.code.functions[function] = Some(code);
         }
+        self.profile.tell_apart();
         self.profile
     }
 }

@@ -6,6 +6,7 @@
 //!   ├─ events      what was sampled                     (EventId)
 //!   ├─ modules     program files, kernel, libraries     (ModuleId)
 //!   ├─ functions   identities, never names              (FunctionId)
+//!   ├─ distinct    labels of those that share a name
 //!   ├─ paths       the tree of calls, parent before     (PathId)
 //!   │              child: main ◀─ parse ◀─ lex
 //!   ├─ threads     pid, tid, command                    (ThreadId)
@@ -29,6 +30,7 @@ mod builder;
 mod code;
 mod contents;
 mod counts;
+pub mod distinct;
 mod function;
 mod links;
 mod path;
@@ -43,6 +45,7 @@ pub use builder::Builder;
 pub use code::{Call, CallKind, Code, FunctionCode};
 pub use contents::{Contents, EventContents};
 pub use counts::{CallCount, Counts};
+pub use distinct::DistinctNames;
 pub use function::{Function, FunctionId, FunctionKind, Module, ModuleId};
 pub use links::{Links, Step};
 pub use path::{CallPath, CallPaths, PathId};
@@ -67,6 +70,8 @@ pub struct Profile {
     pub modules: IdVec<ModuleId, Module>,
     /// Functions by identity.
     pub functions: IdVec<FunctionId, Function>,
+    /// What functions are called that share their names: [`Profile::distinct_name`].
+    pub distinct_names: DistinctNames,
     /// The tree of call paths.
     pub paths: CallPaths,
     /// Threads, one for each command name that they had.
@@ -86,4 +91,15 @@ pub struct Profile {
     pub quality: Option<Quality>,
     /// What is not known about this profile.
     pub caveats: Caveats,
+}
+
+impl Profile {
+    /// Whether a function is on some call path. The others are known from code or counts only.
+    pub fn functions_on_stacks(&self) -> IdVec<FunctionId, bool> {
+        let mut on_stacks = IdVec::filled(false, self.functions.len());
+        for (_, path) in self.paths.enumerate() {
+            on_stacks[path.function] = true;
+        }
+        on_stacks
+    }
 }

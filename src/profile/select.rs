@@ -4,7 +4,7 @@ use regex::Regex;
 
 use crate::base::{Event, Id, IdVec, Sampling, Unit};
 
-use super::{EventId, LineId, PathId, PlaceId, Profile, Sample, ThreadId};
+use super::{EventId, Function, FunctionId, LineId, PathId, PlaceId, Profile, Sample, ThreadId};
 
 /// What a sample counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,9 +25,10 @@ pub struct Filter {
     pub pids: Vec<i32>,
     /// Only these threads.
     pub tids: Vec<i32>,
-    /// Only stacks in which some function's name matches.
+    /// Only stacks in which some function's name matches; or all of its
+    /// [distinct name](Profile::distinct_name).
     pub focus: Option<Regex>,
-    /// No stacks in which some function's name matches.
+    /// No stacks in which some function's name, or all of its distinct name, matches.
     pub ignore: Option<Regex>,
     /// What a sample counts.
     pub weighing: Weighing,
@@ -180,11 +181,16 @@ impl Profile {
 
     /// For each path, whether a function on it matches.
     fn paths_through(&self, regex: &Regex) -> IdVec<PathId, bool> {
-        let matching: Vec<bool> = self
-            .functions
-            .iter()
-            .map(|f| regex.is_match(&f.name))
-            .collect();
+        // A label has to match as a whole: no pattern for a name should hit the module or the file
+        // in the label of another function.
+        let is_whole = |label: &str| {
+            let found = regex.find(label);
+            found.is_some_and(|found| found.len() == label.len())
+        };
+        let matches = |(id, function): (FunctionId, &Function)| {
+            regex.is_match(&function.name) || self.distinct_names.of(id).is_some_and(is_whole)
+        };
+        let matching: Vec<bool> = self.functions.enumerate().map(matches).collect();
         let mut through = IdVec::filled(false, self.paths.len());
         for (id, path) in self.paths.enumerate() {
             through[id] =

@@ -1,5 +1,6 @@
 //! From answers to the profile: address paths become call paths.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -317,7 +318,9 @@ pub(super) fn name_for_people(builder: &mut Builder, workers: NonZeroUsize) {
     });
 }
 
-/// Counts the samples whose stacks have frames without names, by image and reason.
+/// Counts the samples whose stacks have frames without names, by reason, and for each reason by
+/// image. A sample counts once for a reason and once for an image, whatever the number of its frames
+/// there.
 fn note_what_has_no_name(
     trace: &Trace,
     checked: &Checked,
@@ -334,18 +337,14 @@ fn note_what_has_no_name(
         .filter(|&image| lacking[image])
         .filter_map(|image| Some((image, reason(trace, image, &homes[image])?)))
         .collect();
-    // Each image of a round has a bit; a path has the bits of all images on it.
-    for round in reasons.chunks(64) {
-        let mut bits = IdVec::filled(0u64, trace.images.len());
-        for (place, (image, _)) in round.iter().enumerate() {
-            bits[*image] = 1 << place;
-        }
+    // The number of samples with a frame without a name in an image of each class.
+    let samples_of = |class: &IdVec<ImageId, u64>| {
         let mut on_path: Vec<u64> = Vec::with_capacity(checked.paths.len());
         for (_, path) in checked.paths.enumerate() {
             let above = path.caller.map_or(0, |caller| on_path[caller.index()]);
             let here = match is_named(resolution, path.frame) {
                 true => 0,
-                false => bits[checked.frames[path.frame].image],
+                false => class[checked.frames[path.frame].image],
             };
             on_path.push(above | here);
         }
@@ -357,11 +356,32 @@ fn note_what_has_no_name(
                 bits &= bits - 1;
             }
         }
-        for ((_, (kind, detail)), count) in round.iter().zip(counts) {
+        counts
+    };
+    // Each image of a round is a class of its own.
+    let mut details: BTreeMap<CaveatKind, Vec<(String, u64)>> = BTreeMap::new();
+    for round in reasons.chunks(64) {
+        let mut class = IdVec::filled(0u64, trace.images.len());
+        for (place, (image, _)) in round.iter().enumerate() {
+            class[*image] = 1 << place;
+        }
+        for ((_, (kind, detail)), count) in round.iter().zip(samples_of(&class)) {
             if count > 0 {
-                builder.caveats().add_detail(*kind, count, detail);
+                let details = details.entry(*kind).or_default();
+                details.push((detail.clone(), count));
             }
         }
+    }
+    // All images of a kind are one class; there are few kinds.
+    let mut class = IdVec::filled(0u64, trace.images.len());
+    for (place, kind) in details.keys().enumerate() {
+        for (image, _) in reasons.iter().filter(|(_, (other, _))| other == kind) {
+            class[*image] = 1 << place;
+        }
+    }
+    let counts = samples_of(&class);
+    for ((kind, details), count) in details.into_iter().zip(counts) {
+        builder.caveats().add_once(kind, count, details);
     }
     for (image, home) in homes.enumerate() {
         if let Home::Binary(binary) = home {

@@ -1,6 +1,6 @@
 //! What functions are called where they are shown together: short, and still told apart.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -9,6 +9,7 @@ use super::page::Block;
 use super::table::Cell;
 use super::{Names, Subject};
 use crate::profile::FunctionId;
+use crate::profile::distinct::{self, Whose};
 
 /// What stands before the name of a function that was put into stacks which lacked it.
 pub const INFERRED: &str = "~";
@@ -65,7 +66,11 @@ pub(super) fn legend(is_marked: bool) -> Option<Block> {
     is_marked.then(|| Block::Line(text.into()))
 }
 
-/// The labels of the functions that a view shows.
+/// What functions are called: so that none is called like another one of the profile, in every view,
+/// on every page and in every format.
+///
+/// [Distinct names](crate::profile::Profile::distinct_name) are the same in every format; a short name takes the place
+/// of a full one where no other function of the profile has it too.
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
     labels: FxHashMap<FunctionId, String>,
@@ -73,58 +78,45 @@ pub struct Labels {
 
 impl Labels {
     /// Labels for these functions.
-    ///
-    /// Where short names are asked for, functions that would look alike get their full names,
-    /// and those that still do their module, then their address.
     pub fn new(subject: &Subject, functions: impl IntoIterator<Item = FunctionId>) -> Labels {
-        let shown: FxHashSet<FunctionId> = functions.into_iter().collect();
-        let mut shown: Vec<FunctionId> = shown.into_iter().collect();
-        shown.sort_unstable();
-        if subject.names != Names::Short {
-            let label = |id| (id, subject.name(id).to_owned());
-            let labels = shown.into_iter().map(label).collect();
-            return Labels { labels };
+        let profile = subject.profile;
+        let name = |id: FunctionId| match subject.names {
+            Names::Short => short_name(&profile.functions[id].name),
+            Names::Full | Names::Mangled => Cow::Borrowed(subject.name(id)),
+        };
+        let longer = |id: FunctionId| profile.distinct_name(id).to_owned();
+        let functions: FxHashSet<FunctionId> = functions.into_iter().collect();
+        let on_stacks = profile.functions_on_stacks();
+        let whose = match functions.iter().all(|&id| on_stacks[id]) {
+            true => Whose::OnStacks,
+            false => Whose::All,
+        };
+        let made;
+        let distinct = match subject.names {
+            Names::Full => &profile.distinct_names,
+            Names::Short | Names::Mangled => {
+                let longer = (subject.names == Names::Short).then_some(&longer as _);
+                let names = distinct::Names {
+                    whose,
+                    name,
+                    longer,
+                };
+                made = distinct::label(profile, &names);
+                &made
+            }
+        };
+        let label = |id| match distinct.of(id) {
+            Some(label) => label.to_owned(),
+            None => name(id).into_owned(),
+        };
+        let labels = functions.into_iter().map(|id| (id, label(id)));
+        Labels {
+            labels: labels.collect(),
         }
-        let full = |id: FunctionId| subject.name(id);
-        let module = |id: FunctionId| match subject.module(id) {
-            "" => full(id).to_owned(),
-            module => format!("{} [{module}]", full(id)),
-        };
-        let address = |id: FunctionId| match subject.profile.functions[id].address {
-            None => module(id),
-            Some(address) => format!("{} {address:#x}", module(id)),
-        };
-        let mut labels = FxHashMap::default();
-        let left = settle(&mut labels, shown, |id| short_name(full(id)).into_owned());
-        let left = settle(&mut labels, left, |id| full(id).to_owned());
-        let left = settle(&mut labels, left, module);
-        let left = settle(&mut labels, left, address);
-        labels.extend(left.into_iter().map(|id| (id, address(id))));
-        Labels { labels }
     }
 
     /// The label of a function for which there is one.
     pub fn of(&self, function: FunctionId) -> &str {
         self.labels.get(&function).map_or("", String::as_str)
     }
-}
-
-/// Gives a label to each function whose label no other has; gives the others back.
-fn settle(
-    labels: &mut FxHashMap<FunctionId, String>,
-    functions: Vec<FunctionId>,
-    label: impl Fn(FunctionId) -> String,
-) -> Vec<FunctionId> {
-    let mut groups: BTreeMap<String, Vec<FunctionId>> = BTreeMap::new();
-    for id in functions {
-        groups.entry(label(id)).or_default().push(id);
-    }
-    let mut left = Vec::new();
-    for (label, group) in groups {
-        match group[..] {
-            [id] => drop(labels.insert(id, label)),
-            _ => left.extend(group),
-        }
-    }
-    left
 }

@@ -22,6 +22,7 @@ use std::borrow::Cow;
 ///     ("core::str::<impl core::ops::Index<I> for str>::index", "str::index"),
 ///     ("core::ptr::drop_in_place::<alloc::vec::Vec<u8>>", "core::ptr::drop_in_place"),
 ///     ("app::run::{{closure}}", "app::run::{{closure}}"),
+///     ("[unknown] called by f(int)", "[unknown] called by f(int)"),
 ///     // Go, Python, JavaScript
 ///     ("net/http.(*conn).serve", "net/http.(*conn).serve"),
 ///     ("py::<module>:/app/x.py", "py::<module>:/app/x.py"),
@@ -33,7 +34,8 @@ use std::borrow::Cow;
 /// ```
 pub fn short_name(name: &str) -> Cow<'_, str> {
     let of_a_script = name.starts_with("py::") || name.contains(":/");
-    if of_a_script || !name.contains(['<', '(']) {
+    // `[unknown] called by f(int)` is no function's name.
+    if of_a_script || name.starts_with('[') || !name.contains(['<', '(']) {
         return Cow::Borrowed(name);
     }
     match shortened(name) {

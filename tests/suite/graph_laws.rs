@@ -387,6 +387,28 @@ proptest! {
             }
         }
     }
+
+    /// What is said of the arcs without which cycles are none is the weight of the samples with one
+    /// of them, each once, so that it is never more than there is.
+    #[test]
+    fn a_sample_with_several_of_the_lightest_arcs_counts_once(parts in parts()) {
+        let built = parts.build();
+        let cycles = Cycles::find(&built.graph, |_| true);
+        let broken = cycles.members.ids().map(|id| {
+            breaking::lightest(&built.graph, &cycles, id, breaking::EXACT, |arc| Some(arc.weight)).arcs
+        });
+        let broken: Vec<Vec<_>> = broken.collect();
+        let sets: Vec<&[_]> = broken.iter().map(Vec::as_slice).collect();
+        let passing = breaking::passing(&built.profile, &built.selection, &built.graph, &sets);
+        for (arcs, weight) in sets.into_iter().zip(passing) {
+            let cut: BTreeSet<_> = arcs.iter().map(|&arc| built.graph.arcs[arc].pair()).collect();
+            let rows = built.selection.rows.iter().filter(|row| {
+                let frames: Vec<_> = built.profile.paths.outwards(row.path).collect();
+                frames.windows(2).any(|pair| cut.contains(&(pair[1].function, pair[0].function)))
+            });
+            prop_assert_eq!(weight, rows.map(|row| row.weight).sum::<u64>());
+        }
+    }
 }
 
 /// All orders of some functions.

@@ -1,9 +1,10 @@
 //! Cycles: `cycles [{members [name], self, children, total, root, entries [{from, to, weight, inferred}],
-//! arcs [{from, to, weight, inferred}], cut [{from, to, weight, inferred}], cut_is_best, depth {deepest, mean}, cut_inside {samples, weight}, figures [{name,
+//! arcs [{from, to, weight, inferred}], cut [{from, to, weight, inferred}], cut_weight, cut_is_best, depth {deepest, mean}, cut_inside {samples, weight}, figures [{name,
 //! module, self, children, total, fonseca}]}]`, `recursive [{name, module, self, total, deepest, mean, calls|null,
 //! cut_inside {samples, weight}}]`.
 //!
-//! Weights of arcs are those of the samples that show them, each counted once; where there are no
+//! Weights of arcs are those of the samples that show them, each counted once; `cut_weight` is
+//! that of the samples with at least one arc of `cut`, each counted once. Where there are no
 //! stacks, `weights` is `calls` and not `samples`, and they are numbers of calls. `figures` are of the members,
 //! in the same order: `total` by whole stacks, `fonseca` as estimated. `cut_inside` are the samples
 //! whose stacks were cut with a member, or the function, outermost: who called is not known for these.
@@ -35,8 +36,9 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &CyclesView) -> io::R
         string(graph.model.name()),
         string(weights)
     )?;
-    let rows = graph.cycle_order.iter().zip(&view.breaking);
-    list(out, rows, |out, (&cycle, breaking)| {
+    let breaking = view.breaking.iter().zip(&view.broken_weight);
+    let rows = graph.cycle_order.iter().zip(breaking);
+    list(out, rows, |out, (&cycle, (breaking, broken_weight))| {
         let weight = &graph.attribution.cycles[cycle];
         let members = &graph.cycles.members[cycle];
         out.write_all(b"{\"members\":")?;
@@ -60,7 +62,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &CyclesView) -> io::R
         let cut = view.cut_inside(cycle);
         write!(
             out,
-            ",\"cut_is_best\":{},\"depth\":{{\"deepest\":{},\"mean\":{}}},\
+            ",\"cut_weight\":{broken_weight},\"cut_is_best\":{},\"depth\":{{\"deepest\":{},\"mean\":{}}},\
              \"cut_inside\":{{\"samples\":{},\"weight\":{}}},\n\"figures\":",
             breaking.is_best,
             depth.deepest(),

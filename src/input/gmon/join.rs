@@ -85,6 +85,7 @@ pub(in crate::input) fn counts(
         same
     });
     profile.counts = Some(Counts { calls: rows });
+    profile.tell_apart();
     profile.caveats.merge(&counted.caveats);
     Ok(())
 }

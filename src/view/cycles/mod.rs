@@ -35,6 +35,9 @@ pub struct CyclesView {
     pub estimate: Estimate,
     /// For each cycle, in the order of their numbers, arcs without which it is none.
     pub breaking: Vec<Breaking>,
+    /// For each cycle, in the same order, what has at least one of these arcs: the weight of the
+    /// samples, each once; without stacks the sum of the calls.
+    pub broken_weight: Vec<u64>,
     /// The functions that call themselves, the largest total first.
     pub recursive: Vec<FunctionId>,
     /// At most so many cycles and rows in a page; `None` for all.
@@ -74,7 +77,17 @@ pub fn arrange(subject: &Subject, graph: &CallGraph, options: &graph::Options) -
         };
         breaking::lightest(&view.graph, &view.cycles, cycle, exact, counts)
     });
-    let breaking = breaking.collect();
+    let breaking: Vec<Breaking> = breaking.collect();
+    let broken_weight = match view.has_stacks() {
+        true => {
+            let sets: Vec<&[ArcId]> = breaking.iter().map(|b| &*b.arcs).collect();
+            breaking::passing(subject.profile, subject.selection, &view.graph, &sets)
+        }
+        false => {
+            let calls = breaking.iter().map(|b| b.weight);
+            calls.map(|n| n.try_into().unwrap_or(u64::MAX)).collect()
+        }
+    };
 
     let own = view.graph.arcs.iter();
     let own = own.filter(|arc| arc.is_self() && arc.is_observed());
@@ -87,6 +100,7 @@ pub fn arrange(subject: &Subject, graph: &CallGraph, options: &graph::Options) -
         depths: recursion::depths(subject.profile, subject.selection, &view.cycles),
         estimate: view.fonseca(),
         breaking,
+        broken_weight,
         recursive,
         limit: options.limit,
         graph: view,

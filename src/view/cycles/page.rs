@@ -234,7 +234,7 @@ impl CyclesView {
         if let Some(more) = breaking.arcs.len().checked_sub(limit).filter(|&n| n > 0) {
             text.push_str(&format!(" and {} more", number::grouped(more as u64)));
         }
-        let weight = u64::try_from(breaking.weight).unwrap_or(u64::MAX);
+        let weight = self.broken_weight[place];
         let weight = match self.graph.has_stacks() {
             true => match &subject.selection.event.unit {
                 Unit::Samples => format!("{} samples", number::grouped(weight)),
@@ -248,9 +248,9 @@ impl CyclesView {
         };
         let best = match breaking.is_best {
             true => String::new(),
-            false => "; a good answer for so large a cycle, not surely the best".into(),
+            false => "; the cycle is too large to be sure that nothing lighter breaks it".into(),
         };
-        format!("without {text} it is no cycle ({weight}{best})")
+        format!("removing {text} breaks the cycle ({weight}{best})")
     }
 
     fn own(&self, subject: &Subject) -> Table {

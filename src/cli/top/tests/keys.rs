@@ -297,7 +297,7 @@ fn cycles_lead_to_functions() {
         "{screen}"
     );
     assert!(
-        screen.contains("without apply → eval it is no cycle (2.900 s)"),
+        screen.contains("removing apply → eval breaks the cycle (2.900 s)"),
         "{screen}"
     );
     assert!(screen.contains("sum (3, 2.4)"), "{screen}");
