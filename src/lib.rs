@@ -43,7 +43,7 @@
 //! | `analysis` | pure functions over a profile, one question a file: totals, call tree, function detail, time by gprof's and other models | callgraph profile base |
 //! | `view` | answers arranged as tables of typed cells | analysis callgraph profile base |
 //! | `export` | bytes: text, JSON, CSV, folded, gprof's text; one file or folder a format | view analysis callgraph profile base |
-//! | `input` | a file of any known kind, or what is being sampled, to a profile | sampler perfdata trace symbolize binary profile base |
+//! | `input` | a file of any known kind, or what is being sampled, to a profile | sampler perfdata trace symbolize scan binary profile base |
 //! | `cli` | the command line; sees the library as any user does | the library's public items |
 //! | `main` | the start of the program, and its exit status | cli, the library's public items |
 //!

@@ -102,6 +102,11 @@ pub enum CaveatKind {
     DamagedFile,
     /// Counted calls from or to addresses at which the program has no function.
     AstrayCounts,
+    /// Counted calls that one of several functions made: the place that is known of them lies in
+    /// all of these.
+    SharedPlaces,
+    /// A cycle of counted calls that holds `main` and that nobody outside of it calls.
+    AssumedEntry,
 }
 
 impl CaveatKind {
@@ -152,6 +157,8 @@ impl CaveatKind {
             NoCalls => "no-calls",
             DamagedFile => "damaged-file",
             AstrayCounts => "astray-counts",
+            SharedPlaces => "shared-places",
+            AssumedEntry => "assumed-entry",
         }
     }
 
@@ -225,8 +232,8 @@ impl CaveatKind {
             AstrayCalls => format!("{n} direct call{s} to places where no function starts"),
             UndecodedCode => format!("{n} byte{s} of code are no instructions"),
             CountsOnly => {
-                "no call stacks, only numbers of calls: graph estimates totals from them, \
-                           everywhere else a function's total is its self"
+                "no call stacks: totals are estimated by gprof's propagation from counted calls; \
+                 calls by libraries, and of code built without -pg, were not counted"
                     .into()
             }
             UnscannedBinary => format!("the calls in the code of {n} file{s} are not known"),
@@ -241,6 +248,14 @@ impl CaveatKind {
             DamagedFile => format!("{n} part{s} of the file could not be read"),
             AstrayCounts => {
                 format!("{n} counted call{s} from or to places outside of functions, left out")
+            }
+            SharedPlaces => format!(
+                "{n} counted call{s} may have another caller: gmon.out gives the place of a call to 16 \
+                 bytes, and several functions share them"
+            ),
+            AssumedEntry => {
+                "no counted call enters the cycle of main: it is assumed that one call of main did"
+                    .into()
             }
         }
     }

@@ -44,7 +44,7 @@ Examples:
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = match args.classic.is_asked_for() {
-        true => args.query.open(StaticCalls::Off)?,
+        true => args.query.open_as_gprof(StaticCalls::Off)?,
         false => args.query.open_for_totals(StaticCalls::Off)?,
     };
     let selection = args.query.select(&profile)?;

@@ -169,9 +169,10 @@ impl Arcs {
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // gprof adds calls of the code only when it is asked to.
-    let mut profile = match args.arcs.in_code {
-        InCode::Auto if args.classic.is_asked_for() => args.query.open(StaticCalls::Off)?,
-        in_code => in_code.open(&args.query)?,
+    let mut profile = match (args.classic.is_asked_for(), args.arcs.in_code) {
+        (true, InCode::Auto) => args.query.open_as_gprof(StaticCalls::Off)?,
+        (true, in_code) => args.query.open_as_gprof(in_code.calls())?,
+        (false, in_code) => in_code.open(&args.query)?,
     };
     if !args.counts.counts.is_empty() {
         join(args, &mut profile)?;

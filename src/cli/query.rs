@@ -99,6 +99,14 @@ impl Query {
         })
     }
 
+    /// [`Query::open`], with a gmon.out read as gprof reads it.
+    pub fn open_as_gprof(&self, calls: StaticCalls) -> anyhow::Result<Profile> {
+        self.open_as(&input::Options {
+            as_gprof: true,
+            ..self.reading(calls)
+        })
+    }
+
     fn open_as(&self, options: &input::Options) -> anyhow::Result<Profile> {
         let mut meter = Meter::new();
         let opened = input::open(&self.file, options, &mut |done, total| {
@@ -119,6 +127,7 @@ impl Query {
             time: self.time.unwrap_or_default(),
             program: self.binary.clone(),
             sum: self.sum.clone(),
+            as_gprof: false,
         }
     }
 

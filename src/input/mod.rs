@@ -59,6 +59,9 @@ pub struct Options {
     pub program: Option<PathBuf>,
     /// More gmon.out files of the program, added to the first.
     pub sum: Vec<PathBuf>,
+    /// Whether a gmon.out is read as gprof 2.40 reads it, for gprof's own text: with the symbols that
+    /// it keeps and the callers that it names.
+    pub as_gprof: bool,
 }
 
 impl Default for Options {
@@ -73,6 +76,7 @@ impl Default for Options {
             time: TimeRange::default(),
             program: None,
             sum: Vec::new(),
+            as_gprof: false,
         }
     }
 }

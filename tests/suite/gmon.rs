@@ -24,11 +24,12 @@ pub fn cases() -> Vec<PathBuf> {
     cases
 }
 
-/// How a gmon.out of the program is read.
+/// How a gmon.out of the program is read for gprof's own text.
 pub fn options(program: &Path, calls: StaticCalls) -> input::Options {
     input::Options {
         program: Some(program.to_owned()),
         calls,
+        as_gprof: true,
         ..input::Options::default()
     }
 }

@@ -76,8 +76,10 @@ pub(super) struct Gmon {
     pub(super) rate: Option<u32>,
     /// No two of them overlap.
     pub(super) histograms: Vec<Histogram>,
-    /// In the order of their records.
+    /// In the order of their records, those of one file after those of the other.
     pub(super) arcs: Vec<Arc>,
+    /// The number of arcs up to the end of each file.
+    pub(super) arcs_up_to: Vec<usize>,
     /// The number of counts of basic blocks, which were passed over.
     pub(super) blocks: u64,
 }
@@ -180,7 +182,17 @@ impl Gmon {
             let text = format!("{name} at offset {:#x}", cursor.at);
             caveats.add_detail(CaveatKind::Truncated, 1, text);
         }
+        self.arcs_up_to.push(self.arcs.len());
         Ok(())
+    }
+
+    /// The arcs, file by file: how places of calls are stated differs between files.
+    pub(super) fn arcs_by_file(&self) -> impl Iterator<Item = &[Arc]> {
+        let starts = std::iter::once(0).chain(self.arcs_up_to.iter().copied());
+        let ends = self.arcs_up_to.iter().copied();
+        starts
+            .zip(ends)
+            .filter_map(|(start, end)| self.arcs.get(start..end))
     }
 
     /// Reads records up to the end; `None` where the last one is cut short.

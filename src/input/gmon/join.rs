@@ -6,8 +6,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Counted, Named, function};
-use crate::base::{CaveatKind, Svma};
+use super::{Named, function, sum, symbols};
+use crate::base::{CaveatKind, Caveats};
 use crate::binary::Binary;
 use crate::profile::{CallCount, Counts, FunctionId, FunctionKind, ModuleId, PathId, Profile};
 
@@ -45,10 +45,11 @@ pub(in crate::input) fn counts(
     files: &[Named],
     binary: &Binary,
 ) -> Result<(), Error> {
-    let mut counted = Counted::read(files, binary)?;
-    let calls = counted.calls();
+    let mut caveats = Caveats::default();
+    let gmon = sum(files, binary, &mut caveats)?;
+    let counted = symbols::count(&gmon, binary, &mut caveats);
     let of_module = profile.functions.enumerate();
-    let of_module = of_module.filter(|(_, f)| f.module == module && f.kind == FunctionKind::Named);
+    let of_module = of_module.filter(|(_, f)| f.module == module && f.kind != FunctionKind::Mark);
     let mut known: FxHashMap<u64, FunctionId> = FxHashMap::default();
     for (id, function) in of_module {
         if let Some(address) = function.address {
@@ -58,16 +59,15 @@ pub(in crate::input) fn counts(
     let mut of_place: FxHashMap<usize, FunctionId> = FxHashMap::default();
     let mut id = |profile: &mut Profile, place: usize| {
         *of_place.entry(place).or_insert_with(|| {
-            let row = &counted.functions.rows[place];
-            let start: Svma = row.start;
-            *known.entry(start.0).or_insert_with(|| {
+            let symbol = &counted.symbols[place];
+            *known.entry(symbol.start.0).or_insert_with(|| {
                 profile.code.functions.push(None);
-                profile.functions.push(function(&row.name, module, start))
+                profile.functions.push(function(symbol, module))
             })
         })
     };
     let mut rows: Vec<CallCount> = Vec::new();
-    for (from, to, calls) in calls {
+    for &(from, to, calls) in &counted.calls {
         let from = Some(id(profile, from));
         let to = id(profile, to);
         rows.push(CallCount { from, to, calls });
@@ -86,6 +86,6 @@ pub(in crate::input) fn counts(
     });
     profile.counts = Some(Counts { calls: rows });
     profile.tell_apart();
-    profile.caveats.merge(&counted.caveats);
+    profile.caveats.merge(&caveats);
     Ok(())
 }

@@ -3,27 +3,33 @@
 //!
 //! ```text
 //!   gmon.out ─▶ file ─▶ histogram of addresses ─▶ share ─▶ samples of one function each
-//!                  └──▶ arcs of addresses ───────────────▶ counts: caller, callee, calls
-//!   program ──▶ functions in gprof's sense ──────┘
+//!                  └──▶ arcs of addresses ─────▶ callers ─▶ counts: caller, callee, calls
+//!   program ──▶ its symbols and code ────────────┘
 //! ```
 //!
-//! The time of a function is what gprof 2.40 gives it: the ticks of the histogram, shared out
-//! between functions, each worth a second divided by the rate; here in nanoseconds. All functions of
+//! The ticks of the histogram are shared out between functions, each tick worth a second divided by
+//! the rate; here in nanoseconds. Functions are the program's symbols; for gprof's own text they
+//! are those that gprof 2.40 tells apart, with its times and callers (`classic`). All functions of
 //! the program are in the profile, those without time and calls too.
 
+mod callers;
+mod classic;
 pub(super) mod contents;
+mod entry;
 mod file;
 pub(super) mod join;
 mod share;
+mod symbols;
 
 use std::path::Path;
 
 use self::file::{Gmon, Shape};
+use self::share::Shares;
 use super::{Error, Options};
 use crate::base::{CaveatKind, Caveats, Event, Svma, Unit, WeightSum};
-use crate::binary::{Binary, Finder, GprofSymbols, demangle};
+use crate::binary::{Binary, Finder, demangle};
 use crate::profile::{
-    Builder, Call, CallKind, Function, FunctionId, FunctionKind, Histogram, Module, Profile, Thread,
+    Builder, Call, CallKind, Function, FunctionId, FunctionKind, Module, ModuleId, Profile, Thread,
 };
 use crate::symbolize::{self, StaticCalls};
 
@@ -48,59 +54,35 @@ impl Named {
     }
 }
 
-/// The sum of some files and the functions of the program that made them.
-struct Counted {
-    gmon: Gmon,
-    functions: GprofSymbols,
-    caveats: Caveats,
+/// A function of the program.
+struct Symbol {
+    /// The address of its first byte.
+    start: Svma,
+    /// Its name as it stands in the file; `None` where only its bounds are known.
+    name: Option<String>,
 }
 
-impl Counted {
-    fn read(files: &[Named], program: &Binary) -> Result<Counted, Error> {
-        let mut caveats = Caveats::default();
-        let mut gmon = Gmon::default();
-        let shape = Shape {
-            wide: program.is_wide(),
-            big_endian: program.is_big_endian(),
-        };
-        for file in files {
-            gmon.add(&file.bytes, shape, &file.name, &mut caveats)?;
-        }
-        let functions = program.gprof_symbols().map_err(Error::Binary)?;
-        Ok(Counted {
-            gmon,
-            functions,
-            caveats,
-        })
-    }
+/// What some files say of the functions of the program that made them.
+struct Counted {
+    /// The functions, in order of address.
+    symbols: Vec<Symbol>,
+    /// Their ticks.
+    shares: Shares,
+    /// Caller and callee by place, and the number of calls, in the order of the files' arcs.
+    calls: Vec<(usize, usize, u64)>,
+}
 
-    /// The calls between functions, by place, in the order of the file's arcs; what lies outside
-    /// of functions is left out and told. As in gprof, a call of what is no function is one of
-    /// the function before it.
-    fn calls(&mut self) -> Vec<(usize, usize, u64)> {
-        let mut astray = 0u64;
-        let mut calls = Vec::new();
-        let mut last = None;
-        let rows = self.functions.rows.iter().enumerate();
-        let functions: Vec<Option<usize>> = rows
-            .map(|(place, row)| {
-                last = if row.is_function { Some(place) } else { last };
-                last
-            })
-            .collect();
-        for arc in &self.gmon.arcs {
-            let place = |address| self.functions.at(Svma(address));
-            let function = |place: usize| functions.get(place).copied().flatten();
-            match (place(arc.from), place(arc.to).and_then(function)) {
-                (Some(from), Some(to)) => calls.push((from, to, arc.count)),
-                _ => astray = astray.saturating_add(arc.count),
-            }
-        }
-        if astray > 0 {
-            self.caveats.add(CaveatKind::AstrayCounts, astray);
-        }
-        calls
+/// The sum of some files of a program.
+fn sum(files: &[Named], program: &Binary, caveats: &mut Caveats) -> Result<Gmon, Error> {
+    let mut gmon = Gmon::default();
+    let shape = Shape {
+        wide: program.is_wide(),
+        big_endian: program.is_big_endian(),
+    };
+    for file in files {
+        gmon.add(&file.bytes, shape, &file.name, caveats)?;
     }
+    Ok(gmon)
 }
 
 /// The profile of some gmon.out files of a program, added up.
@@ -111,8 +93,14 @@ impl Counted {
 pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Profile, Error> {
     let finder = Finder::new(options.symfs.as_deref());
     let program = finder.open_named(path).map_err(Error::Binary)?;
-    let mut counted = Counted::read(files, &program)?;
-    let calls = counted.calls();
+    let mut caveats = Caveats::default();
+    let gmon = sum(files, &program, &mut caveats)?;
+    let of_gprof = options.as_gprof.then(|| program.gprof_symbols());
+    let of_gprof = of_gprof.transpose().map_err(Error::Binary)?;
+    let counted = match &of_gprof {
+        Some(functions) => classic::count(&gmon, functions, &mut caveats),
+        None => symbols::count(&gmon, &program, &mut caveats),
+    };
 
     let mut builder = Builder::default();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -129,20 +117,16 @@ pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Pr
         name: "profil".into(),
         unit: Unit::Nanoseconds,
     });
-    let rows = counted.functions.rows.iter();
-    let ids: Vec<FunctionId> = rows
-        .map(|row| builder.function(function(&row.name, module, row.start)))
+    let functions = counted.symbols.iter();
+    let ids: Vec<FunctionId> = functions
+        .map(|symbol| builder.function(function(symbol, module)))
         .collect();
     if ids.is_empty() {
-        counted.caveats.add_detail(
-            CaveatKind::NoFunctions,
-            1,
-            format!("{} has no symbols", path.display()),
-        );
+        let detail = format!("{} has no symbols", path.display());
+        caveats.add_detail(CaveatKind::NoFunctions, 1, detail);
     }
 
-    let rate = f64::from(counted.gmon.rate.unwrap_or(1));
-    let shares = share::of(&counted.gmon.histograms, &counted.functions);
+    let rate = f64::from(gmon.rate.unwrap_or(1));
     let mut sum = 0.0;
     let mut sample = |builder: &mut Builder, function, ticks: f64| {
         // Whole samples, such that they add up to the ticks.
@@ -154,6 +138,7 @@ pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Pr
             builder.caveats().add(CaveatKind::WeightLimit, samples);
         }
     };
+    let shares = &counted.shares;
     for (&id, &ticks) in ids.iter().zip(&shares.ticks) {
         if ticks > 0.0 {
             sample(&mut builder, id, ticks);
@@ -161,76 +146,62 @@ pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Pr
     }
     if shares.outside > 0.0 {
         let outside = builder.function(Function {
-            kind: FunctionKind::Mark,
+            name: "[outside of functions]".into(),
+            linkage_name: None,
+            declared_at: None,
+            module,
             address: None,
-            ..function("[outside of functions]", module, Svma(0))
+            kind: FunctionKind::Mark,
         });
         sample(&mut builder, outside, shares.outside);
         let ticks = rounded(shares.outside).max(1);
-        builder
-            .caveats()
-            .add_detail(CaveatKind::NoSymbols, ticks, path.display().to_string());
+        caveats.add_detail(CaveatKind::NoSymbols, ticks, path.display().to_string());
     }
     if sum == 0.0 {
-        builder.caveats().add(CaveatKind::NoSamples, 1);
+        caveats.add(CaveatKind::NoSamples, 1);
     } else {
-        builder.caveats().add(CaveatKind::CountsOnly, 1);
+        caveats.add(CaveatKind::CountsOnly, 1);
     }
-
-    let mut histogram = Histogram {
-        rate: u64::from(counted.gmon.rate.unwrap_or(0)),
-        ticks: (counted
-            .gmon
-            .histograms
-            .iter()
-            .flat_map(|histogram| &histogram.ticks))
-        .fold(0, |sum, &ticks| sum.saturating_add(ticks)),
-        bucket: (counted.gmon.histograms.first())
-            .map_or(0, |first| (first.scale() as u64).saturating_mul(2)),
-        shares: (ids.iter().copied().zip(shares.ticks.iter().copied()))
-            .filter(|&(_, ticks)| ticks > 0.0)
-            .collect(),
-        arcs: Vec::new(),
-        files: source_files(&program, &counted.functions, &ids),
-    };
-    for (from, to, count) in calls {
+    for &(from, to, count) in &counted.calls {
         builder.count(Some(ids[from]), ids[to], count);
         if count == 0 {
             // Nobody counts what did not happen: gprof -s -c writes what it saw in the code.
             builder.call(ids[from], ids[to], CallKind::Call);
         }
-        histogram.arcs.push((ids[from], ids[to]));
     }
-    builder.about().histogram = Some(histogram);
-    builder.caveats().merge(&counted.caveats);
+    match &of_gprof {
+        Some(functions) => {
+            let histogram = classic::histogram(&gmon, &counted, functions, &program, &ids);
+            builder.about().histogram = Some(histogram);
+        }
+        None => {
+            if let Some(main) = entry::of_cycle(&counted.symbols, &counted.calls) {
+                builder.count(None, ids[main], 1);
+                caveats.add(CaveatKind::AssumedEntry, 1);
+            }
+        }
+    }
+    builder.caveats().merge(&caveats);
     let mut profile = builder.finish();
+    // None that were counted is known, too: there were arcs for them.
+    profile.counts.get_or_insert_default();
     if options.calls != StaticCalls::Off {
-        add_code(&mut profile, program, &counted.functions, &ids, options)?;
+        let place = |address: Svma| match &of_gprof {
+            Some(functions) => functions.at(address),
+            None => counted.place(address),
+        };
+        let of = |address| place(address).and_then(|place| ids.get(place)).copied();
+        add_code(&mut profile, program, of, options)?;
     }
     Ok(profile)
 }
 
-/// The names of the source files of local functions, as far as debug information has them.
-fn source_files(
-    program: &Binary,
-    functions: &GprofSymbols,
-    ids: &[FunctionId],
-) -> Vec<(FunctionId, String)> {
-    if !program.has_debug_info() {
-        return Vec::new();
+impl Counted {
+    /// The place of the function that starts at an address.
+    fn place(&self, start: Svma) -> Option<usize> {
+        let places = self.symbols.binary_search_by_key(&start, |row| row.start);
+        places.ok()
     }
-    let lines = program.lines();
-    let mut frames = Vec::new();
-    let rows = functions.rows.iter().zip(ids);
-    let local = rows.filter(|(row, _)| row.is_local);
-    let named = local.filter_map(|(row, &id)| {
-        lines.frames(row.start, &mut frames);
-        let file = frames.first()?.file?;
-        let name = file.rsplit('/').next().unwrap_or(file).to_owned();
-        frames.clear();
-        Some((id, name))
-    });
-    named.collect()
 }
 
 /// `ticks` as a whole number.
@@ -238,26 +209,33 @@ fn rounded(ticks: f64) -> u64 {
     ticks.round() as u64
 }
 
-/// A function of the program by its name in the symbol table.
-fn function(name: &str, module: crate::profile::ModuleId, start: Svma) -> Function {
-    let shown = demangle(name).into_owned();
+/// A function as profiles have it.
+fn function(symbol: &Symbol, module: ModuleId) -> Function {
+    let linkage_name = symbol.name.as_deref().unwrap_or_default();
+    let name = match &symbol.name {
+        Some(name) => demangle(name).into_owned(),
+        None => format!("sub_{:x}", symbol.start.0),
+    };
     Function {
-        linkage_name: (shown != name).then(|| name.to_owned()),
+        linkage_name: (!linkage_name.is_empty() && linkage_name != name)
+            .then(|| linkage_name.to_owned()),
         declared_at: None,
-        name: shown,
+        name,
         module,
-        address: Some(start.0),
-        kind: FunctionKind::Named,
+        address: Some(symbol.start.0),
+        kind: match symbol.name {
+            Some(_) => FunctionKind::Named,
+            None => FunctionKind::Unknown,
+        },
     }
 }
 
-/// Adds the calls in the program's code. They are found in its functions as everybody else sees
-/// them, and belong to the functions in gprof's sense that contain these.
+/// Adds the calls in the program's code; `at` tells which function the code that starts at an address
+/// belongs to.
 fn add_code(
     profile: &mut Profile,
     program: Binary,
-    functions: &GprofSymbols,
-    ids: &[FunctionId],
+    at: impl Fn(Svma) -> Option<FunctionId>,
     options: &Options,
 ) -> Result<(), Error> {
     let options = symbolize::Options {
@@ -267,17 +245,11 @@ fn add_code(
     };
     let code = symbolize::programs(vec![program], &options);
     let code = code.map_err(|(_, error)| Error::Binary(error))?;
-    let of = |id: FunctionId| {
-        let address = code.functions[id].address?;
-        functions
-            .at(Svma(address))
-            .and_then(|place| ids.get(place))
-            .copied()
-    };
+    let of = |id: FunctionId| at(Svma(code.functions[id].address?));
     let mut calls: Vec<Call> = std::mem::take(&mut profile.code.calls);
     for call in &code.code.calls {
         if let (Some(from), Some(to)) = (of(call.from), of(call.to)) {
-            // A jump within one function in gprof's sense is no call.
+            // A jump within one function is no call.
             if from != to || call.kind == CallKind::Call {
                 calls.push(Call { from, to, ..*call });
             }
