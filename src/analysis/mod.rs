@@ -17,6 +17,7 @@
 //! | [`sampling_error`] | how far may a share be off because not every event was recorded? |
 //! | [`recursion`] | how deep does recursion go? |
 //! | [`breaking`] | which arcs make a cycle one? |
+//! | [`same_samples`] | which functions are on exactly the same samples? |
 //! | [`flow`] | how much came over each arc, by calls or by weight? |
 //!
 //! All take a [`Profile`](crate::profile::Profile) and a
@@ -36,6 +37,7 @@ pub mod lines;
 pub mod measured;
 pub mod propagation;
 pub mod recursion;
+pub mod same_samples;
 pub mod sampling_error;
 pub mod threads;
 pub mod tree;
