@@ -76,6 +76,13 @@ pub enum CaveatKind {
     NoSymbols,
     /// Samples in code that a process made at run time and did not list; details: processes.
     GeneratedCode,
+    /// Samples at addresses at which several generated functions were, at times that are not known.
+    ReusedCode,
+    /// Lists of generated code whose times cannot be compared with those of the samples; details:
+    /// paths.
+    JitWithoutTime,
+    /// Lists of generated code that could not be read, or not in full; details: path and reason.
+    BadJitDump,
     /// Kernel samples without names because the kernel hides its addresses.
     HiddenKernel,
     /// Debug information that could not be read; details: path and reason.
@@ -144,6 +151,9 @@ impl CaveatKind {
             UncheckedBinary => "unchecked-binary",
             NoSymbols => "no-symbols",
             GeneratedCode => "generated-code",
+            ReusedCode => "reused-code",
+            JitWithoutTime => "jit-without-time",
+            BadJitDump => "bad-jitdump",
             HiddenKernel => "hidden-kernel",
             BadDebugInfo => "bad-debug-info",
             UserOnly => "user-only",
@@ -225,6 +235,14 @@ impl CaveatKind {
             ),
             NoSymbols => format!("{n} sample{s} in code without symbols"),
             GeneratedCode => format!("{n} sample{s} in code made at run time, without names"),
+            ReusedCode => format!(
+                "{n} sample{s} at addresses reused by several JIT-compiled functions; which of them \
+                 ran is not known"
+            ),
+            JitWithoutTime => format!(
+                "{n} jitdump file{s} read without times, which are not of the recording's clock"
+            ),
+            BadJitDump => format!("{n} jitdump file{s} could not be read, or not in full"),
             HiddenKernel => format!("{n} kernel sample{s} without names"),
             BadDebugInfo => format!("debug information of {n} file{s} could not be read"),
             UserOnly => "user space only: kernel time is not in this recording".into(),
@@ -299,6 +317,10 @@ impl CaveatKind {
             NoSymbols => "build with -g and do not strip, or install the debug symbols",
             GeneratedCode => {
                 "let the runtime list its code in /tmp/perf-PID.map: node --perf-basic-prof, java -XX:+DumpPerfMapAtExit"
+            }
+            ReusedCode => "record with a jitdump, which says when code was where: node --perf-prof",
+            JitWithoutTime => {
+                "record with the clock of jitdump files, CLOCK_MONOTONIC: proftool record, or perf record -k mono"
             }
             HiddenKernel => "as root: sysctl kernel.kptr_restrict=0, then record again",
             CountsOnly => "record stacks: proftool record -- COMMAND",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::namespaces::Namespaces;
 use super::places::{self, Places};
-use super::{Binary, Error, vdso};
+use super::{Binary, Error, JitDump, vdso};
 use crate::base::BuildId;
 
 /// Where files that a recording names are looked for.
@@ -87,6 +87,23 @@ impl Finder {
     /// As [`Binary::open`].
     pub fn open_named(&self, path: &Path) -> Result<Binary, Error> {
         Binary::open_with(path, self.places.clone())
+    }
+
+    /// Reads the jitdump file that a recording knows by `path`.
+    ///
+    /// # Errors
+    /// As [`JitDump::read`].
+    pub fn jit_dump(&self, path: &str) -> Result<JitDump, Error> {
+        let path = Path::new(path);
+        if !path.is_absolute() {
+            return Err(Error::RelativePath);
+        }
+        JitDump::read(&self.place(path), None)
+    }
+
+    /// Whether files are looked for under a directory that stands for `/`.
+    pub fn has_root(&self) -> bool {
+        self.symfs.is_some()
     }
 
     fn at_path(&self, path: &str) -> Result<Binary, Error> {

@@ -9,6 +9,9 @@
 //!                                  └────▶ needed()        ─▶ Libraries: who defines what is imported
 //! ```
 //!
+//! Code that a process compiled while it ran has no file; its names come from a [`PerfMap`] or a
+//! [`JitDump`].
+//!
 //! A [`Binary`] is read lazily: opening costs a few pages; symbols and DWARF sections are read the
 //! first time they are asked for. It is `Sync`, so workers may share it.
 //!
@@ -27,13 +30,13 @@ mod frames;
 mod functions;
 mod gprof;
 mod inflate;
+mod jit;
 mod kallsyms;
 mod libraries;
 mod lines;
 mod mini_debug;
 mod namespaces;
 mod needed;
-mod perf_map;
 mod places;
 mod plt;
 mod references;
@@ -57,11 +60,11 @@ pub use finder::Finder;
 pub use frames::{ExceptionFrames, FrameSection};
 pub use functions::{FunctionSymbol, SymbolSource};
 pub use gprof::{GprofSymbol, GprofSymbols};
+pub use jit::{JitDump, JitFrame, JitNames, PerfMap};
 pub use kallsyms::{Kallsyms, KernelFunction};
 pub use libraries::Libraries;
 pub use lines::{InlineFrame, Lines};
 pub use needed::{Exports, Needed};
-pub use perf_map::{JitFunction, PerfMap};
 pub use references::{Reference, References};
 pub use slots::{SlotTarget, Slots};
 

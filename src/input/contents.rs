@@ -13,7 +13,7 @@ pub(super) fn of_recording(mut reader: Reader, progress: &mut Progress) -> Resul
     // Samples are counted; nobody asks for their stacks.
     let unwinding = None;
     let progress = |done| progress(done, size);
-    let trace = trace::read(&mut reader, everything, unwinding, progress, |_| ())?;
+    let trace = trace::read(&mut reader, everything, unwinding, None, progress, |_| ())?;
     let mut events: Vec<EventContents> = trace
         .events
         .iter()

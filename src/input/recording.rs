@@ -35,6 +35,7 @@ pub(super) fn read(
             &mut reader,
             options.time,
             Some(unwinding),
+            Some(&library),
             |done| progress(done, size),
             // Where nobody prepares any more, names are looked for later.
             |image| drop(hits.send(image.clone())),

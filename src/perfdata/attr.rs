@@ -50,6 +50,9 @@ pub struct Attr {
     pub sample_regs_user: u64,
     /// How many bytes of the user's stack samples hold at most.
     pub sample_stack_user: u32,
+    /// The clock of all times (`CLOCK_*`), if [`Attr::flags`] has `USE_CLOCKID`; else it is the
+    /// kernel's own.
+    pub clock_id: u32,
     /// Which registers at the interrupt samples hold.
     pub sample_regs_intr: u64,
     /// The limit of frames in a call chain; 0: the kernel's default.
@@ -73,7 +76,7 @@ impl Attr {
         let branch_sample_type = c.u64("").unwrap_or(0);
         let sample_regs_user = c.u64("").unwrap_or(0);
         let sample_stack_user = c.u32("").unwrap_or(0);
-        let _clock_id = c.u32("").unwrap_or(0);
+        let clock_id = c.u32("").unwrap_or(0);
         let sample_regs_intr = c.u64("").unwrap_or(0);
         let _aux_watermark = c.u32("").unwrap_or(0);
         let sample_max_stack = c.u16("").unwrap_or(0);
@@ -87,6 +90,7 @@ impl Attr {
             branch_sample_type,
             sample_regs_user,
             sample_stack_user,
+            clock_id,
             sample_regs_intr,
             sample_max_stack,
         })

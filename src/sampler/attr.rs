@@ -38,6 +38,8 @@ pub(super) struct Allowed {
     pub(super) build_id: bool,
     /// Records of code that the kernel makes at run time: BPF programs, trampolines (Linux 5.1).
     pub(super) kernel_code: bool,
+    /// Times of a clock that programs can read too (Linux 4.1).
+    pub(super) clock: bool,
 }
 
 impl Allowed {
@@ -47,6 +49,7 @@ impl Allowed {
         lost: true,
         build_id: true,
         kernel_code: true,
+        clock: true,
     };
 
     /// The next smaller set to try when the kernel does not understand an attr: newest first.
@@ -60,6 +63,8 @@ impl Allowed {
             less.build_id = false;
         } else if self.kernel_code {
             less.kernel_code = false;
+        } else if self.clock {
+            less.clock = false;
         } else {
             return None;
         }
@@ -168,6 +173,12 @@ pub(super) fn attr(
         common.inherit && (!event.reads || allowed.inherited_reads),
     ));
     attr.set_sample_id_all(1);
+    // JIT compilers write the times of their code by this clock. The kernel's own begins at
+    // another moment and runs at a slightly different speed.
+    if allowed.clock {
+        attr.set_use_clockid(1);
+        attr.clockid = libc::CLOCK_MONOTONIC;
+    }
     if tracks {
         attr.set_mmap(1);
         attr.set_mmap2(1);
@@ -295,14 +306,15 @@ mod tests {
         let mut allowed = Allowed::ALL;
         let mut order = Vec::new();
         while let Some(less) = allowed.older() {
-            order.push((less.lost, less.build_id, less.kernel_code));
+            order.push((less.lost, less.build_id, less.kernel_code, less.clock));
             allowed = less;
         }
         let expected = [
-            (true, true, true),
-            (false, true, true),
-            (false, false, true),
-            (false, false, false),
+            (true, true, true, true),
+            (false, true, true, true),
+            (false, false, true, true),
+            (false, false, false, true),
+            (false, false, false, false),
         ];
         assert_eq!(order, expected);
     }

@@ -154,6 +154,7 @@ fn open(event: &EventSpec, with_kernel: bool, stacks: Stacks, pid: i32, cpu: i32
         lost: false,
         build_id: false,
         kernel_code: false,
+        clock: false,
     };
     let common = Common {
         rate: Rate::Frequency(99),

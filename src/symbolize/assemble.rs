@@ -31,6 +31,8 @@ struct Resolved {
     inlined: (u32, u32),
     line: Option<LineId>,
     named: bool,
+    /// Whether the name is of several functions, any of which it may be.
+    ambiguous: bool,
 }
 
 /// What every address is.
@@ -134,6 +136,7 @@ pub(super) fn profile(
     }
     note_what_has_no_name(trace, checked, homes, &resolution, &mut builder);
     note_unchecked(trace, homes, &mut builder);
+    note_reused(trace, checked, &resolution, &mut builder);
     for image in answers.exhausted {
         let path = &trace.images[image].path;
         let detail = format!("{path}: too much of it, read in part");
@@ -280,6 +283,7 @@ fn resolve(
                     inlined: (from, resolution.inlined.len() as u32),
                     line,
                     named: name.is_some(),
+                    ambiguous: physical.is_ambiguous,
                 });
             }
         }
@@ -384,15 +388,34 @@ fn note_what_has_no_name(
         builder.caveats().add_once(kind, count, details);
     }
     for (image, home) in homes.enumerate() {
-        if let Home::Binary(binary) = home {
-            for problem in binary.problems() {
-                let path = &trace.images[image].path;
-                let detail = format!("{path}: {problem}");
-                builder
-                    .caveats()
-                    .add_detail(CaveatKind::BadDebugInfo, 1, detail);
-            }
+        let (kind, problems) = match home {
+            Home::Binary(binary) => (CaveatKind::BadDebugInfo, binary.problems()),
+            Home::JitDump(dump) => (CaveatKind::BadJitDump, dump.problems().to_vec()),
+            _ => continue,
+        };
+        for problem in problems {
+            let detail = format!("{}: {problem}", trace.images[image].path);
+            builder.caveats().add_detail(kind, 1, detail);
         }
+    }
+}
+
+/// Counts the samples whose stacks have frames that may be of several functions.
+fn note_reused(trace: &Trace, checked: &Checked, resolution: &Resolution, builder: &mut Builder) {
+    let is_ambiguous = |frame| resolution.frames[frame].is_some_and(|frame| frame.ambiguous);
+    if !checked.frames.ids().any(is_ambiguous) {
+        return;
+    }
+    let mut on_path: Vec<bool> = Vec::with_capacity(checked.paths.len());
+    for (_, path) in checked.paths.enumerate() {
+        let above = path.caller.is_some_and(|caller| on_path[caller.index()]);
+        on_path.push(above || is_ambiguous(path.frame));
+    }
+    let samples = trace.samples.iter();
+    let reused = samples.filter(|sample| on_path[checked.now[sample.path].index()]);
+    let count = reused.map(|sample| sample.count).sum();
+    if count > 0 {
+        builder.caveats().add(CaveatKind::ReusedCode, count);
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::base::{CaveatKind, FileOffset, Id, IdVec, Svma};
-use crate::binary::{self, Binary, Kallsyms, PerfMap, vdso};
+use crate::binary::{self, Binary, JitDump, Kallsyms, PerfMap, vdso};
 use crate::trace::{Image, ImageId, ImageKind, Trace};
 
 use super::library::Library;
@@ -17,8 +17,10 @@ pub(super) enum Home {
     Ranges(Vec<(u64, u64, String)>),
     /// The running kernel's symbols, and what to add to a recorded address to get one of now.
     Kernel(Arc<Kallsyms>, u64),
-    /// Names of code that a process made.
+    /// Names of code that a process made, at any time.
     PerfMap(Box<PerfMap>),
+    /// Names of code that a process made, by its place in the file.
+    JitDump(Arc<JitDump>),
     /// Not code but a mark.
     Mark,
     /// There is none; why, where that is to be told, and the file.
@@ -102,6 +104,14 @@ fn open(trace: &Trace, image: &Image, library: &Library) -> Home {
             let Ok(pid) = u32::try_from(pid) else {
                 return Home::None(None);
             };
+            let dump = trace.images.iter().find(|other| {
+                let pid = pid.cast_signed();
+                let is_timed = false;
+                other.kind == ImageKind::JitDump { pid, is_timed }
+            });
+            if let Some(Ok(dump)) = dump.map(|dump| library.read_dump(&dump.path)) {
+                return Home::PerfMap(Box::new(PerfMap::of(dump.everywhere())));
+            }
             let path = PerfMap::path(pid);
             match PerfMap::read(&path, None) {
                 Ok(map) => Home::PerfMap(Box::new(map)),
@@ -109,6 +119,10 @@ fn open(trace: &Trace, image: &Image, library: &Library) -> Home {
                 Err(error) => none(CaveatKind::MissingBinary, &error),
             }
         }
+        ImageKind::JitDump { .. } => match library.dump(&image.path) {
+            Ok(dump) => Home::JitDump(dump),
+            Err(error) => none(CaveatKind::BadJitDump, &error),
+        },
         ImageKind::Mark => Home::Mark,
         ImageKind::KernelGenerated => Home::Ranges(trace.kernel_symbols.clone()),
         _ => Home::None(None),

@@ -207,7 +207,9 @@ fn of_file(path: &str) -> Module {
 fn module(image: &Image) -> Module {
     let name = match image.kind {
         ImageKind::Kernel { .. } => "[kernel]".to_owned(),
-        ImageKind::Generated { pid } => format!("[generated {pid}]"),
+        ImageKind::Generated { pid } | ImageKind::JitDump { pid, .. } => {
+            format!("[generated {pid}]")
+        }
         ImageKind::Unmapped { .. } => "[unmapped]".to_owned(),
         _ => return of_file(&image.path),
     };

@@ -1,13 +1,14 @@
 //! Files and kernel symbols, each opened once, ahead of need where somebody has the time.
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::base::{BuildId, CaveatKind};
-use crate::binary::{self, Binary};
-use crate::trace::{Image, ImageKind, RuleSource, Trace};
+use crate::base::{BuildId, CaveatKind, GeneratedCode};
+use crate::binary::{self, Binary, JitDump};
+use crate::trace::{Image, ImageKind, JitSource, RuleSource, Trace};
 use crate::unwind::Rules;
 
 use super::Options;
@@ -29,7 +30,11 @@ pub struct Library {
     pub(super) options: Options,
     pub(super) host: Host,
     files: Mutex<FxHashMap<FileKey, Arc<File>>>,
+    dumps: Mutex<FxHashMap<String, Dump>>,
 }
+
+/// A jitdump file that was read, or why it could not be.
+type Dump = Result<Arc<JitDump>, String>;
 
 /// What a file is known by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -54,6 +59,7 @@ impl Library {
             options,
             host: Host::new(),
             files: Mutex::default(),
+            dumps: Mutex::default(),
         }
     }
 
@@ -108,6 +114,43 @@ impl Library {
             };
             (kind, format!("{}: {error}", image.path))
         })
+    }
+}
+
+impl Library {
+    /// A jitdump file, read once.
+    pub(super) fn dump(&self, path: &str) -> Dump {
+        let mut dumps = self.dumps.lock().expect("no worker panics");
+        let known = dumps.get(path).cloned();
+        known.unwrap_or_else(|| {
+            let dump = self.read_dump(path);
+            dumps.insert(path.to_owned(), dump.clone());
+            dump
+        })
+    }
+
+    /// A jitdump file, as it is now.
+    pub(super) fn read_dump(&self, path: &str) -> Dump {
+        let dump = self.options.finder.jit_dump(path);
+        dump.map(Arc::new).map_err(|error| error.to_string())
+    }
+}
+
+impl JitSource for Library {
+    fn is_dump(&self, path: &str) -> bool {
+        JitDump::is_named_so(Path::new(path))
+    }
+
+    fn code(
+        &self,
+        path: &str,
+        os_release: Option<&str>,
+    ) -> Result<Option<Arc<[GeneratedCode]>>, String> {
+        if !self.host.is_release(os_release) && !self.options.finder.has_root() {
+            return Err("the recording was made under another kernel".to_owned());
+        }
+        let dump = self.dump(path)?;
+        Ok(dump.has_clock().then(|| dump.changes().into()))
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use crate::base::{Avma, FileOffset, Id, IdVec, Interner, NameId, Svma};
-use crate::binary::{Binary, InlineFrame, Lines, SymbolSource};
+use crate::binary::{Binary, InlineFrame, JitDump, Lines, PerfMap, SymbolSource};
 use crate::trace::ImageId;
 
 use super::Options;
@@ -42,6 +42,8 @@ pub(super) struct Physical {
     pub(super) inlined: u32,
     /// The file and line of the innermost frame.
     pub(super) line: Option<(NameId, u32)>,
+    /// Whether the name is of several functions, any of which it may be.
+    pub(super) is_ambiguous: bool,
 }
 
 /// A piece of work: addresses of an image.
@@ -98,10 +100,8 @@ pub(super) fn all(
                     let function = symbols.at(Avma(address.wrapping_add(*shift)))?;
                     Some((function.start.0, function.size, function.name))
                 }),
-                Home::PerfMap(map) => in_table(addresses, |address| {
-                    let function = map.at(Avma(address))?;
-                    Some((function.start.0, function.size, &*function.name))
-                }),
+                Home::PerfMap(map) => in_map(map, addresses),
+                Home::JitDump(dump) => in_dump(dump, addresses),
                 Home::Ranges(ranges) => in_table(addresses, |address| in_ranges(ranges, address)),
                 Home::Mark | Home::None(_) => nowhere(addresses),
             };
@@ -152,6 +152,36 @@ fn in_table<'n>(
         let found = at(address).map(|(start, size, name)| Physical {
             bounds: Some((start, start.saturating_add(size))),
             name: Some(answers.names.intern(name)),
+            ..Physical::default()
+        });
+        answers.physical.push(found.unwrap_or_default());
+    }
+    answers
+}
+
+/// Looks up code made at run time. It is known by name: a function that was compiled several times
+/// is at several addresses.
+fn in_map(map: &PerfMap, addresses: impl Iterator<Item = u64>) -> Answers {
+    let mut answers = Answers::default();
+    for address in addresses {
+        let found = map.at(Avma(address)).map(|names| Physical {
+            name: Some(answers.names.intern(&names.label())),
+            is_ambiguous: names.is_ambiguous(),
+            ..Physical::default()
+        });
+        answers.physical.push(found.unwrap_or_default());
+    }
+    answers
+}
+
+/// The same, where it is known what was where at which time.
+fn in_dump(dump: &JitDump, addresses: impl Iterator<Item = u64>) -> Answers {
+    let mut answers = Answers::default();
+    for address in addresses {
+        let names = &mut answers.names;
+        let found = dump.at(address).map(|frame| Physical {
+            name: Some(names.intern(frame.name)),
+            line: frame.line.map(|(file, line)| (names.intern(file), line)),
             ..Physical::default()
         });
         answers.physical.push(found.unwrap_or_default());

@@ -3,9 +3,10 @@
 use crate::perfdata::{Error, Pass, Reader};
 
 use super::copies::Copies;
+use super::jit::Dumps;
 use super::tracer::Tracer;
 use super::unwinders::Unwinders;
-use super::{Image, Trace, Unwinding};
+use super::{Image, JitSource, Trace, Unwinding};
 
 /// A part of a recording, in nanoseconds from its first sample; an open end reaches to the end
 /// of the recording.
@@ -45,7 +46,8 @@ impl TimeRange {
 
 /// Reads all samples of a part of time. `progress` hears how many bytes of the data were read, `on_hit` of each
 /// image when the first address in it is met. Copied stacks are unwound if it is said how; else such
-/// samples have the stack of their call chain.
+/// samples have the stack of their call chain. Without a source of generated code,
+/// none of it has a name.
 ///
 /// # Errors
 ///
@@ -54,13 +56,14 @@ pub fn read(
     reader: &mut Reader,
     part: TimeRange,
     unwinding: Option<Unwinding<'_>>,
+    jit: Option<&dyn JitSource>,
     mut progress: impl FnMut(u64),
     mut on_hit: impl FnMut(&Image),
 ) -> Result<Trace, Error> {
     std::thread::scope(|scope| {
         loop {
             let copies = unwinding.map(|how| Copies::new(Unwinders::new(scope, how)));
-            let mut tracer = Tracer::new(part, copies, &mut on_hit);
+            let mut tracer = Tracer::new(part, copies, Dumps::timed(jit), &mut on_hit);
             let pass = reader.visit(&mut progress, |reader, record| {
                 tracer.record(reader, record)
             })?;

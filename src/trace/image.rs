@@ -45,6 +45,15 @@ pub enum ImageKind {
         /// The process.
         pid: i32,
     },
+    /// Code that a process made at run time and listed in this file, a jitdump; addresses are places
+    /// in the file.
+    JitDump {
+        /// The process.
+        pid: i32,
+        /// Whether it is known when code was where. If not, no address is in this image, but those
+        /// in [`ImageKind::Generated`] of the process may be of its functions.
+        is_timed: bool,
+    },
     /// Addresses of a process at which nothing was mapped.
     Unmapped {
         /// The process.

@@ -8,10 +8,11 @@ use super::build::TimeRange;
 use super::compact::Limits;
 use super::copies::Copies;
 use super::fading::Fading;
+use super::jit::Dumps;
 use super::samples::Samples;
 use super::tracer::Tracer;
 use super::unwinders::Unwinders;
-use super::{Image, Trace, Unwinding};
+use super::{Image, JitSource, Trace, Unwinding};
 
 /// Takes records as they are made, and gives a trace of what has come so far whenever it is asked.
 ///
@@ -54,10 +55,16 @@ impl<'o, 'scope, 'env> Live<'o, 'scope, 'env> {
         head: Reader,
         scope: &'scope std::thread::Scope<'scope, 'env>,
         unwinding: Unwinding<'env>,
+        jit: Option<&'env dyn JitSource>,
         on_hit: &'o mut dyn FnMut(&Image),
     ) -> Self {
         let copies = Copies::new(Unwinders::new(scope, unwinding));
-        let mut tracer = Tracer::new(TimeRange::default(), Some(copies), on_hit);
+        let mut tracer = Tracer::new(
+            TimeRange::default(),
+            Some(copies),
+            Dumps::growing(jit),
+            on_hit,
+        );
         tracer.ended = Some(Vec::new());
         Live {
             feed: Feed::new(head),
@@ -229,6 +236,7 @@ mod tests {
                 empty_recording(SAMPLE_TYPE, 0),
                 scope,
                 unwinding,
+                None,
                 &mut on_hit,
             ));
         });

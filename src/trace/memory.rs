@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use rpds::RedBlackTreeMapSync;
 
-use crate::base::CodeAddress;
+use crate::base::{CodeAddress, GeneratedCode};
 
 use super::{FrameId, ImageId};
 
@@ -19,19 +19,24 @@ struct Range {
     shift: u64,
 }
 
-/// Mappings that do not overlap, by start.
+/// Mappings that do not overlap, by start. Generated code lies over them: the memory that it is in
+/// may be mapped again, as when its protection changes, and the code is still there.
 ///
 /// A clone shares what neither changes. A recording can fork often a process with many mappings
 /// and change one of them each time: whole copies would take memory by the product of the two.
 #[derive(Clone, Debug)]
 pub(super) struct Mappings {
-    ranges: RedBlackTreeMapSync<u64, Range>,
+    ranges: Ranges,
+    generated: Ranges,
 }
+
+type Ranges = RedBlackTreeMapSync<u64, Range>;
 
 impl Default for Mappings {
     fn default() -> Mappings {
         Mappings {
-            ranges: RedBlackTreeMapSync::new_sync(),
+            ranges: Ranges::new_sync(),
+            generated: Ranges::new_sync(),
         }
     }
 }
@@ -47,30 +52,25 @@ impl Mappings {
 
     /// Forgets what is mapped in `start..end`; what reaches over its borders is trimmed.
     pub(super) fn unmap(&mut self, start: u64, end: u64) {
-        if let Some((&before, &range)) = self.ranges.range(..start).next_back()
-            && range.end > start
-        {
-            self.ranges.insert_mut(
-                before,
-                Range {
-                    end: start,
-                    ..range
-                },
-            );
-            if range.end > end {
-                self.ranges.insert_mut(end, range);
-            }
+        clear(&mut self.ranges, start, end);
+    }
+
+    /// Puts generated code into memory, over what was generated there before. `image` lists it.
+    pub(super) fn generate(&mut self, code: &GeneratedCode, image: ImageId) {
+        if let Some(from) = code.moved_from {
+            clear(&mut self.generated, from, from.saturating_add(code.size));
         }
-        let inside: Vec<(u64, Range)> = self
-            .ranges
-            .range(start..end)
-            .map(|(&s, &range)| (s, range))
-            .collect();
-        for (begin, range) in inside {
-            self.ranges.remove_mut(&begin);
-            if range.end > end {
-                self.ranges.insert_mut(end, range);
-            }
+        let (start, end) = (code.start, code.start.saturating_add(code.size));
+        clear(&mut self.generated, start, end);
+        let shift = code.place.wrapping_sub(start);
+        self.generated
+            .insert_mut(start, Range { end, image, shift });
+    }
+
+    /// Forgets the code that was generated in `start..end`.
+    pub(super) fn ungenerate(&mut self, start: u64, end: u64) {
+        if !self.generated.is_empty() {
+            clear(&mut self.generated, start, end);
         }
     }
 
@@ -80,19 +80,53 @@ impl Mappings {
 
     /// The same with other ids of images.
     fn renamed(&self, new: &mut dyn FnMut(ImageId) -> ImageId) -> Mappings {
-        let ranges = self.ranges.iter().map(|(&start, &range)| {
-            let image = new(range.image);
-            (start, Range { image, ..range })
-        });
+        let mut renamed = |ranges: &Ranges| {
+            let ranges = ranges.iter().map(|(&start, &range)| {
+                let image = new(range.image);
+                (start, Range { image, ..range })
+            });
+            ranges.collect()
+        };
         Mappings {
-            ranges: ranges.collect(),
+            ranges: renamed(&self.ranges),
+            generated: renamed(&self.generated),
         }
     }
 
     /// The image at an address, and the address in it.
     fn find(&self, address: u64) -> Option<(ImageId, u64)> {
-        let (_, range) = self.ranges.range(..=address).next_back()?;
-        (address < range.end).then(|| (range.image, address.wrapping_add(range.shift)))
+        let find = |ranges: &Ranges| {
+            let (_, range) = ranges.range(..=address).next_back()?;
+            (address < range.end).then(|| (range.image, address.wrapping_add(range.shift)))
+        };
+        let generated = (!self.generated.is_empty()).then(|| find(&self.generated));
+        generated.flatten().or_else(|| find(&self.ranges))
+    }
+}
+
+/// Removes `start..end`; what reaches over its borders is trimmed.
+fn clear(ranges: &mut Ranges, start: u64, end: u64) {
+    if let Some((&before, &range)) = ranges.range(..start).next_back()
+        && range.end > start
+    {
+        let trimmed = Range {
+            end: start,
+            ..range
+        };
+        ranges.insert_mut(before, trimmed);
+        if range.end > end {
+            ranges.insert_mut(end, range);
+        }
+    }
+    let inside: Vec<(u64, Range)> = ranges
+        .range(start..end)
+        .map(|(&s, &range)| (s, range))
+        .collect();
+    for (begin, range) in inside {
+        ranges.remove_mut(&begin);
+        if range.end > end {
+            ranges.insert_mut(end, range);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   Record ──▶ memory   which image each address of each process shows, as time goes by
+//!          ──▶ jit      what it generated there up to each moment, where that is listed
 //!          ──▶ threads  who was called what, when
 //!          ──▶ remembered  the call chain of a sample, if it was met before
 //!          ──▶ chain    else its links, outermost first
@@ -25,6 +26,7 @@ mod compact;
 mod copies;
 mod fading;
 mod image;
+mod jit;
 mod live;
 mod memory;
 mod off_cpu;
@@ -40,6 +42,7 @@ mod unwinders;
 
 pub use build::{TimeRange, read};
 pub use image::{FrameAddress, FrameId, Image, ImageId, ImageKind};
+pub use jit::JitSource;
 pub use live::{Live, Moment};
 pub use paths::{AddressPath, AddressPathId, AddressPaths};
 pub use threads::{TraceThread, TraceThreadId};

@@ -103,6 +103,13 @@ impl Tracer<'_, '_, '_> {
         trace.kernel_symbols.sort();
         let caveats = &mut trace.caveats;
         caveats.merge(reader.caveats());
+        caveats.merge(self.dumps.caveats());
+        // No frame refers to these files, but names come from them.
+        for image in self.dumps.untimed() {
+            if !trace.images.iter().any(|known| known == image) {
+                trace.images.push(image.clone());
+            }
+        }
         let lost = self.lost.records.max(self.lost.samples);
         if lost > 0 {
             caveats.add(CaveatKind::Lost, lost);

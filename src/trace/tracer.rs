@@ -14,6 +14,7 @@ use super::chain::Space;
 use super::compact::Ended;
 use super::copies::{Copies, Copy, Finished, Waiting, Weights};
 use super::image::user_image_kind;
+use super::jit::Dumps;
 use super::off_cpu::{OffCpu, SwitchStack, Ticket};
 use super::remembered::{Circumstances, Met, Remembered};
 use super::samples::{SampleId, SampleKey, Samples};
@@ -26,6 +27,8 @@ use super::{AddressPathId, Image, ImageId, ImageKind, Trace, TraceEventId, Trace
 pub(super) struct Tracer<'o, 'scope, 'env> {
     pub(super) part: TimeRange,
     on_hit: &'o mut dyn FnMut(&Image),
+    /// Code that processes generated, where files tell of it.
+    pub(super) dumps: Dumps<'env>,
     /// Samples whose copied stacks are being unwound, if such stacks are.
     pub(super) copies: Option<Copies<'scope, 'env>>,
     pub(super) trace: Trace,
@@ -74,11 +77,13 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
     pub(super) fn new(
         part: TimeRange,
         copies: Option<Copies<'scope, 'env>>,
+        dumps: Dumps<'env>,
         on_hit: &'o mut dyn FnMut(&Image),
     ) -> Self {
         Tracer {
             part,
             on_hit,
+            dumps,
             copies,
             trace: Trace::default(),
             threads: Threads::default(),
@@ -110,12 +115,19 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
                 exec,
             } => {
                 self.execs += u64::from(*exec);
-                if *exec && let Some(process) = self.stacks.processes.get_mut(pid) {
-                    process.exec();
+                if *exec {
+                    self.dumps.exec(*pid);
+                    if let Some(process) = self.stacks.processes.get_mut(pid) {
+                        process.exec();
+                    }
                 }
                 self.threads.name(*pid, *tid, utf8(name).into_owned());
             }
-            Body::Fork(task) => self.fork(record.misc, task),
+            Body::Fork(task) => {
+                self.dumps
+                    .advance(task.parent_pid, record.time, &mut self.stacks);
+                self.fork(record.misc, task);
+            }
             Body::Exit(task) => {
                 self.stacks.forget(task.tid);
                 if let Some(ended) = &mut self.ended {
@@ -196,6 +208,12 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             }
             Space::User => {
                 self.mapped += 1;
+                self.dumps
+                    .advance(mapping.pid, record.time, &mut self.stacks);
+                // The page that shows the file is there to name it; no code of it runs.
+                if self.dumps.is_dump(reader, &path, mapping.pid) {
+                    return;
+                }
                 let kind = user_image_kind(&path, mapping.pid);
                 let base = match kind {
                     ImageKind::File => mapping.page_offset,
@@ -204,7 +222,12 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
                 };
                 let image = self.image(&path, build_id, kind);
                 let process = self.stacks.processes.entry(mapping.pid).or_default();
-                process.change(|m| m.map(start, end, image, base));
+                process.change(|m| {
+                    m.map(start, end, image, base);
+                    if !matches!(kind, ImageKind::Generated { .. }) {
+                        m.ungenerate(start, end);
+                    }
+                });
             }
         }
     }
@@ -266,6 +289,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         let pid = sample.pid.unwrap_or(-1);
         let tid = sample.tid.unwrap_or(pid);
         self.note_exec(record, pid);
+        self.dumps.advance(pid, sample.time, &mut self.stacks);
         let weight = sample.period.or(attr.fixed_period()).unwrap_or(1);
         let is_copied = self.copies.is_some()
             && Copy::is_in(sample)

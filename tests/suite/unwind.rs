@@ -466,7 +466,15 @@ fn traced(file: &Path, workers: usize) -> Trace {
     };
     let mut reader = Reader::open(file).unwrap();
     let everything = trace::TimeRange::default();
-    trace::read(&mut reader, everything, Some(unwinding), |_| (), |_| ()).unwrap()
+    trace::read(
+        &mut reader,
+        everything,
+        Some(unwinding),
+        None,
+        |_| (),
+        |_| (),
+    )
+    .unwrap()
 }
 
 /// Samples, and for each function (outermost first) the lines of `proftool export --to folded`.

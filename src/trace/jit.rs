@@ -1,0 +1,166 @@
+//! Code that processes compile while they run, where a jitdump file tells when and where.
+//!
+//! ```text
+//!   Mapping of jit-PID.dump ──▶ JitSource ──▶ the code of the process, in order of time
+//!   Sample at time t        ──▶ what was put into memory up to t lies over the mappings
+//! ```
+//!
+//! An address in such code is counted as the place of the code in the file, which is the same
+//! wherever the code is moved and never that of other code. So what a sample shows is decided here,
+//! by its time, and frames stay as few as there are distinct places.
+
+use std::sync::Arc;
+
+use linux_perf_event_reader::AttrFlags;
+use rustc_hash::FxHashMap;
+
+use crate::base::{CaveatKind, Caveats, GeneratedCode};
+use crate::perfdata::Reader;
+
+use super::stacks::Stacks;
+use super::{Image, ImageKind};
+
+/// Where the code comes from that jitdump files list.
+pub trait JitSource: Sync {
+    /// Whether a file is one, by its path.
+    fn is_dump(&self, path: &str) -> bool;
+
+    /// All code in the file in order of time; `None` if its times are not those of
+    /// `CLOCK_MONOTONIC`. `os_release` is that of the kernel that it was written under.
+    ///
+    /// # Errors
+    /// Why the file cannot be read.
+    fn code(
+        &self,
+        path: &str,
+        os_release: Option<&str>,
+    ) -> Result<Option<Arc<[GeneratedCode]>>, String>;
+}
+
+/// The code of one process that is yet to be put into its memory.
+struct Feed {
+    image: Image,
+    code: Arc<[GeneratedCode]>,
+    next: usize,
+}
+
+/// The jitdump files of all processes.
+#[derive(Default)]
+pub(super) struct Dumps<'a> {
+    source: Option<&'a dyn JitSource>,
+    /// Whether the files still grow. A compiler writes what it did long after samples of it have
+    /// come, so time is of no use then.
+    is_growing: bool,
+    feeds: FxHashMap<i32, Feed>,
+    untimed: Vec<Image>,
+    caveats: Caveats,
+}
+
+impl<'a> Dumps<'a> {
+    /// Dumps that are read once.
+    pub(super) fn timed(source: Option<&'a dyn JitSource>) -> Self {
+        Dumps {
+            source,
+            ..Dumps::default()
+        }
+    }
+
+    /// Dumps of processes that still run.
+    pub(super) fn growing(source: Option<&'a dyn JitSource>) -> Self {
+        Dumps {
+            source,
+            is_growing: true,
+            ..Dumps::default()
+        }
+    }
+
+    /// A process has mapped a file. Tells whether it is a jitdump, and reads it if it is.
+    pub(super) fn is_dump(&mut self, reader: &Reader, path: &str, pid: i32) -> bool {
+        let Some(source) = self.source.filter(|source| source.is_dump(path)) else {
+            return false;
+        };
+        let image = |is_timed| Image {
+            path: path.to_owned(),
+            build_id: None,
+            kind: ImageKind::JitDump { pid, is_timed },
+        };
+        let known = self.feeds.get(&pid).map(|feed| &feed.image);
+        let mut known = known.into_iter().chain(&self.untimed);
+        if known.any(|known| [true, false].map(image).contains(known)) {
+            return true;
+        }
+        if self.is_growing {
+            self.untimed.push(image(false));
+            return true;
+        }
+        let release = reader.features().os_release.as_deref();
+        let code = match source.code(path, release) {
+            Ok(code) => code.filter(|_| has_monotonic_clock(reader)),
+            Err(error) => {
+                let detail = format!("{path}: {error}");
+                self.caveats.add_detail(CaveatKind::BadJitDump, 1, detail);
+                return true;
+            }
+        };
+        match code {
+            Some(code) => {
+                let feed = Feed {
+                    image: image(true),
+                    code,
+                    next: 0,
+                };
+                self.feeds.insert(pid, feed);
+            }
+            None => {
+                self.caveats.add_detail(CaveatKind::JitWithoutTime, 1, path);
+                self.untimed.push(image(false));
+            }
+        }
+        true
+    }
+
+    /// The files of which it is not known when code was where.
+    pub(super) fn untimed(&self) -> &[Image] {
+        &self.untimed
+    }
+
+    /// A process has replaced its program.
+    pub(super) fn exec(&mut self, pid: i32) {
+        self.feeds.remove(&pid);
+    }
+
+    /// Puts the code into the memory of a process that was there by a time.
+    pub(super) fn advance(&mut self, pid: i32, time: Option<u64>, stacks: &mut Stacks) {
+        let Some(feed) = self.feeds.get_mut(&pid) else {
+            return;
+        };
+        let rest = feed.code.get(feed.next..).unwrap_or_default();
+        let time = time.unwrap_or(u64::MAX);
+        let count = rest.iter().take_while(|code| code.time <= time).count();
+        if count == 0 {
+            return;
+        }
+        feed.next += count;
+        let image = stacks.images.id_of(feed.image.clone());
+        let process = stacks.processes.entry(pid).or_default();
+        process.change(|mappings| {
+            for code in rest.iter().take(count) {
+                mappings.generate(code, image);
+            }
+        });
+    }
+
+    /// What could not be read or told.
+    pub(super) fn caveats(&self) -> &Caveats {
+        &self.caveats
+    }
+}
+
+/// Whether times are those of `CLOCK_MONOTONIC`, which jitdump files have.
+fn has_monotonic_clock(reader: &Reader) -> bool {
+    const CLOCK_MONOTONIC: u32 = 1;
+    reader.events().iter().all(|event| {
+        let attr = &event.attr;
+        attr.flags().contains(AttrFlags::USE_CLOCKID) && attr.clock_id == CLOCK_MONOTONIC
+    })
+}
