@@ -63,6 +63,24 @@ impl Exports {
         })
     }
 
+    /// Where the functions start, in no order, some perhaps more than once.
+    pub fn starts(&self) -> impl Iterator<Item = Svma> {
+        self.entries().map(|entry| Svma(entry.value))
+    }
+
+    /// Those that pick the function which is called under their name (GNU indirect functions).
+    pub fn choosers(&self) -> impl Iterator<Item = Svma> {
+        let choosers = self.entries();
+        let choosers = choosers.filter(|entry| entry.kind == elf::STT_GNU_IFUNC.0);
+        choosers.map(|entry| Svma(entry.value))
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &symbols::Entry> {
+        let entries = &self.symbols.entries;
+        let symbols = self.by_name.iter();
+        symbols.filter_map(|&(_, _, symbol)| entries.get(symbol as usize))
+    }
+
     /// The number of names, each version counted.
     pub fn len(&self) -> usize {
         self.by_name.len()

@@ -9,7 +9,7 @@ use super::flow::{Flow, Step, Wants};
 use super::resolve::{Kind, Resolved, Resolver, Target};
 use super::riscv::Width;
 use super::tables::Tables;
-use super::{CodeFunctionId, aarch64, held, parts, riscv, x86};
+use super::{CodeFunctionId, aarch64, held, parts, riscv, tables_of_switches, x86};
 use crate::base::Svma;
 use crate::binary::{CodePiece, FunctionSymbol, Machine, SlotTarget};
 
@@ -48,12 +48,21 @@ pub(super) struct Stretch<'a> {
     pub(super) start: u64,
 }
 
+/// The numbers of calls and jumps whose targets are not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Undecided {
+    pub(super) calls: u64,
+    pub(super) jumps: u64,
+    /// The jumps that go through the table of a switch for certain.
+    pub(super) switches: u64,
+}
+
 /// What was found in a chunk.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) sites: Vec<Site>,
-    /// Functions with calls and jumps that are not known, with their numbers.
-    pub(super) undecided: Vec<(CodeFunctionId, u64, u64)>,
+    /// Functions with calls and jumps whose targets are not known.
+    pub(super) undecided: Vec<(CodeFunctionId, Undecided)>,
     pub(super) astray: u64,
     pub(super) undecoded: u64,
     pub(super) decoded: u64,
@@ -147,7 +156,7 @@ fn scan_chunk(scan: &Scan, lots: &[Lot], buffer: &mut Vec<u8>) -> Found {
         let from = lot.piece.offset.0.wrapping_sub(span.offset.0) as usize;
         let bytes = code.get(from..).unwrap_or_default();
         let bytes = bytes.get(..lot.piece.length as usize).unwrap_or_default();
-        let (mut calls, mut jumps) = (0, 0);
+        let mut undecided = Undecided::default();
         let undecoded = scan_lot(
             scan,
             lot,
@@ -163,14 +172,20 @@ fn scan_chunk(scan: &Scan, lots: &[Lot], buffer: &mut Vec<u8>) -> Found {
                 }),
                 Resolved::Within => {}
                 Resolved::Astray => found.astray += 1,
-                Resolved::UnknownCall => calls += 1,
-                Resolved::UnknownJump => jumps += 1,
+                Resolved::UnknownCall => undecided.calls += 1,
+                Resolved::UnknownJump => {
+                    let index = step.at.wrapping_sub(lot.start);
+                    let machine = scan.tables.code.machine;
+                    let is_switch = tables_of_switches::is_jump(machine, bytes, index);
+                    undecided.jumps += 1;
+                    undecided.switches += u64::from(is_switch);
+                }
             },
         );
         found.undecoded += undecoded;
         found.decoded += bytes.len() as u64 - undecoded;
-        if calls + jumps > 0 {
-            found.undecided.push((lot.caller, calls, jumps));
+        if undecided != Undecided::default() {
+            found.undecided.push((lot.caller, undecided));
         }
     }
     found
