@@ -43,6 +43,18 @@ impl Binary {
         Some(Svma(self.elf.entry)).filter(|entry| entry.0 != 0)
     }
 
+    /// Whether code of the file computes addresses of its functions from distances, which no
+    /// relocation and no pointer shows: Go does, for the methods of interfaces.
+    pub fn has_distances(&self) -> bool {
+        let sections: [&[u8]; 3] = [
+            b".gopclntab",
+            b".data.rel.ro.gopclntab",
+            b".note.go.buildid",
+        ];
+        let mut sections = sections.into_iter();
+        sections.any(|name| self.elf.section(name).is_some())
+    }
+
     /// Whether an address is in a stub of a linkage table (PLT): a jump to where a slot says.
     pub fn is_stub(&self, address: Svma) -> bool {
         let function = self.function_at(address);

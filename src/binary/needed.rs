@@ -70,9 +70,20 @@ impl Exports {
 
     /// The addresses of all exported functions, in no particular order. Several names may share one.
     pub fn addresses(&self) -> impl Iterator<Item = Svma> {
-        let entry = |symbol: u32| self.symbols.entries.get(symbol as usize);
-        let entries = self.by_name.iter().filter_map(move |&(.., at)| entry(at));
-        entries.map(|entry| Svma(entry.value))
+        self.entries().map(|entry| Svma(entry.value))
+    }
+
+    /// Those that pick the function which is called under their name (GNU indirect functions).
+    pub fn choosers(&self) -> impl Iterator<Item = Svma> {
+        let choosers = self.entries();
+        let choosers = choosers.filter(|entry| entry.kind == elf::STT_GNU_IFUNC.0);
+        choosers.map(|entry| Svma(entry.value))
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &symbols::Entry> {
+        let entries = &self.symbols.entries;
+        let symbols = self.by_name.iter();
+        symbols.filter_map(|&(_, _, symbol)| entries.get(symbol as usize))
     }
 
     /// The number of names, each version counted.

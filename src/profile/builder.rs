@@ -191,6 +191,16 @@ impl Builder {
         self.codes.push((function, code));
     }
 
+    /// Notes that all functions and calls of the files with samples were added.
+    pub fn code_is_whole(&mut self) {
+        self.profile.code.is_whole = true;
+    }
+
+    /// Notes that a module is the kernel's.
+    pub fn kernel_module(&mut self, module: ModuleId) {
+        self.profile.code.kernel.push(module);
+    }
+
     /// The short name of a module.
     pub fn module_name(&self, module: ModuleId) -> &str {
         &self.modules.rows()[module].name
@@ -255,6 +265,8 @@ impl Builder {
             }
         });
         self.profile.code.calls = calls.collect();
+        self.profile.code.kernel.sort_unstable();
+        self.profile.code.kernel.dedup();
         self.profile.counts = (!self.counts.is_empty()).then(|| Counts::of(self.counts));
         self.profile.code.functions = IdVec::filled(None, self.profile.functions.len());
         for (function, code) in self.codes {

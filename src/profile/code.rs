@@ -2,7 +2,7 @@
 
 use crate::base::IdVec;
 
-use super::FunctionId;
+use super::{FunctionId, ModuleId};
 
 /// How a function refers to another one in its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,8 +72,25 @@ pub struct FunctionCode {
     pub indirect_calls: u64,
     /// Jumps in it that may be tail calls, or the tables of switches.
     pub indirect_jumps: u64,
+    /// Those of these jumps that go through the table of a switch for certain.
+    pub switch_jumps: u64,
     /// Words of initialized data that hold its address: it may be called through them.
     pub pointers_in_data: u64,
+    /// Whether its address may be known where no pointer to it was found: other files can look it
+    /// up by name, or the file computes addresses from distances.
+    pub can_be_found: bool,
+    /// Whether it picks the function that is called under its name (a GNU indirect function): a
+    /// call of it is one of a function whose address it takes.
+    pub picks: bool,
+    /// Whether a program starts in it.
+    pub is_entry: bool,
+}
+
+impl FunctionCode {
+    /// Whether it calls, or jumps to, a function that only a run can tell.
+    pub fn calls_indirectly(&self) -> bool {
+        self.indirect_calls > 0 || self.indirect_jumps > self.switch_jumps
+    }
 }
 
 /// What was found in the code of the modules; empty where nobody looked.
@@ -83,4 +100,9 @@ pub struct Code {
     pub calls: Vec<Call>,
     /// A row for each function; `None` for those whose code was not looked at.
     pub functions: IdVec<FunctionId, Option<FunctionCode>>,
+    /// Whether all functions and calls of the files with samples are here, as far as the files
+    /// could be read; if not, only those between functions that samples show.
+    pub is_whole: bool,
+    /// The modules that are the kernel's, sorted: none of their functions calls one of a program.
+    pub kernel: Vec<ModuleId>,
 }

@@ -69,6 +69,8 @@ pub struct CodeFunction {
     pub indirect_calls: u64,
     /// Jumps through a register or through memory: tables of switches, or tail calls.
     pub indirect_jumps: u64,
+    /// Those of these jumps that go through the table of a switch for certain.
+    pub switch_jumps: u64,
     /// Pointers in data, writable data included, that hold the function's start when the program
     /// starts: in virtual tables, tables of callbacks, initialized variables. The linker's own
     /// slots for calls by name are not among them.
@@ -175,6 +177,7 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
             symbol,
             indirect_calls: 0,
             indirect_jumps: 0,
+            switch_jumps: 0,
             pointers_in_data: 0,
             part_of: None,
         })
@@ -249,10 +252,11 @@ impl Calls {
             self.undecoded += chunk.undecoded;
             self.decoded += chunk.decoded;
             self.astray += chunk.astray;
-            for (id, calls, jumps) in chunk.undecided {
-                let whole = parts.whole(id);
-                self.functions[whole].indirect_calls += calls;
-                self.functions[whole].indirect_jumps += jumps;
+            for (id, undecided) in chunk.undecided {
+                let whole = &mut self.functions[parts.whole(id)];
+                whole.indirect_calls += undecided.calls;
+                whole.indirect_jumps += undecided.jumps;
+                whole.switch_jumps += undecided.switches;
             }
             for (caller, at, is_call, to) in chunk.inside {
                 let caller = parts.whole(caller);

@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use rustc_hash::FxHashSet;
+
 use super::flow::{Flow, Step, Wants};
 use super::resolve::{Kind, Resolved, Resolver, Target};
 use super::riscv::Width;
 use super::tables::Tables;
-use super::{CodeFunctionId, aarch64, held, parts, riscv, x86};
+use super::{CodeFunctionId, aarch64, held, parts, riscv, tables_of_switches, x86};
 use crate::base::Svma;
 use crate::binary::{CodePiece, FunctionSymbol, Machine, SlotTarget};
 
@@ -48,12 +50,21 @@ pub(super) struct Stretch<'a> {
     pub(super) start: u64,
 }
 
+/// The numbers of calls and jumps whose targets are not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Undecided {
+    pub(super) calls: u64,
+    pub(super) jumps: u64,
+    /// The jumps that go through the table of a switch for certain.
+    pub(super) switches: u64,
+}
+
 /// What was found in a chunk.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) sites: Vec<Site>,
-    /// Functions with calls and jumps that are not known, with their numbers.
-    pub(super) undecided: Vec<(CodeFunctionId, u64, u64)>,
+    /// Functions with calls and jumps whose targets are not known.
+    pub(super) undecided: Vec<(CodeFunctionId, Undecided)>,
     pub(super) astray: u64,
     /// Direct calls and jumps to addresses at which no function starts: from which function, where,
     /// whether it is a call, and to which address.
@@ -150,13 +161,18 @@ fn scan_chunk(scan: &Scan, lots: &[Lot], buffer: &mut Vec<u8>) -> Found {
         let from = lot.piece.offset.0.wrapping_sub(span.offset.0) as usize;
         let bytes = code.get(from..).unwrap_or_default();
         let bytes = bytes.get(..lot.piece.length as usize).unwrap_or_default();
-        let (mut calls, mut jumps) = (0, 0);
+        let own = lot.symbol.start.0..lot.symbol.start.0.saturating_add(lot.symbol.size);
+        let mut undecided = Undecided::default();
+        let mut switches = None;
         let undecoded = scan_lot(scan, lot, bytes, &mut steps, |step, resolved| {
             let is_inside = matches!(
                 resolved,
                 Resolved::Within | Resolved::Astray | Resolved::Site(Kind::Back, _)
             );
-            if let (true, Flow::Jump(to) | Flow::Call(to)) = (is_inside, step.flow) {
+            // Jumps within the function's own bytes are most of all jumps, and lead nowhere else.
+            if let (true, Flow::Jump(to) | Flow::Call(to)) = (is_inside, step.flow)
+                && !own.contains(&to)
+            {
                 let is_call = matches!(step.flow, Flow::Call(_));
                 let inside = (lot.caller, Svma(step.at), is_call, Svma(to));
                 found.inside.push(inside);
@@ -171,17 +187,35 @@ fn scan_chunk(scan: &Scan, lots: &[Lot], buffer: &mut Vec<u8>) -> Found {
                 }),
                 Resolved::Within => {}
                 Resolved::Astray => found.astray += 1,
-                Resolved::UnknownCall => calls += 1,
-                Resolved::UnknownJump => jumps += 1,
+                Resolved::UnknownCall => undecided.calls += 1,
+                Resolved::UnknownJump => {
+                    let switches =
+                        switches.get_or_insert_with(|| jumps_of_switches(scan, lot, bytes));
+                    undecided.jumps += 1;
+                    undecided.switches += u64::from(switches.contains(&step.at));
+                }
             }
         });
         found.undecoded += undecoded;
         found.decoded += bytes.len() as u64 - undecoded;
-        if calls + jumps > 0 {
-            found.undecided.push((lot.caller, calls, jumps));
+        if undecided != Undecided::default() {
+            found.undecided.push((lot.caller, undecided));
         }
     }
     found
+}
+
+/// The jumps of a function that go through the table of a switch for certain.
+fn jumps_of_switches(scan: &Scan, lot: &Lot, bytes: &[u8]) -> FxHashSet<u64> {
+    let own = lot.symbol.start.0..lot.symbol.start.0.saturating_add(lot.symbol.size);
+    let place = tables_of_switches::Place {
+        binary: scan.tables.binary,
+        slots: scan.tables.slots(),
+        machine: scan.tables.code.machine,
+        bytes,
+        start: lot.start,
+    };
+    tables_of_switches::jumps(&place, &|to| to != own.start && own.contains(&to))
 }
 
 /// Tells what each instruction refers to. `steps` is for these. Returns the number of bytes that

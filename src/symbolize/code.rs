@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use rustc_hash::FxHashSet;
 
 use crate::base::{IdVec, Interner, NameId, Svma};
-use crate::binary::{self, Binary, SymbolSource};
+use crate::binary::{self, Binary, Exports, SymbolSource};
 use crate::profile::{Builder, CallKind, FunctionCode, FunctionId};
 use crate::scan::{self, CallSite, Callee, Calls, CodeFunctionId, ImportId};
 use crate::trace::ImageId;
@@ -76,13 +76,20 @@ pub(super) fn add(
     let wanted = match options.calls {
         StaticCalls::Off => return,
         StaticCalls::Sampled => Wanted::Sampled,
-        StaticCalls::All => Wanted::All,
+        StaticCalls::All => {
+            builder.code_is_whole();
+            Wanted::All
+        }
     };
     for (place, scanned) in all.iter().enumerate() {
         let mut file = File {
             all,
             place,
             scanned,
+            reached: match wanted {
+                Wanted::Sampled => Reached::default(),
+                Wanted::All => Reached::of(&scanned.binary, definitions.exports(place)),
+            },
             definitions,
             wanted,
             functions: IdVec::filled(None, scanned.calls.functions.len()),
@@ -96,6 +103,33 @@ pub(super) fn add(
     // there are.
     for (caller, callee) in contained {
         builder.call(caller, callee, CallKind::Inlined);
+    }
+}
+
+/// How functions of a file are reached other than by calls and pointers.
+#[derive(Default)]
+struct Reached {
+    entry: Option<Svma>,
+    exported: FxHashSet<Svma>,
+    /// The functions that pick those which are called under their names.
+    choosers: FxHashSet<Svma>,
+    /// Whether the file computes addresses of functions from distances.
+    has_distances: bool,
+}
+
+impl Reached {
+    fn of(binary: &Binary, exports: &Exports) -> Reached {
+        let choosers = binary.slots().choosers().into_iter();
+        Reached {
+            entry: binary.entry().filter(|_| binary.is_program()),
+            exported: exports.addresses().collect(),
+            choosers: choosers.chain(exports.choosers()).collect(),
+            has_distances: binary.has_distances(),
+        }
+    }
+
+    fn can_be_found(&self, start: Svma) -> bool {
+        self.has_distances || self.exported.contains(&start)
     }
 }
 
@@ -113,6 +147,7 @@ struct File<'a, 'i> {
     all: &'a [Scanned],
     place: usize,
     scanned: &'a Scanned,
+    reached: Reached,
     definitions: &'a Definitions<'a>,
     wanted: Wanted,
     /// What has been found out; `Some(None)` for functions that are not wanted.
@@ -215,7 +250,11 @@ impl File<'_, '_> {
                 imported: false,
                 indirect_calls: code.indirect_calls,
                 indirect_jumps: code.indirect_jumps,
+                switch_jumps: code.switch_jumps,
                 pointers_in_data: code.pointers_in_data,
+                can_be_found: self.reached.can_be_found(symbol.start),
+                picks: self.reached.choosers.contains(&symbol.start),
+                is_entry: self.reached.entry == Some(symbol.start),
             };
             self.builder.code(function, code);
         }

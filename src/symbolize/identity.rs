@@ -45,7 +45,13 @@ impl<'a> Identities<'a> {
     ) -> Identities<'a> {
         let modules: Vec<ModuleId> = images
             .iter()
-            .map(|image| builder.module(module(image)))
+            .map(|image| {
+                let id = builder.module(module(image));
+                if image.kind.is_kernel() {
+                    builder.kernel_module(id);
+                }
+                id
+            })
             .collect();
         Identities {
             keys: FxHashMap::default(),

@@ -65,6 +65,16 @@ pub enum ImageKind {
     Mark,
 }
 
+impl ImageKind {
+    /// Whether its code is the kernel's.
+    pub fn is_kernel(self) -> bool {
+        matches!(
+            self,
+            ImageKind::Kernel { .. } | ImageKind::Module | ImageKind::KernelGenerated
+        )
+    }
+}
+
 /// A code address in an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameAddress {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proftool::base::{Event, Id};
+use proftool::base::{Event, Id, WeightSum};
 use proftool::export::text;
 use proftool::input::folded;
 use proftool::profile::{
@@ -119,7 +119,7 @@ fn a_library_does_not_stand_for_the_programs_own_function() {
         });
         path = Some(builder.path(path, function, false));
     }
-    builder.sample(event, thread, path.unwrap(), None, 10, 10);
+    builder.sample(event, thread, path.unwrap(), None, WeightSum::equal(10, 10));
     let (report, _) = report_on(&builder.finish(), None);
     assert_eq!(rows(&report), [("qsort", vec![]), ("main", vec!["_start"])]);
 }

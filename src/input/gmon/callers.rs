@@ -143,7 +143,7 @@ impl Code<'_> {
 
     fn leaving(&mut self, index: usize) -> &[Leaving] {
         let start = self.symbol(index).map(|function| function.start);
-        let read = || self.single.as_ref()?.leaving(start?);
+        let read = || Some(self.single.as_ref()?.leaving(start?)?.sites);
         self.known
             .entry(index)
             .or_insert_with(|| read().unwrap_or_default())
