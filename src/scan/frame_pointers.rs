@@ -14,11 +14,18 @@
 //! does neither needs no frame: while it runs, the register is its caller's, whose caller is found.
 //! (That its caller is then left out of the stack is another matter.)
 //!
+//! Of those that keep none, a function that only calls leaves the register alone: a stack that is
+//! followed through it lacks its caller, and goes on. One that uses the register for something else
+//! cuts the stack.
+//!
+//! Code that never returns, such as a part that a compiler split off to throw an exception, tells
+//! nothing either.
+//!
 //! A function that begins by clearing the register is where a thread begins, and tells nothing.
 //!
 //! | machine | frame pointer | set up by |
 //! |---|---|---|
-//! | x86-64, x86 | `rbp`, `ebp` | `push %rbp`, then `mov %rsp,%rbp` with the stack as it was; `enter` |
+//! | x86-64, x86 | `rbp`, `ebp` | `push %rbp`, then `mov %rsp,%rbp` with the stack as it was; `enter`; or as Go does: `sub $N,%rsp`, `mov %rbp,M(%rsp)`, `lea M(%rsp),%rbp` with M below the return address |
 //! | AArch64 | `x29` | `add x29,sp,#n`, of which `mov x29,sp` is one |
 //! | RISC-V | `s0` | `addi s0,sp,n`, `c.addi4spn s0,n` |
 
@@ -26,7 +33,7 @@ use std::ops::Range;
 
 use iced_x86::{
     Code, Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
-    Register,
+    OpKind, Register,
 };
 
 use crate::base::Svma;
@@ -44,6 +51,9 @@ pub struct FramePointers {
     pub keeping: u64,
     /// Those that call others, or use the register otherwise, without one.
     pub not_keeping: u64,
+    /// Those of [`not_keeping`](Self::not_keeping) that use the register otherwise, which cuts the
+    /// stacks of all that they call. Told apart on x86 only; elsewhere all of them are meant.
+    pub cutting: u64,
     /// Those that tell nothing: they need none, begin threads or could not be read.
     pub undecided: u64,
 }
@@ -56,8 +66,17 @@ impl FramePointers {
 
     /// The share that keeps none among those that tell something; `None` if nothing does.
     pub fn lacking(&self) -> Option<f64> {
+        self.share(self.not_keeping)
+    }
+
+    /// The share that cuts stacks among those that tell something; `None` if nothing does.
+    pub fn cutting(&self) -> Option<f64> {
+        self.share(self.cutting)
+    }
+
+    fn share(&self, functions: u64) -> Option<f64> {
         let decided = self.decided();
-        (decided > 0).then(|| self.not_keeping as f64 / decided as f64)
+        (decided > 0).then(|| functions as f64 / decided as f64)
     }
 }
 
@@ -89,7 +108,10 @@ pub fn frame_pointers(binary: &Binary) -> FramePointers {
         });
         match frame {
             Frame::Kept => found.keeping += 1,
-            Frame::NotKept => found.not_keeping += 1,
+            Frame::NotKept { cuts } => {
+                found.not_keeping += 1;
+                found.cutting += u64::from(cuts);
+            }
             Frame::Undecided => found.undecided += 1,
         }
     }
@@ -100,16 +122,24 @@ pub fn frame_pointers(binary: &Binary) -> FramePointers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Frame {
     Kept,
-    NotKept,
+    NotKept {
+        cuts: bool,
+    },
     Undecided,
 }
 
 fn x86(bits: u32, bytes: &[u8], info: &mut InstructionInfoFactory) -> Frame {
     let mut decoder = Decoder::with_ip(bits, bytes, 0, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
+    let word = i64::from(bits / 8);
     // Whether the top of the stack is the saved frame pointer.
     let mut saved = false;
-    let mut lacks = false;
+    // How far the stack was just lowered at once, and where above it the frame pointer was saved.
+    let mut room = 0;
+    let mut saved_at = None;
+    let (mut calls, mut cuts) = (false, false);
+    // What is longer than the bytes that are looked at returns somewhere.
+    let mut returns = bytes.len() as u64 >= FUNCTION_BYTES;
     let mut first = true;
     while decoder.can_decode() {
         decoder.decode_out(&mut instruction);
@@ -118,7 +148,10 @@ fn x86(bits: u32, bytes: &[u8], info: &mut InstructionInfoFactory) -> Frame {
             to == Register::RBP && instruction.op0_register().size() * 8 == bits as usize;
         match instruction.mnemonic() {
             Mnemonic::Enter => return Frame::Kept,
-            Mnemonic::Push => saved = is_frame,
+            Mnemonic::Push => {
+                saved = is_frame;
+                (room, saved_at) = (0, None);
+            }
             Mnemonic::Mov
                 if is_frame
                     && saved
@@ -126,15 +159,46 @@ fn x86(bits: u32, bytes: &[u8], info: &mut InstructionInfoFactory) -> Frame {
             {
                 return Frame::Kept;
             }
+            Mnemonic::Sub | Mnemonic::Add
+                if to == Register::RSP && is_immediate(instruction.op1_kind()) =>
+            {
+                let change = instruction.immediate(1) as i64;
+                room = match instruction.mnemonic() {
+                    Mnemonic::Sub => change,
+                    _ => change.wrapping_neg(),
+                };
+                (saved, saved_at) = (false, None);
+            }
+            // The walk takes the word above the saved frame pointer for the return address.
+            Mnemonic::Mov if saves_frame(&instruction) => {
+                let offset = instruction.memory_displacement64() as i64;
+                if offset.checked_add(word) == Some(room) {
+                    saved_at = Some(offset);
+                }
+            }
+            Mnemonic::Lea
+                if is_frame
+                    && is_on_stack(&instruction)
+                    && saved_at == Some(instruction.memory_displacement64() as i64) =>
+            {
+                return Frame::Kept;
+            }
             Mnemonic::Endbr64 | Mnemonic::Endbr32 | Mnemonic::Nop => continue,
             // Where a thread begins there is no frame to save.
             Mnemonic::Xor if first && to == Register::RBP => return Frame::Undecided,
-            Mnemonic::Pop | Mnemonic::Leave => saved = false,
-            Mnemonic::Call => lacks |= !is_thunk(&instruction),
-            _ if to == Register::RSP => saved = false,
+            Mnemonic::Pop | Mnemonic::Leave => {
+                saved = false;
+                (room, saved_at) = (0, None);
+            }
+            Mnemonic::Call => calls |= !is_thunk(&instruction),
+            Mnemonic::Ret | Mnemonic::Jmp => returns = true,
+            _ if to == Register::RSP => {
+                saved = false;
+                (room, saved_at) = (0, None);
+            }
             _ if to == Register::RBP => {
                 let access = info.info(&instruction).op0_access();
-                lacks |= matches!(
+                cuts |= matches!(
                     access,
                     OpAccess::Write | OpAccess::ReadWrite | OpAccess::CondWrite
                 );
@@ -143,11 +207,31 @@ fn x86(bits: u32, bytes: &[u8], info: &mut InstructionInfoFactory) -> Frame {
         }
         first = false;
     }
-    if lacks {
-        Frame::NotKept
+    if (calls || cuts) && returns {
+        Frame::NotKept { cuts }
     } else {
         Frame::Undecided
     }
+}
+
+fn is_immediate(kind: OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::Immediate8to32 | OpKind::Immediate8to64 | OpKind::Immediate32 | OpKind::Immediate32to64
+    )
+}
+
+/// Whether its memory operand is at a fixed distance from the top of the stack.
+fn is_on_stack(instruction: &Instruction) -> bool {
+    instruction.memory_base().full_register() == Register::RSP
+        && instruction.memory_index() == Register::None
+}
+
+/// Whether it stores the frame pointer on the stack.
+fn saves_frame(instruction: &Instruction) -> bool {
+    instruction.op0_kind() == OpKind::Memory
+        && instruction.op1_register().full_register() == Register::RBP
+        && is_on_stack(instruction)
 }
 
 /// Whether it is a call of the instruction behind it, by which 32-bit code learns where it is.
@@ -167,7 +251,7 @@ fn aarch64(bytes: &[u8]) -> Frame {
         calls |= word & 0xfc00_0000 == 0x9400_0000 || word & 0xfeff_f000 == 0xd63f_0000;
     }
     if calls {
-        Frame::NotKept
+        Frame::NotKept { cuts: true }
     } else {
         Frame::Undecided
     }
@@ -201,7 +285,7 @@ fn riscv(bytes: &[u8]) -> Frame {
         rest = after;
     }
     if calls {
-        Frame::NotKept
+        Frame::NotKept { cuts: true }
     } else {
         Frame::Undecided
     }
@@ -210,6 +294,8 @@ fn riscv(bytes: &[u8]) -> Frame {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const CUTS: Frame = Frame::NotKept { cuts: true };
 
     fn judged(bytes: &[u8]) -> Frame {
         x86(64, bytes, &mut InstructionInfoFactory::new())
@@ -229,11 +315,31 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_pointer_saved_by_offset_below_the_return_address_is_a_frame() {
+        // sub rsp,40; mov [rsp+32],rbp; lea rbp,[rsp+32]; call +0
+        let mut go = vec![0x48, 0x83, 0xec, 0x28, 0x48, 0x89, 0x6c, 0x24, 0x20];
+        go.extend([0x48, 0x8d, 0x6c, 0x24, 0x20, 0xe8, 0, 0, 0, 0, 0xc3]);
+        assert_eq!(judged(&go), Frame::Kept);
+        // Saved elsewhere, and the word above it is no return address.
+        let mut elsewhere = go.clone();
+        (elsewhere[8], elsewhere[13]) = (0x18, 0x18);
+        assert_eq!(judged(&elsewhere), CUTS);
+        // Set to another place than where it was saved.
+        let mut other = go.clone();
+        other[13] = 0x10;
+        assert_eq!(judged(&other), CUTS);
+        // add rsp,-128; mov [rsp+120],rbp; lea rbp,[rsp+120]; call +0
+        let mut large = vec![0x48, 0x83, 0xc4, 0x80, 0x48, 0x89, 0x6c, 0x24, 0x78];
+        large.extend([0x48, 0x8d, 0x6c, 0x24, 0x78, 0xe8, 0, 0, 0, 0]);
+        assert_eq!(judged(&large), Frame::Kept);
+    }
+
+    #[test]
     fn the_address_of_a_local_is_no_frame() {
         // push rbp; sub rsp,32; mov rbp,rsp; call +0; ret
         let mut code = vec![0x55, 0x48, 0x83, 0xec, 0x20, 0x48, 0x89, 0xe5];
         code.extend([0xe8, 0, 0, 0, 0, 0xc3]);
-        assert_eq!(judged(&code), Frame::NotKept);
+        assert_eq!(judged(&code), CUTS);
     }
 
     #[test]
@@ -241,12 +347,21 @@ mod tests {
         // lea rax,[rdi+rsi]; ret
         assert_eq!(judged(&[0x48, 0x8d, 0x04, 0x37, 0xc3]), Frame::Undecided);
         // push rbp; mov ebp,edi; …; pop rbp; ret
-        assert_eq!(judged(&[0x55, 0x89, 0xfd, 0x5d, 0xc3]), Frame::NotKept);
+        assert_eq!(judged(&[0x55, 0x89, 0xfd, 0x5d, 0xc3]), CUTS);
         // cmp rbp,rdi; ret
         assert_eq!(judged(&[0x48, 0x39, 0xfd, 0xc3]), Frame::Undecided);
         // xor ebp,ebp; call +0: where a program starts
         assert_eq!(judged(&[0x31, 0xed, 0xe8, 0, 0, 0, 0]), Frame::Undecided);
         assert_eq!(judged(&[]), Frame::Undecided);
+    }
+
+    #[test]
+    fn code_that_never_returns_tells_nothing() {
+        // call +0: a part that was split off to throw
+        assert_eq!(judged(&[0xe8, 0, 0, 0, 0]), Frame::Undecided);
+        // call +0; jmp: a part that goes on in its function, or a tail call
+        let calls = Frame::NotKept { cuts: false };
+        assert_eq!(judged(&[0xe8, 0, 0, 0, 0, 0xeb, 0x10]), calls);
     }
 
     #[test]
@@ -262,10 +377,10 @@ mod tests {
         let kept = code(&[0xa9bf_7bfd, 0x9100_03fd, bl, ret]);
         assert_eq!(aarch64(&kept), Frame::Kept);
         // str x30,[sp,#-16]!; bl; ret
-        assert_eq!(aarch64(&code(&[0xf81f_0ffe, bl, ret])), Frame::NotKept);
+        assert_eq!(aarch64(&code(&[0xf81f_0ffe, bl, ret])), CUTS);
         // blr x3; blraaz x3
-        assert_eq!(aarch64(&code(&[0xd63f_0060])), Frame::NotKept);
-        assert_eq!(aarch64(&code(&[0xd63f_087f])), Frame::NotKept);
+        assert_eq!(aarch64(&code(&[0xd63f_0060])), CUTS);
+        assert_eq!(aarch64(&code(&[0xd63f_087f])), CUTS);
         // br x3 is no call
         assert_eq!(aarch64(&code(&[0xd61f_0060, ret])), Frame::Undecided);
     }
@@ -277,11 +392,11 @@ mod tests {
             0x41, 0x11, 0x06, 0xe4, 0x22, 0xe0, 0x00, 0x08, 0xe7, 0x00, 0x03, 0x00,
         ];
         assert_eq!(riscv(&kept), Frame::Kept);
-        assert_eq!(riscv(&kept[8..]), Frame::NotKept);
+        assert_eq!(riscv(&kept[8..]), CUTS);
         // addi s0,sp,48
         assert_eq!(riscv(&0x0301_0413_u32.to_le_bytes()), Frame::Kept);
         // c.jalr a5; c.ebreak; c.jr ra
-        assert_eq!(riscv(&0x9782_u16.to_le_bytes()), Frame::NotKept);
+        assert_eq!(riscv(&0x9782_u16.to_le_bytes()), CUTS);
         assert_eq!(riscv(&[0x02, 0x90, 0x82, 0x80]), Frame::Undecided);
         assert_eq!(riscv(&[0, 0, 0x13]), Frame::Undecided);
     }
