@@ -131,7 +131,9 @@ pub struct Calls {
     pub pointers_to_imports: IdVec<ImportId, u64>,
     /// The calls, in order of address.
     pub sites: Vec<CallSite>,
-    /// Direct calls to addresses at which no function starts.
+    /// Direct calls into the middle of another function. They are among the sites, as calls of it.
+    pub inside: u64,
+    /// Other direct calls to addresses at which no function starts.
     pub astray: u64,
     /// Bytes of functions that are no instructions.
     pub undecoded: u64,
@@ -237,6 +239,14 @@ impl Calls {
                 if parts.is_inner(&self.functions, &site) {
                     continue;
                 }
+                if let (Kind::Inside, Target::Function(callee)) = (site.kind, site.target) {
+                    if parts.whole(callee) == parts.whole(site.caller) {
+                        // A function that calls code of its own is not recursive by that.
+                        self.astray += 1;
+                        continue;
+                    }
+                    self.inside += 1;
+                }
                 let callee = match site.target {
                     Target::Function(id) => Callee::Function(parts.whole(id)),
                     Target::Import(import) => imports.callee(import),
@@ -245,7 +255,7 @@ impl Calls {
                     at: Svma(site.at),
                     length: site.length,
                     kind: match site.kind {
-                        Kind::Call => CallKind::Call,
+                        Kind::Call | Kind::Inside => CallKind::Call,
                         Kind::Tail | Kind::Back => CallKind::Tail,
                         Kind::Import => CallKind::Import,
                         Kind::Pointer => CallKind::Pointer,
