@@ -39,6 +39,7 @@ mod report;
 mod sampling_error;
 mod scan;
 mod scan_decoding;
+mod scan_inside;
 mod static_golden;
 mod top;
 mod tree;
