@@ -49,6 +49,7 @@ class Answer:
         answer = json.loads(told.stdout)
         caveats = {caveat["kind"]: caveat["count"] for caveat in answer["caveats"]}
         self.astray = caveats.get("astray-calls", 0)
+        self.inside = caveats.get("inside-calls", 0)
         ends, self.starts = [], set()
         self.unknown = {"call": collections.Counter(), "jump": collections.Counter()}
         self.names = {}
@@ -137,9 +138,11 @@ class Comparison:
             self.rows.append(Row(what, theirs.total(), ours.total(), missed.total(), invented.total(), 0))
 
     def astray(self):
-        """Compares the numbers of calls to where no function starts."""
+        """Compares the numbers of calls into the middle of functions, and of those to none."""
+        for what, theirs, ours in (("inside", self.oracle.inside, self.answer.inside),
+                                   ("astray", len(self.oracle.astray), self.answer.astray)):
+            self.rows.append(Row(what, theirs, ours, max(theirs - ours, 0), max(ours - theirs, 0), 0))
         theirs, ours = len(self.oracle.astray), self.answer.astray
-        self.rows.append(Row("astray", theirs, ours, max(theirs - ours, 0), max(ours - theirs, 0), 0))
         for at, text in self.oracle.astray if theirs != ours else []:
             self.example("astray", "expected", f"{at:x}: {text}")
 

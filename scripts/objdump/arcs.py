@@ -5,6 +5,8 @@ import collections
 from objdump.code import Stubs, objdump_for, steps
 from objdump.elf import Elf, Functions, Slots, unversioned
 
+# The size of a direct call.
+CALL_SIZE = {3: 5, 62: 5, 183: 4, 243: 4}
 # Of each arc so many sites are kept to be shown.
 SHOWN = 3
 
@@ -24,7 +26,7 @@ class Oracle:
         self.examples = collections.defaultdict(list)
         self.unknown = {what: collections.Counter() for what in ("call", "jump")}
         self.unknown_examples = {what: collections.defaultdict(list) for what in ("call", "jump")}
-        self.astray, self.outside, self.instructions = [], 0, 0
+        self.astray, self.inside, self.outside, self.instructions = [], 0, 0, 0
         self.own, self.ifuncs = {}, {}
         self.starts_by_name = collections.defaultdict(set)
         for symbol in self.elf.dynamic:
@@ -134,9 +136,17 @@ class Oracle:
             if how:
                 self.unknown[verb][caller] += 1
                 self.note(self.unknown_examples[verb][caller], at, text)
-            elif verb == "call":
+                return
+            if verb != "call" or to == at + CALL_SIZE[self.elf.machine]:
+                # The call of the next instruction is how code of 32 bits finds out where it is.
+                return
+            # Into the middle of another function: a call of it.
+            callee = self.functions.function(to) if to is not None else None
+            if callee is None or callee not in self.known or self.whole(callee) == caller:
                 self.astray.append((at, text))
-            return
+                return
+            self.inside += 1
+            callee = "call", callee
         kind, callee = callee
         if verb == "jump" and kind == "call":
             if callee == part or self.functions.are_parts_of_one(part, callee):

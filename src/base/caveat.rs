@@ -91,7 +91,9 @@ pub enum CaveatKind {
     UserOnly,
     /// Lines of a text input that could not be read; details: each, with line number.
     BadLine,
-    /// Direct calls in code to addresses at which no function starts.
+    /// Direct calls in code into the middle of another function, taken as calls of it.
+    InsideCalls,
+    /// Other direct calls in code to addresses at which no function starts.
     AstrayCalls,
     /// Bytes of functions that are no instructions.
     UndecodedCode,
@@ -158,6 +160,7 @@ impl CaveatKind {
             BadDebugInfo => "bad-debug-info",
             UserOnly => "user-only",
             BadLine => "bad-line",
+            InsideCalls => "inside-calls",
             AstrayCalls => "astray-calls",
             UndecodedCode => "undecoded-code",
             CountsOnly => "counts-only",
@@ -247,6 +250,9 @@ impl CaveatKind {
             BadDebugInfo => format!("debug information of {n} file{s} could not be read"),
             UserOnly => "user space only: kernel time is not in this recording".into(),
             BadLine => format!("{n} line{s} could not be read"),
+            InsideCalls => {
+                format!("{n} direct call{s} into the middle of a function, counted as calls of it")
+            }
             AstrayCalls => format!("{n} direct call{s} to places where no function starts"),
             UndecodedCode => format!("{n} byte{s} of code are no instructions"),
             CountsOnly => {

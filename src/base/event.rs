@@ -91,8 +91,8 @@ impl Event {
         events.clone().map(rank).position(|one| one == most)
     }
 
-    /// The name without modifiers.
-    fn base(&self) -> &str {
+    /// The name without modifiers: `cycles` of `cycles:u`.
+    pub fn base(&self) -> &str {
         match self.name.rsplit_once(':') {
             Some((base, modifiers)) if modifiers.chars().all(|c| "ukhvGHIpPSDWeb".contains(c)) => {
                 base

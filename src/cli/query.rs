@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use proftool::base::{Unit, shell_quoted};
+use proftool::base::{Id, Unit, shell_quoted};
 use proftool::input::{self, StaticCalls, TimeRange};
 use proftool::profile::{EventId, Filter, Profile, Selection, Weighing};
 use regex::Regex;
@@ -38,7 +38,9 @@ pub struct Query {
     /// Only this time, in seconds from the first sample; either end may be left out.
     #[arg(long, value_name = "A..B", value_parser = time_range, help_heading = FILTERS)]
     time: Option<TimeRange>,
-    /// The event to show, by name or by number from 0 [default: the one with the most samples]
+    /// The event to show: its name, which may lack modifiers (cycles for cycles:u), or its number
+    /// from 0 in the order of proftool info [default: the one with the most samples; where off-CPU
+    /// time is recorded, events of running threads come first]
     #[arg(long, value_name = "NAME", help_heading = FILTERS)]
     event: Option<String>,
     /// Show code in the function that it was inlined into.
@@ -183,13 +185,24 @@ impl Query {
         let Some(name) = &self.event else {
             return Ok(profile.main_event());
         };
-        if let Some(event) = profile.event_named(name) {
+        let found = profile.events_named(name);
+        if let [event] = found[..] {
             return Ok(Some(event));
         }
-        let names: Vec<&str> = profile.events.iter().map(|event| &*event.name).collect();
-        let hint = format!("it has {}", names.join(", "));
-        let text = format!("{} has no event {name}", self.file.display());
-        Err(hinted(text, Some(hint)))
+        let all: Vec<EventId> = profile.events.enumerate().map(|(id, _)| id).collect();
+        let (text, listed) = match found.is_empty() {
+            true => (format!("{} has no event {name}", self.file.display()), all),
+            false => (format!("several events are called {name}"), found),
+        };
+        let list = listed.iter().map(|&id| {
+            let name = &profile.events[id].name;
+            format!("{name} (number {})", id.index())
+        });
+        let list: Vec<String> = list.collect();
+        Err(hinted(
+            text,
+            Some(format!("choose one of {}", list.join(", "))),
+        ))
     }
 }
 

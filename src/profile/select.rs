@@ -159,15 +159,35 @@ impl Profile {
         Event::main(events).map(EventId::new)
     }
 
-    /// The event of this name, or of this number counted from 0.
-    pub fn event_named(&self, name: &str) -> Option<EventId> {
-        let exact = self.events.enumerate().find(|(_, e)| e.name == name);
-        let exact = exact.map(|(id, _)| id);
-        let number = || {
-            let index = name.parse::<usize>().ok()?;
-            (index < self.events.len()).then(|| EventId::new(index))
+    /// The events that `name` stands for: those of exactly this name; else those of this name without
+    /// modifiers, as `cycles` is for `cycles:u`; else the one of this number, counted from 0. Of
+    /// several those with samples.
+    pub fn events_named(&self, name: &str) -> Vec<EventId> {
+        let ids = |test: &dyn Fn(&Event) -> bool| -> Vec<EventId> {
+            let matching = self.events.enumerate().filter(|(_, event)| test(event));
+            matching.map(|(id, _)| id).collect()
         };
-        exact.or_else(number)
+        let mut found = ids(&|event| event.name == name);
+        if found.is_empty() {
+            found = ids(&|event| event.base() == name);
+        }
+        if found.is_empty() {
+            let number = name.parse::<usize>().ok();
+            let number = number.filter(|&number| number < self.events.len());
+            found.extend(number.map(EventId::new));
+        }
+        if found.len() > 1 {
+            let counts = self.samples_by_event();
+            if found.iter().any(|&id| counts[id] > 0) {
+                found.retain(|&id| counts[id] > 0);
+            }
+        }
+        found
+    }
+
+    /// The first event that `name` stands for.
+    pub fn event_named(&self, name: &str) -> Option<EventId> {
+        self.events_named(name).first().copied()
     }
 
     fn passing_threads(&self, filter: &Filter) -> IdVec<ThreadId, bool> {

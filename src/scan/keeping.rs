@@ -65,8 +65,7 @@ pub struct FileFrames {
 impl FileFrames {
     /// Whether too many of its functions keep none.
     pub fn lacks(&self) -> bool {
-        let passes =
-            |share: Option<f64>, borne: f64| share.is_some_and(|share| share > borne);
+        let passes = |share: Option<f64>, borne: f64| share.is_some_and(|share| share > borne);
         passes(self.frames.cutting(), BORNE) || passes(self.frames.lacking(), HIDING)
     }
 }

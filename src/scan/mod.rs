@@ -120,13 +120,11 @@ pub struct CallSite {
     pub callee: Callee,
 }
 
-/// A direct call or jump into the middle of another function. Code written by hand has such.
+/// A direct jump into the middle of another function. Hand-written assembly has such jumps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InsideSite {
+pub struct InsideJump {
     /// Its address.
     pub at: Svma,
-    /// Whether it is a call.
-    pub is_call: bool,
     /// The function that it is in, never a part of one.
     pub caller: CodeFunctionId,
     /// The function that it leads to, never a part of one.
@@ -146,9 +144,11 @@ pub struct Calls {
     pub pointers_to_imports: IdVec<ImportId, u64>,
     /// The calls, in order of address.
     pub sites: Vec<CallSite>,
-    /// Direct calls and jumps from one function into the middle of another, in order of address.
-    pub inside: Vec<InsideSite>,
-    /// Direct calls to addresses at which no function starts.
+    /// Direct jumps from one function into the middle of another, in order of address.
+    pub inside_jumps: Vec<InsideJump>,
+    /// Direct calls into the middle of another function. They are among the sites, as calls of it.
+    pub inside_calls: u64,
+    /// Other direct calls to addresses at which no function starts.
     pub astray: u64,
     /// Bytes of functions that are no instructions.
     pub undecoded: u64,
@@ -258,21 +258,24 @@ impl Calls {
                 whole.indirect_jumps += undecided.jumps;
                 whole.switch_jumps += undecided.switches;
             }
-            for (caller, at, is_call, to) in chunk.inside {
+            for (caller, at, to) in chunk.inside_jumps {
                 let caller = parts.whole(caller);
                 let callee = id_at(to).map(|callee| parts.whole(callee));
                 if let Some(callee) = callee.filter(|&callee| callee != caller) {
-                    self.inside.push(InsideSite {
-                        at,
-                        is_call,
-                        caller,
-                        callee,
-                    });
+                    self.inside_jumps.push(InsideJump { at, caller, callee });
                 }
             }
             for site in chunk.sites {
                 if parts.is_inner(&self.functions, &site) {
                     continue;
+                }
+                if let (Kind::Inside, Target::Function(callee)) = (site.kind, site.target) {
+                    if parts.whole(callee) == parts.whole(site.caller) {
+                        // A function that calls code of its own is not recursive by that.
+                        self.astray += 1;
+                        continue;
+                    }
+                    self.inside_calls += 1;
                 }
                 let callee = match site.target {
                     Target::Function(id) => Callee::Function(parts.whole(id)),
@@ -282,7 +285,7 @@ impl Calls {
                     at: Svma(site.at),
                     length: site.length,
                     kind: match site.kind {
-                        Kind::Call => CallKind::Call,
+                        Kind::Call | Kind::Inside => CallKind::Call,
                         Kind::Tail | Kind::Back => CallKind::Tail,
                         Kind::Import => CallKind::Import,
                         Kind::Pointer => CallKind::Pointer,

@@ -231,7 +231,7 @@ impl<'a> Parts<'a> {
             Kind::Back => true,
             Kind::Tail => one || self.named && self.share_a_name(functions, caller, callee),
             Kind::Call => one && callee != caller && self.whole(callee) != callee,
-            Kind::Import | Kind::Pointer => false,
+            Kind::Import | Kind::Pointer | Kind::Inside => false,
         }
     }
 

@@ -39,6 +39,9 @@ pub(super) enum Kind {
     Pointer,
     /// A jump from nameless code into the middle of a function.
     Back,
+    /// A call into the middle of another function: Go's `duffzero` and `duffcopy` are entered so as
+    /// to clear or copy the rest.
+    Inside,
 }
 
 /// What became of a step.
@@ -46,9 +49,9 @@ pub(super) enum Kind {
 pub(super) enum Resolved {
     /// A reference to a function.
     Site(Kind, Target),
-    /// A jump within the function, or an address of something else.
+    /// A jump within the function, a call of the next instruction, or an address of something else.
     Within,
-    /// A call to an address at which no function starts.
+    /// A call to an address that is in no other function.
     Astray,
     /// A call of something that only a run can tell.
     UnknownCall,
@@ -84,7 +87,7 @@ impl<'a> Resolver<'a> {
     /// What a step in this stretch of code leads to.
     pub(super) fn resolve(&self, stretch: &Stretch, step: &Step) -> Resolved {
         if let Some(reference) = self.facts.references.at(Svma(step.field)) {
-            return self.referenced(stretch, step.flow, reference);
+            return self.referenced(stretch, step, reference);
         }
         match step.flow {
             Flow::Address(to)
@@ -92,13 +95,13 @@ impl<'a> Resolver<'a> {
             {
                 Resolved::Within
             }
-            flow => self.stated(stretch, flow),
+            flow => self.stated(stretch, step, flow),
         }
     }
 
     /// What a step leads to that a linker is yet to fill in.
-    fn referenced(&self, stretch: &Stretch, flow: Flow, reference: Reference) -> Resolved {
-        let moved = match (flow, reference) {
+    fn referenced(&self, stretch: &Stretch, step: &Step, reference: Reference) -> Resolved {
+        let moved = match (step.flow, reference) {
             (Flow::Call(_), Reference::To(to)) => {
                 return self.call(to).unwrap_or(Resolved::Astray);
             }
@@ -123,14 +126,17 @@ impl<'a> Resolver<'a> {
             (Flow::JumpSlot(_) | Flow::JumpUnknown, _) => Flow::JumpUnknown,
             (Flow::Jump(_) | Flow::Address(_) | Flow::LoadSlot(_), _) => return Resolved::Within,
         };
-        self.stated(stretch, moved)
+        self.stated(stretch, step, moved)
     }
 
     /// What a step leads to that says so itself.
-    fn stated(&self, stretch: &Stretch, flow: Flow) -> Resolved {
+    fn stated(&self, stretch: &Stretch, step: &Step, flow: Flow) -> Resolved {
         let address = |to| SlotTarget::Address(Svma(to));
         match flow {
-            Flow::Call(to) => self.call(address(to)).unwrap_or(Resolved::Astray),
+            Flow::Call(to) => {
+                let called = self.call(address(to));
+                called.unwrap_or_else(|| self.inside(stretch, step, to))
+            }
             Flow::Jump(to) => {
                 // Most jumps stay in the function, and there no other one starts.
                 let inside = to.wrapping_sub(stretch.start) < stretch.bytes.len() as u64;
@@ -200,6 +206,21 @@ impl<'a> Resolver<'a> {
             return Resolved::Site(Kind::Back, Target::Function(id));
         }
         Resolved::Within
+    }
+
+    /// What a call of an address is at which nothing starts. One of the next instruction is how
+    /// code of 32 bits finds out where it is.
+    fn inside(&self, stretch: &Stretch, step: &Step, to: u64) -> Resolved {
+        if to == step.at.wrapping_add(u64::from(step.length)) {
+            return Resolved::Within;
+        }
+        let into = self.facts.binary.function_at(Svma(to));
+        match into.and_then(|into| self.starting_at(into.start.0)) {
+            Some(Target::Function(id)) if id != stretch.caller => {
+                Resolved::Site(Kind::Inside, Target::Function(id))
+            }
+            _ => Resolved::Astray,
+        }
     }
 
     /// Whether an operand with the value of a function's start is an address. In code that is

@@ -66,9 +66,9 @@ pub(super) struct Found {
     /// Functions with calls and jumps whose targets are not known.
     pub(super) undecided: Vec<(CodeFunctionId, Undecided)>,
     pub(super) astray: u64,
-    /// Direct calls and jumps to addresses at which no function starts: from which function, where,
-    /// whether it is a call, and to which address.
-    pub(super) inside: Vec<(CodeFunctionId, Svma, bool, Svma)>,
+    /// Direct jumps out of a function to where no function starts: from which function, where the
+    /// jump is, and its target.
+    pub(super) inside_jumps: Vec<(CodeFunctionId, Svma, Svma)>,
     pub(super) undecoded: u64,
     pub(super) decoded: u64,
     /// Why the chunk was not read.
@@ -165,17 +165,13 @@ fn scan_chunk(scan: &Scan, lots: &[Lot], buffer: &mut Vec<u8>) -> Found {
         let mut undecided = Undecided::default();
         let mut switches = None;
         let undecoded = scan_lot(scan, lot, bytes, &mut steps, |step, resolved| {
-            let is_inside = matches!(
-                resolved,
-                Resolved::Within | Resolved::Astray | Resolved::Site(Kind::Back, _)
-            );
             // Jumps within the function's own bytes are most of all jumps, and lead nowhere else.
-            if let (true, Flow::Jump(to) | Flow::Call(to)) = (is_inside, step.flow)
+            if let (Resolved::Within | Resolved::Site(Kind::Back, _), Flow::Jump(to)) =
+                (resolved, step.flow)
                 && !own.contains(&to)
             {
-                let is_call = matches!(step.flow, Flow::Call(_));
-                let inside = (lot.caller, Svma(step.at), is_call, Svma(to));
-                found.inside.push(inside);
+                let jump = (lot.caller, Svma(step.at), Svma(to));
+                found.inside_jumps.push(jump);
             }
             match resolved {
                 Resolved::Site(kind, target) => found.sites.push(Site {

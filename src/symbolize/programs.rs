@@ -72,6 +72,7 @@ fn tell(caveats: &mut Caveats, file: &Scanned) {
     });
     let nameless = nameless.count() as u64;
     let counts = [
+        (CaveatKind::InsideCalls, calls.inside_calls),
         (CaveatKind::AstrayCalls, calls.astray),
         (CaveatKind::UndecodedCode, calls.undecoded),
     ];

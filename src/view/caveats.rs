@@ -1,7 +1,19 @@
 //! What is not known, at the foot of a page.
 
+use super::Subject;
 use super::page::Block;
 use crate::base::{Caveat, Caveats};
+
+/// A note for each caveat of a view's profile, after an empty line. Caveats are counted over the whole
+/// file; where less is shown that is said.
+pub fn foot_of(subject: &Subject) -> Vec<Block> {
+    let mut blocks = foot(&subject.profile.caveats);
+    if !blocks.is_empty() && subject.is_part() {
+        let scope = "Notes on the whole file, not only on the samples shown:";
+        blocks.insert(1, Block::Line(scope.into()));
+    }
+    blocks
+}
 
 /// A note for each caveat, after an empty line.
 pub fn foot(caveats: &Caveats) -> Vec<Block> {

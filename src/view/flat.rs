@@ -221,7 +221,7 @@ impl Flat {
         blocks.extend(range::legend(self.has_ranges()));
         let marked = |row: &Row| label::is_inferred(row.inferred, row.total);
         blocks.extend(label::legend(self.rows.iter().any(marked)));
-        blocks.extend(caveats::foot(&subject.profile.caveats));
+        blocks.extend(caveats::foot_of(subject));
         Page {
             unit: subject.selection.event.unit.clone(),
             blocks,

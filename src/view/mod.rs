@@ -91,6 +91,13 @@ impl<'a> Subject<'a> {
         functions.any(|function| !self.module(function).is_empty())
     }
 
+    /// Whether the profile has samples that are not shown: of other events, or left out by filters.
+    pub(crate) fn is_part(&self) -> bool {
+        let counts = self.profile.samples_by_event();
+        let all = counts.iter().fold(0u64, |sum, &n| sum.saturating_add(n));
+        self.selection.samples < all
+    }
+
     /// One line on what is shown: the samples, their event, and the total in its unit.
     pub fn headline(&self) -> String {
         let Selection {

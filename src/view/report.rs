@@ -398,6 +398,10 @@ fn trust(subject: &Subject) -> Vec<Block> {
         ));
     }
     blocks.extend(quality::blocks(subject.profile));
+    if subject.is_part() && (!subject.profile.caveats.is_empty() || blocks.len() > 1) {
+        let scope = "Notes and stacks of the whole file, not only of the samples shown:";
+        blocks.insert(0, Block::Line(scope.into()));
+    }
     blocks
 }
 

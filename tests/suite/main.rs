@@ -40,6 +40,7 @@ mod report_rows;
 mod sampling_error;
 mod scan;
 mod scan_decoding;
+mod scan_inside;
 mod static_golden;
 mod top;
 mod tree;

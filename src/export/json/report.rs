@@ -4,7 +4,7 @@
 //! `threads [{pid, tid, name, weight}]`, `sampling_error {points, confidence, effective_samples}|null`
 //! (percentage points around a share of one half, for independent samples), `census {complete, lost,
 //! throttled, intervals}|null` where every event was recorded or should have been, `quality {stacks, calls {KEY: number}, KEY: {samples, text, remedy|null}, …}|null`
-//! with the keys of [`quality::lines`], `next [{command, shows}]`.
+//! with the keys of [`quality::lines`], of the whole file also where filters leave samples out, `next [{command, shows}]`.
 
 use std::borrow::Cow;
 use std::io::{self, Write};

@@ -81,10 +81,9 @@ impl Callers {
             is_called[callee] |= site.caller != callee;
             callers.calls.push((start(callee), start(site.caller), at));
         }
-        for site in &calls.inside {
-            let at = site.is_call.then_some(site.at.0);
-            is_called[site.callee] = true;
-            let call = (start(site.callee), start(site.caller), at);
+        for jump in &calls.inside_jumps {
+            is_called[jump.callee] = true;
+            let call = (start(jump.callee), start(jump.caller), None);
             callers.calls.push(call);
         }
         for (id, function) in calls.functions.enumerate() {

@@ -36,7 +36,7 @@ impl CallGraphView<'_> {
                 "… {more} more; all of them: --limit 0"
             )));
         }
-        blocks.extend(caveats::foot(&subject.profile.caveats));
+        blocks.extend(caveats::foot_of(subject));
         Page {
             unit: match self.measured {
                 Some(_) => subject.selection.event.unit.clone(),

@@ -87,7 +87,7 @@ impl CyclesView {
         if arcs_marked {
             blocks.push(Block::Line(label::LEGEND_OF_CALLS.into()));
         }
-        blocks.extend(caveats::foot(&subject.profile.caveats));
+        blocks.extend(caveats::foot_of(subject));
         Page {
             unit: subject.selection.event.unit.clone(),
             blocks,

@@ -223,7 +223,7 @@ impl DetailView {
         if shown.any(|other| other.inferred) {
             blocks.push(Block::Line(label::LEGEND_OF_CALLS.into()));
         }
-        blocks.extend(caveats::foot(&subject.profile.caveats));
+        blocks.extend(caveats::foot_of(subject));
         Page {
             unit: subject.selection.event.unit.clone(),
             blocks,

@@ -52,7 +52,7 @@ impl GraphView {
         );
         blocks.push(Block::Space);
         blocks.push(Block::Line(flag));
-        blocks.extend(crate::view::caveats::foot(&subject.profile.caveats));
+        blocks.extend(crate::view::caveats::foot_of(subject));
         Some(Page {
             unit: subject.selection.event.unit.clone(),
             blocks,

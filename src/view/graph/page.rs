@@ -35,7 +35,7 @@ impl GraphView {
         }
         blocks.extend(range::legend(has_ranges));
         blocks.extend(label::legend(has_marks));
-        blocks.extend(caveats::foot(&subject.profile.caveats));
+        blocks.extend(caveats::foot_of(subject));
         Page {
             unit: subject.selection.event.unit.clone(),
             blocks,

@@ -227,7 +227,7 @@ impl Tree {
         blocks.extend(label::legend(
             nodes().any(|node| label::is_inferred(node.inferred, node.weight())),
         ));
-        blocks.extend(caveats::foot(&subject.profile.caveats));
+        blocks.extend(caveats::foot_of(subject));
         Page {
             unit: subject.selection.event.unit.clone(),
             blocks,
