@@ -13,6 +13,7 @@
 //! | [`measured`] | which caller is it on behalf of, as stacks show it? |
 //! | [`propagation`] | and as gprof estimates it from numbers of calls? |
 //! | [`fonseca`] | and inside of cycles? |
+//! | [`estimated`] | which totals follow from that where no stacks were recorded? |
 //! | [`error`] | how wrong is gprof's estimate, where stacks know better? |
 //! | [`recursion`] | how deep does recursion go? |
 //! | [`breaking`] | which arcs make a cycle one? |
@@ -28,6 +29,7 @@ pub mod call_sites;
 pub mod cut;
 pub mod detail;
 pub mod error;
+pub mod estimated;
 pub mod flow;
 pub mod fonseca;
 pub mod inclusive;

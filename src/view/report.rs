@@ -2,6 +2,7 @@
 //!
 //! Where the time goes, whether that can be trusted, and what to ask next.
 
+use super::basis::{self, Total};
 use super::callgraph::Coverage;
 use super::flat::{self, Flat, Row, Sort};
 use super::label::Labels;
@@ -9,7 +10,7 @@ use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, number, quality, range};
 use crate::analysis::cut::{self, Hidden};
-use crate::analysis::inclusive::{self, FunctionWeights};
+use crate::analysis::inclusive::{self, Basis, FunctionWeights};
 use crate::analysis::lines::{self, Lines};
 use crate::analysis::threads;
 use crate::analysis::tree::Stacks;
@@ -75,7 +76,10 @@ pub fn arrange(subject: &Subject, options: &Options) -> Report {
     let mut by_self = choose(Sort::SelfWeight);
     by_self.retain(|&id| weights.self_samples[id] > 0);
     let cut = cut::by_function(subject.profile, subject.selection);
-    let by_total = most_inclusive(subject, &weights, &cut, options);
+    let by_total = match weights.basis {
+        Basis::Nothing => Vec::new(),
+        _ => most_inclusive(subject, &weights, &cut, options),
+    };
     let labels = Labels::new(subject, by_self.iter().chain(&by_total).copied());
     let functions = flat::rows(subject, &weights, &cut, &by_self, &labels)
         .into_iter()
@@ -128,7 +132,9 @@ fn most_inclusive(
         min: options.min,
     };
     let all = flat::choose(subject, weights, &everything);
-    let passes_on = |id: FunctionId| weights.self_weight[id] == 0;
+    // Estimates that are equal say nothing of samples in common.
+    let measured = weights.basis == Basis::Stacks;
+    let passes_on = |id: FunctionId| measured && weights.self_weight[id] == 0;
     let range = |id: FunctionId| (weights.total[id], cut.at_most[id]);
     let name = |id: FunctionId| &*subject.profile.functions[id].name;
     let mut chosen: Vec<FunctionId> = Vec::new();
@@ -152,8 +158,7 @@ fn most_inclusive(
 
 /// Commands that lead on from here.
 fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String, &'static str)> {
-    // What was counted needs its program again, which is not known here.
-    if subject.selection.samples == 0 || subject.profile.about.histogram.is_some() {
+    if subject.selection.samples == 0 {
         return Vec::new();
     }
     let command = |view: &str, options: &str| {
@@ -162,6 +167,18 @@ fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String,
             .filter(|part| !part.is_empty())
             .fold("proftool".to_owned(), |all, part| all + " " + part)
     };
+    let by_self = report.functions.iter().map(|(row, _)| row);
+    match flat::known(by_self) {
+        Some(Total::Estimated(_)) => {
+            let graph = "each function with its callers and callees, estimated";
+            return vec![
+                (command("graph", ""), graph),
+                (command("flat", "--sort total"), "all functions by total"),
+            ];
+        }
+        Some(Total::Unknown) => return Vec::new(),
+        _ => {}
+    }
     let mut next = vec![(command("tree", ""), "the calls, outermost first")];
     if let Some((row, _)) = report.functions.first() {
         let full = &subject.profile.functions[row.function].name;
@@ -192,9 +209,14 @@ fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String,
 }
 
 impl Report {
+    /// How totals are known.
+    fn known(&self) -> Option<Total> {
+        flat::known(self.functions.iter().map(|(row, _)| row))
+    }
+
     /// The functions by self weight with all their figures.
     pub fn table(&self, subject: &Subject) -> Table {
-        let mut columns = Vec::from(flat::figure_columns());
+        let mut columns = Vec::from(flat::figure_columns(self.known()));
         columns.extend([
             Column::new("name", "function", Role::Name),
             Column::new("line", "hottest line", Role::Aside),
@@ -230,10 +252,19 @@ impl Report {
             )));
             blocks.push(Block::Table(self.self_table(subject)));
             blocks.push(Block::Space);
-            blocks.push(Block::Heading(format!(
-                "Where the {what}: with all that they call"
-            )));
-            blocks.push(Block::Table(self.total_table(subject)));
+            let estimated = match self.known() {
+                Some(Total::Estimated(_)) => " (estimated)",
+                _ => "",
+            };
+            if !self.by_total.rows.is_empty() {
+                blocks.push(Block::Heading(format!(
+                    "Where the {what}: with all that they call{estimated}"
+                )));
+            }
+            blocks.extend(basis::line(self.known()));
+            if !self.by_total.rows.is_empty() {
+                blocks.push(Block::Table(self.total_table(subject)));
+            }
             blocks.extend(range::legend(self.by_total.has_ranges()));
         }
         blocks.extend(self.who(subject));
@@ -290,6 +321,9 @@ impl Report {
         }
         if self.functions.iter().all(|(_, line)| line.is_none()) {
             left_out.push("line");
+        }
+        if self.known() == Some(Total::Unknown) {
+            left_out.push("total_percent");
         }
         table.without(&left_out)
     }
