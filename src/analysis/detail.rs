@@ -19,9 +19,10 @@
 //! the function recurses, so that the lines together pass it.
 
 use crate::base::IdVec;
+use crate::callgraph::ArcId;
 use crate::profile::{FunctionId, Links, PathWeights, Profile, Selection, Step};
 
-use super::inclusive;
+use super::{estimated, inclusive};
 
 /// What a descendant contributes where the function recurses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,11 +58,26 @@ pub struct Neighbour {
     pub inferred: bool,
 }
 
+/// What the figures rest on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// Whole stacks.
+    Stacks,
+    /// Numbers of calls: the figures are [estimates](super::estimated), and no rule of recursion
+    /// applies.
+    Calls {
+        /// Whether counted calls lead from the function back to it.
+        recurses: bool,
+    },
+}
+
 /// One function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detail {
     /// The function.
     pub function: FunctionId,
+    /// What all this rests on.
+    pub basis: Basis,
     /// Which rule the descendants follow.
     pub rule: Rule,
     /// The weight of the samples taken in it.
@@ -79,8 +95,11 @@ pub struct Detail {
 }
 
 impl Detail {
-    /// Whether it stands twice on some stack.
+    /// Whether it stands twice on some stack; without stacks, whether calls lead back to it.
     pub fn recurses(&self) -> bool {
+        if let Basis::Calls { recurses } = self.basis {
+            return recurses;
+        }
         self.depths.iter().any(|&(depth, _)| depth > 1)
             || self.descendants.iter().any(|other| other.recursive)
     }
@@ -95,7 +114,8 @@ impl Detail {
     }
 }
 
-/// The function's detail. Linear in paths, functions and rows.
+/// The function's detail; estimated where calls were counted and no stacks recorded. Linear in paths,
+/// functions and rows.
 ///
 /// ```
 /// use proftool::analysis::detail::{self, Rule};
@@ -115,6 +135,9 @@ impl Detail {
 /// assert_eq!(a.depths, [(1, 72), (2, 46)]);
 /// ```
 pub fn of(profile: &Profile, selection: &Selection, function: FunctionId, rule: Rule) -> Detail {
+    if estimated::is_needed(profile, selection) {
+        return by_calls(profile, selection, function, rule);
+    }
     let weights = PathWeights::of(profile, selection);
     let functions = profile.functions.len();
     let mut watch = Watch {
@@ -150,6 +173,7 @@ pub fn of(profile: &Profile, selection: &Selection, function: FunctionId, rule: 
     };
     Detail {
         function,
+        basis: Basis::Stacks,
         rule,
         self_weight: watch.taken[function],
         total: watch.total,
@@ -160,6 +184,54 @@ pub fn of(profile: &Profile, selection: &Selection, function: FunctionId, rule: 
             .zip(watch.depths)
             .filter(|&(_, weight)| weight > 0)
             .collect(),
+    }
+}
+
+/// The detail by numbers of calls. Callers and what has no caller add up to the total, and so do the
+/// function itself and its descendants, but for what rounding to whole numbers changes.
+fn by_calls(profile: &Profile, selection: &Selection, function: FunctionId, rule: Rule) -> Detail {
+    let mut own = IdVec::filled(0.0, profile.functions.len());
+    for row in &selection.rows {
+        own[profile.paths[row.path].function] += row.weight as f64;
+    }
+    let estimate = estimated::of(profile, selection, &own);
+    let graph = &estimate.graph;
+    let ranks = inclusive::name_ranks(profile);
+    let listed = |arcs: &mut dyn Iterator<Item = ArcId>, is_caller: bool| {
+        let arcs = arcs.filter(|&id| graph.arcs[id].is_observed());
+        let mut listed: Vec<Neighbour> = arcs
+            .filter_map(|id| {
+                let arc = &graph.arcs[id];
+                Some(Neighbour {
+                    function: if is_caller { arc.from } else { arc.to },
+                    weight: estimate.over(id)?.total().round() as u64,
+                    recursive: estimate.cycles.is_within(arc),
+                    inferred: false,
+                })
+            })
+            .collect();
+        listed.sort_by_key(|other| (std::cmp::Reverse(other.weight), ranks[other.function]));
+        listed
+    };
+    let total = estimate.attribution.total(function);
+    let callers = graph.callers(function);
+    let accounted: f64 = callers
+        .filter_map(|id| Some(estimate.over(id)?.total()))
+        .sum();
+    let itself = graph.arc_between(function, function);
+    let itself = itself.is_some_and(|id| graph.arcs[id].is_observed());
+    Detail {
+        function,
+        basis: Basis::Calls {
+            recurses: itself || estimate.cycles.of[function].is_some(),
+        },
+        rule,
+        self_weight: own[function].round() as u64,
+        total: total.round() as u64,
+        outermost: (total - accounted).max(0.0).round() as u64,
+        callers: listed(&mut graph.callers(function), true),
+        descendants: listed(&mut graph.callees(function), false),
+        depths: Vec::new(),
     }
 }
 

@@ -12,12 +12,29 @@
 //!         └─ add    total(add)  += 2
 //! ```
 
+use super::estimated;
 use crate::base::IdVec;
 use crate::profile::{FunctionId, Links, PathWeights, Profile, Selection, Step};
+
+/// What totals rest on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Basis {
+    /// The stacks of samples.
+    #[default]
+    Stacks,
+    /// Numbers of calls, by which gprof estimates them. These are the estimates, which
+    /// [`FunctionWeights::total`] has as whole numbers.
+    Calls(IdVec<FunctionId, f64>),
+    /// Nothing: there are neither stacks nor calls. Totals are those of the samples in the functions
+    /// themselves, and no more is known.
+    Nothing,
+}
 
 /// The weights of functions.
 #[derive(Clone, Debug)]
 pub struct FunctionWeights {
+    /// What the totals rest on.
+    pub basis: Basis,
     /// The weight of the samples taken in the function itself.
     pub self_weight: IdVec<FunctionId, u64>,
     /// The weight of the samples with the function on the stack, each counted once.
@@ -62,6 +79,7 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> FunctionWeights 
     let of_path = PathWeights::of(profile, selection);
     let functions = profile.functions.len();
     let mut weights = FunctionWeights {
+        basis: Basis::Stacks,
         self_weight: IdVec::filled(0, functions),
         total: IdVec::filled(0, functions),
         inferred: IdVec::filled(0, functions),
@@ -86,6 +104,9 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> FunctionWeights 
         }
         Step::Leave(path) => depth[profile.paths[path].function] -= 1,
     });
+    if estimated::is_needed(profile, selection) {
+        estimate(profile, selection, &mut weights);
+    }
     if profile.paths.has_inferred() {
         weights.inferred = weights.total.clone();
         links.walk(&profile.paths, |step| match step {
@@ -103,6 +124,23 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> FunctionWeights 
         });
     }
     weights
+}
+
+/// Puts estimates in place of totals that no stack shows.
+fn estimate(profile: &Profile, selection: &Selection, weights: &mut FunctionWeights) {
+    if !profile.counts.iter().any(|counts| counts.are_any()) {
+        weights.basis = Basis::Nothing;
+        return;
+    }
+    let own = weights.self_weight.iter().map(|&weight| weight as f64);
+    let own: IdVec<FunctionId, f64> = own.collect::<Vec<_>>().into();
+    let estimate = estimated::of(profile, selection, &own);
+    let totals = own.ids().map(|id| estimate.attribution.total(id));
+    let totals: IdVec<FunctionId, f64> = totals.collect::<Vec<_>>().into();
+    for (id, total) in totals.enumerate() {
+        weights.total[id] = total.round() as u64;
+    }
+    weights.basis = Basis::Calls(totals);
 }
 
 /// The place of every function in the order of name, then module, then id: what ties are broken

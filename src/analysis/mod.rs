@@ -13,6 +13,7 @@
 //! | [`measured`] | which caller is it on behalf of, as stacks show it? |
 //! | [`propagation`] | and as gprof estimates it from numbers of calls? |
 //! | [`fonseca`] | and inside of cycles? |
+//! | [`estimated`] | which totals follow from that where no stacks were recorded? |
 //! | [`error`] | how wrong is gprof's estimate, where stacks know better? |
 //! | [`sampling_error`] | how far may a share be off because not every event was recorded? |
 //! | [`recursion`] | how deep does recursion go? |
@@ -30,6 +31,7 @@ pub mod call_sites;
 pub mod cut;
 pub mod detail;
 pub mod error;
+pub mod estimated;
 pub mod flow;
 pub mod fonseca;
 pub mod inclusive;

@@ -43,6 +43,7 @@ Examples:
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = args.arcs.in_code.open(&args.query)?;
+    args.query.refuse_without_calls(&profile, "cycles")?;
     let without = args.arcs.without(&profile)?;
     let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);

@@ -68,6 +68,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             return Ok(said);
         }
     };
+    args.query.refuse_without_calls(&profile, "detail")?;
     let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);
     let function = match function::find(&subject, &args.function) {

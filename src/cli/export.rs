@@ -70,6 +70,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         _ => StaticCalls::Off,
     };
     let profile = args.query.open(calls)?;
+    match (args.to, degree) {
+        (Format::Dot, Degree::None) => args.query.refuse_without_calls(&profile, "--to dot")?,
+        (Format::Dot, _) => args.query.refuse_without_stacks(&profile, "--collapse")?,
+        (Format::Folded, _) => args.query.refuse_without_stacks(&profile, "--to folded")?,
+    }
     let selection = args.query.select(&profile)?;
     let subject = Subject {
         profile: &profile,

@@ -181,6 +181,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let text = "--model fonseca finds cycles of its own: leave --cycle-cut out";
         return Err(super::failure::Misused(text.into()).into());
     }
+    if !args.classic.is_asked_for() {
+        args.query.refuse_without_calls(&profile, "graph")?;
+    }
     let without = args.arcs.without(&profile)?;
     let selection = args.query.select(&profile)?;
     if let Some(options) = args.classic.options(&profile)? {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use proftool::base::{Id, Unit, shell_quoted};
 use proftool::input::{self, StaticCalls, TimeRange};
-use proftool::profile::{EventId, Filter, Profile, Selection, Weighing};
+use proftool::profile::{Counts, EventId, Filter, Profile, Selection, Weighing};
 use regex::Regex;
 
 use super::failure::{self, hinted};
@@ -138,6 +138,9 @@ impl Query {
         let Some(event) = self.event(profile)? else {
             return Ok(Selection::nothing());
         };
+        if self.focus.is_some() || self.ignore.is_some() {
+            self.refuse_without_stacks(profile, "--focus or --ignore")?;
+        }
         if self.unit == Some(Counting::Time) && profile.events[event].unit != Unit::Nanoseconds {
             let text = format!(
                 "the event {} does not measure time",
@@ -173,12 +176,45 @@ impl Query {
         self.unit == Some(Counting::Percent)
     }
 
-    /// How the file is named in a further command; empty where that is not needed.
+    /// How the file is named in a further command, with the program of a gmon.out; empty where that is
+    /// not needed.
     pub fn file_in_command(&self) -> String {
-        if self.file.as_os_str() == DEFAULT_FILE {
-            return String::new();
+        let named = self.file.as_os_str() != DEFAULT_FILE;
+        let file = named.then(|| shell_quoted(&self.file.to_string_lossy()));
+        let program = self.binary.iter().map(|path| ("--binary ", path));
+        let more = self.sum.iter().map(|path| ("--sum ", path));
+        let options = program.chain(more);
+        let options =
+            options.map(|(name, path)| format!("{name}{}", shell_quoted(&path.to_string_lossy())));
+        let parts: Vec<String> = file.into_iter().chain(options).collect();
+        parts.join(" ")
+    }
+
+    /// Refuses what only stacks can answer; `profile` has counted calls in their place, as of a
+    /// gmon.out.
+    pub fn refuse_without_stacks(&self, profile: &Profile, what: &str) -> anyhow::Result<()> {
+        if !lacks_stacks(profile) {
+            return Ok(());
         }
-        shell_quoted(&self.file.to_string_lossy())
+        let file = self.file_in_command();
+        let text = format!("{what} needs call stacks, and a gmon.out has none");
+        let hint = format!("callers and callees with estimated times: proftool graph {file}");
+        Err(hinted(text, Some(hint)))
+    }
+
+    /// Refuses what needs stacks or counted calls, where there are neither.
+    pub fn refuse_without_calls(&self, profile: &Profile, what: &str) -> anyhow::Result<()> {
+        let counts = profile.counts.as_ref();
+        if !lacks_stacks(profile) || counts.is_some_and(Counts::are_any) {
+            return Ok(());
+        }
+        let file = self.file_in_command();
+        let text = format!("{what} needs call stacks or counted calls, and there are neither");
+        let hint = format!(
+            "build all of the program with -pg to count its calls; its own time by function: \
+             proftool flat {file}"
+        );
+        Err(hinted(text, Some(hint)))
     }
 
     fn event(&self, profile: &Profile) -> anyhow::Result<Option<EventId>> {
@@ -204,6 +240,15 @@ impl Query {
             Some(format!("choose one of {}", list.join(", "))),
         ))
     }
+}
+
+/// Whether a profile has counted calls and no call stacks, as that of a gmon.out.
+fn lacks_stacks(profile: &Profile) -> bool {
+    profile.counts.is_some()
+        && profile
+            .paths
+            .enumerate()
+            .all(|(_, path)| path.caller.is_none())
 }
 
 /// Says why a file could not be opened, and what can be done.

@@ -93,6 +93,7 @@ impl Collapse {
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = args.query.open(args.in_code.calls())?;
+    args.query.refuse_without_stacks(&profile, "tree")?;
     let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);
     let mut options = Options {

@@ -23,6 +23,13 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Whether a call of one function by another was counted.
+    pub fn are_any(&self) -> bool {
+        self.calls
+            .iter()
+            .any(|count| count.from.is_some() && count.calls > 0)
+    }
+
     /// The counts of these calls, in any order; those of one pair are added.
     pub(super) fn of(mut calls: Vec<CallCount>) -> Counts {
         calls.sort_unstable();

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use super::basis::{self, Total};
 use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
@@ -37,7 +38,7 @@ pub struct Options {
 }
 
 /// One function.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The function.
     pub function: FunctionId,
@@ -49,9 +50,11 @@ pub struct Row {
     pub self_weight: u64,
     /// The weight of the samples with it on the stack, each once.
     pub total: u64,
+    /// How that is known.
+    pub known: Total,
     /// What the total may be at most, where stacks were cut inside of recursion that the function
-    /// can lead to; else the total.
-    pub total_max: u64,
+    /// can lead to; else the total. `None` where the total was not measured.
+    pub total_max: Option<u64>,
     /// The part of the total that was put into stacks which lacked it.
     pub inferred: u64,
     /// The number of samples taken in it.
@@ -59,7 +62,7 @@ pub struct Row {
 }
 
 /// The flat profile.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Flat {
     /// The functions, in order.
     pub rows: Vec<Row>,
@@ -115,13 +118,16 @@ pub(super) fn rows(
     functions: &[FunctionId],
     labels: &Labels,
 ) -> Vec<Row> {
+    let known = |id| Total::of(weights, id);
+    let most = |id| weights.total[id].saturating_add(cut.at_most[id]);
     let row = |&id: &FunctionId| Row {
+        known: known(id),
         function: id,
         name: labels.of(id).to_owned(),
         module: subject.module(id).to_owned(),
         self_weight: weights.self_weight[id],
         total: weights.total[id],
-        total_max: weights.total[id].saturating_add(cut.at_most[id]),
+        total_max: (known(id) == Total::Measured).then(|| most(id)),
         inferred: weights.inferred[id],
         samples: weights.self_samples[id],
     };
@@ -133,14 +139,23 @@ pub(in crate::view) fn reaches(part: u64, whole: u64, percent: f64) -> bool {
     percent <= 0.0 || part as f64 * 100.0 >= percent * whole as f64
 }
 
+/// How the totals of some rows are known: all in the same way.
+pub(super) fn known<'a>(mut rows: impl Iterator<Item = &'a Row>) -> Option<Total> {
+    rows.next().map(|row| row.known)
+}
+
 /// The columns of a function's figures: those of [`figures`].
-pub(super) fn figure_columns() -> [Column; 6] {
+pub(super) fn figure_columns(known: Option<Total>) -> [Column; 6] {
+    let (percent, total) = match known {
+        Some(Total::Estimated(_)) => ("est. total %", "est. total"),
+        _ => ("total %", "total"),
+    };
     [
         Column::new("self_percent", "self %", Role::Heat),
-        Column::new("total_percent", "total %", Role::Figure),
+        Column::new("total_percent", percent, Role::Figure),
         range::column(),
         Column::new("self", "self", Role::Figure),
-        Column::new("total", "total", Role::Figure),
+        Column::new("total", total, Role::Figure),
         Column::new("total_max", "at most", Role::Figure),
     ]
 }
@@ -149,20 +164,24 @@ pub(super) fn figure_columns() -> [Column; 6] {
 /// weights.
 pub(super) fn figures(row: &Row, whole: u64) -> [Cell; 6] {
     let share = |part| Cell::Share { part, whole };
+    let total = Some(row.total).filter(|_| row.known != Total::Unknown);
+    let most = row.total_max;
     [
         share(row.self_weight),
-        share(row.total),
-        range::cell(row.total, row.total_max, whole),
+        total.map_or(Cell::Nothing, share),
+        most.map_or(Cell::Nothing, |most| range::cell(row.total, most, whole)),
         Cell::Weight(row.self_weight),
-        Cell::Weight(row.total),
-        Cell::Weight(row.total_max),
+        total.map_or(Cell::Nothing, Cell::Weight),
+        most.map_or(Cell::Nothing, Cell::Weight),
     ]
 }
 
 impl Flat {
     /// Whether some total is known only as a range.
     pub(super) fn has_ranges(&self) -> bool {
-        self.rows.iter().any(|row| row.total_max > row.total)
+        let rows = self.rows.iter();
+        rows.filter_map(|row| Some((row.total, row.total_max?)))
+            .any(|(total, most)| most > total)
     }
 
     /// The rows with all their figures.
@@ -172,7 +191,7 @@ impl Flat {
 
     /// The same, and with the column that people read ranges in.
     pub fn with_ranges(&self, subject: &Subject) -> Table {
-        let mut columns = Vec::from(figure_columns());
+        let mut columns = Vec::from(figure_columns(known(self.rows.iter())));
         columns.extend([
             Column::new("samples", "samples", Role::Figure),
             Column::new("inferred", "inferred", Role::Figure),
@@ -197,6 +216,8 @@ impl Flat {
     /// The page for people.
     pub fn page(&self, subject: &Subject) -> Page {
         let mut blocks = vec![Block::Line(subject.headline())];
+        let known = known(self.rows.iter());
+        blocks.extend(basis::line(known));
         if !self.rows.is_empty() {
             let mut left_out = vec!["samples", "inferred", "total_max"];
             if !self.has_ranges() {
@@ -204,6 +225,9 @@ impl Flat {
             }
             if subject.figures == Figures::Percent {
                 left_out.extend(["self", "total"]);
+            }
+            if known == Some(Total::Unknown) {
+                left_out.extend(["total_percent", "total"]);
             }
             if !subject.has_modules(self.rows.iter().map(|row| row.function)) {
                 left_out.push("module");

@@ -2,6 +2,7 @@
 //!
 //! Where the time goes, whether that can be trusted, and what to ask next.
 
+use super::basis::{self, Total};
 use super::callgraph::Coverage;
 use super::flat::{self, Flat, Row, Sort};
 use super::label::Labels;
@@ -9,7 +10,7 @@ use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, certainty, merged, number, quality, range};
 use crate::analysis::cut;
-use crate::analysis::inclusive;
+use crate::analysis::inclusive::{self, Basis};
 use crate::analysis::lines::{self, Lines};
 use crate::analysis::sampling_error::{self, SamplingError};
 use crate::analysis::threads;
@@ -86,7 +87,10 @@ pub fn arrange(subject: &Subject, options: &Options) -> Report {
         limit: None,
         min: options.min,
     };
-    let by_inclusive = flat::choose(subject, &weights, &by_inclusive);
+    let by_inclusive = match weights.basis {
+        Basis::Nothing => Vec::new(),
+        _ => flat::choose(subject, &weights, &by_inclusive),
+    };
     let merged = merged::rows(subject, &weights, &cut, &by_inclusive, options.limit);
     let by_total: Vec<FunctionId> = merged.iter().map(|row| row.function).collect();
     let folded = || merged.iter().flat_map(|row| &row.folded);
@@ -140,8 +144,7 @@ fn hottest_line(subject: &Subject, lines: &Lines, row: &Row) -> Option<HotLine> 
 
 /// Commands that lead on from here.
 fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String, &'static str)> {
-    // What was counted needs its program again, which is not known here.
-    if subject.selection.samples == 0 || subject.profile.about.histogram.is_some() {
+    if subject.selection.samples == 0 {
         return Vec::new();
     }
     let command = |view: &str, options: &str| {
@@ -150,6 +153,18 @@ fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String,
             .filter(|part| !part.is_empty())
             .fold("proftool".to_owned(), |all, part| all + " " + part)
     };
+    let by_self = report.functions.iter().map(|(row, _)| row);
+    match flat::known(by_self) {
+        Some(Total::Estimated(_)) => {
+            let graph = "each function with its callers and callees, estimated";
+            return vec![
+                (command("graph", ""), graph),
+                (command("flat", "--sort total"), "all functions by total"),
+            ];
+        }
+        Some(Total::Unknown) => return Vec::new(),
+        _ => {}
+    }
     let mut next = vec![(command("tree", ""), "the calls, outermost first")];
     if let Some((row, _)) = report.functions.first() {
         let full = &subject.profile.functions[row.function].name;
@@ -180,9 +195,14 @@ fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String,
 }
 
 impl Report {
+    /// How totals are known.
+    fn known(&self) -> Option<Total> {
+        flat::known(self.functions.iter().map(|(row, _)| row))
+    }
+
     /// The functions by self weight with all their figures.
     pub fn table(&self, subject: &Subject) -> Table {
-        let mut columns = Vec::from(flat::figure_columns());
+        let mut columns = Vec::from(flat::figure_columns(self.known()));
         columns.extend([
             Column::new("name", "function", Role::Name),
             Column::new("line", "hottest line", Role::Aside),
@@ -218,11 +238,20 @@ impl Report {
             )));
             blocks.push(Block::Table(self.self_table(subject)));
             blocks.push(Block::Space);
-            blocks.push(Block::Heading(format!(
-                "Where the {what}: with all that they call"
-            )));
-            blocks.push(Block::Table(self.total_table(subject)));
-            blocks.extend(self.folded_legend());
+            let estimated = match self.known() {
+                Some(Total::Estimated(_)) => " (estimated)",
+                _ => "",
+            };
+            if !self.by_total.rows.is_empty() {
+                blocks.push(Block::Heading(format!(
+                    "Where the {what}: with all that they call{estimated}"
+                )));
+            }
+            blocks.extend(basis::line(self.known()));
+            if !self.by_total.rows.is_empty() {
+                blocks.push(Block::Table(self.total_table(subject)));
+                blocks.extend(self.folded_legend());
+            }
             blocks.extend(range::legend(self.by_total.has_ranges()));
         }
         blocks.extend(self.who(subject));
@@ -280,6 +309,9 @@ impl Report {
         }
         if self.functions.iter().all(|(_, line)| line.is_none()) {
             left_out.push("line");
+        }
+        if self.known() == Some(Total::Unknown) {
+            left_out.push("total_percent");
         }
         table.without(&left_out)
     }

@@ -1,12 +1,13 @@
 //! Cycles: `cycles [{members [name], self, children, total, root, entries [{from, to, weight, inferred}],
-//! arcs [{from, to, weight, inferred}], cut [{from, to, weight, inferred}], cut_weight, cut_is_best, depth {deepest, mean}, cut_inside {samples, weight}, figures [{name,
-//! module, self, children, total, fonseca}]}]`, `recursive [{name, module, self, total, deepest, mean, calls|null,
+//! arcs [{from, to, weight, inferred}], cut [{from, to, weight, inferred}], cut_weight, cut_is_best, depth {deepest, mean}|null, cut_inside {samples, weight}, figures [{name,
+//! module, self, children, total, fonseca}]}]`, `recursive [{name, module, self, total, deepest|null, mean|null, calls|null,
 //! cut_inside {samples, weight}}]`.
 //!
 //! Weights of arcs are those of the samples that show them, each counted once; `cut_weight` is
 //! that of the samples with at least one arc of `cut`, each counted once. Where there are no
 //! stacks, `weights` is `calls` and not `samples`, and they are numbers of calls. `figures` are of the members,
-//! in the same order: `total` by whole stacks, `fonseca` as estimated. `cut_inside` are the samples
+//! in the same order: `total` by whole stacks, `fonseca` as estimated. Without stacks both are that estimate,
+//! and there are no depths. `cut_inside` are the samples
 //! whose stacks were cut with a member, or the function, outermost: who called is not known for these.
 
 use std::io::{self, Write};
@@ -59,16 +60,20 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &CyclesView) -> io::R
         out.write_all(b",\n\"cut\":")?;
         arcs(out, view, &breaking.arcs)?;
         let depth = &view.depths.cycles[cycle];
+        let depth = match graph.has_stacks() {
+            true => format!(
+                "{{\"deepest\":{},\"mean\":{}}}",
+                depth.deepest(),
+                depth.mean()
+            ),
+            false => "null".to_owned(),
+        };
         let cut = view.cut_inside(cycle);
         write!(
             out,
-            ",\"cut_weight\":{broken_weight},\"cut_is_best\":{},\"depth\":{{\"deepest\":{},\"mean\":{}}},\
+            ",\"cut_weight\":{broken_weight},\"cut_is_best\":{},\"depth\":{depth},\
              \"cut_inside\":{{\"samples\":{},\"weight\":{}}},\n\"figures\":",
-            breaking.is_best,
-            depth.deepest(),
-            depth.mean(),
-            cut.samples,
-            cut.weight
+            breaking.is_best, cut.samples, cut.weight
         )?;
         list(out, members.iter(), |out, &id| {
             let portion = graph.portion(Entry::Function(id));
@@ -88,6 +93,10 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &CyclesView) -> io::R
     out.write_all(b",\n\"recursive\":")?;
     list(out, view.recursive.iter(), |out, &id| {
         let depth = view.depths.of(id).cloned().unwrap_or_default();
+        let (deepest, mean) = match graph.has_stacks() {
+            true => (depth.deepest().to_string(), depth.mean().to_string()),
+            false => ("null".to_owned(), "null".to_owned()),
+        };
         let calls = graph.calls.as_ref();
         let calls = calls.map(|calls| calls.functions[id].recursive.to_string());
         let cut = view.cut_in(id);
@@ -99,8 +108,8 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &CyclesView) -> io::R
             string(subject.module(id)),
             graph.weights.self_weight[id],
             graph.total(Entry::Function(id)),
-            depth.deepest(),
-            depth.mean(),
+            deepest,
+            mean,
             calls.as_deref().unwrap_or("null"),
             cut.samples,
             cut.weight

@@ -1,5 +1,5 @@
-//! One function: `rule`, `function {name, linkage_name, module, self, total, total_max, root,
-//! recursive}`,
+//! One function: `rule|null`, `function {name, linkage_name, module, self, total, total_max|null, root,
+//! recursive, model}`,
 //! `callers [{name, module, weight, recursive, inferred}]`,
 //! `descendants [{name, module, weight, recursive, inferred}]`,
 //! `call_sites [{callee, module, file|null, line|null, weight, inlined}]|null`,
@@ -7,7 +7,9 @@
 //! `lines [{file, line, weight}]`, `depths [{depth, weight}]`.
 //!
 //! `total_max` is what the total may be at most: more than it where stacks were cut inside of recursion
-//! that the function can lead to.
+//! that the function can lead to. `model` is there only without stacks: `propagated`, as total, root,
+//! callers and descendants are estimated by gprof's propagation from counted calls. Then `rule` and
+//! `total_max` are null, `recursive` says whether counted calls lead back, and there are no depths.
 //!
 //! `root` is the weight of the stacks on which the function is outermost, which no caller has. A
 //! descendant is `recursive` if some stack leads from it back to the function, a caller if some stack
@@ -23,7 +25,7 @@
 use std::io::{self, Write};
 
 use super::{list, string, view_head};
-use crate::analysis::detail::Neighbour;
+use crate::analysis::detail::{Basis, Neighbour};
 use crate::view::Subject;
 use crate::view::detail::{DetailView, Listed};
 
@@ -37,16 +39,24 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &DetailView) -> io::R
     let detail = &view.detail;
     let function = &subject.profile.functions[detail.function];
     let linkage_name = function.linkage_name.as_deref().unwrap_or(&function.name);
+    let measured = detail.basis == Basis::Stacks;
+    let model = if measured {
+        ""
+    } else {
+        ",\"model\":\"propagated\""
+    };
+    let rule = measured.then(|| string(detail.rule.name()));
+    let most = view.total_max.map(|most| most.to_string());
     write!(
         out,
-        "\"rule\":{},\n\"function\":{{\"name\":{},\"linkage_name\":{},\"module\":{},\"self\":{},\"total\":{},\"total_max\":{},\"root\":{},\"recursive\":{}}}",
-        string(detail.rule.name()),
+        "\"rule\":{},\n\"function\":{{\"name\":{},\"linkage_name\":{},\"module\":{},\"self\":{},\"total\":{},\"total_max\":{},\"root\":{},\"recursive\":{}{model}}}",
+        rule.as_deref().unwrap_or("null"),
         string(view.name(detail.function)),
         string(linkage_name),
         string(subject.module(detail.function)),
         detail.self_weight,
         detail.total,
-        view.total_max,
+        most.as_deref().unwrap_or("null"),
         detail.outermost,
         detail.recurses()
     )?;

@@ -1,10 +1,13 @@
-//! The flat profile: `functions [{name, module, self, total, total_max, calls, cycle, samples,
-//! inferred}]`. `total_max` is what the total may be at most: more than it where stacks were cut.
+//! The flat profile: `functions [{name, module, self, total|null, total_max|null, calls, cycle, samples,
+//! inferred, model}]`. `total_max` is what the total may be at most: more than it where stacks were
+//! cut. `model` is there only where no stack shows the total: `propagated` where gprof's propagation
+//! estimates it, `none` where it is not known. Then `total_max` is null.
 
 use std::io::{self, Write};
 
 use super::{list, string, view_head};
 use crate::view::Subject;
+use crate::view::basis::Total;
 use crate::view::flat::{Flat, Row};
 
 /// Writes the document.
@@ -25,15 +28,24 @@ pub fn write(out: &mut dyn Write, subject: &Subject, flat: &Flat) -> io::Result<
 /// Writes a function without the closing brace. `calls` and `cycle` are not known from samples
 /// alone.
 pub(super) fn fields(out: &mut dyn Write, row: &Row) -> io::Result<()> {
+    let total = match row.known {
+        Total::Measured => row.total.to_string(),
+        Total::Estimated(total) => total.to_string(),
+        Total::Unknown => "null".into(),
+    };
+    let most = row.total_max.map(|most| most.to_string());
     write!(
         out,
-        "{{\"name\":{},\"module\":{},\"self\":{},\"total\":{},\"total_max\":{},\"calls\":null,\"cycle\":null,\"samples\":{},\"inferred\":{}",
+        "{{\"name\":{},\"module\":{},\"self\":{},\"total\":{total},\"total_max\":{},\"calls\":null,\"cycle\":null,\"samples\":{},\"inferred\":{}",
         string(&row.name),
         string(&row.module),
         row.self_weight,
-        row.total,
-        row.total_max,
+        most.as_deref().unwrap_or("null"),
         row.samples,
         row.inferred
-    )
+    )?;
+    match row.known.model() {
+        Some(model) => write!(out, ",\"model\":{}", string(model)),
+        None => Ok(()),
+    }
 }

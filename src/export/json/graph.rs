@@ -1,13 +1,14 @@
 //! gprof's listing: `model`, `functions [{name, module, self, children, total, total_max|null, root, cycle|null,
-//! calls|null, recursive_calls|null, samples, root_samples, inferred}]` by decreasing total, `arcs [{from, to, total|null,
-//! self|null, children|null, calls|null, samples, inferred, sites, origin, in_cycle}]`, `cycles [{members [index], self,
+//! calls|null, recursive_calls|null, samples|null, root_samples|null, inferred}]` by decreasing total, `arcs [{from, to, total|null,
+//! self|null, children|null, calls|null, samples|null, inferred, sites, origin, in_cycle}]`, `cycles [{members [index], self,
 //! children, total, root, calls|null, internal_calls|null}]` by their numbers, `cut [{from, to}]`.
 //!
 //! `from`, `to` and `members` are places in `functions`; `cycle` is one in `cycles`. An arc's `total`
 //! is the weight of the samples with it, each once; where there are no stacks, the model's figure. Its
 //! `self` and `children` say how that is shared: null inside of a cycle and where a function calls
 //! itself. Calls are what was counted: without direct recursion, which is apart; those of a cycle by
-//! callers outside of it and, `internal_calls`, between its members.
+//! callers outside of it and, `internal_calls`, between its members. Numbers of samples are null without
+//! stacks. There a member of a cycle has a `total` by Fonseca's rule, which gprof has not.
 //!
 //! `total_max` is what a total may be at most: more than it where stacks were cut inside of recursion
 //! that the function can lead to; null where totals are estimates.
@@ -98,6 +99,7 @@ fn function(
     let entry = Entry::Function(id);
     let portion = view.portion(entry);
     let calls = view.calls.as_ref().map(|calls| &calls.functions[id]);
+    let samples = |number: u64| view.has_stacks().then_some(number);
     write!(
         out,
         "{{\"name\":{},\"module\":{},\"self\":{},\"children\":{},\"total\":{},\"total_max\":{},\"root\":{},\"cycle\":{},\
@@ -112,8 +114,8 @@ fn function(
         nullable(view.cycles.of[id].map(|cycle| view.number(cycle) - 1)),
         nullable(calls.map(|calls| calls.by_others())),
         nullable(calls.map(|calls| calls.recursive)),
-        view.weights.samples[id],
-        view.root_samples[id],
+        nullable(samples(view.weights.samples[id])),
+        nullable(samples(view.root_samples[id])),
         view.weights.inferred[id]
     )?;
     if let Some(errors) = &view.errors {
@@ -140,7 +142,7 @@ fn arc(out: &mut dyn Write, view: &GraphView, id: ArcId, arc: &Arc) -> io::Resul
         nullable(portion.map(|portion| portion.self_weight)),
         nullable(portion.map(|portion| portion.children)),
         nullable(arc.calls),
-        arc.samples,
+        nullable(view.has_stacks().then_some(arc.samples)),
         arc.inferred,
         arc.sites(),
         string(arc.origin().name()),

@@ -51,7 +51,8 @@ impl CyclesView {
             blocks.extend(cut_line(self.cut_inside(cycle).samples));
             blocks.extend(self.arc_table(subject, "inside", self.inside(cycle), Vec::new()));
             blocks.push(self.broken(subject, place));
-            if let Some(depth) = self.depths.cycles.get(cycle) {
+            let depth = self.depths.cycles.get(cycle);
+            if let Some(depth) = depth.filter(|_| self.graph.has_stacks()) {
                 blocks.extend(depth_line(depth, self.cut_inside(cycle)));
             }
         }
@@ -134,8 +135,8 @@ impl CyclesView {
             )));
             table.rows.push(row);
         }
-        // The estimate knows nothing of arcs that are cut.
-        match self.graph.cycles.cut.is_empty() {
+        // The estimate knows nothing of arcs that are cut. Without stacks the total is this estimate.
+        match self.graph.cycles.cut.is_empty() && self.graph.has_stacks() {
             true => table,
             false => table.without(&["estimate"]),
         }

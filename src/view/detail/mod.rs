@@ -9,10 +9,10 @@ use super::flat::reaches;
 use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
-use super::{Figures, Subject, caveats, label, number};
+use super::{Figures, Subject, basis, caveats, label, number};
 use crate::analysis::call_sites::{CallSite, CallSites};
 use crate::analysis::cut;
-use crate::analysis::detail::{Detail, Neighbour, Rule};
+use crate::analysis::detail::{Basis, Detail, Neighbour, Rule};
 use crate::analysis::lines::{LineWeight, Lines};
 use crate::profile::FunctionId;
 
@@ -31,8 +31,8 @@ pub struct DetailView {
     /// The figures, with all neighbours.
     pub detail: Detail,
     /// What the function's total may be at most: more than it where stacks were cut inside of
-    /// recursion that it can lead to.
-    pub total_max: u64,
+    /// recursion that it can lead to. `None` where the total is estimated.
+    pub total_max: Option<u64>,
     /// The callers that are shown.
     pub callers: Vec<Neighbour>,
     /// The descendants that are shown.
@@ -83,7 +83,8 @@ pub fn arrange(
         .chain([detail.function]);
     let cut = cut::by_function(subject.profile, subject.selection);
     DetailView {
-        total_max: detail.total.saturating_add(cut.at_most[detail.function]),
+        total_max: (detail.basis == Basis::Stacks)
+            .then(|| detail.total.saturating_add(cut.at_most[detail.function])),
         labels: Labels::new(subject, functions),
         call_sites,
         called_from,
@@ -143,8 +144,8 @@ impl DetailView {
                 subject.module(detail.function),
             );
         }
-        if self.total_max > detail.total {
-            row("total_max", self.total_max, None, String::new(), "");
+        if let Some(most) = self.total_max.filter(|&most| most > detail.total) {
+            row("total_max", most, None, String::new(), "");
         }
         row("root", detail.outermost, None, String::new(), "");
         for (what, others) in [("caller", &self.callers), ("descendant", &self.descendants)] {
@@ -198,6 +199,12 @@ impl DetailView {
             format!("{name}{module}")
         };
         blocks.push(Block::Heading(labelled));
+        if detail.basis != Basis::Stacks {
+            blocks.push(Block::Line(format!(
+                "all but its own time: {}",
+                basis::ESTIMATED
+            )));
+        }
         blocks.push(Block::Table(self.times(subject)));
         blocks.extend(self.range(subject));
         blocks.push(Block::Space);
@@ -232,7 +239,7 @@ impl DetailView {
 
     /// That the total is a range, if it is.
     fn range(&self, subject: &Subject) -> Option<Block> {
-        let (total, most) = (self.detail.total, self.total_max);
+        let (total, most) = (self.detail.total, self.total_max?);
         let (whole, unit) = (subject.selection.total, &subject.selection.event.unit);
         (most > total).then(|| {
             Block::Line(format!(
@@ -299,11 +306,11 @@ impl DetailView {
             row(other.weight, name, subject.module(other.function));
         }
         if callers && detail.outermost > 0 {
-            row(
-                detail.outermost,
-                ".root. (outermost on its stack)".into(),
-                "",
-            );
+            let root = match detail.basis {
+                Basis::Stacks => ".root. (outermost on its stack)",
+                Basis::Calls { .. } => ".root. (no counted caller)",
+            };
+            row(detail.outermost, root.into(), "");
         }
         if table.rows.is_empty() && all.is_empty() {
             blocks.push(Block::Line("none".into()));
@@ -321,6 +328,15 @@ impl DetailView {
         let detail = &self.detail;
         let name = self.name(detail.function);
         let sum = detail.shown();
+        let by_calls = detail.basis != Basis::Stacks;
+        if by_calls && detail.recurses() {
+            return Some(format!(
+                "{name} recurses: its calls of itself account for no time; * are calls inside of its cycle."
+            ));
+        }
+        if by_calls {
+            return None;
+        }
         if sum > u128::from(detail.total) {
             let hundredths = (sum * 20_000 + u128::from(detail.total.max(1)))
                 / (u128::from(detail.total.max(1)) * 2);

@@ -31,7 +31,7 @@ use crate::analysis::cut::{self, Hidden};
 use crate::analysis::error::{self, Comparison, Errors};
 use crate::analysis::flow::Flow;
 use crate::analysis::inclusive::{self, FunctionWeights};
-use crate::analysis::{fonseca, measured, propagation};
+use crate::analysis::{estimated, fonseca, measured, propagation};
 use crate::base::IdVec;
 use crate::callgraph::{Arc, CallGraph, Calls, CycleId, Cycles};
 use crate::profile::{FunctionId, FunctionKind, Profile, Selection};
@@ -62,10 +62,9 @@ impl Model {
 
     /// What can be said of the samples: by their stacks, where there are some, else by counts.
     pub fn of(profile: &Profile, selection: &Selection) -> Model {
-        let mut paths = selection.rows.iter().map(|row| &profile.paths[row.path]);
-        match &profile.counts {
-            Some(_) if !paths.any(|path| path.caller.is_some()) => Model::Propagated,
-            _ => Model::Measured,
+        match estimated::is_needed(profile, selection) {
+            true => Model::Propagated,
+            false => Model::Measured,
         }
     }
 }
@@ -244,6 +243,9 @@ pub fn arrange(subject: &Subject, graph: &CallGraph, options: &Options) -> Graph
                 }));
             }
             measured
+        }
+        Model::Propagated if counts.is_some() => {
+            estimated::attribute(&graph, &cycles, &self_weights, &flow)
         }
         Model::Propagated => propagated(),
         Model::Fonseca => {

@@ -3,7 +3,7 @@
 use super::{GraphView, Model};
 use crate::callgraph::Arc;
 use crate::view::page::{Block, Page};
-use crate::view::{Subject, caveats, label, number, range};
+use crate::view::{Subject, basis, caveats, label, number, range};
 
 /// How many arcs that were left out are named.
 const NAMED: usize = 5;
@@ -50,9 +50,7 @@ impl GraphView {
             (Model::Measured, _) => {
                 "measured: by whole stacks; a sample counts once for a function, an arc and a cycle"
             }
-            (Model::Propagated, true) => {
-                "propagated: gprof's estimate, as if every call of a function took the same time"
-            }
+            (Model::Propagated, true) => basis::ESTIMATED,
             (Model::Propagated, false) => {
                 "propagated by the weights of stacks, as no calls were counted: what was measured, again"
             }

@@ -210,6 +210,10 @@ impl GraphView {
             let number = self.cycles.of[id].map(|cycle| self.number(cycle) as u64);
             number.map_or(Cell::Nothing, Cell::Count)
         };
+        let samples = |number: u64| match self.has_stacks {
+            true => Cell::Count(number),
+            false => Cell::Nothing,
+        };
         for &entry in &self.ranked {
             let (portion, total) = (self.portion(entry), self.total(entry));
             let calls = self.calls.as_ref().map(|calls| match entry {
@@ -222,7 +226,7 @@ impl GraphView {
                     text(self.name(id)),
                     text(subject.module(id)),
                     cycle_of(id),
-                    Cell::Count(self.weights.samples[id]),
+                    samples(self.weights.samples[id]),
                 ),
                 Entry::Cycle(cycle) => (
                     "cycle",
@@ -263,7 +267,7 @@ impl GraphView {
                     weight(root.self_weight),
                     weight(root.children),
                     weight(root.total()),
-                    Cell::Count(self.root_samples[id]),
+                    samples(self.root_samples[id]),
                     Cell::Nothing,
                     Cell::Nothing,
                     Cell::Nothing,
@@ -288,7 +292,7 @@ impl GraphView {
                 optional(portion.map(|portion| portion.self_weight)),
                 optional(portion.map(|portion| portion.children)),
                 optional(total),
-                Cell::Count(arc.samples),
+                samples(arc.samples),
                 arc.calls.map_or(Cell::Nothing, Cell::Count),
                 Cell::Count(arc.sites()),
                 text(arc.origin().name()),

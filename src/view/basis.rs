@@ -1,0 +1,51 @@
+//! What totals rest on, where it is not the stacks of samples.
+
+use super::page::Block;
+use crate::analysis::inclusive::{Basis, FunctionWeights};
+use crate::profile::FunctionId;
+
+/// What the totals of a gmon.out are, in the words of every view.
+pub(super) const ESTIMATED: &str =
+    "estimated by gprof's propagation: every call of a function is taken to last the same";
+
+/// How a total is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Total {
+    /// From the stacks of samples.
+    Measured,
+    /// Estimated from numbers of calls; to the last digit.
+    Estimated(f64),
+    /// Not at all.
+    Unknown,
+}
+
+impl Total {
+    /// How the total of a function is known.
+    pub(super) fn of(weights: &FunctionWeights, function: FunctionId) -> Total {
+        match &weights.basis {
+            Basis::Stacks => Total::Measured,
+            Basis::Calls(estimates) => Total::Estimated(estimates[function]),
+            Basis::Nothing => Total::Unknown,
+        }
+    }
+
+    /// The name of the model that it comes from, as formats have it; `None` where it was measured.
+    pub fn model(self) -> Option<&'static str> {
+        match self {
+            Total::Measured => None,
+            Total::Estimated(_) => Some("propagated"),
+            Total::Unknown => Some("none"),
+        }
+    }
+}
+
+/// The line that says so above a list, where there is something to say.
+pub(super) fn line(totals: Option<Total>) -> Option<Block> {
+    match totals? {
+        Total::Measured => None,
+        Total::Estimated(_) => Some(Block::Line(format!("totals: {ESTIMATED}"))),
+        Total::Unknown => Some(Block::Line(
+            "totals: not known, as there are neither call stacks nor counted calls".into(),
+        )),
+    }
+}
