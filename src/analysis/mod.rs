@@ -16,6 +16,7 @@
 //! | [`error`] | how wrong is gprof's estimate, where stacks know better? |
 //! | [`recursion`] | how deep does recursion go? |
 //! | [`breaking`] | which arcs make a cycle one? |
+//! | [`same_samples`] | which functions are on exactly the same samples? |
 //! | [`flow`] | how much came over each arc, by calls or by weight? |
 //!
 //! All take a [`Profile`](crate::profile::Profile) and a
@@ -35,5 +36,6 @@ pub mod lines;
 pub mod measured;
 pub mod propagation;
 pub mod recursion;
+pub mod same_samples;
 pub mod threads;
 pub mod tree;

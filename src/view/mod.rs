@@ -20,6 +20,7 @@ pub mod flat;
 pub mod graph;
 pub mod info;
 pub mod label;
+mod merged;
 pub mod name;
 pub mod number;
 pub mod page;

@@ -7,9 +7,9 @@ use super::flat::{self, Flat, Row, Sort};
 use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
-use super::{Figures, Subject, caveats, number, quality, range};
-use crate::analysis::cut::{self, Hidden};
-use crate::analysis::inclusive::{self, FunctionWeights};
+use super::{Figures, Subject, caveats, merged, number, quality, range};
+use crate::analysis::cut;
+use crate::analysis::inclusive;
 use crate::analysis::lines::{self, Lines};
 use crate::analysis::threads;
 use crate::analysis::tree::Stacks;
@@ -46,8 +46,11 @@ pub struct HotLine {
 pub struct Report {
     /// The functions with the most self weight, each with its hottest line.
     pub functions: Vec<(Row, Option<HotLine>)>,
-    /// The functions with the largest total.
+    /// The functions with the largest total; those that only pass their samples on are folded into
+    /// others with exactly the same samples.
     pub by_total: Flat,
+    /// For each row of `by_total`, the functions that are folded into it, outermost first.
+    pub folded: Vec<Vec<String>>,
     /// Commands with their weights, the heaviest first.
     pub commands: Vec<(String, u64)>,
     /// Threads with their weights, the heaviest first.
@@ -75,8 +78,19 @@ pub fn arrange(subject: &Subject, options: &Options) -> Report {
     let mut by_self = choose(Sort::SelfWeight);
     by_self.retain(|&id| weights.self_samples[id] > 0);
     let cut = cut::by_function(subject.profile, subject.selection);
-    let by_total = most_inclusive(subject, &weights, &cut, options);
-    let labels = Labels::new(subject, by_self.iter().chain(&by_total).copied());
+    let by_inclusive = flat::Options {
+        sort: Sort::Total,
+        limit: None,
+        min: options.min,
+    };
+    let by_inclusive = flat::choose(subject, &weights, &by_inclusive);
+    let merged = merged::rows(subject, &weights, &cut, &by_inclusive, options.limit);
+    let by_total: Vec<FunctionId> = merged.iter().map(|row| row.function).collect();
+    let folded = || merged.iter().flat_map(|row| &row.folded);
+    let labels = Labels::new(
+        subject,
+        by_self.iter().chain(&by_total).chain(folded()).copied(),
+    );
     let functions = flat::rows(subject, &weights, &cut, &by_self, &labels)
         .into_iter()
         .map(|row| {
@@ -88,9 +102,16 @@ pub fn arrange(subject: &Subject, options: &Options) -> Report {
     let mut report = Report {
         functions,
         by_total: Flat {
-            hidden: weights.present().count() - by_total.len(),
+            hidden: weights.present().count() - by_total.len() - folded().count(),
             rows: flat::rows(subject, &weights, &cut, &by_total, &labels),
         },
+        folded: merged
+            .iter()
+            .map(|row| {
+                let label = |&id: &FunctionId| labels.of(id).to_owned();
+                row.folded.iter().map(label).collect()
+            })
+            .collect(),
         commands: commands
             .into_iter()
             .map(|(c, w)| (c.to_owned(), w))
@@ -111,43 +132,6 @@ fn hottest_line(subject: &Subject, lines: &Lines, row: &Row) -> Option<HotLine> 
         line: line.line,
         weight: hottest.weight,
     })
-}
-
-/// The functions with the largest totals, without what only passes them on: of functions with one
-/// and the same total and nothing of their own, such as the start-up code around `main`, one stands
-/// for all, `main` if it is among them, else the one with the shortest name.
-fn most_inclusive(
-    subject: &Subject,
-    weights: &FunctionWeights,
-    cut: &Hidden,
-    options: &Options,
-) -> Vec<FunctionId> {
-    let everything = flat::Options {
-        sort: Sort::Total,
-        limit: None,
-        min: options.min,
-    };
-    let all = flat::choose(subject, weights, &everything);
-    let passes_on = |id: FunctionId| weights.self_weight[id] == 0;
-    let range = |id: FunctionId| (weights.total[id], cut.at_most[id]);
-    let name = |id: FunctionId| &*subject.profile.functions[id].name;
-    let mut chosen: Vec<FunctionId> = Vec::new();
-    for id in all {
-        let same =
-            |last: &FunctionId| passes_on(*last) && passes_on(id) && range(*last) == range(id);
-        match chosen.last().copied().filter(same) {
-            Some(last) => {
-                let rank = |id| (name(id) != "main", name(id).len());
-                if rank(id) < rank(last) {
-                    chosen.pop();
-                    chosen.push(id);
-                }
-            }
-            None if options.limit.is_some_and(|limit| chosen.len() >= limit) => break,
-            None => chosen.push(id),
-        }
-    }
-    chosen
 }
 
 /// Commands that lead on from here.
@@ -234,6 +218,7 @@ impl Report {
                 "Where the {what}: with all that they call"
             )));
             blocks.push(Block::Table(self.total_table(subject)));
+            blocks.extend(self.folded_legend());
             blocks.extend(range::legend(self.by_total.has_ranges()));
         }
         blocks.extend(self.who(subject));
@@ -294,8 +279,29 @@ impl Report {
         table.without(&left_out)
     }
 
+    /// What is behind the numbers of folded functions, where there are any.
+    fn folded_legend(&self) -> Option<Block> {
+        let is_folded = self.folded.iter().any(|names| !names.is_empty());
+        is_folded.then(|| {
+            Block::Line(
+                "(+N): N more functions are on exactly the same samples. They have no self time and \
+                 do not recurse."
+                    .into(),
+            )
+        })
+    }
+
     fn total_table(&self, subject: &Subject) -> Table {
         let mut table = self.by_total.with_ranges(subject);
+        let name = table.columns.iter().position(|column| column.key == "name");
+        for (row, folded) in table.rows.iter_mut().zip(&self.folded) {
+            let cell = name.and_then(|name| row.get_mut(name));
+            if let Some(Cell::Text(text) | Cell::Branch { text, .. }) = cell
+                && !folded.is_empty()
+            {
+                text.push_str(&format!(" (+{})", folded.len()));
+            }
+        }
         // The total comes first, what it is at most directly behind it.
         table.columns[..3].rotate_left(1);
         table.columns[0].role = Role::Heat;

@@ -36,6 +36,7 @@ mod record_others;
 mod record_stacks;
 mod repair;
 mod report;
+mod report_rows;
 mod scan;
 mod scan_decoding;
 mod static_golden;

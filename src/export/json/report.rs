@@ -1,5 +1,6 @@
 //! The report: `command|null`, `duration|null` (ns), `functions` and `by_total` as in the flat
-//! profile, the former with `line {file, line, weight}|null`; `commands [{name, weight}]`,
+//! profile, the former with `line {file, line, weight}|null`, the latter with `folded [name]`, the
+//! functions with exactly the same samples that the row stands for as well; `commands [{name, weight}]`,
 //! `threads [{pid, tid, name, weight}]`, `quality {stacks, calls {KEY: number}, KEY: {samples, text, remedy|null}, …}|null`
 //! with the keys of [`quality::lines`], `next [{command, shows}]`.
 
@@ -43,8 +44,11 @@ pub fn write(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Res
         }
     })?;
     out.write_all(b",\n\"by_total\":")?;
-    list(out, report.by_total.rows.iter(), |out, row| {
+    let by_total = report.by_total.rows.iter().zip(&report.folded);
+    list(out, by_total, |out, (row, folded)| {
         fields(out, row)?;
+        out.write_all(b",\"folded\":")?;
+        names(out, folded)?;
         out.write_all(b"}")
     })?;
     out.write_all(b",\n\"commands\":")?;
@@ -96,4 +100,10 @@ pub fn write(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Res
         )
     })?;
     out.write_all(b"}\n")
+}
+
+/// Writes names on one line.
+fn names(out: &mut dyn Write, names: &[String]) -> io::Result<()> {
+    let quoted: Vec<_> = names.iter().map(|name| string(name)).collect();
+    write!(out, "[{}]", quoted.join(","))
 }

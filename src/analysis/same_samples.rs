@@ -1,0 +1,151 @@
+//! Which functions are on exactly the same samples?
+//!
+//! A function that only hands on to the next one has its samples, all of them and no other: a list
+//! by total may show one row for both. Equal totals do not show that. In the second profile below
+//! `x` and `y` have equal totals and no sample in common.
+//!
+//! ```text
+//!   main;run;parse 6        main and run: all 10        x;a 5     x: the first 5
+//!   main;run;emit  4        parse: 6, emit: 4           y;b 5     y: the last 5
+//! ```
+//!
+//! The walk through the tree of calls passes the stacks that were sampled in one order, so what lies
+//! under a path is an interval of them. The samples of a function are the intervals of its outermost
+//! paths, those that adjoin joined: a form that two functions share only if they share every sample.
+
+use rustc_hash::FxHashMap;
+
+use crate::base::IdVec;
+use crate::profile::{FunctionId, Links, PathWeights, Profile, Selection, Step};
+
+/// Functions that are on exactly the same samples.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The functions, the one that is outermost on the first of their stacks first.
+    pub members: Vec<Member>,
+}
+
+/// A function of a [`Group`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The function.
+    pub function: FunctionId,
+    /// Whether it is on some stack more than once.
+    pub recurses: bool,
+}
+
+/// What the walk has seen of a function that was asked for.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    /// The number of its frames on the way to the path at hand.
+    depth: u32,
+    recurses: bool,
+    /// Its samples: intervals of the stacks in the order of the walk, disjoint, rising and with a
+    /// gap between them.
+    intervals: Vec<(u32, u32)>,
+    /// The number of sampled stacks before its open outermost path.
+    begin: u32,
+    /// The place at which it was seen first, in the order of the walk.
+    first: u32,
+}
+
+/// Parts these functions, in the order in which each group has its first one; those without
+/// samples are left out. Linear in paths and rows.
+///
+/// ```
+/// use proftool::analysis::same_samples;
+/// use proftool::base::Id;
+/// use proftool::input::folded;
+/// use proftool::profile::{EventId, Filter, FunctionId};
+///
+/// // main, run, parse, emit by order of appearance
+/// let text = "main;run;parse 5\nmain;run;emit 5\n";
+/// let profile = folded::read(text.as_bytes(), &mut |_| {}).unwrap();
+/// let selection = profile.select(EventId::new(0), &Filter::default());
+/// let functions: Vec<FunctionId> = profile.functions.ids().collect();
+/// let groups = same_samples::groups(&profile, &selection, &functions);
+/// let sizes: Vec<usize> = groups.iter().map(|group| group.members.len()).collect();
+/// assert_eq!(sizes, [2, 1, 1]);
+/// assert_eq!(groups[0].members[1].function, FunctionId::new(1));
+/// ```
+pub fn groups(profile: &Profile, selection: &Selection, functions: &[FunctionId]) -> Vec<Group> {
+    // The place of each function in `seen`.
+    let mut places: IdVec<FunctionId, Option<usize>> = IdVec::filled(None, profile.functions.len());
+    for (place, &function) in functions.iter().enumerate() {
+        places[function] = Some(place);
+    }
+    let seen = walk(profile, selection, &places, functions.len());
+    let mut known: FxHashMap<&[(u32, u32)], usize> = FxHashMap::default();
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (place, row) in seen.iter().enumerate() {
+        // A function that is given twice is seen at its last place.
+        if row.intervals.is_empty() {
+            continue;
+        }
+        let group = *known.entry(&row.intervals).or_insert(groups.len());
+        match groups.get_mut(group) {
+            Some(members) => members.push(place),
+            None => groups.push(vec![place]),
+        }
+    }
+    let group = |mut members: Vec<usize>| {
+        members.sort_unstable_by_key(|&place| seen[place].first);
+        let member = |place: usize| Member {
+            function: functions[place],
+            recurses: seen[place].recurses,
+        };
+        Group {
+            members: members.into_iter().map(member).collect(),
+        }
+    };
+    groups.into_iter().map(group).collect()
+}
+
+fn walk(
+    profile: &Profile,
+    selection: &Selection,
+    places: &IdVec<FunctionId, Option<usize>>,
+    functions: usize,
+) -> Vec<Seen> {
+    let paths = &profile.paths;
+    let mut is_sampled = IdVec::filled(false, paths.len());
+    for row in &selection.rows {
+        is_sampled[row.path] = true;
+    }
+    let mut seen = vec![Seen::default(); functions];
+    // There are no more stacks than paths, and these have ids of 32 bits.
+    let (mut stacks, mut frames) = (0u32, 0u32);
+    let weights = PathWeights::of(profile, selection);
+    Links::new(profile, &weights).walk(paths, |step| {
+        let (Step::Enter(path) | Step::Leave(path)) = step;
+        let row = places[paths[path].function].and_then(|place| seen.get_mut(place));
+        match step {
+            Step::Enter(_) => {
+                frames += 1;
+                if let Some(row) = row {
+                    if row.depth == 0 {
+                        row.begin = stacks;
+                    } else {
+                        row.recurses = true;
+                    }
+                    row.depth += 1;
+                    if row.first == 0 {
+                        row.first = frames;
+                    }
+                }
+                stacks += u32::from(is_sampled[path]);
+            }
+            Step::Leave(_) => {
+                let Some(row) = row else { return };
+                row.depth -= 1;
+                if row.depth == 0 && row.begin < stacks {
+                    match row.intervals.last_mut() {
+                        Some(last) if last.1 == row.begin => last.1 = stacks,
+                        _ => row.intervals.push((row.begin, stacks)),
+                    }
+                }
+            }
+        }
+    });
+    seen
+}

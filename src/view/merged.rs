@@ -1,0 +1,120 @@
+//! Rows that stand for several functions with exactly the same samples.
+//!
+//! The functions with the largest totals begin with a chain such as `_start`, `__libc_start_main`,
+//! `main`, `run`, in which each only calls the next. Their rows would say one thing again and
+//! again, so what merely passes its samples on is folded into one row of the group, which says how
+//! many it stands for:
+//!
+//! - A function that recurses, or that has samples of its own, keeps its row, and so does a mark.
+//! - All others of the group are folded into one row. If the group has functions of the program's
+//!   own module (the one that holds `main`), it is one of these. It is a function that recurses, else
+//!   one with samples of its own, else `main`, and of several the outermost.
+//!
+//! So nothing is folded that has another share, another range, or anything of its own to say.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::Subject;
+use crate::analysis::cut::Hidden;
+use crate::analysis::inclusive::FunctionWeights;
+use crate::analysis::same_samples::{self, Member};
+use crate::base::IdVec;
+use crate::profile::{FunctionId, FunctionKind, ModuleId};
+
+/// A row, and the functions that are folded into it, outermost first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Merged {
+    pub function: FunctionId,
+    pub folded: Vec<FunctionId>,
+}
+
+/// At most `limit` rows for functions that are in order of decreasing total.
+pub(super) fn rows(
+    subject: &Subject,
+    weights: &FunctionWeights,
+    cut: &Hidden,
+    sorted: &[FunctionId],
+    limit: Option<usize>,
+) -> Vec<Merged> {
+    let range = |&id: &FunctionId| (weights.total[id], weights.samples[id], cut.at_most[id]);
+    // Functions with the same samples have the same total. Where so many totals differ as there
+    // are rows, the functions behind these cannot get one.
+    let mut totals = sorted.chunk_by(|a, b| weights.total[*a] == weights.total[*b]);
+    let few = totals.by_ref().take(limit.unwrap_or(usize::MAX));
+    let candidates = &sorted[..few.map(<[_]>::len).sum()];
+    let mut alike: FxHashMap<_, u32> = FxHashMap::default();
+    for id in candidates {
+        *alike.entry(range(id)).or_default() += 1;
+    }
+    let compared: Vec<FunctionId> = candidates
+        .iter()
+        .copied()
+        .filter(|id| alike[&range(id)] > 1)
+        .collect();
+    let own = own_modules(subject);
+    let mut folded_into: FxHashMap<FunctionId, Vec<FunctionId>> = FxHashMap::default();
+    let mut folded: FxHashSet<FunctionId> = FxHashSet::default();
+    let groups = match compared.is_empty() {
+        true => Vec::new(),
+        false => same_samples::groups(subject.profile, subject.selection, &compared),
+    };
+    for group in groups {
+        // The same samples, but not the same doubt about those that were cut.
+        let mut ranges: FxHashMap<_, Vec<Member>> = FxHashMap::default();
+        for member in group.members {
+            ranges
+                .entry(range(&member.function))
+                .or_default()
+                .push(member);
+        }
+        for members in ranges.into_values() {
+            let Some((head, others)) = fold(subject, weights, &own, &members) else {
+                continue;
+            };
+            folded.extend(&others);
+            folded_into.insert(head, others);
+        }
+    }
+    let rows = candidates.iter().filter(|id| !folded.contains(id));
+    let row = |&function: &FunctionId| Merged {
+        folded: folded_into.remove(&function).unwrap_or_default(),
+        function,
+    };
+    rows.take(limit.unwrap_or(usize::MAX)).map(row).collect()
+}
+
+/// Into which of these functions others are folded, and which; none where there is nothing to fold.
+fn fold(
+    subject: &Subject,
+    weights: &FunctionWeights,
+    own: &IdVec<ModuleId, bool>,
+    members: &[Member],
+) -> Option<(FunctionId, Vec<FunctionId>)> {
+    let function = |id: FunctionId| &subject.profile.functions[id];
+    let is_mark = |member: &Member| function(member.function).kind == FunctionKind::Mark;
+    let has_own = |member: &Member| weights.self_samples[member.function] > 0;
+    let code: Vec<Member> = members.iter().copied().filter(|m| !is_mark(m)).collect();
+    // Of equals the first, which is the outermost.
+    let head = code.iter().min_by_key(|member| {
+        (
+            !own[function(member.function).module],
+            !member.recurses,
+            !has_own(member),
+            function(member.function).name != "main",
+        )
+    })?;
+    let others = code
+        .iter()
+        .filter(|member| member.function != head.function && !member.recurses && !has_own(member));
+    let others: Vec<FunctionId> = others.map(|member| member.function).collect();
+    (!others.is_empty()).then_some((head.function, others))
+}
+
+/// Whether each module is one that holds a `main`: the program's own, as far as its names say it.
+fn own_modules(subject: &Subject) -> IdVec<ModuleId, bool> {
+    let mut own = IdVec::filled(false, subject.profile.modules.len());
+    for function in subject.profile.functions.iter() {
+        own[function.module] |= function.name == "main";
+    }
+    own
+}
