@@ -29,6 +29,7 @@ mod sampling;
 mod stack_choice;
 mod top;
 mod tree;
+mod tree_notes;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -42,5 +42,6 @@ mod scan_decoding;
 mod static_golden;
 mod top;
 mod tree;
+mod tree_page;
 mod truth;
 mod unwind;
