@@ -53,7 +53,7 @@ pub fn give(look: &Look, caveats: &Caveats, forms: &Forms) -> anyhow::Result<Exi
         }
         Format::Dot => {
             let Some(drawing) = forms.dot else {
-                let text = "this is no graph: --format dot draws call graphs";
+                let text = "--format dot is supported by graph and callgraph";
                 return Err(failure::Misused(text.into()).into());
             };
             let drawing = drawing();

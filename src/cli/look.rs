@@ -1,7 +1,9 @@
 //! How an answer is shown: format, order, names, colours; the same for every view.
 
+use std::ffi::OsStr;
 use std::io::IsTerminal;
 
+use clap::builder::{EnumValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use proftool::export::text;
 use proftool::profile::{Profile, Selection};
@@ -46,8 +48,36 @@ pub enum Format {
     Json,
     /// One table, with headings.
     Csv,
-    /// A drawing for Graphviz; of call graphs.
+    /// A drawing for Graphviz.
     Dot,
+}
+
+/// The formats of a view without a drawing, as its help offers them. `dot` is taken all the same, as
+/// [`answer`](super::answer) knows better than a list of values why it is refused.
+#[derive(Clone, Copy, Debug)]
+pub struct WithoutDot;
+
+impl TypedValueParser for WithoutDot {
+    type Value = Format;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Format, clap::Error> {
+        if value != "dot" {
+            let offered = self.possible_values().into_iter().flatten();
+            PossibleValuesParser::new(offered).parse_ref(command, arg, value)?;
+        }
+        EnumValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let drawn = |format: &&Format| **format != Format::Dot;
+        let formats = Format::value_variants().iter().filter(drawn);
+        Some(Box::new(formats.filter_map(Format::to_possible_value)))
+    }
 }
 
 /// How functions are named.

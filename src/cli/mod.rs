@@ -29,11 +29,12 @@ mod sampling;
 mod stack_choice;
 mod top;
 mod tree;
+mod tree_notes;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{ArgAction, CommandFactory, Parser, Subcommand};
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// A profiler for native Linux programs that tells the truth about recursion: a sample counts
 /// once in a function's total, however often the function is on its stack.
@@ -82,12 +83,26 @@ enum Command {
     Export(export::Args),
 }
 
+/// The command line, in which only commands that draw offer `dot`.
+fn grammar() -> clap::Command {
+    Cli::command().mut_subcommands(|command| {
+        let draws = matches!(command.get_name(), "graph" | "callgraph");
+        let is_view = command.get_arguments().any(|arg| arg.get_id() == "format");
+        match is_view && !draws {
+            true => command.mut_arg("format", |arg| arg.value_parser(look::WithoutDot)),
+            false => command,
+        }
+    })
+}
+
 /// Runs the command line of this process.
 pub fn run() -> ExitCode {
     let args = record_level::with_equals(std::env::args_os());
-    let Some(command) = Cli::parse_from(args).command else {
+    let matches = grammar().get_matches_from(args);
+    let parsed = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let Some(command) = parsed.command else {
         // Help that nobody reads is no failure.
-        let _ = writeln!(io::stdout(), "{}", Cli::command().render_help());
+        let _ = writeln!(io::stdout(), "{}", grammar().render_help());
         return ExitCode::SUCCESS;
     };
     let done = match command {

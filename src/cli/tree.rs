@@ -1,18 +1,21 @@
 //! `proftool tree`.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
 use proftool::analysis::tree::{self as calls, Reach, Stacks};
 use proftool::callgraph::CallGraph;
-use proftool::export::json;
-use proftool::view::tree::{self, Direction, Options};
+use proftool::export::{json, puma};
+use proftool::profile::Selection;
+use proftool::view::tree::{self, Direction, Notes, Options};
 
 use super::answer::{self, Forms};
 use super::function;
 use super::in_code::InCode;
 use super::look::Look;
 use super::query::Query;
+use super::tree_notes;
 
 /// The lines that a text has when nothing is asked for.
 const LINES: usize = 80;
@@ -32,9 +35,13 @@ pub struct Args {
     /// Go from callees to their callers.
     #[arg(long)]
     bottom_up: bool,
-    /// What becomes of recursion [default: full where stacks recurse, none elsewhere]
+    /// Which recursive calls are collapsed [default: by the profile, see below]
     #[arg(long, value_name = "DEGREE", value_enum)]
     collapse: Option<Collapse>,
+    /// Print the table of HP's Puma: in or under, in only, level, function [collapses: full; rows:
+    /// all]
+    #[arg(long)]
+    classic: bool,
     /// Only this function and what it calls; bottom up, callers as far out as it.
     #[arg(long, value_name = "FUNCTION")]
     root: Option<String>,
@@ -53,19 +60,25 @@ const EXAMPLES: &str = "\
 Each line is a function as it was reached by one chain of calls. Bottom up, each root is a function
 that samples were taken in, and what stands under it called it.
 
-Where stacks recurse, the tree is collapsed: a call of a function that stands above already becomes
-f..., with an arrow to the level of the f above, and what the inner f calls stands under that one.
-Weights are told by how samples got there: 40 ms (15 ms) are 40 by the calls above alone, and 15
-that had gone through a collapsed call before.
+A total counts each sample once. Collapsing recursion makes a call of a function that stands above a
+line f..., and what the inner f calls stands under the f above. The column 'via collapsed %' has the
+part of the total that came through such calls, and so from another caller than the line above.
+
+Without --collapse, every call is a line as long as at most 20 of the 80 heaviest lines repeat a
+function above them; with more, the degree is conservative. It does not depend on --limit, --min
+and --depth.
+
+With --classic, 40 (15) are 40 by the calls above alone, and 15 after a collapsed call.
 
 Examples:
   proftool tree                                 who calls whom, what has 0.5 % and more
   proftool tree --min 5 --depth 8               only the thick branches
   proftool tree --collapse none                 every call a line, also where it recurses
+  proftool tree --collapse full                 no function twice in a chain of calls
   proftool tree --root parse                    what parse calls, from the outermost parse on
   proftool tree --bottom-up --focus '^memcpy$'  who calls memcpy";
 
-/// What becomes of recursion.
+/// Which recursive calls are collapsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Collapse {
     /// Nothing; every call is a line.
@@ -97,8 +110,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);
     let mut options = Options {
-        limit: args.look.limit(LINES),
-        min: args.look.min(MIN),
+        limit: args
+            .look
+            .limit(if args.classic { usize::MAX } else { LINES }),
+        min: args.look.min(if args.classic { 0.0 } else { MIN }),
         depth: args.depth,
         ..Options::default()
     };
@@ -116,15 +131,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let recurse = stacks.recurse();
     let degree = match args.collapse {
         Some(degree) => degree.degree(),
-        None if recurse => calls::Collapse::Full,
+        None if recurse && args.classic => calls::Collapse::Full,
+        None if recurse => options.repeats.insert(stacks.repeats()).degree(),
         None => calls::Collapse::None,
     };
     let (direction, calls) = if args.bottom_up {
-        let reach = Reach {
-            depth: args.depth.unwrap_or(DEPTH),
-            min: (selection.total as f64 * options.min / 100.0) as u64,
-        };
-        (Direction::BottomUp, stacks.bottom_up(degree, reach))
+        (
+            Direction::BottomUp,
+            stacks.bottom_up(degree, args.reach(&selection, options.min)),
+        )
     } else {
         let calls = stacks.top_down(degree);
         let rows = |other| match other == degree {
@@ -138,6 +153,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
         (Direction::TopDown, calls)
     };
+    let deepest = match direction {
+        Direction::TopDown => 0,
+        Direction::BottomUp => stacks.deepest(),
+    };
     drop(stacks);
     let mut tree = tree::arrange(&subject, calls, direction, &options);
     if tree.nodes().next().is_none() && !args.look.has_min() {
@@ -145,11 +164,34 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         options.min = 0.0;
         tree = tree::arrange(&subject, tree.calls, direction, &options);
     }
+    if args.classic {
+        let write = |out: &mut dyn Write| puma::write(out, &subject, &tree);
+        return answer::give_text(&args.look, &profile.caveats, &write);
+    }
     let forms = Forms {
-        page: &|| tree.page(&subject),
+        page: &|| {
+            let reach = args.reach(&selection, options.min);
+            let notes = Notes {
+                above: tree_notes::recursion(&tree).into_iter().collect(),
+                below: tree_notes::hidden(&tree, reach, deepest)
+                    .into_iter()
+                    .collect(),
+            };
+            tree.page(&subject, &notes)
+        },
         table: &|| tree.table(&subject),
         json: &|out| json::tree::write(out, &subject, &tree),
         dot: None,
     };
     answer::give(&args.look, &profile.caveats, &forms)
+}
+
+impl Args {
+    /// How far callers are followed.
+    fn reach(&self, selection: &Selection, min: f64) -> Reach {
+        Reach {
+            depth: self.depth.unwrap_or(DEPTH),
+            min: (selection.total as f64 * min / 100.0) as u64,
+        }
+    }
 }

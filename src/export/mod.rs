@@ -8,6 +8,7 @@
 //! | [`json`] | schema `proftool/1` | each view |
 //! | [`folded`] | folded stacks | a call tree |
 //! | [`gprof`] | the text of GNU gprof 2.40 | a profile of a gmon.out |
+//! | [`puma`] | the table of HP's Puma | a call tree |
 //!
 //! Names come from outside and may hold anything. Each writer makes them safe in the way of its
 //! format, so that no output ever has a control character, a C1 code or a mark that reorders
@@ -18,4 +19,5 @@ pub mod dot;
 pub mod folded;
 pub mod gprof;
 pub mod json;
+pub mod puma;
 pub mod text;

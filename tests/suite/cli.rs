@@ -70,6 +70,39 @@ fn every_command_has_help_with_examples() {
 }
 
 #[test]
+fn dot_is_offered_where_it_is_supported_and_nowhere_else() {
+    let file = fixture("recursion");
+    let views: [&[&str]; 7] = [
+        &["report"],
+        &["flat"],
+        &["tree"],
+        &["detail", "a"],
+        &["cycles"],
+        &["info"],
+        &["graph"],
+    ];
+    for view in views {
+        let help = stdout(&answer(&[view[0], "--help"]));
+        // The list of formats goes on over lines.
+        let formats = help.split("--format <FORMAT>").nth(1).unwrap();
+        let values = formats.split(']').nth(1).unwrap();
+        let is_offered = values.split_whitespace().any(|value| value == "dot");
+        let file: &[&str] = if view[0] == "callgraph" {
+            &[]
+        } else {
+            &[&file]
+        };
+        let drawn = answer(&[view, file, &["--format", "dot"]].concat());
+        assert_eq!(is_offered, drawn.status.success(), "{view:?}: {formats}");
+        if !is_offered {
+            assert_eq!(drawn.status.code(), Some(2), "{view:?}");
+            let text = stderr(&drawn);
+            assert!(text.contains("supported by graph and callgraph"), "{text}");
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_opened_is_one_clean_message_that_names_the_file() {
     let dir = scratch("a-directory");
     fs::create_dir_all(&dir).unwrap();

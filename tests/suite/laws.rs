@@ -204,11 +204,12 @@ fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
         file: "a b".into(),
     };
     let report = report::arrange(&subject, &options);
+    let notes = tree_view::Notes::default();
     let mut outputs = Vec::new();
     let mut pages = vec![
         ("flat text", flat.page(&subject)),
-        ("tree text", tree.page(&subject)),
-        ("collapsed tree text", folded.page(&subject)),
+        ("tree text", tree.page(&subject, &notes)),
+        ("collapsed tree text", folded.page(&subject, &notes)),
         ("report text", report.page(&subject)),
     ];
     pages.extend(

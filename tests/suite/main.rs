@@ -44,5 +44,6 @@ mod scan_inside;
 mod static_golden;
 mod top;
 mod tree;
+mod tree_page;
 mod truth;
 mod unwind;

@@ -351,34 +351,62 @@ fn lines_with_ways(table: &str) -> BTreeSet<(Vec<String>, String)> {
     told
 }
 
-/// The table of the guide's shape, from the records that the command writes.
+/// The table of the guide's shape, as the command prints it.
 fn table_of_command(stacks: &Path, collapse: Collapse) -> String {
-    let mut command = proftool(&["tree", "--collapse", collapse.name(), "--format", "csv"]);
-    let output = command.args(["--limit", "0", "--min", "0"]).arg(stacks);
-    let output = output.output().unwrap();
+    let mut command = proftool(&["tree", "--classic", "--collapse", collapse.name()]);
+    let output = command.arg(stacks).output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8(output.stdout).unwrap();
-    let mut records = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
-    let header = records.next().unwrap();
-    let column = |key: &str| header.iter().position(|column| *column == key).unwrap();
-    let columns = ["level", "direct", "indirect", "in_only", "name", "to_level"].map(column);
-    let mut table = String::new();
-    for record in records {
-        let [level, direct, indirect, own, name, to_level] = columns.map(|column| record[column]);
-        let passed = match indirect {
-            "" | "0" => direct.to_owned(),
-            indirect => format!("{direct} ({indirect})"),
-        };
-        let (dots, depth) = (
-            ["...", ""][usize::from(to_level.is_empty())],
-            level.parse().unwrap(),
-        );
-        table.push_str(&format!(
-            "{passed:<16}{own:<16}{level} {:depth$}{name}{dots}\n",
-            ""
-        ));
-    }
-    table
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn classic_prints_the_guides_columns() {
+    let file = std::env::temp_dir().join(format!("proftool-classic-{}", std::process::id()));
+    std::fs::write(&file, EXAMPLE_1).unwrap();
+    let full = "\
+6               0               1  main
+6               3               2   r
+1 (2)           3               3    s
+                                3    r...
+";
+    assert_eq!(table_of_command(&file, Collapse::Full), full);
+    // Where no degree is asked for, recursion is collapsed as before.
+    let output = proftool(&["tree", "--classic"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), full);
+    let none = table_of_command(&file, Collapse::None);
+    assert!(
+        none.contains("\n4               1               3    r\n"),
+        "{none}"
+    );
+    std::fs::write(&file, "main;a;b;c;b;a;d;c 1\n").unwrap();
+    let full = "\
+1               0               1  main
+1               0               2   a
+1               0               3    b
+1               0               4     c
+                                5      b...
+                                4     a...
+0 (1)           0               3    d
+0 (1)           1               4     c
+";
+    // The children of a stand in the guide's order: the branch of b was needed first.
+    assert_eq!(
+        table_of_command(&file, Collapse::Full).lines().count(),
+        full.lines().count()
+    );
+    assert_eq!(
+        lines_with_ways(&table_of_command(&file, Collapse::Full)),
+        lines_with_ways(full)
+    );
+    let json = proftool(&["tree", "--classic", "--format", "json"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert_eq!(json.status.code(), Some(2));
+    std::fs::remove_file(&file).unwrap();
 }
 
 #[test]

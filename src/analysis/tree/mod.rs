@@ -48,9 +48,11 @@ mod growth;
 mod inwards;
 mod nodes;
 mod outwards;
+mod repeats;
 
 pub use arcs::Arc;
 pub use nodes::Nodes;
+pub use repeats::Repeats;
 
 use crate::base::{Id, IdVec, define_id};
 use crate::profile::{FunctionId, Links, PathId, PathWeights, Profile, Selection, Step};
@@ -256,6 +258,25 @@ impl<'a> Stacks<'a> {
             Step::Leave(path) => depth[self.profile.paths[path].function] -= 1,
         });
         recurse
+    }
+
+    /// The number of frames of the deepest stack.
+    pub fn deepest(&self) -> u32 {
+        let (mut depth, mut deepest) = (0u32, 0u32);
+        self.links.walk(&self.profile.paths, |step| match step {
+            Step::Enter(_) => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            Step::Leave(_) => depth -= 1,
+        });
+        deepest
+    }
+
+    /// How many of the heaviest nodes would repeat a function above them if nothing were collapsed:
+    /// what the degree can be chosen by. Looks at the top of the tree only.
+    pub fn repeats(&self) -> Repeats {
+        repeats::repeats(self)
     }
 
     /// The tree of calls from the outermost functions inwards. Linear in paths and functions, in

@@ -276,8 +276,9 @@ FIGURES
              function can lead to
   ~f         for the most part f was not recorded there, but the code leaves no
              doubt that it was on the stack
-  f... ↑2    tree: a collapsed call of f, which goes on at level 2. In brackets:
-             what first arrived after such a call
+  f... (N %) tree: a collapsed call of f, which N % of the samples took; they
+             continue under the nearest f above
+  via collapsed %  tree: the part of total % that came through such calls
   children   graph: weight of what the function calls, on account of this caller
   outside    cycles: weight of what is called outside of the cycle
   fonseca    cycles: an estimate of the total by the weights of calls";

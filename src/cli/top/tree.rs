@@ -6,6 +6,7 @@ use proftool::view::Subject;
 use proftool::view::label::{self, Labels};
 use proftool::view::number;
 use proftool::view::table::{Cell, Column, Role};
+use proftool::view::tree::via_collapsed;
 use rustc_hash::FxHashSet;
 
 use super::listing::{Branch, Fold, Key, Line, Listing, Look, key, key_of};
@@ -14,11 +15,11 @@ use super::wish::{Hot, Opened, Search};
 /// A tree opened along its heaviest path has at most so many levels of it.
 const HOT_LEVELS: usize = 256;
 
-/// Makes the tree: in the degree that is asked for, or fully collapsed where stacks recurse.
+/// Makes the tree: in the degree that is asked for, or in the one that `proftool tree` chooses.
 pub fn calls(subject: &Subject, degree: Option<Collapse>) -> CallTree {
     let stacks = Stacks::new(subject.profile, subject.selection);
     let degree = degree.unwrap_or_else(|| match stacks.recurse() {
-        true => Collapse::Full,
+        true => stacks.repeats().degree(),
         false => Collapse::None,
     });
     stacks.top_down(degree)
@@ -68,7 +69,7 @@ pub fn listing(subject: &Subject, calls: &CallTree, opened: &Opened, search: &Se
     let lines = shown.iter().map(|&(node, key, branch)| Line {
         key,
         function: Some(node.function),
-        cells: cells(subject, calls, &labels, &node),
+        cells: cells(subject, &labels, &node, indirect),
         look: Look::Plain,
         branch: Some(branch),
     });
@@ -78,7 +79,7 @@ pub fn listing(subject: &Subject, calls: &CallTree, opened: &Opened, search: &Se
     let plural = if nodes == 1 { "" } else { "s" };
     Shown {
         listing: Listing {
-            columns: columns(calls.collapse, indirect),
+            columns: columns(indirect),
             lines,
             hidden: 0,
             about: vec![
@@ -219,26 +220,25 @@ impl Walk<'_> {
 }
 
 /// The columns of `proftool tree`.
-fn columns(degree: Collapse, indirect: bool) -> Vec<Column> {
-    let weight = match indirect {
-        true => "total (indirect)",
-        false => "total",
-    };
+fn columns(indirect: bool) -> Vec<Column> {
     let mut columns = vec![
         Column::new("percent", "total %", Role::Heat),
+        Column::new("via_collapsed_percent", "via collapsed %", Role::Figure),
         Column::new("in_only_percent", "self %", Role::Figure),
-        Column::new("weight", weight, Role::Figure),
+        Column::new("weight", "total", Role::Figure),
+        Column::new("name", "function", Role::Name),
     ];
-    if degree != Collapse::None {
-        columns.push(Column::new("level", "level", Role::Figure));
+    if !indirect {
+        columns.remove(VIA);
     }
-    columns.push(Column::new("name", "function", Role::Name));
     columns
 }
 
-fn cells(subject: &Subject, calls: &CallTree, labels: &Labels, node: &Node) -> Vec<Cell> {
+/// The place of the column that is there only where something arrived through a collapsed call.
+const VIA: usize = 1;
+
+fn cells(subject: &Subject, labels: &Labels, node: &Node, indirect: bool) -> Vec<Cell> {
     let whole = subject.selection.total;
-    let unit = &subject.selection.event.unit;
     let share = |part| Cell::Share { part, whole };
     let mut name = labels.of(node.function).to_owned();
     if node.inlined {
@@ -247,35 +247,22 @@ fn cells(subject: &Subject, calls: &CallTree, labels: &Labels, node: &Node) -> V
     if label::is_inferred(node.inferred, node.weight()) {
         name.insert_str(0, label::INFERRED);
     }
-    let level = match node.stub {
-        Some(target) => format!("{} ↑{}", node.level, calls.nodes.at(target).level),
-        None => node.level.to_string(),
-    };
     let mut cells = match node.stub {
         Some(_) => {
             let share = number::percent(node.passes, whole, 2);
             name.push_str(&format!("... ({share} %)"));
-            vec![Cell::Nothing; 3]
+            vec![Cell::Nothing; 4]
         }
         None => vec![
             share(node.weight()),
+            via_collapsed(node, whole),
             share(node.in_only),
-            match node.indirect {
-                0 => Cell::Weight(node.direct),
-                indirect => Cell::Text(format!(
-                    "{} ({})",
-                    match node.direct {
-                        0 => "0".to_owned(),
-                        direct => number::weight(direct, unit),
-                    },
-                    number::weight(indirect, unit)
-                )),
-            },
+            Cell::Weight(node.weight()),
         ],
     };
-    if calls.collapse != Collapse::None {
-        cells.push(Cell::Text(level));
-    }
     cells.push(Cell::Text(name));
+    if !indirect {
+        cells.remove(VIA);
+    }
     cells
 }

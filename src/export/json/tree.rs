@@ -1,19 +1,23 @@
 //! The call tree: `direction`, `collapse`, `root|null`, `rows {none, direct, conservative,
-//! full}|null`, `roots [node]`; a node is `{name, module, level, direct, indirect, in_only, stub,
-//! inlined, cut, inferred, children}`.
+//! full}|null`, `repeats {nodes, repeating}|null`, `roots [node]`; a node is `{name, module, level, total, direct, indirect,
+//! in_only, stub, inlined, cut, inferred, children}`.
+//!
+//! `total` counts each sample that passes the node once. It is `direct`, what arrived by calls alone,
+//! and `indirect`, what had gone through a collapsed call before it first arrived.
 //!
 //! A stub stands for a call that recursion was collapsed into; it has no counts, but `to_level`,
 //! the level of the node above it that has them, and `passes`, the weight of the samples that went
 //! through it. `cut` is the weight of stacks that go on from the node but were not followed. `root`
 //! is the function that stacks are looked at from, if not whole. `rows` tells, top down and where
 //! stacks recurse, how many nodes and stubs each degree of collapsing gives; null for one that was not
-//! counted to the end.
+//! counted to the end. `repeats` is what the degree was chosen by where none was asked for: of the
+//! heaviest nodes of the tree that is not collapsed, those that repeat a function above them.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
 use super::{string, view_head};
-use crate::analysis::tree::{Collapse, Node};
+use crate::analysis::tree::{Collapse, Node, Repeats};
 use crate::view::Subject;
 use crate::view::tree::{Direction, Tree};
 
@@ -45,6 +49,13 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &Tree) -> io::Result<
             }
             out.write_all(b"},")?;
         }
+    }
+    match tree.options.repeats {
+        None => out.write_all(b"\"repeats\":null,")?,
+        Some(Repeats { nodes, repeating }) => write!(
+            out,
+            "\"repeats\":{{\"nodes\":{nodes},\"repeating\":{repeating}}},"
+        )?,
     }
     out.write_all(b"\"roots\":[")?;
     // The level of the last node, whose list of children is still open.
@@ -82,12 +93,17 @@ fn counts(out: &mut dyn Write, tree: &Tree, node: &Node) -> io::Result<()> {
         ),
         None if node.in_code => write!(
             out,
-            "\"direct\":0,\"indirect\":0,\"in_only\":0,\"cut\":0,\"inferred\":0,\"stub\":false,\"origin\":\"code\","
+            "\"total\":0,\"direct\":0,\"indirect\":0,\"in_only\":0,\"cut\":0,\"inferred\":0,\"stub\":false,\"origin\":\"code\","
         ),
         None => write!(
             out,
-            "\"direct\":{},\"indirect\":{},\"in_only\":{},\"cut\":{},\"inferred\":{},\"stub\":false,",
-            node.direct, node.indirect, node.in_only, node.cut, node.inferred
+            "\"total\":{},\"direct\":{},\"indirect\":{},\"in_only\":{},\"cut\":{},\"inferred\":{},\"stub\":false,",
+            node.weight(),
+            node.direct,
+            node.indirect,
+            node.in_only,
+            node.cut,
+            node.inferred
         ),
     }
 }

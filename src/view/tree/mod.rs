@@ -12,15 +12,16 @@
 //!       ↳ apply
 //! ```
 //!
-//! Where recursion is collapsed, what arrived only through stubs stands behind the weight, and a stub
-//! has no figures of its own:
+//! Where recursion is collapsed, a total still counts each sample once. How much of it arrived
+//! through collapsed calls stands in a column of its own, and a collapsed call, a stub, has the share
+//! of the samples that took it behind its name:
 //!
 //! ```text
-//!   total %  parent %  self %  total (indirect)  level  function ↳ calls
-//!    100.00    100.00    0.00             6       1     main
-//!    100.00    100.00   50.00             6       2     ↳ r
-//!     50.00     50.00   50.00             1 (2)   3       ├ s
-//!                                                 3 ↑2    └ r... (66.67 %)
+//!   total %  via collapsed %  self %  total  function ↳ calls
+//!    100.00                     0.00      6  main
+//!    100.00                    50.00      6  ↳ r
+//!     50.00            33.33   50.00      3    ├ s
+//!                                              └ r... (66.67 %)
 //! ```
 
 mod draw;
@@ -33,7 +34,7 @@ use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, label, number};
-use crate::analysis::tree::{CallTree, Collapse, Node, NodeId};
+use crate::analysis::tree::{CallTree, Node, NodeId, Repeats};
 use crate::base::{Id, IdVec};
 use crate::profile::FunctionId;
 
@@ -58,9 +59,33 @@ pub struct Options {
     /// The function that the stacks begin at, with the weight of the samples that have it;
     /// `None` where whole stacks are shown.
     pub root: Option<(FunctionId, u64)>,
-    /// Where stacks recurse: the rows that the tree has in each degree of [`Collapse::ALL`], as
-    /// far as they were counted.
+    /// Where stacks recurse: the rows that the tree has in each degree of
+    /// [`Collapse::ALL`](crate::analysis::tree::Collapse::ALL), as far as they were counted.
     pub rows: Option<[Option<usize>; 4]>,
+    /// What the degree was chosen by, if none was asked for and stacks recurse.
+    pub repeats: Option<Repeats>,
+}
+
+/// Why nodes are not shown. One node may be counted for several reasons.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hidden {
+    /// How many are deeper than was asked for.
+    pub deeper: usize,
+    /// The deepest level of all nodes.
+    pub deepest: u32,
+    /// How many have a lesser share than was asked for.
+    pub lighter: usize,
+    /// How many there are beyond the number that was asked for.
+    pub beyond: usize,
+}
+
+/// Sentences of whoever shows a page: what to ask for to see more is not for the view to say.
+#[derive(Clone, Debug, Default)]
+pub struct Notes {
+    /// Above the table.
+    pub above: Vec<String>,
+    /// Below it.
+    pub below: Vec<String>,
 }
 
 /// A call tree with the nodes chosen that are shown. With a node its parent is shown too.
@@ -74,6 +99,8 @@ pub struct Tree {
     pub shown: IdVec<NodeId, bool>,
     /// How many are not.
     pub hidden: usize,
+    /// And why.
+    pub reasons: Hidden,
     /// What was asked for.
     pub options: Options,
     labels: Labels,
@@ -87,15 +114,21 @@ pub fn arrange(
     options: &Options,
 ) -> Tree {
     let whole = subject.selection.total;
-    let mut chosen: Vec<NodeId> = calls
-        .nodes
-        .enumerate()
-        .filter(|(_, node)| {
-            options.depth.is_none_or(|depth| node.level <= depth)
-                && reaches(node.standing(), whole, options.min)
-        })
-        .map(|(id, _)| id)
-        .collect();
+    let mut reasons = Hidden {
+        beyond: (calls.nodes.len()).saturating_sub(options.limit.unwrap_or(usize::MAX)),
+        ..Hidden::default()
+    };
+    let mut chosen: Vec<NodeId> = Vec::new();
+    for (id, node) in calls.nodes.enumerate() {
+        let is_deeper = options.depth.is_some_and(|depth| node.level > depth);
+        let is_lighter = !reaches(node.standing(), whole, options.min);
+        reasons.deeper += usize::from(is_deeper);
+        reasons.lighter += usize::from(is_lighter);
+        reasons.deepest = reasons.deepest.max(node.level);
+        if !is_deeper && !is_lighter {
+            chosen.push(id);
+        }
+    }
     if let Some(limit) = options.limit {
         // A parent is at least as heavy as its child and comes first among equals.
         chosen.sort_by_key(|&id| std::cmp::Reverse(calls.nodes.at(id).standing()));
@@ -110,6 +143,7 @@ pub fn arrange(
     let labels = Labels::new(subject, functions.chain(root));
     Tree {
         hidden: calls.nodes.len() - chosen.len(),
+        reasons,
         calls,
         direction,
         shown,
@@ -152,6 +186,7 @@ impl Tree {
             figure("parent"),
             figure("level"),
             figure("percent"),
+            figure("total"),
             figure("direct"),
             figure("indirect"),
             figure("in_only"),
@@ -181,6 +216,7 @@ impl Tree {
                     .map_or(Cell::Nothing, |p| Cell::Count(p.index() as u64)),
                 Cell::Count(u64::from(node.level)),
                 share(node.weight(), whole),
+                of_node(Cell::Weight(node.weight())),
                 of_node(Cell::Weight(node.direct)),
                 of_node(Cell::Weight(node.indirect)),
                 of_node(Cell::Weight(node.in_only)),
@@ -196,33 +232,17 @@ impl Tree {
     }
 
     /// The page for people.
-    pub fn page(&self, subject: &Subject) -> Page {
+    pub fn page(&self, subject: &Subject, notes: &Notes) -> Page {
+        let line = |text: &String| Block::Line(text.clone());
         let mut blocks = vec![Block::Line(subject.headline())];
         blocks.extend(self.part(subject).map(Block::Line));
-        blocks.extend(self.degree().map(Block::Line));
+        blocks.extend(notes.above.iter().map(line));
         if self.hidden < self.calls.nodes.len() {
             blocks.push(Block::Space);
             blocks.push(Block::Table(self.drawing(subject)));
         }
-        if self.hidden > 0 {
-            let plural = if self.hidden == 1 { "" } else { "s" };
-            let more = number::grouped(self.hidden as u64);
-            blocks.push(Block::Line(format!(
-                "… {more} more line{plural}; all of them: --limit 0 --min 0"
-            )));
-        }
-        if self.nodes().any(|id| self.calls.nodes.at(id).cut > 0) {
-            let line = "… callers further out were not followed; more of them: --depth N --min 0";
-            blocks.push(Block::Line(line.into()));
-        }
-        if self
-            .nodes()
-            .any(|id| self.calls.nodes.at(id).stub.is_some())
-        {
-            let line = "f... (share) is a collapsed call of f: so many samples take it, and go on at the \
-                        level behind ↑. In brackets: what first arrived after such a call.";
-            blocks.push(Block::Line(line.into()));
-        }
+        blocks.extend(notes.below.iter().map(line));
+        blocks.extend(self.stub_legend().map(Block::Line));
         let nodes = || self.nodes().map(|id| self.calls.nodes.at(id));
         blocks.extend(label::legend(
             nodes().any(|node| label::is_inferred(node.inferred, node.weight())),
@@ -245,71 +265,39 @@ impl Tree {
         })
     }
 
-    /// A line on what became of recursion, where there is any.
-    fn degree(&self) -> Option<String> {
-        let degree = self.calls.collapse;
-        let done = match degree {
-            Collapse::None => "not collapsed",
-            _ => "collapsed",
-        };
-        let head = format!("Recursion is {done} (--collapse {})", degree.name());
-        let Some(rows) = self.options.rows else {
-            let collapsed = self.calls.nodes.iter().any(|node| node.stub.is_some());
-            return collapsed.then_some(head);
-        };
-        let told = |(degree, rows): (Collapse, Option<usize>)| match rows {
-            Some(rows) => format!("{} {}", degree.name(), number::grouped(rows as u64)),
-            None => format!("{} a great many", degree.name()),
-        };
-        let others: Vec<String> = Collapse::ALL
-            .into_iter()
-            .zip(rows)
-            .filter(|(other, _)| *other != degree)
-            .map(told)
-            .collect();
-        let sampled = self.calls.nodes.iter().filter(|node| !node.in_code);
-        let lines = number::grouped(sampled.count() as u64);
-        Some(format!("{head}: {lines} lines; {}", others.join(", ")))
+    /// What collapsed calls and their column mean, where there are any.
+    fn stub_legend(&self) -> Option<String> {
+        let nodes = || self.nodes().map(|id| self.calls.nodes.at(id));
+        let mut sentences = Vec::new();
+        if nodes().any(|node| node.stub.is_some()) {
+            sentences.push(
+                "f... (N %): a collapsed call of f, taken by N % of the samples; they continue \
+                 under the nearest f above.",
+            );
+        }
+        if nodes().any(|node| node.indirect > 0) {
+            sentences.push(
+                "via collapsed %: the part of the first column that came through such calls.",
+            );
+        }
+        (!sentences.is_empty()).then(|| sentences.join(" "))
     }
 
     fn drawing(&self, subject: &Subject) -> Table {
         let bottom_up = self.direction == Direction::BottomUp;
-        let nodes = || self.nodes().map(|id| self.calls.nodes.at(id));
-        let folded = nodes().any(|node| node.stub.is_some());
-        let indirect = nodes().any(|node| node.indirect > 0);
-        let (percent, weight, name) = match (bottom_up, indirect) {
-            (false, false) => ("total %", "total", "function ↳ calls"),
-            (false, true) => ("total %", "total (indirect)", "function ↳ calls"),
-            (true, false) => ("self %", "self", "function ↳ called by"),
-            (true, true) => ("self %", "self (indirect)", "function ↳ called by"),
+        let (percent, weight, name) = match bottom_up {
+            false => ("total %", "total", "function ↳ calls"),
+            true => ("self %", "self", "function ↳ called by"),
         };
         let mut table = Table::new(vec![
             Column::new("percent", percent, Role::Heat),
-            Column::new("parent_percent", "parent %", Role::Figure),
+            Column::new("via_collapsed_percent", "via collapsed %", Role::Figure),
             Column::new("in_only_percent", "self %", Role::Figure),
             Column::new("weight", weight, Role::Figure),
-            Column::new("level", "level", Role::Figure),
             Column::new("name", name, Role::Name),
         ]);
         let whole = subject.selection.total;
-        let shown = |value| match value {
-            0 => "0".to_owned(),
-            value => number::weight(value, &subject.selection.event.unit),
-        };
-        let behind = |node: &Node| match node.indirect {
-            0 => String::new(),
-            indirect => format!(" ({})", shown(indirect)),
-        };
-        let leads = |node: &Node| match node.stub {
-            None => String::new(),
-            Some(target) => format!(" ↑{}", self.calls.nodes.at(target).level),
-        };
-        // Room behind direct weights and levels, so that these stand one under the other.
-        let widest = |text: &dyn Fn(&Node) -> String| {
-            let widths = nodes().map(|node| text(&node).chars().count());
-            widths.max().unwrap_or(0)
-        };
-        let (room, arrow) = (widest(&behind), widest(&leads));
+        let share = |part| Cell::Share { part, whole };
         let mut guides = Guides::new(self);
         for id in self.nodes() {
             let node = self.calls.nodes.at(id);
@@ -324,28 +312,25 @@ impl Tree {
             if node.in_code {
                 text.push_str(" (in the code)");
             }
-            let level = Cell::Text(format!("{}{:arrow$}", node.level, leads(&node)));
             if node.stub.is_some() {
-                let share = number::percent(node.passes, whole, 2);
-                text.push_str(&format!("... ({share} %)"));
+                let taken = number::percent(node.passes, whole, 2);
+                text.push_str(&format!("... ({taken} %)"));
                 let mut cells = vec![Cell::Nothing; 4];
-                cells.extend([level, Cell::Branch { guide, text }]);
+                cells.push(Cell::Branch { guide, text });
                 table.rows.push(cells);
                 continue;
             }
-            let share = |part, whole| Cell::Share { part, whole };
             table.rows.push(vec![
-                share(node.weight(), whole),
-                share(node.weight(), self.whole(subject, &node)),
-                share(node.in_only, whole),
-                Cell::Text(format!("{}{:room$}", shown(node.direct), behind(&node))),
-                level,
+                share(node.weight()),
+                via_collapsed(&node, whole),
+                share(node.in_only),
+                Cell::Weight(node.weight()),
                 Cell::Branch { guide, text },
             ]);
         }
         let mut left_out = Vec::new();
-        if !folded {
-            left_out.extend(["parent_percent", "level"]);
+        if self.nodes().all(|id| self.calls.nodes.at(id).indirect == 0) {
+            left_out.push("via_collapsed_percent");
         }
         if bottom_up {
             left_out.push("in_only_percent");
@@ -354,5 +339,14 @@ impl Tree {
             left_out.push("weight");
         }
         table.without(&left_out)
+    }
+}
+
+/// The share of all samples that had gone through a collapsed call before they first came to the
+/// node: a part of its total. Empty where there is none.
+pub fn via_collapsed(node: &Node, whole: u64) -> Cell {
+    match node.indirect {
+        0 => Cell::Nothing,
+        part => Cell::Share { part, whole },
     }
 }

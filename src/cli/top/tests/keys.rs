@@ -185,7 +185,7 @@ fn a_tree_is_opened_along_its_heaviest_path_and_by_hand() {
     let mut stage = stage();
     stage.keys("3");
     let heaviest = stage.names();
-    assert_eq!(heaviest[..4], ["main", "eval", "apply", "sum"]);
+    assert_eq!(heaviest[..4], ["main", "eval", "apply", "eval"]);
     // At first the line is chosen at which the path forks.
     assert_eq!(stage.chosen(), "main");
     stage.keys("j");
@@ -234,7 +234,7 @@ fn a_tree_is_seen_from_its_first_fork_on() {
 #[test]
 fn a_collapsed_call_leads_to_where_it_goes_on() {
     let mut stage = stage();
-    stage.keys("3");
+    stage.keys("3ccc");
     let screen = stage.screen();
     assert!(screen.contains("collapse: full"), "{screen}");
     assert!(screen.contains("eval... (38.46 %)"), "{screen}");

@@ -37,6 +37,13 @@ fn each_view_in_three_sizes() {
 }
 
 #[test]
+fn a_collapsed_tree_has_one_total_a_line() {
+    let mut stage = Stage::new(80, 24, CALCULATOR);
+    stage.keys("3ccc");
+    holds("collapsed.80x24", &stage.screen());
+}
+
+#[test]
 fn what_lies_over_a_view() {
     let mut stage = Stage::new(80, 24, CALCULATOR);
     stage.keys("?");

@@ -1,0 +1,81 @@
+//! What the page of a tree says about its options: what became of recursion, and what to ask for to
+//! see the lines that are not shown.
+
+use proftool::analysis::tree::{Collapse, Reach, Repeats};
+use proftool::view::number::grouped;
+use proftool::view::tree::{Direction, Tree};
+
+/// What became of recursion, where there is any, and why.
+pub fn recursion(tree: &Tree) -> Option<String> {
+    let degree = tree.calls.collapse;
+    let stubs = tree.calls.nodes.iter().any(|node| node.stub.is_some());
+    if tree.options.rows.is_none() && tree.options.repeats.is_none() && !stubs {
+        return None;
+    }
+    let done = match degree {
+        Collapse::None => "Recursion is not collapsed",
+        _ => "Recursion is collapsed",
+    };
+    let mut text = format!("{done} (--collapse {})", degree.name());
+    if let Some(Repeats { nodes, repeating }) = tree.options.repeats {
+        let would = if degree == Collapse::None {
+            ""
+        } else {
+            "would "
+        };
+        let verb = match (repeating, would) {
+            (1, "") => "repeats",
+            _ => "repeat",
+        };
+        text.push_str(&format!(
+            ": {repeating} of the {nodes} heaviest lines {would}{verb} a function above them"
+        ));
+    }
+    if let Some(rows) = tree.options.rows {
+        let lines = Collapse::ALL.into_iter().zip(rows).map(|(degree, rows)| {
+            let rows = rows.map_or("many".to_owned(), |rows| grouped(rows as u64));
+            format!("{} {rows}", degree.name())
+        });
+        let lines: Vec<String> = lines.collect();
+        text.push_str(&format!(". Lines by degree: {}", lines.join(", ")));
+    }
+    Some(text)
+}
+
+/// How many lines are not shown, and the options that show all of them. `reach` is how far callers
+/// were followed, `deepest` the number of frames of the deepest stack.
+pub fn hidden(tree: &Tree, reach: Reach, deepest: u32) -> Option<String> {
+    // What was not followed is in no other count: it may be deep, light, or one line too many.
+    let is_cut = tree.calls.nodes.iter().any(|node| node.cut > 0);
+    let reasons = tree.reasons;
+    let mut options = Vec::new();
+    if reasons.deeper > 0 || is_cut && reach.depth < deepest {
+        let levels = match tree.direction {
+            Direction::TopDown => reasons.deepest,
+            Direction::BottomUp => deepest.max(reasons.deepest),
+        };
+        options.push(format!("--depth {levels}"));
+    }
+    if reasons.lighter > 0 || is_cut && reach.min > 0 {
+        options.push("--min 0".to_owned());
+    }
+    if reasons.beyond > 0 || is_cut && tree.options.limit.is_some() {
+        options.push("--limit 0".to_owned());
+    }
+    let mut what = Vec::new();
+    if tree.hidden > 0 {
+        let plural = if tree.hidden == 1 { "" } else { "s" };
+        what.push(format!("{} more line{plural}", grouped(tree.hidden as u64)));
+    }
+    if is_cut {
+        what.push("callers further out".to_owned());
+    }
+    if what.is_empty() {
+        return None;
+    }
+    let what = what.join(" and ");
+    Some(match options.is_empty() {
+        false => format!("… {what}. To see all: {}", options.join(" ")),
+        true => format!("… {what}: not followed, as the tree has reached its largest size"),
+    })
+}
