@@ -6,7 +6,7 @@ use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, label, number, range};
-use crate::analysis::cut::{self, Hidden};
+use crate::analysis::cut::{self, AtMost, Hidden};
 use crate::analysis::inclusive::{self, FunctionWeights};
 use crate::profile::FunctionId;
 
@@ -49,9 +49,9 @@ pub struct Row {
     pub self_weight: u64,
     /// The weight of the samples with it on the stack, each once.
     pub total: u64,
-    /// What the total may be at most, where stacks were cut inside of recursion that the function
-    /// can lead to; else the total.
-    pub total_max: u64,
+    /// What the total is at most: more than the total where stacks were cut and the function may be
+    /// among the callers that they lack.
+    pub total_max: AtMost,
     /// The part of the total that was put into stacks which lacked it.
     pub inferred: u64,
     /// The number of samples taken in it.
@@ -121,7 +121,7 @@ pub(super) fn rows(
         module: subject.module(id).to_owned(),
         self_weight: weights.self_weight[id],
         total: weights.total[id],
-        total_max: weights.total[id].saturating_add(cut.at_most[id]),
+        total_max: cut.at_most[id].plus(weights.total[id]),
         inferred: weights.inferred[id],
         samples: weights.self_samples[id],
     };
@@ -155,22 +155,17 @@ pub(super) fn figures(row: &Row, whole: u64) -> [Cell; 6] {
         range::cell(row.total, row.total_max, whole),
         Cell::Weight(row.self_weight),
         Cell::Weight(row.total),
-        Cell::Weight(row.total_max),
+        range::weight(row.total_max),
     ]
 }
 
 impl Flat {
-    /// Whether some total is known only as a range.
-    pub(super) fn has_ranges(&self) -> bool {
-        self.rows.iter().any(|row| row.total_max > row.total)
-    }
-
     /// The rows with all their figures.
     pub fn table(&self, subject: &Subject) -> Table {
         self.with_ranges(subject).without(&[range::KEY])
     }
 
-    /// The same, and with the column that people read ranges in.
+    /// The same with the column that people read ranges in, if there are any.
     pub fn with_ranges(&self, subject: &Subject) -> Table {
         let mut columns = Vec::from(figure_columns());
         columns.extend([
@@ -191,25 +186,25 @@ impl Flat {
             ]);
             table.rows.push(cells);
         }
-        table
+        range::if_filled(table)
     }
 
     /// The page for people.
     pub fn page(&self, subject: &Subject) -> Page {
         let mut blocks = vec![Block::Line(subject.headline())];
+        let mut legend = None;
         if !self.rows.is_empty() {
             let mut left_out = vec!["samples", "inferred", "total_max"];
-            if !self.has_ranges() {
-                left_out.push(range::KEY);
-            }
             if subject.figures == Figures::Percent {
                 left_out.extend(["self", "total"]);
             }
             if !subject.has_modules(self.rows.iter().map(|row| row.function)) {
                 left_out.push("module");
             }
+            let table = self.with_ranges(subject).without(&left_out);
+            legend = range::legend(range::cells(&table));
             blocks.push(Block::Space);
-            blocks.push(Block::Table(self.with_ranges(subject).without(&left_out)));
+            blocks.push(Block::Table(table));
         }
         if self.hidden > 0 {
             let plural = if self.hidden == 1 { "" } else { "s" };
@@ -218,7 +213,7 @@ impl Flat {
                 "… {more} more function{plural}; all of them: --limit 0 --min 0"
             )));
         }
-        blocks.extend(range::legend(self.has_ranges()));
+        blocks.extend(legend);
         let marked = |row: &Row| label::is_inferred(row.inferred, row.total);
         blocks.extend(label::legend(self.rows.iter().any(marked)));
         blocks.extend(caveats::foot(&subject.profile.caveats));

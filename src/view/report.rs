@@ -233,8 +233,10 @@ impl Report {
             blocks.push(Block::Heading(format!(
                 "Where the {what}: with all that they call"
             )));
-            blocks.push(Block::Table(self.total_table(subject)));
-            blocks.extend(range::legend(self.by_total.has_ranges()));
+            let table = self.total_table(subject);
+            let legend = range::legend(range::cells(&table));
+            blocks.push(Block::Table(table));
+            blocks.extend(legend);
         }
         blocks.extend(self.who(subject));
         if self.in_code {
@@ -297,16 +299,15 @@ impl Report {
     fn total_table(&self, subject: &Subject) -> Table {
         let mut table = self.by_total.with_ranges(subject);
         // The total comes first, what it is at most directly behind it.
-        table.columns[..3].rotate_left(1);
+        let has_ranges = range::cells(&table).next().is_some();
+        let figures = if has_ranges { 3 } else { 2 };
+        table.columns[..figures].rotate_left(1);
         table.columns[0].role = Role::Heat;
-        table.columns[2].role = Role::Figure;
+        table.columns[figures - 1].role = Role::Figure;
         for row in &mut table.rows {
-            row[..3].rotate_left(1);
+            row[..figures].rotate_left(1);
         }
         let mut left_out = vec!["self", "samples", "inferred", "total_max"];
-        if !self.by_total.has_ranges() {
-            left_out.push(range::KEY);
-        }
         if subject.figures == Figures::Percent {
             left_out.push("total");
         }

@@ -1,13 +1,10 @@
-//! One function: `rule`, `function {name, linkage_name, module, self, total, total_max, root,
+//! One function: `rule`, `function {name, linkage_name, module, self, total, total_max|null, root,
 //! recursive}`,
 //! `callers [{name, module, weight, recursive, inferred}]`,
 //! `descendants [{name, module, weight, recursive, inferred}]`,
 //! `call_sites [{callee, module, file|null, line|null, weight, inlined}]|null`,
 //! `called_from [{caller, module, file|null, line|null, weight, inlined}]|null`,
 //! `lines [{file, line, weight}]`, `depths [{depth, weight}]`.
-//!
-//! `total_max` is what the total may be at most: more than it where stacks were cut inside of recursion
-//! that the function can lead to.
 //!
 //! `root` is the weight of the stacks on which the function is outermost, which no caller has. A
 //! descendant is `recursive` if some stack leads from it back to the function, a caller if some stack
@@ -22,7 +19,7 @@
 
 use std::io::{self, Write};
 
-use super::{list, string, view_head};
+use super::{list, string, total_max, view_head};
 use crate::analysis::detail::Neighbour;
 use crate::view::Subject;
 use crate::view::detail::{DetailView, Listed};
@@ -46,7 +43,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &DetailView) -> io::R
         string(subject.module(detail.function)),
         detail.self_weight,
         detail.total,
-        view.total_max,
+        total_max(view.total_max),
         detail.outermost,
         detail.recurses()
     )?;

@@ -1,9 +1,9 @@
-//! The flat profile: `functions [{name, module, self, total, total_max, calls, cycle, samples,
-//! inferred}]`. `total_max` is what the total may be at most: more than it where stacks were cut.
+//! The flat profile: `functions [{name, module, self, total, total_max|null, calls, cycle, samples,
+//! inferred}]`.
 
 use std::io::{self, Write};
 
-use super::{list, string, view_head};
+use super::{list, string, total_max, view_head};
 use crate::view::Subject;
 use crate::view::flat::{Flat, Row};
 
@@ -32,7 +32,7 @@ pub(super) fn fields(out: &mut dyn Write, row: &Row) -> io::Result<()> {
         string(&row.module),
         row.self_weight,
         row.total,
-        row.total_max,
+        total_max(row.total_max),
         row.samples,
         row.inferred
     )

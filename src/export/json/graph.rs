@@ -9,8 +9,7 @@
 //! itself. Calls are what was counted: without direct recursion, which is apart; those of a cycle by
 //! callers outside of it and, `internal_calls`, between its members.
 //!
-//! `total_max` is what a total may be at most: more than it where stacks were cut inside of recursion
-//! that the function can lead to; null where totals are estimates.
+//! Where totals are estimates `total_max` is null, without a reason.
 //!
 //! Where counts and stacks are both there, arcs have `error {one_step, propagated, share_by_calls,
 //! share_measured, standard_error, significant}|null` and functions `error
@@ -22,7 +21,7 @@ use std::io::{self, Write};
 
 use rustc_hash::FxHashMap;
 
-use super::{list, string, view_head};
+use super::{list, string, total_max, view_head};
 use crate::callgraph::{Arc, ArcId};
 use crate::profile::FunctionId;
 use crate::view::Subject;
@@ -107,7 +106,7 @@ fn function(
         portion.self_weight,
         portion.children,
         view.total(entry),
-        nullable(view.total_max(entry)),
+        view.total_max(entry).map_or("null".to_owned(), total_max),
         view.attribution.roots[id].total(),
         nullable(view.cycles.of[id].map(|cycle| view.number(cycle) - 1)),
         nullable(calls.map(|calls| calls.by_others())),

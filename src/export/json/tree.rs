@@ -1,10 +1,11 @@
 //! The call tree: `direction`, `collapse`, `root|null`, `rows {none, direct, conservative,
 //! full}|null`, `roots [node]`; a node is `{name, module, level, direct, indirect, in_only, stub,
-//! inlined, cut, inferred, children}`.
+//! inlined, cut, inferred, total_max|null, children}`.
 //!
 //! A stub stands for a call that recursion was collapsed into; it has no counts, but `to_level`,
 //! the level of the node above it that has them, and `passes`, the weight of the samples that went
-//! through it. `cut` is the weight of stacks that go on from the node but were not followed. `root`
+//! through it. `total_max` is what `direct` and `indirect` together are at most; top down, the
+//! outermost nodes of a function add up to no less than what its total is at most. `cut` is the weight of stacks that go on from the node but were not followed. `root`
 //! is the function that stacks are looked at from, if not whole. `rows` tells, top down and where
 //! stacks recurse, how many nodes and stubs each degree of collapsing gives; null for one that was not
 //! counted to the end.
@@ -12,7 +13,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use super::{string, view_head};
+use super::{string, total_max, view_head};
 use crate::analysis::tree::{Collapse, Node};
 use crate::view::Subject;
 use crate::view::tree::{Direction, Tree};
@@ -66,6 +67,9 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &Tree) -> io::Result<
             node.level
         )?;
         counts(out, tree, &node)?;
+        if node.stub.is_none() {
+            write!(out, "\"total_max\":{},", total_max(tree.at_most(id)))?;
+        }
         write!(out, "\"inlined\":{},\"children\":[", node.inlined)?;
     }
     close(out, open)?;

@@ -32,7 +32,8 @@ use super::flat::reaches;
 use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
-use super::{Figures, Subject, caveats, label, number};
+use super::{Figures, Subject, caveats, label, number, range};
+use crate::analysis::cut::{self, AtMost};
 use crate::analysis::tree::{CallTree, Collapse, Node, NodeId};
 use crate::base::{Id, IdVec};
 use crate::profile::FunctionId;
@@ -76,6 +77,8 @@ pub struct Tree {
     pub hidden: usize,
     /// What was asked for.
     pub options: Options,
+    /// What the weights of the nodes are at most, where stacks are cut.
+    at_most: Option<IdVec<NodeId, AtMost>>,
     labels: Labels,
 }
 
@@ -105,6 +108,12 @@ pub fn arrange(
     for &id in &chosen {
         shown[id] = true;
     }
+    let roots = match direction {
+        Direction::TopDown => cut::Roots::Outermost,
+        Direction::BottomUp => cut::Roots::Innermost,
+    };
+    let is_cut = cut::is_any(subject.profile);
+    let at_most = is_cut.then(|| cut::by_node(subject.profile, subject.selection, &calls, roots));
     let root = options.root.map(|(function, _)| function);
     let functions = chosen.iter().map(|&id| calls.nodes.at(id).function);
     let labels = Labels::new(subject, functions.chain(root));
@@ -114,6 +123,7 @@ pub fn arrange(
         direction,
         shown,
         options: *options,
+        at_most,
         labels,
     }
 }
@@ -130,6 +140,13 @@ impl Tree {
     /// What a node's function is called.
     pub fn name(&self, node: NodeId) -> &str {
         self.labels.of(self.calls.nodes.at(node).function)
+    }
+
+    /// What the weight of a node is at most: more than it where stacks are cut, and samples may have
+    /// passed the node outside of the cut.
+    pub fn at_most(&self, node: NodeId) -> AtMost {
+        let known = self.at_most.as_ref().map(|at_most| at_most[node]);
+        known.unwrap_or_else(|| AtMost::default().plus(self.calls.nodes.at(node).weight()))
     }
 
     /// What the function is called that the stacks begin at, where one was asked for.
@@ -161,6 +178,7 @@ impl Tree {
             figure("in_only_percent"),
             figure("to_level"),
             figure("passes"),
+            figure("total_max"),
         ]);
         for id in self.nodes() {
             let node = self.calls.nodes.at(id);
@@ -190,6 +208,7 @@ impl Tree {
                 share(node.in_only, whole),
                 target.map_or(Cell::Nothing, |level| Cell::Count(u64::from(level))),
                 target.map_or(Cell::Nothing, |_| Cell::Weight(node.passes)),
+                of_node(range::weight(self.at_most(id))),
             ]);
         }
         table
@@ -198,11 +217,14 @@ impl Tree {
     /// The page for people.
     pub fn page(&self, subject: &Subject) -> Page {
         let mut blocks = vec![Block::Line(subject.headline())];
+        let mut legend = None;
         blocks.extend(self.part(subject).map(Block::Line));
         blocks.extend(self.degree().map(Block::Line));
         if self.hidden < self.calls.nodes.len() {
+            let drawing = self.drawing(subject);
+            legend = range::legend(range::cells(&drawing));
             blocks.push(Block::Space);
-            blocks.push(Block::Table(self.drawing(subject)));
+            blocks.push(Block::Table(drawing));
         }
         if self.hidden > 0 {
             let plural = if self.hidden == 1 { "" } else { "s" };
@@ -223,6 +245,7 @@ impl Tree {
                         level behind ↑. In brackets: what first arrived after such a call.";
             blocks.push(Block::Line(line.into()));
         }
+        blocks.extend(legend);
         let nodes = || self.nodes().map(|id| self.calls.nodes.at(id));
         blocks.extend(label::legend(
             nodes().any(|node| label::is_inferred(node.inferred, node.weight())),
@@ -285,6 +308,7 @@ impl Tree {
         };
         let mut table = Table::new(vec![
             Column::new("percent", percent, Role::Heat),
+            range::column(),
             Column::new("parent_percent", "parent %", Role::Figure),
             Column::new("in_only_percent", "self %", Role::Figure),
             Column::new("weight", weight, Role::Figure),
@@ -328,7 +352,7 @@ impl Tree {
             if node.stub.is_some() {
                 let share = number::percent(node.passes, whole, 2);
                 text.push_str(&format!("... ({share} %)"));
-                let mut cells = vec![Cell::Nothing; 4];
+                let mut cells = vec![Cell::Nothing; 5];
                 cells.extend([level, Cell::Branch { guide, text }]);
                 table.rows.push(cells);
                 continue;
@@ -336,6 +360,7 @@ impl Tree {
             let share = |part, whole| Cell::Share { part, whole };
             table.rows.push(vec![
                 share(node.weight(), whole),
+                range::cell(node.weight(), self.at_most(id), whole),
                 share(node.weight(), self.whole(subject, &node)),
                 share(node.in_only, whole),
                 Cell::Text(format!("{}{:room$}", shown(node.direct), behind(&node))),
@@ -353,6 +378,6 @@ impl Tree {
         if subject.figures == Figures::Percent {
             left_out.push("weight");
         }
-        table.without(&left_out)
+        range::if_filled(table.without(&left_out))
     }
 }
