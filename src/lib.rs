@@ -129,7 +129,8 @@
 //! | round | one look at the buffers of all processors |
 //! | fading | counting samples for less the longer ago they were |
 //! | mark | what stands outermost on a stack that is not whole: `[truncated]`, `[broken stack]` |
-//! | range | a total that is known as at least and at most, as stacks were cut inside of recursion |
+//! | range | a total that is known as at least and at most, as stacks were cut |
+//! | cut function | the outermost function that a cut stack still shows |
 //! | recursion | a function on its own call path, at once (direct) or through others (indirect) |
 //! | stub | a call in a tree that is folded into a node above it |
 //! | cycle | functions that all reach each other by calls |

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use proftool::analysis::tree::{self as calls, Reach, Stacks};
 use proftool::callgraph::CallGraph;
 use proftool::export::{json, puma};
+use proftool::input::StaticCalls;
 use proftool::profile::Selection;
 use proftool::view::tree::{self, Direction, Notes, Options};
 
@@ -105,7 +106,10 @@ impl Collapse {
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = args.query.open(args.in_code.calls())?;
+    let profile = match args.in_code {
+        InCode::Off => args.query.open_for_totals(StaticCalls::Off)?,
+        in_code => args.query.open(in_code.calls())?,
+    };
     args.query.refuse_without_stacks(&profile, "tree")?;
     let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);

@@ -42,7 +42,9 @@ fn field(cell: &Cell) -> Cow<'_, str> {
         Cell::Nothing => Cow::Borrowed(""),
         Cell::Text(text) | Cell::Branch { text, .. } | Cell::Faint { text, .. } => quoted(text),
         Cell::Weight(n) | Cell::Count(n) => Cow::Owned(n.to_string()),
-        Cell::Share { part, whole } => Cow::Owned(number::percent(*part, *whole, 4)),
+        Cell::Share { part, whole } | Cell::Limit { part, whole } => {
+            Cow::Owned(number::percent(*part, *whole, 4))
+        }
     }
 }
 

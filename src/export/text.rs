@@ -192,6 +192,7 @@ fn piece<'a>(cell: &'a Cell, role: Role, unit: &Unit) -> Piece<'a> {
             }
             Cow::Owned(number::percent(*part, *whole, 2))
         }
+        Cell::Limit { part, whole } => Cow::Owned(number::limit(*part, *whole)),
     };
     Piece { guide, text, style }
 }

@@ -7,7 +7,7 @@ use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, label, number, range};
-use crate::analysis::cut::{self, Hidden};
+use crate::analysis::cut::{self, AtMost, Hidden};
 use crate::analysis::inclusive::{self, FunctionWeights};
 use crate::profile::FunctionId;
 
@@ -52,9 +52,9 @@ pub struct Row {
     pub total: u64,
     /// How that is known.
     pub known: Total,
-    /// What the total may be at most, where stacks were cut inside of recursion that the function
-    /// can lead to; else the total. `None` where the total was not measured.
-    pub total_max: Option<u64>,
+    /// What the total is at most: more than the total where stacks were cut and the function may be
+    /// among the callers that they lack. `None` where the total was not measured.
+    pub total_max: Option<AtMost>,
     /// The part of the total that was put into stacks which lacked it.
     pub inferred: u64,
     /// The number of samples taken in it.
@@ -119,7 +119,6 @@ pub(super) fn rows(
     labels: &Labels,
 ) -> Vec<Row> {
     let known = |id| Total::of(weights, id);
-    let most = |id| weights.total[id].saturating_add(cut.at_most[id]);
     let row = |&id: &FunctionId| Row {
         known: known(id),
         function: id,
@@ -127,7 +126,7 @@ pub(super) fn rows(
         module: subject.module(id).to_owned(),
         self_weight: weights.self_weight[id],
         total: weights.total[id],
-        total_max: (known(id) == Total::Measured).then(|| most(id)),
+        total_max: (known(id) == Total::Measured).then(|| cut.at_most[id].plus(weights.total[id])),
         inferred: weights.inferred[id],
         samples: weights.self_samples[id],
     };
@@ -172,24 +171,17 @@ pub(super) fn figures(row: &Row, whole: u64) -> [Cell; 6] {
         most.map_or(Cell::Nothing, |most| range::cell(row.total, most, whole)),
         Cell::Weight(row.self_weight),
         total.map_or(Cell::Nothing, Cell::Weight),
-        most.map_or(Cell::Nothing, Cell::Weight),
+        most.map_or(Cell::Nothing, range::weight),
     ]
 }
 
 impl Flat {
-    /// Whether some total is known only as a range.
-    pub(super) fn has_ranges(&self) -> bool {
-        let rows = self.rows.iter();
-        rows.filter_map(|row| Some((row.total, row.total_max?)))
-            .any(|(total, most)| most > total)
-    }
-
     /// The rows with all their figures.
     pub fn table(&self, subject: &Subject) -> Table {
         self.with_ranges(subject).without(&[range::KEY])
     }
 
-    /// The same, and with the column that people read ranges in.
+    /// The same with the column that people read ranges in, if there are any.
     pub fn with_ranges(&self, subject: &Subject) -> Table {
         let mut columns = Vec::from(figure_columns(known(self.rows.iter())));
         columns.extend([
@@ -210,7 +202,7 @@ impl Flat {
             ]);
             table.rows.push(cells);
         }
-        table
+        range::if_filled(table)
     }
 
     /// The page for people.
@@ -218,11 +210,9 @@ impl Flat {
         let mut blocks = vec![Block::Line(subject.headline())];
         let known = known(self.rows.iter());
         blocks.extend(basis::line(known));
+        let mut legend = None;
         if !self.rows.is_empty() {
             let mut left_out = vec!["samples", "inferred", "total_max"];
-            if !self.has_ranges() {
-                left_out.push(range::KEY);
-            }
             if subject.figures == Figures::Percent {
                 left_out.extend(["self", "total"]);
             }
@@ -232,8 +222,10 @@ impl Flat {
             if !subject.has_modules(self.rows.iter().map(|row| row.function)) {
                 left_out.push("module");
             }
+            let table = self.with_ranges(subject).without(&left_out);
+            legend = range::legend(range::cells(&table));
             blocks.push(Block::Space);
-            blocks.push(Block::Table(self.with_ranges(subject).without(&left_out)));
+            blocks.push(Block::Table(table));
         }
         if self.hidden > 0 {
             let plural = if self.hidden == 1 { "" } else { "s" };
@@ -242,7 +234,7 @@ impl Flat {
                 "… {more} more function{plural}; all of them: --limit 0 --min 0"
             )));
         }
-        blocks.extend(range::legend(self.has_ranges()));
+        blocks.extend(legend);
         let marked = |row: &Row| label::is_inferred(row.inferred, row.total);
         blocks.extend(label::legend(self.rows.iter().any(marked)));
         blocks.extend(caveats::foot_of(subject));

@@ -1,8 +1,10 @@
-//! Totals that are known only as a range: stacks were cut, and who is outside of the cut is not
-//! known. See [`cut`](crate::analysis::cut).
+//! Totals that are known only as a range: stacks were cut, and the callers outside of the cut are
+//! not known. See [`cut`](crate::analysis::cut).
 
+use super::number;
 use super::page::Block;
-use super::table::{Cell, Column, Role};
+use super::table::{Cell, Column, Role, Table};
+use crate::analysis::cut::AtMost;
 
 /// The key of the column for people.
 pub(super) const KEY: &str = "total_max_percent";
@@ -12,21 +14,55 @@ pub(super) fn column() -> Column {
     Column::new(KEY, "at most %", Role::Figure)
 }
 
-/// The upper end of a range for people: empty where the total is exact.
-pub(super) fn cell(total: u64, most: u64, whole: u64) -> Cell {
-    match most > total {
-        true => Cell::Share { part: most, whole },
-        false => Cell::Nothing,
+/// The upper end of a range for people: empty where the total is exact, as far as its digits show.
+pub(super) fn cell(total: u64, most: AtMost, whole: u64) -> Cell {
+    let part = most.weight;
+    let digits = |part| number::percent(part, whole, 2);
+    match most.unknown {
+        _ if part <= total || digits(part) == digits(total) => Cell::Nothing,
+        None => Cell::Share { part, whole },
+        Some(_) => Cell::Limit { part, whole },
     }
 }
 
-/// What the column means, where it is shown.
-pub(super) fn legend(is_shown: bool) -> Option<Block> {
+/// The upper end of a range for machines: empty where it is not known.
+pub(super) fn weight(most: AtMost) -> Cell {
+    most.known().map_or(Cell::Nothing, Cell::Weight)
+}
+
+/// What the column means, where these of its cells are shown.
+pub(super) fn legend<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Option<Block> {
+    let (mut is_shown, mut is_unknown) = (false, false);
+    for cell in cells {
+        is_shown |= matches!(cell, Cell::Share { .. } | Cell::Limit { .. });
+        is_unknown |= matches!(cell, Cell::Limit { .. });
+    }
+    let unknown = match is_unknown {
+        true => {
+            " ?: whether it can call into them is not known (indirect calls, or code that was not \
+             read); the figure is the limit."
+        }
+        false => "",
+    };
     is_shown.then(|| {
-        Block::Line(
-            "at most: with the samples whose stacks are cut inside of recursion that the function \
-             can lead to; whether it stood outside of the cut is not known."
-                .into(),
-        )
+        Block::Line(format!(
+            "at most: with the truncated stacks whose missing callers may include the function.{unknown}"
+        ))
     })
+}
+
+/// The cells of the column in a table that has it.
+pub(super) fn cells(table: &Table) -> impl Iterator<Item = &Cell> {
+    let place = table.columns.iter().position(|column| column.key == KEY);
+    let rows = table.rows.iter();
+    rows.filter_map(move |row| row.get(place?))
+}
+
+/// The table without the column, if no cell of it is filled.
+pub(super) fn if_filled(table: Table) -> Table {
+    let is_filled = cells(&table).any(|cell| *cell != Cell::Nothing);
+    match is_filled {
+        true => table,
+        false => table.without(&[KEY]),
+    }
 }

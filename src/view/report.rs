@@ -249,10 +249,12 @@ impl Report {
             }
             blocks.extend(basis::line(self.known()));
             if !self.by_total.rows.is_empty() {
-                blocks.push(Block::Table(self.total_table(subject)));
+                let table = self.total_table(subject);
+                let legend = range::legend(range::cells(&table));
+                blocks.push(Block::Table(table));
                 blocks.extend(self.folded_legend());
+                blocks.extend(legend);
             }
-            blocks.extend(range::legend(self.by_total.has_ranges()));
         }
         blocks.extend(self.who(subject));
         if self.in_code {
@@ -340,16 +342,15 @@ impl Report {
             }
         }
         // The total comes first, what it is at most directly behind it.
-        table.columns[..3].rotate_left(1);
+        let has_ranges = range::cells(&table).next().is_some();
+        let figures = if has_ranges { 3 } else { 2 };
+        table.columns[..figures].rotate_left(1);
         table.columns[0].role = Role::Heat;
-        table.columns[2].role = Role::Figure;
+        table.columns[figures - 1].role = Role::Figure;
         for row in &mut table.rows {
-            row[..3].rotate_left(1);
+            row[..figures].rotate_left(1);
         }
         let mut left_out = vec!["self", "samples", "inferred", "total_max"];
-        if !self.by_total.has_ranges() {
-            left_out.push(range::KEY);
-        }
         if subject.figures == Figures::Percent {
             left_out.push("total");
         }

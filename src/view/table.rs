@@ -63,6 +63,14 @@ pub enum Cell {
         /// The whole.
         whole: u64,
     },
+    /// A part of a whole, shown as a percentage with a question mark: it cannot be more, but whether
+    /// it can be as much is not known.
+    Limit {
+        /// The part.
+        part: u64,
+        /// The whole.
+        whole: u64,
+    },
 }
 
 /// Rows of cells; every row has a cell for each column.

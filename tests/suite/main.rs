@@ -12,6 +12,7 @@ mod callgraph;
 mod cli;
 mod corpus;
 mod cut;
+mod cut_laws;
 mod doctor;
 mod flat;
 mod folded;

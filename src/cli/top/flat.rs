@@ -24,9 +24,6 @@ pub fn listing(subject: &Subject, sort: Sort, limit: Option<usize>, search: &Sea
     if flat.rows.iter().all(|row| row.module.is_empty()) {
         left_out.push("module");
     }
-    if flat.rows.iter().all(|row| row.total_max == Some(row.total)) {
-        left_out.push("total_max_percent");
-    }
     let table = flat.with_ranges(subject).without(&left_out);
     let lines = flat.rows.iter().zip(table.rows);
     let lines = lines.map(|(row, cells)| Line {

@@ -272,8 +272,8 @@ FIGURES
   self       weight of the samples taken in the function itself
   total      weight of the samples with the function on the stack, each
              counted once, however often it stands there
-  at most    with samples whose stacks are cut inside of recursion that the
-             function can lead to
+  at most    the total with the truncated stacks whose missing callers may
+             include the function; ? if it is not known whether they can
   ~f         for the most part f was not recorded there, but the code leaves no
              doubt that it was on the stack
   f... (N %) tree: a collapsed call of f, which N % of the samples took; they

@@ -6,8 +6,7 @@
 //! `called_from [{caller, module, file|null, line|null, weight, inlined}]|null`,
 //! `lines [{file, line, weight}]`, `depths [{depth, weight}]`.
 //!
-//! `total_max` is what the total may be at most: more than it where stacks were cut inside of recursion
-//! that the function can lead to. `model` is there only without stacks: `propagated`, as total, root,
+//! `model` is there only without stacks: `propagated`, as total, root,
 //! callers and descendants are estimated by gprof's propagation from counted calls. Then `rule` and
 //! `total_max` are null, `recursive` says whether counted calls lead back, and there are no depths.
 //!
@@ -24,7 +23,7 @@
 
 use std::io::{self, Write};
 
-use super::{list, string, view_head};
+use super::{list, string, total_max, view_head};
 use crate::analysis::detail::{Basis, Neighbour};
 use crate::view::Subject;
 use crate::view::detail::{DetailView, Listed};
@@ -46,7 +45,6 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &DetailView) -> io::R
         ",\"model\":\"propagated\""
     };
     let rule = measured.then(|| string(detail.rule.name()));
-    let most = view.total_max.map(|most| most.to_string());
     write!(
         out,
         "\"rule\":{},\n\"function\":{{\"name\":{},\"linkage_name\":{},\"module\":{},\"self\":{},\"total\":{},\"total_max\":{},\"root\":{},\"recursive\":{}{model}}}",
@@ -56,7 +54,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &DetailView) -> io::R
         string(subject.module(detail.function)),
         detail.self_weight,
         detail.total,
-        most.as_deref().unwrap_or("null"),
+        total_max(view.total_max),
         detail.outermost,
         detail.recurses()
     )?;

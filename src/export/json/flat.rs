@@ -1,11 +1,10 @@
 //! The flat profile: `functions [{name, module, self, total|null, total_max|null, calls, cycle, samples,
-//! inferred, model}]`. `total_max` is what the total may be at most: more than it where stacks were
-//! cut. `model` is there only where no stack shows the total: `propagated` where gprof's propagation
-//! estimates it, `none` where it is not known. Then `total_max` is null.
+//! inferred, model}]`. `model` is there only where no stack shows the total: `propagated` where gprof's
+//! propagation estimates it, `none` where it is not known. Then `total_max` is null.
 
 use std::io::{self, Write};
 
-use super::{list, string, view_head};
+use super::{list, string, total_max, view_head};
 use crate::view::Subject;
 use crate::view::basis::Total;
 use crate::view::flat::{Flat, Row};
@@ -33,14 +32,13 @@ pub(super) fn fields(out: &mut dyn Write, row: &Row) -> io::Result<()> {
         Total::Estimated(total) => total.to_string(),
         Total::Unknown => "null".into(),
     };
-    let most = row.total_max.map(|most| most.to_string());
     write!(
         out,
         "{{\"name\":{},\"module\":{},\"self\":{},\"total\":{total},\"total_max\":{},\"calls\":null,\"cycle\":null,\"samples\":{},\"inferred\":{}",
         string(&row.name),
         string(&row.module),
         row.self_weight,
-        most.as_deref().unwrap_or("null"),
+        total_max(row.total_max),
         row.samples,
         row.inferred
     )?;

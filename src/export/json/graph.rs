@@ -10,8 +10,7 @@
 //! callers outside of it and, `internal_calls`, between its members. Numbers of samples are null without
 //! stacks. There a member of a cycle has a `total` by Fonseca's rule, which gprof has not.
 //!
-//! `total_max` is what a total may be at most: more than it where stacks were cut inside of recursion
-//! that the function can lead to; null where totals are estimates.
+//! Where totals are estimates `total_max` is null, without a reason.
 //!
 //! Where counts and stacks are both there, arcs have `error {one_step, propagated, share_by_calls,
 //! share_measured, standard_error, significant}|null` and functions `error
@@ -23,7 +22,7 @@ use std::io::{self, Write};
 
 use rustc_hash::FxHashMap;
 
-use super::{list, string, view_head};
+use super::{list, string, total_max, view_head};
 use crate::callgraph::{Arc, ArcId};
 use crate::profile::FunctionId;
 use crate::view::Subject;
@@ -109,7 +108,7 @@ fn function(
         portion.self_weight,
         portion.children,
         view.total(entry),
-        nullable(view.total_max(entry)),
+        total_max(view.total_max(entry)),
         view.attribution.roots[id].total(),
         nullable(view.cycles.of[id].map(|cycle| view.number(cycle) - 1)),
         nullable(calls.map(|calls| calls.by_others())),

@@ -3,7 +3,10 @@
 //! Every document has `schema`, `view`, `event {name, unit}`, `total`, `samples` and
 //! `caveats [{kind, count, text, hint|null}]`; the views' own fields stand in [`flat`],
 //! [`tree`], [`graph`], [`cycles`], [`detail`], [`report`], [`doctor`] and [`callgraph`]. Fields are added, never
-//! renamed. Weights are in the event's unit; a
+//! renamed. `total_max` is what a total is at most: more than the total where stacks were cut and the
+//! function may be among the callers that they lack. It is null where it is not known whether it can
+//! be; then `total_max_reason` has the reason, and `total_limit` what the total cannot pass all the
+//! same; these two fields are there only then. Weights are in the event's unit; a
 //! function's identity is its index, never its name.
 //!
 //! Documents are streamed: a tree of any depth is written without recursion and without a copy.
@@ -23,6 +26,7 @@ pub mod tree;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+use crate::analysis::cut::AtMost;
 use crate::base::{Caveats, Event, is_unsafe_char};
 use crate::view::Subject;
 
@@ -85,6 +89,21 @@ fn list<T>(
         item(out, it)?;
     }
     out.write_all(b"]")
+}
+
+/// What a measured total is at most, as the value of `total_max` and what belongs to it.
+fn total_max(most: Option<AtMost>) -> String {
+    let Some(most) = most else {
+        return "null".to_owned();
+    };
+    match most.unknown {
+        None => most.weight.to_string(),
+        Some(reason) => format!(
+            "null,\"total_max_reason\":{},\"total_limit\":{}",
+            string(reason.name()),
+            most.weight
+        ),
+    }
 }
 
 /// A text as a JSON string, with its quotes.

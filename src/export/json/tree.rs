@@ -1,13 +1,14 @@
 //! The call tree: `direction`, `collapse`, `root|null`, `rows {none, direct, conservative,
 //! full}|null`, `repeats {nodes, repeating}|null`, `roots [node]`; a node is `{name, module, level, total, direct, indirect,
-//! in_only, stub, inlined, cut, inferred, children}`.
+//! in_only, stub, inlined, cut, inferred, total_max|null, children}`.
 //!
 //! `total` counts each sample that passes the node once. It is `direct`, what arrived by calls alone,
 //! and `indirect`, what had gone through a collapsed call before it first arrived.
 //!
 //! A stub stands for a call that recursion was collapsed into; it has no counts, but `to_level`,
 //! the level of the node above it that has them, and `passes`, the weight of the samples that went
-//! through it. `cut` is the weight of stacks that go on from the node but were not followed. `root`
+//! through it. `total_max` is what `direct` and `indirect` together are at most; top down, the
+//! outermost nodes of a function add up to no less than what its total is at most. `cut` is the weight of stacks that go on from the node but were not followed. `root`
 //! is the function that stacks are looked at from, if not whole. `rows` tells, top down and where
 //! stacks recurse, how many nodes and stubs each degree of collapsing gives; null for one that was not
 //! counted to the end. `repeats` is what the degree was chosen by where none was asked for: of the
@@ -16,7 +17,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use super::{string, view_head};
+use super::{string, total_max, view_head};
 use crate::analysis::tree::{Collapse, Node, Repeats};
 use crate::view::Subject;
 use crate::view::tree::{Direction, Tree};
@@ -77,6 +78,9 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &Tree) -> io::Result<
             node.level
         )?;
         counts(out, tree, &node)?;
+        if node.stub.is_none() {
+            write!(out, "\"total_max\":{},", total_max(Some(tree.at_most(id))))?;
+        }
         write!(out, "\"inlined\":{},\"children\":[", node.inlined)?;
     }
     close(out, open)?;

@@ -11,7 +11,7 @@ use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, basis, caveats, label, number};
 use crate::analysis::call_sites::{CallSite, CallSites};
-use crate::analysis::cut;
+use crate::analysis::cut::{self, AtMost, Unknown};
 use crate::analysis::detail::{Basis, Detail, Neighbour, Rule};
 use crate::analysis::lines::{LineWeight, Lines};
 use crate::profile::FunctionId;
@@ -30,9 +30,9 @@ pub struct Options {
 pub struct DetailView {
     /// The figures, with all neighbours.
     pub detail: Detail,
-    /// What the function's total may be at most: more than it where stacks were cut inside of
-    /// recursion that it can lead to. `None` where the total is estimated.
-    pub total_max: Option<u64>,
+    /// What the function's total is at most: more than the total where stacks were cut and the
+    /// function may be among the callers that they lack. `None` where the total is estimated.
+    pub total_max: Option<AtMost>,
     /// The callers that are shown.
     pub callers: Vec<Neighbour>,
     /// The descendants that are shown.
@@ -84,7 +84,7 @@ pub fn arrange(
     let cut = cut::by_function(subject.profile, subject.selection);
     DetailView {
         total_max: (detail.basis == Basis::Stacks)
-            .then(|| detail.total.saturating_add(cut.at_most[detail.function])),
+            .then(|| cut.at_most[detail.function].plus(detail.total)),
         labels: Labels::new(subject, functions),
         call_sites,
         called_from,
@@ -144,8 +144,12 @@ impl DetailView {
                 subject.module(detail.function),
             );
         }
-        if let Some(most) = self.total_max.filter(|&most| most > detail.total) {
-            row("total_max", most, None, String::new(), "");
+        match self.total_max.map(|most| (most.weight, most.known())) {
+            Some((_, Some(most))) if most > detail.total => {
+                row("total_max", most, None, String::new(), "");
+            }
+            Some((limit, None)) => row("total_limit", limit, None, String::new(), ""),
+            _ => {}
         }
         row("root", detail.outermost, None, String::new(), "");
         for (what, others) in [("caller", &self.callers), ("descendant", &self.descendants)] {
@@ -241,16 +245,27 @@ impl DetailView {
     fn range(&self, subject: &Subject) -> Option<Block> {
         let (total, most) = (self.detail.total, self.total_max?);
         let (whole, unit) = (subject.selection.total, &subject.selection.event.unit);
-        (most > total).then(|| {
-            Block::Line(format!(
-                "Function and descendants are at most {} % of all ({}): stacks of {} more are cut \
-                 inside of recursion that it can lead to; whether it stood outside of the cut is not \
-                 known.",
-                number::percent(most, whole, 2),
-                number::weight(most, unit),
-                number::weight(most - total, unit),
-            ))
-        })
+        let share = number::percent(most.weight, whole, 2);
+        let weight = number::weight(most.weight, unit);
+        let hidden = number::weight(most.weight.saturating_sub(total), unit);
+        let text = match most.unknown {
+            None => format!(
+                "Function and descendants: at most {share} % of all ({weight}). Truncated stacks of \
+                 {hidden} lack callers, and the function can be one of them."
+            ),
+            Some(reason) => {
+                let reason = match reason {
+                    Unknown::IndirectCall => "it leads to indirect calls",
+                    _ => "it leads to code that was not read",
+                };
+                format!(
+                    "Function and descendants: at most {share} % of all ({weight}). Truncated stacks of \
+                     {hidden} lack callers. Whether the function can be one of them is not known: \
+                     {reason}."
+                )
+            }
+        };
+        (most.weight > total).then_some(Block::Line(text))
     }
 
     fn times(&self, subject: &Subject) -> Table {

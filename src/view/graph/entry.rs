@@ -2,8 +2,10 @@
 
 use std::cmp::Ordering;
 
+use super::table::rounded;
 use super::{Entry, GraphView};
 use crate::analysis::attribution::Portion;
+use crate::analysis::cut::AtMost;
 use crate::callgraph::{Arc, ArcId, CycleId, Origin};
 use crate::profile::FunctionId;
 use crate::view::label;
@@ -45,7 +47,7 @@ pub(super) struct Line {
     /// The weight of all samples that the line is about.
     pub(super) total: Option<f64>,
     /// What it may be at most, where more than that is possible.
-    pub(super) at_most: Option<f64>,
+    pub(super) at_most: Option<AtMost>,
     /// How it is shared.
     pub(super) portion: Option<Portion>,
     /// The number of samples.
@@ -251,9 +253,9 @@ impl GraphView {
     }
 
     /// What the total of an entry is at most, if that is more than it.
-    fn at_most(&self, entry: Entry) -> Option<f64> {
+    fn at_most(&self, entry: Entry) -> Option<AtMost> {
         self.total_max(entry)
-            .filter(|&most| most > self.total(entry))
+            .filter(|most| most.weight > rounded(self.total(entry)))
     }
 
     fn is_inferred(&self, function: FunctionId) -> bool {

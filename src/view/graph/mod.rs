@@ -27,7 +27,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::Subject;
 use super::label::Labels;
 use crate::analysis::attribution::{self, Attribution, Portion};
-use crate::analysis::cut::{self, Hidden};
+use crate::analysis::cut::{self, AtMost, Hidden};
 use crate::analysis::error::{self, Comparison, Errors};
 use crate::analysis::flow::Flow;
 use crate::analysis::inclusive::{self, FunctionWeights};
@@ -143,8 +143,8 @@ pub struct GraphView {
     pub ranked: Vec<Entry>,
     /// What was measured of functions.
     pub weights: FunctionWeights,
-    /// What of totals is hidden by stacks that were cut, by all calls of the graph, whatever is
-    /// left out of it here.
+    /// What of totals is hidden by stacks that were cut, by all calls that are known, whatever is
+    /// left out of the graph here.
     pub hidden: Hidden,
     /// The number of samples that began in each function.
     pub root_samples: IdVec<FunctionId, u64>,
@@ -179,7 +179,7 @@ pub fn arrange(subject: &Subject, graph: &CallGraph, options: &Options) -> Graph
             .iter()
             .any(|these| these.has(arc.from, arc.to))
     };
-    let hidden = cut::in_graph(profile, selection, graph);
+    let hidden = cut::by_function(profile, selection);
     let left_out: Vec<Arc> = graph.arcs.iter().copied().filter(is_left_out).collect();
     // Where stacks were cut, the code was looked at beyond what was sampled, to tell who may be
     // outside of a cut; unless it was asked for, that is not shown.
@@ -422,19 +422,22 @@ impl GraphView {
         }
     }
 
-    /// What the total of an entry is at most, where stacks were cut inside of recursion that it can
-    /// lead to: more than the total, or the same. `None` where totals are estimates.
-    pub fn total_max(&self, entry: Entry) -> Option<f64> {
+    /// What the total of an entry is at most: more than the total where stacks were cut and it may
+    /// be among the callers that they lack. `None` where totals are estimates.
+    pub fn total_max(&self, entry: Entry) -> Option<AtMost> {
         let hidden = |id: FunctionId| self.hidden.at_most[id];
         let more = match entry {
             Entry::Function(id) => hidden(id),
             // A sample that may hide all of a cycle may hide each member: they all reach each other.
             Entry::Cycle(cycle) => {
                 let members = self.cycles.members[cycle].iter();
-                members.map(|&id| hidden(id)).min().unwrap_or(0)
+                let members = members.map(|&id| hidden(id));
+                members
+                    .min_by_key(|hidden| hidden.weight)
+                    .unwrap_or_default()
             }
         };
-        (self.model == Model::Measured).then(|| self.total(entry) + more as f64)
+        (self.model == Model::Measured).then(|| more.plus(table::rounded(self.total(entry))))
     }
 
     /// Its self weight and what came up from its callees.

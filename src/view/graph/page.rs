@@ -12,9 +12,12 @@ impl GraphView {
     /// The page with the entries.
     pub fn page(&self, subject: &Subject) -> Page {
         let mut blocks = self.heading(subject);
+        let mut legend = None;
         if !self.listed.is_empty() {
+            let listing = self.listing(subject);
+            legend = range::legend(range::cells(&listing));
             blocks.push(Block::Space);
-            blocks.push(Block::Table(self.listing(subject)));
+            blocks.push(Block::Table(listing));
         }
         if self.unlisted > 0 {
             let more = number::grouped(self.unlisted as u64);
@@ -28,12 +31,9 @@ impl GraphView {
                 "… {more} more {entries}; all of them: --limit 0 --min 0; some: --function NAME"
             )));
         }
-        let (mut has_ranges, mut has_marks) = (false, false);
-        for line in self.listed.iter().flat_map(|&entry| self.lines(entry)) {
-            has_ranges |= line.at_most.is_some();
-            has_marks |= line.is_inferred;
-        }
-        blocks.extend(range::legend(has_ranges));
+        let mut lines = self.listed.iter().flat_map(|&entry| self.lines(entry));
+        let has_marks = lines.any(|line| line.is_inferred);
+        blocks.extend(legend);
         blocks.extend(label::legend(has_marks));
         blocks.extend(caveats::foot_of(subject));
         Page {

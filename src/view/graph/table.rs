@@ -46,31 +46,27 @@ impl GraphView {
     pub(super) fn listing(&self, subject: &Subject) -> Table {
         let mut table = Table::new(Vec::from(columns()));
         let columns = table.columns.len();
-        let (mut from_code, mut has_ranges) = (false, false);
+        let mut from_code = false;
         for (place, &entry) in self.listed.iter().enumerate() {
             if place > 0 {
                 table.rows.push(vec![Cell::Nothing; columns]);
             }
             for line in self.lines(entry) {
                 from_code |= is_known_from_code(&line);
-                has_ranges |= line.at_most.is_some();
                 table.rows.push(self.row(subject, &line));
             }
         }
-        table.without(&self.empty_columns(has_ranges, from_code))
+        range::if_filled(table.without(&self.empty_columns(from_code)))
     }
 
     /// The columns in which a listing has nothing to say.
-    fn empty_columns(&self, has_ranges: bool, from_code: bool) -> Vec<&'static str> {
+    fn empty_columns(&self, from_code: bool) -> Vec<&'static str> {
         let mut left_out = Vec::new();
         if self.calls.is_none() {
             left_out.push("called");
         }
         if !self.has_stacks {
             left_out.push("samples");
-        }
-        if !has_ranges {
-            left_out.push(range::KEY);
         }
         if !from_code {
             left_out.push("origin");
@@ -96,10 +92,9 @@ impl GraphView {
             table.rows.push(self.row(subject, &line));
         }
         let lines = self.lines(Entry::Function(function));
-        let has_ranges = lines.iter().any(|line| line.at_most.is_some());
         let from_code = lines.iter().any(is_known_from_code);
         EntryRows {
-            table: table.without(&self.empty_columns(has_ranges, from_code)),
+            table: range::if_filled(table.without(&self.empty_columns(from_code))),
             functions,
             itself,
         }
@@ -119,12 +114,14 @@ impl GraphView {
             Figures::Percent => share(part),
             Figures::All => Cell::Weight(rounded(part)),
         };
+        let total = line.total.map_or(0, rounded);
+        let at_most = line.at_most.map(|most| range::cell(total, most, whole));
         let unseen = line.origin == Some(Origin::Code);
         let portion = line.portion.filter(|_| !unseen);
         vec![
             index,
             line.total.filter(|_| !unseen).map_or(Cell::Nothing, share),
-            line.at_most.map_or(Cell::Nothing, share),
+            at_most.unwrap_or(Cell::Nothing),
             portion.map_or(Cell::Nothing, |portion| amount(portion.self_weight)),
             portion.map_or(Cell::Nothing, |portion| amount(portion.children)),
             line.samples.map_or(Cell::Nothing, Cell::Count),
@@ -198,6 +195,7 @@ impl GraphView {
             figure("calls"),
             figure("sites"),
             Column::new("origin", "origin", Role::Aside),
+            figure("total_max"),
         ]);
         let whole = subject.selection.total;
         let text = |text: &str| Cell::Text(text.to_owned());
@@ -251,6 +249,7 @@ impl GraphView {
                 calls.map_or(Cell::Nothing, Cell::Count),
                 Cell::Nothing,
                 Cell::Nothing,
+                self.total_max(entry).map_or(Cell::Nothing, range::weight),
             ]);
         }
         for id in self.functions() {
@@ -268,6 +267,7 @@ impl GraphView {
                     weight(root.children),
                     weight(root.total()),
                     samples(self.root_samples[id]),
+                    Cell::Nothing,
                     Cell::Nothing,
                     Cell::Nothing,
                     Cell::Nothing,
@@ -296,6 +296,7 @@ impl GraphView {
                 arc.calls.map_or(Cell::Nothing, Cell::Count),
                 Cell::Count(arc.sites()),
                 text(arc.origin().name()),
+                Cell::Nothing,
             ]);
         }
         table

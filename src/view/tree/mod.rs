@@ -33,7 +33,8 @@ use super::flat::reaches;
 use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
-use super::{Figures, Subject, caveats, label, number};
+use super::{Figures, Subject, caveats, label, number, range};
+use crate::analysis::cut::{self, AtMost};
 use crate::analysis::tree::{CallTree, Node, NodeId, Repeats};
 use crate::base::{Id, IdVec};
 use crate::profile::FunctionId;
@@ -103,6 +104,8 @@ pub struct Tree {
     pub reasons: Hidden,
     /// What was asked for.
     pub options: Options,
+    /// What the weights of the nodes are at most, where stacks are cut.
+    at_most: Option<IdVec<NodeId, AtMost>>,
     labels: Labels,
 }
 
@@ -138,6 +141,12 @@ pub fn arrange(
     for &id in &chosen {
         shown[id] = true;
     }
+    let roots = match direction {
+        Direction::TopDown => cut::Roots::Outermost,
+        Direction::BottomUp => cut::Roots::Innermost,
+    };
+    let is_cut = cut::is_any(subject.profile);
+    let at_most = is_cut.then(|| cut::by_node(subject.profile, subject.selection, &calls, roots));
     let root = options.root.map(|(function, _)| function);
     let functions = chosen.iter().map(|&id| calls.nodes.at(id).function);
     let labels = Labels::new(subject, functions.chain(root));
@@ -148,6 +157,7 @@ pub fn arrange(
         direction,
         shown,
         options: *options,
+        at_most,
         labels,
     }
 }
@@ -164,6 +174,13 @@ impl Tree {
     /// What a node's function is called.
     pub fn name(&self, node: NodeId) -> &str {
         self.labels.of(self.calls.nodes.at(node).function)
+    }
+
+    /// What the weight of a node is at most: more than it where stacks are cut, and samples may have
+    /// passed the node outside of the cut.
+    pub fn at_most(&self, node: NodeId) -> AtMost {
+        let known = self.at_most.as_ref().map(|at_most| at_most[node]);
+        known.unwrap_or_else(|| AtMost::default().plus(self.calls.nodes.at(node).weight()))
     }
 
     /// What the function is called that the stacks begin at, where one was asked for.
@@ -196,6 +213,7 @@ impl Tree {
             figure("in_only_percent"),
             figure("to_level"),
             figure("passes"),
+            figure("total_max"),
         ]);
         for id in self.nodes() {
             let node = self.calls.nodes.at(id);
@@ -226,6 +244,7 @@ impl Tree {
                 share(node.in_only, whole),
                 target.map_or(Cell::Nothing, |level| Cell::Count(u64::from(level))),
                 target.map_or(Cell::Nothing, |_| Cell::Weight(node.passes)),
+                of_node(range::weight(self.at_most(id))),
             ]);
         }
         table
@@ -235,14 +254,18 @@ impl Tree {
     pub fn page(&self, subject: &Subject, notes: &Notes) -> Page {
         let line = |text: &String| Block::Line(text.clone());
         let mut blocks = vec![Block::Line(subject.headline())];
+        let mut legend = None;
         blocks.extend(self.part(subject).map(Block::Line));
         blocks.extend(notes.above.iter().map(line));
         if self.hidden < self.calls.nodes.len() {
+            let drawing = self.drawing(subject);
+            legend = range::legend(range::cells(&drawing));
             blocks.push(Block::Space);
-            blocks.push(Block::Table(self.drawing(subject)));
+            blocks.push(Block::Table(drawing));
         }
         blocks.extend(notes.below.iter().map(line));
         blocks.extend(self.stub_legend().map(Block::Line));
+        blocks.extend(legend);
         let nodes = || self.nodes().map(|id| self.calls.nodes.at(id));
         blocks.extend(label::legend(
             nodes().any(|node| label::is_inferred(node.inferred, node.weight())),
@@ -291,6 +314,7 @@ impl Tree {
         };
         let mut table = Table::new(vec![
             Column::new("percent", percent, Role::Heat),
+            range::column(),
             Column::new("via_collapsed_percent", "via collapsed %", Role::Figure),
             Column::new("in_only_percent", "self %", Role::Figure),
             Column::new("weight", weight, Role::Figure),
@@ -315,13 +339,14 @@ impl Tree {
             if node.stub.is_some() {
                 let taken = number::percent(node.passes, whole, 2);
                 text.push_str(&format!("... ({taken} %)"));
-                let mut cells = vec![Cell::Nothing; 4];
+                let mut cells = vec![Cell::Nothing; 5];
                 cells.push(Cell::Branch { guide, text });
                 table.rows.push(cells);
                 continue;
             }
             table.rows.push(vec![
                 share(node.weight()),
+                range::cell(node.weight(), self.at_most(id), whole),
                 via_collapsed(&node, whole),
                 share(node.in_only),
                 Cell::Weight(node.weight()),
@@ -338,7 +363,7 @@ impl Tree {
         if subject.figures == Figures::Percent {
             left_out.push("weight");
         }
-        table.without(&left_out)
+        range::if_filled(table.without(&left_out))
     }
 }
 

@@ -155,6 +155,7 @@ fn format_cell<'a>(cell: &'a Cell, unit: &Unit) -> Cow<'a, str> {
         Cell::Weight(value) => Cow::Owned(number::weight(*value, unit)),
         Cell::Count(value) => Cow::Owned(number::grouped(*value)),
         Cell::Share { part, whole } => Cow::Owned(number::percent(*part, *whole, 2)),
+        Cell::Limit { part, whole } => Cow::Owned(number::limit(*part, *whole)),
     }
 }
 

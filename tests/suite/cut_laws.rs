@@ -1,0 +1,342 @@
+//! Stacks that were cut: whatever programs do, truth is within the ranges.
+
+use std::collections::BTreeMap;
+
+use proftool::analysis::cut::{self, AtMost, Hidden, Roots, Unknown};
+use proftool::analysis::inclusive;
+use proftool::analysis::tree::{CallTree, Collapse, NodeId, Reach, Stacks};
+use proftool::base::{Event, Id, TRUNCATED, WeightSum};
+use proftool::callgraph::{CallGraph, Cycles};
+use proftool::profile::{
+    Builder, CallKind, EventId, Filter, Function, FunctionCode, FunctionId, FunctionKind, Module,
+    Profile, Selection, Thread,
+};
+use proftool::view::graph::{self, Entry};
+use proftool::view::{Figures, Names, Subject};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::{Just, ProptestConfig, Strategy, prop_assert, prop_assert_eq, proptest};
+use proptest::sample::Index;
+
+/// Functions 0 to 7; stacks begin in 0, or where a thread does: in a function whose address is
+/// taken.
+const FUNCTIONS: usize = 8;
+
+/// What the code of a function is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Code {
+    /// Whether it makes an indirect call.
+    indirect: bool,
+    /// Whether something takes its address.
+    taken: bool,
+    /// Whether it was read.
+    read: bool,
+}
+
+/// A program and what was recorded of it.
+#[derive(Clone, Debug)]
+struct Run {
+    code: Vec<Code>,
+    /// The direct calls.
+    calls: Vec<(usize, usize)>,
+    /// Stacks as they were, with their weights, and how many of their outermost frames were cut.
+    stacks: Vec<(Vec<usize>, u64, Option<usize>)>,
+}
+
+fn runs() -> impl Strategy<Value = Run> {
+    let code = (0..4u8, 0..3u8, 0..6u8);
+    let code = code.prop_map(|(indirect, taken, read)| Code {
+        indirect: indirect == 0,
+        taken: taken == 0,
+        read: read > 0,
+    });
+    let code = vec(code, FUNCTIONS);
+    let calls = vec((0..FUNCTIONS, 0..FUNCTIONS), 0..12);
+    let steps = vec(proptest::prelude::any::<Index>(), 1..12);
+    let stacks = vec((steps, 1..50u64, option::of(1..10usize)), 1..12);
+    (code, calls, stacks, Just(())).prop_map(|(code, calls, stacks, ())| {
+        let stacks = stacks.into_iter().map(|(steps, weight, cut)| {
+            let stack = walk(&code, &calls, &steps);
+            let cut = cut.filter(|&cut| cut < stack.len());
+            (stack, weight, cut)
+        });
+        Run {
+            stacks: stacks.collect(),
+            code,
+            calls,
+        }
+    })
+}
+
+/// Where the program can go from a function. What was not read can call whatever it likes.
+fn callees(code: &[Code], calls: &[(usize, usize)], from: usize) -> Vec<usize> {
+    let at = |to: usize| {
+        calls.contains(&(from, to))
+            || !code[from].read
+            || code[from].indirect && (code[to].taken || !code[to].read)
+    };
+    (0..FUNCTIONS).filter(|&to| at(to)).collect()
+}
+
+fn walk(code: &[Code], calls: &[(usize, usize)], steps: &[Index]) -> Vec<usize> {
+    let starts: Vec<usize> = (0..FUNCTIONS)
+        .filter(|&f| f == 0 || code[f].taken)
+        .collect();
+    let mut stack = vec![starts[steps[0].index(starts.len())]];
+    for step in &steps[1..] {
+        let next = callees(code, calls, stack[stack.len() - 1]);
+        if next.is_empty() {
+            break;
+        }
+        stack.push(next[step.index(next.len())]);
+    }
+    stack
+}
+
+/// How much of the code is in the profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// All that was read.
+    All,
+    /// Only calls between functions, as where few stacks are cut.
+    Some,
+    Nothing,
+}
+
+fn profile(run: &Run, is_cut: bool, known: Known) -> Profile {
+    let mut builder = Builder::default();
+    let event = builder.event(Event::named("samples"));
+    let module = |name: &str| Module {
+        name: name.into(),
+        path: name.into(),
+    };
+    let app = builder.module(module("app"));
+    let marks = builder.module(module(TRUNCATED));
+    let function = |name: String, module, kind| Function {
+        name,
+        linkage_name: None,
+        declared_at: None,
+        module,
+        address: None,
+        kind,
+    };
+    let functions: Vec<FunctionId> = (0..FUNCTIONS)
+        .map(|i| builder.function(function(format!("f{i}"), app, FunctionKind::Named)))
+        .collect();
+    let mark = builder.function(function(TRUNCATED.into(), marks, FunctionKind::Mark));
+    for (&id, code) in functions.iter().zip(&run.code) {
+        if code.read && known != Known::Nothing {
+            let code = FunctionCode {
+                indirect_calls: u64::from(code.indirect),
+                pointers_in_data: u64::from(code.taken),
+                ..FunctionCode::default()
+            };
+            builder.code(id, code);
+        }
+    }
+    for &(from, to) in &run.calls {
+        if run.code[from].read && known != Known::Nothing {
+            builder.call(functions[from], functions[to], CallKind::Call);
+        }
+    }
+    if known == Known::All {
+        builder.code_is_whole();
+    }
+    let thread = builder.thread(Thread {
+        pid: 1,
+        tid: 1,
+        comm: "app".into(),
+    });
+    for (stack, weight, cut) in &run.stacks {
+        let cut = cut.filter(|_| is_cut);
+        let mut path = cut.map(|_| builder.path(None, mark, false));
+        for &frame in &stack[cut.unwrap_or(0)..] {
+            path = Some(builder.path(path, functions[frame], false));
+        }
+        builder.sample(event, thread, path.unwrap(), None, WeightSum::of(*weight));
+    }
+    builder.finish()
+}
+
+fn all(profile: &Profile) -> Selection {
+    profile.select(EventId::new(0), &Filter::default())
+}
+
+/// Which functions reach which, by the calls that are known (S. Warshall, 1962).
+fn reaches(run: &Run, known: Known, possible: bool) -> [[bool; FUNCTIONS]; FUNCTIONS] {
+    let mut reaches = [[false; FUNCTIONS]; FUNCTIONS];
+    let unread = |f: usize| !run.code[f].read || known != Known::All;
+    for (from, reaches) in reaches.iter_mut().enumerate() {
+        for (to, reaches) in reaches.iter_mut().enumerate() {
+            let in_code = run.calls.contains(&(from, to));
+            *reaches |= in_code && run.code[from].read && known != Known::Nothing;
+            let is_target = run.code[to].taken || unread(to);
+            let is_indirect = unread(from) || run.code[from].indirect && is_target;
+            *reaches |= possible && is_indirect;
+        }
+    }
+    for (stack, _, cut) in &run.stacks {
+        for pair in stack[cut.unwrap_or(0)..].windows(2) {
+            reaches[pair[0]][pair[1]] = true;
+        }
+    }
+    for via in 0..FUNCTIONS {
+        for from in 0..FUNCTIONS {
+            for to in 0..FUNCTIONS {
+                reaches[from][to] |= reaches[from][via] && reaches[via][to];
+            }
+        }
+    }
+    reaches
+}
+
+/// The weight of the cut samples that may hide a function.
+fn expected(run: &Run, reaches: &[[bool; FUNCTIONS]; FUNCTIONS], function: usize) -> u64 {
+    let cut = run.stacks.iter();
+    let cut = cut.filter_map(|(stack, weight, cut)| Some((&stack[(*cut)?..], weight)));
+    cut.filter(|(known, _)| reaches[function][known[0]] && !known.contains(&function))
+        .map(|(_, weight)| weight)
+        .sum()
+}
+
+/// The functions on the way to each node, and what its weight is.
+fn nodes(profile: &Profile, tree: &CallTree) -> Vec<(Vec<FunctionId>, NodeId, u64)> {
+    let mut nodes: Vec<(Vec<FunctionId>, NodeId, u64)> = Vec::new();
+    let mut place: BTreeMap<NodeId, usize> = BTreeMap::new();
+    for (id, node) in tree.nodes.enumerate() {
+        if node.stub.is_some() {
+            continue;
+        }
+        let above = node.parent.map(|parent| nodes[place[&parent]].0.clone());
+        let mut way: Vec<FunctionId> = above.unwrap_or_default();
+        way.push(node.function);
+        place.insert(id, nodes.len());
+        nodes.push((way, id, node.weight()));
+    }
+    let is_mark = |id: FunctionId| profile.functions[id].kind == FunctionKind::Mark;
+    nodes.retain(|(way, ..)| !way.iter().any(|&id| is_mark(id)));
+    nodes
+}
+
+fn trees(stacks: &Stacks) -> Vec<(CallTree, Roots)> {
+    let degrees = Collapse::ALL.into_iter();
+    let trees = degrees.flat_map(|degree| {
+        let up = stacks.bottom_up(degree, Reach::default());
+        [
+            (stacks.top_down(degree), Roots::Outermost),
+            (up, Roots::Innermost),
+        ]
+    });
+    trees.collect()
+}
+
+/// The outermost nodes of each function under which it has others, mark and all.
+fn outermost(tree: &CallTree, function: FunctionId) -> Vec<NodeId> {
+    let is_inside = |id: NodeId| {
+        let parent = |id: NodeId| tree.nodes.at(id).parent;
+        std::iter::successors(parent(id), |&id| parent(id))
+            .any(|above| tree.nodes.at(above).function == function)
+    };
+    let nodes = tree.nodes.enumerate();
+    let nodes = nodes.filter(|(_, node)| node.stub.is_none() && node.function == function);
+    nodes
+        .map(|(id, _)| id)
+        .filter(|&id| !is_inside(id))
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn a_true_total_is_in_its_range(run in runs()) {
+        let truth = profile(&run, false, Known::Nothing);
+        let truth = inclusive::by_function(&truth, &all(&truth));
+        for known in [Known::All, Known::Some, Known::Nothing] {
+            let profile = profile(&run, true, known);
+            let selection = all(&profile);
+            let seen = inclusive::by_function(&profile, &selection);
+            let hidden: Hidden = cut::by_function(&profile, &selection);
+            let (sure, maybe) = (reaches(&run, known, false), reaches(&run, known, true));
+            for function in 0..FUNCTIONS {
+                let id = FunctionId::new(function);
+                let (total, most) = (seen.total[id], hidden.at_most[id]);
+                let range = total..=total + most.weight;
+                prop_assert!(range.contains(&truth.total[id]), "{known:?} f{function}: {} in {range:?}", truth.total[id]);
+                // And it is no larger than what is known asks for.
+                let expected = [&sure, &maybe].map(|reaches| expected(&run, reaches, function));
+                prop_assert_eq!(most.weight, expected[1], "{:?} f{}", known, function);
+                prop_assert_eq!(most.unknown.is_none(), expected[0] == expected[1], "{:?} f{}", known, function);
+                if known == Known::Nothing && most.unknown.is_some() {
+                    prop_assert_eq!(most.unknown, Some(Unknown::Code));
+                }
+            }
+            let mark = FunctionId::new(FUNCTIONS);
+            prop_assert_eq!(hidden.at_most[mark], AtMost::default());
+        }
+    }
+
+    #[test]
+    fn a_true_node_is_in_its_range(run in runs()) {
+        let truth = profile(&run, false, Known::Nothing);
+        let was = all(&truth);
+        let truths = trees(&Stacks::new(&truth, &was));
+        for known in [Known::All, Known::Nothing] {
+            let profile = profile(&run, true, known);
+            let selection = all(&profile);
+            let hidden = cut::by_function(&profile, &selection);
+            let seen = inclusive::by_function(&profile, &selection);
+            for ((was, _), (tree, roots)) in truths.iter().zip(trees(&Stacks::new(&profile, &selection))) {
+                let at_most = cut::by_node(&profile, &selection, &tree, roots);
+                let was = nodes(&truth, was);
+                let was: BTreeMap<_, u64> = was.into_iter().map(|(way, _, weight)| (way, weight)).collect();
+                for (way, id, weight) in nodes(&profile, &tree) {
+                    let most = at_most[id].weight;
+                    prop_assert!(weight <= most && most <= selection.total);
+                    // Collapsed, a node may be merged into another one that cut stacks do not show.
+                    let truth = was.get(&way).copied().unwrap_or(0);
+                    prop_assert!(truth <= most, "{roots:?} {:?} {way:?}: {truth} of {most}", tree.collapse);
+                }
+                if roots == Roots::Innermost {
+                    continue;
+                }
+                for (function, more) in hidden.at_most.enumerate().take(FUNCTIONS) {
+                    let nodes = outermost(&tree, function);
+                    if nodes.is_empty() {
+                        continue;
+                    }
+                    let seen = seen.total[function];
+                    let weight = |id: NodeId| tree.nodes.at(id).weight();
+                    let low: u64 = nodes.iter().map(|&id| weight(id)).sum();
+                    let high: u64 = nodes.iter().map(|&id| at_most[id].weight).sum();
+                    // Collapsed, a sample can pass two of them.
+                    prop_assert!(low == seen || low > seen && tree.collapse != Collapse::None);
+                    prop_assert!(high >= seen + more.weight, "{:?}: {} of {}", function, high, seen + more.weight);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_true_cycle_is_in_its_range(run in runs()) {
+        let profile = profile(&run, true, Known::All);
+        let selection = all(&profile);
+        let subject = Subject {
+            profile: &profile,
+            selection: &selection,
+            names: Names::Short,
+            figures: Figures::All,
+        };
+        let graph = CallGraph::of(&profile, &selection);
+        let view = graph::arrange(&subject, &graph, &graph::Options::default());
+        let cycles: &Cycles = &view.cycles;
+        for (cycle, members) in cycles.members.enumerate() {
+            let is_in = |stack: &[usize]| stack.iter().any(|&f| members.contains(&FunctionId::new(f)));
+            let on = run.stacks.iter().filter(|(stack, ..)| is_in(stack));
+            let truth: u64 = on.map(|(_, weight, _)| weight).sum();
+            let most = view.total_max(Entry::Cycle(cycle)).unwrap();
+            let total = view.total(Entry::Cycle(cycle)) as u64;
+            prop_assert!(total <= truth && truth <= most.weight, "{members:?}: {truth} of {total} to {most:?}");
+        }
+    }
+}
