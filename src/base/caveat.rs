@@ -99,6 +99,8 @@ pub enum CaveatKind {
     UndecodedCode,
     /// Numbers of calls and time by function, without stacks: totals are estimates.
     CountsOnly,
+    /// A histogram of addresses with neither stacks nor counted calls.
+    NothingCounted,
     /// Files whose code was not looked at for calls; details: path and reason.
     UnscannedBinary,
     /// Functions of a file without symbols, known by their bounds only.
@@ -164,6 +166,7 @@ impl CaveatKind {
             AstrayCalls => "astray-calls",
             UndecodedCode => "undecoded-code",
             CountsOnly => "counts-only",
+            NothingCounted => "nothing-counted",
             UnscannedBinary => "unscanned-binary",
             NamelessFunctions => "nameless-functions",
             NoFunctions => "no-functions",
@@ -256,9 +259,13 @@ impl CaveatKind {
             AstrayCalls => format!("{n} direct call{s} to places where no function starts"),
             UndecodedCode => format!("{n} byte{s} of code are no instructions"),
             CountsOnly => {
-                "no call stacks: totals are estimated by gprof's propagation from counted calls; \
-                 calls by libraries, and of code built without -pg, were not counted"
+                "no call stacks: totals are estimated by gprof's propagation from counted calls; not \
+                 counted are calls by libraries and of code built without -pg; a tail call counts for \
+                 the function that it returns to"
                     .into()
+            }
+            NothingCounted => {
+                "no call stacks, and no calls were counted: totals are not known".into()
             }
             UnscannedBinary => format!("the calls in the code of {n} file{s} are not known"),
             NamelessFunctions => {
@@ -330,6 +337,10 @@ impl CaveatKind {
             }
             HiddenKernel => "as root: sysctl kernel.kptr_restrict=0, then record again",
             CountsOnly => "record stacks: proftool record -- COMMAND",
+            NothingCounted => {
+                "compile all of the program with -pg, not only link it so; or record stacks: proftool \
+                 record -- COMMAND"
+            }
             NamelessFunctions | NoFunctions => "do not strip it, or install the debug symbols",
             UserOnly => "to see it: run as root, or sysctl kernel.perf_event_paranoid=1",
             _ => return None,

@@ -18,6 +18,8 @@ mod flat;
 mod folded;
 mod frame_pointers;
 mod gmon;
+mod gmon_estimates;
+mod gmon_truth;
 mod golden;
 mod gprof2dot_live;
 mod gprof_live;

@@ -160,7 +160,14 @@ pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Pr
     if sum == 0.0 {
         caveats.add(CaveatKind::NoSamples, 1);
     } else {
-        caveats.add(CaveatKind::CountsOnly, 1);
+        let any = counted.calls.iter().any(|&(_, _, count)| count > 0);
+        caveats.add(
+            match any {
+                true => CaveatKind::CountsOnly,
+                false => CaveatKind::NothingCounted,
+            },
+            1,
+        );
     }
     for &(from, to, count) in &counted.calls {
         builder.count(Some(ids[from]), ids[to], count);
