@@ -122,6 +122,20 @@ impl Code<'_> {
 }
 
 impl Binary {
+    /// The bytes that the file has at an address, of data or of code; `None` where it has fewer.
+    pub fn bytes_at<const N: usize>(&self, at: Svma) -> Option<[u8; N]> {
+        let section = self.elf.sections.iter().find(|section| {
+            let from = at.0.checked_sub(section.address);
+            let is_inside = from.and_then(|from| section.size.checked_sub(from));
+            (section.is_code() || section.is_data())
+                && section.kind != elf::SHT_NOBITS.0
+                && is_inside.is_some_and(|rest| rest >= N as u64)
+        })?;
+        let offset = section.offset.checked_add(at.0 - section.address)?;
+        let bytes = self.elf.source.read("data", offset, N as u64).ok()?;
+        bytes.first_chunk().copied()
+    }
+
     /// The machine code.
     ///
     /// # Errors

@@ -53,14 +53,26 @@ pub struct Exports {
 impl Exports {
     /// Where the function of this name starts: that of the default version, if there are several.
     pub fn start(&self, name: &[u8]) -> Option<Svma> {
+        self.starts(name).next()
+    }
+
+    /// Where each version of the function of this name starts, the default version first.
+    pub fn starts(&self, name: &[u8]) -> impl Iterator<Item = Svma> {
         let hash = hash(name);
         let from = self.by_name.partition_point(|&(known, ..)| known < hash);
         let same = self.by_name.get(from..).unwrap_or_default().iter();
-        let mut same = same.take_while(|&&(known, ..)| known == hash);
-        same.find_map(|&(_, _, symbol)| {
+        let same = same.take_while(move |&&(known, ..)| known == hash);
+        same.filter_map(move |&(_, _, symbol)| {
             let entry = self.symbols.entries.get(symbol as usize)?;
             (self.symbols.name(entry)? == name).then_some(Svma(entry.value))
         })
+    }
+
+    /// The addresses of all exported functions, in no particular order. Several names may share one.
+    pub fn addresses(&self) -> impl Iterator<Item = Svma> {
+        let entry = |symbol: u32| self.symbols.entries.get(symbol as usize);
+        let entries = self.by_name.iter().filter_map(move |&(.., at)| entry(at));
+        entries.map(|entry| Svma(entry.value))
     }
 
     /// The number of names, each version counted.

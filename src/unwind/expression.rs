@@ -60,6 +60,14 @@ impl Expression {
         Some(Expression(form))
     }
 
+    /// The register that the expression begins with.
+    pub(super) fn base(&self) -> Option<u8> {
+        match &self.0 {
+            Form::Register { slot, .. } => Some(*slot),
+            Form::Bytes(_) => None,
+        }
+    }
+
     /// The value. Each operation takes one of `fuel`.
     pub(super) fn value(&self, with: Circumstances<'_>, fuel: &mut u32) -> Result<u64, Missing> {
         let arch = with.registers.arch();

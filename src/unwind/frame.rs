@@ -11,6 +11,10 @@ pub struct FrameState {
     /// Whether the frame pointer points at the function's own frame, rather than at that of one
     /// further out.
     pub is_set_up: bool,
+    /// Whether the frame pointer holds something else than a frame, as far as can be told: the
+    /// function saved it and has not made it point at its own frame. Between the two instructions
+    /// that set up a frame this is so as well.
+    pub is_overwritten: bool,
     /// Whether nothing has called the function.
     pub is_outermost: bool,
     /// Whether it is the code that a signal handler returns to.
@@ -28,10 +32,22 @@ impl Rules {
             // The frame's address stays that of the stack pointer there; the frame pointer is saved
             // and set by two instructions, one after the other.
             (Arch::Aarch64, _) => matches!(row.rule(frame_pointer), Some(Rule::Saved(_))),
+            // GCC computes the address like this in functions that align their stack.
+            (_, Cfa::Expression(expression)) => expression.base() == Some(frame_pointer),
             _ => false,
         };
+        let is_overwritten = !is_set_up
+            && match (row.rule(frame_pointer), &row.cfa) {
+                // GCC leaves the rule standing behind `pop %rbp`: what it names is below the stack
+                // pointer then, and the register is restored.
+                (Some(Rule::Saved(at)), Cfa::Register { offset, .. }) => {
+                    offset.saturating_add(*at) >= 0
+                }
+                (rule, _) => rule.is_some(),
+            };
         Some(FrameState {
             is_set_up,
+            is_overwritten,
             is_outermost: matches!(row.rule(row.return_address), Some(Rule::Undefined)),
             is_signal_frame: row.is_signal_frame,
         })
