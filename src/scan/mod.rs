@@ -40,7 +40,7 @@ use std::num::NonZeroUsize;
 
 use rustc_hash::FxHashMap;
 
-pub use self::single::{Destination, Leaving, LeavingKind, Single};
+pub use self::single::{Destination, Exits, Leaving, LeavingKind, Single};
 pub use self::tables::Tables;
 
 use self::imports::Imports;
@@ -118,6 +118,19 @@ pub struct CallSite {
     pub callee: Callee,
 }
 
+/// A direct call or jump into the middle of another function. Code written by hand has such.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InsideSite {
+    /// Its address.
+    pub at: Svma,
+    /// Whether it is a call.
+    pub is_call: bool,
+    /// The function that it is in, never a part of one.
+    pub caller: CodeFunctionId,
+    /// The function that it leads to, never a part of one.
+    pub callee: CodeFunctionId,
+}
+
 /// All calls of a file that can be known from its code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
@@ -131,6 +144,8 @@ pub struct Calls {
     pub pointers_to_imports: IdVec<ImportId, u64>,
     /// The calls, in order of address.
     pub sites: Vec<CallSite>,
+    /// Direct calls and jumps from one function into the middle of another, in order of address.
+    pub inside: Vec<InsideSite>,
     /// Direct calls to addresses at which no function starts.
     pub astray: u64,
     /// Bytes of functions that are no instructions.
@@ -181,7 +196,12 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
         problems,
         ..Calls::default()
     };
-    calls.gather(binary, chunks, pointers.names, &pointers.to_imports);
+    let id_at = |at: Svma| {
+        let functions = binary.functions();
+        let start = binary.function_at(at)?.start;
+        tables.id(functions.partition_point(|function| function.start < start))
+    };
+    calls.gather(binary, chunks, pointers.names, &pointers.to_imports, &id_at);
     Ok(calls)
 }
 
@@ -219,6 +239,7 @@ impl Calls {
         chunks: Vec<Found>,
         mut imports: Imports,
         pointed: &FxHashMap<Import, u64>,
+        id_at: &dyn Fn(Svma) -> Option<CodeFunctionId>,
     ) {
         self.sites
             .reserve_exact(chunks.iter().map(|chunk| chunk.sites.len()).sum());
@@ -232,6 +253,18 @@ impl Calls {
                 let whole = parts.whole(id);
                 self.functions[whole].indirect_calls += calls;
                 self.functions[whole].indirect_jumps += jumps;
+            }
+            for (caller, at, is_call, to) in chunk.inside {
+                let caller = parts.whole(caller);
+                let callee = id_at(to).map(|callee| parts.whole(callee));
+                if let Some(callee) = callee.filter(|&callee| callee != caller) {
+                    self.inside.push(InsideSite {
+                        at,
+                        is_call,
+                        caller,
+                        callee,
+                    });
+                }
             }
             for site in chunk.sites {
                 if parts.is_inner(&self.functions, &site) {

@@ -3,8 +3,9 @@
 use super::flow::{Flow, Step};
 use super::resolve::{Kind, Resolved, Resolver, Target};
 use super::tables::Tables;
-use super::{tables_of_switches, workers};
+use super::{parts, tables_of_switches, workers, x86};
 use crate::base::{FileOffset, Svma};
+use crate::binary::{FunctionSymbol, Machine};
 
 /// How control leaves a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,33 @@ pub struct Leaving {
     pub to: Destination,
 }
 
+/// All ways in which control leaves a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exits {
+    /// In order of address.
+    pub sites: Vec<Leaving>,
+    /// Whether all bytes of the function are instructions, so that nothing can be hidden in it.
+    pub is_complete: bool,
+}
+
+impl Default for Exits {
+    fn default() -> Exits {
+        Exits {
+            sites: Vec::new(),
+            is_complete: true,
+        }
+    }
+}
+
+/// A piece of a function's code.
+struct Piece<'a> {
+    bytes: &'a [u8],
+    /// The address of the first byte.
+    start: u64,
+    /// Where the function starts.
+    function: Svma,
+}
+
 /// Reads the code of single functions.
 pub struct Single<'t> {
     tables: &'t Tables<'t>,
@@ -57,30 +85,113 @@ impl<'t> Single<'t> {
     /// How control leaves the function that starts here, in order of address; `None` where no
     /// function starts or its code cannot be read. What leads back into the function is not told,
     /// but for a call of its own start; the tables of switches do, as far as they can be told from
-    /// calls through pointers.
-    pub fn leaving(&self, start: Svma) -> Option<Vec<Leaving>> {
-        let mut found = Vec::new();
-        self.read(start, |step, resolved, is_table| {
-            let to = self.destination(resolved).filter(|_| !is_table);
-            if let (Some(kind), Some(to)) = (kind(step.flow), to) {
-                found.push(Leaving {
-                    at: Svma(step.at),
-                    length: step.length,
-                    kind,
-                    to,
-                });
+    /// calls through pointers. A jump into the middle of another function leads to that function,
+    /// and so does code without an end to what lies behind it.
+    pub fn leaving(&self, start: Svma) -> Option<Exits> {
+        let machine = self.tables.code.machine;
+        let functions = self.tables.binary.functions();
+        let own = functions.partition_point(|function| function.start < start);
+        let is_inside = |to: u64| {
+            let at = self.tables.binary.function_at(Svma(to));
+            to != start.0 && at.is_some_and(|at| at.start == start || self.is_part(at, own))
+        };
+        let mut exits = Exits::default();
+        self.read(start, |code, steps, undecoded| {
+            exits.is_complete &= undecoded == 0;
+            let mut tables = None;
+            for (step, resolved) in steps {
+                let to = match (resolved, step.flow) {
+                    (Resolved::UnknownJump, _) => {
+                        let tables = tables.get_or_insert_with(|| {
+                            let place = tables_of_switches::Place {
+                                binary: self.tables.binary,
+                                slots: self.tables.slots(),
+                                machine,
+                                bytes: code.bytes,
+                                start: code.start,
+                            };
+                            tables_of_switches::jumps(&place, &is_inside)
+                        });
+                        (!tables.contains(&step.at)).then_some(Destination::Unknown)
+                    }
+                    (
+                        Resolved::Within | Resolved::Site(Kind::Back, _),
+                        Flow::Jump(to) | Flow::Call(to),
+                    ) => self.inside_another(to, start),
+                    _ => self.destination(*resolved),
+                };
+                if let (Some(kind), Some(to)) = (kind(step.flow), to) {
+                    exits.sites.push(Leaving {
+                        at: Svma(step.at),
+                        length: step.length,
+                        kind,
+                        to,
+                    });
+                }
+            }
+            if machine == Machine::X86_64 {
+                self.add_hidden(code, steps, &mut exits.sites);
             }
         })?;
-        Some(found)
+        exits.sites.sort_by_key(|leaving| leaving.at);
+        Some(exits)
+    }
+
+    /// Whether a function is, by its name, a part of the one at this index that was moved elsewhere.
+    fn is_part(&self, part: &FunctionSymbol, of: usize) -> bool {
+        let binary = self.tables.binary;
+        let of = binary.functions().get(of);
+        let part = binary.function_name(part);
+        let of = of.and_then(|of| binary.function_name(of));
+        part.zip(of)
+            .is_some_and(|(part, of)| parts::whole(&part) == parts::whole(&of))
+    }
+
+    /// The function that has this address in its middle, unless it is the one that starts here.
+    fn inside_another(&self, to: u64, start: Svma) -> Option<Destination> {
+        let Some(at) = self.tables.binary.function_at(Svma(to)) else {
+            return Some(Destination::Unknown);
+        };
+        (at.start != start).then_some(Destination::Function(at.start))
+    }
+
+    /// Adds jumps that do not look like one.
+    fn add_hidden(&self, code: &Piece, steps: &[(Step, Resolved)], to: &mut Vec<Leaving>) {
+        for (at, length) in x86::ends::disguised_jumps(code.bytes, code.start) {
+            to.push(Leaving {
+                at: Svma(at),
+                length,
+                kind: LeavingKind::Jump,
+                to: Destination::Unknown,
+            });
+        }
+        let end = code.start.saturating_add(code.bytes.len() as u64);
+        let ends = |step: &Step| step.at.saturating_add(u64::from(step.length)) == end;
+        let last = steps.last().map(|(step, _)| step);
+        let last = last.filter(|step| ends(step) && kind(step.flow).is_some());
+        let last = last.map(|step| step.at.wrapping_sub(code.start) as usize);
+        // The code of a function may have others in it, which end its pieces.
+        if x86::ends::falls_through(code.bytes, last)
+            && let Some(destination) = self.inside_another(end, code.function)
+        {
+            to.push(Leaving {
+                at: Svma(end.saturating_sub(1)),
+                length: 1,
+                kind: LeavingKind::Jump,
+                to: destination,
+            });
+        }
     }
 
     /// The functions of the file whose addresses the function that starts here takes, in order of
     /// address; `None` where no function starts or its code cannot be read.
     pub fn addresses_taken(&self, start: Svma) -> Option<Vec<Svma>> {
         let mut taken = Vec::new();
-        self.read(start, |_, resolved, _| {
-            if let Resolved::Site(Kind::Pointer, Target::Function(id)) = resolved {
-                taken.push(self.tables.symbols[id].start);
+        self.read(start, |_, steps, _| {
+            for (_, resolved) in steps {
+                if let Resolved::Site(Kind::Pointer, Target::Function(id)) = resolved {
+                    taken.push(self.tables.symbols[*id].start);
+                }
             }
         })?;
         taken.sort_unstable();
@@ -88,9 +199,13 @@ impl<'t> Single<'t> {
         Some(taken)
     }
 
-    /// Tells what the instructions of the function that starts here refer to, and whether it is a
-    /// jump through the table of a switch.
-    fn read(&self, start: Svma, mut tell: impl FnMut(&Step, Resolved, bool)) -> Option<()> {
+    /// Tells what the instructions of the function that starts here refer to, piece by piece, and
+    /// how many bytes of the piece are no instructions.
+    fn read(
+        &self,
+        start: Svma,
+        mut tell: impl FnMut(&Piece, &[(Step, Resolved)], u64),
+    ) -> Option<()> {
         let index = self
             .tables
             .binary
@@ -101,14 +216,19 @@ impl<'t> Single<'t> {
         let lots = self.tables.lots_of(&self.tables.binary.stretches_of(index));
         let scan = self.tables.scan(&self.resolver);
         let (mut steps, mut buffer) = (Vec::new(), Vec::new());
+        let mut found = Vec::new();
         for lot in &lots {
             let bytes = self.tables.code.read(lot.piece, &mut buffer).ok()?;
-            let machine = self.tables.code.machine;
-            workers::scan_lot(&scan, lot, bytes, &mut steps, |step, resolved| {
-                let is_table = resolved == Resolved::UnknownJump
-                    && tables_of_switches::is_jump(machine, bytes, step.at.wrapping_sub(lot.start));
-                tell(step, resolved, is_table);
+            found.clear();
+            let undecoded = workers::scan_lot(&scan, lot, bytes, &mut steps, |step, resolved| {
+                found.push((*step, resolved));
             });
+            let piece = Piece {
+                bytes,
+                start: lot.start,
+                function: start,
+            };
+            tell(&piece, &found, undecoded);
         }
         Some(())
     }

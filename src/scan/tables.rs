@@ -59,6 +59,11 @@ impl<'b> Tables<'b> {
         })
     }
 
+    /// What the pointers in the file's data lead to.
+    pub(super) fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
     /// What could not be read.
     pub(super) fn problems(&self) -> Vec<String> {
         let parts = [

@@ -1,94 +1,245 @@
 //! Which jumps through registers and memory are those of a switch.
 //!
 //! ```text
-//!   movslq (%rdx,%rax,4),%rax       jmp *table(,%rax,8)        notrack jmp *%rax
-//!   add    %rdx,%rax
+//!   lea    table(%rip),%rdx
+//!   movslq (%rdx,%rax,4),%rax       jmp *table(,%rax,8)       lea table(%rip),%rdx
+//!   add    %rdx,%rax                                          jmp *(%rdx,%rax,8)
 //!   jmp    *%rax
 //! ```
 //!
-//! A table holds distances, to which the table's own address is added just before the jump, or
-//! addresses, which the jump picks by an index. Nobody adds to a pointer that he then calls. Where
-//! jumps to pointers are guarded (Intel's CET), those of switches are marked as not to be.
+//! A table holds distances, to which the table's own address is added, or addresses. The shape of
+//! the instructions decides nothing: a tail call through a table of functions, or through a virtual
+//! table of distances, looks the same. So the table is read: its first entry has to lead into the
+//! middle of the function itself.
 
-use crate::binary::Machine;
+use iced_x86::{
+    Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+    Register,
+};
+use rustc_hash::FxHashSet;
 
-/// Whether the jump at this index of the bytes goes through the table of a switch for certain.
-pub(super) fn is_jump(machine: Machine, bytes: &[u8], index: u64) -> bool {
-    let Ok(index) = usize::try_from(index) else {
-        return false;
-    };
-    let Some((before, from)) = bytes.split_at_checked(index) else {
-        return false;
-    };
-    match machine {
-        Machine::X86_64 | Machine::X86 => x86(before, from),
-        Machine::Aarch64 => match before.last_chunk::<4>() {
-            // ADD (extended register), 64 bits.
-            Some(word) => u32::from_le_bytes(*word) & 0xffe0_0000 == 0x8b20_0000,
-            None => false,
-        },
-        Machine::Riscv64 | Machine::Riscv32 => false,
+use crate::base::Svma;
+use crate::binary::{Binary, Machine, SlotTarget, Slots};
+
+/// A piece of code and the file that it is in.
+pub(super) struct Place<'a> {
+    pub(super) binary: &'a Binary,
+    pub(super) slots: &'a Slots,
+    pub(super) machine: Machine,
+    pub(super) bytes: &'a [u8],
+    /// The address of the first byte.
+    pub(super) start: u64,
+}
+
+/// The addresses of the jumps that go through the table of a switch for certain. `is_inside` says
+/// whether an address lies in the function, behind its first byte.
+pub(super) fn jumps(place: &Place, is_inside: &dyn Fn(u64) -> bool) -> FxHashSet<u64> {
+    match place.machine {
+        Machine::X86_64 => x86(place, is_inside),
+        Machine::Aarch64 => aarch64(place),
+        Machine::X86 | Machine::Riscv64 | Machine::Riscv32 => FxHashSet::default(),
     }
 }
 
-fn x86(before: &[u8], from: &[u8]) -> bool {
-    let (is_unguarded, jump) = match from {
-        [0x3e, rest @ ..] => (true, rest),
-        _ => (false, from),
-    };
-    let jump = match jump {
-        [0x40..=0x4f, rest @ ..] => rest,
-        _ => jump,
-    };
-    match jump {
-        // jmp *table(,%index,8): no base, an index.
-        [0xff, modrm, sib, ..] if modrm & 0xf8 == 0x20 && modrm & 0x07 == 4 => {
-            sib & 0x07 == 5 && sib & 0x38 != 0x20
+/// Jumps behind an ADD (extended register) of 64 bits: tables of bytes and halves.
+fn aarch64(place: &Place) -> FxHashSet<u64> {
+    let words = place.bytes.chunks_exact(4).zip((place.start..).step_by(4));
+    let mut before = 0;
+    let mut found = FxHashSet::default();
+    for (word, at) in words {
+        let word = word
+            .first_chunk()
+            .map_or(0, |word| u32::from_le_bytes(*word));
+        // BR of any register.
+        if word & 0xffff_fc1f == 0xd61f_0000 && before & 0xffe0_0000 == 0x8b20_0000 {
+            found.insert(at);
         }
-        // jmp *%register
-        [0xff, modrm, ..] if modrm & 0xf8 == 0xe0 => {
-            let is_sum = match before {
-                [.., rex, 0x01 | 0x03, modrm] => rex & 0xf8 == 0x48 && modrm & 0xc0 == 0xc0,
-                _ => false,
+        before = word;
+    }
+    found
+}
+
+/// What a register holds, as far as it matters here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Value {
+    #[default]
+    Unknown,
+    /// This address.
+    Address(u64),
+    /// The distance at this address, the first of a table.
+    Distance(u64),
+    /// The pointer at this address, the first of a table.
+    Pointer(u64),
+    /// An address of code that a table leads to.
+    Target(u64),
+}
+
+/// The values of registers where code is read from its start to its end, whatever jumps there are:
+/// what is found is checked against the table.
+struct Registers<'a> {
+    place: &'a Place<'a>,
+    values: [Value; 16],
+    info: InstructionInfoFactory,
+}
+
+fn x86(place: &Place, is_inside: &dyn Fn(u64) -> bool) -> FxHashSet<u64> {
+    let mut decoder = Decoder::with_ip(64, place.bytes, place.start, DecoderOptions::NONE);
+    let mut instruction = Instruction::default();
+    let mut registers = Registers {
+        place,
+        values: [Value::Unknown; 16],
+        info: InstructionInfoFactory::new(),
+    };
+    let mut found = FxHashSet::default();
+    while decoder.can_decode() {
+        decoder.decode_out(&mut instruction);
+        if instruction.is_jmp_near_indirect() {
+            let value = match instruction.op0_kind() {
+                OpKind::Register => registers.of(instruction.op0_register()),
+                _ => registers
+                    .loaded(&instruction, 8)
+                    .map_or(Value::Unknown, Value::Pointer),
             };
-            is_unguarded || is_sum
+            if registers.target(value).is_some_and(is_inside) {
+                found.insert(instruction.ip());
+            }
+            continue;
         }
-        _ => false,
+        registers.step(&instruction);
+    }
+    found
+}
+
+impl Registers<'_> {
+    fn of(&self, register: Register) -> Value {
+        let number = register.full_register().number();
+        let known = register
+            .is_gpr64()
+            .then(|| self.values.get(number))
+            .flatten();
+        known.copied().unwrap_or_default()
+    }
+
+    /// The address of the first entry of the table that a memory operand picks an entry of this size
+    /// from.
+    fn loaded(&self, instruction: &Instruction, size: u32) -> Option<u64> {
+        let is_picked = instruction.memory_index() != Register::None
+            && instruction.memory_index_scale() == size;
+        let displacement = instruction.memory_displacement64();
+        match instruction.memory_base() {
+            Register::None => is_picked.then_some(displacement),
+            base => match self.of(base) {
+                Value::Address(table) if is_picked => Some(table.wrapping_add(displacement)),
+                _ => None,
+            },
+        }
+    }
+
+    /// Where a value leads.
+    fn target(&self, value: Value) -> Option<u64> {
+        match value {
+            Value::Target(to) => Some(to),
+            Value::Pointer(at) => match self.place.slots.target(Svma(at)) {
+                Some(SlotTarget::Address(to)) => Some(to.0),
+                Some(_) => None,
+                None => self.place.binary.bytes_at(Svma(at)).map(u64::from_le_bytes),
+            },
+            Value::Unknown | Value::Address(_) | Value::Distance(_) => None,
+        }
+    }
+
+    fn step(&mut self, instruction: &Instruction) {
+        // Before one of several ends of a function. The code behind it is reached otherwise, and
+        // still has its values.
+        if instruction.mnemonic() == Mnemonic::Pop {
+            return;
+        }
+        let to = instruction.op0_register();
+        let value = match instruction.mnemonic() {
+            Mnemonic::Lea if instruction.is_ip_rel_memory_operand() => {
+                Value::Address(instruction.ip_rel_memory_address())
+            }
+            Mnemonic::Movsxd if instruction.op1_kind() == OpKind::Memory => {
+                let at = self.loaded(instruction, 4);
+                at.map_or(Value::Unknown, Value::Distance)
+            }
+            Mnemonic::Mov if instruction.op1_kind() == OpKind::Memory => {
+                let at = self.loaded(instruction, 8);
+                at.map_or(Value::Unknown, Value::Pointer)
+            }
+            Mnemonic::Mov if instruction.op1_kind() == OpKind::Register => {
+                self.of(instruction.op1_register())
+            }
+            Mnemonic::Add if instruction.op1_kind() == OpKind::Register => {
+                match (self.of(to), self.of(instruction.op1_register())) {
+                    (Value::Distance(at), Value::Address(base))
+                    | (Value::Address(base), Value::Distance(at)) => {
+                        let distance = self.place.binary.bytes_at(Svma(at));
+                        let distance = distance.map(|bytes| i64::from(i32::from_le_bytes(bytes)));
+                        distance.map_or(Value::Unknown, |distance| {
+                            Value::Target(base.wrapping_add_signed(distance))
+                        })
+                    }
+                    _ => Value::Unknown,
+                }
+            }
+            _ => Value::Unknown,
+        };
+        for used in self.info.info(instruction).used_registers() {
+            let writes = matches!(
+                used.access(),
+                OpAccess::Write
+                    | OpAccess::ReadWrite
+                    | OpAccess::CondWrite
+                    | OpAccess::ReadCondWrite
+            );
+            let register = used.register();
+            if writes
+                && register.is_gpr()
+                && let Some(known) = self.values.get_mut(register.full_register().number())
+            {
+                *known = Value::Unknown;
+            }
+        }
+        if instruction.op0_kind() == OpKind::Register
+            && to.is_gpr64()
+            && let Some(known) = self.values.get_mut(to.number())
+        {
+            *known = value;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_jump;
-    use crate::binary::Machine;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Code at this address, in a file that has no table there.
+    fn found(bytes: &[u8]) -> usize {
+        let binary = Binary::open(Path::new("/proc/self/exe")).unwrap();
+        let place = Place {
+            binary: &binary,
+            slots: &binary.slots(),
+            machine: Machine::X86_64,
+            bytes,
+            start: 0x10,
+        };
+        jumps(&place, &|_| true).len()
+    }
 
     #[test]
-    fn a_switch_is_told_from_a_pointer() {
-        let cases: [(&[u8], u64, bool); 6] = [
-            // movslq (%rdx,%rax,4),%rax; add %rdx,%rax; jmp *%rax
-            (
-                &[0x48, 0x63, 0x04, 0x82, 0x48, 0x01, 0xd0, 0xff, 0xe0],
-                7,
-                true,
-            ),
-            // notrack jmp *%rax
-            (&[0x90, 0x3e, 0xff, 0xe0], 1, true),
-            // jmp *0x402000(,%rax,8)
-            (&[0xff, 0x24, 0xc5, 0x00, 0x20, 0x40, 0x00], 0, true),
-            // mov (%rdi),%rax; jmp *%rax
-            (&[0x48, 0x8b, 0x07, 0xff, 0xe0], 3, false),
-            // jmp *0x10(%rax)
-            (&[0xff, 0x60, 0x10], 0, false),
-            // jmp *(%rax)
-            (&[0xff, 0x20], 0, false),
-        ];
-        for (bytes, index, is_table) in cases {
-            assert_eq!(
-                is_jump(Machine::X86_64, bytes, index),
-                is_table,
-                "{bytes:x?}"
-            );
-        }
-        assert!(!is_jump(Machine::X86_64, &[], 7));
+    fn what_looks_like_a_switch_is_none_without_a_table() {
+        // mov (%rdi),%rax; jmp *%rax
+        assert_eq!(found(&[0x48, 0x8b, 0x07, 0xff, 0xe0]), 0);
+        // jmp *0x10(%rax)
+        assert_eq!(found(&[0xff, 0x60, 0x10]), 0);
+        // notrack jmp *%rax
+        assert_eq!(found(&[0x90, 0x3e, 0xff, 0xe0]), 0);
+        // movslq (%rdx,%rax,4),%rax; add %rdx,%rax; jmp *%rax: nothing says what rdx is
+        let by_distance = [0x48, 0x63, 0x04, 0x82, 0x48, 0x01, 0xd0, 0xff, 0xe0];
+        assert_eq!(found(&by_distance), 0);
+        assert_eq!(found(&[]), 0);
     }
 }

@@ -55,6 +55,9 @@ pub(super) struct Found {
     /// Functions with calls and jumps that are not known, with their numbers.
     pub(super) undecided: Vec<(CodeFunctionId, u64, u64)>,
     pub(super) astray: u64,
+    /// Direct calls and jumps to addresses at which no function starts: from which function, where,
+    /// whether it is a call, and to which address.
+    pub(super) inside: Vec<(CodeFunctionId, Svma, bool, Svma)>,
     pub(super) undecoded: u64,
     pub(super) decoded: u64,
     /// Why the chunk was not read.
@@ -148,12 +151,17 @@ fn scan_chunk(scan: &Scan, lots: &[Lot], buffer: &mut Vec<u8>) -> Found {
         let bytes = code.get(from..).unwrap_or_default();
         let bytes = bytes.get(..lot.piece.length as usize).unwrap_or_default();
         let (mut calls, mut jumps) = (0, 0);
-        let undecoded = scan_lot(
-            scan,
-            lot,
-            bytes,
-            &mut steps,
-            |step, resolved| match resolved {
+        let undecoded = scan_lot(scan, lot, bytes, &mut steps, |step, resolved| {
+            let is_inside = matches!(
+                resolved,
+                Resolved::Within | Resolved::Astray | Resolved::Site(Kind::Back, _)
+            );
+            if let (true, Flow::Jump(to) | Flow::Call(to)) = (is_inside, step.flow) {
+                let is_call = matches!(step.flow, Flow::Call(_));
+                let inside = (lot.caller, Svma(step.at), is_call, Svma(to));
+                found.inside.push(inside);
+            }
+            match resolved {
                 Resolved::Site(kind, target) => found.sites.push(Site {
                     at: step.at,
                     length: step.length,
@@ -165,8 +173,8 @@ fn scan_chunk(scan: &Scan, lots: &[Lot], buffer: &mut Vec<u8>) -> Found {
                 Resolved::Astray => found.astray += 1,
                 Resolved::UnknownCall => calls += 1,
                 Resolved::UnknownJump => jumps += 1,
-            },
-        );
+            }
+        });
         found.undecoded += undecoded;
         found.decoded += bytes.len() as u64 - undecoded;
         if calls + jumps > 0 {

@@ -52,6 +52,27 @@ impl Resolution {
     }
 }
 
+impl Resolution {
+    /// The calls that are inlined at each of these addresses, outermost first.
+    fn inlined_at_all(&self, places: &[FrameId]) -> &[FunctionId] {
+        let inlined = |place: &FrameId| {
+            let (from, to) = self.frames[*place].map_or((0, 0), |resolved| resolved.inlined);
+            self.inlined
+                .get(from as usize..to as usize)
+                .unwrap_or_default()
+        };
+        let Some((first, others)) = places.split_first() else {
+            return &[];
+        };
+        let first = inlined(first);
+        let shared = others.iter().map(|other| {
+            let both = first.iter().zip(inlined(other));
+            both.take_while(|(one, other)| one == other).count()
+        });
+        &first[..shared.min().unwrap_or(first.len())]
+    }
+}
+
 /// Where fewer than one sample in so many is cut, all of the code is not read for these few.
 const CUT_ONE_IN: u64 = 20;
 
@@ -147,7 +168,7 @@ pub(super) fn profile(
             true => {
                 let inlined = match checked.is_place(path.frame) {
                     true => inlined,
-                    false => &[],
+                    false => resolution.inlined_at_all(checked.places_of(id)),
                 };
                 inferred(&mut builder, caller, resolved.physical, inlined)
             }

@@ -7,6 +7,7 @@
 mod careful;
 pub(super) mod certain;
 pub(super) mod effects;
+pub(super) mod ends;
 mod quick;
 mod shape;
 #[cfg(test)]

@@ -1,25 +1,47 @@
-//! Whether a call through a pointer can lead to a function without a trace on the stack.
+//! What may lead to a function when control comes from somewhere unknown: through a pointer, out of a
+//! library, from a signal.
 //!
 //! ```text
-//!   next ◀─jump─ f ◀─call─ g      f and g leave no frame between; if the address of one of the three
-//!                                 is taken, what calls through a pointer may have called it
+//!   anywhere ─▶ g ─jump─▶ f ─call─▶ next      f keeps no frame there, or f's is the frame whose owner is missing
 //! ```
+//!
+//! Unknown code can enter a function whose address is taken or that other files can find. So the
+//! search goes back over the calls and jumps of one file, from the function that is next on the
+//! stack, and asks which of those that it meets can be entered. Other files call by name, that is
+//! what can be found; nothing else has to be looked at.
 
 use std::rc::Rc;
 
+use rustc_hash::FxHashSet;
+
 use super::code::{Code, Place};
 use super::frames::Frames;
-use crate::scan::{CallKind, Callee, Calls};
+use crate::base::IdVec;
+use crate::scan::{CallKind, Callee, Calls, CodeFunctionId};
 
-/// What a pointer can lead to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reached {
-    /// Neither the function nor one that leads to it without a trace.
-    Never,
-    /// The function alone.
-    Itself,
-    /// A function that leads to it without a trace; or it is not known.
-    Through,
+/// Which functions, entered from somewhere unknown, lead to the function that is next on the stack
+/// and leave no frame in between but the owner's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Entries {
+    /// The function itself.
+    pub(super) itself: bool,
+    /// Others, behind the frame of the owner.
+    pub(super) behind_owner: bool,
+    /// Functions that are or become the owner; where no owner is missing, functions that jump.
+    pub(super) owner: bool,
+}
+
+impl Entries {
+    const ALL: Entries = Entries {
+        itself: true,
+        behind_owner: true,
+        owner: true,
+    };
+
+    /// Whether one is behind the frame of the owner.
+    pub(super) fn any_behind_owner(self) -> bool {
+        self.itself || self.behind_owner
+    }
 }
 
 /// More functions are not looked at.
@@ -27,42 +49,59 @@ const FUNCTIONS: usize = 256;
 
 /// All calls of a file, from callees to callers.
 pub(super) struct Callers {
-    /// The starts of functions whose addresses are taken, sorted.
-    pointed: Vec<u64>,
+    /// The starts of functions that may be entered from anywhere, sorted: their addresses are taken
+    /// by code or data, or nothing in the file is known to call them.
+    entered: Vec<u64>,
     /// The starts of callee and caller, and the stated address of the call, `None` for a jump;
     /// sorted.
     calls: Vec<(u64, u64, Option<u64>)>,
 }
 
 impl Callers {
-    pub(super) fn of(calls: &Calls) -> Callers {
-        let start = |id| calls.functions[id].symbol.start.0;
+    /// `exported` are the addresses by which other files find functions.
+    pub(super) fn of(calls: &Calls, exported: impl Iterator<Item = u64>) -> Callers {
+        let start = |id: CodeFunctionId| calls.functions[id].symbol.start.0;
         let mut callers = Callers {
-            pointed: Vec::new(),
+            entered: exported.collect(),
             calls: Vec::with_capacity(calls.sites.len()),
         };
+        let mut is_called = IdVec::filled(false, calls.functions.len());
         for site in &calls.sites {
             let Callee::Function(callee) = site.callee else {
                 continue;
             };
             let at = match site.kind {
                 CallKind::Pointer => {
-                    callers.pointed.push(start(callee));
+                    callers.entered.push(start(callee));
                     continue;
                 }
                 CallKind::Tail => None,
                 CallKind::Call | CallKind::Import => Some(site.at.0),
             };
+            is_called[callee] |= site.caller != callee;
             callers.calls.push((start(callee), start(site.caller), at));
         }
+        for site in &calls.inside {
+            let at = site.is_call.then_some(site.at.0);
+            is_called[site.callee] = true;
+            let call = (start(site.callee), start(site.caller), at);
+            callers.calls.push(call);
+        }
         for (id, function) in calls.functions.enumerate() {
-            if function.pointers_in_data > 0 {
-                callers.pointed.push(start(id));
+            // A part goes with its function. What nothing calls is dead, or reached in a way that
+            // is not seen: by an address in a form of its own.
+            let is_reached = is_called[id] || function.part_of.is_some();
+            if function.pointers_in_data > 0 || !is_reached {
+                callers.entered.push(start(id));
             }
         }
-        callers.pointed.sort_unstable();
+        callers.entered.sort_unstable();
         callers.calls.sort_unstable();
         callers
+    }
+
+    fn may_be_entered(&self, start: u64) -> bool {
+        self.entered.binary_search(&start).is_ok()
     }
 
     /// The calls of the function that starts here.
@@ -74,46 +113,52 @@ impl Callers {
     }
 }
 
-/// What of a function can be called through a pointer; with `by_jumps_only` the frames of all that
-/// call are on the stack.
-pub(super) fn by_pointer(
-    function: Place,
-    by_jumps_only: bool,
+/// What leads to a function from somewhere unknown. `is_owner_missing`: whether the frame that the
+/// frame pointer points to there is that of a caller.
+pub(super) fn entries(
+    next: Place,
+    is_owner_missing: bool,
     code: &mut Code,
     frames: &mut Frames,
-) -> Reached {
-    let image = function.image;
+) -> Entries {
+    let image = next.image;
     let Some(callers): Option<Rc<Callers>> = code.callers(image) else {
-        return Reached::Through;
+        return Entries::ALL;
     };
-    let mut is_reached = false;
-    let mut seen = vec![function.start];
+    let mut entries = Entries::default();
+    // Functions, each with whether its frame pointer is that of a caller.
+    let mut seen = vec![(next.start, is_owner_missing)];
+    let mut known: FxHashSet<(u64, bool)> = seen.iter().copied().collect();
     let mut at = 0;
-    while let Some(&start) = seen.get(at) {
-        at += 1;
-        if callers.pointed.binary_search(&start).is_ok() || code.is_exported(Place { image, start })
-        {
-            match start == function.start {
-                true => is_reached = true,
-                false => return Reached::Through,
+    while let Some(&(start, is_behind)) = seen.get(at) {
+        if callers.may_be_entered(start) {
+            match (at, is_behind) {
+                (0, _) => entries.itself = true,
+                (_, true) => entries.behind_owner = true,
+                (_, false) => entries.owner = true,
             }
         }
+        at += 1;
         for (caller, call) in callers.of_function(start) {
-            let leaves_no_trace = match call {
-                None => true,
-                Some(_) if by_jumps_only || seen.contains(&caller) => false,
-                Some(call) => frames.has_frame(image, call) != Some(true),
+            let has_frame = call.map(|call| frames.has_frame(image, call));
+            let ways = match has_frame {
+                None => [Some(is_behind), None],
+                Some(_) if !is_behind => [None, None],
+                Some(Some(true)) => [Some(false), None],
+                Some(Some(false)) => [Some(true), None],
+                Some(None) => [Some(true), Some(false)],
             };
-            if leaves_no_trace && !seen.contains(&caller) && seen.len() <= FUNCTIONS {
-                seen.push(caller);
+            for way in ways.into_iter().flatten() {
+                if known.insert((caller, way)) {
+                    seen.push((caller, way));
+                }
             }
         }
         if seen.len() > FUNCTIONS {
-            return Reached::Through;
+            return Entries::ALL;
         }
     }
-    match is_reached {
-        true => Reached::Itself,
-        false => Reached::Never,
-    }
+    // Any function with a frame may call what can be entered.
+    entries.owner |= is_owner_missing && entries.any_behind_owner();
+    entries
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{CodeAddress, FileOffset, IdVec};
+use crate::base::{CodeAddress, FileOffset, IdVec, Svma};
 use crate::profile::CheckedCalls;
 use crate::trace::{FrameAddress, FrameId, ImageId, ImageKind, Trace};
 
@@ -23,9 +23,9 @@ pub(super) enum Verdict {
     Verified,
     /// The caller calls something there, and only a run can tell what; or its code cannot be read.
     Unknown,
-    /// The caller calls another function there, from which this one is reached in one way.
+    /// The caller calls another function there, and these were between the two for certain.
     Missing(Vec<Missing>),
-    /// The caller calls another function there, from which this one is reached in several ways.
+    /// The caller calls another function there, and more than one thing may have been between.
     Ambiguous,
     /// The caller calls another function there, or nothing at all.
     Contradicted,
@@ -35,7 +35,7 @@ pub(super) enum Verdict {
 #[derive(Clone, Debug)]
 enum Site {
     /// A call of one of these functions, by what name if by one.
-    Call(Rc<[Place]>, Option<String>),
+    Call(Rc<[Place]>, Option<Rc<str>>),
     /// A call of a program's `main`, as far as the programs have one by name.
     Main,
     /// A call of something.
@@ -65,7 +65,7 @@ impl<'h> Checks<'h> {
         Checks {
             trace,
             homes,
-            code: Code::new(homes, tables),
+            code: Code::new(trace, homes, tables, library),
             frames: Frames::new(trace, library),
             explanations: Explanations::new(),
             sites: IdVec::filled(None, trace.frames.len()),
@@ -100,13 +100,13 @@ impl<'h> Checks<'h> {
             Site::None => return Verdict::Contradicted,
         };
         let by_name = name.is_some();
-        let is_named = |name: String| {
+        let is_named = |name: &str| {
             let stub = self.code.stub(next);
-            self.code.is_exported_as(next, &name) || stub.is_some_and(|stub| stub == name)
+            self.code.is_exported_as(next, name) || stub.is_some_and(|stub| stub == name)
         };
         let is_next = called.contains(&next)
             || called.iter().any(|&called| self.code.is_part(next, called))
-            || name.is_some_and(is_named);
+            || name.as_deref().is_some_and(is_named);
         let has_frame = match self.trace.frame_pointers {
             true => self.frames.has_frame(next.image, at),
             false => Some(true),
@@ -124,7 +124,18 @@ impl<'h> Checks<'h> {
             let answer = self
                 .explanations
                 .of(question, &mut self.code, &mut self.frames);
-            found = found.or(answer);
+            found = found.or(&answer);
+        }
+        if matches!(found, Explanation::One(_)) {
+            // Where the frame pointer holds something else, or other files may define what is called
+            // by the name, the two frames need not belong together.
+            let is_certain = name.is_none_or(|name| self.code.is_certain_import(&name));
+            let is_overwritten = has_frame == Some(false)
+                && self.frames.is_overwritten(next.image, at)
+                && !self.is_setting_up(next.image, at);
+            if is_overwritten || !is_certain {
+                found = Explanation::Several;
+            }
         }
         match found {
             Explanation::One(missing) => Verdict::Missing(missing),
@@ -191,6 +202,23 @@ impl<'h> Checks<'h> {
         let frame = self.trace.frames[frame];
         let at = self.homes[frame.image].svma(frame.address.lookup())?;
         Some((self.code.function_at(frame.image, at.0)?, at.0))
+    }
+
+    /// Whether the instruction at this stated address points the frame pointer, just saved, at the
+    /// new frame: until then it is the caller's.
+    fn is_setting_up(&self, image: ImageId, at: u64) -> bool {
+        // mov %rsp,%rbp in its two forms, and mov %esp,%ebp.
+        const FORMS: [&[u8]; 4] = [
+            &[0x48, 0x89, 0xe5],
+            &[0x48, 0x8b, 0xec],
+            &[0x89, 0xe5],
+            &[0x8b, 0xec],
+        ];
+        let bytes = self
+            .code
+            .binary(image)
+            .and_then(|binary| binary.bytes_at(Svma(at)));
+        bytes.is_some_and(|bytes: [u8; 3]| FORMS.iter().any(|form| bytes.starts_with(form)))
     }
 
     /// What calls before the return address of a frame.

@@ -10,12 +10,14 @@ use rustc_hash::FxHashMap;
 use crate::base::{FileOffset, IdVec, Svma};
 use crate::binary::{Binary, FunctionSymbol, SymbolSource};
 use crate::scan::{self, Destination, LeavingKind, Single, Tables};
-use crate::trace::ImageId;
+use crate::trace::{ImageId, Trace};
 
 use super::super::definitions::Definitions;
 use super::super::home::Home;
+use super::super::library::Library;
 use super::super::names::{Names, base_of_part};
 use super::back::Callers;
+use super::mapped::Mapped;
 
 /// A function by where it starts, never a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,7 +54,7 @@ pub(super) struct WayOut {
     /// Where to.
     pub(super) to: To,
     /// The linkage name by which it is called, where it is by name.
-    pub(super) name: Option<String>,
+    pub(super) name: Option<Rc<str>>,
     /// In order of address.
     pub(super) sites: Vec<Site>,
 }
@@ -64,6 +66,8 @@ pub(super) struct Function {
     pub(super) ways_out: Vec<WayOut>,
     /// The stated address behind each call and the place of its way, in order of address.
     calls: Vec<(u64, usize)>,
+    /// Whether all of its code could be read, so that there are no other ways out.
+    pub(super) is_complete: bool,
 }
 
 impl Function {
@@ -86,6 +90,16 @@ const STARTER: &str = "__libc_start_call_main";
 /// A function is looked at in so many parts at most.
 const PARTS: usize = 8;
 
+/// How the names of functions begin that do nothing but jump to what a register or the stack holds:
+/// calls through pointers are made by calls of these where processors must not foresee them.
+const THUNKS: [&str; 5] = [
+    "__x86_indirect_",
+    "__x86_return_thunk",
+    "__llvm_retpoline_",
+    "__llvm_external_retpoline_",
+    "__llvm_lvi_thunk_",
+];
+
 /// The tables of each image, read when its code is first asked for.
 pub(super) type AllTables<'h> = IdVec<ImageId, OnceCell<Option<Tables<'h>>>>;
 
@@ -97,6 +111,9 @@ pub(super) struct Code<'h> {
     /// The files by their places in `definitions`.
     files: Vec<ImageId>,
     definitions: Definitions<'h>,
+    mapped: Mapped<'h>,
+    /// Names of imported functions, with whether it is certain which function they are.
+    imports: FxHashMap<Rc<str>, bool>,
     names: Names<'h>,
     /// The images that are programs, not libraries.
     programs: Option<Vec<ImageId>>,
@@ -108,7 +125,12 @@ pub(super) struct Code<'h> {
 }
 
 impl<'h> Code<'h> {
-    pub(super) fn new(homes: &'h IdVec<ImageId, Home>, tables: &'h AllTables<'h>) -> Code<'h> {
+    pub(super) fn new(
+        trace: &'h Trace,
+        homes: &'h IdVec<ImageId, Home>,
+        tables: &'h AllTables<'h>,
+        library: &'h Library,
+    ) -> Code<'h> {
         let files = homes.enumerate().filter_map(|(image, home)| match home {
             Home::Binary(binary) => Some((image, binary)),
             _ => None,
@@ -120,6 +142,8 @@ impl<'h> Code<'h> {
             singles: homes.iter().map(|_| None).collect::<Vec<_>>().into(),
             files,
             definitions: Definitions::new(binaries, None),
+            mapped: Mapped::new(trace, homes, library),
+            imports: FxHashMap::default(),
             names: Names::new(homes),
             programs: None,
             mains: FxHashMap::default(),
@@ -275,15 +299,23 @@ impl<'h> Code<'h> {
     fn read(&mut self, place: Place) -> Option<Function> {
         let image = place.image;
         let whole = self.whole(place);
-        let mut function = Function::default();
-        let mut ways: FxHashMap<(bool, To, Option<String>), usize> = FxHashMap::default();
+        let mut function = Function {
+            is_complete: true,
+            ..Function::default()
+        };
+        let mut ways: FxHashMap<(bool, To, Option<Rc<str>>), usize> = FxHashMap::default();
         // Parts of the function that were moved elsewhere are left for others as the function is.
         let mut parts = vec![place.start];
         let mut next = 0;
         while let Some(&start) = parts.get(next) {
             next += 1;
-            let leaving = self.single(image)?.leaving(Svma(start));
-            for leaving in leaving.unwrap_or_default() {
+            let exits = self.single(image)?.leaving(Svma(start));
+            let Some(exits) = exits else {
+                function.is_complete = false;
+                continue;
+            };
+            function.is_complete &= exits.is_complete;
+            for leaving in exits.sites {
                 let is_call = leaving.kind == LeavingKind::Call;
                 let part = match leaving.to {
                     Destination::Function(start) if !is_call => Some(start.0),
@@ -291,7 +323,9 @@ impl<'h> Code<'h> {
                 };
                 let (to, name) = self.destination(image, leaving.to);
                 if let Some(part) = part.filter(|_| to == To::Function(whole)) {
-                    if parts.len() < PARTS && !parts.contains(&part) {
+                    let is_new = !parts.contains(&part);
+                    function.is_complete &= !is_new || parts.len() < PARTS;
+                    if is_new && parts.len() < PARTS {
                         parts.push(part);
                     }
                     continue;
@@ -321,12 +355,21 @@ impl<'h> Code<'h> {
     }
 
     /// Where a call or jump leads, and by what name.
-    fn destination(&mut self, image: ImageId, to: Destination) -> (To, Option<String>) {
+    fn destination(&mut self, image: ImageId, to: Destination) -> (To, Option<Rc<str>>) {
         match to {
             Destination::Function(Svma(start)) => {
-                (To::Function(self.whole(Place { image, start })), None)
+                let place = Place { image, start };
+                let name = self.full_name(place);
+                let is_thunk = |name: &str| THUNKS.iter().any(|thunk| name.starts_with(thunk));
+                match name.is_some_and(|name| is_thunk(&name)) {
+                    true => (To::Unknown, None),
+                    false => (To::Function(self.whole(place)), None),
+                }
             }
-            Destination::Import(name) => (self.import(image, &name), Some(name)),
+            Destination::Import(name) => {
+                let to = self.import(image, &name);
+                (to, Some(name.into()))
+            }
             Destination::Unknown => (To::Unknown, None),
         }
     }
@@ -377,6 +420,17 @@ impl<'h> Code<'h> {
         choices
     }
 
+    /// Whether it is certain which function is called by this name: all files that were mapped could
+    /// be read, and one of them defines it, in one version.
+    pub(super) fn is_certain_import(&mut self, name: &Rc<str>) -> bool {
+        if let Some(&known) = self.imports.get(name) {
+            return known;
+        }
+        let is_certain = self.mapped.define_once(name);
+        self.imports.insert(name.clone(), is_certain);
+        is_certain
+    }
+
     /// All calls of a file, from callees to callers; `None` where finding them would take long.
     pub(super) fn callers(&mut self, image: ImageId) -> Option<Rc<Callers>> {
         let binary = self.binary(image)?;
@@ -384,17 +438,28 @@ impl<'h> Code<'h> {
             let code = binary.code().ok()?;
             let size = code.range().end().saturating_sub(*code.range().start());
             let calls = (size <= LARGE).then(|| scan::calls(binary, None).ok())??;
-            Some(Rc::new(Callers::of(&calls)))
+            let exports = binary.exports();
+            let exported = exports.addresses().map(|start| start.0);
+            Some(Rc::new(Callers::of(&calls, exported)))
         });
         callers.clone()
     }
 
-    /// Whether other files can find a function by its name.
-    pub(super) fn is_exported(&self, place: Place) -> bool {
-        self.full_name(place).is_some_and(|name| {
-            let name = name.split('@').next().unwrap_or_default();
-            self.is_exported_as(place, name)
-        })
+    /// The stated addresses of a function's first byte and of what is behind its last.
+    pub(super) fn bounds(&self, place: Place) -> Option<(u64, u64)> {
+        let symbol = self.binary(place.image)?.function_at(Svma(place.start))?;
+        Some((symbol.start.0, symbol.end().0))
+    }
+
+    /// Whether a function is one that the dynamic linker may run when another one is called for the
+    /// first time: its own, and those that choose functions.
+    pub(super) fn may_run_while_linking(&self, place: Place) -> bool {
+        let chooses = self
+            .binary(place.image)
+            .is_some_and(|binary| binary.chosen_name(Svma(place.start)).is_some());
+        let file = self.files.iter().position(|&image| image == place.image);
+        let exports = file.map(|file| self.definitions.exports(file));
+        chooses || exports.is_some_and(|exports| exports.start(b"__tls_get_addr").is_some())
     }
 
     /// Whether one function is, by its name, a part of another that a compiler has moved.

@@ -1,4 +1,4 @@
-//! What must have been between two frames, where the code tells it.
+//! What must have been between two frames, where the code leaves one possibility.
 //!
 //! ```text
 //!   recorded      main ─────────────────▶ leaf     but the call in main is one of work
@@ -7,33 +7,39 @@
 //! ```
 //!
 //! A frame is missing from a chain of frame pointers where the function behind it has none of its
-//! own at the moment: the chain then goes through the frame of the function that called it, whose
-//! return address nobody reads. So of a way from the function that was called to the one that is
-//! next on the stack, the first function that calls keeps a frame (else the chain had gone through
-//! another), and those that call behind it keep none.
+//! own at the moment: the chain then goes through the frame of the function that called it, its
+//! owner, whose return address nobody reads.
 //!
-//! A call or jump through a pointer on one of the ways may lead anywhere, and a library may call
-//! back. They explain nothing where no pointer leads to what is next, nor to a function that leads
-//! there without a trace: see [`back`].
+//! Of all [ways](super::ways) from the function that was called to the one that is next on the
+//! stack, functions are put in only if every way goes through them. Code of which nothing is known
+//! is part of these ways: a call or jump through a pointer, a library that calls back, and a signal,
+//! which may arrive anywhere. It leads on wherever something [may be entered](super::back) from
+//! which the next function is reached. So a function that jumps through a pointer may have made way
+//! for any function whose address is taken, and nothing is put in; but calls through pointers never
+//! change who the owner is.
+
+use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use super::back::{self, Reached};
-use super::code::{Code, Place, To, WayOut};
+use super::back::{self, Entries};
+use super::code::{Code, Place};
 use super::frames::Frames;
+use super::ways::{End, Finder, Step, Ways};
 
 /// A function that is missing, and how it was left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Missing {
     pub(super) function: Place,
-    /// The stated address behind the call or jump, if there is one only.
-    pub(super) left_at: Option<u64>,
+    /// The stated addresses behind the calls or jumps, one of which left it; empty if it may have
+    /// been left elsewhere.
+    pub(super) left_at: Rc<[u64]>,
 }
 
 /// What explains a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Explanation {
-    /// These functions are missing, outermost first, and nothing else can be.
+    /// These functions are missing, outermost first.
     One(Vec<Missing>),
     /// There are several possibilities, or too many to look at.
     Several,
@@ -63,28 +69,20 @@ pub(super) struct Question {
     pub(super) is_caller_missing: Option<bool>,
 }
 
-/// More functions than these are not looked at for one question.
-const FUNCTIONS: usize = 256;
-/// More functions than these are not missing from one place.
-const MISSING: usize = 8;
-/// How many ways out of functions are looked at for all questions together.
-const WAYS_OUT: usize = 1 << 24;
-
 /// Answers questions, each once.
 pub(super) struct Explanations {
     known: FxHashMap<Question, Explanation>,
-    /// How many ways out may still be looked at.
-    fuel: usize,
-    /// What pointers lead to, also for jumps alone.
-    reached: FxHashMap<(Place, bool), Reached>,
+    finder: Finder,
+    /// What leads to functions from somewhere unknown, by whether the owner is missing.
+    entries: FxHashMap<(Place, bool), Entries>,
 }
 
 impl Explanations {
     pub(super) fn new() -> Explanations {
         Explanations {
             known: FxHashMap::default(),
-            fuel: WAYS_OUT,
-            reached: FxHashMap::default(),
+            finder: Finder::new(),
+            entries: FxHashMap::default(),
         }
     }
 
@@ -93,216 +91,305 @@ impl Explanations {
         question: Question,
         code: &mut Code<'h>,
         frames: &mut Frames<'h>,
-    ) -> &Explanation {
-        let (fuel, reached) = (&mut self.fuel, &mut self.reached);
-        self.known.entry(question).or_insert_with(|| {
-            let mut search = Search {
-                question,
+    ) -> Explanation {
+        if let Some(known) = self.known.get(&question) {
+            return known.clone();
+        }
+        let found = self.find(question, code, frames);
+        self.known.insert(question, found.clone());
+        found
+    }
+
+    fn find<'h>(
+        &mut self,
+        question: Question,
+        code: &mut Code<'h>,
+        frames: &mut Frames<'h>,
+    ) -> Explanation {
+        let missing = question.is_caller_missing;
+        let by_jumps_only = missing == Some(false);
+        let ways = self
+            .finder
+            .ways(question.called, by_jumps_only, code, frames);
+        let Some(ways) = ways else {
+            return Explanation::Several;
+        };
+        let cases = [false, true].into_iter();
+        let cases = cases.filter(|case| missing.is_none_or(|missing| missing == *case));
+        let mut found = Explanation::None;
+        for is_owner_missing in cases {
+            let mut case = Case {
+                ways: &ways,
+                next: question.next,
+                is_owner_missing,
                 stub: code.stub(question.next),
+                may_link: code.may_run_while_linking(question.next),
+                entries: &mut self.entries,
                 code,
                 frames,
-                fuel,
-                reached,
-                way: Vec::new(),
-                open: Vec::new(),
-                room: FUNCTIONS,
-                certain: Ways::default(),
-                by_pointer: Ways::default(),
-                may_go_anywhere: false,
-                may_call_back: false,
-                is_unclear: false,
             };
-            search.follow(question.called, false);
-            search.result()
-        })
+            found = found.or(&case.explain());
+        }
+        found
     }
 }
 
-/// Ways of one kind.
-#[derive(Default)]
-struct Ways {
-    /// The first; where it was left is known only as far as it is of all through the same functions.
-    first: Option<Vec<Missing>>,
-    /// Whether there is another one, through other functions.
-    are_several: bool,
-}
-
-impl Ways {
-    fn add(&mut self, way: &[Missing]) {
-        let Some(first) = &mut self.first else {
-            self.first = Some(way.to_vec());
-            return;
-        };
-        if !passes_the_same(first, way) {
-            self.are_several = true;
-            return;
-        }
-        for (known, new) in first.iter_mut().zip(way) {
-            if known.left_at != new.left_at {
-                known.left_at = None;
-            }
-        }
-    }
-
-    /// The only way, if there is one only.
-    fn only(self) -> Explanation {
-        match self.first {
-            None => Explanation::None,
-            Some(_) if self.are_several => Explanation::Several,
-            Some(way) => Explanation::One(way),
-        }
-    }
-}
-
-fn passes_the_same(a: &[Missing], b: &[Missing]) -> bool {
-    let functions = |way: &[Missing], at: usize| way[at].function;
-    a.len() == b.len() && (0..a.len()).all(|at| functions(a, at) == functions(b, at))
-}
-
-/// The ways from one function to another.
-struct Search<'s, 'h> {
-    question: Question,
-    /// The name that `question.next` stands for, if it is a stub.
+/// One question, with one answer to whether the owner is missing.
+struct Case<'s, 'h> {
+    ways: &'s Ways,
+    next: Place,
+    is_owner_missing: bool,
+    /// The name that `next` stands for, if it is a stub.
     stub: Option<String>,
+    /// Whether the dynamic linker may run `next` when something is called for the first time.
+    may_link: bool,
+    entries: &'s mut FxHashMap<(Place, bool), Entries>,
     code: &'s mut Code<'h>,
     frames: &'s mut Frames<'h>,
-    fuel: &'s mut usize,
-    reached: &'s mut FxHashMap<(Place, bool), Reached>,
-    way: Vec<Missing>,
-    /// The functions on the way, each with whether the way to it has a call.
-    open: Vec<(Place, bool)>,
-    /// How many functions may still be looked at.
-    room: usize,
-    /// The ways by calls and jumps that are known.
-    certain: Ways,
-    /// The ways that end with a call or jump that only a run can tell, if it can be to what is next.
-    by_pointer: Ways,
-    /// Whether there is such a call or jump at all, on any way.
-    may_go_anywhere: bool,
-    /// Whether a way leads into a library, which may call back whomever it was told to.
-    may_call_back: bool,
-    /// Whether there are ways that were not followed to their ends: round a loop, or too long.
-    is_unclear: bool,
 }
 
-impl Search<'_, '_> {
-    /// Looks at all ways on from a function; `has_called` is whether the way to it has a call.
-    fn follow(&mut self, function: Place, has_called: bool) {
-        if self.is_unclear || self.certain.are_several {
-            return;
+/// The ways that lead to the next function, as a graph of indices: those of nodes, and then
+/// [`Case::goal`] and the places from which unknown code goes on.
+struct Graph {
+    /// For each index where it leads, with the step.
+    to: Vec<Vec<(usize, Option<Step>)>>,
+    /// Whether it leads to the goal.
+    is_on_way: Vec<bool>,
+}
+
+impl Graph {
+    /// The different indices on the way that follow one, in order.
+    fn next(&self, index: usize) -> Vec<usize> {
+        let on_way = self.to[index].iter().map(|&(to, _)| to);
+        let mut next: Vec<usize> = on_way.filter(|&to| self.is_on_way[to]).collect();
+        next.sort_unstable();
+        next.dedup();
+        next
+    }
+
+    /// The steps from one index to another.
+    fn steps(&self, from: usize, to: usize) -> impl Iterator<Item = &Step> {
+        let steps = self.to[from].iter();
+        steps.filter_map(move |(other, step)| step.as_ref().filter(|_| *other == to))
+    }
+}
+
+impl Case<'_, '_> {
+    fn goal(&self) -> usize {
+        self.ways.nodes.len()
+    }
+
+    /// Where unknown code goes on, behind the owner or not.
+    fn anywhere(&self, is_behind: bool) -> usize {
+        self.goal() + 1 + usize::from(is_behind)
+    }
+
+    fn entries(&mut self) -> Entries {
+        let key = (self.next, self.is_owner_missing);
+        if let Some(&known) = self.entries.get(&key) {
+            return known;
         }
-        let is_loop = self.open.contains(&(function, has_called));
-        let code = self
-            .code
-            .function(function)
-            .filter(|_| !is_loop && self.way.len() < MISSING && self.room > 0);
-        let Some(code) = code else {
-            self.is_unclear = true;
-            return;
+        let found = back::entries(self.next, self.is_owner_missing, self.code, self.frames);
+        self.entries.insert(key, found);
+        found
+    }
+
+    fn explain(&mut self) -> Explanation {
+        let is_next = |node: &super::ways::Node| {
+            node.function == self.next && node.is_behind == self.is_owner_missing
         };
-        self.room -= 1;
-        self.open.push((function, has_called));
-        let missing = self.question.is_caller_missing;
-        for out in &code.ways_out {
-            *self.fuel = self.fuel.saturating_sub(out.sites.len());
-            self.is_unclear |= *self.fuel == 0;
-            let Some(left_at) = self.left_at(function, out, has_called) else {
+        if self.ways.nodes.first().is_some_and(is_next) {
+            return Explanation::None;
+        }
+        let graph = self.graph();
+        match (graph.is_on_way.first(), self.is_owner_missing) {
+            (Some(true), true) => self.behind_an_owner(&graph),
+            (Some(true), false) => self.by_jumps(&graph),
+            _ => Explanation::None,
+        }
+    }
+
+    fn graph(&mut self) -> Graph {
+        let (goal, size) = (self.goal(), self.goal() + 3);
+        let mut to: Vec<Vec<(usize, Option<Step>)>> = vec![Vec::new(); size];
+        let mut goes_anywhere = false;
+        for (index, (node, steps)) in self.ways.nodes.iter().zip(&self.ways.steps).enumerate() {
+            let is_goal = node.function == self.next && node.is_behind == self.is_owner_missing;
+            let from = if is_goal { goal } else { index };
+            for step in steps {
+                let leads = self.leads(step);
+                goes_anywhere |= leads.contains(&Some(self.anywhere(step.is_behind)));
+                let leads = leads.into_iter().flatten();
+                to[from].extend(leads.map(|leads| (leads, Some(step.clone()))));
+            }
+        }
+        if goes_anywhere {
+            let entries = self.entries();
+            let is_open = match self.is_owner_missing {
+                true => [entries.owner, entries.any_behind_owner()],
+                false => [entries.itself || entries.owner, false],
+            };
+            for (is_behind, is_open) in [false, true].into_iter().zip(is_open) {
+                if is_open {
+                    to[self.anywhere(is_behind)].push((goal, None));
+                }
+            }
+        }
+        let mut from = vec![Vec::new(); size];
+        for (index, leads) in to.iter().enumerate() {
+            for &(leads, _) in leads {
+                from[leads].push(index);
+            }
+        }
+        let mut is_on_way = vec![false; size];
+        is_on_way[goal] = true;
+        let mut open = vec![goal];
+        while let Some(index) = open.pop() {
+            for &before in &from[index] {
+                if !std::mem::replace(&mut is_on_way[before], true) {
+                    open.push(before);
+                }
+            }
+        }
+        Graph { to, is_on_way }
+    }
+
+    /// The indices that a step leads to.
+    fn leads(&self, step: &Step) -> [Option<usize>; 2] {
+        let fits = step.is_behind == self.is_owner_missing;
+        let anywhere = Some(self.anywhere(step.is_behind));
+        match &step.to {
+            &End::Node(index) => {
+                let node = self.ways.nodes[index];
+                let is_goal = fits && node.function == self.next;
+                [Some(if is_goal { self.goal() } else { index }), None]
+            }
+            End::Named {
+                name,
+                to,
+                is_followed,
+            } => {
+                let is_stub = self.stub.as_deref() == Some(&**name);
+                let is_next = fits && (is_stub || *to == Some(self.next));
+                // The first call by a name goes through the dynamic linker.
+                let goes_on = self.may_link || !is_followed && !is_next;
+                [is_next.then_some(self.goal()), anywhere.filter(|_| goes_on)]
+            }
+            End::Unknown => [anywhere, None],
+        }
+    }
+
+    /// The only chain of indices from one to another, both included, through those that pass;
+    /// `None` if there are several or one goes round.
+    fn chain(
+        &self,
+        graph: &Graph,
+        from: usize,
+        to: usize,
+        passes: impl Fn(usize) -> bool,
+    ) -> Option<Vec<usize>> {
+        let mut chain = vec![from];
+        let mut at = from;
+        while at != to {
+            let mut next = graph.next(at).into_iter().filter(|&next| passes(next));
+            let only = next.next()?;
+            if next.next().is_some() || chain.contains(&only) {
+                return None;
+            }
+            chain.push(only);
+            at = only;
+        }
+        let leads_on = graph.next(to).into_iter().any(passes);
+        (!leads_on).then_some(chain)
+    }
+
+    /// What is missing along a chain, its end left out; `None` if a step of it is none of whole
+    /// functions.
+    fn missing(&self, graph: &Graph, chain: &[usize]) -> Option<Vec<Missing>> {
+        let mut missing = Vec::new();
+        for pair in chain.windows(2) {
+            let &[from, to] = pair else { return None };
+            let Some(node) = self.ways.nodes.get(from) else {
                 continue;
             };
-            self.way.push(Missing { function, left_at });
-            let calls = has_called || out.is_call;
-            let arrives = calls || missing != Some(true);
-            match out.to {
-                _ if arrives && self.arrives(out) => self.certain.add(&self.way),
-                To::Function(next) if self.is_near(function, next) => self.follow(next, calls),
-                // The frame of a library is missing only where those of others are.
-                To::Function(_) => self.may_call_back |= missing != Some(false),
-                To::Unknown if out.name.is_some() => {
-                    self.may_call_back |= missing != Some(false);
+            let mut left_at: Vec<u64> = Vec::new();
+            for step in graph.steps(from, to) {
+                if step.keeps_frame {
+                    return None;
                 }
-                To::Unknown => {
-                    self.may_go_anywhere = true;
-                    if arrives {
-                        self.by_pointer.add(&self.way);
-                    }
-                }
-                // What is chosen is as a rule one of several that do the same and call nothing.
-                To::ChosenBy(_) => {}
+                left_at.extend(step.sites.iter());
             }
-            self.way.pop();
+            left_at.sort_unstable();
+            left_at.dedup();
+            missing.push(Missing {
+                function: node.function,
+                left_at: left_at.into(),
+            });
         }
-        self.open.pop();
+        Some(missing)
     }
 
-    /// Behind which call or jump a function is left this way, if there is one only; `None` if no
-    /// call leaves the stack as it is.
-    fn left_at(&mut self, function: Place, out: &WayOut, has_called: bool) -> Option<Option<u64>> {
-        if !out.is_call {
-            return Some(
-                out.sites
-                    .first()
-                    .filter(|_| out.sites.len() == 1)
-                    .map(|site| site.end),
-            );
-        }
-        if self.question.is_caller_missing == Some(false) {
-            return None;
-        }
-        let mut left_at = None;
-        for site in &out.sites {
-            let has_frame = self.frames.has_frame(function.image, site.at);
-            let fits = match has_called {
-                false => has_frame != Some(false),
-                true => has_frame == Some(false),
-            };
-            if fits {
-                left_at = Some(left_at.map_or(Some(site.end), |_: Option<u64>| None));
-            }
-        }
-        left_at
-    }
-
-    fn arrives(&mut self, out: &WayOut) -> bool {
-        let next = self.question.next;
-        let is_next = match out.to {
-            To::Function(to) => to == next,
-            To::ChosenBy(chooser) => self.code.choices(chooser).binary_search(&next).is_ok(),
-            To::Unknown => false,
-        };
-        is_next || self.stub.is_some() && self.stub == out.name
-    }
-
-    /// Whether a function that is called is looked at: it is in the file of who calls it, or in
-    /// that of who is to be reached.
-    fn is_near(&self, function: Place, next: Place) -> bool {
-        next.image == function.image || next.image == self.question.next.image
-    }
-
-    fn result(mut self) -> Explanation {
-        if self.is_unclear || self.certain.are_several {
+    /// The owner's frame is there: only functions that made way are missing.
+    fn by_jumps(&mut self, graph: &Graph) -> Explanation {
+        let anywhere = self.anywhere(false);
+        if graph.is_on_way[anywhere] && self.entries().owner {
             return Explanation::Several;
         }
-        if !self.may_go_anywhere && !self.may_call_back {
-            return self.certain.only();
+        let chain = self.chain(graph, 0, self.goal(), |_| true);
+        let missing = chain.and_then(|chain| self.missing(graph, &chain));
+        missing.map_or(Explanation::Several, Explanation::One)
+    }
+
+    /// The owner is missing, with those that made way for it and those that it called.
+    fn behind_an_owner(&mut self, graph: &Graph) -> Explanation {
+        let (goal, anywhere) = (self.goal(), self.anywhere(true));
+        if graph.is_on_way[self.anywhere(false)] {
+            return Explanation::Several;
         }
-        let by_jumps_only = self.question.is_caller_missing == Some(false);
-        let next = self.question.next;
-        let known = self.reached.get(&(next, by_jumps_only)).copied();
-        let reached = known.unwrap_or_else(|| {
-            let reached = back::by_pointer(next, by_jumps_only, self.code, self.frames);
-            self.reached.insert((next, by_jumps_only), reached);
-            reached
-        });
-        match reached {
-            Reached::Never => self.certain.only(),
-            Reached::Itself if !self.may_call_back => {
-                if let Some(way) = &self.by_pointer.first {
-                    self.certain.add(way);
+        let nodes = &self.ways.nodes;
+        let is_behind = |index: usize| nodes.get(index).is_none_or(|node| node.is_behind);
+        let before: Vec<usize> = (0..nodes.len()).filter(|&node| !is_behind(node)).collect();
+        let owners = before.iter().copied();
+        let mut owners: Vec<usize> = owners
+            .filter(|&node| graph.next(node).into_iter().any(is_behind))
+            .collect();
+        if before.len() > 1 && self.entries().any_behind_owner() {
+            // A signal may have arrived in any of them while it had a frame.
+            for &index in &before {
+                let function = nodes[index].function;
+                let bounds = self.code.bounds(function);
+                let may_own = bounds
+                    .is_none_or(|(from, to)| self.frames.may_have_frame(function.image, from, to));
+                if may_own && !owners.contains(&index) {
+                    owners.push(index);
                 }
-                self.certain.are_several |= self.by_pointer.are_several;
-                self.certain.only()
             }
-            Reached::Itself | Reached::Through => Explanation::Several,
+        }
+        let &[owner] = owners.as_slice() else {
+            return Explanation::Several;
+        };
+        let Some(first) = self.chain(graph, 0, owner, |index| !is_behind(index)) else {
+            return Explanation::Several;
+        };
+        if let Some(second) = self.chain(graph, owner, goal, is_behind) {
+            // Another function behind the owner is certain only if no signal leads to the next one.
+            let is_direct = second.iter().skip(1).all(|&index| index >= goal);
+            if is_direct || !self.entries().any_behind_owner() {
+                let is_open = second.contains(&anywhere) && self.entries().behind_owner;
+                let chain: Vec<usize> =
+                    first.iter().chain(second.iter().skip(1)).copied().collect();
+                let missing = self.missing(graph, &chain).filter(|_| !is_open);
+                return missing.map_or(Explanation::Several, Explanation::One);
+            }
+        }
+        // Whatever the owner called, it was on the stack.
+        let calls_next = graph.steps(owner, goal).any(|step| step.is_call);
+        match nodes.get(owner).filter(|_| owner == 0 && calls_next) {
+            None => Explanation::Several,
+            Some(node) => Explanation::One(vec![Missing {
+                function: node.function,
+                left_at: [].into(),
+            }]),
         }
     }
 }

@@ -18,6 +18,9 @@ pub(super) struct Frames<'h> {
     known: FxHashMap<(ImageId, u64), Option<FrameState>>,
 }
 
+/// Longer functions are taken to have a frame somewhere, in bytes.
+const SHORT: u64 = 512;
+
 impl<'h> Frames<'h> {
     pub(super) fn new(trace: &'h Trace, library: &'h Library) -> Frames<'h> {
         Frames {
@@ -32,6 +35,18 @@ impl<'h> Frames<'h> {
     /// that called it; `None` if its unwind information does not tell.
     pub(super) fn has_frame(&mut self, image: ImageId, at: u64) -> Option<bool> {
         Some(self.state(image, at)?.is_set_up)
+    }
+
+    /// Whether the function may have a frame at one of these addresses.
+    pub(super) fn may_have_frame(&mut self, image: ImageId, from: u64, to: u64) -> bool {
+        let is_long = to.saturating_sub(from) > SHORT;
+        is_long || (from..to).any(|at| self.has_frame(image, at) != Some(false))
+    }
+
+    /// Whether the frame pointer holds something else than a frame at this stated address.
+    pub(super) fn is_overwritten(&mut self, image: ImageId, at: u64) -> bool {
+        let state = self.state(image, at);
+        state.is_some_and(|state| state.is_overwritten)
     }
 
     /// Whether the unwind information says that nothing calls the function at this stated address.

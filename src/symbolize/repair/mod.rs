@@ -18,7 +18,9 @@ mod check;
 mod code;
 mod explain;
 mod frames;
+mod mapped;
 mod paths;
+mod ways;
 
 use std::cell::OnceCell;
 

@@ -1,5 +1,7 @@
 //! The paths of a trace with what is missing put in.
 
+use std::rc::Rc;
+
 use rustc_hash::FxHashMap;
 
 use crate::base::{CodeAddress, Id, IdVec};
@@ -20,6 +22,8 @@ pub(in crate::symbolize) struct Checked {
     pub(in crate::symbolize) paths: AddressPaths,
     /// For each path whether its innermost frame was put in.
     pub(in crate::symbolize) inferred: IdVec<AddressPathId, bool>,
+    /// The calls or jumps of which one left a function that was put in, where there are several.
+    left_at: FxHashMap<AddressPathId, Rc<[FrameId]>>,
     /// What became of each path of the trace.
     pub(in crate::symbolize) now: IdVec<AddressPathId, AddressPathId>,
     /// What the code says of the stacks.
@@ -34,9 +38,16 @@ impl Checked {
             recorded: trace.frames.len(),
             paths: trace.paths.clone(),
             inferred: IdVec::filled(false, trace.paths.len()),
+            left_at: FxHashMap::default(),
             now: trace.paths.ids().collect::<Vec<_>>().into(),
             quality: Quality::default(),
         }
+    }
+
+    /// The places one of which the function of a path was left at, if it was put in and there are
+    /// several: what is inlined at all of them was on the stack.
+    pub(in crate::symbolize) fn places_of(&self, path: AddressPathId) -> &[FrameId] {
+        self.left_at.get(&path).map_or(&[], |places| places)
     }
 
     /// Whether it is known where in its function a frame is: of one that was put in it need not be.
@@ -139,7 +150,7 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
 /// in; only what is put in is looked for before it is made.
 struct Making {
     checked: Checked,
-    put_in: FxHashMap<AddressPath, AddressPathId>,
+    put_in: FxHashMap<(AddressPath, Rc<[FrameId]>), AddressPathId>,
     new_frames: FxHashMap<FrameAddress, FrameId>,
 }
 
@@ -157,25 +168,43 @@ impl Making {
         checks: &mut Checks,
     ) -> Option<AddressPathId> {
         let image = missing.function.image;
-        let address = match missing.left_at {
-            Some(end) => {
+        let is_few = missing.left_at.len() < PLACES;
+        let left_at = missing.left_at.iter().filter(|_| is_few);
+        let places: Option<Rc<[FrameId]>> = left_at
+            .map(|end| {
                 let last = checks.offset(image, end.checked_sub(1)?)?;
-                CodeAddress::Return(last.0.checked_add(1)?)
+                let address = CodeAddress::Return(last.0.checked_add(1)?);
+                Some(self.frame(FrameAddress { image, address }))
+            })
+            .collect();
+        let places = places?;
+        let frame = match *places {
+            [only] => only,
+            _ => {
+                let start = checks.offset(image, missing.function.start)?;
+                let address = CodeAddress::Instruction(start.0);
+                self.frame(FrameAddress { image, address })
             }
-            None => CodeAddress::Instruction(checks.offset(image, missing.function.start)?.0),
         };
-        let frame = FrameAddress { image, address };
-        let frames = &mut self.checked.frames;
-        let frame = *self
-            .new_frames
-            .entry(frame)
-            .or_insert_with(|| frames.push(frame));
         let path = AddressPath { caller, frame };
-        if let Some(&known) = self.put_in.get(&path) {
+        let key = (path, places);
+        if let Some(&known) = self.put_in.get(&key) {
             return Some(known);
         }
         let id = self.push(path, true);
-        self.put_in.insert(path, id);
+        if key.1.len() > 1 {
+            self.checked.left_at.insert(id, key.1.clone());
+        }
+        self.put_in.insert(key, id);
         Some(id)
     }
+
+    fn frame(&mut self, frame: FrameAddress) -> FrameId {
+        let frames = &mut self.checked.frames;
+        let id = self.new_frames.entry(frame);
+        *id.or_insert_with(|| frames.push(frame))
+    }
 }
+
+/// A function that was left in more places is shown without what is inlined there.
+const PLACES: usize = 64;

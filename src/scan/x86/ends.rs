@@ -1,0 +1,106 @@
+//! How code of x86 ends and leaves in ways that are neither calls nor jumps.
+
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+
+/// Whether the last instruction goes on to what lies behind the code. `last` is the index of the
+/// last call or jump that was found to end the bytes, if one does.
+pub(in crate::scan) fn falls_through(bytes: &[u8], last: Option<usize>) -> bool {
+    // Behind the end of a function there may be padding.
+    let padding = |byte: &u8| *byte == 0x90;
+    let length = bytes.len() - bytes.iter().rev().take_while(|byte| padding(byte)).count();
+    let Some(code) = bytes.get(..length).filter(|code| !code.is_empty()) else {
+        return !bytes.is_empty();
+    };
+    if let Some(from) = last.and_then(|last| bytes.get(last..)) {
+        let is_conditional =
+            matches!(from, [0x70..=0x7f | 0xe0..=0xe3, _] | [0x0f, 0x80..=0x8f, ..]);
+        return is_conditional;
+    }
+    !matches!(
+        code,
+        // ret, iret, ud2, hlt, int3
+        [.., 0xc3 | 0xcb | 0xcf | 0xf4 | 0xcc] | [.., 0xc2 | 0xca, _, _] | [.., 0x0f, 0x0b]
+        // jmp to within the function
+        | [.., 0xeb, _] | [.., 0xe9, _, _, _, _]
+        // A call of what does not return, followed by padding.
+        | [.., 0xe8, _, _, _, _]
+        // jmp *%register
+        | [.., 0xff, 0xe0..=0xe7]
+    )
+}
+
+/// The addresses and lengths of returns to what was put on the stack just before: jumps in disguise
+/// (retpolines, and code written by hand).
+pub(in crate::scan) fn disguised_jumps(bytes: &[u8], start: u64) -> Vec<(u64, u8)> {
+    let is_suspicious = |window: &[u8]| {
+        matches!(
+            window,
+            [.., 0x50..=0x57, 0xc3 | 0xc2] | [0x48 | 0x4c, 0x89 | 0x87, _, 0x24, 0xc3 | 0xc2]
+        )
+    };
+    let is_push = |window: &[u8]| matches!(window, [0x68, .., 0xc3 | 0xc2] | [0xff, 0x30..=0x37 | 0x70..=0x77, ..]);
+    let mut windows = bytes.windows(5);
+    let first = bytes.get(..bytes.len().min(4)).unwrap_or_default();
+    if !windows.any(|window| is_suspicious(window) || is_push(window)) && !is_suspicious(first) {
+        return Vec::new();
+    }
+    let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
+    let mut instruction = Instruction::default();
+    let mut found = Vec::new();
+    let mut is_put = false;
+    while decoder.can_decode() {
+        decoder.decode_out(&mut instruction);
+        match instruction.mnemonic() {
+            Mnemonic::Ret if is_put => found.push((instruction.ip(), instruction.len() as u8)),
+            Mnemonic::Push => is_put = true,
+            Mnemonic::Mov | Mnemonic::Xchg
+                if instruction.op0_kind() == OpKind::Memory
+                    && instruction.memory_base() == Register::RSP
+                    && instruction.memory_displacement64() == 0
+                    && instruction.memory_index() == Register::None =>
+            {
+                is_put = true;
+            }
+            Mnemonic::Nop | Mnemonic::Pause | Mnemonic::Lfence => {}
+            _ => is_put = false,
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{disguised_jumps, falls_through};
+
+    #[test]
+    fn code_that_does_not_end_goes_on() {
+        // add %rax,%rax
+        assert!(falls_through(&[0x48, 0x01, 0xc0], None));
+        // jb +2
+        assert!(falls_through(&[0x72, 0x02], Some(0)));
+        // ret; ret and padding; ud2; jmp *%rax
+        for code in [
+            &[0xc3][..],
+            &[0xc3, 0x90, 0x90],
+            &[0x0f, 0x0b],
+            &[0xff, 0xe0],
+        ] {
+            assert!(!falls_through(code, None), "{code:x?}");
+        }
+        // jmp to another function
+        assert!(!falls_through(&[0x90, 0xe9, 1, 2, 3, 4], Some(1)));
+        assert!(!falls_through(&[], None));
+    }
+
+    #[test]
+    fn a_return_to_what_was_just_pushed_is_a_jump() {
+        // mov %rax,(%rsp); ret
+        let retpoline = [0x48, 0x89, 0x04, 0x24, 0xc3];
+        assert_eq!(disguised_jumps(&retpoline, 0x100), [(0x104, 1)]);
+        // push %rax; ret
+        assert_eq!(disguised_jumps(&[0x50, 0xc3], 0x100), [(0x101, 1)]);
+        // lea 0x50(%rdi),%rax; ret
+        let plain = [0x48, 0x8d, 0x47, 0x50, 0xc3];
+        assert_eq!(disguised_jumps(&plain, 0x100), []);
+    }
+}
