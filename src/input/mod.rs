@@ -44,7 +44,7 @@ pub struct Options {
     pub symfs: Option<PathBuf>,
     /// Whether frames are made of inlined functions.
     pub inlines: bool,
-    /// Whether functions that stacks lack are put in, where the code leaves no doubt.
+    /// Whether missing frames are restored where the code has only one explanation.
     pub repairs: bool,
     /// Which calls in the code of the sampled files are added.
     pub calls: StaticCalls,

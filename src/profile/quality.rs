@@ -17,13 +17,13 @@ pub struct Quality {
     pub alone: u64,
     /// Those with calls that the code has, and no other.
     pub verified: u64,
-    /// Those that lacked functions which the code tells without doubt. They are put in.
+    /// Those with missing frames that were restored: every way through the code passes through them.
     pub lacking: u64,
     /// Those with a call through a pointer, or in code that cannot be read.
     pub unchecked: u64,
     /// Whether they were found by following frame pointers, at least in part.
     pub by_frame_pointers: bool,
-    /// Those that lack functions which the code does not tell, as there are several ways.
+    /// Those with missing frames that were not restored, because the code allows several.
     pub ambiguous: u64,
     /// Those with a call that is not in the code, and that nothing explains.
     pub contradicted: u64,
@@ -38,9 +38,9 @@ pub struct CheckedCalls {
     pub verified: u64,
     /// They go through a pointer, or their code cannot be read.
     pub unchecked: u64,
-    /// The code has others, and one way from these to what was next on the stack.
+    /// The code has others, and the frames missing in between were restored.
     pub lacking: u64,
-    /// The code has others, and several ways.
+    /// The code has others, and several explanations of what is missing.
     pub ambiguous: u64,
     /// The code has others, or none there, and no way.
     pub contradicted: u64,

@@ -149,6 +149,11 @@ impl Registers<'_> {
     }
 
     fn step(&mut self, instruction: &Instruction) {
+        // Before one of several ends of a function. The code behind it is reached otherwise, and
+        // still has its values.
+        if instruction.mnemonic() == Mnemonic::Pop {
+            return;
+        }
         let to = instruction.op0_register();
         let value = match instruction.mnemonic() {
             Mnemonic::Lea if instruction.is_ip_rel_memory_operand() => {

@@ -64,7 +64,8 @@ pub struct Options {
     /// Whether all calls are added where more than few stacks were cut: to tell who may be outside
     /// of a cut.
     pub calls_if_cut: bool,
-    /// Whether stacks are held against the code, and functions put in that they lack without doubt.
+    /// Whether stacks are checked against the code, and missing frames restored where it has only one
+    /// explanation.
     pub repairs: bool,
     /// Whether it is noted from which line each call was made.
     pub call_lines: bool,

@@ -18,8 +18,8 @@ pub const INFERRED: &str = "~";
 pub(super) const BY_CODE: &str = " (inferred)";
 
 /// What that means.
-pub(super) const LEGEND_OF_CALLS: &str = "(inferred): no stack was recorded with this call, or few were; the code leaves no doubt of it. \
-    --no-repair shows stacks as they were recorded.";
+pub(super) const LEGEND_OF_CALLS: &str = "(inferred): few or no stacks were recorded with this call; it was restored from the code. \
+    --no-repair shows stacks as recorded.";
 
 /// A call, with a mark behind it if it [is inferred](is_inferred).
 pub(super) fn call(text: &str, inferred: u64, weight: u64) -> String {
@@ -61,8 +61,8 @@ pub(super) fn marked(text: &str, inferred: u64, weight: u64) -> String {
 
 /// What the mark means, where there are any.
 pub(super) fn legend(is_marked: bool) -> Option<Block> {
-    let text = "~f: for the most part f was not recorded there, but the code leaves no doubt that it was \
-                on the stack; --no-repair shows stacks as they were recorded.";
+    let text = "~f: in most samples here, f was not recorded; it was restored because every way through \
+                the code passes through it. --no-repair shows stacks as recorded.";
     is_marked.then(|| Block::Line(text.into()))
 }
 

@@ -1,4 +1,4 @@
-//! How far the stacks can be believed, line by line, with what would make them better.
+//! How reliable the stacks are, line by line, with what would improve them.
 
 use super::number;
 use super::page::Block;
@@ -42,7 +42,7 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
     let mut rooted = line(
         "rooted",
         quality.rooted,
-        "begin where the program or a thread does",
+        "complete (reach the entry point)",
         None,
     );
     rooted.remedy = frames.filter(|_| not_rooted);
@@ -51,43 +51,38 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         line(
             "verified",
             quality.verified,
-            "agree with the code in every call",
+            "consistent with the code",
             None,
         ),
         line(
             "unchecked",
             quality.unchecked,
-            "agree with it, but for calls through pointers, of which only a run can tell",
+            "consistent; indirect calls cannot be checked",
             None,
         ),
         line(
             "lacking",
             quality.lacking,
-            "lacked functions that the code tells without doubt: put in, marked ~",
+            "missing frames restored from the code (~)",
             None,
         ),
         line(
             "ambiguous",
             quality.ambiguous,
-            "lack functions, and the code allows several",
+            "missing frames, ambiguous",
             frames,
         ),
         line(
             "contradicted",
             quality.contradicted,
-            "have a call that is not in the code",
+            "contradicted: a call is not in the code",
             frames,
         ),
-        line(
-            "alone",
-            quality.alone,
-            "are one function, without a caller",
-            frames,
-        ),
+        line("alone", quality.alone, "single frame", frames),
         line(
             "cut",
             cut.iter().map(|&kind| count(kind)).sum(),
-            "are cut: what calls the outermost function is not known",
+            "truncated: the outermost callers are unknown",
             cut.iter()
                 .find(|&&kind| count(kind) > 0)
                 .and_then(|kind| kind.hint()),
@@ -95,7 +90,7 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         line(
             "broken",
             broken.iter().map(|&kind| count(kind)).sum(),
-            "lead to no code, or to code without unwind information",
+            "unwinding hit an unmapped address or code without unwind information",
             broken
                 .iter()
                 .find(|&&kind| count(kind) > 0)
@@ -114,7 +109,7 @@ pub fn blocks(profile: &Profile) -> Vec<Block> {
     let mut table = Table::new(vec![
         Column::new("percent", "%", Role::Heat),
         Column::new("samples", "samples", Role::Figure),
-        Column::new("what", "of all stacks in user space, so many", Role::Name),
+        Column::new("what", "of user-space stacks", Role::Name),
     ]);
     let mut remedies: Vec<&'static str> = Vec::new();
     for line in lines(profile) {
@@ -147,12 +142,9 @@ pub fn blocks(profile: &Profile) -> Vec<Block> {
 fn calls(calls: &CheckedCalls) -> Option<String> {
     let told = [
         (calls.verified, "are in the code"),
-        (calls.unchecked, "go through pointers"),
-        (
-            calls.lacking,
-            "lacked functions that were told without doubt",
-        ),
-        (calls.ambiguous, "lack some that were not"),
+        (calls.unchecked, "are indirect"),
+        (calls.lacking, "had missing frames restored"),
+        (calls.ambiguous, "have missing frames, ambiguous"),
         (calls.contradicted, "are not in the code"),
     ];
     let all: u64 = told.iter().map(|(number, _)| number).sum();
@@ -162,7 +154,7 @@ fn calls(calls: &CheckedCalls) -> Option<String> {
         .collect();
     (all > 0).then(|| {
         format!(
-            "Of {} different calls on these stacks {}.",
+            "Of {} different calls on these stacks, {}.",
             number::grouped(all),
             told.join(", ")
         )

@@ -7,16 +7,19 @@ use std::process::Command;
 
 const PROFTOOL: &str = env!("CARGO_BIN_EXE_proftool");
 
-/// The recording of `fixtures/programs/frameless.c`, a file of its own for each test; `None` where it
-/// cannot be made, which is said.
-fn recording(test: &str) -> Option<PathBuf> {
+/// The recording of a program of `fixtures/programs`, a file of its own for each test; `None` where
+/// it cannot be made, which is said.
+fn recording(test: &str, source: &str, options: &[&str]) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let program = folder.join(format!("frameless-{}-{test}", std::process::id()));
+    let program = folder.join(format!("{source}-{}-{test}", std::process::id()));
     let data = program.with_extension("data");
     let built = Command::new("gcc")
-        .args(["-O2", "-g", "-fno-omit-frame-pointer", "-o"])
-        .args([&program, &root.join("fixtures/programs/frameless.c")])
+        .args(["-O2", "-g", "-fno-omit-frame-pointer"])
+        .args(options)
+        .arg("-o")
+        .arg(&program)
+        .arg(root.join("fixtures/programs").join(source))
         .status();
     if !built.is_ok_and(|status| status.success()) {
         eprintln!("skipped: gcc is not there");
@@ -87,8 +90,8 @@ fn share(stacks: &BTreeMap<String, u64>, leaf: &str, right: &[&str]) -> f64 {
 }
 
 #[test]
-fn functions_without_frames_are_put_in_where_the_code_leaves_no_doubt() {
-    let Some(data) = recording("stacks") else {
+fn missing_frames_are_restored_where_the_code_has_one_explanation() {
+    let Some(data) = recording("stacks", "frameless.c", &[]) else {
         return;
     };
     let recorded = stacks(&data, &["--no-repair"]);
@@ -112,9 +115,54 @@ fn functions_without_frames_are_put_in_where_the_code_leaves_no_doubt() {
     }
 }
 
+/// Checks the stacks of `fixtures/programs/ambiguous.c`, built with these options.
+#[cfg(target_arch = "x86_64")]
+fn check_ambiguous(test: &str, options: &[&str]) {
+    let options = [&["-momit-leaf-frame-pointer"], options].concat();
+    let Some(data) = recording(test, "ambiguous.c", &options) else {
+        return;
+    };
+    let repaired = stacks(&data, &[]);
+    // Samples at the first and last instructions of functions are restored as well. What is
+    // restored there has to have run, too.
+    let never = [
+        "never_slow",
+        "never_middle",
+        "never_distances",
+        "never_pushed",
+    ];
+    for stack in repaired.keys() {
+        let names = stack.split(';').map(|name| name.trim_start_matches('~'));
+        for name in names {
+            assert!(!never.contains(&name), "{name} never ran: {repaired:?}");
+        }
+        // Each of these has a second explanation.
+        for leaf in ["leaf1", "leaf2", "leaf3", "leaf4", "leaf5"] {
+            let is_guessed = stack.contains('~') && stack.ends_with(&format!(";{leaf}"));
+            assert!(!is_guessed, "{stack}: {repaired:?}");
+        }
+    }
+    let whole = share(&repaired, "leaf6", &["main;all;~owner;leaf6"]);
+    assert!(whole > 0.99, "{whole}: {repaired:?}");
+    let whole = share(&repaired, "leaf7", &["main;all;~wrapped;~wrap;leaf7"]);
+    assert!(whole > 0.99, "{whole}: {repaired:?}");
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn what_may_not_have_run_is_not_restored() {
+    check_ambiguous("pie", &[]);
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_table_of_functions_is_not_a_switch() {
+    check_ambiguous("no-pie", &["-fno-pic", "-no-pie"]);
+}
+
 #[test]
 fn the_report_says_how_far_stacks_can_be_believed() {
-    let Some(data) = recording("report") else {
+    let Some(data) = recording("report", "frameless.c", &[]) else {
         return;
     };
     let json = proftool(&["report", "--format", "json"], &data);

@@ -157,7 +157,7 @@ fn believed(subject: &str, profile: &Profile) -> Vec<Check> {
         check(
             "whole stacks",
             format!(
-                "{rooted:.1} % of {} in user space begin where the program or a thread does",
+                "{rooted:.1} % of {} in user space are complete (reach the entry point)",
                 quality.stacks
             ),
             remedy(&["rooted"]),
@@ -166,8 +166,8 @@ fn believed(subject: &str, profile: &Profile) -> Vec<Check> {
         check(
             "calls on stacks",
             format!(
-                "{doubtful:.1} % lack functions that the code does not tell without doubt; {:.1} % \
-                 lacked some that it does",
+                "{doubtful:.1} % have missing frames, ambiguous, or calls that are not in the code; {:.1} % \
+                 had missing frames restored from the code",
                 percent(quality.lacking)
             ),
             remedy(&["ambiguous", "contradicted"]),

@@ -12,8 +12,8 @@
 //!
 //! `root` is the weight of the stacks on which the function is outermost, which no caller has. A
 //! descendant is `recursive` if some stack leads from it back to the function, a caller if some stack
-//! leads from the function to it; either is `inferred` if no stack was recorded with the call, but the
-//! code leaves no doubt of it. `depths` tells how often the function stands on a stack; their
+//! leads from the function to it; either is `inferred` if no stack was recorded with the call, but
+//! missing frames restored from the code have it. `depths` tells how often the function stands on a stack; their
 //! weights add up to the total.
 //!
 //! `call_sites` are the calls in the function by line, `called_from` the calls of it by line of the
