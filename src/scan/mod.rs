@@ -144,6 +144,9 @@ pub struct Calls {
     pub pointers_to_imports: IdVec<ImportId, u64>,
     /// The calls, in order of address.
     pub sites: Vec<CallSite>,
+    /// The functions that choose what slots of the file point to (GNU indirect functions), in order
+    /// of address.
+    pub choosers: Vec<Svma>,
     /// Direct jumps from one function into the middle of another, in order of address.
     pub inside_jumps: Vec<InsideJump>,
     /// Direct calls into the middle of another function. They are among the sites, as calls of it.
@@ -196,6 +199,7 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
     }
     let mut calls = Calls {
         functions,
+        choosers: resolver.choosers().to_vec(),
         problems,
         ..Calls::default()
     };
