@@ -59,7 +59,7 @@ pub use functions::{FunctionSymbol, SymbolSource};
 pub use gprof::{GprofSymbol, GprofSymbols};
 pub use kallsyms::{Kallsyms, KernelFunction};
 pub use libraries::Libraries;
-pub use lines::{InlineFrame, Lines};
+pub use lines::{Declared, Definition, DefinitionId, Described, InlineFrame, Lines};
 pub use needed::{Exports, Needed};
 pub use perf_map::{JitFunction, PerfMap};
 pub use references::{Reference, References};
