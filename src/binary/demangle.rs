@@ -27,6 +27,11 @@ pub fn demangle(linkage_name: &str) -> Cow<'_, str> {
     if linkage_name.len() > NAME_LIMIT {
         return Cow::Borrowed(linkage_name);
     }
+    // ThinLTO marks local functions that it makes known to other units: `work.llvm.1234`.
+    let linkage_name = match linkage_name.rsplit_once(".llvm.") {
+        Some((name, mark)) if !name.is_empty() && mark.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => linkage_name,
+    };
     // `foo@plt` and `foo@@VERSION`: the part before is the name.
     let (name, suffix) = match linkage_name.find('@') {
         Some(at) => linkage_name.split_at(at),

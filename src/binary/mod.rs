@@ -63,7 +63,7 @@ pub use gprof::{GprofSymbol, GprofSymbols};
 pub use jit::{JitDump, JitFrame, JitNames, PerfMap};
 pub use kallsyms::{Kallsyms, KernelFunction};
 pub use libraries::Libraries;
-pub use lines::{InlineFrame, Lines};
+pub use lines::{Declared, Definition, DefinitionId, Described, InlineFrame, Lines};
 pub use needed::{Exports, Needed};
 pub use references::{Reference, References};
 pub use slots::{SlotTarget, Slots};

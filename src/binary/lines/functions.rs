@@ -1,11 +1,12 @@
 //! The functions of a unit by address.
 
 use std::cmp::Reverse;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use gimli::{UnitOffset, UnitRef};
 
 use super::Slice;
+use super::definition::Definition;
 use super::fuel::Fuel;
 use super::inlines::Inlines;
 use super::ranges::RangeAttributes;
@@ -19,8 +20,8 @@ const LOOKS: usize = 16;
 pub(super) struct Function<'b> {
     /// Where its entry is in the unit.
     pub(super) offset: UnitOffset,
-    /// Its name, once it was asked for.
-    pub(super) name: OnceLock<Option<&'b [u8]>>,
+    /// What it is, once it was asked for.
+    pub(super) definition: OnceLock<Option<Arc<Definition<'b>>>>,
     inlines: OnceLock<Inlines<'b>>,
 }
 
@@ -75,7 +76,7 @@ impl<'b> Functions<'b> {
             if any {
                 self.functions.push(Function {
                     offset,
-                    name: OnceLock::new(),
+                    definition: OnceLock::new(),
                     inlines: OnceLock::new(),
                 });
             }

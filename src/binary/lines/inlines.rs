@@ -12,11 +12,12 @@
 //! The ranges are sorted by depth and then by address, so the chain of an address takes one binary
 //! search for each of its depths.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use gimli::{Attribute, AttributeValue, UnitOffset, UnitRef};
+use gimli::{Attribute, UnitOffset, UnitRef};
 
 use super::Slice;
+use super::definition::{self, Definition, Position};
 use super::fuel::Fuel;
 use super::ranges::RangeAttributes;
 
@@ -28,12 +29,10 @@ const DEPTH_LIMIT: usize = 512;
 pub(super) struct Call<'b> {
     /// Where its entry is in the unit.
     pub(super) offset: UnitOffset,
-    /// The name of the function that was inlined, once it was asked for.
-    pub(super) name: OnceLock<Option<&'b [u8]>>,
-    /// The file in which it is called.
-    pub(super) file: Option<u64>,
-    /// The line in which it is called; 0 when it is not known.
-    pub(super) line: u32,
+    /// The function that was inlined, once it was asked for.
+    pub(super) definition: OnceLock<Option<Arc<Definition<'b>>>>,
+    /// Where it is called.
+    pub(super) from: Position,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -109,9 +108,8 @@ impl<'b> Inlines<'b> {
             }
             let mut call = Call {
                 offset,
-                name: OnceLock::new(),
-                file: None,
-                line: 0,
+                definition: OnceLock::new(),
+                from: Position::default(),
             };
             let mut ranges = RangeAttributes::default();
             for spec in abbreviation.attributes() {
@@ -162,17 +160,12 @@ impl Call<'_> {
     /// Takes note of an attribute if it says where the call is.
     fn add(&mut self, unit: UnitRef<'_, Slice<'_>>, attribute: &Attribute<Slice<'_>>) {
         match attribute.name() {
-            gimli::DW_AT_call_file => {
-                // Index 0 meant no file before DWARF 5 and means the first file since.
-                if let AttributeValue::FileIndex(index) = attribute.value()
-                    && (index > 0 || unit.header.version() >= 5)
-                {
-                    self.file = Some(index);
-                }
-            }
+            gimli::DW_AT_call_file => self.from.file = definition::file(unit, attribute.value()),
             gimli::DW_AT_call_line => {
-                let line = attribute.udata_value().unwrap_or(0);
-                self.line = u32::try_from(line).unwrap_or(0);
+                self.from.line = definition::number(attribute.udata_value());
+            }
+            gimli::DW_AT_call_column => {
+                self.from.column = definition::number(attribute.udata_value());
             }
             _ => {}
         }

@@ -6,7 +6,7 @@
 //!                ├─▶ rows      its line and file       .debug_line
 //!                └─▶ functions its function            .debug_info: subprograms with their ranges
 //!                       └─▶ inlines  the calls that were inlined there, by depth
-//!                              └─▶ names  along abstract origins and specifications
+//!                              └─▶ definition  along abstract origins and specifications
 //! ```
 //!
 //! Each step is done the first time an address needs it, once, and is shared by all workers. What
@@ -17,18 +17,27 @@
 //! calls nested deeper than 512 are left out. Work and memory are bounded by [`fuel`](self).
 
 mod abbreviations;
+mod definition;
+mod described;
+mod extents;
 mod fuel;
 mod functions;
 mod inlines;
 mod names;
 mod ranges;
 mod rows;
+mod scopes;
 mod unit;
 mod units;
 
 use std::borrow::Cow;
+use std::sync::{Arc, Mutex};
 
 use gimli::{EndianSlice, RunTimeEndian};
+use rustc_hash::FxHashMap;
+
+pub use self::definition::{Definition, DefinitionId};
+pub use self::described::{Declared, Described};
 
 use self::fuel::Fuel;
 use self::units::Units;
@@ -39,10 +48,15 @@ use crate::base::{Svma, utf8};
 type Slice<'b> = EndianSlice<'b, RunTimeEndian>;
 
 /// One frame of an address: the function itself, or a call that was inlined into it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct InlineFrame<'l> {
     /// The linkage name, not demangled; where there is none (C) the plain name.
     pub function: Option<Cow<'l, str>>,
+    /// The function that it is.
+    pub definition: Option<&'l Definition<'l>>,
+    /// Whether it is not a call of the source but a part of the function around it, split off and
+    /// inlined back by the compiler.
+    pub is_split_off: bool,
     /// The path of the source file as the compiler knew it.
     pub file: Option<&'l str>,
     /// The line, from 1: of the address itself in the innermost frame, of the inlined call in the
@@ -68,6 +82,7 @@ struct Debug<'b> {
     /// The units of the supplementary file (`.gnu_debugaltlink`), if there is one.
     supplement: Option<Units<'b>>,
     package: Option<gimli::DwarfPackage<Slice<'b>>>,
+    definitions: Mutex<FxHashMap<DefinitionId, Arc<Definition<'b>>>>,
     fuel: Fuel,
 }
 
@@ -91,6 +106,13 @@ impl<'b> Lines<'b> {
         }
     }
 
+    /// How many units describe functions, and how many of these do not say where any is declared:
+    /// they have line tables only.
+    pub fn units_with_functions(&self) -> (usize, usize) {
+        let debug = self.debug.as_ref();
+        debug.map_or((0, 0), |debug| debug.units.with_functions())
+    }
+
     /// Whether so much of the debug information was read that reading it was given up: it is
     /// hostile, or larger than we are ready to hold.
     pub fn is_exhausted(&self) -> bool {
@@ -106,6 +128,7 @@ impl<'b> Debug<'b> {
             units: Units::list(&dwarf),
             supplement: dwarf.sup().map(Units::list),
             package: info.borrow_package(),
+            definitions: Mutex::default(),
             info,
             dwarf,
             fuel: Fuel::default(),

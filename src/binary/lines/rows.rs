@@ -120,28 +120,36 @@ impl<'b> Rows<'b> {
         self.sequences.iter().map(|s| (s.begin, s.end))
     }
 
-    /// The path of a file: the directory of the compilation, the directory of the file and its
-    /// name, as far as the latter are relative.
+    /// The path of a file: see [`path`].
     pub(super) fn path(&self, file: u64, unit: UnitRef<'_, Slice<'b>>) -> Option<&str> {
-        let path = self.paths.get(usize::try_from(file).ok()?)?;
-        let entry = self.header.file(file)?;
-        let path = path.get_or_init(|| {
-            let mut path = String::new();
-            let mut add = |part: Option<&[u8]>| {
-                let part = part.and_then(|part| part.get(..part.len().min(PATH_LIMIT)));
-                join(&mut path, &text(part.unwrap_or_default()));
-            };
-            add(unit.comp_dir.map(|directory| directory.slice()));
-            // Directory 0 is that of the compilation.
-            if entry.directory_index() != 0 {
-                let directory = entry.directory(&self.header);
-                add(directory.and_then(|directory| names::string(directory, unit)));
-            }
-            add(names::string(entry.path_name(), unit));
-            path.into_boxed_str()
-        });
-        Some(path)
+        let cell = self.paths.get(usize::try_from(file).ok()?)?;
+        let path = || path(&self.header, file, unit).unwrap_or_default().into();
+        self.header.file(file)?;
+        Some(cell.get_or_init(path))
     }
+}
+
+/// The path of a file of a line program: the directory of the compilation, the directory of the
+/// file and its name, as far as the latter are relative.
+pub(super) fn path<'b>(
+    header: &LineProgramHeader<Slice<'b>>,
+    file: u64,
+    unit: UnitRef<'_, Slice<'b>>,
+) -> Option<String> {
+    let entry = header.file(file)?;
+    let mut path = String::new();
+    let mut add = |part: Option<&[u8]>| {
+        let part = part.and_then(|part| part.get(..part.len().min(PATH_LIMIT)));
+        join(&mut path, &text(part.unwrap_or_default()));
+    };
+    add(unit.comp_dir.map(|directory| directory.slice()));
+    // Directory 0 is that of the compilation.
+    if entry.directory_index() != 0 {
+        let directory = entry.directory(header);
+        add(directory.and_then(|directory| names::string(directory, unit)));
+    }
+    add(names::string(entry.path_name(), unit));
+    Some(path)
 }
 
 /// Appends `part`, or starts anew with it when it is absolute.

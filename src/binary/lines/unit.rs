@@ -1,13 +1,16 @@
 //! One compilation unit: its functions, its line rows, its part in another file.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use gimli::{AttributeValue, DwarfFileType, UnitRef};
+use gimli::{AttributeValue, DwarfFileType, UnitOffset, UnitRef};
 
+use super::definition::{self, At, Definition, Place, Position};
+use super::extents::{Extent, Extents};
 use super::functions::Functions;
-use super::names::{self, Place};
+use super::names;
 use super::ranges::RangeAttributes;
-use super::rows::Rows;
+use super::rows::{self, Rows};
+use super::scopes::Scopes;
 use super::{Debug, InlineFrame, Slice, text};
 
 /// A unit and what has been read of it.
@@ -19,6 +22,8 @@ pub(super) struct Unit<'b> {
     split: OnceLock<Option<Box<Split<'b>>>>,
     functions: OnceLock<Functions<'b>>,
     rows: OnceLock<Option<Rows<'b>>>,
+    scopes: OnceLock<Scopes>,
+    extents: OnceLock<Extents>,
 }
 
 /// The part of a unit that stands in a `.dwo` or `.dwp` file: everything but its line rows.
@@ -36,6 +41,8 @@ impl<'b> Unit<'b> {
             split: OnceLock::new(),
             functions: OnceLock::new(),
             rows: OnceLock::new(),
+            scopes: OnceLock::new(),
+            extents: OnceLock::new(),
         }
     }
 
@@ -51,23 +58,18 @@ impl<'b> Unit<'b> {
         debug: &'l Debug<'b>,
         out: &mut Vec<InlineFrame<'l>>,
     ) -> bool {
-        let split = self.split(debug);
-        let (unit, place) = match split {
-            Some(split) => (UnitRef::new(&split.dwarf, &split.unit), Place::Split),
-            None => (self.main(&debug.dwarf), Place::Main),
-        };
+        let (unit, place) = self.entries(debug);
         let rows = self.rows(debug);
         let row = rows.and_then(|rows| rows.at(address));
         let (mut file, mut line) = row.map_or((None, 0), |row| (Some(row.file), row.line));
-        let functions = self
-            .functions
-            .get_or_init(|| Functions::read(unit, &debug.fuel));
-        let Some(function) = functions.at(address) else {
+        let Some(function) = self.functions(debug).at(address) else {
             if row.is_none() {
                 return false;
             }
             out.push(InlineFrame {
                 function: None,
+                definition: None,
+                is_split_off: false,
                 file: rows.and_then(|rows| rows.path(file?, self.main(&debug.dwarf))),
                 line: (line != 0).then_some(line),
             });
@@ -75,31 +77,104 @@ impl<'b> Unit<'b> {
         };
         let inlines = function.inlines(unit, &debug.fuel);
         let mut chain = inlines.chain(address);
-        let name = |inlined: Option<usize>| {
-            let cell = match inlined {
-                Some(call) => &inlines.call(call)?.name,
-                None => &function.name,
+        let definition = |cell: &'l OnceLock<Option<Arc<Definition<'b>>>>, offset| {
+            let at = At {
+                offset,
+                unit,
+                place,
             };
-            *cell.get_or_init(|| {
-                let offset = match inlined {
-                    Some(call) => inlines.call(call)?.offset,
-                    None => function.offset,
-                };
-                names::of(offset, unit, place, debug)
-            })
+            cell.get_or_init(|| definition::of(at, debug)).as_deref()
         };
+        let of_call = |call: usize| {
+            let call = inlines.call(call)?;
+            definition(&call.definition, call.offset)
+        };
+        let of_function = || definition(&function.definition, function.offset);
         loop {
-            let inlined = chain.pop();
+            let call = chain.pop();
+            let definition = call.map_or_else(of_function, of_call);
+            let from = call
+                .and_then(|call| inlines.call(call))
+                .map(|call| call.from);
+            let is_split_off = from.is_some_and(|from| {
+                let around = chain.last().copied();
+                let around = around.map_or_else(of_function, of_call);
+                is_split_off(definition, around, from)
+            });
             out.push(InlineFrame {
-                function: name(inlined).map(text),
+                function: definition.and_then(|d| d.any_name()).map(text),
+                definition,
+                is_split_off,
                 file: rows.and_then(|rows| rows.path(file?, self.main(&debug.dwarf))),
                 line: (line != 0).then_some(line),
             });
-            let Some(call) = inlined.and_then(|call| inlines.call(call)) else {
+            let Some(from) = from else {
                 return true;
             };
-            (file, line) = (call.file, call.line);
+            (file, line) = (from.file, from.line);
         }
+    }
+
+    /// What the function around `address` is.
+    pub(super) fn definition<'l>(
+        &'l self,
+        address: u64,
+        debug: &'l Debug<'b>,
+    ) -> Option<&'l Definition<'b>> {
+        let function = self.functions(debug).at(address)?;
+        let (unit, place) = self.entries(debug);
+        let offset = function.offset;
+        let at = At {
+            offset,
+            unit,
+            place,
+        };
+        let cell = &function.definition;
+        cell.get_or_init(|| definition::of(at, debug)).as_deref()
+    }
+
+    fn functions<'l>(&'l self, debug: &'l Debug<'b>) -> &'l Functions<'b> {
+        self.functions
+            .get_or_init(|| Functions::read(self.entries(debug).0, &debug.fuel))
+    }
+
+    /// The part of the unit with the entries of functions.
+    pub(super) fn entries<'l>(&'l self, debug: &'l Debug<'b>) -> (UnitRef<'l, Slice<'b>>, Place) {
+        match self.split(debug) {
+            Some(split) => (
+                UnitRef::new(&split.dwarf, &split.unit),
+                Place::Split(self.index),
+            ),
+            None => (self.main(&debug.dwarf), Place::Main),
+        }
+    }
+
+    /// What stands in what.
+    pub(super) fn scopes(&self, debug: &Debug<'b>) -> &Scopes {
+        self.scopes
+            .get_or_init(|| Scopes::read(self.entries(debug).0, &debug.fuel))
+    }
+
+    /// The lines of the function whose copies stem from the entry at `origin`.
+    pub(super) fn extent(&self, origin: UnitOffset, debug: &Debug<'b>) -> Option<Extent> {
+        let rows = self.rows(debug)?;
+        let extents = self
+            .extents
+            .get_or_init(|| Extents::read(self.entries(debug).0, rows, &debug.fuel));
+        extents.of(origin)
+    }
+
+    /// The path of a file by its number.
+    pub(super) fn path(&self, file: u64, debug: &Debug<'b>) -> Option<String> {
+        let header = self.main.line_program.as_ref()?.header();
+        rows::path(header, file, self.main(&debug.dwarf))
+    }
+
+    /// The line row of `address`, as path and line.
+    pub(super) fn row(&self, address: u64, debug: &Debug<'b>) -> Option<(&str, u32)> {
+        let rows = self.rows(debug)?;
+        let row = rows.at(address).filter(|row| row.line > 0)?;
+        Some((rows.path(row.file, self.main(&debug.dwarf))?, row.line))
     }
 
     fn rows(&self, debug: &Debug<'b>) -> Option<&Rows<'b>> {
@@ -167,4 +242,28 @@ impl<'b> Unit<'b> {
         dwarf.make_dwo(&debug.dwarf);
         Some(dwarf)
     }
+}
+
+/// Whether an inlined call is no call of the source but a part that the compiler split off a
+/// function and put back into it.
+///
+/// GCC calls the part that it split off (`f.part.0`) as if from where `f` is declared; a call that
+/// the source has, which may be recursion that was inlined, has the position of its own. Where
+/// nothing is known of the position, a part is the better guess: compilers know it of calls.
+fn is_split_off(
+    inlined: Option<&Definition<'_>>,
+    around: Option<&Definition<'_>>,
+    from: Position,
+) -> bool {
+    let (Some(inlined), Some(around)) = (inlined, around) else {
+        return false;
+    };
+    if inlined.root != around.root {
+        return false;
+    }
+    let Some((declared, _)) = inlined.declared else {
+        return from.line == 0;
+    };
+    let is_column = [from.column, 0].contains(&declared.column) || from.column == 0;
+    from.line == 0 || from.line == declared.line && is_column
 }

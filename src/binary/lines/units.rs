@@ -84,6 +84,29 @@ impl<'b> Units<'b> {
         unit.as_deref()
     }
 
+    /// How many units describe functions, and how many of these do not say where any is declared:
+    /// they have line tables only.
+    pub(super) fn with_functions(&self) -> (usize, usize) {
+        let (mut all, mut bare) = (0, 0);
+        for lazy in &self.units {
+            let table = lazy.header.debug_abbrev_offset().0;
+            let Some(table) = self.abbreviations.table(table) else {
+                continue;
+            };
+            // Compilers number them from 1 without gaps.
+            let numbered = (1..).map_while(|code| table.get(code));
+            let (mut named, mut declared) = (false, false);
+            for entry in numbered.filter(|entry| entry.tag() == gimli::DW_TAG_subprogram) {
+                let has = |name| entry.attributes().iter().any(|spec| spec.name() == name);
+                named |= has(gimli::DW_AT_name);
+                declared |= has(gimli::DW_AT_decl_line);
+            }
+            all += usize::from(named);
+            bare += usize::from(named && !declared);
+        }
+        (all, bare)
+    }
+
     /// The unit around an offset into the section, and the offset inside it.
     pub(super) fn around(
         &self,

@@ -1,0 +1,123 @@
+//! What tells a definition apart from others, read when it is asked for.
+
+use super::definition::{self, Definition, DefinitionId, Place};
+use super::unit::Unit;
+use super::{Debug, Lines, scopes, text};
+use crate::base::Svma;
+
+/// Where a function is in the source.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Declared {
+    /// It is declared there: file and line.
+    At(String, u32),
+    /// Nothing says where it is declared; these are lines of a file that its code comes from, the
+    /// first and the last.
+    Lines(String, u32, u32),
+}
+
+/// What is known of a definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// Identifies the unit in which it is defined: what it says of two functions, it says of two.
+    pub unit: u64,
+    /// The last entry of its chain, by which all copies of the function are known.
+    pub root: DefinitionId,
+    /// Whether no other function of the file has its linkage name.
+    pub is_external: bool,
+    /// The linkage name, not demangled.
+    pub linkage_name: Option<String>,
+    /// The name as the source has it, with template arguments, without what it is qualified by.
+    pub name: Option<String>,
+    /// The name for people where there is no linkage name, qualified as far as is known.
+    pub qualified_name: Option<String>,
+    /// Where it is in the source.
+    pub declared: Option<Declared>,
+}
+
+impl Lines<'_> {
+    /// What the function around `address` is, by debug information.
+    pub fn definition_at(&self, address: Svma) -> Option<&Definition<'_>> {
+        let debug = self.debug.as_ref()?;
+        let mut units = units_at(debug, address);
+        units.find_map(|unit| unit.definition(address.0, debug))
+    }
+
+    /// The source line of `address`: file and line.
+    pub fn line_at(&self, address: Svma) -> Option<(&str, u32)> {
+        let debug = self.debug.as_ref()?;
+        let mut units = units_at(debug, address);
+        units.find_map(|unit| unit.row(address.0, debug))
+    }
+
+    /// What is known of the definition with this id, which [`Lines::frames`] gave.
+    pub fn describe(&self, id: DefinitionId) -> Option<Described> {
+        let debug = self.debug.as_ref()?;
+        let definition = definition::of(definition::at(id, debug)?, debug)?;
+        let owned = |name: &[u8]| text(name).into_owned();
+        Some(Described {
+            unit: definition.id.unit as u64 ^ (split_number(definition.id) << 40),
+            root: definition.root,
+            is_external: definition.is_external,
+            linkage_name: definition.linkage_name.map(owned),
+            name: definition.name.map(owned),
+            qualified_name: qualified(&definition, debug),
+            declared: declared(&definition, debug),
+        })
+    }
+}
+
+fn split_number(id: DefinitionId) -> u64 {
+    match id.place {
+        Place::Main => 0,
+        Place::Supplement => 1,
+        Place::Split(unit) => (unit as u64).saturating_add(2),
+    }
+}
+
+fn units_at<'l, 'b>(debug: &'l Debug<'b>, address: Svma) -> impl Iterator<Item = &'l Unit<'b>> {
+    let candidates = debug.units.candidates(address.0, debug);
+    candidates.filter_map(|index| debug.units.unit(index, &debug.dwarf))
+}
+
+/// The unit with the entry of this id.
+fn unit_of<'l, 'b>(id: DefinitionId, debug: &'l Debug<'b>) -> Option<&'l Unit<'b>> {
+    let (units, dwarf) = match id.place {
+        Place::Main => (&debug.units, &debug.dwarf),
+        Place::Supplement => (debug.supplement.as_ref()?, debug.dwarf.sup()?),
+        Place::Split(index) => return debug.units.unit(index, &debug.dwarf),
+    };
+    let (index, _) = units.around(gimli::DebugInfoOffset(id.unit))?;
+    units.unit(index, dwarf)
+}
+
+fn declared(definition: &Definition<'_>, debug: &Debug<'_>) -> Option<Declared> {
+    if let Some((position, id)) = definition.declared {
+        let path = unit_of(id, debug)?.path(position.file?, debug)?;
+        return Some(Declared::At(path, position.line));
+    }
+    let unit = unit_of(definition.root, debug)?;
+    if definition.root.place == Place::Supplement {
+        return None;
+    }
+    let at = definition::at(definition.root, debug)?;
+    if let Some((file, line)) = scopes::closure_line(at, unit.scopes(debug)) {
+        return Some(Declared::At(unit.path(file, debug)?, line));
+    }
+    let extent = unit.extent(gimli::UnitOffset(definition.id.entry), debug)?;
+    let path = unit.path(extent.file, debug)?;
+    Some(Declared::Lines(path, extent.first, extent.last))
+}
+
+fn qualified(definition: &Definition<'_>, debug: &Debug<'_>) -> Option<String> {
+    let name = text(definition.name?);
+    let at = definition::at(definition.root, debug)?;
+    // C has no scopes; Rust and others write linkage names wherever they write scopes.
+    if !scopes::is_cpp(at.unit)
+        || definition.linkage_name.is_some()
+        || at.place == Place::Supplement
+    {
+        return Some(name.into_owned());
+    }
+    let unit = unit_of(definition.root, debug)?;
+    Some(scopes::qualified(at, &name, unit.scopes(debug), debug))
+}
