@@ -288,7 +288,7 @@ impl CaveatKind {
             ChangedBinary => "record again, or give the build that ran: --symfs DIR",
             NoSymbols => "build with -g and do not strip, or install the debug symbols",
             GeneratedCode => {
-                "let the runtime list its code in /tmp/perf-PID.map: node --perf-basic-prof, java -XX:+DumpPerfMapAtExit"
+                "let the runtime list its code: node --perf-basic-prof --interpreted-frames-native-stack, or java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -XX:+PreserveFramePointer (17 and later)"
             }
             ReusedCode => "record with a jitdump, which says when code was where: node --perf-prof",
             JitWithoutTime => {

@@ -20,7 +20,7 @@ pub fn choose(program: &Path) -> (Stacks, String) {
     let binary = match finder.open_named(program) {
         Ok(binary) => Arc::new(binary),
         Err(error) => {
-            let why = format!("stacks by frame pointers: {name} could not be read ({error})");
+            let why = format!("call stacks: frame pointers ({name} could not be read: {error})");
             return (Stacks::FramePointers, why);
         }
     };
@@ -49,7 +49,7 @@ pub fn choose_running(target: &Target) -> (Stacks, String) {
         }
         chosen = chosen.or(Some(choice));
     }
-    let why = "stacks by frame pointers (choose: -g fp, -g dwarf,BYTES)";
+    let why = "call stacks: frame pointers (override with -g dwarf)";
     chosen.unwrap_or((Stacks::FramePointers, why.to_owned()))
 }
 
@@ -74,6 +74,7 @@ fn of_process(pid: i32) -> Option<Vec<FileFrames>> {
             .into_owned(),
         code: binary.code().map_or(0, |code| code.size()),
         frames: frame_pointers(binary),
+        is_called: true,
     };
     let mut files = vec![file(program, &binary)];
     let libraries = process
@@ -92,7 +93,7 @@ fn told(files: &[FileFrames], name: &str) -> (Stacks, String) {
         Judgement::Copies { file } if Stacks::can_copy() => {
             let size = CopySize::default();
             let why = format!(
-                "stacks by copies of {size} (dwarf): {} (choose: -g fp, -g dwarf,BYTES)",
+                "call stacks: DWARF, {size} per sample ({}; override with -g fp)",
                 lack(&files[file])
             );
             (Stacks::Copies(size), why)
@@ -100,15 +101,15 @@ fn told(files: &[FileFrames], name: &str) -> (Stacks, String) {
         Judgement::Copies { file } => (
             Stacks::FramePointers,
             format!(
-                "stacks by frame pointers, and cut: {}, and the kernel copies no stacks on this \
-                 machine",
+                "call stacks: frame pointers ({}, but the kernel copies no stacks on this machine, \
+                 so they are incomplete)",
                 lack(&files[file])
             ),
         ),
         Judgement::FramePointers { beside } => (Stacks::FramePointers, keep(files, &beside)),
         Judgement::Unknown => (
             Stacks::FramePointers,
-            format!("stacks by frame pointers: whether {name} keeps them cannot be told"),
+            format!("call stacks: frame pointers ({name} has no code that shows if it keeps them)"),
         ),
     }
 }
@@ -117,7 +118,10 @@ fn lack(file: &FileFrames) -> String {
     let share = file.frames.lacking().unwrap_or(0.0) * 100.0;
     let digits = usize::from(share < 9.95);
     let name = &file.name;
-    format!("{share:.digits$} % of {name}'s functions keep no frame pointer")
+    match share > 50.0 {
+        true => format!("{name} is built without frame pointers"),
+        false => format!("{share:.digits$} % of {name}'s functions keep no frame pointer"),
+    }
 }
 
 fn keep(files: &[FileFrames], beside: &[usize]) -> String {
@@ -130,7 +134,7 @@ fn keep(files: &[FileFrames], beside: &[usize]) -> String {
             n => format!(" and its {n} libraries"),
         };
         let verb = if libraries == 0 { "keeps" } else { "keep" };
-        return format!("stacks by frame pointers: {name}{with} {verb} them");
+        return format!("call stacks: frame pointers ({name}{with} {verb} them)");
     }
     let names: Vec<&str> = beside.iter().map(|&i| &*files[i].name).collect();
     let (told, verb) = match names.as_slice() {
@@ -139,7 +143,7 @@ fn keep(files: &[FileFrames], beside: &[usize]) -> String {
         _ => (format!("{} of its libraries", names.len()), "do"),
     };
     format!(
-        "stacks by frame pointers: {name} keeps them; {told} {verb} not, samples there may lack \
-         callers"
+        "call stacks: frame pointers ({name} keeps them; {told} {verb} not, so callers may be \
+         missing there)"
     )
 }

@@ -32,8 +32,8 @@
 use std::ops::Range;
 
 use iced_x86::{
-    Code, Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
-    OpKind, Register,
+    Code, Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+    Register,
 };
 
 use crate::base::Svma;
@@ -122,9 +122,7 @@ pub fn frame_pointers(binary: &Binary) -> FramePointers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Frame {
     Kept,
-    NotKept {
-        cuts: bool,
-    },
+    NotKept { cuts: bool },
     Undecided,
 }
 
@@ -217,7 +215,10 @@ fn x86(bits: u32, bytes: &[u8], info: &mut InstructionInfoFactory) -> Frame {
 fn is_immediate(kind: OpKind) -> bool {
     matches!(
         kind,
-        OpKind::Immediate8to32 | OpKind::Immediate8to64 | OpKind::Immediate32 | OpKind::Immediate32to64
+        OpKind::Immediate8to32
+            | OpKind::Immediate8to64
+            | OpKind::Immediate32
+            | OpKind::Immediate32to64
     )
 }
 

@@ -13,6 +13,8 @@
 //! A runtime library without frame pointers does not decide, as with most distributions no program
 //! could then be recorded by frame pointers; samples in it may lack callers, and it is told.
 
+use std::path::Path;
+
 use super::frame_pointers::{FramePointers, frame_pointers};
 use crate::binary::Libraries;
 
@@ -26,6 +28,8 @@ const BORNE: f64 = 0.01;
 const HIDING: f64 = 0.05;
 /// A program with fewer functions than this that tell something has its work done by libraries.
 const LAUNCHER: u64 = 4;
+/// Its code is not larger than this, in bytes.
+const LAUNCHER_CODE: u64 = 64 << 10;
 /// How many times the program's code a library has that carries its work.
 const LARGER: u64 = 16;
 /// The most libraries that are looked at.
@@ -60,13 +64,14 @@ pub struct FileFrames {
     pub code: u64,
     /// What its functions keep.
     pub frames: FramePointers,
+    /// Whether the program itself calls it, as far as is known.
+    pub is_called: bool,
 }
 
 impl FileFrames {
     /// Whether too many of its functions keep none.
     pub fn lacks(&self) -> bool {
-        let passes =
-            |share: Option<f64>, borne: f64| share.is_some_and(|share| share > borne);
+        let passes = |share: Option<f64>, borne: f64| share.is_some_and(|share| share > borne);
         passes(self.frames.cutting(), BORNE) || passes(self.frames.lacking(), HIDING)
     }
 }
@@ -92,18 +97,41 @@ pub enum Judgement {
 /// its libraries are left alone: nothing depends on them any more.
 pub fn of_program(libraries: &Libraries) -> Vec<FileFrames> {
     let mut files: Vec<FileFrames> = Vec::new();
-    for binary in libraries.files().take(LIBRARIES) {
+    let called = called(libraries);
+    for (index, binary) in libraries.files().take(LIBRARIES).enumerate() {
         let name = binary.path().file_name().unwrap_or_default();
         files.push(FileFrames {
             name: name.to_string_lossy().into_owned(),
             code: binary.code().map_or(0, |code| code.size()),
             frames: frame_pointers(binary),
+            is_called: called.get(index).copied().unwrap_or(true),
         });
         if files.len() == 1 && files[0].lacks() {
             break;
         }
     }
     files
+}
+
+/// For each file of a program, whether the program calls it; true where that is not known. `java`
+/// is linked with a library for archives that it does not call itself.
+pub fn called(libraries: &Libraries) -> Vec<bool> {
+    let mut files = libraries.files();
+    let small = files.next().filter(|program| {
+        let code = program.code().map_or(0, |code| code.size());
+        code <= LAUNCHER_CODE
+    });
+    let calls = small.and_then(|program| super::calls(program, None).ok());
+    let Some(calls) = calls else {
+        return vec![true; files.count() + 1];
+    };
+    let definitions = calls.imports.iter();
+    let definitions: Vec<_> = definitions
+        .filter_map(|name| Some(libraries.definition(name)?.0.path().to_owned()))
+        .collect();
+    let is_called = |path: &Path| definitions.iter().any(|definition| definition == path);
+    let rest = files.map(|library| is_called(library.path()));
+    std::iter::once(true).chain(rest).collect()
 }
 
 /// Decides how stacks are best found. `files` has the program first.
@@ -115,6 +143,7 @@ pub fn of_program(libraries: &Libraries) -> Vec<FileFrames> {
 ///     name: name.into(),
 ///     code,
 ///     frames: FramePointers { keeping, not_keeping, cutting: not_keeping / 2, undecided: 9 },
+///     is_called: true,
 /// };
 /// let app = file("app", 90_000, 300, 0);
 /// let libc = file("libc.so.6", 1_400_000, 50, 950);
@@ -134,9 +163,10 @@ pub fn judge(files: &[FileFrames]) -> Judgement {
     let is_of = |library: &FileFrames, names: &[&str]| {
         names.iter().any(|name| library.name.starts_with(name))
     };
-    // What a launcher starts is its largest library. Others that it has are larger than it is too.
+    // What a launcher starts is the largest library that it calls. Others are larger than it, too.
     let largest = libraries
         .iter()
+        .filter(|library| library.is_called)
         .filter(|library| !is_of(library, &OF_C) && library.code > program.code)
         .map(|library| library.code)
         .max();
@@ -144,7 +174,7 @@ pub fn judge(files: &[FileFrames]) -> Judgement {
         let larger = library.code > program.code.saturating_mul(LARGER);
         !is_of(library, &OF_C)
             && if launcher {
-                Some(library.code) == largest
+                library.is_called && Some(library.code) == largest
             } else {
                 larger && !is_of(library, &OF_CPP)
             }
@@ -175,6 +205,7 @@ mod tests {
                 cutting: not_keeping / 2,
                 undecided: 5,
             },
+            is_called: true,
         }
     }
 
@@ -201,6 +232,40 @@ mod tests {
         let kept = file("libpython3.11.so.1.0", 2_500_000, 900, 0);
         assert_eq!(judge(&[launcher.clone(), kept]), beside(&[]));
         assert_eq!(judge(&[launcher, cpp, libc]), Judgement::Copies { file: 1 });
+    }
+
+    #[test]
+    fn a_launcher_is_judged_by_the_largest_library_that_it_calls() {
+        let launcher = file("java", 400, 1, 0);
+        let jli = file("libjli.so", 50_000, 90, 0);
+        let zlib = FileFrames {
+            is_called: false,
+            ..file("libz.so.1", 100_000, 0, 90)
+        };
+        let beside = |beside: &[usize]| Judgement::FramePointers {
+            beside: beside.to_vec(),
+        };
+        let files = [launcher.clone(), zlib.clone(), jli.clone()];
+        assert_eq!(judge(&files), beside(&[1]));
+        // Of a process it is known that the virtual machine is there, and is the largest.
+        let machine = file("libjvm.so", 12_000_000, 1000, 0);
+        let zlib = FileFrames {
+            is_called: true,
+            ..zlib
+        };
+        assert_eq!(judge(&[launcher, zlib, jli, machine]), beside(&[1]));
+    }
+
+    #[test]
+    fn functions_that_only_hide_their_callers_are_borne_sooner() {
+        let with = |not_keeping, cutting| {
+            let mut file = file("app", 900_000, 1000 - not_keeping, not_keeping);
+            file.frames.cutting = cutting;
+            file.lacks()
+        };
+        assert!(!with(20, 9));
+        assert!(with(20, 11));
+        assert!(with(51, 0));
     }
 
     #[test]

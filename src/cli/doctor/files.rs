@@ -36,6 +36,7 @@ pub fn of_program(path: &Path) -> anyhow::Result<Vec<Check>> {
     let mut checks = with_libraries(
         &binary,
         &libraries.files().skip(1).cloned().collect::<Vec<_>>(),
+        &keeping::called(&libraries),
     );
     let name = file_name(&binary);
     for problem in &libraries.problems {
@@ -51,18 +52,20 @@ pub fn of_program(path: &Path) -> anyhow::Result<Vec<Check>> {
     Ok(checks)
 }
 
-/// Checks a program, and briefly these libraries.
-pub fn with_libraries(program: &Binary, libraries: &[Arc<Binary>]) -> Vec<Check> {
-    let file = |binary: &Binary, frames| FileFrames {
+/// Checks a program, and briefly these libraries. `called` says of the program and each library
+/// whether the program calls it; it does if nothing is said.
+pub fn with_libraries(program: &Binary, libraries: &[Arc<Binary>], called: &[bool]) -> Vec<Check> {
+    let file = |binary: &Binary, frames, index: usize| FileFrames {
+        is_called: called.get(index).copied().unwrap_or(true),
         name: file_name(binary),
         code: binary.code().map_or(0, |code| code.size()),
         frames,
     };
-    let mut looked = vec![file(program, frame_pointers(program))];
+    let mut looked = vec![file(program, frame_pointers(program), 0)];
     looked.extend(
-        libraries
-            .iter()
-            .map(|library| file(library, frame_pointers(library))),
+        (1..)
+            .zip(libraries)
+            .map(|(index, library)| file(library, frame_pointers(library), index)),
     );
     let judgement = keeping::judge(&looked);
     let mut checks = of_binary(program, &looked[0]);

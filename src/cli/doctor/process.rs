@@ -99,8 +99,10 @@ fn generated(subject: &str, process: &Process) -> Option<Check> {
         return Some(fine(subject, "code made at run time", found));
     }
     let found = format!("{size} KiB, and no {} with its names", map.display());
-    let remedy = "let the runtime write it: node --perf-basic-prof, java -XX:+DumpPerfMapAtExit, \
-                  python3 -X perf";
+    let remedy = "let the runtime write it: node --perf-basic-prof --interpreted-frames-native-stack; \
+                  java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit \
+                  -XX:+PreserveFramePointer (17 and later, written when it ends); python3 -X perf \
+                  (3.12 and later)";
     Some(told(
         subject,
         "code made at run time",
@@ -135,5 +137,5 @@ fn of_files(subject: &str, process: &Process, program: &Path) -> Vec<Check> {
         .filter_map(|file| opened(file.path.clone()).ok())
         .map(|binary: Binary| Arc::new(binary))
         .collect();
-    files::with_libraries(&binary, &libraries)
+    files::with_libraries(&binary, &libraries, &[])
 }

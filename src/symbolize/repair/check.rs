@@ -97,7 +97,12 @@ impl<'h> Checks<'h> {
                 None,
             ),
             Site::Unknown => return Verdict::Unknown,
-            Site::None => return Verdict::Contradicted,
+            Site::None => {
+                return match self.is_go_start(outer) {
+                    true => Verdict::Unknown,
+                    false => Verdict::Contradicted,
+                };
+            }
         };
         let by_name = name.is_some();
         let is_named = |name: String| {
@@ -168,6 +173,12 @@ impl<'h> Checks<'h> {
             return false;
         };
         self.frames.is_outermost(place.image, at) || self.code.starts_tasks(place)
+    }
+
+    /// Whether a frame is where a goroutine or a thread of a Go program starts.
+    fn is_go_start(&mut self, frame: FrameId) -> bool {
+        let place = self.place(frame);
+        place.is_some_and(|(place, _)| self.code.starts_in_go(place))
     }
 
     /// Whether a frame is that to which a signal handler returns.

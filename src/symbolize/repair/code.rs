@@ -183,7 +183,15 @@ impl<'h> Code<'h> {
             "__clone3",
         ];
         let name = self.name(place);
-        name.is_some_and(|name| TASKS.contains(&name.as_str()))
+        name.is_some_and(|name| TASKS.contains(&name.as_str())) || self.starts_in_go(place)
+    }
+
+    /// Whether a goroutine or a thread of a Go program starts with this function. What runs in a
+    /// goroutine seems to return to `goexit`, which did not call it.
+    pub(super) fn starts_in_go(&self, place: Place) -> bool {
+        const STARTS: [&str; 3] = ["runtime.goexit", "runtime.mstart", "runtime.rt0_go"];
+        let name = self.full_name(place);
+        name.is_some_and(|name| STARTS.contains(&name.trim_end_matches(".abi0")))
     }
 
     /// The `main` of the program that code of this image runs in, where that can be told: the image
