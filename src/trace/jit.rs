@@ -164,3 +164,93 @@ fn has_monotonic_clock(reader: &Reader) -> bool {
         attr.flags().contains(AttrFlags::USE_CLOCKID) && attr.clock_id == CLOCK_MONOTONIC
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::CodeAddress;
+
+    #[test]
+    fn an_address_shows_the_code_that_was_there_at_the_time() {
+        let (pid, path) = (7, "/tmp/jit-7.dump");
+        let code = |time, start, place, moved_from| GeneratedCode {
+            time,
+            start,
+            size: 0x20,
+            place,
+            moved_from,
+        };
+        let code = [
+            code(10, 0x1000, 100, None),
+            code(20, 0x1000, 200, None),
+            code(30, 0x5000, 200, Some(0x1000)),
+        ];
+        let kind = ImageKind::JitDump {
+            pid,
+            is_timed: true,
+        };
+        let image = Image {
+            path: path.to_owned(),
+            build_id: None,
+            kind,
+        };
+        let mut dumps = Dumps::default();
+        dumps.feeds.insert(
+            pid,
+            Feed {
+                image,
+                code: code.into(),
+                next: 0,
+            },
+        );
+        let mut stacks = Stacks::default();
+        let mut at = |time, address| {
+            dumps.advance(pid, Some(time), &mut stacks);
+            let process = stacks.processes.get(&pid)?;
+            let (_, address) = process.find(CodeAddress::Instruction(address))?;
+            Some(address.lookup())
+        };
+        assert_eq!(at(9, 0x1000), None);
+        assert_eq!(at(10, 0x1008), Some(108));
+        assert_eq!(at(25, 0x1008), Some(208));
+        assert_eq!(at(25, 0x1020), None);
+        assert_eq!(at(30, 0x1008), None);
+        assert_eq!(at(30, 0x5008), Some(208));
+        // Time does not go back.
+        assert_eq!(at(10, 0x5008), Some(208));
+    }
+
+    #[test]
+    fn generated_code_outlives_a_change_of_protection_but_not_a_new_file() {
+        let mut stacks = Stacks::default();
+        let image = |kind| Image {
+            path: String::new(),
+            build_id: None,
+            kind,
+        };
+        let is_timed = true;
+        let dump = stacks
+            .images
+            .id_of(image(ImageKind::JitDump { pid: 7, is_timed }));
+        let memory = stacks.images.id_of(image(ImageKind::Generated { pid: 7 }));
+        let process = stacks.processes.entry(7).or_default();
+        let shown = |process: &super::super::memory::Process| {
+            let found = process.find(CodeAddress::Instruction(0x1008));
+            found.map(|(image, _)| image)
+        };
+        process.change(|m| {
+            let code = GeneratedCode {
+                time: 1,
+                start: 0x1000,
+                size: 0x20,
+                place: 50,
+                moved_from: None,
+            };
+            m.generate(&code, dump);
+            m.map(0x1000, 0x2000, memory, 0x1000);
+        });
+        assert_eq!(shown(process), Some(dump));
+        process.change(|m| m.ungenerate(0x1000, 0x2000));
+        assert_eq!(shown(process), Some(memory));
+    }
+}

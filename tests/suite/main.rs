@@ -26,6 +26,7 @@ mod gprof_live;
 mod graph;
 mod graph_laws;
 mod identity;
+mod jitdump;
 mod laws;
 mod live;
 mod off_cpu;

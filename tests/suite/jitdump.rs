@@ -1,0 +1,213 @@
+//! Jitdump files: written here by hand, as the specification of perf has them.
+
+use proftool::binary::{Error, JitDump, JitFrame};
+
+/// A file that is being written.
+struct File {
+    bytes: Vec<u8>,
+    swapped: bool,
+}
+
+impl File {
+    fn new(swapped: bool, flags: u64) -> File {
+        let mut file = File {
+            bytes: Vec::new(),
+            swapped,
+        };
+        for word in [0x4a69_5444, 1, 40, 62, 0, PID] {
+            file.u32(word);
+        }
+        file.u64(1);
+        file.u64(flags);
+        file
+    }
+
+    fn u32(&mut self, value: u32) {
+        let bytes = match self.swapped {
+            true => value.swap_bytes(),
+            false => value,
+        };
+        self.bytes.extend(bytes.to_ne_bytes());
+    }
+
+    fn u64(&mut self, value: u64) {
+        let bytes = match self.swapped {
+            true => value.swap_bytes(),
+            false => value,
+        };
+        self.bytes.extend(bytes.to_ne_bytes());
+    }
+
+    fn head(&mut self, kind: u32, body: usize, time: u64) {
+        self.u32(kind);
+        self.u32(16 + body as u32);
+        self.u64(time);
+    }
+
+    /// Returns the place of the code.
+    fn load(&mut self, time: u64, name: &str, start: u64, size: u64, index: u64) -> u64 {
+        self.head(0, 40 + name.len() + 1 + size as usize, time);
+        self.u32(PID);
+        self.u32(PID);
+        for word in [start, start, size, index] {
+            self.u64(word);
+        }
+        self.bytes.extend(name.as_bytes());
+        self.bytes.push(0);
+        let place = self.bytes.len() as u64;
+        self.bytes.extend(vec![0x90; size as usize]);
+        place
+    }
+
+    fn moved(&mut self, time: u64, from: u64, to: u64, size: u64, index: u64) {
+        self.head(1, 48, time);
+        self.u32(PID);
+        self.u32(PID);
+        for word in [to, from, to, size, index] {
+            self.u64(word);
+        }
+    }
+
+    fn lines(&mut self, start: u64, lines: &[(u64, u32, &[u8])]) {
+        let names: usize = lines.iter().map(|(.., file)| 16 + file.len() + 1).sum();
+        self.head(2, 16 + names, 0);
+        self.u64(start);
+        self.u64(lines.len() as u64);
+        for (at, line, file) in lines {
+            self.u64(*at);
+            self.u32(*line);
+            self.u32(0);
+            self.bytes.extend(*file);
+            self.bytes.push(0);
+        }
+    }
+
+    fn dump(&self) -> JitDump {
+        JitDump::parse(&self.bytes).unwrap()
+    }
+}
+
+const PID: u32 = 77;
+
+/// Two functions at one address one after the other, one of them moved later.
+fn sample(swapped: bool) -> (File, [u64; 2]) {
+    let mut file = File::new(swapped, 0);
+    let old = file.load(100, "Old.run", 0x1000, 0x20, 0);
+    file.lines(
+        0x1000,
+        &[
+            (0x1000, 10, b"a.js"),
+            (0x1008, 20, b"\xff"),
+            (0x1010, 30, b"b.js"),
+        ],
+    );
+    // Unwinding information lies between them.
+    file.head(4, 24, 150);
+    file.bytes.extend([0; 24]);
+    let new = file.load(200, "JS:*new a.js:1:2", 0x1000, 0x20, 1);
+    file.moved(300, 0x1000, 0x5000, 0x20, 1);
+    file.head(3, 0, 400);
+    (file, [old, new])
+}
+
+#[test]
+fn code_at_one_address_is_told_apart_by_time_and_moved_code_keeps_its_place() {
+    for swapped in [false, true] {
+        let (file, [old, new]) = sample(swapped);
+        let dump = file.dump();
+        assert!(dump.has_clock() && dump.problems().is_empty());
+        let changes: Vec<_> = dump.changes().iter().collect();
+        let what = changes.iter().map(|c| (c.time, c.start, c.place));
+        let expected = [(100, 0x1000, old), (200, 0x1000, new), (300, 0x5000, new)];
+        assert_eq!(what.collect::<Vec<_>>(), expected);
+        assert_eq!(changes[2].moved_from, Some(0x1000));
+        let name = |place| dump.at(place).map(|frame| frame.name);
+        assert_eq!(name(old + 0x1f), Some("Old.run"));
+        assert_eq!(name(old + 0x20), None);
+        assert_eq!(name(new), Some("JS:new a.js:1:2"));
+    }
+}
+
+#[test]
+fn lines_are_those_of_the_next_load_of_their_address() {
+    let (file, [old, new]) = sample(false);
+    let dump = file.dump();
+    let line = |place| dump.at(place).and_then(|frame: JitFrame<'_>| frame.line);
+    assert_eq!(line(old), None);
+    assert_eq!(line(new), Some(("a.js", 10)));
+    assert_eq!(line(new + 0xf), Some(("a.js", 20)));
+    assert_eq!(line(new + 0x10), Some(("b.js", 30)));
+
+    let mut other = File::new(false, 0);
+    other.lines(0x2000, &[(0x2000, 1, b"a.js")]);
+    let place = other.load(1, "f", 0x1000, 8, 0);
+    assert_eq!(other.dump().at(place).unwrap().line, None);
+}
+
+#[test]
+fn lines_that_count_from_an_elf_header_are_moved_back() {
+    let mut file = File::new(false, 0);
+    file.lines(0x1000, &[(0x1040, 1, b"a.js"), (0x1050, 2, b"\xff")]);
+    let place = file.load(1, "f", 0x1000, 0x20, 0);
+    let dump = file.dump();
+    assert_eq!(dump.at(place + 0xf).unwrap().line, Some(("a.js", 1)));
+    assert_eq!(dump.at(place + 0x10).unwrap().line, Some(("a.js", 2)));
+}
+
+#[test]
+fn names_of_files_that_cannot_be_believed_are_left_out() {
+    for bad in [&b"a\0b"[..], b"\x01\x02", b"\xfe\xfe"] {
+        let mut file = File::new(false, 0);
+        file.lines(0x1000, &[(0x1000, 1, bad), (0x1004, 2, b"c.js")]);
+        let place = file.load(1, "f", 0x1000, 8, 0);
+        let dump = file.dump();
+        assert_eq!(dump.at(place).unwrap().line, None, "{bad:?}");
+        assert_eq!(dump.problems().len(), 1, "{bad:?}");
+    }
+}
+
+#[test]
+fn a_cut_file_is_read_to_its_last_whole_record() {
+    let (file, [old, _]) = sample(false);
+    for length in 40..file.bytes.len() {
+        let dump = JitDump::parse(&file.bytes[..length]).unwrap();
+        let is_there = dump.at(old).is_some();
+        assert_eq!(is_there, length as u64 >= old + 0x20, "{length}");
+    }
+    for length in 0..40 {
+        assert!(JitDump::parse(&file.bytes[..length]).is_err());
+    }
+}
+
+#[test]
+fn other_files_and_clocks_are_known() {
+    assert!(!File::new(false, 1).dump().has_clock());
+    let other = JitDump::parse(&[0; 64]);
+    assert!(matches!(other, Err(Error::Malformed(_))), "{other:?}");
+    let is_dump = |path: &str| JitDump::is_named_so(std::path::Path::new(path));
+    assert!(is_dump("/tmp/jit-77.dump"));
+    assert!(!is_dump("/tmp/jit-.dump") && !is_dump("/tmp/jit-77.dump.old"));
+    assert!(!is_dump("/tmp/xjit-77.dump") && !is_dump("/tmp/jit-7x.dump"));
+}
+
+#[test]
+fn whatever_bytes_are_changed_what_is_read_is_consistent() {
+    let (file, _) = sample(false);
+    for at in 0..file.bytes.len() {
+        for value in [0, 1, 0x7f, 0xff] {
+            let mut bytes = file.bytes.clone();
+            bytes[at] = value;
+            let Ok(dump) = JitDump::parse(&bytes) else {
+                continue;
+            };
+            for change in dump.changes() {
+                assert!(change.start.checked_add(change.size).is_some());
+                assert!(dump.at(change.place).is_some(), "{at} {value}");
+            }
+            let size = bytes.len() as u64;
+            for place in [0, size, u64::MAX] {
+                assert!(dump.at(place).is_none());
+            }
+        }
+    }
+}
