@@ -190,7 +190,10 @@ impl Query {
             format!("{name} (number {})", id.index())
         });
         let list: Vec<String> = list.collect();
-        Err(hinted(text, Some(format!("choose one of {}", list.join(", ")))))
+        Err(hinted(
+            text,
+            Some(format!("choose one of {}", list.join(", "))),
+        ))
     }
 }
 

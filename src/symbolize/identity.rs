@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{IdVec, Svma};
+use crate::base::{IdVec, KERNEL, Svma};
 use crate::profile::{Builder, Function, FunctionId, FunctionKind, Module, ModuleId};
 use crate::trace::{FrameAddress, Image, ImageId, ImageKind};
 
@@ -206,7 +206,7 @@ fn of_file(path: &str) -> Module {
 /// How an image is called.
 fn module(image: &Image) -> Module {
     let name = match image.kind {
-        ImageKind::Kernel { .. } => "[kernel]".to_owned(),
+        ImageKind::Kernel { .. } => KERNEL.to_owned(),
         ImageKind::Generated { pid } => format!("[generated {pid}]"),
         ImageKind::Unmapped { .. } => "[unmapped]".to_owned(),
         _ => return of_file(&image.path),

@@ -1,7 +1,7 @@
 //! What is not known, at the foot of a page.
 
-use super::page::Block;
 use super::Subject;
+use super::page::Block;
 use crate::base::{Caveat, Caveats};
 
 /// A note for each caveat of a view's profile, after an empty line. Caveats are counted over the whole
