@@ -9,6 +9,7 @@
 //! | [`cut`] | how much more may a total be where stacks were cut? |
 //! | [`lines`] | on which source lines does a function spend its own weight? |
 //! | [`threads`] | which threads and commands does the weight belong to? |
+//! | [`waits`] | from which functions do threads leave their processor? |
 //! | [`attribution`] | on whose account does the weight go? What the models below answer with |
 //! | [`measured`] | which caller is it on behalf of, as stacks show it? |
 //! | [`propagation`] | and as gprof estimates it from numbers of calls? |
@@ -43,3 +44,4 @@ pub mod same_samples;
 pub mod sampling_error;
 pub mod threads;
 pub mod tree;
+pub mod waits;

@@ -91,6 +91,11 @@ impl Event {
         events.clone().map(rank).position(|one| one == most)
     }
 
+    /// Whether it tells of threads that leave their processor: each stack then ends in the scheduler.
+    pub fn is_off_processor(&self) -> bool {
+        OFF_PROCESSOR.contains(&self.base())
+    }
+
     /// The name without modifiers: `cycles` of `cycles:u`.
     pub fn base(&self) -> &str {
         match self.name.rsplit_once(':') {

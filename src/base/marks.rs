@@ -10,3 +10,6 @@ pub const BROKEN: &str = "[broken stack]";
 pub const SELDOM: &str = "[seldom]";
 /// The mark that stands for the stack of time off the processor of which no stack was recorded.
 pub const NO_SWITCH_STACK: &str = "[off-CPU, no stack]";
+
+/// The name of the module that is the kernel itself.
+pub const KERNEL: &str = "[kernel]";

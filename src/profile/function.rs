@@ -1,7 +1,7 @@
 //! Functions and the modules they live in.
 
 use super::sample::Line;
-use crate::base::{TRUNCATED, define_id};
+use crate::base::{KERNEL, TRUNCATED, define_id};
 
 define_id! {
     /// A row of [`Profile::modules`](super::Profile::modules).
@@ -20,6 +20,13 @@ pub struct Module {
     pub name: String,
     /// The full path, or the name again where there is no file.
     pub path: String,
+}
+
+impl Module {
+    /// Whether it is the kernel itself.
+    pub fn is_kernel(&self) -> bool {
+        self.name == KERNEL
+    }
 }
 
 /// How much is known about a function.

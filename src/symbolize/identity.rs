@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{Id, IdVec, Svma};
+use crate::base::{Id, IdVec, KERNEL, Svma};
 use crate::binary::{DefinitionId, Lines};
 use crate::profile::{Builder, Function, FunctionId, FunctionKind, Line, Module, ModuleId};
 use crate::trace::{FrameAddress, Image, ImageId, ImageKind};
@@ -372,7 +372,7 @@ fn of_file(path: &str) -> Module {
 /// How an image is called.
 fn module(image: &Image) -> Module {
     let name = match image.kind {
-        ImageKind::Kernel { .. } => "[kernel]".to_owned(),
+        ImageKind::Kernel { .. } => KERNEL.to_owned(),
         ImageKind::Generated { pid } | ImageKind::JitDump { pid, .. } => {
             format!("[generated {pid}]")
         }

@@ -15,6 +15,7 @@ use crate::analysis::lines::{self, Lines};
 use crate::analysis::sampling_error::{self, SamplingError};
 use crate::analysis::threads;
 use crate::analysis::tree::Stacks;
+use crate::analysis::waits::{self, Wait};
 use crate::base::{IdVec, Unit, shell_quoted};
 use crate::callgraph::{Arc, CallGraph, Cycles};
 use crate::profile::{FunctionId, ThreadId, pattern_of};
@@ -57,6 +58,10 @@ pub struct Report {
     pub commands: Vec<(String, u64)>,
     /// Threads with their weights, the heaviest first.
     pub threads: Vec<(ThreadId, u64)>,
+    /// Where threads leave their processor, the heaviest first; nothing for events of running ones.
+    pub waits: Vec<(Wait, u64)>,
+    /// How many of them a page lists.
+    waits_shown: usize,
     /// Commands to go on with, each with what it shows.
     pub next: Vec<(String, &'static str)>,
     /// How far shares may be off because not every event was recorded.
@@ -124,6 +129,11 @@ pub fn arrange(subject: &Subject, options: &Options) -> Report {
             .map(|(c, w)| (c.to_owned(), w))
             .collect(),
         threads: threads::by_thread(subject.profile, subject.selection),
+        waits: match subject.selection.event.is_off_processor() {
+            true => waits::by_function(subject.profile, subject.selection),
+            false => Vec::new(),
+        },
+        waits_shown: options.limit.unwrap_or(usize::MAX),
         next: Vec::new(),
         sampling_error: sampling_error::of(subject.profile, subject.selection),
         in_code: options.in_code,
@@ -233,10 +243,15 @@ impl Report {
         };
         if !self.functions.is_empty() {
             blocks.push(Block::Space);
-            blocks.push(Block::Heading(format!(
-                "Where the {what}: in the functions themselves"
-            )));
-            blocks.push(Block::Table(self.self_table(subject)));
+            // All time off the processor is in the scheduler itself.
+            if self.waits.is_empty() {
+                blocks.push(Block::Heading(format!(
+                    "Where the {what}: in the functions themselves"
+                )));
+                blocks.push(Block::Table(self.self_table(subject)));
+            } else {
+                blocks.extend(self.waits_blocks(subject));
+            }
             blocks.push(Block::Space);
             let estimated = match self.known() {
                 Some(Total::Estimated(_)) => " (estimated)",
@@ -273,6 +288,42 @@ impl Report {
             unit: subject.selection.event.unit.clone(),
             blocks,
         }
+    }
+
+    /// Where threads leave their processor, in place of self time.
+    fn waits_blocks(&self, subject: &Subject) -> Vec<Block> {
+        let shown = self.waits_shown.min(self.waits.len());
+        let waits = &self.waits[..shown];
+        let ids = waits
+            .iter()
+            .flat_map(|(wait, _)| [Some(wait.function), wait.caller]);
+        let labels = Labels::new(subject, ids.flatten());
+        let mut table = Table::new(vec![
+            Column::new("percent", "%", Role::Heat),
+            Column::new("weight", "weight", Role::Figure),
+            Column::new("name", "from", Role::Name),
+            Column::new("module", "module", Role::Aside),
+            Column::new("caller", "called by", Role::Aside),
+        ]);
+        let whole = subject.selection.total;
+        for &(wait, part) in waits {
+            let caller = wait.caller.map(|caller| labels.of(caller).to_owned());
+            table.rows.push(vec![
+                Cell::Share { part, whole },
+                Cell::Weight(part),
+                Cell::Text(labels.of(wait.function).to_owned()),
+                Cell::Text(subject.module(wait.function).to_owned()),
+                caller.map_or(Cell::Nothing, Cell::Text),
+            ]);
+        }
+        let heading = "Where threads leave the processor: innermost user function, its caller in \
+                       another module";
+        let mut blocks = vec![Block::Heading(heading.into()), Block::Table(table)];
+        let more = self.waits.len() - shown;
+        if more > 0 {
+            blocks.push(Block::Line(format!("… {more} more")));
+        }
+        blocks
     }
 
     fn summary(&self, subject: &Subject) -> Vec<Block> {

@@ -4,7 +4,8 @@
 //! `threads [{pid, tid, name, weight}]`, `sampling_error {points, confidence, effective_samples}|null`
 //! (percentage points around a share of one half, for independent samples), `census {complete, lost,
 //! throttled, intervals}|null` where every event was recorded or should have been, `quality {stacks, calls {KEY: number}, KEY: {samples, text, remedy|null}, …}|null`
-//! with the keys of [`quality::lines`], of the whole file also where filters leave samples out, `next [{command, shows}]`.
+//! with the keys of [`quality::lines`], of the whole file also where filters leave samples out, `waits [{function, module, caller|null, weight}]`
+//! (where threads leave the processor; empty for events of running threads), `next [{command, shows}]`.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -93,6 +94,17 @@ pub fn write(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Res
             out.write_all(b"}")?;
         }
     }
+    out.write_all(b",\n\"waits\":")?;
+    list(out, report.waits.iter(), |out, &(wait, weight)| {
+        write!(
+            out,
+            "{{\"function\":{},\"module\":{},\"caller\":{},\"weight\":{weight}}}",
+            string(subject.name(wait.function)),
+            string(subject.module(wait.function)),
+            wait.caller
+                .map_or(Cow::Borrowed("null"), |caller| string(subject.name(caller)))
+        )
+    })?;
     sampling_error(out, &report.sampling_error)?;
     out.write_all(b",\n\"next\":")?;
     list(out, report.next.iter(), |out, (command, shows)| {
