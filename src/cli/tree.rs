@@ -22,8 +22,6 @@ use super::tree_notes;
 const LINES: usize = 80;
 /// The least share of a line of text when nothing is asked for, in percent.
 const MIN: f64 = 0.5;
-/// How far the rows of other degrees are counted.
-const COUNTED: usize = 1_000_000;
 /// How far callers are followed when nothing is asked for.
 const DEPTH: u32 = 64;
 
@@ -148,7 +146,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let calls = stacks.top_down(degree);
         let rows = |other| match other == degree {
             true => Some(calls.nodes.len()),
-            false => stacks.rows(other, COUNTED),
+            false => stacks.rows(other, tree_notes::COUNTED),
         };
         options.rows = recurse.then(|| calls::Collapse::ALL.map(rows));
         let calls = match args.in_code {

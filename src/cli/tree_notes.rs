@@ -5,6 +5,9 @@ use proftool::analysis::tree::{Collapse, Reach, Repeats};
 use proftool::view::number::grouped;
 use proftool::view::tree::{Direction, Tree};
 
+/// How far the lines of other degrees are counted.
+pub const COUNTED: usize = 1_000_000;
+
 /// What became of recursion, where there is any, and why.
 pub fn recursion(tree: &Tree) -> Option<String> {
     let degree = tree.calls.collapse;
@@ -33,7 +36,8 @@ pub fn recursion(tree: &Tree) -> Option<String> {
     }
     if let Some(rows) = tree.options.rows {
         let lines = Collapse::ALL.into_iter().zip(rows).map(|(degree, rows)| {
-            let rows = rows.map_or("many".to_owned(), |rows| grouped(rows as u64));
+            let many = || format!("over {}", grouped(COUNTED as u64));
+            let rows = rows.map_or_else(many, |rows| grouped(rows as u64));
             format!("{} {rows}", degree.name())
         });
         let lines: Vec<String> = lines.collect();
