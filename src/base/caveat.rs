@@ -70,6 +70,8 @@ pub enum CaveatKind {
     UncheckedBinary,
     /// Samples in files that have no symbol for them; details: path.
     NoSymbols,
+    /// Samples with frames that a text input has no name for.
+    NamelessFrames,
     /// Samples in code that a process made at run time and did not list; details: processes.
     GeneratedCode,
     /// Kernel samples without names because the kernel hides its addresses.
@@ -132,6 +134,7 @@ impl CaveatKind {
             ChangedBinary => "changed-binary",
             UncheckedBinary => "unchecked-binary",
             NoSymbols => "no-symbols",
+            NamelessFrames => "nameless-frames",
             GeneratedCode => "generated-code",
             HiddenKernel => "hidden-kernel",
             BadDebugInfo => "bad-debug-info",
@@ -207,6 +210,9 @@ impl CaveatKind {
                 "{n} file{s} changed after the recording, and no build id tells whether names are right"
             ),
             NoSymbols => format!("{n} sample{s} in code without symbols"),
+            NamelessFrames => format!(
+                "{n} sample{s} with frames that the input has no names for; each is told apart by its caller"
+            ),
             GeneratedCode => format!("{n} sample{s} in code made at run time, without names"),
             HiddenKernel => format!("{n} kernel sample{s} without names"),
             BadDebugInfo => format!("debug information of {n} file{s} could not be read"),

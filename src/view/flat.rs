@@ -41,7 +41,7 @@ pub struct Options {
 pub struct Row {
     /// The function.
     pub function: FunctionId,
-    /// What it is called.
+    /// Its label, which no other function has.
     pub name: String,
     /// The name of its module.
     pub module: String,
@@ -165,9 +165,11 @@ impl Flat {
         self.rows.iter().any(|row| row.total_max > row.total)
     }
 
-    /// The rows with all their figures.
+    /// The rows with all their figures, and with all that tells functions of one name apart.
     pub fn table(&self, subject: &Subject) -> Table {
-        self.with_ranges(subject).without(&[range::KEY])
+        let rows = self.rows.iter().map(|row| (row.function, &*row.name));
+        let table = self.with_ranges(subject).without(&[range::KEY]);
+        label::with_identities(table, subject, rows)
     }
 
     /// The same, and with the column that people read ranges in.

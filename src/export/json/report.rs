@@ -30,7 +30,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Res
             .map_or("null".to_owned(), |ns| ns.to_string())
     )?;
     list(out, report.functions.iter(), |out, (row, line)| {
-        fields(out, row)?;
+        fields(out, subject, row)?;
         match line {
             None => out.write_all(b",\"line\":null}"),
             Some(line) => write!(
@@ -44,7 +44,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Res
     })?;
     out.write_all(b",\n\"by_total\":")?;
     list(out, report.by_total.rows.iter(), |out, row| {
-        fields(out, row)?;
+        fields(out, subject, row)?;
         out.write_all(b"}")
     })?;
     out.write_all(b",\n\"commands\":")?;

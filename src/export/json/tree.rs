@@ -1,5 +1,5 @@
 //! The call tree: `direction`, `collapse`, `root|null`, `rows {none, direct, conservative,
-//! full}|null`, `roots [node]`; a node is `{name, module, level, direct, indirect, in_only, stub,
+//! full}|null`, `roots [node]`; a node is `{name, module, label, level, direct, indirect, in_only, stub,
 //! inlined, cut, inferred, children}`.
 //!
 //! A stub stands for a call that recursion was collapsed into; it has no counts, but `to_level`,
@@ -60,9 +60,10 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &Tree) -> io::Result<
         let module = subject.module(node.function);
         write!(
             out,
-            "{{\"name\":{},\"module\":{},\"level\":{},",
-            string(tree.name(id)),
+            "{{\"name\":{},\"module\":{},\"label\":{},\"level\":{},",
+            string(&subject.plain_name(node.function)),
             string(module),
+            string(tree.name(id)),
             node.level
         )?;
         counts(out, tree, &node)?;

@@ -198,6 +198,8 @@ impl GraphView {
             figure("calls"),
             figure("sites"),
             Column::new("origin", "origin", Role::Aside),
+            label::column_of_caller(),
+            label::column(),
         ]);
         let whole = subject.selection.total;
         let text = |text: &str| Cell::Text(text.to_owned());
@@ -206,6 +208,7 @@ impl GraphView {
             part: rounded(part),
             whole,
         };
+        let plain = |id: FunctionId| Cell::Text(subject.plain_name(id).into_owned());
         let cycle_of = |id: FunctionId| {
             let number = self.cycles.of[id].map(|cycle| self.number(cycle) as u64);
             number.map_or(Cell::Nothing, Cell::Count)
@@ -216,19 +219,21 @@ impl GraphView {
                 Entry::Function(id) => calls.functions[id].by_others(),
                 Entry::Cycle(cycle) => calls.cycles[cycle].outside,
             });
-            let (row, name, module, cycle, samples) = match entry {
+            let (row, name, module, cycle, samples, label) = match entry {
                 Entry::Function(id) => (
                     "function",
-                    text(self.name(id)),
+                    plain(id),
                     text(subject.module(id)),
                     cycle_of(id),
                     Cell::Count(self.weights.samples[id]),
+                    text(self.name(id)),
                 ),
                 Entry::Cycle(cycle) => (
                     "cycle",
                     Cell::Nothing,
                     Cell::Nothing,
                     Cell::Count(self.number(cycle) as u64),
+                    Cell::Nothing,
                     Cell::Nothing,
                 ),
             };
@@ -247,6 +252,8 @@ impl GraphView {
                 calls.map_or(Cell::Nothing, Cell::Count),
                 Cell::Nothing,
                 Cell::Nothing,
+                Cell::Nothing,
+                label,
             ]);
         }
         for id in self.functions() {
@@ -256,7 +263,7 @@ impl GraphView {
                     text("root"),
                     Cell::Nothing,
                     Cell::Nothing,
-                    text(self.name(id)),
+                    plain(id),
                     text(subject.module(id)),
                     cycle_of(id),
                     share(root.total()),
@@ -267,6 +274,8 @@ impl GraphView {
                     Cell::Nothing,
                     Cell::Nothing,
                     Cell::Nothing,
+                    Cell::Nothing,
+                    text(self.name(id)),
                 ]);
             }
         }
@@ -279,9 +288,9 @@ impl GraphView {
             let optional = |part: Option<f64>| part.map_or(Cell::Nothing, weight);
             table.rows.push(vec![
                 text("arc"),
-                text(self.name(arc.from)),
+                plain(arc.from),
                 text(subject.module(arc.from)),
-                text(self.name(arc.to)),
+                plain(arc.to),
                 text(subject.module(arc.to)),
                 inside,
                 total.map_or(Cell::Nothing, share),
@@ -292,6 +301,8 @@ impl GraphView {
                 arc.calls.map_or(Cell::Nothing, Cell::Count),
                 Cell::Count(arc.sites()),
                 text(arc.origin().name()),
+                text(self.name(arc.from)),
+                text(self.name(arc.to)),
             ]);
         }
         table

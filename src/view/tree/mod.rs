@@ -161,6 +161,7 @@ impl Tree {
             figure("in_only_percent"),
             figure("to_level"),
             figure("passes"),
+            label::column(),
         ]);
         for id in self.nodes() {
             let node = self.calls.nodes.at(id);
@@ -184,12 +185,13 @@ impl Tree {
                 of_node(Cell::Weight(node.direct)),
                 of_node(Cell::Weight(node.indirect)),
                 of_node(Cell::Weight(node.in_only)),
-                Cell::Text(self.name(id).to_owned()),
+                Cell::Text(subject.plain_name(node.function).into_owned()),
                 Cell::Text(subject.module(node.function).to_owned()),
                 share(node.weight(), self.whole(subject, &node)),
                 share(node.in_only, whole),
                 target.map_or(Cell::Nothing, |level| Cell::Count(u64::from(level))),
                 target.map_or(Cell::Nothing, |_| Cell::Weight(node.passes)),
+                Cell::Text(self.name(id).to_owned()),
             ]);
         }
         table
