@@ -14,12 +14,23 @@ pub const NO_SWITCH_STACK: &str = "[off-CPU, no stack]";
 /// The mark that stands for a sample without an address.
 pub const NO_ADDRESS: &str = "[no address]";
 
+/// The mark that stands for ticks of a histogram at addresses outside of all functions.
+pub const OUTSIDE: &str = "[outside of functions]";
+
 /// What a frame is called that has no name at all.
 pub const UNKNOWN: &str = "[unknown]";
 
 /// Whether a frame is one of the marks.
 pub fn is_mark(frame: &str) -> bool {
-    [TRUNCATED, BROKEN, SELDOM, NO_SWITCH_STACK, NO_ADDRESS].contains(&frame)
+    const MARKS: [&str; 6] = [
+        TRUNCATED,
+        BROKEN,
+        SELDOM,
+        NO_SWITCH_STACK,
+        NO_ADDRESS,
+        OUTSIDE,
+    ];
+    MARKS.contains(&frame)
 }
 
 /// What stands for the function of a frame that a profiler could not name: the module in brackets, or

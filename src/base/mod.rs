@@ -21,6 +21,7 @@ pub use event::{Event, Unit};
 pub use id::{Id, IdVec, define_id};
 pub use interner::{Interner, NameId};
 pub use marks::{
-    BROKEN, NO_ADDRESS, NO_SWITCH_STACK, SELDOM, Standing, TRUNCATED, UNKNOWN, is_mark, placeholder,
+    BROKEN, NO_ADDRESS, NO_SWITCH_STACK, OUTSIDE, SELDOM, Standing, TRUNCATED, UNKNOWN, is_mark,
+    placeholder,
 };
 pub use text::{is_unsafe_char, printable, shell_quoted, utf8};
