@@ -74,6 +74,8 @@ pub enum CaveatKind {
     UncheckedBinary,
     /// Samples in files that have no symbol for them; details: path.
     NoSymbols,
+    /// Samples with frames that a text input has no name for.
+    NamelessFrames,
     /// Samples in code that a process made at run time and did not list; details: processes.
     GeneratedCode,
     /// Samples at addresses at which several generated functions were, at times that are not known.
@@ -154,6 +156,7 @@ impl CaveatKind {
             ChangedBinary => "changed-binary",
             UncheckedBinary => "unchecked-binary",
             NoSymbols => "no-symbols",
+            NamelessFrames => "nameless-frames",
             GeneratedCode => "generated-code",
             ReusedCode => "reused-code",
             JitWithoutTime => "jit-without-time",
@@ -240,6 +243,9 @@ impl CaveatKind {
                 "{n} file{s} changed after the recording, and no build id tells whether names are right"
             ),
             NoSymbols => format!("{n} sample{s} in code without symbols"),
+            NamelessFrames => format!(
+                "{n} sample{s} with frames that the input has no names for; each is told apart by its caller"
+            ),
             GeneratedCode => format!("{n} sample{s} in code made at run time, without names"),
             ReusedCode => format!(
                 "{n} sample{s} at addresses reused by several JIT-compiled functions; which of them \

@@ -1,4 +1,5 @@
-//! The names of marks: what stands on a stack where functions are not known.
+//! What stands on a stack where functions are not known: marks, and placeholders for functions that a
+//! profiler could not name.
 
 /// The mark that stands outermost on a stack which was cut: by the kernel's limit of frames, or
 /// where its copy ends.
@@ -13,3 +14,113 @@ pub const NO_SWITCH_STACK: &str = "[off-CPU, no stack]";
 
 /// The name of the module that is the kernel itself.
 pub const KERNEL: &str = "[kernel]";
+
+/// The mark that stands for a sample without an address.
+pub const NO_ADDRESS: &str = "[no address]";
+
+/// The mark that stands for ticks of a histogram at addresses outside of all functions.
+pub const OUTSIDE: &str = "[outside of functions]";
+
+/// What a frame is called that has no name at all.
+pub const UNKNOWN: &str = "[unknown]";
+
+/// Whether a frame is one of the marks.
+pub fn is_mark(frame: &str) -> bool {
+    const MARKS: [&str; 6] = [
+        TRUNCATED,
+        BROKEN,
+        SELDOM,
+        NO_SWITCH_STACK,
+        NO_ADDRESS,
+        OUTSIDE,
+    ];
+    MARKS.contains(&frame)
+}
+
+/// What stands for the function of a frame that a profiler could not name: the module in brackets, or
+/// [`UNKNOWN`]. `None` where the frame names a function, a mark, a thread or an address.
+///
+/// Where the frame stands on its stack may follow, in the words of [`Standing`]. It is not part of what is
+/// given back.
+///
+/// ```
+/// use proftool::base::{UNKNOWN, placeholder};
+/// for frame in ["", "??", "unknown", "[unknown]", "[Unknown]_[k]", "[unknown] called by main"] {
+///     assert_eq!(placeholder(frame), Some(UNKNOWN), "{frame}");
+/// }
+/// assert_eq!(placeholder("[libc.so.6]"), Some("[libc.so.6]"));
+/// assert_eq!(placeholder("[[vdso]]"), Some("[[vdso]]"));
+/// let named = ["main", "unknown_type", "[truncated]", "[unmapped]+0x12", "[libc.so.6 <7f12>]", "[main tid=7]"];
+/// assert!(named.iter().all(|frame| placeholder(frame).is_none()));
+/// ```
+pub fn placeholder(frame: &str) -> Option<&str> {
+    const WORDS: [&str; 6] = ["unknown", "<unknown>", "(unknown)", "??", "???", UNKNOWN];
+    // What `stackcollapse-perf.pl` and inferno append.
+    const ANNOTATIONS: [&str; 5] = ["_[k]", "_[j]", "_[i]", "_[w]", "_[u]"];
+    let frame = frame.trim();
+    let first = frame.bytes().next().unwrap_or(b'?');
+    if !b"[<(?uU".contains(&first) || is_mark(frame) {
+        return None;
+    }
+    let bare = ANNOTATIONS.iter().find_map(|end| frame.strip_suffix(end));
+    let bare = bare.unwrap_or(frame);
+    let is_word = |text: &str| WORDS.iter().any(|word| text.eq_ignore_ascii_case(word));
+    if bare.is_empty() || is_word(bare) {
+        return Some(UNKNOWN);
+    }
+    let mut end = bare.strip_prefix('[')?.find(']')? + 2;
+    if bare.starts_with("[[") {
+        end += usize::from(bare[end..].starts_with(']'));
+    }
+    let (head, rest) = bare.split_at(end);
+    let has_more = ["tid=", " <", "+0x"].iter().any(|text| head.contains(text));
+    if has_more || !(rest.is_empty() || Standing::is_told(rest)) {
+        return None;
+    }
+    Some(if is_word(head) { UNKNOWN } else { head })
+}
+
+/// Where a frame that nobody could name stands on its stack, in words that follow a placeholder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing<'a> {
+    /// So many calls further in than this function, with nothing named between.
+    Below(&'a str, usize),
+    /// So many calls further out than this function, with nothing named between or outside.
+    Above(&'a str, usize),
+    /// So many frames from the outermost, on a stack without a name.
+    Alone(usize),
+}
+
+impl Standing<'_> {
+    /// Whether a text that follows a placeholder is of these words.
+    fn is_told(text: &str) -> bool {
+        let is_number = |text: &str| text.parse::<usize>().is_ok();
+        let Some(text) = text.strip_prefix(' ') else {
+            return false;
+        };
+        let counted = |text: &str| {
+            let (number, rest) = text.split_once(' ').unwrap_or_default();
+            is_number(number)
+                && (rest.starts_with("calls below ") || rest.starts_with("calls above "))
+        };
+        text.starts_with("called by ")
+            || text.starts_with("that calls ")
+            || text.strip_prefix("at depth ").is_some_and(|depth| {
+                let (depth, _) = depth.split_once(' ').unwrap_or((depth, ""));
+                is_number(depth)
+            })
+            || counted(text)
+    }
+}
+
+impl std::fmt::Display for Standing<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Standing::Below(name, 1) => write!(f, " called by {name}"),
+            Standing::Below(name, calls) => write!(f, " {calls} calls below {name}"),
+            Standing::Above(name, 1) => write!(f, " that calls {name}"),
+            Standing::Above(name, calls) => write!(f, " {calls} calls above {name}"),
+            Standing::Alone(depth) => write!(f, " at depth {depth}"),
+        }
+    }
+}

@@ -23,6 +23,9 @@ pub use event::{Event, Sampling, Unit};
 pub use generated::GeneratedCode;
 pub use id::{Id, IdVec, define_id};
 pub use interner::{Interner, NameId};
-pub use marks::{BROKEN, KERNEL, NO_SWITCH_STACK, SELDOM, TRUNCATED};
+pub use marks::{
+    BROKEN, KERNEL, NO_ADDRESS, NO_SWITCH_STACK, OUTSIDE, SELDOM, Standing, TRUNCATED, UNKNOWN,
+    is_mark, placeholder,
+};
 pub use text::{is_unsafe_char, printable, shell_quoted, utf8};
 pub use weight_sum::WeightSum;

@@ -57,7 +57,8 @@ pub fn all(subject: &Subject, text: &str) -> anyhow::Result<Vec<FunctionId>> {
     }
 }
 
-/// The functions of exactly this name: in full, as in the symbol table, or else short.
+/// The functions of exactly this name: the one with this label, those of the name in full or as in the
+/// symbol table, or else those of the short name.
 ///
 /// # Errors
 /// When there is none.
@@ -67,6 +68,10 @@ pub fn exactly(profile: &Profile, name: &str) -> anyhow::Result<Vec<FunctionId>>
         let found = functions.filter(|(_, f)| is_it(f));
         found.map(|(id, _)| id).collect()
     };
+    let mut ids = profile.functions.ids();
+    if let Some(labelled) = ids.find(|&id| profile.distinct_names.of(id) == Some(name)) {
+        return Ok(vec![labelled]);
+    }
     let full = with(&|f| f.name == name || f.linkage_name.as_deref() == Some(name));
     if !full.is_empty() {
         return Ok(full);

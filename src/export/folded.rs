@@ -1,7 +1,9 @@
 //! Folded stacks: `main;parse;lex 12`, the outermost function first.
 //!
-//! What is written can be read again by [`input::folded`](crate::input::folded) and by every
-//! program that draws flame graphs. Only functions stand on a line, no command and no module.
+//! What is written can be read by every program that draws flame graphs, and by
+//! [`input::folded`](crate::input::folded), which finds the same functions, totals and cycles in it. Only
+//! functions stand on a line, no command and no module; each by its label, so that two functions of one
+//! name stay two.
 //!
 //! Before the name of a function that was put into stacks which lacked it stands `~`.
 //!
@@ -10,14 +12,17 @@
 //! | `;` | `\x3b` |
 //! | control characters, newline, marks that reorder text | `\xNN`, above `ff` `\u{NNNN}` |
 //! | a backslash before `x` or `u{` | `\x5c` |
+//! | the first character of a name that would be read as a mark, a placeholder or as marked by `~` | `\xNN` |
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use crate::analysis::tree::CallTree;
-use crate::base::is_unsafe_char;
-use crate::view::{Subject, label};
+use crate::base::{is_mark, is_unsafe_char, placeholder};
+use crate::profile::FunctionKind;
+use crate::view::Subject;
+use crate::view::label::{self, Labels};
 
 /// Writes the stacks of a top-down tree, the heaviest branches first.
 ///
@@ -25,6 +30,7 @@ use crate::view::{Subject, label};
 ///
 /// Those of `out`.
 pub fn write(out: &mut dyn Write, subject: &Subject, tree: &CallTree) -> io::Result<()> {
+    let labels = Labels::new(subject, tree.nodes.iter().map(|node| node.function));
     // The stack of the last node, and how long it was at each level.
     let mut stack = String::new();
     let mut lengths: Vec<usize> = Vec::new();
@@ -37,7 +43,8 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &CallTree) -> io::Res
         if label::is_inferred(node.inferred, node.weight()) {
             stack.push_str(label::INFERRED);
         }
-        stack.push_str(&escaped(subject.name(node.function)));
+        let function = &subject.profile.functions[node.function];
+        stack.push_str(&frame(labels.of(node.function), function.kind));
         lengths.push(stack.len());
         if node.in_only > 0 {
             out.write_all(stack.as_bytes())?;
@@ -45,6 +52,36 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &CallTree) -> io::Res
         }
     }
     Ok(())
+}
+
+/// What stands in a stack for a function of this label.
+///
+/// Marks and placeholders stand as they are. The name of any other function that would be read as one of
+/// these, or as marked, is written with its first character escaped.
+///
+/// ```
+/// use proftool::export::folded::frame;
+/// use proftool::profile::FunctionKind::{Mark, Named};
+/// assert_eq!(frame("[truncated]", Mark), "[truncated]");
+/// assert_eq!(frame("unknown", Named), "\\x75nknown");
+/// assert_eq!(frame("~A", Named), "\\x7eA");
+/// ```
+pub fn frame(label: &str, kind: FunctionKind) -> Cow<'_, str> {
+    let is_itself = match kind {
+        FunctionKind::Mark => is_mark(label),
+        FunctionKind::Unknown => placeholder(label).is_some(),
+        FunctionKind::Named => false,
+    };
+    let means_more =
+        label.starts_with(label::INFERRED) || is_mark(label) || placeholder(label).is_some();
+    let first = label.chars().next().filter(|_| means_more && !is_itself);
+    match first {
+        Some(first) if first.is_ascii() => {
+            let rest = escaped(&label[1..]);
+            Cow::Owned(format!("\\x{:02x}{rest}", u32::from(first)))
+        }
+        _ => escaped(label),
+    }
 }
 
 /// A name as it stands in a stack.

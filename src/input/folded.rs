@@ -7,12 +7,34 @@
 //! ```
 //!
 //! It is the language of flame graphs and of the tests. Every name is a function; two functions
-//! of one name are the same here, as nothing tells them apart. `[truncated]` and `[broken stack]`
-//! are the marks under which stacks hang that are not whole. The weight counts samples.
+//! of one name are the same here, as nothing tells them apart. `[truncated]`, `[broken stack]` and the
+//! other marks of proftool are read as marks. A name behind `~` is that of a function which was put into
+//! stacks that lacked it. The weight counts samples.
+//!
+//! # Frames without a name
+//!
+//! `[unknown]`, `unknown`, `??`, an empty frame, and `[libc.so.6]`, a module in place of a function, stand
+//! for functions that a profiler could not name: for a different one each time, as far as anyone knows. One
+//! node for all of them would be called by everything and call everything, and weld all of it into one
+//! cycle. They are told apart by who calls them:
+//!
+//! | the frame stands | it is | and is called |
+//! |---|---|---|
+//! | below a function | what that function calls without a name; one node for each caller | `[unknown] called by parse` |
+//! | below another frame without a name | the same, of that frame | `[unknown] 2 calls below parse` |
+//! | outermost, or below a mark | what is above the first function with a name | `[unknown] that calls main` |
+//! | on a stack without any name | its place on the stack | `[unknown] at depth 1` |
+//!
+//! So a node without a name has one caller at most. A cycle through it is one through that caller, which
+//! stacks show to have called whatever the node calls: no cycle is there that the stacks do not have.
+//! Its total is that of code without a name below one function, and each stack with such a frame is
+//! counted in a caveat. Frames with an address, such as `[libc.so.6 <7f12>]` or `[unmapped]+0x12`, are
+//! told apart by that.
 //!
 //! Where a name could not stand as it is, [`export::folded`](crate::export::folded) writes
-//! `\xNN` or `\u{N}`; exactly these are read back: for `;`, for the backslash, and for
-//! characters that are not safe to print. Any other backslash is itself.
+//! `\xNN` or `\u{N}`; exactly these are read back: for `;`, for the backslash, for characters that are
+//! not safe to print, and for the first character of a name that would mean something else without.
+//! Any other backslash is itself.
 //!
 //! A line that cannot be read is counted, with its number, and the others are kept.
 
@@ -21,7 +43,9 @@ use std::io::BufRead;
 
 use std::collections::HashMap;
 
-use crate::base::{BROKEN, CaveatKind, Event, TRUNCATED, Unit, WeightSum, is_unsafe_char, utf8};
+use crate::base::{
+    CaveatKind, Event, Id, Standing, Unit, WeightSum, is_mark, is_unsafe_char, placeholder, utf8,
+};
 use crate::profile::{
     Builder, Function, FunctionId, FunctionKind, Module, PathId, Profile, Thread,
 };
@@ -32,6 +56,8 @@ use super::Error;
 const MAX_LINE: usize = 64 << 20;
 /// The deepest stack that is read, in frames.
 const MAX_FRAMES: usize = 1 << 18;
+/// What stands before the name of a function that was put into stacks.
+const INFERRED: char = '~';
 /// After how many lines progress is told.
 const STEP: u64 = 1 << 14;
 
@@ -75,8 +101,11 @@ pub fn read(mut input: impl BufRead, progress: &mut dyn FnMut(u64)) -> Result<Pr
             Ok((stack, weight)) => {
                 stacks += 1;
                 weights = weights.saturating_add(weight);
-                let path = reader.path(stack);
+                let (path, has_nameless) = reader.path(stack);
                 let builder = &mut reader.builder;
+                if has_nameless {
+                    builder.caveats().add(CaveatKind::NamelessFrames, weight);
+                }
                 if !builder.sample(event, thread, path, None, WeightSum::equal(weight, weight)) {
                     builder.caveats().add(CaveatKind::WeightLimit, 1);
                 }
@@ -97,16 +126,43 @@ pub fn read(mut input: impl BufRead, progress: &mut dyn FnMut(u64)) -> Result<Pr
 #[derive(Default)]
 struct Reader {
     builder: Builder,
+    /// The names of the functions.
+    names: Vec<String>,
     functions: HashMap<String, FunctionId>,
-    /// The last stack, and for each of its frames where it ends in the text and its path.
-    /// Neighbours in a file have most of their frames in common, and these need no look-up.
+    nameless: HashMap<Nameless, FunctionId>,
+    /// The last stack, and its frames. Neighbours in a file have most of their frames in common, and
+    /// these need no look-up.
     last: String,
-    frames: Vec<(usize, PathId)>,
+    frames: Vec<Frame>,
+}
+
+/// What frames without a name are told apart by, beside what stands for it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Nameless {
+    /// Their caller.
+    Below(FunctionId, String),
+    /// The first function with a name that is further in, and how far.
+    Above(FunctionId, usize, String),
+    /// How far they are from the outermost.
+    Alone(usize, String),
+}
+
+/// A frame of the last stack.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    /// Where it ends in the text.
+    end: usize,
+    path: PathId,
+    function: FunctionId,
+    /// The innermost function with a name up to here, and how many frames further in this one is.
+    named: Option<(FunctionId, usize)>,
+    /// Whether it or one further out has no name.
+    has_nameless: bool,
 }
 
 impl Reader {
-    /// The path of a stack.
-    fn path(&mut self, stack: &str) -> PathId {
+    /// The path of a stack, and whether it has frames without a name.
+    fn path(&mut self, stack: &str) -> (PathId, bool) {
         let mut same = 0;
         for (a, b) in self.last.bytes().zip(stack.bytes()) {
             if a != b {
@@ -118,52 +174,134 @@ impl Reader {
             let ends = |text: &str| matches!(text.as_bytes().get(end), None | Some(b';'));
             end <= same && ends(&self.last) && ends(stack)
         };
-        let common = self.frames.partition_point(|&(end, _)| ends_alike(end));
+        let common = self.frames.partition_point(|f| ends_alike(f.end));
         self.frames.truncate(common);
-        let (mut end, mut path) = match self.frames.last() {
-            Some(&(end, path)) => (end, Some(path)),
-            None => (0, None),
+        // What frames are that have no name outside of them depends on what is further in.
+        if self.frames.last().is_some_and(|last| last.named.is_none()) {
+            self.frames.clear();
+        }
+        let mut end = self.frames.last().map_or(0, |last| last.end);
+        let rest = match self.frames.is_empty() {
+            false => stack[end..].strip_prefix(';'),
+            true => Some(stack),
         };
-        let rest = match path {
-            Some(_) => stack[end..].strip_prefix(';'),
-            None => Some(stack),
-        };
-        for name in rest.into_iter().flat_map(|rest| rest.split(';')) {
-            end += name.len() + usize::from(path.is_some());
-            let function = self.function(name);
-            let longer = self.builder.path(path, function, false);
-            self.frames.push((end, longer));
-            path = Some(longer);
+        let mut rest = rest.map(|rest| rest.split(';'));
+        while let Some(text) = rest.as_mut().and_then(Iterator::next) {
+            let last = self.frames.last().copied();
+            end += text.len() + usize::from(last.is_some());
+            let (name, inferred) = match text.strip_prefix(INFERRED) {
+                Some(name) if !name.is_empty() => (name, true),
+                _ => (text, false),
+            };
+            let named_outside = last.and_then(|last| last.named);
+            let (function, named) = match placeholder(name) {
+                None if is_mark(name) => (self.function(name, FunctionKind::Mark), None),
+                None => {
+                    let function = self.function(name, FunctionKind::Named);
+                    (function, Some((function, 0)))
+                }
+                Some(stands) => match (named_outside, last) {
+                    (Some((outer, calls)), Some(last)) => {
+                        let key = Nameless::Below(last.function, stands.to_owned());
+                        let function = self.nameless(key, Some(outer), calls + 1);
+                        (function, Some((outer, calls + 1)))
+                    }
+                    _ => {
+                        let inside = rest.clone().into_iter().flatten();
+                        (self.outermost(stands, inside), None)
+                    }
+                },
+            };
+            let caller = last.map(|last| last.path);
+            let path = match inferred {
+                true => self.builder.inferred_path(caller, function, false),
+                false => self.builder.path(caller, function, false),
+            };
+            let is_nameless = named.is_none_or(|(named, _)| named != function) && !is_mark(name);
+            self.frames.push(Frame {
+                end,
+                path,
+                function,
+                named,
+                has_nameless: is_nameless || last.is_some_and(|last| last.has_nameless),
+            });
         }
         self.last.clear();
         self.last.push_str(stack);
-        path.expect("a stack has at least one frame")
+        let last = self.frames.last().expect("a stack has at least one frame");
+        (last.path, last.has_nameless)
+    }
+
+    /// The function without a name that stands outside of all that have one; `inside` are the frames
+    /// further in.
+    fn outermost<'t>(&mut self, stands: &str, inside: impl Iterator<Item = &'t str>) -> FunctionId {
+        let stands = stands.to_owned();
+        let strip = |text: &'t str| match text.strip_prefix(INFERRED) {
+            Some(name) if !name.is_empty() => name,
+            _ => text,
+        };
+        let names = inside.map(strip).filter(|name| !is_mark(name));
+        let first = names
+            .enumerate()
+            .find(|(_, name)| placeholder(name).is_none());
+        match first {
+            Some((calls, name)) => {
+                let inner = self.function(name, FunctionKind::Named);
+                self.nameless(
+                    Nameless::Above(inner, calls + 1, stands),
+                    Some(inner),
+                    calls + 1,
+                )
+            }
+            None => {
+                let depth = self.frames.len() + 1;
+                self.nameless(Nameless::Alone(depth, stands), None, depth)
+            }
+        }
+    }
+
+    /// The function without a name that is told apart by this; `calls` from one that has a name, or
+    /// from the outermost frame.
+    fn nameless(&mut self, key: Nameless, near: Option<FunctionId>, calls: usize) -> FunctionId {
+        if let Some(&function) = self.nameless.get(&key) {
+            return function;
+        }
+        let near = near.map_or("", |near| &self.names[near.index()]);
+        let (stands, standing) = match &key {
+            Nameless::Below(_, stands) => (stands, Standing::Below(near, calls)),
+            Nameless::Above(.., stands) => (stands, Standing::Above(near, calls)),
+            Nameless::Alone(_, stands) => (stands, Standing::Alone(calls)),
+        };
+        let function = self.add(format!("{stands}{standing}"), FunctionKind::Unknown);
+        self.nameless.insert(key, function);
+        function
     }
 
     /// The function of this name, which may have escapes.
-    fn function(&mut self, name: &str) -> FunctionId {
+    fn function(&mut self, name: &str, kind: FunctionKind) -> FunctionId {
         let name = unescaped(name);
         if let Some(&function) = self.functions.get(&*name) {
             return function;
         }
+        let function = self.add(name.clone().into_owned(), kind);
+        self.functions.insert(name.into_owned(), function);
+        function
+    }
+
+    fn add(&mut self, name: String, kind: FunctionKind) -> FunctionId {
         let module = self.builder.module(Module {
             name: String::new(),
             path: String::new(),
         });
-        let function = self.builder.function(Function {
-            name: name.clone().into_owned(),
+        self.names.push(name.clone());
+        self.builder.function(Function {
+            name,
             linkage_name: None,
             declared_at: None,
             module,
             address: None,
-            kind: match &*name {
-                // As the export of folded stacks writes them.
-                TRUNCATED | BROKEN => FunctionKind::Mark,
-                _ => FunctionKind::Named,
-            },
-        });
-        self.functions.insert(name.into_owned(), function);
-        function
+            kind,
+        })
     }
 }
 
@@ -221,6 +359,26 @@ fn parse(text: &str, too_long: bool) -> Result<(&str, u64), &'static str> {
 
 /// The name with its escapes resolved.
 fn unescaped(name: &str) -> Cow<'_, str> {
+    // A first character is escaped where the name would mean something else without.
+    if let Some((first, rest)) = first_escaped(name) {
+        let whole = format!("{first}{}", inner_unescaped(rest));
+        if whole.starts_with(INFERRED) || is_mark(&whole) || placeholder(&whole).is_some() {
+            return Cow::Owned(whole);
+        }
+    }
+    inner_unescaped(name)
+}
+
+/// The printable character whose escape a name begins with, and what is behind it.
+fn first_escaped(name: &str) -> Option<(char, &str)> {
+    let digits = name.strip_prefix("\\x")?.get(..2)?;
+    let code = u8::from_str_radix(digits, 16).ok()?;
+    let is_written = code.is_ascii_graphic() && digits == format!("{code:02x}");
+    is_written.then(|| (char::from(code), &name[4..]))
+}
+
+/// The name with those escapes resolved that may stand anywhere in it.
+fn inner_unescaped(name: &str) -> Cow<'_, str> {
     let Some(first) = name.find('\\') else {
         return Cow::Borrowed(name);
     };

@@ -12,6 +12,10 @@
 //! | `step [app] 0x1139` | both |
 //! | `step #2` | nothing: the order in the profile |
 //!
+//! Names without anything behind them are the program's own: a function of the module that has `main`
+//! keeps its name where the others of the name are in other modules. `_start` is the program's, and
+//! `_start [ld-linux-x86-64.so.2]` the loader's.
+//!
 //! Of paths, those of declarations and of modules, only as many parts are shown as are needed:
 //! `(net/util.h:7)` and `(disk/util.h:7)`.
 //!
@@ -28,7 +32,7 @@ use std::fmt::Write;
 
 use rustc_hash::FxHashMap;
 
-use super::{FunctionId, Profile};
+use super::{FunctionId, ModuleId, Profile};
 use crate::base::IdVec;
 
 /// The labels of those functions whose names do not tell them apart.
@@ -89,9 +93,11 @@ pub fn label<'a, N>(profile: &'a Profile, names: &Names<'_, N>) -> DistinctNames
 where
     N: Fn(FunctionId) -> Cow<'a, str>,
 {
+    let on_stack = profile.functions_on_stacks();
     let mut making = Making {
         profile,
-        on_stack: profile.functions_on_stacks(),
+        program: program(profile, &on_stack),
+        on_stack,
         groups: Vec::new(),
         by_name: HashMap::new(),
         given: HashSet::new(),
@@ -153,6 +159,8 @@ enum Holder {
 struct Making<'a> {
     profile: &'a Profile,
     on_stack: IdVec<FunctionId, bool>,
+    /// The module that has `main`, if there is one.
+    program: Option<ModuleId>,
     /// The names that several have, in the order in which the second one came.
     groups: Vec<Group<'a>>,
     by_name: HashMap<Cow<'a, str>, Holder>,
@@ -192,9 +200,17 @@ impl<'a> Making<'a> {
         let name = self.groups[group].name.clone();
         let mut left = members.clone();
         left.retain(|&id| self.on_stack[id] == on_stack);
-        // A function that is alone with its name among those on stacks keeps it.
-        let mut sampled = members.iter().filter(|&&id| self.on_stack[id]);
-        let is_kept = !on_stack && sampled.next().is_some() && sampled.next().is_none();
+        if on_stack && longer.is_none() {
+            let own = |id: FunctionId| Some(self.profile.functions[id].module) == self.program;
+            if left.iter().filter(|&&id| own(id)).count() == 1 {
+                left.retain(|&id| !own(id));
+            }
+        }
+        // Whether a function of those on stacks has the name for its label.
+        let sampled = members.iter().filter(|&&id| self.on_stack[id]);
+        let labelled = sampled.clone().filter(|id| self.labels.contains_key(id));
+        let to_be_labelled = if on_stack { left.len() } else { 0 };
+        let is_kept = sampled.count() > labelled.count() + to_be_labelled;
         for form in FORMS {
             if left.is_empty() {
                 break;
@@ -305,6 +321,14 @@ impl<'a> Making<'a> {
         };
         path.matches('/').count() + 1
     }
+}
+
+/// The module of the only function on stacks that is called `main`.
+fn program(profile: &Profile, on_stack: &IdVec<FunctionId, bool>) -> Option<ModuleId> {
+    let functions = profile.functions.enumerate();
+    let mut mains = functions.filter(|(id, function)| on_stack[*id] && function.name == "main");
+    let (_, main) = mains.next()?;
+    mains.next().is_none().then_some(main.module)
 }
 
 /// How often each text comes.

@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{BROKEN, CaveatKind, CodeAddress, Distinct, Id, IdVec, TRUNCATED};
+use crate::base::{BROKEN, CaveatKind, CodeAddress, Distinct, Id, IdVec, NO_ADDRESS, TRUNCATED};
 use crate::perfdata::{Attr, Record, Sample};
 use crate::unwind;
 
@@ -259,7 +259,7 @@ impl Stacks {
         root: Option<&str>,
     ) -> (AddressPathId, bool) {
         if links.is_empty() {
-            return (self.mark("[no address]"), false);
+            return (self.mark(NO_ADDRESS), false);
         }
         let root = root.map(|root| self.mark(root));
         let (pid, memory) = match user {

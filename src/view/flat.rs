@@ -42,7 +42,7 @@ pub struct Options {
 pub struct Row {
     /// The function.
     pub function: FunctionId,
-    /// What it is called.
+    /// Its label, which no other function has.
     pub name: String,
     /// The name of its module.
     pub module: String,
@@ -176,9 +176,11 @@ pub(super) fn figures(row: &Row, whole: u64) -> [Cell; 6] {
 }
 
 impl Flat {
-    /// The rows with all their figures.
+    /// The rows with all their figures, and with all that tells functions of one name apart.
     pub fn table(&self, subject: &Subject) -> Table {
-        self.with_ranges(subject).without(&[range::KEY])
+        let rows = self.rows.iter().map(|row| (row.function, &*row.name));
+        let table = self.with_ranges(subject).without(&[range::KEY]);
+        label::with_identities(table, subject, rows)
     }
 
     /// The same with the column that people read ranges in, if there are any.

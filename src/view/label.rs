@@ -1,12 +1,9 @@
 //! What functions are called where they are shown together: short, and still told apart.
 
-use std::borrow::Cow;
-
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::name::short_name;
 use super::page::Block;
-use super::table::Cell;
+use super::table::{Cell, Column, Role, Table};
 use super::{Names, Subject};
 use crate::profile::FunctionId;
 use crate::profile::distinct::{self, Whose};
@@ -80,10 +77,7 @@ impl Labels {
     /// Labels for these functions.
     pub fn new(subject: &Subject, functions: impl IntoIterator<Item = FunctionId>) -> Labels {
         let profile = subject.profile;
-        let name = |id: FunctionId| match subject.names {
-            Names::Short => short_name(&profile.functions[id].name),
-            Names::Full | Names::Mangled => Cow::Borrowed(subject.name(id)),
-        };
+        let name = |id: FunctionId| subject.plain_name(id);
         let longer = |id: FunctionId| profile.distinct_name(id).to_owned();
         let functions: FxHashSet<FunctionId> = functions.into_iter().collect();
         let on_stacks = profile.functions_on_stacks();
@@ -119,4 +113,44 @@ impl Labels {
     pub fn of(&self, function: FunctionId) -> &str {
         self.labels.get(&function).map_or("", String::as_str)
     }
+}
+
+/// The label of a function in a table for machines, where its plain name has a column of its own.
+pub(super) fn column() -> Column {
+    Column::new("label", "label", Role::Aside)
+}
+
+/// That of the caller, in a row on a call.
+pub(super) fn column_of_caller() -> Column {
+    Column::new("caller_label", "caller's label", Role::Aside)
+}
+
+/// A table of functions for machines: the plain name in the column `name`, and behind the others what
+/// tells functions of one name apart. `rows` are the function and the label of each row.
+pub(super) fn with_identities<'a>(
+    mut table: Table,
+    subject: &Subject,
+    rows: impl Iterator<Item = (FunctionId, &'a str)>,
+) -> Table {
+    let place = table.columns.iter().position(|column| column.key == "name");
+    table.columns.push(column());
+    let keys = ["linkage_name", "address", "decl_file", "decl_line"];
+    let aside = keys.map(|key| Column::new(key, key, Role::Aside));
+    table.columns.extend(aside);
+    for (row, (id, label)) in table.rows.iter_mut().zip(rows) {
+        let function = &subject.profile.functions[id];
+        if let Some(place) = place {
+            row[place] = Cell::Text(subject.plain_name(id).into_owned());
+        }
+        let text = |text: &str| Cell::Text(text.to_owned());
+        let line = function.declared_at.as_ref();
+        row.extend([
+            text(label),
+            text(function.linkage_name.as_ref().unwrap_or(&function.name)),
+            (function.address).map_or(Cell::Nothing, |address| text(&format!("{address:#x}"))),
+            line.map_or(Cell::Nothing, |line| text(&line.file)),
+            line.map_or(Cell::Nothing, |line| Cell::Count(line.line.into())),
+        ]);
+    }
+    table
 }

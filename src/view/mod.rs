@@ -33,6 +33,8 @@ pub mod search;
 pub mod table;
 pub mod tree;
 
+use std::borrow::Cow;
+
 use crate::base::Unit;
 use crate::profile::{FunctionId, Profile, Selection};
 
@@ -79,6 +81,15 @@ impl<'a> Subject<'a> {
         match (self.names, &function.linkage_name) {
             (Names::Mangled, Some(name)) => name,
             _ => &function.name,
+        }
+    }
+
+    /// The name of a function in the chosen form, which others may have too: what a
+    /// [`label::Labels`] tells apart.
+    pub fn plain_name(&self, function: FunctionId) -> Cow<'a, str> {
+        match self.names {
+            Names::Short => name::short_name(&self.profile.functions[function].name),
+            Names::Full | Names::Mangled => Cow::Borrowed(self.name(function)),
         }
     }
 

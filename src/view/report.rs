@@ -5,7 +5,7 @@
 use super::basis::{self, Total};
 use super::callgraph::Coverage;
 use super::flat::{self, Flat, Row, Sort};
-use super::label::Labels;
+use super::label::{self, Labels};
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, certainty, merged, number, quality, range};
@@ -177,8 +177,7 @@ fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String,
     }
     let mut next = vec![(command("tree", ""), "the calls, outermost first")];
     if let Some((row, _)) = report.functions.first() {
-        let full = &subject.profile.functions[row.function].name;
-        let pattern = pattern_of(full);
+        let pattern = pattern_of(subject.profile.distinct_name(row.function));
         let focus = if pattern.len() <= 60 {
             format!(" --focus {}", shell_quoted(&pattern))
         } else {
@@ -210,8 +209,16 @@ impl Report {
         flat::known(self.functions.iter().map(|(row, _)| row))
     }
 
-    /// The functions by self weight with all their figures.
+    /// The functions by self weight with all their figures, and with all that tells functions of one
+    /// name apart.
     pub fn table(&self, subject: &Subject) -> Table {
+        let rows = self.functions.iter();
+        let rows = rows.map(|(row, _)| (row.function, &*row.name));
+        label::with_identities(self.figures(subject), subject, rows)
+    }
+
+    /// The functions by self weight with all their figures.
+    fn figures(&self, subject: &Subject) -> Table {
         let mut columns = Vec::from(flat::figure_columns(self.known()));
         columns.extend([
             Column::new("name", "function", Role::Name),
@@ -345,7 +352,7 @@ impl Report {
 
     /// The functions by self weight, with the columns that fit best on a page.
     fn self_table(&self, subject: &Subject) -> Table {
-        let mut table = self.table(subject);
+        let mut table = self.figures(subject);
         let place = table.columns.iter().position(|column| column.key == "line");
         for ((_, line), row) in self.functions.iter().zip(&mut table.rows) {
             if let (Some(line), Some(place)) = (line, place) {

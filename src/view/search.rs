@@ -1,7 +1,7 @@
 //! Functions, by what a person calls them.
 //!
-//! A person may give a name in full, as in the symbol table, or short; a label with its module
-//! and address, as views print it where names are not enough; a part of a name; or a regular
+//! A person may give a name in full, as in the symbol table, or short; a label, as views print it
+//! where names are not enough; a part of a name; or a regular
 //! expression. The first of these that fits decides.
 
 use regex::Regex;
@@ -35,10 +35,17 @@ pub fn find(subject: &Subject, candidates: &[FunctionId], text: &str) -> Found {
         ..*subject
     };
     let labels = Labels::new(&short, candidates.iter().copied());
+    // As they are asked for, where that is another form.
+    let asked = match subject.names {
+        Names::Short => Labels::default(),
+        Names::Full | Names::Mangled => Labels::new(subject, candidates.iter().copied()),
+    };
     let function = |id: FunctionId| &subject.profile.functions[id];
     let regex = Regex::new(text);
-    let ways: [&dyn Fn(FunctionId) -> bool; 5] = [
+    let ways: [&dyn Fn(FunctionId) -> bool; 7] = [
+        &|id| !text.is_empty() && asked.of(id) == text,
         &|id| labels.of(id) == text,
+        &|id| subject.profile.distinct_name(id) == text,
         &|id| {
             let function = function(id);
             function.name == text || function.linkage_name.as_deref() == Some(text)

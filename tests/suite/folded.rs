@@ -116,9 +116,10 @@ fn only_escapes_that_are_written_are_read() {
 }
 
 #[test]
-fn bytes_that_are_not_utf8_and_empty_names_have_a_name() {
+fn bytes_that_are_not_utf8_and_empty_frames_have_a_name() {
     let profile = folded::read(&b"a\xff;;b 1\n"[..], &mut |_| {}).unwrap();
-    assert_eq!(names(&profile), [r"a\xff", "[no name]", "b"]);
+    let empty = r"[unknown] called by a\xff";
+    assert_eq!(names(&profile), [r"a\xff", empty, "b"]);
 }
 
 #[test]
@@ -129,4 +130,44 @@ fn a_line_that_is_too_long_is_passed_over() {
     let profile = read(&text).unwrap();
     assert_eq!(stacks(&profile), ["a 1", "b 2"]);
     assert_eq!(profile.caveats.count(CaveatKind::BadLine), 1);
+}
+
+#[test]
+fn frames_without_a_name_are_one_node_for_each_caller() {
+    let text = "main;a;[unknown];b 10\nmain;b;[unknown];a 5\nmain;a;??;x 1\n[unknown];a 3\n";
+    let profile = read(text).unwrap();
+    let named = ["main", "a", "b", "x"];
+    let mut nameless = names(&profile);
+    nameless.retain(|name| !named.contains(name));
+    let expected = [
+        "[unknown] called by a",
+        "[unknown] called by b",
+        "[unknown] that calls a",
+    ];
+    assert_eq!(nameless, expected);
+    assert_eq!(profile.caveats.count(CaveatKind::NamelessFrames), 19);
+}
+
+#[test]
+fn names_that_would_mean_something_else_are_read_as_they_were_written() {
+    use proftool::export::folded::frame;
+    use proftool::profile::FunctionKind::{Mark, Named};
+    for name in [
+        "~A",
+        "unknown",
+        "[truncated]",
+        "[libc.so.6]",
+        "??",
+        r"\x7eA",
+        "~",
+        "~~A",
+    ] {
+        let profile = read(&format!("{} 1\n", frame(name, Named))).unwrap();
+        assert_eq!(names(&profile), [name]);
+        assert_eq!(profile.functions.iter().next().unwrap().kind, Named);
+    }
+    let profile = read("[truncated];~a;b 1\n").unwrap();
+    assert_eq!(names(&profile), ["[truncated]", "a", "b"]);
+    assert_eq!(profile.functions.iter().next().unwrap().kind, Mark);
+    assert!(profile.paths.has_inferred());
 }

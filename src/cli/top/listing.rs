@@ -5,11 +5,11 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use proftool::base::Unit;
-use proftool::profile::{FunctionId, Profile};
+use proftool::profile::{self, FunctionId, Profile};
 use proftool::view::table::{Cell, Column};
 use rustc_hash::FxHasher;
 
-/// A function, in every snapshot the same: its name, module and stated address.
+/// A function, in every snapshot the same: its name, module, stated address and declaration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// The full name.
@@ -18,6 +18,8 @@ pub struct Identity {
     pub module: Arc<str>,
     /// Where it begins in its file, if that is known.
     pub address: Option<u64>,
+    /// Where it is declared, if that is known.
+    pub declared_at: Option<profile::Line>,
 }
 
 impl Identity {
@@ -28,6 +30,7 @@ impl Identity {
             name: function.name.as_str().into(),
             module: profile.modules[function.module].name.as_str().into(),
             address: function.address,
+            declared_at: function.declared_at.clone(),
         }
     }
 
@@ -37,6 +40,7 @@ impl Identity {
         let found = functions.find(|(_, function)| {
             *function.name == *self.name
                 && function.address == self.address
+                && function.declared_at == self.declared_at
                 && *profile.modules[function.module].name == *self.module
         });
         found.map(|(id, _)| id)
@@ -50,7 +54,8 @@ pub type Key = u64;
 pub fn key_of(part: impl Hash, profile: &Profile, function: FunctionId) -> Key {
     let function = &profile.functions[function];
     let module = &profile.modules[function.module].name;
-    key((part, &function.name, module, function.address))
+    let declared_at = &function.declared_at;
+    key((part, &function.name, module, function.address, declared_at))
 }
 
 /// The key of a line that is known by this.

@@ -1,5 +1,5 @@
 //! The call graph of code: `functions [{name, linkage_name, module, address|null, size, imported,
-//! indirect_calls, indirect_jumps, pointers_in_data, cycle|null}]`, `arcs [{from, to, kind,
+//! indirect_calls, indirect_jumps, pointers_in_data, cycle|null, label, decl_file|null, decl_line|null}]`, `arcs [{from, to, kind,
 //! sites}]` with the kinds `call`, `tail`, `import`, `inlined` and `pointer`, `indirect_sites`,
 //! `indirect_jumps`, `cycles [[index]]`.
 //!
@@ -18,7 +18,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use super::{list, string, view_head};
+use super::{declaration, list, string, view_head};
 use crate::profile::{CallKind, FunctionId};
 use crate::view::Subject;
 use crate::view::callgraph::{CallGraphView, Measured};
@@ -87,7 +87,7 @@ fn function(
     write!(
         out,
         "{{\"name\":{},\"linkage_name\":{},\"module\":{},\"address\":{},\"size\":{},\"imported\":{},",
-        string(view.name(id)),
+        string(&subject.plain_name(id)),
         string(linkage_name),
         string(subject.module(id)),
         nullable(function.address),
@@ -101,12 +101,15 @@ fn function(
     }
     write!(
         out,
-        "\"indirect_calls\":{},\"indirect_jumps\":{},\"pointers_in_data\":{},\"cycle\":{}}}",
+        "\"indirect_calls\":{},\"indirect_jumps\":{},\"pointers_in_data\":{},\"cycle\":{},\"label\":{}",
         code.indirect_calls,
         code.indirect_jumps,
         code.pointers_in_data,
-        nullable(view.cycle(id).map(|cycle| cycle as u64))
-    )
+        nullable(view.cycle(id).map(|cycle| cycle as u64)),
+        string(view.name(id))
+    )?;
+    declaration(out, function)?;
+    out.write_all(b"}")
 }
 
 fn samples(out: &mut dyn Write, view: &CallGraphView, measured: &Measured) -> io::Result<()> {

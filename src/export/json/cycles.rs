@@ -1,7 +1,7 @@
-//! Cycles: `cycles [{members [name], self, children, total, root, entries [{from, to, weight, inferred}],
-//! arcs [{from, to, weight, inferred}], cut [{from, to, weight, inferred}], cut_weight, cut_is_best, depth {deepest, mean}|null, cut_inside {samples, weight}, figures [{name,
-//! module, self, children, total, fonseca}]}]`, `recursive [{name, module, self, total, deepest|null, mean|null, calls|null,
-//! cut_inside {samples, weight}}]`.
+//! Cycles: `cycles [{members [name], self, children, total, root, entries [{from, to, weight, inferred, from_label, to_label}],
+//! arcs [{from, to, weight, inferred, from_label, to_label}], cut [{from, to, weight, inferred, from_label, to_label}], cut_weight, cut_is_best, depth {deepest, mean}|null, cut_inside {samples, weight}, figures [{name,
+//! module, self, children, total, fonseca, label, linkage_name, address|null, decl_file|null, decl_line|null}]}]`, `recursive [{name, module, self, total, deepest|null, mean|null, calls|null,
+//! cut_inside {samples, weight}, and what follows fonseca in figures}]`.
 //!
 //! Weights of arcs are those of the samples that show them, each counted once; `cut_weight` is
 //! that of the samples with at least one arc of `cut`, each counted once. Where there are no
@@ -12,7 +12,7 @@
 
 use std::io::{self, Write};
 
-use super::{list, string, view_head};
+use super::{identity, list, string, view_head};
 use crate::callgraph::ArcId;
 use crate::view::Subject;
 use crate::view::cycles::CyclesView;
@@ -44,7 +44,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &CyclesView) -> io::R
         let members = &graph.cycles.members[cycle];
         out.write_all(b"{\"members\":")?;
         list(out, members.iter(), |out, &id| {
-            out.write_all(string(graph.name(id)).as_bytes())
+            out.write_all(string(&subject.plain_name(id)).as_bytes())
         })?;
         write!(
             out,
@@ -54,11 +54,11 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &CyclesView) -> io::R
             weight.portion.total(),
             weight.root.total()
         )?;
-        arcs(out, view, &view.entries(cycle))?;
+        arcs(out, subject, view, &view.entries(cycle))?;
         out.write_all(b",\n\"arcs\":")?;
-        arcs(out, view, &view.inside(cycle))?;
+        arcs(out, subject, view, &view.inside(cycle))?;
         out.write_all(b",\n\"cut\":")?;
-        arcs(out, view, &breaking.arcs)?;
+        arcs(out, subject, view, &breaking.arcs)?;
         let depth = &view.depths.cycles[cycle];
         let depth = match graph.has_stacks() {
             true => format!(
@@ -79,14 +79,16 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &CyclesView) -> io::R
             let portion = graph.portion(Entry::Function(id));
             write!(
                 out,
-                "{{\"name\":{},\"module\":{},\"self\":{},\"children\":{},\"total\":{},\"fonseca\":{}}}",
-                string(graph.name(id)),
+                "{{\"name\":{},\"module\":{},\"self\":{},\"children\":{},\"total\":{},\"fonseca\":{}",
+                string(&subject.plain_name(id)),
                 string(subject.module(id)),
                 portion.self_weight,
                 portion.children,
                 graph.total(Entry::Function(id)),
                 view.estimate.attribution.total(id)
-            )
+            )?;
+            identity(out, subject, id, graph.name(id))?;
+            out.write_all(b"}")
         })?;
         out.write_all(b"}")
     })?;
@@ -103,8 +105,8 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &CyclesView) -> io::R
         write!(
             out,
             "{{\"name\":{},\"module\":{},\"self\":{},\"total\":{},\"deepest\":{},\"mean\":{},\"calls\":{},\
-             \"cut_inside\":{{\"samples\":{},\"weight\":{}}}}}",
-            string(graph.name(id)),
+             \"cut_inside\":{{\"samples\":{},\"weight\":{}}}",
+            string(&subject.plain_name(id)),
             string(subject.module(id)),
             graph.weights.self_weight[id],
             graph.total(Entry::Function(id)),
@@ -113,21 +115,30 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &CyclesView) -> io::R
             calls.as_deref().unwrap_or("null"),
             cut.samples,
             cut.weight
-        )
+        )?;
+        identity(out, subject, id, graph.name(id))?;
+        out.write_all(b"}")
     })?;
     out.write_all(b"}\n")
 }
 
-fn arcs(out: &mut dyn Write, view: &CyclesView, arcs: &[ArcId]) -> io::Result<()> {
+fn arcs(
+    out: &mut dyn Write,
+    subject: &Subject,
+    view: &CyclesView,
+    arcs: &[ArcId],
+) -> io::Result<()> {
     list(out, arcs.iter(), |out, &id| {
         let arc = &view.graph.graph.arcs[id];
         write!(
             out,
-            "{{\"from\":{},\"to\":{},\"weight\":{},\"inferred\":{}}}",
-            string(view.graph.name(arc.from)),
-            string(view.graph.name(arc.to)),
+            "{{\"from\":{},\"to\":{},\"weight\":{},\"inferred\":{},\"from_label\":{},\"to_label\":{}}}",
+            string(&subject.plain_name(arc.from)),
+            string(&subject.plain_name(arc.to)),
             view.weight(id),
-            arc.inferred
+            arc.inferred,
+            string(view.graph.name(arc.from)),
+            string(view.graph.name(arc.to))
         )
     })
 }

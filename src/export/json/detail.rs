@@ -1,9 +1,9 @@
 //! One function: `rule|null`, `function {name, linkage_name, module, self, total, total_max|null, root,
-//! recursive, model}`,
-//! `callers [{name, module, weight, recursive, inferred}]`,
-//! `descendants [{name, module, weight, recursive, inferred}]`,
-//! `call_sites [{callee, module, file|null, line|null, weight, inlined}]|null`,
-//! `called_from [{caller, module, file|null, line|null, weight, inlined}]|null`,
+//! recursive, model, label, address|null, decl_file|null, decl_line|null}`,
+//! `callers [{name, module, weight, recursive, inferred, label}]`,
+//! `descendants [{name, module, weight, recursive, inferred, label}]`,
+//! `call_sites [{callee, module, file|null, line|null, weight, inlined, label}]|null`,
+//! `called_from [{caller, module, file|null, line|null, weight, inlined, label}]|null`,
 //! `lines [{file, line, weight}]`, `depths [{depth, weight}]`.
 //!
 //! `model` is there only without stacks: `propagated`, as total, root,
@@ -23,7 +23,7 @@
 
 use std::io::{self, Write};
 
-use super::{list, string, total_max, view_head};
+use super::{declaration, list, string, total_max, view_head};
 use crate::analysis::detail::{Basis, Neighbour};
 use crate::view::Subject;
 use crate::view::detail::{DetailView, Listed};
@@ -47,26 +47,34 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &DetailView) -> io::R
     let rule = measured.then(|| string(detail.rule.name()));
     write!(
         out,
-        "\"rule\":{},\n\"function\":{{\"name\":{},\"linkage_name\":{},\"module\":{},\"self\":{},\"total\":{},\"total_max\":{},\"root\":{},\"recursive\":{}{model}}}",
+        "\"rule\":{},\n\"function\":{{\"name\":{},\"linkage_name\":{},\"module\":{},\"self\":{},\"total\":{},\"total_max\":{},\"root\":{},\"recursive\":{}{model},\"label\":{}",
         rule.as_deref().unwrap_or("null"),
-        string(view.name(detail.function)),
+        string(&subject.plain_name(detail.function)),
         string(linkage_name),
         string(subject.module(detail.function)),
         detail.self_weight,
         detail.total,
         total_max(view.total_max),
         detail.outermost,
-        detail.recurses()
+        detail.recurses(),
+        string(view.name(detail.function))
     )?;
+    match function.address {
+        Some(address) => write!(out, ",\"address\":{address}")?,
+        None => out.write_all(b",\"address\":null")?,
+    }
+    declaration(out, function)?;
+    out.write_all(b"}")?;
     let neighbour = |out: &mut dyn Write, other: &Neighbour| {
         write!(
             out,
-            "{{\"name\":{},\"module\":{},\"weight\":{},\"recursive\":{},\"inferred\":{}}}",
-            string(view.name(other.function)),
+            "{{\"name\":{},\"module\":{},\"weight\":{},\"recursive\":{},\"inferred\":{},\"label\":{}}}",
+            string(&subject.plain_name(other.function)),
             string(subject.module(other.function)),
             other.weight,
             other.recursive,
-            other.inferred
+            other.inferred,
+            string(view.name(other.function))
         )
     };
     out.write_all(b",\n\"callers\":")?;
@@ -81,7 +89,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &DetailView) -> io::R
             write!(
                 out,
                 "{{\"{other}\":{},\"module\":{},",
-                string(view.name(site.function)),
+                string(&subject.plain_name(site.function)),
                 string(subject.module(site.function))
             )?;
             match site.line.map(|line| &subject.profile.lines[line]) {
@@ -97,8 +105,10 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &DetailView) -> io::R
             }
             write!(
                 out,
-                "\"weight\":{},\"inlined\":{}}}",
-                site.weight, site.inlined
+                "\"weight\":{},\"inlined\":{},\"label\":{}}}",
+                site.weight,
+                site.inlined,
+                string(view.name(site.function))
             )
         })
     };

@@ -1,5 +1,6 @@
 //! gprof's listing: `model`, `functions [{name, module, self, children, total, total_max|null, root, cycle|null,
-//! calls|null, recursive_calls|null, samples|null, root_samples|null, inferred}]` by decreasing total, `arcs [{from, to, total|null,
+//! calls|null, recursive_calls|null, samples|null, root_samples|null, inferred, label, linkage_name, address|null,
+//! decl_file|null, decl_line|null}]` by decreasing total, `arcs [{from, to, total|null,
 //! self|null, children|null, calls|null, samples|null, inferred, sites, origin, in_cycle}]`, `cycles [{members [index], self,
 //! children, total, root, calls|null, internal_calls|null}]` by their numbers, `cut [{from, to}]`.
 //!
@@ -22,7 +23,7 @@ use std::io::{self, Write};
 
 use rustc_hash::FxHashMap;
 
-use super::{list, string, total_max, view_head};
+use super::{identity, list, string, total_max, view_head};
 use crate::callgraph::{Arc, ArcId};
 use crate::profile::FunctionId;
 use crate::view::Subject;
@@ -103,7 +104,7 @@ fn function(
         out,
         "{{\"name\":{},\"module\":{},\"self\":{},\"children\":{},\"total\":{},\"total_max\":{},\"root\":{},\"cycle\":{},\
          \"calls\":{},\"recursive_calls\":{},\"samples\":{},\"root_samples\":{},\"inferred\":{}",
-        string(view.name(id)),
+        string(&subject.plain_name(id)),
         string(subject.module(id)),
         portion.self_weight,
         portion.children,
@@ -117,6 +118,7 @@ fn function(
         nullable(samples(view.root_samples[id])),
         view.weights.inferred[id]
     )?;
+    identity(out, subject, id, view.name(id))?;
     if let Some(errors) = &view.errors {
         let propagated = errors.totals[id].map(|wrong| view.total(entry) + wrong);
         let misattributed = view.cycles.of[id].is_none();

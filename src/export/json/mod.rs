@@ -9,6 +9,11 @@
 //! same; these two fields are there only then. Weights are in the event's unit; a
 //! function's identity is its index, never its name.
 //!
+//! A function's `name` is as it is demangled, and others may have it too. Its `label` is distinct, and the
+//! same in every view and format of one recording: callers, callees and nodes are found by it among
+//! `functions`. There, `linkage_name`, `address|null`, `decl_file|null` and `decl_line|null` say what
+//! else tells functions of one name apart.
+//!
 //! Documents are streamed: a tree of any depth is written without recursion and without a copy.
 //! Strings are escaped by serde_json, and beyond it every character that is not safe to print
 //! (DEL, C1, marks that reorder text) is written `\uNNNN`.
@@ -28,6 +33,7 @@ use std::io::{self, Write};
 
 use crate::analysis::cut::AtMost;
 use crate::base::{Caveats, Event, is_unsafe_char};
+use crate::profile::{Function, FunctionId};
 use crate::view::Subject;
 
 /// Writes the fields that every document has, from the opening brace to a comma.
@@ -75,6 +81,42 @@ fn view_head(out: &mut dyn Write, view: &str, subject: &Subject) -> io::Result<(
         selection.samples,
         &subject.profile.caveats,
     )
+}
+
+/// Writes what tells functions of one name apart, from a comma on; `label` is what the function is called
+/// so that no other is called the same.
+fn identity(
+    out: &mut dyn Write,
+    subject: &Subject,
+    function: FunctionId,
+    label: &str,
+) -> io::Result<()> {
+    let function = &subject.profile.functions[function];
+    let linkage_name = function.linkage_name.as_deref().unwrap_or(&function.name);
+    write!(
+        out,
+        ",\"label\":{},\"linkage_name\":{},\"address\":",
+        string(label),
+        string(linkage_name)
+    )?;
+    match function.address {
+        Some(address) => write!(out, "{address}")?,
+        None => out.write_all(b"null")?,
+    }
+    declaration(out, function)
+}
+
+/// Writes where a function is declared, from a comma on.
+fn declaration(out: &mut dyn Write, function: &Function) -> io::Result<()> {
+    match &function.declared_at {
+        None => out.write_all(b",\"decl_file\":null,\"decl_line\":null"),
+        Some(line) => write!(
+            out,
+            ",\"decl_file\":{},\"decl_line\":{}",
+            string(&line.file),
+            line.line
+        ),
+    }
 }
 
 /// Writes an array with an item a line.

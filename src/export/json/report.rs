@@ -35,7 +35,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Res
             .map_or("null".to_owned(), |ns| ns.to_string())
     )?;
     list(out, report.functions.iter(), |out, (row, line)| {
-        fields(out, row)?;
+        fields(out, subject, row)?;
         match line {
             None => out.write_all(b",\"line\":null}"),
             Some(line) => write!(
@@ -50,7 +50,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Res
     out.write_all(b",\n\"by_total\":")?;
     let by_total = report.by_total.rows.iter().zip(&report.folded);
     list(out, by_total, |out, (row, folded)| {
-        fields(out, row)?;
+        fields(out, subject, row)?;
         out.write_all(b",\"folded\":")?;
         names(out, folded)?;
         out.write_all(b"}")

@@ -1,5 +1,5 @@
 //! The call tree: `direction`, `collapse`, `root|null`, `rows {none, direct, conservative,
-//! full}|null`, `repeats {nodes, repeating}|null`, `roots [node]`; a node is `{name, module, level, total, direct, indirect,
+//! full}|null`, `repeats {nodes, repeating}|null`, `roots [node]`; a node is `{name, module, label, level, total, direct, indirect,
 //! in_only, stub, inlined, cut, inferred, total_max|null, children}`.
 //!
 //! `total` counts each sample that passes the node once. It is `direct`, what arrived by calls alone,
@@ -72,9 +72,10 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &Tree) -> io::Result<
         let module = subject.module(node.function);
         write!(
             out,
-            "{{\"name\":{},\"module\":{},\"level\":{},",
-            string(tree.name(id)),
+            "{{\"name\":{},\"module\":{},\"label\":{},\"level\":{},",
+            string(&subject.plain_name(node.function)),
             string(module),
+            string(tree.name(id)),
             node.level
         )?;
         counts(out, tree, &node)?;

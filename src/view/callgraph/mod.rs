@@ -20,7 +20,7 @@ mod part;
 use rustc_hash::FxHashMap;
 
 use super::Subject;
-use super::label::Labels;
+use super::label::{self, Labels};
 use super::table::{Cell, Column, Role, Table};
 use crate::analysis::inclusive::{self, FunctionWeights};
 use crate::base::IdVec;
@@ -181,6 +181,8 @@ impl CallGraphView<'_> {
             Column::new("sites", "sites", Role::Figure),
             Column::new("weight", "weight", Role::Figure),
             Column::new("origin", "origin", Role::Aside),
+            label::column_of_caller(),
+            Column::new("callee_label", "callee's label", Role::Aside),
         ]);
         let address = |id: FunctionId| match subject.profile.functions[id].address {
             Some(address) => Cell::Text(format!("{address:#x}")),
@@ -188,16 +190,18 @@ impl CallGraphView<'_> {
         };
         for arc in self.arcs.iter().map(|&arc| &self.graph.arcs[arc]) {
             table.rows.push(vec![
-                Cell::Text(self.name(arc.from).to_owned()),
+                Cell::Text(subject.plain_name(arc.from).into_owned()),
                 Cell::Text(subject.module(arc.from).to_owned()),
                 address(arc.from),
-                Cell::Text(self.name(arc.to).to_owned()),
+                Cell::Text(subject.plain_name(arc.to).into_owned()),
                 Cell::Text(subject.module(arc.to).to_owned()),
                 address(arc.to),
                 Cell::Text(kinds(arc)),
                 Cell::Count(sites(arc)),
                 Cell::Weight(arc.weight),
                 Cell::Text(arc.origin().name().to_owned()),
+                Cell::Text(self.name(arc.from).to_owned()),
+                Cell::Text(self.name(arc.to).to_owned()),
             ]);
         }
         match self.measured {

@@ -322,7 +322,10 @@ impl CyclesView {
             Column::new("self", "self", Role::Figure),
             Column::new("outside", "outside", Role::Figure),
             Column::new("estimate", "fonseca", Role::Figure),
+            label::column_of_caller(),
+            label::column(),
         ]);
+        let plain = |id: FunctionId| Cell::Text(subject.plain_name(id).into_owned());
         let text = |text: &str| Cell::Text(text.to_owned());
         for (place, &cycle) in self.graph.cycle_order.iter().enumerate() {
             let number = Cell::Count(place as u64 + 1);
@@ -332,12 +335,14 @@ impl CyclesView {
                     number.clone(),
                     text("member"),
                     Cell::Nothing,
-                    text(self.graph.name(id)),
+                    plain(id),
                     text(subject.module(id)),
                     Cell::Weight(self.graph.total(Entry::Function(id)).round() as u64),
                     Cell::Weight(portion.self_weight.round() as u64),
                     Cell::Weight(portion.children.round() as u64),
                     Cell::Weight(self.estimate.attribution.total(id).round() as u64),
+                    Cell::Nothing,
+                    text(self.graph.name(id)),
                 ]);
             }
             let (entries, inside) = (self.entries(cycle), self.inside(cycle));
@@ -351,13 +356,15 @@ impl CyclesView {
                     table.rows.push(vec![
                         number.clone(),
                         text(what),
-                        text(self.graph.name(arc.from)),
-                        text(self.graph.name(arc.to)),
+                        plain(arc.from),
+                        plain(arc.to),
                         text(subject.module(arc.to)),
                         Cell::Weight(self.weight(id)),
                         Cell::Nothing,
                         Cell::Nothing,
                         Cell::Nothing,
+                        text(self.graph.name(arc.from)),
+                        text(self.graph.name(arc.to)),
                     ]);
                 }
             }

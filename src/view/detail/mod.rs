@@ -115,55 +115,70 @@ impl DetailView {
             Column::new("module", "module", Role::Aside),
             Column::new("line", "line", Role::Name),
             Column::new("inlined", "inlined", Role::Figure),
+            label::column(),
         ]);
         let detail = &self.detail;
-        let mut row =
-            |what: &str, part: u64, recursive: Option<bool>, name: String, module: &str| {
-                let share = |whole| Cell::Share { part, whole };
-                table.rows.push(vec![
-                    Cell::Text(what.into()),
-                    share(detail.total),
-                    share(subject.selection.total),
-                    Cell::Weight(part),
-                    recursive.map_or(Cell::Nothing, |recursive| Cell::Count(recursive.into())),
-                    Cell::Text(name),
-                    Cell::Text(module.into()),
-                    Cell::Nothing,
-                    Cell::Nothing,
-                ]);
-            };
+        let mut row = |what: &str,
+                       part: u64,
+                       recursive: Option<bool>,
+                       (name, label): (String, &str),
+                       module: &str| {
+            let share = |whole| Cell::Share { part, whole };
+            table.rows.push(vec![
+                Cell::Text(what.into()),
+                share(detail.total),
+                share(subject.selection.total),
+                Cell::Weight(part),
+                recursive.map_or(Cell::Nothing, |recursive| Cell::Count(recursive.into())),
+                Cell::Text(name),
+                Cell::Text(module.into()),
+                Cell::Nothing,
+                Cell::Nothing,
+                match label {
+                    "" => Cell::Nothing,
+                    label => Cell::Text(label.to_owned()),
+                },
+            ]);
+        };
+        let named = |id: FunctionId| (subject.plain_name(id).into_owned(), self.name(id));
+        let nameless = || (String::new(), "");
         let recurses = Some(detail.recurses());
         let own = [("self", detail.self_weight), ("total", detail.total)];
         for (what, weight) in own {
-            let name = self.name(detail.function).to_owned();
             row(
                 what,
                 weight,
                 recurses,
-                name,
+                named(detail.function),
                 subject.module(detail.function),
             );
         }
         match self.total_max.map(|most| (most.weight, most.known())) {
             Some((_, Some(most))) if most > detail.total => {
-                row("total_max", most, None, String::new(), "");
+                row("total_max", most, None, nameless(), "");
             }
-            Some((limit, None)) => row("total_limit", limit, None, String::new(), ""),
+            Some((limit, None)) => row("total_limit", limit, None, nameless(), ""),
             _ => {}
         }
-        row("root", detail.outermost, None, String::new(), "");
+        row("root", detail.outermost, None, nameless(), "");
         for (what, others) in [("caller", &self.callers), ("descendant", &self.descendants)] {
             for other in others {
-                let name = self.name(other.function).to_owned();
+                let name = named(other.function);
                 let module = subject.module(other.function);
                 row(what, other.weight, Some(other.recursive), name, module);
             }
         }
         for line in &self.lines {
-            row("line", line.weight, None, place(subject, line.line), "");
+            row(
+                "line",
+                line.weight,
+                None,
+                (place(subject, line.line), ""),
+                "",
+            );
         }
         for &(depth, weight) in &detail.depths {
-            row("depth", weight, None, depth.to_string(), "");
+            row("depth", weight, None, (depth.to_string(), ""), "");
         }
         for (side, listed) in self.by_line() {
             for site in &listed.sites {
@@ -177,11 +192,12 @@ impl DetailView {
                     share(subject.selection.total),
                     Cell::Weight(site.weight),
                     Cell::Nothing,
-                    Cell::Text(self.name(site.function).to_owned()),
+                    Cell::Text(subject.plain_name(site.function).into_owned()),
                     Cell::Text(subject.module(site.function).into()),
                     site.line
                         .map_or(Cell::Nothing, |line| Cell::Text(place(subject, line))),
                     Cell::Count(site.inlined.into()),
+                    Cell::Text(self.name(site.function).to_owned()),
                 ]);
             }
         }

@@ -196,6 +196,8 @@ impl GraphView {
             figure("sites"),
             Column::new("origin", "origin", Role::Aside),
             figure("total_max"),
+            label::column_of_caller(),
+            label::column(),
         ]);
         let whole = subject.selection.total;
         let text = |text: &str| Cell::Text(text.to_owned());
@@ -204,6 +206,7 @@ impl GraphView {
             part: rounded(part),
             whole,
         };
+        let plain = |id: FunctionId| Cell::Text(subject.plain_name(id).into_owned());
         let cycle_of = |id: FunctionId| {
             let number = self.cycles.of[id].map(|cycle| self.number(cycle) as u64);
             number.map_or(Cell::Nothing, Cell::Count)
@@ -218,19 +221,21 @@ impl GraphView {
                 Entry::Function(id) => calls.functions[id].by_others(),
                 Entry::Cycle(cycle) => calls.cycles[cycle].outside,
             });
-            let (row, name, module, cycle, samples) = match entry {
+            let (row, name, module, cycle, samples, label) = match entry {
                 Entry::Function(id) => (
                     "function",
-                    text(self.name(id)),
+                    plain(id),
                     text(subject.module(id)),
                     cycle_of(id),
                     samples(self.weights.samples[id]),
+                    text(self.name(id)),
                 ),
                 Entry::Cycle(cycle) => (
                     "cycle",
                     Cell::Nothing,
                     Cell::Nothing,
                     Cell::Count(self.number(cycle) as u64),
+                    Cell::Nothing,
                     Cell::Nothing,
                 ),
             };
@@ -250,6 +255,8 @@ impl GraphView {
                 Cell::Nothing,
                 Cell::Nothing,
                 self.total_max(entry).map_or(Cell::Nothing, range::weight),
+                Cell::Nothing,
+                label,
             ]);
         }
         for id in self.functions() {
@@ -259,7 +266,7 @@ impl GraphView {
                     text("root"),
                     Cell::Nothing,
                     Cell::Nothing,
-                    text(self.name(id)),
+                    plain(id),
                     text(subject.module(id)),
                     cycle_of(id),
                     share(root.total()),
@@ -271,6 +278,8 @@ impl GraphView {
                     Cell::Nothing,
                     Cell::Nothing,
                     Cell::Nothing,
+                    Cell::Nothing,
+                    text(self.name(id)),
                 ]);
             }
         }
@@ -283,9 +292,9 @@ impl GraphView {
             let optional = |part: Option<f64>| part.map_or(Cell::Nothing, weight);
             table.rows.push(vec![
                 text("arc"),
-                text(self.name(arc.from)),
+                plain(arc.from),
                 text(subject.module(arc.from)),
-                text(self.name(arc.to)),
+                plain(arc.to),
                 text(subject.module(arc.to)),
                 inside,
                 total.map_or(Cell::Nothing, share),
@@ -297,6 +306,8 @@ impl GraphView {
                 Cell::Count(arc.sites()),
                 text(arc.origin().name()),
                 Cell::Nothing,
+                text(self.name(arc.from)),
+                text(self.name(arc.to)),
             ]);
         }
         table

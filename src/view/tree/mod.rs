@@ -214,6 +214,7 @@ impl Tree {
             figure("to_level"),
             figure("passes"),
             figure("total_max"),
+            label::column(),
         ]);
         for id in self.nodes() {
             let node = self.calls.nodes.at(id);
@@ -238,13 +239,14 @@ impl Tree {
                 of_node(Cell::Weight(node.direct)),
                 of_node(Cell::Weight(node.indirect)),
                 of_node(Cell::Weight(node.in_only)),
-                Cell::Text(self.name(id).to_owned()),
+                Cell::Text(subject.plain_name(node.function).into_owned()),
                 Cell::Text(subject.module(node.function).to_owned()),
                 share(node.weight(), self.whole(subject, &node)),
                 share(node.in_only, whole),
                 target.map_or(Cell::Nothing, |level| Cell::Count(u64::from(level))),
                 target.map_or(Cell::Nothing, |_| Cell::Weight(node.passes)),
                 of_node(range::weight(self.at_most(id))),
+                Cell::Text(self.name(id).to_owned()),
             ]);
         }
         table
