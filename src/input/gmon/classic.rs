@@ -32,6 +32,7 @@ pub(super) fn count(gmon: &Gmon, functions: &GprofSymbols, caveats: &mut Caveats
             &extents,
             functions.rows.len(),
             Rule::Gprof,
+            |_| None,
         ),
         calls: calls(gmon, functions, caveats),
     }

@@ -47,12 +47,14 @@ pub(super) struct Shares {
 }
 
 /// Shares the ticks out among `functions` functions, whose extents are in order and share no unit.
+/// What lies in none of them belongs to the function that `beyond` names for its first unit, if any.
 /// Linear in buckets with ticks and the extents in each.
 pub(super) fn of(
     histograms: &[Histogram],
     extents: &[Extent],
     functions: usize,
     rule: Rule,
+    beyond: impl Fn(u64) -> Option<usize>,
 ) -> Shares {
     let mut shares = Shares {
         ticks: vec![0.0; functions],
@@ -88,12 +90,18 @@ pub(super) fn of(
             for (function, overlap) in overlaps {
                 shares.ticks[function] += overlap as f64 * ticks / whole;
             }
-            shares.outside += match rule {
+            let outside = match rule {
                 _ if high == low => ticks,
                 Rule::Gprof => rest as f64 * ticks / scale,
                 Rule::Covered if covered == 0 => ticks,
                 Rule::Covered => 0.0,
             };
+            if outside > 0.0 {
+                match beyond(low) {
+                    Some(function) => shares.ticks[function] += outside,
+                    None => shares.outside += outside,
+                }
+            }
         }
     }
     shares
@@ -128,7 +136,7 @@ mod tests {
         // Buckets of 8 bytes; the second function starts 2 bytes into the second bucket.
         for rule in [Rule::Gprof, Rule::Covered] {
             let extents = functions(&[0, 10], 16);
-            let shares = of(&[histogram(0, 16, &[3, 4])], &extents, 2, rule);
+            let shares = of(&[histogram(0, 16, &[3, 4])], &extents, 2, rule, |_| None);
             assert_eq!(shares.ticks, [3.0 + 1.0, 3.0]);
             assert_eq!(shares.outside, 0.0);
         }
@@ -137,11 +145,11 @@ mod tests {
     #[test]
     fn ticks_outside_of_functions_are_not_lost() {
         let ticks = [histogram(0, 16, &[8, 8])];
-        let shares = of(&ticks, &functions(&[4], 12), 1, Rule::Gprof);
+        let shares = of(&ticks, &functions(&[4], 12), 1, Rule::Gprof, |_| None);
         assert_eq!(shares.ticks, [8.0]);
         assert_eq!(shares.outside, 8.0);
         for rule in [Rule::Gprof, Rule::Covered] {
-            assert_eq!(of(&ticks, &[], 0, rule).outside, 16.0);
+            assert_eq!(of(&ticks, &[], 0, rule, |_| None).outside, 16.0);
         }
     }
 
@@ -151,7 +159,7 @@ mod tests {
         let mut extents = functions(&[0, 14], 20);
         extents[0].end = 5;
         let ticks = [histogram(0, 24, &[0, 9, 0])];
-        let shares = of(&ticks, &extents, 2, Rule::Covered);
+        let shares = of(&ticks, &extents, 2, Rule::Covered, |_| None);
         assert_eq!((shares.ticks, shares.outside), (vec![4.5, 4.5], 0.0));
     }
 
@@ -160,7 +168,7 @@ mod tests {
         let all = [histogram(u64::MAX - 9, u64::MAX, &[1, 1, 1, 1])];
         let extents = functions(&[u64::MAX - 5, u64::MAX - 1], u64::MAX);
         for rule in [Rule::Gprof, Rule::Covered] {
-            let shares = of(&all, &extents, 2, rule);
+            let shares = of(&all, &extents, 2, rule, |_| None);
             let sum: f64 = shares.ticks.iter().sum();
             assert!((sum + shares.outside - 4.0).abs() < 1.0, "{shares:?}");
         }

@@ -360,13 +360,10 @@ impl DetailView {
         let name = self.name(detail.function);
         let sum = detail.shown();
         let by_calls = detail.basis != Basis::Stacks;
-        if by_calls && detail.recurses() {
-            return Some(format!(
-                "{name} recurses: its calls of itself account for no time; * are calls inside of its cycle."
-            ));
-        }
         if by_calls {
-            return None;
+            let mut others = self.callers.iter().chain(&self.descendants);
+            return (others.any(|other| other.recursive))
+                .then(|| format!("* inside of the cycle that {name} is in."));
         }
         if sum > u128::from(detail.total) {
             let hundredths = (sum * 20_000 + u128::from(detail.total.max(1)))
