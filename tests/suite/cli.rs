@@ -206,7 +206,7 @@ fn what_the_profile_does_not_have_is_said() {
     let unit = answer(&["flat", &file, "--unit", "time"]);
     assert!(stderr(&unit).contains("does not measure time"));
     let event = answer(&["flat", &file, "--event", "cycles"]);
-    assert!(stderr(&event).contains("has no event cycles\nhint: it has samples"));
+    assert!(stderr(&event).contains("has no event cycles\nhint: choose one of samples (number 0)"));
     for output in [time, unit, event] {
         assert_eq!(output.status.code(), Some(1));
     }
