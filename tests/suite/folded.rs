@@ -139,7 +139,11 @@ fn frames_without_a_name_are_one_node_for_each_caller() {
     let named = ["main", "a", "b", "x"];
     let mut nameless = names(&profile);
     nameless.retain(|name| !named.contains(name));
-    let expected = ["[unknown] called by a", "[unknown] called by b", "[unknown] that calls a"];
+    let expected = [
+        "[unknown] called by a",
+        "[unknown] called by b",
+        "[unknown] that calls a",
+    ];
     assert_eq!(nameless, expected);
     assert_eq!(profile.caveats.count(CaveatKind::NamelessFrames), 19);
 }
@@ -148,7 +152,16 @@ fn frames_without_a_name_are_one_node_for_each_caller() {
 fn names_that_would_mean_something_else_are_read_as_they_were_written() {
     use proftool::export::folded::frame;
     use proftool::profile::FunctionKind::{Mark, Named};
-    for name in ["~A", "unknown", "[truncated]", "[libc.so.6]", "??", r"\x7eA", "~", "~~A"] {
+    for name in [
+        "~A",
+        "unknown",
+        "[truncated]",
+        "[libc.so.6]",
+        "??",
+        r"\x7eA",
+        "~",
+        "~~A",
+    ] {
         let profile = read(&format!("{} 1\n", frame(name, Named))).unwrap();
         assert_eq!(names(&profile), [name]);
         assert_eq!(profile.functions.iter().next().unwrap().kind, Named);
