@@ -57,7 +57,7 @@ pub fn placeholder(frame: &str) -> Option<&str> {
     const WORDS: [&str; 6] = ["unknown", "<unknown>", "(unknown)", "??", "???", UNKNOWN];
     // What `stackcollapse-perf.pl` and inferno append.
     const ANNOTATIONS: [&str; 5] = ["_[k]", "_[j]", "_[i]", "_[w]", "_[u]"];
-    let frame = frame.trim();
+    let frame = frame.trim_ascii();
     let first = frame.bytes().next().unwrap_or(b'?');
     if !b"[<(?uU".contains(&first) || is_mark(frame) {
         return None;

@@ -373,7 +373,7 @@ fn unescaped(name: &str) -> Cow<'_, str> {
 fn first_escaped(name: &str) -> Option<(char, &str)> {
     let digits = name.strip_prefix("\\x")?.get(..2)?;
     let code = u8::from_str_radix(digits, 16).ok()?;
-    let is_written = code.is_ascii_graphic() && digits == format!("{code:02x}");
+    let is_written = (b' '..=b'~').contains(&code) && digits == format!("{code:02x}");
     is_written.then(|| (char::from(code), &name[4..]))
 }
 

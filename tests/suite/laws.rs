@@ -7,6 +7,7 @@ use proftool::analysis::inclusive::{self, FunctionWeights};
 use proftool::analysis::tree::{CallTree, Collapse, Reach, Stacks};
 use proftool::analysis::{call_sites, lines};
 use proftool::base::{Event, Id, WeightSum, is_unsafe_char};
+use proftool::callgraph::{CallGraph, Cycles};
 use proftool::export::{csv, folded as export, json, text};
 use proftool::input::folded as input;
 use proftool::profile::{
@@ -150,6 +151,27 @@ fn answer(weights: &FunctionWeights) -> BTreeMap<usize, (u64, u64)> {
         (id.index(), (weights.self_weight[id], weights.total[id]))
     };
     weights.present().map(row).collect()
+}
+
+/// Self and total of the functions with weight.
+fn by_label(profile: &Profile) -> BTreeMap<String, (u64, u64)> {
+    let weights = inclusive::by_function(profile, &all(profile));
+    let present = weights.present().filter(|&id| weights.total[id] > 0);
+    let row = |id: proftool::profile::FunctionId| (weights.self_weight[id], weights.total[id]);
+    present
+        .map(|id| (profile.distinct_name(id).to_owned(), row(id)))
+        .collect()
+}
+
+/// The members of the cycles of arcs with weight.
+fn cycles_by_label(profile: &Profile) -> BTreeSet<BTreeSet<String>> {
+    let graph = CallGraph::of(profile, &all(profile));
+    let cycles = Cycles::find(&graph, |arc| arc.weight > 0);
+    let label = |&id: &proftool::profile::FunctionId| profile.distinct_name(id).to_owned();
+    let members = cycles.members.iter();
+    members
+        .map(|members| members.iter().map(label).collect())
+        .collect()
 }
 
 /// Whether each node is what ends in it, what was cut, and its children; in order, no level left
@@ -365,6 +387,31 @@ proptest! {
         told.sort_unstable();
         expected.sort_unstable();
         prop_assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn labels_are_distinct(profile in profile()) {
+        let labels: BTreeSet<&str> = profile.functions.ids().map(|id| profile.distinct_name(id)).collect();
+        prop_assert_eq!(labels.len(), profile.functions.len());
+    }
+
+    #[test]
+    fn folded_stacks_read_again_have_the_same_functions_totals_and_cycles(profile in profile()) {
+        let selection = all(&profile);
+        let subject = Subject {
+            profile: &profile,
+            selection: &selection,
+            names: Names::Full,
+            figures: Figures::All,
+        };
+        let mut out = Vec::new();
+        let tree = Stacks::new(&profile, &selection).top_down(Collapse::None);
+        export::write(&mut out, &subject, &tree).unwrap();
+        if selection.total > 0 {
+            let back = input::read(&out[..], &mut |_| {}).unwrap();
+            prop_assert_eq!(by_label(&profile), by_label(&back));
+            prop_assert_eq!(cycles_by_label(&profile), cycles_by_label(&back));
+        }
     }
 
     #[test]
