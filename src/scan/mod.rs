@@ -133,6 +133,9 @@ pub struct Calls {
     pub pointers_to_imports: IdVec<ImportId, u64>,
     /// The calls, in order of address.
     pub sites: Vec<CallSite>,
+    /// The functions that choose what slots of the file point to (GNU indirect functions), in order
+    /// of address.
+    pub choosers: Vec<Svma>,
     /// Direct calls to addresses at which no function starts.
     pub astray: u64,
     /// Bytes of functions that are no instructions.
@@ -181,6 +184,7 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
     }
     let mut calls = Calls {
         functions,
+        choosers: resolver.choosers().to_vec(),
         problems,
         ..Calls::default()
     };

@@ -81,6 +81,11 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// The functions that choose what slots point to, in order of address.
+    pub(super) fn choosers(&self) -> &[Svma] {
+        &self.choosers
+    }
+
     /// What a step in this stretch of code leads to.
     pub(super) fn resolve(&self, stretch: &Stretch, step: &Step) -> Resolved {
         if let Some(reference) = self.facts.references.at(Svma(step.field)) {

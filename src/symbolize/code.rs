@@ -88,7 +88,7 @@ pub(super) fn add(
             scanned,
             reached: match wanted {
                 Wanted::Sampled => Reached::default(),
-                Wanted::All => Reached::of(&scanned.binary, definitions.exports(place)),
+                Wanted::All => Reached::of(scanned, definitions.exports(place)),
             },
             definitions,
             wanted,
@@ -118,8 +118,9 @@ struct Reached {
 }
 
 impl Reached {
-    fn of(binary: &Binary, exports: &Exports) -> Reached {
-        let choosers = binary.slots().choosers().into_iter();
+    fn of(scanned: &Scanned, exports: &Exports) -> Reached {
+        let binary = &scanned.binary;
+        let choosers = scanned.calls.choosers.iter().copied();
         Reached {
             entry: binary.entry().filter(|_| binary.is_program()),
             exported: exports.starts().collect(),
