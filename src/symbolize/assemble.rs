@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustc_hash::FxHashSet;
 
 use crate::base::{CaveatKind, Id, IdVec, Interner, NameId};
-use crate::binary::demangle;
+use crate::binary::{DefinitionId, demangle};
 use crate::profile::{
     Builder, Function, FunctionId, FunctionKind, Line, LineId, PathId, Profile, Thread,
 };
@@ -56,17 +56,17 @@ impl Resolution {
 const CUT_ONE_IN: u64 = 20;
 
 /// Builds the profile.
-pub(super) fn profile(
+pub(super) fn profile<'h>(
     trace: &Trace,
     checked: &Checked,
     plans: &IdVec<ImageId, Plan>,
-    homes: &IdVec<ImageId, Home>,
-    answers: AllAnswers,
+    homes: &'h IdVec<ImageId, Home>,
+    answers: AllAnswers<'h>,
     options: &Options,
 ) -> Profile {
     let mut builder = Builder::default();
     *builder.caveats() = trace.caveats.clone();
-    let mut identities = Identities::new(&trace.images, homes, &mut builder);
+    let mut identities = Identities::new(&trace.images, homes, answers.lines, &mut builder);
     let resolution = resolve(
         checked,
         plans,
@@ -103,6 +103,7 @@ pub(super) fn profile(
         );
     }
     name_for_people(&mut builder, options.workers);
+    identities.complete(&mut builder);
     if options.repairs && trace.caveats.count(CaveatKind::NoStacks) == 0 {
         builder.quality(checked.quality);
         // Short stacks that begin where the program does are whole.
@@ -230,25 +231,35 @@ fn resolve(
         call_lines: Vec::new(),
     };
     for (image, plan) in plans.enumerate() {
+        learn(image, &answers[image], identities);
         let mut addresses = plan.addresses.iter();
         for answers in &answers[image] {
             let mut inlined = answers.inlined.iter();
+            // Each definition is asked for once, when it is first needed.
+            let mut functions = vec![None; answers.definitions.len()];
             let mut call_lines = answers.call_lines.iter();
             for physical in &answers.physical {
                 let &(_, frame) = addresses.next().expect("an answer for each address");
                 let name = physical.name.map(|name| &answers.names[name]);
                 let function =
                     identities.physical(builder, checked.frames[frame], physical.bounds, name);
-                let from = resolution.inlined.len() as u32;
-                for &name in inlined.by_ref().take(physical.inlined as usize) {
-                    let name = &answers.names[name];
-                    resolution
-                        .inlined
-                        .push(identities.inlined(builder, image, name));
+                if let (Some((start, _)), Some(name)) = (physical.bounds, name) {
+                    let definition = physical.definition;
+                    let definition = definition.map(|place| answers.definitions[place as usize]);
+                    identities.declare(function, image, start, name, definition);
                 }
-                let call_lines = call_lines.by_ref().take(physical.inlined as usize);
-                let call_lines = call_lines.map(|line| line_of(*line, &answers.names, builder));
-                resolution.call_lines.extend(call_lines);
+                let from = resolution.inlined.len() as u32;
+                for &place in inlined.by_ref().take(physical.inlined as usize) {
+                    let place = place as usize;
+                    let line = call_lines.next();
+                    let found = *functions[place].get_or_insert_with(|| {
+                        identities.inlined(builder, image, answers.definitions[place])
+                    });
+                    let Some(found) = found else { continue };
+                    resolution.inlined.push(found);
+                    let line = line.map(|line| line_of(*line, &answers.names, builder));
+                    resolution.call_lines.extend(line);
+                }
                 let line = line_of(physical.line, &answers.names, builder);
                 resolution.frames[frame] = Some(Resolved {
                     physical: function,
@@ -260,6 +271,32 @@ fn resolve(
         }
     }
     resolution
+}
+
+/// Lets the definitions of an image be known before its functions are made, so that these do not
+/// depend on which of their copies comes first.
+fn learn(image: ImageId, answers: &[Answers], identities: &mut Identities) {
+    let mut definitions: Vec<DefinitionId> = Vec::new();
+    let mut code = Vec::new();
+    for answers in answers {
+        definitions.extend(&answers.definitions);
+        for physical in &answers.physical {
+            if let (Some((start, _)), Some(name), Some(place)) =
+                (physical.bounds, physical.name, physical.definition)
+            {
+                code.push((
+                    start,
+                    &answers.names[name],
+                    answers.definitions[place as usize],
+                ));
+            }
+        }
+    }
+    definitions.sort_unstable();
+    definitions.dedup();
+    code.sort_unstable();
+    code.dedup();
+    identities.learn(image, &definitions, &code);
 }
 
 /// A line as the profile has it.

@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashSet;
 
-use crate::base::{IdVec, Interner, NameId, Svma};
-use crate::binary::{self, Binary, SymbolSource};
+use crate::base::{IdVec, Svma};
+use crate::binary::{self, Binary, DefinitionId, Lines, SymbolSource};
 use crate::profile::{Builder, CallKind, FunctionCode, FunctionId};
 use crate::scan::{self, CallSite, Callee, Calls, CodeFunctionId, ImportId};
 use crate::trace::ImageId;
@@ -26,6 +26,7 @@ use crate::trace::ImageId;
 use super::definitions::{Definition, Definitions};
 use super::home::Home;
 use super::identity::Identities;
+use super::look_up::inlined_calls;
 use super::{Options, StaticCalls};
 
 /// The number of call sites that a worker looks up at once.
@@ -145,16 +146,16 @@ impl File<'_, '_> {
             }
             return;
         }
-        for (chunk, inlined) in
-            sites
-                .chunks(CHUNK)
-                .zip(inlined_at(&self.scanned.binary, &sites, options.workers))
-        {
-            let mut names = inlined.names.as_slice();
+        let Some(lines) = self.identities.lines(self.scanned.image) else {
+            return;
+        };
+        let answers = inlined_at(lines, &sites, options.workers);
+        for (chunk, inlined) in sites.chunks(CHUNK).zip(answers) {
+            let mut calls = inlined.calls.as_slice();
             for (site, &length) in chunk.iter().zip(&inlined.lengths) {
-                let (here, rest) = names.split_at(length as usize);
-                names = rest;
-                self.site_in(site, here, &inlined.strings, contained);
+                let (here, rest) = calls.split_at(length as usize);
+                calls = rest;
+                self.site_in(site, here, contained);
             }
         }
     }
@@ -163,15 +164,14 @@ impl File<'_, '_> {
     fn site_in(
         &mut self,
         site: &CallSite,
-        inlined: &[NameId],
-        strings: &Interner,
+        inlined: &[DefinitionId],
         contained: &mut FxHashSet<(FunctionId, FunctionId)>,
     ) {
         let Some(mut caller) = self.functions[site.caller].flatten() else {
             return;
         };
-        for &name in inlined {
-            let Some(inner) = self.inlined(&strings[name]) else {
+        for &definition in inlined {
+            let Some(inner) = self.inlined(definition) else {
                 return;
             };
             contained.insert((caller, inner));
@@ -191,12 +191,12 @@ impl File<'_, '_> {
         }
     }
 
-    /// The function of this name that is inlined somewhere in the file, if it is wanted.
-    fn inlined(&mut self, name: &str) -> Option<FunctionId> {
+    /// The function that is inlined somewhere in the file, if it is wanted.
+    fn inlined(&mut self, definition: DefinitionId) -> Option<FunctionId> {
         let image = self.scanned.image;
         match self.wanted {
-            Wanted::Sampled => self.identities.known_inlined(image, name),
-            Wanted::All => Some(self.identities.inlined(self.builder, image, name)),
+            Wanted::Sampled => self.identities.known_inlined(image, definition),
+            Wanted::All => self.identities.inlined(self.builder, image, definition),
         }
     }
 
@@ -286,16 +286,14 @@ fn kind(kind: scan::CallKind) -> CallKind {
 /// What was inlined at the call sites of a chunk.
 #[derive(Debug, Default)]
 struct Inlined {
-    strings: Interner,
     /// The functions inlined at each site, outermost first, one site's after the other's.
-    names: Vec<NameId>,
+    calls: Vec<DefinitionId>,
     /// How many of them are each site's.
     lengths: Vec<u32>,
 }
 
 /// What was inlined at the sites, in chunks of [`CHUNK`].
-fn inlined_at(binary: &Binary, sites: &[&CallSite], workers: NonZeroUsize) -> Vec<Inlined> {
-    let lines = binary.lines();
+fn inlined_at(lines: &Lines<'_>, sites: &[&CallSite], workers: NonZeroUsize) -> Vec<Inlined> {
     let chunks: Vec<&[&CallSite]> = sites.chunks(CHUNK).collect();
     let answers: Vec<Mutex<Inlined>> = chunks.iter().map(|_| Mutex::default()).collect();
     let next = AtomicUsize::new(0);
@@ -310,17 +308,10 @@ fn inlined_at(binary: &Binary, sites: &[&CallSite], workers: NonZeroUsize) -> Ve
             for site in *chunk {
                 frames.clear();
                 lines.frames(site.at, &mut frames);
-                // Innermost first; the outermost is the function itself.
-                let inner = frames.split_last().map_or(&[][..], |(_, inner)| inner);
-                let names = inner
-                    .iter()
-                    .rev()
-                    .filter_map(|frame| frame.function.as_deref());
-                let before = answer.names.len();
-                for name in names {
-                    answer.names.push(answer.strings.intern(name));
-                }
-                answer.lengths.push((answer.names.len() - before) as u32);
+                let before = answer.calls.len();
+                let calls = inlined_calls(&frames).map(|(definition, _)| definition);
+                answer.calls.extend(calls);
+                answer.lengths.push((answer.calls.len() - before) as u32);
             }
             *answers[index].lock().expect("no worker panics") = answer;
         }

@@ -1,18 +1,20 @@
 //! Which names and places are one function.
 //!
-//! A physical function is its start in its image, whatever it is called. An inlined call is known
-//! by linkage name only: it is the function of that name in the same image when there is exactly
-//! one, else a function of its own. Code that a compiler moved out of a function (`f.cold`) is the
-//! function's.
+//! A function with code is its start in its image, whatever it is called. An inlined call is the
+//! function whose definition its entry of debug information leads to: see [`copies`](super::copies).
+//! Code that a compiler moved out of a function (`f.cold`) is the function's.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{IdVec, Svma};
-use crate::profile::{Builder, Function, FunctionId, FunctionKind, Module, ModuleId};
+use crate::base::{Id, IdVec, Svma};
+use crate::binary::{DefinitionId, Lines};
+use crate::profile::{Builder, Function, FunctionId, FunctionKind, Line, Module, ModuleId};
 use crate::trace::{FrameAddress, Image, ImageId, ImageKind};
 
+use super::copies::{Class, Copies, Place};
 use super::home::Home;
 use super::names::Names;
 
@@ -23,6 +25,8 @@ enum Key {
     Start(ImageId, u64),
     /// It has no bounds, but this name.
     Named(ImageId, String),
+    /// Only inlined copies of it are known; the number of what they are copies of.
+    Inlined(ImageId, usize),
     /// Nothing is known but the address.
     Address(FrameAddress),
     /// Nothing is known but the name by which it is called, and at best the file that defines it.
@@ -35,12 +39,32 @@ pub(super) struct Identities<'a> {
     modules: IdVec<ImageId, ModuleId>,
     names: Names<'a>,
     homes: &'a IdVec<ImageId, Home>,
+    lines: IdVec<ImageId, OnceLock<Lines<'a>>>,
+    copies: Copies,
+    /// What debug information says of functions, beside their names.
+    said: FxHashMap<FunctionId, Said>,
+}
+
+/// What debug information says of a function, beside its name.
+#[derive(Default)]
+struct Said {
+    declared: Option<(String, u32)>,
+    arguments: Option<String>,
+}
+
+/// Debug information of which nothing has been read yet.
+pub(super) fn nothing_read<'a>(
+    homes: &'a IdVec<ImageId, Home>,
+) -> IdVec<ImageId, OnceLock<Lines<'a>>> {
+    let lines: Vec<OnceLock<Lines<'a>>> = homes.iter().map(|_| OnceLock::new()).collect();
+    lines.into()
 }
 
 impl<'a> Identities<'a> {
     pub(super) fn new(
         images: &IdVec<ImageId, Image>,
         homes: &'a IdVec<ImageId, Home>,
+        lines: IdVec<ImageId, OnceLock<Lines<'a>>>,
         builder: &mut Builder,
     ) -> Identities<'a> {
         let modules: Vec<ModuleId> = images
@@ -52,7 +76,35 @@ impl<'a> Identities<'a> {
             modules: modules.into(),
             names: Names::new(homes),
             homes,
+            lines,
+            copies: Copies::default(),
+            said: FxHashMap::default(),
         }
+    }
+
+    /// The debug information of an image.
+    pub(super) fn lines(&self, image: ImageId) -> Option<&Lines<'a>> {
+        lines(self.homes, &self.lines, image)
+    }
+
+    /// Takes note of the definitions of an image that samples hit, and of the functions with code,
+    /// by start and symbol, that stem from them: before any of them is asked for.
+    pub(super) fn learn(
+        &mut self,
+        image: ImageId,
+        definitions: &[DefinitionId],
+        code: &[(u64, &str, DefinitionId)],
+    ) {
+        let Some(lines) = lines(self.homes, &self.lines, image) else {
+            return;
+        };
+        let names = &mut self.names;
+        let mut place = Place {
+            image,
+            lines,
+            names,
+        };
+        self.copies.learn(&mut place, definitions, code);
     }
 
     /// The function that an address belongs to by its place: by its start, by its name, or alone.
@@ -66,6 +118,7 @@ impl<'a> Identities<'a> {
         if let Some((start, _)) = bounds {
             let whole = name.and_then(|name| self.names.whole(frame.image, name));
             let (start, name) = whole.map_or((start, name), |(start, name)| (start, Some(name)));
+            let start = self.copies.first_copy(frame.image, start);
             return self.starting_at(builder, frame.image, start, name);
         }
         let key = match name {
@@ -94,6 +147,7 @@ impl<'a> Identities<'a> {
 
     /// The function that starts there, if it has been met.
     pub(super) fn known(&self, image: ImageId, start: u64) -> Option<FunctionId> {
+        let start = self.copies.first_copy(image, start);
         self.keys.get(&Key::Start(image, start)).copied()
     }
 
@@ -106,6 +160,7 @@ impl<'a> Identities<'a> {
         name: Option<&str>,
     ) -> FunctionId {
         let module = self.modules[image];
+        let start = self.copies.first_copy(image, start);
         *self
             .keys
             .entry(Key::Start(image, start))
@@ -138,35 +193,140 @@ impl<'a> Identities<'a> {
     }
 
     /// The function of a call that was inlined, if it has been met.
-    pub(super) fn known_inlined(&mut self, image: ImageId, name: &str) -> Option<FunctionId> {
-        let key = self.inlined_key(image, name);
+    pub(super) fn known_inlined(
+        &mut self,
+        image: ImageId,
+        definition: DefinitionId,
+    ) -> Option<FunctionId> {
+        let class = self.class(image, definition)?;
+        let key = inlined_key(image, class);
         self.keys.get(&key).copied()
     }
 
-    /// The function of a call that was inlined.
+    /// The function of a call that was inlined; `None` where debug information names none.
     pub(super) fn inlined(
         &mut self,
         builder: &mut Builder,
         image: ImageId,
-        name: &str,
-    ) -> FunctionId {
-        let key = self.inlined_key(image, name);
-        let start = match key {
-            Key::Start(_, start) => Some(start),
-            _ => None,
+        definition: DefinitionId,
+    ) -> Option<FunctionId> {
+        let key = inlined_key(image, self.class(image, definition)?);
+        if let Some(&known) = self.keys.get(&key) {
+            return Some(known);
+        }
+        let class = self.class(image, definition)?.clone();
+        let (name, start, arguments) = (class.name, class.start, class.arguments);
+        let declared = class
+            .declared
+            .filter(|_| class.is_declared || start.is_none());
+        let symbol = start.and_then(|start| {
+            let Home::Binary(binary) = &self.homes[image] else {
+                return None;
+            };
+            binary.function_name(binary.function_at(Svma(start))?)
+        });
+        let name = symbol.as_deref().unwrap_or(&name);
+        let function = builder.function(named(name, self.modules[image], start));
+        self.keys.insert(key, function);
+        let opening = || self.opening_line(image, start?);
+        let declared = declared.or_else(opening);
+        let said = Said {
+            declared,
+            arguments,
         };
-        let module = self.modules[image];
-        *self
-            .keys
-            .entry(key)
-            .or_insert_with(|| builder.function(named(name, module, start)))
+        self.said.insert(function, said);
+        Some(function)
     }
 
-    fn inlined_key(&mut self, image: ImageId, name: &str) -> Key {
-        match self.names.start(image, name) {
-            Some(start) => Key::Start(image, start),
-            None => Key::Named(image, name.to_owned()),
+    fn class(&mut self, image: ImageId, definition: DefinitionId) -> Option<&Class> {
+        let lines = lines(self.homes, &self.lines, image)?;
+        let names = &mut self.names;
+        let mut place = Place {
+            image,
+            lines,
+            names,
+        };
+        self.copies.class(&mut place, definition)
+    }
+
+    /// Takes note of where a function with code is declared: as its definition says, if it is that
+    /// of its symbol; else the line of its first instruction stands for it.
+    pub(super) fn declare(
+        &mut self,
+        function: FunctionId,
+        image: ImageId,
+        start: u64,
+        symbol: &str,
+        definition: Option<DefinitionId>,
+    ) {
+        if self.said.contains_key(&function) {
+            return;
         }
+        let class = definition.and_then(|definition| self.class(image, definition));
+        let class = class.filter(|class| class.is_of_part(symbol));
+        let declared = class.filter(|class| class.is_declared);
+        let declared = declared.and_then(|class| class.declared.clone());
+        let arguments = class.and_then(|class| class.arguments.clone());
+        let declared = declared.or_else(|| self.opening_line(image, start));
+        let said = Said {
+            declared,
+            arguments,
+        };
+        self.said.insert(function, said);
+    }
+
+    /// The line of the first instruction of a function.
+    fn opening_line(&self, image: ImageId, start: u64) -> Option<(String, u32)> {
+        let (file, line) = self.lines(image)?.line_at(Svma(start))?;
+        Some((file.to_owned(), line))
+    }
+
+    /// Hands over what debug information says of the functions. Instances of one template whose
+    /// names, made from linkage names, leave out their arguments, get these.
+    pub(super) fn complete(self, builder: &mut Builder) {
+        let mut seen: FxHashMap<(ModuleId, String, Option<Line>), u32> = FxHashMap::default();
+        for (index, function) in builder.functions_mut().enumerate() {
+            let said = self.said.get(&FunctionId::new(index));
+            if let Some((file, line)) = said.and_then(|said| said.declared.clone()) {
+                function.declared_at = Some(Line { file, line });
+            }
+            let declared_at = function.declared_at.clone();
+            let key = (function.module, function.name.clone(), declared_at);
+            *seen.entry(key).or_default() += 1;
+        }
+        for (index, function) in builder.functions_mut().enumerate() {
+            let said = self.said.get(&FunctionId::new(index));
+            let Some(arguments) = said.and_then(|said| said.arguments.as_ref()) else {
+                continue;
+            };
+            let declared_at = function.declared_at.clone();
+            let key = (function.module, function.name.clone(), declared_at);
+            let is_shared = seen.get(&key).is_some_and(|&count| count > 1);
+            if is_shared && !function.name.ends_with(arguments.as_str()) {
+                if function.linkage_name.is_none() {
+                    function.linkage_name = Some(function.name.clone());
+                }
+                function.name.push_str(arguments);
+            }
+        }
+    }
+}
+
+fn inlined_key(image: ImageId, class: &Class) -> Key {
+    match class.start {
+        Some(start) => Key::Start(image, start),
+        None => Key::Inlined(image, class.id),
+    }
+}
+
+fn lines<'l, 'a>(
+    homes: &'a IdVec<ImageId, Home>,
+    lines: &'l IdVec<ImageId, OnceLock<Lines<'a>>>,
+    image: ImageId,
+) -> Option<&'l Lines<'a>> {
+    match &homes[image] {
+        Home::Binary(binary) => Some(lines[image].get_or_init(|| binary.lines())),
+        _ => None,
     }
 }
 

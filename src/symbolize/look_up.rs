@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use crate::base::{Avma, FileOffset, Id, IdVec, Interner, NameId, Svma};
-use crate::binary::{Binary, InlineFrame, Lines, SymbolSource};
+use crate::binary::{Binary, DefinitionId, InlineFrame, Lines, SymbolSource};
 use crate::trace::ImageId;
 
 use super::Options;
 use super::home::Home;
 use super::plan::Plan;
+use rustc_hash::FxHashMap;
 
 /// The number of addresses that a worker takes at once.
 const CHUNK: usize = 1024;
@@ -23,12 +24,26 @@ pub(super) struct Answers {
     /// The physical function of each address.
     pub(super) physical: Vec<Physical>,
     /// Calls inlined there, outermost first; [`Physical::inlined`] counts how many are each
-    /// address's.
-    pub(super) inlined: Vec<NameId>,
+    /// address's. Each is a place among the [`definitions`](Answers::definitions).
+    pub(super) inlined: Vec<u32>,
     /// Where it is asked for, the file and line of each of these calls.
     pub(super) call_lines: Vec<Option<(NameId, u32)>>,
+    /// The functions that debug information knows here, each once.
+    pub(super) definitions: Vec<DefinitionId>,
     /// Names of functions and files.
     pub(super) names: Interner,
+    places: FxHashMap<DefinitionId, u32>,
+}
+
+impl Answers {
+    fn definition(&mut self, id: DefinitionId) -> u32 {
+        let next = self.definitions.len() as u32;
+        let definitions = &mut self.definitions;
+        *self.places.entry(id).or_insert_with(|| {
+            definitions.push(id);
+            next
+        })
+    }
 }
 
 /// The function that an address belongs to by its place.
@@ -38,6 +53,8 @@ pub(super) struct Physical {
     pub(super) bounds: Option<(u64, u64)>,
     /// Its linkage name.
     pub(super) name: Option<NameId>,
+    /// What it is by debug information: a place among the [`definitions`](Answers::definitions).
+    pub(super) definition: Option<u32>,
     /// How many inlined calls the address is inside of.
     pub(super) inlined: u32,
     /// The file and line of the innermost frame.
@@ -52,19 +69,21 @@ struct Chunk {
 }
 
 /// The answers of all images.
-pub(super) struct AllAnswers {
+pub(super) struct AllAnswers<'h> {
     /// For each image, the answers of its chunks in order of address.
     pub(super) by_image: IdVec<ImageId, Vec<Answers>>,
     /// Images whose debug information is more than is read of any.
     pub(super) exhausted: Vec<ImageId>,
+    /// What was read of the debug information of each image.
+    pub(super) lines: IdVec<ImageId, OnceLock<Lines<'h>>>,
 }
 
 /// Looks everything up.
-pub(super) fn all(
+pub(super) fn all<'h>(
     plans: &IdVec<ImageId, Plan>,
-    homes: &IdVec<ImageId, Home>,
+    homes: &'h IdVec<ImageId, Home>,
     options: &Options,
-) -> AllAnswers {
+) -> AllAnswers<'h> {
     let mut chunks = Vec::new();
     for (image, plan) in plans.enumerate() {
         let len = plan.addresses.len();
@@ -79,7 +98,7 @@ pub(super) fn all(
     order.sort_by_key(|&i| std::cmp::Reverse(chunks[i].to - chunks[i].from));
     let answers: Vec<Mutex<Answers>> = chunks.iter().map(|_| Mutex::default()).collect();
     // What one worker has read of a file's debug information, the others need not.
-    let lines: Vec<OnceLock<Lines<'_>>> = homes.iter().map(|_| OnceLock::new()).collect();
+    let lines: Vec<OnceLock<Lines<'h>>> = homes.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -125,6 +144,7 @@ pub(super) fn all(
     AllAnswers {
         exhausted: exhausted.map(|(image, _)| image).collect(),
         by_image: all,
+        lines: lines.into(),
     }
 }
 
@@ -208,26 +228,44 @@ fn by_debug_info(
     physical: &mut Physical,
     answers: &mut Answers,
 ) {
-    let Some((outermost, inner)) = frames.split_last() else {
+    let Some(outermost) = frames.last() else {
         return;
     };
-    let names = &mut answers.names;
     if physical.name.is_none() {
-        physical.name = outermost.function.as_deref().map(|name| names.intern(name));
+        let name = outermost.function.as_deref();
+        physical.name = name.map(|name| answers.names.intern(name));
     }
-    for (frame, caller) in inner.iter().zip(&frames[1..]).rev() {
-        // Inlined code whose function has no name stays part of what it was inlined into.
-        if let Some(name) = &frame.function {
-            answers.inlined.push(names.intern(name));
-            physical.inlined += 1;
-            if call_lines {
-                answers.call_lines.push(line_of(caller, names));
-            }
+    let definition = outermost.definition;
+    physical.definition = definition.map(|definition| answers.definition(definition.id));
+    for (definition, caller) in inlined_calls(frames) {
+        let definition = answers.definition(definition);
+        answers.inlined.push(definition);
+        physical.inlined += 1;
+        if call_lines {
+            let line = line_of(caller, &mut answers.names);
+            answers.call_lines.push(line);
         }
     }
+    let names = &mut answers.names;
     if let Some(innermost) = frames.first() {
         physical.line = line_of(innermost, names);
     }
+}
+
+/// The calls that were inlined at an address, outermost first, each with the frame that makes it.
+///
+/// Inlined code whose function has no name stays part of what it was inlined into, and so does a
+/// part of a function that the compiler split off and put back: the source has no such call.
+pub(super) fn inlined_calls<'f, 'l>(
+    frames: &'f [InlineFrame<'l>],
+) -> impl Iterator<Item = (DefinitionId, &'f InlineFrame<'l>)> {
+    let callers = frames.get(1..).unwrap_or_default();
+    let calls = frames.iter().zip(callers).rev();
+    calls.filter_map(|(frame, caller)| {
+        frame.function.as_ref()?;
+        let definition = frame.definition.filter(|_| !frame.is_split_off)?;
+        Some((definition.id, caller))
+    })
 }
 
 fn line_of(frame: &InlineFrame<'_>, names: &mut Interner) -> Option<(NameId, u32)> {

@@ -19,6 +19,7 @@
 
 mod assemble;
 mod code;
+mod copies;
 mod definitions;
 mod home;
 mod host;

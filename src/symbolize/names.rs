@@ -1,5 +1,6 @@
 //! Where functions start, by their linkage names.
 
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, RandomState};
 
 use rustc_hash::FxHashMap;
@@ -18,9 +19,17 @@ pub(super) struct Names<'a> {
     hasher: RandomState,
 }
 
-/// By the hash of a name the start of the only function of it; `None` where there are several. There
+/// By the hash of a name the start of the first function of it, and whether there are more. There
 /// may be half a million names: no copies of them are kept.
-type Starts = FxHashMap<u64, Option<u64>>;
+#[derive(Default)]
+struct Starts {
+    first: FxHashMap<u64, u64>,
+    /// The others, by name and in order of address.
+    more: FxHashMap<u64, Vec<u64>>,
+}
+
+/// The number of functions of one name that are told apart.
+const SAME_NAME_LIMIT: usize = 256;
 
 impl<'a> Names<'a> {
     pub(super) fn new(homes: &'a IdVec<ImageId, Home>) -> Names<'a> {
@@ -33,15 +42,37 @@ impl<'a> Names<'a> {
 
     /// The start of the only function of this name in an image.
     pub(super) fn start(&mut self, image: ImageId, name: &str) -> Option<u64> {
-        let Home::Binary(binary) = &self.homes[image] else {
-            return None;
+        let mut starts = self.starts(image, name);
+        let only = starts.next()?;
+        starts.next().is_none().then_some(only)
+    }
+
+    /// The starts of all functions of this name in an image. The marks that linkers add to names
+    /// of local functions which they move between units are no part of the name.
+    pub(super) fn starts(
+        &mut self,
+        image: ImageId,
+        name: &str,
+    ) -> impl Iterator<Item = u64> + use<'_, 'a> {
+        let name = without_link_mark(name).to_owned();
+        let binary = match &self.homes[image] {
+            Home::Binary(binary) => Some(binary),
+            _ => None,
         };
-        let hasher = &self.hasher;
-        let starts = self.starts.entry(image);
-        let starts = starts.or_insert_with(|| starts_by_name(binary, hasher));
-        let start = starts.get(&hasher.hash_one(name)).copied().flatten()?;
-        let function = binary.function_at(Svma(start))?;
-        (binary.function_name(function)? == name).then_some(start)
+        let hash = self.hasher.hash_one(&*name);
+        let found = binary.map(|binary| {
+            let hasher = &self.hasher;
+            let starts = self.starts.entry(image);
+            &*starts.or_insert_with(|| starts_by_name(binary, hasher))
+        });
+        let first = found.and_then(|found| found.first.get(&hash));
+        let more = found.and_then(|found| found.more.get(&hash));
+        let all = first.into_iter().chain(more.into_iter().flatten()).copied();
+        all.filter(move |&start| {
+            let function = binary.and_then(|b| Some((b, b.function_at(Svma(start))?)));
+            let found = function.and_then(|(binary, function)| binary.function_name(function));
+            found.is_some_and(|found| without_link_mark(&found) == name)
+        })
     }
 
     /// Where the function starts, and its name, that a compiler has moved a part of elsewhere: the
@@ -60,15 +91,38 @@ pub(super) fn base_of_part(part: &str) -> Option<&str> {
     Some(base)
 }
 
+/// A name without the marks of link-time optimization: `.llvm.123` of ThinLTO, `.lto_priv.0` of GCC.
+pub(super) fn without_link_mark(name: &str) -> &str {
+    for mark in [".llvm.", ".lto_priv."] {
+        if let Some((before, number)) = name.rsplit_once(mark)
+            && !before.is_empty()
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+        {
+            return before;
+        }
+    }
+    name
+}
+
 fn starts_by_name(binary: &Binary, hasher: &RandomState) -> Starts {
     let functions = binary.functions();
-    let mut starts = Starts::with_capacity_and_hasher(functions.len(), Default::default());
+    let mut starts = Starts::default();
+    starts.first.reserve(functions.len());
     for function in functions {
-        if let Some(name) = binary.function_name(function) {
-            starts
-                .entry(hasher.hash_one(&*name))
-                .and_modify(|start| *start = None)
-                .or_insert(Some(function.start.0));
+        let Some(name) = binary.function_name(function) else {
+            continue;
+        };
+        let hash = hasher.hash_one(without_link_mark(&name));
+        match starts.first.entry(hash) {
+            Entry::Vacant(entry) => {
+                entry.insert(function.start.0);
+            }
+            Entry::Occupied(_) => {
+                let more = starts.more.entry(hash).or_default();
+                if more.len() < SAME_NAME_LIMIT {
+                    more.push(function.start.0);
+                }
+            }
         }
     }
     starts

@@ -8,7 +8,7 @@ use super::assemble::name_for_people;
 use super::code::{self, Scanned};
 use super::definitions::Definitions;
 use super::home::Home;
-use super::identity::Identities;
+use super::identity::{Identities, nothing_read};
 use super::{Options, StaticCalls};
 use crate::base::{CaveatKind, Caveats, IdVec};
 use crate::binary::{Binary, Error};
@@ -30,7 +30,7 @@ pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, (usize
     let homes: IdVec<ImageId, Home> = homes.collect::<Vec<_>>().into();
 
     let mut builder = Builder::default();
-    let mut identities = Identities::new(&images, &homes, &mut builder);
+    let mut identities = Identities::new(&images, &homes, nothing_read(&homes), &mut builder);
     let mut refusals = Vec::new();
     let scanned = code::scan(&homes, options.workers, |binary, error| {
         let place = images
@@ -55,6 +55,7 @@ pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, (usize
         &mut builder,
     );
     name_for_people(&mut builder, options.workers);
+    identities.complete(&mut builder);
     for file in &scanned {
         tell(builder.caveats(), file);
     }

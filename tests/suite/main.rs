@@ -22,6 +22,7 @@ mod gprof2dot_live;
 mod gprof_live;
 mod graph;
 mod graph_laws;
+mod identity;
 mod laws;
 mod live;
 mod off_cpu;

@@ -1,0 +1,368 @@
+//! Which entries of debug information are copies of one function.
+//!
+//! ```text
+//!   inlined copy in a.c ─┐
+//!   inlined copy in b.c ─┼─▶ definition ─▶ key ─▶ class ─▶ start of the out-of-line copy, if any
+//!   code of f ───────────┘                  │
+//!                                           ├─ External  linkage name: one in the file
+//!                                           ├─ Declared  qualified name, file and line
+//!                                           └─ Entry     nothing is known but the entry itself
+//! ```
+//!
+//! Names alone never make two definitions one. A header's `static inline` function that is compiled
+//! twice is one function, as name and declaration are equal. Where debug information does not say
+//! where functions are declared (line tables only), two definitions of different units are one if
+//! they have the same name and their code comes from overlapping lines of one file.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::base::Svma;
+use crate::binary::{Declared, DefinitionId, Described, Lines};
+use crate::trace::ImageId;
+
+use super::names::{Names, without_link_mark};
+
+/// How many functions of one name are compared with a definition.
+const CANDIDATES: usize = 64;
+
+/// Functions that debug information knows.
+#[derive(Default)]
+pub(super) struct Copies {
+    by_definition: FxHashMap<(ImageId, DefinitionId), Option<usize>>,
+    by_key: FxHashMap<(ImageId, Key), usize>,
+    classes: Vec<Class>,
+    /// Starts that belong to a function of which another copy starts first.
+    first_copies: FxHashMap<(ImageId, u64), u64>,
+}
+
+/// One function.
+#[derive(Clone, Debug)]
+pub(super) struct Class {
+    /// The linkage name, or else the qualified one.
+    pub(super) name: String,
+    /// Its template arguments, as the source language writes them: `<alloc::string::String>`.
+    pub(super) arguments: Option<String>,
+    /// Where it is declared, as well as that is known.
+    pub(super) declared: Option<(String, u32)>,
+    /// Whether debug information says so.
+    pub(super) is_declared: bool,
+    /// The number of the class, equal for all its copies.
+    pub(super) id: usize,
+    /// Where the first of its out-of-line copies starts.
+    pub(super) start: Option<u64>,
+    described: Described,
+}
+
+/// What functions of one image are told apart by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    External(String),
+    Declared {
+        linkage_name: Option<String>,
+        name: Option<String>,
+        file: String,
+        line: u32,
+    },
+    Entry(DefinitionId),
+}
+
+/// Where to look for an out-of-line copy.
+pub(super) struct Place<'p, 'a> {
+    pub(super) image: ImageId,
+    pub(super) lines: &'p Lines<'a>,
+    pub(super) names: &'p mut Names<'a>,
+}
+
+impl Copies {
+    /// Takes note of the definitions of an image that samples hit, and of the functions with code,
+    /// by start and symbol, that stem from them.
+    pub(super) fn learn(
+        &mut self,
+        place: &mut Place<'_, '_>,
+        definitions: &[DefinitionId],
+        code: &[(u64, &str, DefinitionId)],
+    ) {
+        let described: Vec<(DefinitionId, Described)> = definitions
+            .iter()
+            .filter_map(|&id| Some((id, place.lines.describe(id)?)))
+            .collect();
+        let first_lines = first_lines(&described);
+        for (id, described) in described {
+            let first = first_lines.get(&described.root).cloned();
+            self.add(place, id, described, first);
+        }
+        for &(start, symbol, id) in code {
+            let class = self
+                .by_definition
+                .get(&(place.image, id))
+                .copied()
+                .flatten();
+            if let Some(class) = class
+                && self.classes.get(class).is_some_and(|c| c.is_of(symbol))
+            {
+                self.add_start(place.image, class, start);
+            }
+        }
+    }
+
+    /// The function of a definition.
+    pub(super) fn class(&mut self, place: &mut Place<'_, '_>, id: DefinitionId) -> Option<&Class> {
+        let known = self.by_definition.get(&(place.image, id)).copied();
+        let class = match known {
+            Some(class) => class,
+            None => {
+                let described = place.lines.describe(id);
+                described.and_then(|described| self.add(place, id, described, None))
+            }
+        };
+        self.by_definition.insert((place.image, id), class);
+        self.classes.get(class?)
+    }
+
+    /// Where the first copy starts of the function of which a copy starts here.
+    pub(super) fn first_copy(&self, image: ImageId, start: u64) -> u64 {
+        let first = self.first_copies.get(&(image, start));
+        first.copied().unwrap_or(start)
+    }
+
+    fn add(
+        &mut self,
+        place: &mut Place<'_, '_>,
+        id: DefinitionId,
+        described: Described,
+        first_line: Option<(String, u32)>,
+    ) -> Option<usize> {
+        let key = key(&described, first_line.as_ref());
+        let starts = out_of_line(place, &described);
+        let class = match self.by_key.get(&(place.image, key.clone())) {
+            Some(&known) => known,
+            None => {
+                // What has no name is no function of its own.
+                let class = self.classes.len();
+                self.classes.push(Class::new(class, described, first_line)?);
+                self.by_key.insert((place.image, key), class);
+                class
+            }
+        };
+        self.by_definition.insert((place.image, id), Some(class));
+        for start in starts {
+            self.add_start(place.image, class, start);
+        }
+        Some(class)
+    }
+
+    fn add_start(&mut self, image: ImageId, class: usize, start: u64) {
+        let Some(class) = self.classes.get_mut(class) else {
+            return;
+        };
+        match class.start {
+            Some(first) if first != start => {
+                self.first_copies.insert((image, start), first);
+            }
+            _ => class.start = Some(start),
+        }
+    }
+}
+
+impl Class {
+    fn new(id: usize, described: Described, first_line: Option<(String, u32)>) -> Option<Class> {
+        let name = described.linkage_name.as_ref();
+        let name = name.or(described.qualified_name.as_ref())?.clone();
+        let arguments = described.name.as_ref().and_then(|name| {
+            let at = name.find('<').filter(|&at| at > 0 && name.ends_with('>'))?;
+            (!name.starts_with("operator")).then(|| name.split_at(at).1.to_owned())
+        });
+        let declared = match &described.declared {
+            Some(Declared::At(file, line)) => Some((file.clone(), *line)),
+            Some(Declared::Lines(file, first, _)) => {
+                Some(first_line.unwrap_or_else(|| (file.clone(), *first)))
+            }
+            None => None,
+        };
+        Some(Class {
+            name,
+            arguments,
+            declared,
+            is_declared: matches!(described.declared, Some(Declared::At(..))),
+            id,
+            start: None,
+            described,
+        })
+    }
+
+    /// Whether a symbol is that of the function as a whole, not of a clone or a part.
+    fn is_of(&self, symbol: &str) -> bool {
+        let symbol = without_link_mark(without_version(symbol));
+        if let Some(linkage_name) = &self.described.linkage_name {
+            return without_link_mark(linkage_name) == symbol
+                || variants(linkage_name).iter().any(|name| name == symbol);
+        }
+        let Some(name) = &self.described.name else {
+            return false;
+        };
+        if name == symbol {
+            return true;
+        }
+        // The debug information has no linkage name, but the symbol is one: it has the plain name
+        // in it. The entry of the code itself leads to the definition, so this is only to tell
+        // the function from its clones.
+        let plain = name.split('<').next().unwrap_or(name);
+        let part = match plain {
+            "operator()" => "clE".to_owned(),
+            plain => format!("{}{plain}", plain.len()),
+        };
+        symbol.starts_with("_Z") && !symbol.contains('.') && symbol.contains(&part)
+    }
+
+    /// Whether a symbol is that of the function, of a clone or of a part of it.
+    pub(super) fn is_of_part(&self, symbol: &str) -> bool {
+        let stem = symbol.get(1..).and_then(|rest| rest.find('.'));
+        let stem = stem.map_or(symbol, |at| symbol.split_at(at.saturating_add(1)).0);
+        self.is_of(symbol) || self.is_of(stem)
+    }
+}
+
+fn key(described: &Described, first_line: Option<&(String, u32)>) -> Key {
+    let linkage_name = described.linkage_name.as_deref().map(without_link_mark);
+    let stem = linkage_name.map(without_rust_hash);
+    if let Some(linkage_name) = linkage_name
+        && described.is_external
+        && stem == Some(linkage_name)
+    {
+        return Key::External(linkage_name.to_owned());
+    }
+    let (file, line) = match (&described.declared, first_line) {
+        (Some(Declared::At(file, line)), _) => (normal(file), *line),
+        (_, Some((file, line))) => (normal(file), *line),
+        _ => return Key::Entry(described.root),
+    };
+    let name = match stem {
+        // The hash of a Rust name stands for its arguments, too.
+        Some(_) => described.name.clone(),
+        None => described.qualified_name.clone(),
+    };
+    Key::Declared {
+        linkage_name: stem.map(str::to_owned),
+        name,
+        file,
+        line,
+    }
+}
+
+/// The starts of the out-of-line copies of a definition, in order.
+fn out_of_line(place: &mut Place<'_, '_>, described: &Described) -> Vec<u64> {
+    let linkage_name = described.linkage_name.as_deref();
+    let Some(name) = linkage_name.or(described.name.as_deref()) else {
+        return Vec::new();
+    };
+    let mut starts: Vec<u64> = place.names.starts(place.image, name).collect();
+    for name in linkage_name.map(variants).unwrap_or_default() {
+        starts.extend(place.names.starts(place.image, &name));
+    }
+    if described.is_external && linkage_name.is_some() && starts.len() == 1 {
+        return starts;
+    }
+    starts.truncate(CANDIDATES);
+    starts.retain(|&start| match place.lines.definition_at(Svma(start)) {
+        Some(found) => found.root == described.root,
+        // Line tables alone leave out functions into which nothing is inlined.
+        None => match (&described.declared, place.lines.line_at(Svma(start))) {
+            (Some(Declared::Lines(file, first, _)), Some((path, line))) => {
+                path == file && line <= *first
+            }
+            _ => false,
+        },
+    });
+    starts.sort_unstable();
+    starts.dedup();
+    // The kinds of a constructor are functions of their own: what is inlined is one of them.
+    if linkage_name.is_some_and(|name| !variants(name).is_empty()) {
+        starts.truncate(1);
+    }
+    starts
+}
+
+/// The first lines of definitions of which only some lines are known, by their last entries:
+/// those of one name from different units are one if their lines overlap.
+fn first_lines(described: &[(DefinitionId, Described)]) -> FxHashMap<DefinitionId, (String, u32)> {
+    let mut all: Vec<(Option<&str>, &str, u32, u32, u64, DefinitionId)> = Vec::new();
+    for (_, described) in described {
+        if let Some(Declared::Lines(file, first, last)) = &described.declared {
+            let name = described.qualified_name.as_deref();
+            all.push((name, file, *first, *last, described.unit, described.root));
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    let mut found = FxHashMap::default();
+    let mut rest = all.as_slice();
+    while let Some(&(name, file, first, mut reach, ..)) = rest.first() {
+        let overlaps = |&&(n, f, begin, last, ..): &&(Option<&str>, &str, u32, u32, u64, _)| {
+            let overlaps = n == name && f == file && begin <= reach;
+            if overlaps {
+                reach = reach.max(last);
+            }
+            overlaps
+        };
+        let count = rest.iter().take_while(overlaps).count().max(1);
+        let (cluster, others) = rest.split_at(count.min(rest.len()));
+        rest = others;
+        let mut units = FxHashSet::default();
+        // A unit that has two such definitions says that these are two.
+        if cluster.iter().all(|&(.., unit, _)| units.insert(unit)) {
+            for &(.., root) in cluster {
+                found.insert(root, (file.to_owned(), first));
+            }
+        }
+    }
+    found
+}
+
+/// The names of the kinds of a constructor or destructor whose name stands for all of them.
+fn variants(linkage_name: &str) -> Vec<String> {
+    let kinds: [(&str, &[&str]); 2] = [("C4E", &["C1E", "C2E"]), ("D4E", &["D1E", "D2E", "D0E"])];
+    for (all, kinds) in kinds {
+        if let Some((before, after)) = linkage_name.rsplit_once(all) {
+            let name = |kind: &&str| format!("{before}{kind}{after}");
+            return kinds.iter().map(name).collect();
+        }
+    }
+    Vec::new()
+}
+
+/// A legacy Rust name without the hash at its end: `17h` and sixteen hexadecimal digits.
+fn without_rust_hash(name: &str) -> &str {
+    let Some(before) = name.strip_suffix('E').filter(|n| n.starts_with("_ZN")) else {
+        return name;
+    };
+    match before.rsplit_once("17h") {
+        Some((before, hash))
+            if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) =>
+        {
+            before
+        }
+        _ => name,
+    }
+}
+
+fn without_version(symbol: &str) -> &str {
+    symbol.split_once('@').map_or(symbol, |(name, _)| name)
+}
+
+/// A path without `.` and `..`, so that one header has one path in all units.
+fn normal(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "." => {}
+            ".." if parts
+                .last()
+                .is_some_and(|last| !last.is_empty() && *last != "..") =>
+            {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}

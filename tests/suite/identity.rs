@@ -1,0 +1,244 @@
+//! Which copies of code are one function: programs built here, and the calls in their code.
+//!
+//! Each call in a program stands in a chain of inlined functions, so the calls show which functions
+//! debug information makes of the copies. What cannot be built here is said on stderr as
+//! `skipped: …`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use proftool::base::Svma;
+use proftool::binary::{Binary, demangle};
+use proftool::profile::{Function, Profile};
+use proftool::symbolize::{self, Options};
+
+/// Builds these sources in a directory of their own; says why if that is not possible.
+fn build(name: &str, compiler: &[&str], sources: &[(&str, &str)]) -> Option<PathBuf> {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("identity-{name}"));
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).unwrap();
+    let (program, flags) = compiler.split_first().unwrap();
+    let mut command = Command::new(program);
+    command
+        .current_dir(&directory)
+        .args(flags)
+        .args(["-o", "it"]);
+    for (file, text) in sources {
+        fs::write(directory.join(file), text).unwrap();
+        if !file.ends_with(".h") {
+            command.arg(file);
+        }
+    }
+    match command.output() {
+        Ok(done) if done.status.success() => Some(directory.join("it")),
+        Ok(done) => {
+            let error = String::from_utf8_lossy(&done.stderr).into_owned();
+            eprintln!("skipped: {compiler:?}: {}", error.trim_end());
+            None
+        }
+        Err(error) => {
+            eprintln!("skipped: {compiler:?}: {error}");
+            None
+        }
+    }
+}
+
+fn profile(program: &Path) -> Profile {
+    let binary = Binary::open(program).unwrap();
+    symbolize::programs(vec![binary], &Options::default()).unwrap()
+}
+
+fn named<'p>(profile: &'p Profile, name: &str) -> Vec<&'p Function> {
+    let functions = profile.functions.iter();
+    functions.filter(|function| function.name == name).collect()
+}
+
+/// The lines where these functions are declared, sorted, by the last part of the file's name.
+fn declared(functions: &[&Function]) -> Vec<String> {
+    let place = |function: &&Function| {
+        let line = function.declared_at.as_ref();
+        line.map_or("nowhere".into(), |line| {
+            let file = line.file.rsplit('/').next().unwrap_or_default();
+            format!("{file}:{}", line.line)
+        })
+    };
+    let mut places: Vec<String> = functions.iter().map(place).collect();
+    places.sort();
+    places
+}
+
+/// Names of functions that call or contain themselves.
+fn recursive(profile: &Profile) -> Vec<String> {
+    let calls = &profile.code.calls;
+    let own = calls.iter().filter(|call| call.from == call.to);
+    own.map(|call| profile.functions[call.from].name.clone())
+        .collect()
+}
+
+const INLINE: &str = "#define IN __attribute__((always_inline)) static inline\n\
+    #define OUT __attribute__((noinline, noclone))\nvoid leaf(int);\n";
+
+#[test]
+fn inlined_functions_of_one_name_in_two_files_are_two() {
+    let a = "#include \"in.h\"\nvoid b_run(void);\nIN void step(void) { leaf(1); b_run(); }\n\
+        OUT void a_run(void) { step(); leaf(3); }\nint main(void) { a_run(); return 0; }\n";
+    let b = "#include \"in.h\"\nIN void step(void) { leaf(2); leaf(5); }\n\
+        OUT void b_run(void) { step(); leaf(4); }\nOUT void leaf(int n) { __asm__ volatile(\"\" : : \"r\"(n)); }\n";
+    let sources = [("in.h", INLINE), ("a.c", a), ("b.c", b)];
+    let compilers: [&[&str]; 4] = [
+        &["gcc", "-O2", "-g"],
+        &["gcc", "-O2", "-g1"],
+        &["clang", "-O2", "-g", "-w"],
+        &["clang", "-O2", "-gline-tables-only", "-w"],
+    ];
+    for (index, compiler) in compilers.into_iter().enumerate() {
+        let Some(program) = build(&format!("steps{index}"), compiler, &sources) else {
+            continue;
+        };
+        let profile = profile(&program);
+        let steps = named(&profile, "step");
+        assert_eq!(declared(&steps), ["a.c:3", "b.c:2"], "{compiler:?}");
+        assert!(recursive(&profile).is_empty(), "{compiler:?}");
+    }
+}
+
+#[test]
+fn an_inlined_copy_is_the_function_of_its_own_file() {
+    let file = |run: &str, main: &str| {
+        format!(
+            "#include \"in.h\"\nIN int work(int n) {{ leaf(n); return n * {}; }}\n\
+             int (*volatile {run}_pointer)(int) = work;\n\
+             OUT int {run}(int n) {{ int r = work(n); leaf(r); return r; }}\n{main}",
+            run.len()
+        )
+    };
+    let a = file(
+        "first",
+        "int second(int);\nint main(void) { return first(1) + second(2); }\n",
+    );
+    let b = file(
+        "second",
+        "OUT void leaf(int n) { __asm__ volatile(\"\" : : \"r\"(n)); }\n",
+    );
+    let sources = [("in.h", INLINE), ("a.c", &*a), ("b.c", &*b)];
+    let compilers: [&[&str]; 3] = [
+        &["gcc", "-O2", "-g"],
+        &["gcc", "-O2", "-g1"],
+        &["gcc", "-O2", "-g", "-flto"],
+    ];
+    for (index, compiler) in compilers.into_iter().enumerate() {
+        let Some(program) = build(&format!("work{index}"), compiler, &sources) else {
+            continue;
+        };
+        let profile = profile(&program);
+        let all = profile.functions.iter();
+        let works: Vec<&Function> = all.filter(|f| f.name.starts_with("work")).collect();
+        let starts: Vec<bool> = works.iter().map(|work| work.address.is_some()).collect();
+        assert_eq!(starts, [true, true], "{compiler:?}");
+        // Each of the two contains the copy of its own file, which is the code of its own file.
+        let calls = &profile.code.calls;
+        let of = |name: &str| {
+            let found = calls.iter().find(|call| {
+                profile.functions[call.from].name == name
+                    && profile.functions[call.to].name.starts_with("work")
+            });
+            found.map(|call| call.to)
+        };
+        let (first, second) = (of("first"), of("second"));
+        assert!(first.is_some() && second.is_some(), "{compiler:?}");
+        assert_ne!(first, second, "{compiler:?}");
+    }
+}
+
+#[test]
+fn an_inline_function_of_a_header_is_one_wherever_it_is_compiled() {
+    let header = format!("{INLINE}IN void shared(int n) {{ leaf(n); leaf(n + 1); }}\n");
+    let a =
+        "#include \"in.h\"\nvoid b_run(void);\nint main(void) { shared(1); b_run(); return 0; }\n";
+    let b = "#include \"in.h\"\nvoid b_run(void) { shared(2); }\n\
+        OUT void leaf(int n) { __asm__ volatile(\"\" : : \"r\"(n)); }\n";
+    let sources = [("in.h", &*header), ("a.c", a), ("b.c", b)];
+    let Some(program) = build("header", &["gcc", "-O2", "-g"], &sources) else {
+        return;
+    };
+    let profile = profile(&program);
+    assert_eq!(declared(&named(&profile, "shared")), ["in.h:4"]);
+}
+
+#[test]
+fn names_without_linkage_names_are_qualified_by_what_is_around_them() {
+    let source = "__attribute__((noinline)) void leaf(int n) { asm volatile(\"\" : : \"r\"(n)); }\n\
+        namespace { __attribute__((always_inline)) inline void handle(int n) { leaf(n); leaf(2); } }\n\
+        int main() {\n  auto one = [] { leaf(3); leaf(4); };\n\
+        auto two = [&] { one(); leaf(5); };\n  auto three = [&](int n) { two(); leaf(n); };\n\
+        three(7); handle(6); leaf(8); return 0; }\n";
+    let flags = ["g++", "-O2", "-g"];
+    let Some(program) = build("lambdas", &flags, &[("it.cc", source)]) else {
+        return;
+    };
+    let profile = profile(&program);
+    for (name, line) in [
+        ("main::{lambda()#1}::operator()() const", "it.cc:4"),
+        ("main::{lambda()#2}::operator()() const", "it.cc:5"),
+        ("main::{lambda(int)#1}::operator()(int) const", "it.cc:6"),
+        ("(anonymous namespace)::handle(int)", "it.cc:2"),
+    ] {
+        let found = named(&profile, name);
+        let all: Vec<&str> = profile.functions.iter().map(|f| &*f.name).collect();
+        assert_eq!(declared(&found), [line], "{name}: {all:?}");
+    }
+    assert!(recursive(&profile).is_empty());
+}
+
+/// GCC splits `put` after its quick test and inlines the part back into it.
+const SPLIT: &str = "#include <stdlib.h>\nvolatile int on; static char *volatile pool;\n\
+    void put(void *p) { if (__builtin_expect(!p, 1)) return; if (on) pool = p; \
+    for (int i = 0; i < 3; i++) pool = 0; free(p); on++; }\n\
+    __attribute__((cold, noinline)) void use(char *a, char *b) { put(a); put(b); put(a + 1); }\n\
+    int main(int c, char **v) { use(v[0], v[c]); put(v[1]); put(v[2]); return 0; }\n";
+
+#[test]
+fn a_part_of_a_function_that_is_put_back_is_no_call() {
+    let Some(program) = build("split", &["gcc", "-O2", "-g"], &[("it.c", SPLIT)]) else {
+        return;
+    };
+    let binary = Binary::open(&program).unwrap();
+    let lines = binary.lines();
+    let mut parts = 0;
+    for function in binary.functions() {
+        for offset in 0..function.size {
+            let mut frames = Vec::new();
+            lines.frames(Svma(function.start.0 + offset), &mut frames);
+            parts += frames.iter().filter(|frame| frame.is_split_off).count();
+        }
+    }
+    if parts == 0 {
+        eprintln!("skipped: this gcc does not put the part of put() back");
+    }
+    let profile = profile(&program);
+    assert!(recursive(&profile).is_empty(), "{:?}", recursive(&profile));
+}
+
+#[test]
+fn recursion_that_was_inlined_is_recursion() {
+    let source = "struct t { struct t *l, *r; int v; };\nvoid leaf(int);\n\
+        int walk(struct t *p) {\n  if (!p) return 0;\n  leaf(p->v);\n\
+        int s = walk(p->l);\n  s ^= walk(p->r) * 3;\n  return s + p->v;\n}\n\
+        __attribute__((noinline, noclone)) void leaf(int n) { __asm__ volatile(\"\" : : \"r\"(n)); }\n\
+        int main(void) { struct t x = {0, 0, 3}, y = {&x, 0, 4}; return walk(&y); }\n";
+    let Some(program) = build("walk", &["gcc", "-O3", "-g"], &[("it.c", source)]) else {
+        return;
+    };
+    assert_eq!(
+        recursive(&profile(&program)).first().map(String::as_str),
+        Some("walk")
+    );
+}
+
+#[test]
+fn the_mark_of_thin_link_time_optimization_is_no_part_of_a_name() {
+    assert_eq!(demangle("work.llvm.4711"), "work");
+    assert_eq!(demangle("_ZL4workv.llvm.4711"), "work()");
+    assert_eq!(demangle("work.llvm.x"), "work.llvm.x");
+}
