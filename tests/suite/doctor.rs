@@ -159,13 +159,38 @@ fn a_program_is_judged_by_how_it_was_built() {
             "RUSTFLAGS=\"-C force-frame-pointers=yes\"",
         ),
         ("symbols", "bad", "do not strip it"),
-        ("line tables", "warn", "debug = \"line-tables-only\""),
+        ("line tables", "warn", "debug = 1"),
         ("build id", "warn", "-Wl,--build-id"),
         ("debug file", "warn", "-dbgsym"),
     ] {
         let (found_status, told, found_remedy) = one(&found, "bare", check);
         assert_eq!(found_status, status, "{check}: {told}");
         assert!(found_remedy.contains(remedy), "{check}: {found_remedy}");
+    }
+    let tables = ["-O2", "-gline-tables-only"];
+    if Command::new("clang").arg("--version").output().is_ok() {
+        let program = room.path("tables");
+        let source =
+            "static inline int f(int n) { return n * n + 1; } int main(int c) { return f(c); }";
+        fs::write(room.path("tables.c"), source).unwrap();
+        let mut clang = Command::new("clang");
+        let clang = clang.args(tables).arg(room.path("tables.c"));
+        if clang
+            .arg("-o")
+            .arg(&program)
+            .output()
+            .unwrap()
+            .status
+            .success()
+        {
+            let found = of(&[program.to_str().unwrap()]);
+            let (status, told, remedy) = one(&found, "tables", "line tables");
+            assert_eq!(status, "warn", "{told}");
+            assert!(told.contains("line tables only"), "{told}");
+            assert!(remedy.contains("debug = 1"), "{remedy}");
+        }
+    } else {
+        skipped("there is no clang");
     }
     if let Some(program) = build(&room, "static", NESTED, &["-O2", "-g", "-static"]) {
         let found = of(&[program.to_str().unwrap()]);

@@ -16,8 +16,8 @@ const FRAMES: &str = "record copies of stacks, as proftool record then does by i
     build with frame pointers: C and C++: -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer; \
     Rust: RUSTFLAGS=\"-C force-frame-pointers=yes\"";
 /// How to build with lines.
-const LINES: &str = "C and C++: build with -g; Rust: debug = \"line-tables-only\" under \
-    [profile.release] in Cargo.toml";
+const LINES: &str = "C and C++: build with -g; Rust: debug = 1 under [profile.release] in \
+    Cargo.toml";
 /// How to get the debug file of a library of the system.
 const PACKAGE: &str = "install the debug symbols of its package; Debian: dpkg -S names the \
     package, apt-get install PACKAGE-dbgsym (libc6-dbg for libc) from the archive of debug packages";
@@ -85,7 +85,7 @@ fn of_binary(binary: &Binary, file: &FileFrames) -> Vec<Check> {
     let mut checks = vec![
         frames(file),
         symbols(name, &diagnosis),
-        lines(name, &diagnosis),
+        lines(name, binary, &diagnosis),
     ];
     checks.push(match binary.build_id() {
         Some(id) => fine(name, "build id", id.to_string()),
@@ -169,7 +169,7 @@ fn symbols(name: &str, diagnosis: &Diagnosis) -> Check {
     }
 }
 
-fn lines(name: &str, diagnosis: &Diagnosis) -> Check {
+fn lines(name: &str, program: &Binary, diagnosis: &Diagnosis) -> Check {
     let found = match diagnosis.lines {
         Kept::Here if diagnosis.is_split => {
             "in the file; the rest of the debug information is split off (.dwo), and inlined calls \
@@ -182,7 +182,16 @@ fn lines(name: &str, diagnosis: &Diagnosis) -> Check {
             return told(name, "line tables", Status::Warn, found, LINES);
         }
     };
-    fine(name, "line tables", found)
+    match program.lines().units_with_functions() {
+        (_, 0) => fine(name, "line tables", found),
+        (all, bare) => {
+            let found = format!(
+                "{found}; {bare} of {all} compilation units have line tables only: names of \
+                 inlined functions are not qualified, and nothing says where they are declared"
+            );
+            told(name, "line tables", Status::Warn, found, LINES)
+        }
+    }
 }
 
 fn debug_file(name: &str, diagnosis: &Diagnosis) -> Check {
