@@ -133,13 +133,18 @@ impl Copies {
         first_line: Option<(String, u32)>,
     ) -> Option<usize> {
         let key = key(&described, first_line.as_ref());
-        let next = self.classes.len();
-        let class = *self.by_key.entry((place.image, key)).or_insert(next);
-        self.by_definition.insert((place.image, id), Some(class));
         let starts = out_of_line(place, &described);
-        if class == next {
-            self.classes.push(Class::new(next, described, first_line)?);
-        }
+        let class = match self.by_key.get(&(place.image, key.clone())) {
+            Some(&known) => known,
+            None => {
+                // What has no name is no function of its own.
+                let class = self.classes.len();
+                self.classes.push(Class::new(class, described, first_line)?);
+                self.by_key.insert((place.image, key), class);
+                class
+            }
+        };
+        self.by_definition.insert((place.image, id), Some(class));
         for start in starts {
             self.add_start(place.image, class, start);
         }
