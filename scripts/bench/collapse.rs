@@ -7,7 +7,7 @@
 //! ```
 
 use proftool::analysis::tree::{Collapse, Stacks};
-use proftool::base::{Event, Id};
+use proftool::base::{Event, Id, WeightSum};
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionId, FunctionKind, Module, PathId, Profile, Thread,
 };
@@ -82,7 +82,7 @@ fn million(stacks: u64, number: u64) -> Profile {
             stack.push((callee, path));
         }
         if let Some(&(_, path)) = stack.last() {
-            builder.sample(EventId::new(0), thread, path, None, 1, 1);
+            builder.sample(EventId::new(0), thread, path, None, WeightSum::of(1));
         }
     }
     builder.finish()
@@ -101,7 +101,7 @@ fn deep(depth: usize, number: u64) -> Profile {
         path = Some(builder.path(path, *function, false));
     }
     if let Some(path) = path {
-        builder.sample(EventId::new(0), thread, path, None, 1, 1);
+        builder.sample(EventId::new(0), thread, path, None, WeightSum::of(1));
     }
     builder.finish()
 }

@@ -17,7 +17,7 @@
 
 use proftool::analysis::flow::Flow;
 use proftool::analysis::{measured, propagation, recursion};
-use proftool::base::{Event, Id};
+use proftool::base::{Event, Id, WeightSum};
 use proftool::callgraph::{CallGraph, Cycles};
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionId, FunctionKind, Module, PathId, Profile, Thread,
@@ -66,7 +66,8 @@ impl Maker {
         }
         if let Some(path) = last {
             let event = EventId::new(0);
-            self.builder.sample(event, thread, path, None, 1000, 1);
+            self.builder
+                .sample(event, thread, path, None, WeightSum::of(1000));
         }
     }
 

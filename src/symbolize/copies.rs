@@ -282,25 +282,45 @@ fn out_of_line(place: &mut Place<'_, '_>, described: &Described) -> Vec<u64> {
     starts
 }
 
+/// Lines that a definition has for certain. The order of the fields sorts those of one name in one file
+/// by their first line.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Extent<'a> {
+    name: Option<&'a str>,
+    file: &'a str,
+    first: u32,
+    last: u32,
+    unit: u64,
+    root: DefinitionId,
+}
+
 /// The first lines of definitions of which only some lines are known, by their last entries:
 /// those of one name from different units are one if their lines overlap.
 fn first_lines(described: &[(DefinitionId, Described)]) -> FxHashMap<DefinitionId, (String, u32)> {
-    let mut all: Vec<(Option<&str>, &str, u32, u32, u64, DefinitionId)> = Vec::new();
+    let mut all = Vec::new();
     for (_, described) in described {
         if let Some(Declared::Lines(file, first, last)) = &described.declared {
-            let name = described.qualified_name.as_deref();
-            all.push((name, file, *first, *last, described.unit, described.root));
+            all.push(Extent {
+                name: described.qualified_name.as_deref(),
+                file,
+                first: *first,
+                last: *last,
+                unit: described.unit,
+                root: described.root,
+            });
         }
     }
     all.sort_unstable();
     all.dedup();
     let mut found = FxHashMap::default();
     let mut rest = all.as_slice();
-    while let Some(&(name, file, first, mut reach, ..)) = rest.first() {
-        let overlaps = |&&(n, f, begin, last, ..): &&(Option<&str>, &str, u32, u32, u64, _)| {
-            let overlaps = n == name && f == file && begin <= reach;
+    while let Some(&start) = rest.first() {
+        let mut reach = start.last;
+        let overlaps = |next: &&Extent| {
+            let is_same = next.name == start.name && next.file == start.file;
+            let overlaps = is_same && next.first <= reach;
             if overlaps {
-                reach = reach.max(last);
+                reach = reach.max(next.last);
             }
             overlaps
         };
@@ -309,9 +329,9 @@ fn first_lines(described: &[(DefinitionId, Described)]) -> FxHashMap<DefinitionI
         rest = others;
         let mut units = FxHashSet::default();
         // A unit that has two such definitions says that these are two.
-        if cluster.iter().all(|&(.., unit, _)| units.insert(unit)) {
-            for &(.., root) in cluster {
-                found.insert(root, (file.to_owned(), first));
+        if cluster.iter().all(|extent| units.insert(extent.unit)) {
+            for extent in cluster {
+                found.insert(extent.root, (start.file.to_owned(), start.first));
             }
         }
     }

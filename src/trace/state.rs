@@ -188,8 +188,8 @@ pub(super) fn event(description: &crate::perfdata::EventDescription) -> Event {
 /// are always sampled: the shortest period of a clock is 10 µs, and a counter overflows on.
 pub(super) fn sampling(attr: &crate::perfdata::Attr) -> Sampling {
     const CLOCKS: [u64; 2] = [
-        constants::PERF_COUNT_SW_CPU_CLOCK as u64,
-        constants::PERF_COUNT_SW_TASK_CLOCK as u64,
+        constants::PERF_COUNT_SW_CPU_CLOCK,
+        constants::PERF_COUNT_SW_TASK_CLOCK,
     ];
     let is_countable = match attr.kind {
         constants::PERF_TYPE_SOFTWARE => !CLOCKS.contains(&attr.config),

@@ -11,9 +11,8 @@ const UNEQUAL: f64 = 1.05;
 /// The sampling error of shares of what is shown, or why there is none; `None` where nothing is
 /// known.
 pub fn line(subject: &Subject, error: &SamplingError) -> Option<String> {
-    let is_off = [Event::off_cpu().name, Event::preempted().name]
-        .iter()
-        .any(|name| subject.selection.event.name == *name);
+    let off_cpu = [Event::off_cpu().name, Event::preempted().name];
+    let is_off = off_cpu.contains(&subject.selection.event.name);
     let things = if is_off { "interval" } else { "event" };
     Some(match *error {
         SamplingError::Unknown => return None,

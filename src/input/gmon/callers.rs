@@ -110,7 +110,7 @@ impl Places {
         let size: u64 = if program.is_wide() { 16 } else { 8 };
         let low = gmon.histograms.first().map(|first| first.low);
         let low = low.or(arcs.first().map(|arc| arc.from)).unwrap_or(0);
-        let is_first = |arc: &Arc| arc.from.wrapping_sub(low) % size == 0;
+        let is_first = |arc: &Arc| arc.from.wrapping_sub(low).is_multiple_of(size);
         match arcs.iter().all(is_first) {
             true => Places::Bucket(size),
             false => Places::Exact,
