@@ -112,9 +112,11 @@ proptest! {
                 prop_assert!(row["total"].is_null());
                 continue;
             }
-            // To the last digit: a reader may hold one view against the other.
+            // To the last digit, as a reader may compare views; serde_json reads numbers back to
+            // within one unit of it.
             let total = view.total(Entry::Function(built.function(name)));
-            prop_assert_eq!(row["total"].as_f64(), Some(total));
+            let told = row["total"].as_f64().unwrap();
+            prop_assert!((told - total).abs() <= total.abs() * 4.0 * f64::EPSILON, "{told} {total}");
             prop_assert_eq!(&row["model"], "propagated");
         }
         if !is_any {

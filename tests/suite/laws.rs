@@ -290,14 +290,14 @@ fn folded(profile: &Profile) -> String {
     String::from_utf8(outputs.pop().unwrap().1).unwrap()
 }
 
-/// The weight of each stack, told apart by names.
-fn by_names(profile: &Profile) -> BTreeMap<Vec<&str>, u64> {
+/// The weight of each stack, by the labels of its functions.
+fn stacks_by_label(profile: &Profile) -> BTreeMap<Vec<&str>, u64> {
     let mut stacks = BTreeMap::new();
     for row in all(profile).rows.iter().filter(|row| row.weight > 0) {
         let names = |path: PathId| {
             let frames = profile.paths.outwards(path);
             frames
-                .map(|frame| &*profile.functions[frame.function].name)
+                .map(|frame| profile.distinct_name(frame.function))
                 .collect()
         };
         *stacks.entry(names(row.path)).or_default() += row.weight;
@@ -351,7 +351,7 @@ proptest! {
         }
         let again = input::read(written.as_bytes(), &mut |_| {}).unwrap();
         prop_assert!(again.caveats.is_empty());
-        prop_assert_eq!(by_names(&again), by_names(&profile));
+        prop_assert_eq!(stacks_by_label(&again), stacks_by_label(&profile));
         let written = folded(&again);
         let third = input::read(written.as_bytes(), &mut |_| {}).unwrap();
         prop_assert_eq!(folded(&third), written);

@@ -13,7 +13,8 @@ fn recording(test: &str, source: &str, options: &[&str]) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let program = folder.join(format!("{source}-{}-{test}", std::process::id()));
-    let data = program.with_extension("data");
+    // Tests of one source run at the same time: each has a recording of its own.
+    let data = folder.join(format!("{source}-{}-{test}.data", std::process::id()));
     let built = Command::new("gcc")
         .args(["-O2", "-g", "-fno-omit-frame-pointer"])
         .args(options)
