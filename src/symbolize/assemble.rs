@@ -18,6 +18,7 @@ use super::definitions::Definitions;
 use super::home::Home;
 use super::identity::Identities;
 use super::look_up::{AllAnswers, Answers};
+use super::names::Names;
 use super::places::{self, FrameLines};
 use super::plan::Plan;
 use super::repair::Checked;
@@ -85,12 +86,13 @@ pub(super) fn profile<'h>(
     checked: &Checked,
     plans: &IdVec<ImageId, Plan>,
     homes: &'h IdVec<ImageId, Home>,
+    names: &'h Names<'h>,
     answers: AllAnswers<'h>,
     options: &Options,
 ) -> Profile {
     let mut builder = Builder::default();
     *builder.caveats() = trace.caveats.clone();
-    let mut identities = Identities::new(&trace.images, homes, answers.lines, &mut builder);
+    let mut identities = Identities::new(&trace.images, homes, names, answers.lines, &mut builder);
     let resolution = resolve(
         checked,
         plans,

@@ -70,7 +70,7 @@ enum Key {
 pub(super) struct Place<'p, 'a> {
     pub(super) image: ImageId,
     pub(super) lines: &'p Lines<'a>,
-    pub(super) names: &'p mut Names<'a>,
+    pub(super) names: &'p Names<'a>,
 }
 
 impl Copies {
@@ -78,7 +78,7 @@ impl Copies {
     /// by start and symbol, that stem from them.
     pub(super) fn learn(
         &mut self,
-        place: &mut Place<'_, '_>,
+        place: &Place<'_, '_>,
         definitions: &[DefinitionId],
         code: &[(u64, &str, DefinitionId)],
     ) {
@@ -106,7 +106,7 @@ impl Copies {
     }
 
     /// The function of a definition.
-    pub(super) fn class(&mut self, place: &mut Place<'_, '_>, id: DefinitionId) -> Option<&Class> {
+    pub(super) fn class(&mut self, place: &Place<'_, '_>, id: DefinitionId) -> Option<&Class> {
         let known = self.by_definition.get(&(place.image, id)).copied();
         let class = match known {
             Some(class) => class,
@@ -127,7 +127,7 @@ impl Copies {
 
     fn add(
         &mut self,
-        place: &mut Place<'_, '_>,
+        place: &Place<'_, '_>,
         id: DefinitionId,
         described: Described,
         first_line: Option<(String, u32)>,
@@ -250,7 +250,7 @@ fn key(described: &Described, first_line: Option<&(String, u32)>) -> Key {
 }
 
 /// The starts of the out-of-line copies of a definition, in order.
-fn out_of_line(place: &mut Place<'_, '_>, described: &Described) -> Vec<u64> {
+fn out_of_line(place: &Place<'_, '_>, described: &Described) -> Vec<u64> {
     let linkage_name = described.linkage_name.as_deref();
     let Some(name) = linkage_name.or(described.name.as_deref()) else {
         return Vec::new();

@@ -37,7 +37,7 @@ enum Key {
 pub(super) struct Identities<'a> {
     keys: FxHashMap<Key, FunctionId>,
     modules: IdVec<ImageId, ModuleId>,
-    names: Names<'a>,
+    names: &'a Names<'a>,
     homes: &'a IdVec<ImageId, Home>,
     lines: IdVec<ImageId, OnceLock<Lines<'a>>>,
     copies: Copies,
@@ -64,6 +64,7 @@ impl<'a> Identities<'a> {
     pub(super) fn new(
         images: &IdVec<ImageId, Image>,
         homes: &'a IdVec<ImageId, Home>,
+        names: &'a Names<'a>,
         lines: IdVec<ImageId, OnceLock<Lines<'a>>>,
         builder: &mut Builder,
     ) -> Identities<'a> {
@@ -80,7 +81,7 @@ impl<'a> Identities<'a> {
         Identities {
             keys: FxHashMap::default(),
             modules: modules.into(),
-            names: Names::new(homes),
+            names,
             homes,
             lines,
             copies: Copies::default(),
@@ -104,13 +105,13 @@ impl<'a> Identities<'a> {
         let Some(lines) = lines(self.homes, &self.lines, image) else {
             return;
         };
-        let names = &mut self.names;
-        let mut place = Place {
+        let names = self.names;
+        let place = Place {
             image,
             lines,
             names,
         };
-        self.copies.learn(&mut place, definitions, code);
+        self.copies.learn(&place, definitions, code);
     }
 
     /// The function that an address belongs to by its place: by its start, by its name, or alone.
@@ -246,13 +247,13 @@ impl<'a> Identities<'a> {
 
     fn class(&mut self, image: ImageId, definition: DefinitionId) -> Option<&Class> {
         let lines = lines(self.homes, &self.lines, image)?;
-        let names = &mut self.names;
-        let mut place = Place {
+        let names = self.names;
+        let place = Place {
             image,
             lines,
             names,
         };
-        self.copies.class(&mut place, definition)
+        self.copies.class(&place, definition)
     }
 
     /// Takes note of where a function with code is declared: as its definition says, if it is that

@@ -37,6 +37,8 @@ use std::num::NonZeroUsize;
 pub use library::Library;
 pub use programs::programs;
 
+use names::Names;
+
 use crate::binary::Finder;
 use crate::profile::Profile;
 use crate::trace::Trace;
@@ -91,11 +93,20 @@ impl Default for Options {
 /// Gives every address of a trace its functions. Never fails: what has no name is a caveat.
 pub fn symbolize(trace: &Trace, library: &Library) -> Profile {
     let homes = home::open_all(trace, library);
+    let names = Names::new(&homes);
     let checked = match library.options.repairs {
-        true => repair::check(trace, &homes, library),
+        true => repair::check(trace, &homes, &names, library),
         false => repair::Checked::as_recorded(trace),
     };
     let plans = plan::by_image(&checked.frames, trace.images.len());
     let answers = look_up::all(&plans, &homes, &library.options);
-    assemble::profile(trace, &checked, &plans, &homes, answers, &library.options)
+    assemble::profile(
+        trace,
+        &checked,
+        &plans,
+        &homes,
+        &names,
+        answers,
+        &library.options,
+    )
 }

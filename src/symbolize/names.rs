@@ -1,5 +1,6 @@
 //! Where functions start, by their linkage names.
 
+use std::cell::OnceCell;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, RandomState};
 
@@ -11,9 +12,10 @@ use crate::trace::ImageId;
 
 use super::home::Home;
 
-/// The functions of images by name; those of an image are read when the first is asked for.
+/// The functions of images by name; those of an image are read when the first is asked for. There is
+/// one table for all who ask, as half a million names take a while.
 pub(super) struct Names<'a> {
-    starts: FxHashMap<ImageId, Starts>,
+    starts: IdVec<ImageId, OnceCell<Starts>>,
     homes: &'a IdVec<ImageId, Home>,
     /// Seeded anew each time, so that no file can foresee which names collide.
     hasher: RandomState,
@@ -21,7 +23,7 @@ pub(super) struct Names<'a> {
 
 /// By the hash of a name the start of the first function of it, and whether there are more. There
 /// may be half a million names: no copies of them are kept.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Starts {
     first: FxHashMap<u64, u64>,
     /// The others, by name and in order of address.
@@ -34,14 +36,14 @@ const SAME_NAME_LIMIT: usize = 256;
 impl<'a> Names<'a> {
     pub(super) fn new(homes: &'a IdVec<ImageId, Home>) -> Names<'a> {
         Names {
-            starts: FxHashMap::default(),
+            starts: IdVec::filled(OnceCell::new(), homes.len()),
             homes,
             hasher: RandomState::new(),
         }
     }
 
     /// The start of the only function of this name in an image.
-    pub(super) fn start(&mut self, image: ImageId, name: &str) -> Option<u64> {
+    pub(super) fn start(&self, image: ImageId, name: &str) -> Option<u64> {
         let mut starts = self.starts(image, name);
         let only = starts.next()?;
         starts.next().is_none().then_some(only)
@@ -50,7 +52,7 @@ impl<'a> Names<'a> {
     /// The starts of all functions of this name in an image. The marks that linkers add to names
     /// of local functions which they move between units are no part of the name.
     pub(super) fn starts(
-        &mut self,
+        &self,
         image: ImageId,
         name: &str,
     ) -> impl Iterator<Item = u64> + use<'_, 'a> {
@@ -60,11 +62,8 @@ impl<'a> Names<'a> {
             _ => None,
         };
         let hash = self.hasher.hash_one(&*name);
-        let found = binary.map(|binary| {
-            let hasher = &self.hasher;
-            let starts = self.starts.entry(image);
-            &*starts.or_insert_with(|| starts_by_name(binary, hasher))
-        });
+        let found = binary
+            .map(|binary| self.starts[image].get_or_init(|| starts_by_name(binary, &self.hasher)));
         let first = found.and_then(|found| found.first.get(&hash));
         let more = found.and_then(|found| found.more.get(&hash));
         let all = first.into_iter().chain(more.into_iter().flatten()).copied();
@@ -77,7 +76,7 @@ impl<'a> Names<'a> {
 
     /// Where the function starts, and its name, that a compiler has moved a part of elsewhere: the
     /// part `f.cold` is the function `f`, if there is one of the name.
-    pub(super) fn whole<'n>(&mut self, image: ImageId, part: &'n str) -> Option<(u64, &'n str)> {
+    pub(super) fn whole<'n>(&self, image: ImageId, part: &'n str) -> Option<(u64, &'n str)> {
         let name = base_of_part(part)?;
         let start = self.start(image, name)?;
         Some((start, name))
@@ -93,15 +92,14 @@ pub(super) fn base_of_part(part: &str) -> Option<&str> {
 
 /// A name without the marks of link-time optimization: `.llvm.123` of ThinLTO, `.lto_priv.0` of GCC.
 pub(super) fn without_link_mark(name: &str) -> &str {
-    for mark in [".llvm.", ".lto_priv."] {
-        if let Some((before, number)) = name.rsplit_once(mark)
-            && !before.is_empty()
-            && number.bytes().all(|byte| byte.is_ascii_digit())
-        {
-            return before;
-        }
+    // Half a million names are asked about; most of them do not end in a digit.
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    if stem.len() == name.len() {
+        return name;
     }
-    name
+    let marks = [".llvm.", ".lto_priv."].into_iter();
+    let before = marks.filter_map(|mark| stem.strip_suffix(mark)).next();
+    before.filter(|before| !before.is_empty()).unwrap_or(name)
 }
 
 fn starts_by_name(binary: &Binary, hasher: &RandomState) -> Starts {

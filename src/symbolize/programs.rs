@@ -9,6 +9,7 @@ use super::code::{self, Scanned};
 use super::definitions::Definitions;
 use super::home::Home;
 use super::identity::{Identities, nothing_read};
+use super::names::Names;
 use super::{Options, StaticCalls};
 use crate::base::{CaveatKind, Caveats, IdVec};
 use crate::binary::{Binary, Error};
@@ -30,7 +31,9 @@ pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, (usize
     let homes: IdVec<ImageId, Home> = homes.collect::<Vec<_>>().into();
 
     let mut builder = Builder::default();
-    let mut identities = Identities::new(&images, &homes, nothing_read(&homes), &mut builder);
+    let names = Names::new(&homes);
+    let lines = nothing_read(&homes);
+    let mut identities = Identities::new(&images, &homes, &names, lines, &mut builder);
     let mut refusals = Vec::new();
     let scanned = code::scan(&homes, options.workers, |binary, error| {
         let place = images

@@ -10,6 +10,7 @@ use crate::trace::{FrameAddress, FrameId, ImageId, ImageKind, Trace};
 
 use super::super::home::Home;
 use super::super::library::Library;
+use super::super::names::Names;
 use super::code::{AllTables, Code, Place, To};
 use super::explain::{Explanation, Explanations, Missing, Question};
 use super::frames::Frames;
@@ -59,13 +60,14 @@ impl<'h> Checks<'h> {
     pub(super) fn new(
         trace: &'h Trace,
         homes: &'h IdVec<ImageId, Home>,
+        names: &'h Names<'h>,
         tables: &'h AllTables<'h>,
         library: &'h Library,
     ) -> Checks<'h> {
         Checks {
             trace,
             homes,
-            code: Code::new(trace, homes, tables, library),
+            code: Code::new(trace, homes, names, tables, library),
             frames: Frames::new(trace, library),
             explanations: Explanations::new(),
             sites: IdVec::filled(None, trace.frames.len()),

@@ -114,7 +114,7 @@ pub(super) struct Code<'h> {
     mapped: Mapped<'h>,
     /// Names of imported functions, with whether it is certain which function they are.
     imports: FxHashMap<Rc<str>, bool>,
-    names: Names<'h>,
+    names: &'h Names<'h>,
     /// The images that are programs, not libraries.
     programs: Option<Vec<ImageId>>,
     mains: FxHashMap<ImageId, Option<Place>>,
@@ -128,6 +128,7 @@ impl<'h> Code<'h> {
     pub(super) fn new(
         trace: &'h Trace,
         homes: &'h IdVec<ImageId, Home>,
+        names: &'h Names<'h>,
         tables: &'h AllTables<'h>,
         library: &'h Library,
     ) -> Code<'h> {
@@ -144,7 +145,7 @@ impl<'h> Code<'h> {
             definitions: Definitions::new(binaries, None),
             mapped: Mapped::new(trace, homes, library),
             imports: FxHashMap::default(),
-            names: Names::new(homes),
+            names,
             programs: None,
             mains: FxHashMap::default(),
             choices: FxHashMap::default(),

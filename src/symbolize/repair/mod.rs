@@ -29,15 +29,21 @@ use crate::trace::{ImageId, Trace};
 
 use super::home::Home;
 use super::library::Library;
+use super::names::Names;
 
 pub(super) use paths::Checked;
 
 use self::check::Checks;
 
 /// Holds the stacks of a trace against the code, and puts in what is missing.
-pub(super) fn check(trace: &Trace, homes: &IdVec<ImageId, Home>, library: &Library) -> Checked {
+pub(super) fn check(
+    trace: &Trace,
+    homes: &IdVec<ImageId, Home>,
+    names: &Names,
+    library: &Library,
+) -> Checked {
     let tables: Vec<_> = homes.iter().map(|_| OnceCell::new()).collect();
     let tables = tables.into();
-    let mut checks = Checks::new(trace, homes, &tables, library);
+    let mut checks = Checks::new(trace, homes, names, &tables, library);
     paths::checked(trace, &mut checks)
 }
