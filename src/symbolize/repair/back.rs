@@ -137,15 +137,21 @@ pub(super) fn entries(
                 (_, false) => entries.owner = true,
             }
         }
+        if entries == Entries::ALL {
+            return entries;
+        }
         at += 1;
         for (caller, call) in callers.of_function(start) {
-            let has_frame = call.map(|call| frames.has_frame(image, call));
-            let ways = match has_frame {
+            let ways = match call {
                 None => [Some(is_behind), None],
+                // Only behind the owner it matters whether there is a frame: the rules are not asked
+                // for every call of a file.
                 Some(_) if !is_behind => [None, None],
-                Some(Some(true)) => [Some(false), None],
-                Some(Some(false)) => [Some(true), None],
-                Some(None) => [Some(true), Some(false)],
+                Some(call) => match frames.has_frame(image, call) {
+                    Some(true) => [Some(false), None],
+                    Some(false) => [Some(true), None],
+                    None => [Some(true), Some(false)],
+                },
             };
             for way in ways.into_iter().flatten() {
                 if known.insert((caller, way)) {
