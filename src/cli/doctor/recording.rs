@@ -137,9 +137,12 @@ fn program(path: &Path, subject: &str, reader: &Reader) -> Option<Check> {
     let sampled = sampled_programs(path).ok()?;
     let top = sampled.programs.first()?;
     let share = stack_choice::share(top, sampled.samples);
-    let Some((fitting, why)) = stack_choice::judge_sampled(top) else {
+    // Without a build ID, the file may have been built again since.
+    let judged = top.build_id.as_ref();
+    let judged = judged.and_then(|_| stack_choice::judge_sampled(top));
+    let Some((fitting, why)) = judged else {
         let found = format!(
-            "{share}; {} cannot be judged: it is not here, not the build that ran, or has no code \
+            "{share}; {} cannot be judged: it is not here, not known to be the build that ran, or has no code \
              that shows if it keeps frame pointers",
             top.path.display()
         );
