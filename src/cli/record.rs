@@ -7,11 +7,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 use proftool::base::printable;
-use proftool::sampler::{self, CommandError, End, Error, Options, Recording, Stacks, Target};
+use proftool::sampler::{
+    self, CommandError, End, Error, Options, Recording, Stacks, Subject, Target,
+};
 
 use super::record_cost;
 use super::record_target::BoundsArgs;
 use super::sampling::SamplingArgs;
+use super::stack_choice;
 
 /// The exit status when the recording itself failed, as of `env` and `timeout`.
 const FAILED: u8 = 125;
@@ -142,6 +145,11 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
     let subject = asked.subject()?;
     let (mut options, why) = args.sampling.options(subject);
     options.compression = args.compression_level;
+    // Which program will use the time is known only afterwards: a driver or a script starts others.
+    let judged = match subject {
+        Subject::Command(command) if why.is_some() && !args.quiet => Some(command.code_file()),
+        _ => None,
+    };
     if let Some(why) = why.filter(|_| !args.quiet) {
         say(&why);
     }
@@ -164,6 +172,12 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
         }
     };
     let recording = sampler::record(&options, subject, &bounds, &args.output, &mut note)?;
+    if let Some(judged) = judged.filter(|_| recording.samples > 0)
+        && let Some(line) =
+            stack_choice::after(&args.output, recording.bytes, &judged, options.stacks)
+    {
+        say(&line);
+    }
     Ok((recording, options, with_kernel))
 }
 

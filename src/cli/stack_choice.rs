@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proftool::binary::{Binary, Finder, Libraries};
+use proftool::input::{SampledProgram, sampled_programs};
 use proftool::sampler::{CopySize, Process, Stacks, Target};
 use proftool::scan::frame_pointers::frame_pointers;
 use proftool::scan::keeping::{self, FileFrames, Judgement};
@@ -12,6 +13,9 @@ use proftool::scan::keeping::{self, FileFrames, Judgement};
 const PROCESSES: usize = 16;
 /// The most libraries of a running process that are looked at.
 const LIBRARIES: usize = 64;
+
+/// The largest recording that is read again to find the program that has most of its samples.
+const READ_AGAIN: u64 = 256 << 20;
 
 /// How to record the stacks of a program, and one line that says why.
 pub fn choose(program: &Path) -> (Stacks, String) {
@@ -26,6 +30,59 @@ pub fn choose(program: &Path) -> (Stacks, String) {
     };
     let files = keeping::of_program(&Libraries::of(&binary, &finder));
     told(&files, &name.to_string())
+}
+
+/// One line after a command was recorded by [`choose`], if another program than the one that was
+/// judged has most of the samples: whether the choice fits it.
+pub fn after(recording: &Path, bytes: u64, judged: &Path, chosen: Stacks) -> Option<String> {
+    if bytes > READ_AGAIN {
+        return None;
+    }
+    let sampled = sampled_programs(recording).ok()?;
+    let top = sampled.programs.first()?;
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if real(&top.path) == real(judged) {
+        return None;
+    }
+    let share = share(top, sampled.samples);
+    let text = match (judge_sampled(top), chosen) {
+        (Some((Stacks::Copies(_), lack)), Stacks::FramePointers) if Stacks::can_copy() => {
+            format!("{share}; {lack}: record with -g dwarf")
+        }
+        (Some((Stacks::Copies(_), lack)), Stacks::FramePointers) => format!("{share}; {lack}"),
+        (Some((Stacks::FramePointers, keep)), Stacks::Copies(_)) => {
+            format!("{share}; {keep}: -g fp is enough")
+        }
+        (Some((Stacks::Copies(_), lack)), _) => format!("{share}; {lack}, too"),
+        (Some((_, keep)), _) => format!("{share}; {keep}"),
+        (None, _) => format!("{share}; it is not known whether it keeps frame pointers"),
+    };
+    Some(text)
+}
+
+/// How many of a recording's samples are in a program.
+pub fn share(program: &SampledProgram, samples: u64) -> String {
+    let name = program.path.file_name().unwrap_or_default().display();
+    let percent = program.samples as f64 / samples.max(1) as f64 * 100.0;
+    format!("{name} has {percent:.1} % of {samples} samples")
+}
+
+/// How the stacks of a sampled program are best recorded, and why; `None` if its code tells nothing,
+/// or its file is not there or not known to be the build that ran.
+pub fn judge_sampled(program: &SampledProgram) -> Option<(Stacks, String)> {
+    let finder = Finder::default();
+    let binary = Arc::new(finder.open_named(&program.path).ok()?);
+    if program.build_id.is_some() && binary.build_id() != program.build_id.as_ref() {
+        return None;
+    }
+    let files = keeping::of_program(&Libraries::of(&binary, &finder));
+    match keeping::judge(&files) {
+        Judgement::Copies { file } => {
+            Some((Stacks::Copies(CopySize::default()), lack(&files[file])))
+        }
+        Judgement::FramePointers { beside } => Some((Stacks::FramePointers, kept(&files, &beside))),
+        Judgement::Unknown => None,
+    }
 }
 
 /// How to record the stacks of what already runs, by the files that are mapped in it. A single
@@ -106,7 +163,10 @@ fn told(files: &[FileFrames], name: &str) -> (Stacks, String) {
                 lack(&files[file])
             ),
         ),
-        Judgement::FramePointers { beside } => (Stacks::FramePointers, keep(files, &beside)),
+        Judgement::FramePointers { beside } => (
+            Stacks::FramePointers,
+            format!("call stacks: frame pointers ({})", kept(files, &beside)),
+        ),
         Judgement::Unknown => (
             Stacks::FramePointers,
             format!("call stacks: frame pointers ({name} has no code that shows if it keeps them)"),
@@ -124,7 +184,8 @@ fn lack(file: &FileFrames) -> String {
     }
 }
 
-fn keep(files: &[FileFrames], beside: &[usize]) -> String {
+/// Which files keep frame pointers, and which do not.
+fn kept(files: &[FileFrames], beside: &[usize]) -> String {
     let name = files.first().map_or("", |file| &file.name);
     let libraries = files.len().saturating_sub(1);
     if beside.is_empty() {
@@ -134,7 +195,7 @@ fn keep(files: &[FileFrames], beside: &[usize]) -> String {
             n => format!(" and its {n} libraries"),
         };
         let verb = if libraries == 0 { "keeps" } else { "keep" };
-        return format!("call stacks: frame pointers ({name}{with} {verb} them)");
+        return format!("{name}{with} {verb} frame pointers");
     }
     let names: Vec<&str> = beside.iter().map(|&i| &*files[i].name).collect();
     let (told, verb) = match names.as_slice() {
@@ -142,8 +203,5 @@ fn keep(files: &[FileFrames], beside: &[usize]) -> String {
         [one, two] => (format!("{one} and {two}"), "do"),
         _ => (format!("{} of its libraries", names.len()), "do"),
     };
-    format!(
-        "call stacks: frame pointers ({name} keeps them; {told} {verb} not, so callers may be \
-         missing there)"
-    )
+    format!("{name} keeps frame pointers; {told} {verb} not, so callers may be missing there")
 }

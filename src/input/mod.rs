@@ -20,6 +20,7 @@ mod gmon;
 pub mod live;
 mod programs;
 mod recording;
+mod sampled;
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Cursor, Read};
@@ -33,6 +34,7 @@ use crate::profile::{Contents, Profile};
 
 pub use error::Error;
 pub use programs::programs;
+pub use sampled::{SampledProgram, SampledPrograms, sampled_programs};
 
 pub use crate::symbolize::StaticCalls;
 pub use crate::trace::TimeRange;

@@ -2,7 +2,7 @@
 """make_seeds.py DIR: small sound recordings and linkage names to begin fuzzing with.
 
 Writes DIR/perfdata/* (a file and a pipe in both byte orders, with every field of a sample and the
-common records) and DIR/demangle/*. Made anew each time, so that no binary stands in the repository.
+common records), DIR/demangle/*, and DIR/jitdump/* (one file in both byte orders). Made anew each time, so that no binary stands in the repository.
 """
 
 import os
@@ -105,6 +105,29 @@ class Writer:
         arch = self.record(80, self.pack("QI", 6, 8) + self.text("x86_64"), 0)
         return magic + attr + arch + self.records(sample_type)
 
+    def jitdump(self):
+        """Two methods at one address, lines of the first, unwinding data, a move, the end."""
+
+        def record(kind, time, body):
+            return self.pack("IIQ", kind, 16 + len(body), time) + body
+
+        def load(time, name, index):
+            head = self.pack("IIQQQQ", 77, 77, 0x1000, 0x1000, 32, index)
+            return record(0, time, head + name + b"\0" + bytes([0x90] * 32))
+
+        lines = self.pack("QQ", 0x1000, 2)
+        lines += self.pack("QII", 0x1000, 10, 0) + b"a.js\0"
+        lines += self.pack("QII", 0x1008, 20, 0) + b"\xff\0"
+        return b"".join([
+            self.pack("IIIIIIQQ", 0x4A695444, 1, 40, 62, 0, 77, 1, 0),
+            load(100, b"Old.run", 0),
+            record(2, 150, lines),
+            record(4, 150, self.pack("QQQ", 0, 0, 0)),
+            load(200, b"JS:*new a.js:1:2", 1),
+            record(1, 300, self.pack("IIQQQQQ", 77, 77, 0x5000, 0x1000, 0x5000, 32, 1)),
+            record(3, 400, b""),
+        ])
+
 
 def main():
     folder = sys.argv[1]
@@ -121,6 +144,7 @@ def main():
         for name, sample_type in layouts.items():
             seeds[f"perfdata/{name}.{end}.file"] = writer.file(sample_type)
             seeds[f"perfdata/{name}.{end}.pipe"] = writer.pipe(sample_type)
+        seeds[f"jitdump/methods.{end}"] = writer.jitdump()
     names = [
         "main",
         "_ZN4core3fmt5write17h0123456789abcdefE",

@@ -65,6 +65,60 @@ fn whole_stacks(file: &Path, functions: &[&str]) -> Option<usize> {
     Some(whole.count() * 100 / stacks.len().max(1))
 }
 
+/// Becomes the program that its first argument names, after a few calls of its own.
+const DRIVER: &str = "\
+#include <unistd.h>
+volatile int sink;
+__attribute__((noinline)) void step(int n) { sink += n; }
+__attribute__((noinline)) void one(int n) { step(n); step(n + 1); }
+__attribute__((noinline)) void two(int n) { one(n); one(n + 2); }
+__attribute__((noinline)) void three(int n) { two(n); two(n + 3); }
+int main(int count, char **words) {
+    three(count);
+    return execv(words[1], words + 1);
+}
+";
+
+#[test]
+fn the_program_that_uses_the_time_is_named_after_its_driver_was_judged() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let kept = [
+        "-O1",
+        "-fno-omit-frame-pointer",
+        "-fno-optimize-sibling-calls",
+    ];
+    let lacking = ["-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
+    let (Some(driver), Some(worker)) = (
+        build(&room, "driver", DRIVER, &kept),
+        build(&room, "worker", NESTED, &lacking),
+    ) else {
+        return;
+    };
+    let (driver, worker) = (driver.to_str().unwrap(), worker.to_str().unwrap());
+    let output = room.record(&["-e", "cpu-clock", "--", driver, worker]);
+    let told = stderr(&output);
+    assert!(
+        told.contains("call stacks: frame pointers (driver"),
+        "{told}"
+    );
+    let line = told.lines().find(|line| line.contains("worker has "));
+    let line = line.unwrap_or_else(|| panic!("{told}"));
+    assert!(
+        line.ends_with("worker is built without frame pointers: record with -g dwarf"),
+        "{told}"
+    );
+    // Where the program that was judged has the samples, there is nothing to add.
+    let output = room.record(&["-e", "cpu-clock", "--", worker]);
+    let told = stderr(&output);
+    assert!(
+        told.contains("DWARF") && !told.contains("worker has "),
+        "{told}"
+    );
+}
+
 #[test]
 fn copies_of_stacks_are_whole_where_there_are_no_frame_pointers() {
     if !can_record() {

@@ -3,14 +3,16 @@
 use std::path::Path;
 
 use proftool::base::{CaveatKind, Caveats};
-use proftool::input::{self, Options};
+use proftool::input::{self, Options, sampled_programs};
 use proftool::perfdata::Reader;
 use proftool::profile::{Profile, Selection};
+use proftool::sampler::Stacks;
 use proftool::view::doctor::{Check, Findings, Status};
 use proftool::view::quality;
 
 use super::super::progress::Meter;
 use super::super::query::could_not_open;
+use super::super::stack_choice;
 use super::{fine, told};
 
 const CALLCHAIN: u64 = 1 << 5;
@@ -68,6 +70,7 @@ pub fn findings(path: &Path) -> anyhow::Result<Findings> {
     let all = all.fold(0u64, u64::saturating_add);
 
     let mut checks = vec![kind(&subject, &reader)];
+    checks.extend(program(path, &subject, &reader));
     checks.extend(believed(&subject, &profile));
     let groups = [
         ("stacks", STACKS, None),
@@ -126,6 +129,36 @@ fn kind(subject: &str, reader: &Reader) -> Check {
     let remedy = "record them: proftool record COMMAND";
     let found = "not at all: a function's total is its self";
     told(subject, check, Status::Bad, found, remedy)
+}
+
+/// The program with the most samples, and whether its stacks were recorded as its code needs.
+fn program(path: &Path, subject: &str, reader: &Reader) -> Option<Check> {
+    let check = "program";
+    let sampled = sampled_programs(path).ok()?;
+    let top = sampled.programs.first()?;
+    let share = stack_choice::share(top, sampled.samples);
+    // Without a build ID, the file may have been built again since.
+    let judged = top.build_id.as_ref();
+    let judged = judged.and_then(|_| stack_choice::judge_sampled(top));
+    let Some((fitting, why)) = judged else {
+        let found = format!(
+            "{share}; {} cannot be judged: it is not here, not known to be the build that ran, or has no code \
+             that shows if it keeps frame pointers",
+            top.path.display()
+        );
+        return Some(fine(subject, check, found));
+    };
+    let found = format!("{share}; {why}");
+    let attrs = || reader.events().iter().map(|event| &event.attr);
+    let copied = attrs().any(|attr| attr.sample_type & STACK_USER != 0);
+    let chains = attrs().any(|attr| attr.sample_type & CALLCHAIN != 0);
+    Some(match (fitting, chains && !copied) {
+        (Stacks::Copies(_), true) => {
+            let remedy = "record copies of stacks: proftool record -g dwarf";
+            told(subject, check, Status::Warn, found, remedy)
+        }
+        _ => fine(subject, check, found),
+    })
 }
 
 /// How far the stacks can be believed, where that was looked into.
