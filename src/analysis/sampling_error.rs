@@ -73,7 +73,7 @@ pub fn of(profile: &Profile, selection: &Selection) -> SamplingError {
         return SamplingError::Unknown;
     }
     match selection.sampling {
-        Sampling::Unknown => SamplingError::Unknown,
+        Sampling::Unknown | Sampling::Merged => SamplingError::Unknown,
         Sampling::Census => {
             let count = |kind| profile.caveats.count(kind);
             let lost = count(CaveatKind::Lost);

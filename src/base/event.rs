@@ -30,6 +30,8 @@ pub enum Sampling {
     /// Not known: weights from elsewhere need not count samples at all.
     #[default]
     Unknown,
+    /// Weights were added up before they were read, and the number of samples was not stated.
+    Merged,
     /// Some occurrences were recorded, others passed over.
     Drawn,
     /// Each occurrence was recorded, or should have been: period 1, intervals between switches.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use proftool::base::{Id, Unit, shell_quoted};
+use proftool::input::folded::Weights;
 use proftool::input::{self, StaticCalls, TimeRange};
 use proftool::profile::{Counts, EventId, Filter, Profile, Selection, Weighing};
 use regex::Regex;
@@ -61,6 +62,10 @@ pub struct Query {
     /// What to count [default: the event's own unit].
     #[arg(long, value_name = "UNIT", help_heading = READING)]
     unit: Option<Counting>,
+    /// What the weights of folded stacks are: the format does not state it. Without this option
+    /// they are taken as numbers of samples.
+    #[arg(long, value_name = "UNIT", help_heading = READING)]
+    folded_unit: Option<FoldedUnit>,
 }
 
 const FILTERS: &str = "Which samples";
@@ -75,6 +80,36 @@ pub enum Counting {
     Time,
     /// The event's own unit, shown as percentages only.
     Percent,
+}
+
+/// What the weights of folded stacks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FoldedUnit {
+    /// Numbers of samples.
+    Samples,
+    /// Nanoseconds; proftool writes them for events that measure time.
+    Ns,
+    /// Microseconds.
+    Us,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    S,
+    /// Bytes.
+    Bytes,
+}
+
+impl From<FoldedUnit> for Weights {
+    fn from(unit: FoldedUnit) -> Weights {
+        match unit {
+            FoldedUnit::Samples => Weights::Samples,
+            FoldedUnit::Ns => Weights::Time(1),
+            FoldedUnit::Us => Weights::Time(1_000),
+            FoldedUnit::Ms => Weights::Time(1_000_000),
+            FoldedUnit::S => Weights::Time(1_000_000_000),
+            FoldedUnit::Bytes => Weights::Bytes,
+        }
+    }
 }
 
 impl Query {
@@ -130,6 +165,9 @@ impl Query {
             program: self.binary.clone(),
             sum: self.sum.clone(),
             as_gprof: false,
+            folded_weights: self
+                .folded_unit
+                .map_or_else(Weights::default, Weights::from),
         }
     }
 
@@ -148,6 +186,11 @@ impl Query {
             );
             let hint = "record with a clock: proftool record -e cpu-clock -- COMMAND";
             return Err(hinted(text, Some(hint.into())));
+        }
+        let is_merged = !matches!(self.folded_unit, None | Some(FoldedUnit::Samples));
+        if is_merged && self.unit == Some(Counting::Samples) {
+            let text = "folded stacks of time or bytes do not state the number of samples";
+            return Err(hinted(text.into(), None));
         }
         let filter = Filter {
             comms: self.comm.clone(),

@@ -44,7 +44,8 @@ use std::io::BufRead;
 use std::collections::HashMap;
 
 use crate::base::{
-    CaveatKind, Event, Id, Standing, Unit, WeightSum, is_mark, is_unsafe_char, placeholder, utf8,
+    CaveatKind, Event, Id, Sampling, Standing, Unit, WeightSum, is_mark, is_unsafe_char,
+    placeholder, utf8,
 };
 use crate::profile::{
     Builder, Function, FunctionId, FunctionKind, Module, PathId, Profile, Thread,
@@ -61,17 +62,79 @@ const INFERRED: char = '~';
 /// After how many lines progress is told.
 const STEP: u64 = 1 << 14;
 
-/// Reads folded stacks; `progress` is told the number of bytes read.
+/// What the weights of folded stacks are. The format does not state it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Weights {
+    /// Not known. They are taken as numbers of samples.
+    #[default]
+    Unstated,
+    /// Numbers of samples.
+    Samples,
+    /// Time, in units of this number of nanoseconds.
+    Time(u64),
+    /// Bytes.
+    Bytes,
+}
+
+impl Weights {
+    fn event(self) -> Event {
+        let (name, unit) = match self {
+            Weights::Unstated | Weights::Samples => ("samples", Unit::Samples),
+            Weights::Time(_) => ("time", Unit::Nanoseconds),
+            Weights::Bytes => ("bytes", Unit::Count("bytes".into())),
+        };
+        Event {
+            name: name.into(),
+            unit,
+        }
+    }
+
+    fn sampling(self) -> Sampling {
+        match self {
+            Weights::Samples => Sampling::Unknown,
+            Weights::Unstated | Weights::Time(_) | Weights::Bytes => Sampling::Merged,
+        }
+    }
+
+    /// The weight of a line in the event's unit, and the number of samples that it counts as: a line
+    /// that holds time or bytes does not state how many there were. `None` if the weight is too large.
+    fn of(self, weight: u64) -> Option<WeightSum> {
+        match self {
+            Weights::Unstated | Weights::Samples => Some(WeightSum::equal(weight, weight)),
+            Weights::Time(unit) => Some(WeightSum::equal(weight.checked_mul(unit)?, 1)),
+            Weights::Bytes => Some(WeightSum::equal(weight, 1)),
+        }
+    }
+}
+
+/// Reads folded stacks whose weights are taken as samples; `progress` gets the number of bytes read.
 ///
 /// # Errors
 ///
 /// [`Error::Io`], and [`Error::Unknown`] when not one line is a stack with a weight.
-pub fn read(mut input: impl BufRead, progress: &mut dyn FnMut(u64)) -> Result<Profile, Error> {
+pub fn read(input: impl BufRead, progress: &mut dyn FnMut(u64)) -> Result<Profile, Error> {
+    read_as(Weights::default(), input, progress)
+}
+
+/// [`read`], with weights of this kind.
+///
+/// # Errors
+///
+/// Those of [`read`].
+///
+/// ```
+/// use proftool::input::folded::{Weights, read_as};
+/// let profile = read_as(Weights::Time(1_000), "main;a 25\n".as_bytes(), &mut |_| {})?;
+/// assert_eq!(profile.samples.iter().map(|s| s.weight).sum::<u64>(), 25_000);
+/// # Ok::<(), proftool::input::Error>(())
+/// ```
+pub fn read_as(
+    unit: Weights,
+    mut input: impl BufRead,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Profile, Error> {
     let mut reader = Reader::default();
-    let event = reader.builder.event(Event {
-        name: "samples".into(),
-        unit: Unit::Samples,
-    });
+    let event = reader.builder.sampled_event(unit.event(), unit.sampling());
     let thread = reader.builder.thread(Thread {
         pid: 0,
         tid: 0,
@@ -106,7 +169,9 @@ pub fn read(mut input: impl BufRead, progress: &mut dyn FnMut(u64)) -> Result<Pr
                 if has_nameless {
                     builder.caveats().add(CaveatKind::NamelessFrames, weight);
                 }
-                if !builder.sample(event, thread, path, None, WeightSum::equal(weight, weight)) {
+                let is_held = (unit.of(weight))
+                    .is_some_and(|weight| builder.sample(event, thread, path, None, weight));
+                if !is_held {
                     builder.caveats().add(CaveatKind::WeightLimit, 1);
                 }
             }

@@ -64,6 +64,8 @@ pub struct Options {
     /// Whether a gmon.out is read as gprof 2.40 reads it, for gprof's own text: with the symbols that
     /// it keeps and the callers that it names.
     pub as_gprof: bool,
+    /// What the weights of folded stacks are.
+    pub folded_weights: folded::Weights,
 }
 
 impl Default for Options {
@@ -79,6 +81,7 @@ impl Default for Options {
             program: None,
             sum: Vec::new(),
             as_gprof: false,
+            folded_weights: folded::Weights::default(),
         }
     }
 }
@@ -218,7 +221,9 @@ fn folded_stacks(
     if !options.time.is_all() {
         return Err(Error::NoTimes("folded stacks hold"));
     }
-    folded::read(input, &mut |done| progress(done, size))
+    folded::read_as(options.folded_weights, input, &mut |done| {
+        progress(done, size)
+    })
 }
 
 /// The profile of a gmon.out and of those that are to be added to it.

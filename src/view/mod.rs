@@ -35,7 +35,7 @@ pub mod tree;
 
 use std::borrow::Cow;
 
-use crate::base::Unit;
+use crate::base::{Sampling, Unit};
 use crate::profile::{FunctionId, Profile, Selection};
 
 /// In which form functions are named.
@@ -116,6 +116,7 @@ impl<'a> Subject<'a> {
             event,
             samples,
             total,
+            sampling,
             ..
         } = self.selection;
         let mut line = number::grouped(*samples);
@@ -124,6 +125,19 @@ impl<'a> Subject<'a> {
             line = format!("{line} of {}", event.name);
         }
         let total = number::weight(*total, &event.unit);
+        if *sampling == Sampling::Merged {
+            return match &event.unit {
+                Unit::Samples => {
+                    format!("{line} (folded stacks: unit not stated, taken as samples)")
+                }
+                Unit::Nanoseconds => {
+                    format!("{total} (folded stacks: number of samples not stated)")
+                }
+                Unit::Count(what) => {
+                    format!("{total} {what} (folded stacks: number of samples not stated)")
+                }
+            };
+        }
         match &event.unit {
             Unit::Samples => line,
             Unit::Nanoseconds => format!("{line}, {total} in all"),

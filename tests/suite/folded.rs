@@ -171,3 +171,38 @@ fn names_that_would_mean_something_else_are_read_as_they_were_written() {
     assert_eq!(profile.functions.iter().next().unwrap().kind, Mark);
     assert!(profile.paths.has_inferred());
 }
+
+#[test]
+fn weights_of_folded_stacks_are_called_what_the_user_says_they_are() {
+    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("folded-unit");
+    std::fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("two.folded");
+    std::fs::write(&file, "main;a 1000\nmain;b 500\n").unwrap();
+    let file = file.to_str().unwrap();
+    let headline = |unit: &[&str]| {
+        let mut args = vec!["flat", file];
+        args.extend(unit);
+        let output = crate::cli::proftool(&args).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(
+        headline(&[]),
+        "1,500 samples (folded stacks: unit not stated, taken as samples)"
+    );
+    assert_eq!(headline(&["--folded-unit", "samples"]), "1,500 samples");
+    for (unit, total) in [("us", "1.500 ms"), ("ns", "1.500 µs"), ("s", "1500 s")] {
+        let said = headline(&["--folded-unit", unit]);
+        assert!(said.starts_with(total), "{unit}: {said}");
+        assert!(
+            said.ends_with("(folded stacks: number of samples not stated)"),
+            "{said}"
+        );
+    }
+    let said = headline(&["--folded-unit", "bytes"]);
+    assert!(said.starts_with("1,500 bytes"), "{said}");
+    let samples_of_time = ["flat", file, "--folded-unit", "us", "--unit", "samples"];
+    let output = crate::cli::proftool(&samples_of_time).output().unwrap();
+    assert!(!output.status.success(), "{output:?}");
+}

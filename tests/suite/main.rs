@@ -13,6 +13,7 @@ mod cli;
 mod corpus;
 mod cut;
 mod cut_laws;
+mod cut_recordings;
 mod doctor;
 mod flat;
 mod folded;

@@ -1,0 +1,150 @@
+//! Stacks that were cut: totals as ranges in recordings of programs that recurse deeply.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::cli::proftool;
+use crate::cut::{json, row};
+use crate::truth;
+
+/// A recording of `recurse` at such a depth, by frame pointers; `None`, and the reason on stderr,
+/// where that cannot be had.
+fn recorded(depth: &str) -> Option<std::path::PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cut");
+    std::fs::create_dir_all(&directory).unwrap();
+    let program = directory.join("recurse");
+    let mut gcc = Command::new("gcc");
+    gcc.args([
+        "-g",
+        "-O1",
+        "-fno-omit-frame-pointer",
+        "-fno-optimize-sibling-calls",
+        "-o",
+    ]);
+    gcc.arg(&program)
+        .arg(root.join("fixtures/programs/recurse.c"));
+    let recording = directory.join("perf.data");
+    let mut record = proftool(&["record", "-q", "-e", "cpu-clock:u", "-g", "fp", "-o"]);
+    record.arg(&recording).arg(&program).args(["0.4", depth]);
+    for command in [&mut gcc, &mut record] {
+        let done = command.output();
+        if !done.as_ref().is_ok_and(|output| output.status.success()) {
+            eprintln!("skipped: {command:?}: {done:?}");
+            return None;
+        }
+    }
+    Some(recording)
+}
+
+#[test]
+fn a_recording_of_deep_recursion_leaves_main_all_of_the_time() {
+    let Some(recording) = recorded("3000") else {
+        return;
+    };
+    let recording = recording.to_str().unwrap();
+    let flat = json(&["flat", recording]);
+    let whole = flat["total"].as_u64().unwrap() as f64;
+    let cut = row(&flat, "functions", "[truncated]");
+    let cut = cut["total"].as_u64().unwrap() as f64;
+    let limit = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_stack").unwrap();
+    if limit.trim() != "127" {
+        eprintln!("skipped: the limit of frames is not 127 but {limit}");
+        return;
+    }
+    // 125 of 3000 levels fit; the rest of the time is cut.
+    assert!(cut >= whole * 0.9, "{cut} of {whole} is cut");
+    let report = json(&["report", "--limit", "0", recording]);
+    let tid = report["threads"][0]["tid"].to_string();
+    for tree in [
+        json(&["tree", recording]),
+        json(&["tree", "--tid", &tid, recording]),
+    ] {
+        let marks = tree.to_string().matches("\"name\":\"[truncated]\"").count();
+        assert_eq!(marks, 1, "cut stacks hang under one mark");
+    }
+    // main and descend make no more than a few of the samples; both had all of the time.
+    for name in ["main", "descend"] {
+        let detail = json(&["detail", name, recording]);
+        let views = [
+            row(&flat, "functions", name).clone(),
+            // Of those that pass all on the report names one.
+            row(&report, "by_total", "main").clone(),
+            row(&json(&["graph", recording]), "functions", name).clone(),
+            detail["function"].clone(),
+        ];
+        for row in views {
+            let seen = row["total"].as_f64().unwrap();
+            let most = row["total_max"].as_f64().unwrap();
+            assert!(seen <= whole * 0.1, "{row}");
+            assert!(most >= whole * 0.98 && most <= whole, "{row} of {whole}");
+        }
+    }
+    // Members are on the known part of every stack.
+    for name in ["even", "odd"] {
+        let row = row(&flat, "functions", name);
+        assert_eq!(row["total"], row["total_max"], "{row}");
+    }
+    let cycles = json(&["cycles", recording]);
+    assert_eq!(cycles["cycles"][0]["members"].as_array().unwrap().len(), 2);
+    let inside = cycles["cycles"][0]["cut_inside"]["weight"]
+        .as_u64()
+        .unwrap() as f64;
+    assert!(inside >= cut * 0.99, "{inside} of {cut}");
+}
+
+#[test]
+fn where_no_stack_shows_the_call_into_the_recursion_the_code_does() {
+    let flags = [
+        "-O1",
+        "-fno-omit-frame-pointer",
+        "-fno-optimize-sibling-calls",
+    ];
+    let Some(program) = truth::build("cut", &flags) else {
+        return;
+    };
+    let recording = program.with_extension("data");
+    let path = recording.to_str().unwrap();
+    for phase in ["p09", "p10", "p11"] {
+        let mut record = proftool(&["record", "-q", "-e", "cpu-clock:u", "-g", "fp", "-o"]);
+        record.arg(&recording).arg(&program).args(["0.2", phase]);
+        let done = record.output();
+        if !done.as_ref().is_ok_and(|output| output.status.success()) {
+            eprintln!("skipped: {record:?}: {done:?}");
+            return;
+        }
+        let flat = json(&["flat", path]);
+        let rows = flat["functions"].as_array().unwrap();
+        if !rows.iter().any(|row| row["name"] == "[truncated]") {
+            eprintln!("skipped: the limit of frames is large enough for {phase}");
+            continue;
+        }
+        // What the program does before the phase has main on its stacks, the phase has not.
+        let cut = row(&flat, "functions", "[truncated]")["total"].as_f64();
+        let whole = flat["total"].as_f64().unwrap();
+        let detail = json(&["detail", "main", path]);
+        let graph = json(&["graph", path]);
+        for main in [
+            row(&flat, "functions", "main"),
+            row(&graph, "functions", "main"),
+        ] {
+            assert_eq!(
+                main["total_max"].as_f64(),
+                detail["function"]["total_max"].as_f64()
+            );
+            let seen = main["total"].as_f64().unwrap();
+            let most = main["total_max"].as_f64().unwrap();
+            assert!(most >= whole * 0.98 && most <= whole, "{phase}: {main}");
+            assert!(most - seen >= cut.unwrap() * 0.98, "{phase}: {main}");
+        }
+        // Without the code nothing is known of who called.
+        let graph = json(&["graph", "--static", "off", path]);
+        let main = row(&graph, "functions", "main");
+        assert!(main["total_max"].is_null(), "{phase}: {main}");
+        assert_eq!(main["total_max_reason"], "code not read", "{phase}");
+        // Functions that only the code has are not shown for that.
+        let output = proftool(&["graph", "--limit", "0", path]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(!text.contains("tails_d"), "{text}");
+    }
+}
