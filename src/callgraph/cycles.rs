@@ -128,6 +128,9 @@ impl Cycles {
     ) -> Cycles {
         let all = Cycles::find(graph, &counts);
         let suspect = |arc: &Arc| weak(arc) && !arc.is_self() && all.share(arc.from, arc.to);
+        if !graph.arcs.iter().any(|arc| counts(arc) && suspect(arc)) {
+            return all;
+        }
         let mut cycles = Cycles::find(graph, |arc| counts(arc) && !suspect(arc));
         let cut = graph
             .arcs

@@ -73,6 +73,8 @@ pub struct Arc {
     pub samples: u64,
     /// The number of calls, where they were counted.
     pub calls: Option<u64>,
+    /// Whether the callee interrupted the caller: nothing was called, and no cycle comes of it.
+    pub is_interrupt: bool,
     /// The number of places in the code, by kind in the order of [`CallKind::ALL`].
     sites: [u32; CallKind::ALL.len()],
 }
@@ -86,6 +88,7 @@ impl Arc {
             inferred: 0,
             samples: 0,
             calls: None,
+            is_interrupt: false,
             sites: [0; CallKind::ALL.len()],
         }
     }
@@ -181,6 +184,12 @@ impl CallGraph {
             arcs = with(arcs, counted, |arc, calls| arc.calls = Some(calls));
             arcs.iter_mut()
                 .for_each(|arc| arc.calls = arc.calls.or(Some(0)));
+        }
+        let interrupts = &profile.code.interrupts;
+        if !interrupts.is_empty() {
+            let is_interrupt = |arc: &Arc| interrupts.binary_search(&arc.to).is_ok();
+            arcs.iter_mut()
+                .for_each(|arc| arc.is_interrupt = is_interrupt(arc));
         }
         CallGraph::from_sorted(profile.functions.len(), arcs)
     }

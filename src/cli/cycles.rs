@@ -31,8 +31,8 @@ pub struct Args {
 const EXAMPLES: &str = "\
 A cycle is a group of functions that all reach each other by calls. For each: who is in it, over
 which calls it is entered, the calls inside, and the lightest calls without which it would be none;
-leaving them out with proftool graph -k FROM/TO shows it from inside. In the kernel, an interrupt or
-a page fault counts as a call of its handler, so a cycle there need not be recursion.
+leaving them out with proftool graph -k FROM/TO shows it from inside. An interrupt or a
+page fault of the kernel is no call and forms no cycle.
 
 Examples:
   proftool cycles                        the recursion that was seen

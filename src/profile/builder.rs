@@ -201,6 +201,21 @@ impl Builder {
         self.profile.code.kernel.push(module);
     }
 
+    /// Whether a module was noted to be the kernel's.
+    pub fn is_kernel_module(&self, module: ModuleId) -> bool {
+        self.profile.code.kernel.contains(&module)
+    }
+
+    /// Notes the functions that are entered by interrupting whatever runs.
+    pub fn interrupts(&mut self, functions: Vec<FunctionId>) {
+        self.profile.code.interrupts = functions;
+    }
+
+    /// The functions added so far.
+    pub fn functions(&self) -> impl Iterator<Item = (FunctionId, &Function)> {
+        self.profile.functions.enumerate()
+    }
+
     /// The short name of a module.
     pub fn module_name(&self, module: ModuleId) -> &str {
         &self.modules.rows()[module].name
@@ -267,6 +282,7 @@ impl Builder {
         self.profile.code.calls = calls.collect();
         self.profile.code.kernel.sort_unstable();
         self.profile.code.kernel.dedup();
+        self.profile.code.interrupts.sort_unstable();
         self.profile.counts = (!self.counts.is_empty()).then(|| Counts::of(self.counts));
         self.profile.code.functions = IdVec::filled(None, self.profile.functions.len());
         for (function, code) in self.codes {

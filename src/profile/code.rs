@@ -105,4 +105,6 @@ pub struct Code {
     pub is_whole: bool,
     /// The modules that are the kernel's, sorted: none of their functions calls one of a program.
     pub kernel: Vec<ModuleId>,
+    /// Functions that are entered by interrupting whatever runs, sorted: nothing calls them.
+    pub interrupts: Vec<FunctionId>,
 }

@@ -13,7 +13,6 @@ use crate::profile::{
 };
 use crate::trace::{FrameId, ImageId, ImageKind, Trace};
 
-use super::code;
 use super::definitions::Definitions;
 use super::home::Home;
 use super::identity::Identities;
@@ -23,6 +22,7 @@ use super::places::{self, FrameLines};
 use super::plan::Plan;
 use super::repair::Checked;
 use super::{Options, StaticCalls};
+use super::{code, interrupts};
 
 /// What one address is: a physical function and the calls inlined there.
 #[derive(Clone, Copy, Debug)]
@@ -130,6 +130,7 @@ pub(super) fn profile<'h>(
     }
     name_for_people(&mut builder, options.workers);
     identities.complete(&mut builder);
+    interrupts::note(&mut builder);
     if options.repairs && trace.caveats.count(CaveatKind::NoStacks) == 0 {
         builder.quality(checked.quality);
         // Short stacks that begin where the program does are whole.

@@ -24,6 +24,7 @@ mod definitions;
 mod home;
 mod host;
 mod identity;
+mod interrupts;
 mod library;
 mod look_up;
 mod names;

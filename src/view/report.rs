@@ -17,7 +17,7 @@ use crate::analysis::threads;
 use crate::analysis::tree::Stacks;
 use crate::analysis::waits::{self, Wait};
 use crate::base::{IdVec, Unit, shell_quoted};
-use crate::callgraph::{Arc, CallGraph, Cycles};
+use crate::callgraph::{CallGraph, Cycles};
 use crate::profile::{FunctionId, ThreadId, pattern_of};
 
 /// What the report shows.
@@ -510,8 +510,12 @@ fn in_code(subject: &Subject) -> Vec<Block> {
         let (part, whole) = (number::grouped(part), number::grouped(whole));
         format!("{part} of {whole}")
     };
-    let possible = Cycles::find(&graph, Arc::is_call).members.len() as u64;
-    let seen = Cycles::find(&graph, Arc::is_observed).members.len() as u64;
+    let possible = Cycles::find(&graph, |arc| arc.is_call() && !arc.is_interrupt)
+        .members
+        .len() as u64;
+    let seen = Cycles::find(&graph, |arc| arc.is_observed() && !arc.is_interrupt)
+        .members
+        .len() as u64;
     vec![
         Block::Space,
         Block::Heading("What the code could do".into()),

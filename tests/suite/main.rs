@@ -27,6 +27,7 @@ mod gprof_live;
 mod graph;
 mod graph_laws;
 mod identity;
+mod interrupts;
 mod jitdump;
 mod laws;
 mod live;

@@ -196,19 +196,16 @@ pub fn arrange(subject: &Subject, graph: &CallGraph, options: &Options) -> Graph
     let has_stacks = chosen == Model::Measured;
 
     let forms_cycles = |arc: &Arc| options.code_makes_cycles || arc.is_observed();
-    let mut cycles = if options.cycle_cut > 0.0 {
-        let least = options.cycle_cut / 100.0 * selection.total as f64;
-        let of_callee = callee_calls(&graph);
-        let weak = |arc: &Arc| match arc.calls {
-            Some(calls) if !has_stacks => {
-                (calls as f64) < options.cycle_cut / 100.0 * of_callee[arc.to] as f64
-            }
-            _ => (arc.weight as f64) < least,
-        };
-        Cycles::find_strong(&graph, forms_cycles, weak)
-    } else {
-        Cycles::find(&graph, forms_cycles)
+    let least = options.cycle_cut / 100.0 * selection.total as f64;
+    let of_callee = callee_calls(&graph);
+    let weak = |arc: &Arc| match arc.calls {
+        _ if arc.is_interrupt => true,
+        Some(calls) if !has_stacks => {
+            (calls as f64) < options.cycle_cut / 100.0 * of_callee[arc.to] as f64
+        }
+        _ => (arc.weight as f64) < least,
     };
+    let mut cycles = Cycles::find_strong(&graph, forms_cycles, weak);
 
     let self_weights: Vec<f64> = weights.self_weight.iter().map(|&w| w as f64).collect();
     let self_weights: IdVec<FunctionId, f64> = self_weights.into();

@@ -62,13 +62,10 @@ impl GraphView {
             }
         };
         blocks.push(Block::Line(model.into()));
-        let cut: Vec<&Arc> = self
-            .cycles
-            .cut
-            .iter()
-            .map(|&id| &self.graph.arcs[id])
-            .collect();
-        self.tell(&mut blocks, "not held for recursion (--cycle-cut)", &cut);
+        let cut = self.cycles.cut.iter().map(|&id| &self.graph.arcs[id]);
+        let (interrupts, weak): (Vec<&Arc>, Vec<&Arc>) = cut.partition(|arc| arc.is_interrupt);
+        self.tell(&mut blocks, "interrupts, which are no calls", &interrupts);
+        self.tell(&mut blocks, "not held for recursion (--cycle-cut)", &weak);
         let left_out: Vec<&Arc> = self.left_out.iter().collect();
         self.tell(&mut blocks, "left out (-k)", &left_out);
         blocks
