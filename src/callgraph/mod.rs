@@ -187,7 +187,9 @@ impl CallGraph {
         }
         let interrupts = &profile.code.interrupts;
         if !interrupts.is_empty() {
-            let is_interrupt = |arc: &Arc| interrupts.binary_search(&arc.to).is_ok();
+            let is_entry = |function| interrupts.binary_search(&function).is_ok();
+            // What an entry calls first may be an entry of older kernels by its name.
+            let is_interrupt = |arc: &Arc| is_entry(arc.to) && !is_entry(arc.from);
             arcs.iter_mut()
                 .for_each(|arc| arc.is_interrupt = is_interrupt(arc));
         }

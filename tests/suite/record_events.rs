@@ -476,7 +476,8 @@ fn the_slow_down_that_is_told_is_the_one_that_can_be_measured() {
     if told[2] < 5.0 {
         return skipped(&format!("{} % is too little to be measured", told[2]));
     }
-    let factor = told[2] / measured;
+    // The least of both: whatever else the machine does at the time makes either figure larger.
+    let factor = told[0] / measured;
     assert!(
         (0.4..2.5).contains(&factor),
         "told {told:?}, measured {measured} %"

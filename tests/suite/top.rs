@@ -293,7 +293,10 @@ fn without_a_terminal_tables_are_printed() {
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
-        text.contains("100 samples\nself %  total %  self  total  function\n"),
+        text.contains(
+            "100 samples (folded stacks: unit not stated, taken as\nsamples)\n\
+             self %  total %  self  total  function\n"
+        ),
         "{text}"
     );
     assert!(text.ends_with("\nthe recording is over\n"), "{text}");
