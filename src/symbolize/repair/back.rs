@@ -55,6 +55,8 @@ pub(super) struct Callers {
     /// The starts of callee and caller, and the stated address of the call, `None` for a jump;
     /// sorted.
     calls: Vec<(u64, u64, Option<u64>)>,
+    /// The addresses of all functions, sorted.
+    functions: Vec<u64>,
 }
 
 impl Callers {
@@ -63,6 +65,7 @@ impl Callers {
         let start = |id: CodeFunctionId| calls.functions[id].symbol.start.0;
         let mut callers = Callers {
             entered: exported.collect(),
+            functions: calls.functions.ids().map(start).collect(),
             calls: Vec::with_capacity(calls.sites.len()),
         };
         let mut is_called = IdVec::filled(false, calls.functions.len());
@@ -94,6 +97,7 @@ impl Callers {
                 callers.entered.push(start(id));
             }
         }
+        callers.functions.sort_unstable();
         callers.entered.sort_unstable();
         callers.calls.sort_unstable();
         callers
@@ -124,6 +128,11 @@ pub(super) fn entries(
     let Some(callers): Option<Rc<Callers>> = code.callers(image) else {
         return Entries::ALL;
     };
+    // Calls by way of a linkage table are known by the function that is called, not by the stub in
+    // which a sample can be taken.
+    if callers.functions.binary_search(&next.start).is_err() {
+        return Entries::ALL;
+    }
     let mut entries = Entries::default();
     // Functions, each with whether its frame pointer is that of a caller.
     let mut seen = vec![(next.start, is_owner_missing)];
