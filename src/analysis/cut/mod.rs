@@ -18,7 +18,7 @@
 //!                                 b        5     10              from  5 to  15   ( 15)
 //! ```
 //!
-//! Whether a function reaches another one has three answers, see [`reach`]: yes, if calls that
+//! Whether a function reaches another one has three answers: yes, if calls that
 //! samples or the code show lead there; no, if all code on all ways is known and none does; else
 //! it is not known, as there is an indirect call on the way, or code that was not read. The figure
 //! counts what may be. Where it rests on an answer that is not known, [`AtMost::unknown`] has the
