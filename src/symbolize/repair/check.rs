@@ -270,6 +270,23 @@ impl<'h> Checks<'h> {
         }
     }
 
+    /// Whether a frame of user code is at no return address: its function is known in full, and no
+    /// call in it ends there.
+    pub(super) fn follows_no_call(&mut self, frame: FrameId) -> bool {
+        let is_user_code = self.is_user_code(frame);
+        let frame = self.trace.frames[frame];
+        let is_return = matches!(frame.address, CodeAddress::Return(_));
+        if !is_user_code || !is_return {
+            return false;
+        }
+        let Some(before) = self.homes[frame.image].svma(frame.address.lookup()) else {
+            return false;
+        };
+        let function = self.code.function_around(frame.image, before.0);
+        let end = before.0.wrapping_add(1);
+        function.is_some_and(|function| function.is_complete && function.call_before(end).is_none())
+    }
+
     /// How many different calls were checked, by what was found.
     pub(super) fn calls(&self) -> CheckedCalls {
         let mut calls = CheckedCalls::default();

@@ -115,7 +115,13 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
         }
         said.push(here);
         let frame = path.frame;
-        let now = making.push(AddressPath { caller, frame }, false);
+        // A chain that leads to itself repeats one address up to the limit of frames. Recursion does
+        // so too, but returns to behind a call.
+        let outer = path.caller.map(|outer| trace.paths[outer].frame);
+        let now = match caller {
+            Some(caller) if outer == Some(frame) && checks.follows_no_call(frame) => caller,
+            _ => making.push(AddressPath { caller, frame }, false),
+        };
         making.checked.now.push(now);
     }
     let quality = &mut making.checked.quality;
