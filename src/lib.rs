@@ -64,6 +64,7 @@
 //! | `flate2` | binary |
 //! | `gimli` | binary, unwind |
 //! | `lzma-rust2` | binary |
+//! | `memchr` | binary, scan |
 //! | `object` | binary |
 //! | `rustc-demangle` | binary |
 //! | `iced-x86` | scan |
@@ -77,7 +78,7 @@
 //! | `ratatui` | cli |
 //! | `signal-hook` | cli |
 //! | `terminal_size` | cli |
-//! | `hashbrown` | base, unwind, trace |
+//! | `hashbrown` | base, unwind, trace, profile, symbolize |
 //! | `rpds` | trace |
 //! | `twox-hash` | trace |
 //! | `rustc-hash` | every room |

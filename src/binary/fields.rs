@@ -1,8 +1,7 @@
 //! Numbers in a slice of bytes, in the byte order and word size of an ELF file.
 
-use std::ffi::CStr;
-
 use gimli::{Endianity, RunTimeEndian};
+use memchr::memchr;
 
 /// A view of bytes from which fields are read; `None` where the bytes end.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +50,6 @@ impl<'a> Fields<'a> {
 
 /// The bytes from `at` up to the next zero byte; `None` when there is none.
 pub(super) fn c_string(bytes: &[u8], at: usize) -> Option<&[u8]> {
-    let text = CStr::from_bytes_until_nul(bytes.get(at..)?).ok()?;
-    Some(text.to_bytes())
+    let rest = bytes.get(at..)?;
+    rest.get(..memchr(0, rest)?)
 }

@@ -27,9 +27,9 @@
 //! after them: where a sampled function has the name already, they are the ones that get more than it.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
+use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxHashMap;
 
 use super::{FunctionId, ModuleId, Profile};

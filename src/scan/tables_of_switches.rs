@@ -185,7 +185,13 @@ impl Registers<'_> {
             }
             _ => Value::Unknown,
         };
-        for used in self.info.info(instruction).used_registers() {
+        // Finding the registers that an instruction writes costs more than decoding it, and mostly
+        // no register holds anything of interest.
+        let writes = match self.values.iter().all(|known| *known == Value::Unknown) {
+            true => &[],
+            false => self.info.info(instruction).used_registers(),
+        };
+        for used in writes {
             let writes = matches!(
                 used.access(),
                 OpAccess::Write

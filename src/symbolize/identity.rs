@@ -291,24 +291,34 @@ impl<'a> Identities<'a> {
     /// Hands over what debug information says of the functions. Instances of one template whose
     /// names, made from linkage names, leave out their arguments, get these.
     pub(super) fn complete(self, builder: &mut Builder) {
-        let mut seen: FxHashMap<(ModuleId, String, Option<Line>), u32> = FxHashMap::default();
+        // Few functions have arguments: only their names are looked for among all.
+        let mut instances: FxHashMap<(ModuleId, String, Option<Line>), u32> = FxHashMap::default();
         for (index, function) in builder.functions_mut().enumerate() {
-            let said = self.said.get(&FunctionId::new(index));
-            if let Some((file, line)) = said.and_then(|said| said.declared.clone()) {
+            let Some(said) = self.said.get(&FunctionId::new(index)) else {
+                continue;
+            };
+            if let Some((file, line)) = said.declared.clone() {
                 function.declared_at = Some(Line { file, line });
             }
-            let declared_at = function.declared_at.clone();
-            let key = (function.module, function.name.clone(), declared_at);
-            *seen.entry(key).or_default() += 1;
+            if said.arguments.is_some() {
+                instances.insert(name_and_place(function), 0);
+            }
+        }
+        if instances.is_empty() {
+            return;
+        }
+        for function in builder.functions_mut() {
+            if let Some(count) = instances.get_mut(&name_and_place(function)) {
+                *count += 1;
+            }
         }
         for (index, function) in builder.functions_mut().enumerate() {
             let said = self.said.get(&FunctionId::new(index));
             let Some(arguments) = said.and_then(|said| said.arguments.as_ref()) else {
                 continue;
             };
-            let declared_at = function.declared_at.clone();
-            let key = (function.module, function.name.clone(), declared_at);
-            let is_shared = seen.get(&key).is_some_and(|&count| count > 1);
+            let count = instances.get(&name_and_place(function));
+            let is_shared = count.is_some_and(|&count| count > 1);
             if is_shared && !function.name.ends_with(arguments.as_str()) {
                 if function.linkage_name.is_none() {
                     function.linkage_name = Some(function.name.clone());
@@ -317,6 +327,12 @@ impl<'a> Identities<'a> {
             }
         }
     }
+}
+
+/// What the instances of a template share if their names leave out their arguments.
+fn name_and_place(function: &Function) -> (ModuleId, String, Option<Line>) {
+    let declared_at = function.declared_at.clone();
+    (function.module, function.name.clone(), declared_at)
 }
 
 fn inlined_key(image: ImageId, class: &Class) -> Key {

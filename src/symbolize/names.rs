@@ -2,8 +2,9 @@
 
 use std::cell::OnceCell;
 use std::collections::hash_map::Entry;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 
+use hashbrown::DefaultHashBuilder;
 use rustc_hash::FxHashMap;
 
 use crate::base::{IdVec, Svma};
@@ -17,8 +18,8 @@ use super::home::Home;
 pub(super) struct Names<'a> {
     starts: IdVec<ImageId, OnceCell<Starts>>,
     homes: &'a IdVec<ImageId, Home>,
-    /// Seeded anew each time, so that no file can foresee which names collide.
-    hasher: RandomState,
+    /// Seeded for each run, so that no file can foresee which names collide.
+    hasher: DefaultHashBuilder,
 }
 
 /// By the hash of a name the start of the first function of it, and whether there are more. There
@@ -38,7 +39,7 @@ impl<'a> Names<'a> {
         Names {
             starts: IdVec::filled(OnceCell::new(), homes.len()),
             homes,
-            hasher: RandomState::new(),
+            hasher: DefaultHashBuilder::default(),
         }
     }
 
@@ -85,9 +86,10 @@ impl<'a> Names<'a> {
 
 /// The name of the function that a compiler has moved a part out of, by the name of the part.
 pub(super) fn base_of_part(part: &str) -> Option<&str> {
-    let marks = [".cold", ".warm"].into_iter();
-    let (base, _) = marks.filter_map(|mark| part.split_once(mark)).next()?;
-    Some(base)
+    // Hundreds of thousands of names are asked about; few have a dot.
+    let mut dots = part.match_indices('.').map(|(at, _)| part.split_at(at));
+    let base = dots.find(|(_, mark)| mark.starts_with(".cold") || mark.starts_with(".warm"));
+    base.map(|(base, _)| base)
 }
 
 /// A name without the marks of link-time optimization: `.llvm.123` of ThinLTO, `.lto_priv.0` of GCC.
@@ -102,7 +104,7 @@ pub(super) fn without_link_mark(name: &str) -> &str {
     before.filter(|before| !before.is_empty()).unwrap_or(name)
 }
 
-fn starts_by_name(binary: &Binary, hasher: &RandomState) -> Starts {
+fn starts_by_name(binary: &Binary, hasher: &DefaultHashBuilder) -> Starts {
     let functions = binary.functions();
     let mut starts = Starts::default();
     starts.first.reserve(functions.len());

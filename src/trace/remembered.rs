@@ -1,7 +1,8 @@
 //! Call chains that were met before: most samples of a long recording repeat one.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 
+use hashbrown::DefaultHashBuilder;
 use rustc_hash::FxHashMap;
 use twox_hash::XxHash3_128;
 
@@ -15,7 +16,7 @@ use super::stacks::{Memory, Stack};
 /// A chain is known by 128 bits of hash with a seed that no file can foresee: that two differ and
 /// agree in these will not happen.
 pub(super) struct Remembered {
-    seeds: RandomState,
+    seeds: DefaultHashBuilder,
     chains: FxHashMap<u128, Met>,
 }
 
@@ -46,7 +47,7 @@ pub(super) struct Met {
 impl Remembered {
     pub(super) fn new() -> Remembered {
         Remembered {
-            seeds: RandomState::new(),
+            seeds: DefaultHashBuilder::default(),
             chains: FxHashMap::default(),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::arch::Arch;
 use super::row::{Cfa, Rule};
-use super::rules::Rules;
+use super::rules::{Rules, Scratch};
 use crate::base::Svma;
 
 /// What is known of a function's frame at one of its instructions.
@@ -24,8 +24,8 @@ pub struct FrameState {
 impl Rules {
     /// The state of the frame before the instruction at this address; `None` where there are no
     /// rules for it.
-    pub fn frame_at(&self, address: Svma) -> Option<FrameState> {
-        let row = self.row(address)?;
+    pub fn frame_at(&self, address: Svma, scratch: &mut Scratch) -> Option<FrameState> {
+        let row = self.row_with(address, scratch)?;
         let frame_pointer = self.arch().frame_pointer();
         let is_set_up = match (self.arch(), &row.cfa) {
             (_, Cfa::Register { register, .. }) if *register == frame_pointer => true,

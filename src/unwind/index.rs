@@ -32,6 +32,17 @@ pub(super) struct Span {
     pub(super) entry: usize,
 }
 
+/// Where an address may be covered: by the last entry that does not begin behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    /// Where the entry should begin.
+    pub(super) start: u64,
+    /// Where in the section the entry begins.
+    pub(super) entry: usize,
+    /// Where the next entry begins: another candidate covers addresses from here on.
+    pub(super) next: u64,
+}
+
 /// The table of `.eh_frame_hdr`.
 #[derive(Debug)]
 pub(super) struct Linked {
@@ -88,8 +99,7 @@ impl Linked {
             .0
     }
 
-    /// The start of the last function that does not begin behind `address`, and where its entry is.
-    fn find(&self, address: u64) -> Option<(u64, usize)> {
+    fn find(&self, address: u64) -> Option<Candidate> {
         let distance = i32::try_from(address.wrapping_sub(self.base).cast_signed()).ok()?;
         let rows = self.rows();
         let after = rows.partition_point(|row| start_of(row) <= distance);
@@ -97,7 +107,11 @@ impl Linked {
         let [.., a, b, c, d] = *row;
         let place = |distance: i32| self.base.wrapping_add_signed(i64::from(distance));
         let entry = place(i32::from_le_bytes([a, b, c, d])).checked_sub(self.entries)?;
-        Some((place(start_of(row)), usize::try_from(entry).ok()?))
+        Some(Candidate {
+            start: place(start_of(row)),
+            entry: usize::try_from(entry).ok()?,
+            next: rows.get(after).map_or(u64::MAX, |row| place(start_of(row))),
+        })
     }
 }
 
@@ -149,15 +163,18 @@ impl Index {
         Index::Made(spans)
     }
 
-    /// Where the entry of an address is, perhaps: the last one that does not begin behind it, and
-    /// where it should begin.
-    pub(super) fn find(&self, address: u64) -> Option<(u64, usize)> {
+    /// The entry that covers an address if one does.
+    pub(super) fn find(&self, address: u64) -> Option<Candidate> {
         match self {
             Index::Linked(linked) => linked.find(address),
             Index::Made(spans) => {
                 let after = spans.partition_point(|span| span.start <= address);
                 let span = spans.get(after.checked_sub(1)?)?;
-                (address < span.end).then_some((span.start, span.entry))
+                (address < span.end).then(|| Candidate {
+                    start: span.start,
+                    entry: span.entry,
+                    next: spans.get(after).map_or(u64::MAX, |span| span.start),
+                })
             }
         }
     }
@@ -221,11 +238,12 @@ mod tests {
     fn the_table_gives_the_last_function_that_has_begun() {
         let section = table(&[(-0x4000, 0x100), (-0x3f00, 0x120), (0x10, 0x140)]);
         let index = Index::Linked(Linked::new(&section, 0x5080).expect("a sound table"));
+        let candidate = |start, entry, next| Some(Candidate { start, entry, next });
         assert_eq!(index.find(0x0fff), None);
-        assert_eq!(index.find(0x1000), Some((0x1000, 0x80)));
-        assert_eq!(index.find(0x10ff), Some((0x1000, 0x80)));
-        assert_eq!(index.find(0x1100), Some((0x1100, 0xa0)));
-        assert_eq!(index.find(0x9999), Some((0x5010, 0xc0)));
+        assert_eq!(index.find(0x1000), candidate(0x1000, 0x80, 0x1100));
+        assert_eq!(index.find(0x10ff), candidate(0x1000, 0x80, 0x1100));
+        assert_eq!(index.find(0x1100), candidate(0x1100, 0xa0, 0x5010));
+        assert_eq!(index.find(0x9999), candidate(0x5010, 0xc0, u64::MAX));
         assert_eq!(index.find(u64::MAX), None);
         assert_eq!(index.find(1 << 40), None);
     }

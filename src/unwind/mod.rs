@@ -33,6 +33,6 @@ pub use expression::Expression;
 pub use frame::FrameState;
 pub use registers::Registers;
 pub use row::{Cfa, Row, Rule};
-pub use rules::Rules;
+pub use rules::{Rules, Scratch};
 pub use stack::StackCopy;
 pub use walk::{Code, End, Place, Unwinder};

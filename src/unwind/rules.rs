@@ -1,5 +1,7 @@
 //! The rules of one file: its call frame information, and the row of an address.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -7,10 +9,9 @@ use gimli::{
     BaseAddresses, DebugFrame, EhFrame, EndianSlice, LittleEndian, UnwindContext, UnwindSection,
     Vendor,
 };
-use hashbrown::HashMap;
 
 use super::arch::Arch;
-use super::index::{Index, Linked, common};
+use super::index::{Candidate, Index, Linked, common};
 use super::row::Row;
 use crate::base::{FileOffset, Svma};
 use crate::binary::{Binary, FrameSection};
@@ -29,8 +30,9 @@ pub struct Rules {
     remade: OnceLock<Option<Index>>,
     /// `.debug_frame`, here or in the debug file, once an address is not in the first.
     debug: OnceLock<Option<Table>>,
-    /// The rows that were computed, for all workers.
-    known: Mutex<HashMap<Svma, Option<Row>>>,
+    /// The rows that were computed, for all workers: by the first address that each holds for, with
+    /// the address behind the last.
+    known: Mutex<BTreeMap<u64, (u64, Option<Row>)>>,
     /// How many bytes of instructions may yet be run: entries of a hostile file may share theirs.
     fuel: AtomicU64,
 }
@@ -52,17 +54,23 @@ enum Kind {
 
 /// What an index leads to.
 enum Found {
-    /// The row.
-    Row(Row),
+    /// The row, and the addresses that it holds for.
+    Row(Row, Range<u64>),
     /// No entry has the address.
     Nothing,
     /// The index is wrong.
     Wrong,
 }
 
-/// What gimli computes rows in; it may be used again and again.
+/// What gimli computes rows in. Making one costs more than most rows: use it again.
 #[derive(Default)]
-pub(super) struct Scratch(UnwindContext<usize>);
+pub struct Scratch(UnwindContext<usize>);
+
+impl std::fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Scratch")
+    }
+}
 
 impl Rules {
     /// The rules of a file; `None` where it has none, or for a machine that is not known.
@@ -127,38 +135,28 @@ impl Rules {
         self.row_with(address, &mut Scratch::default())
     }
 
-    pub(super) fn row_with(&self, address: Svma, scratch: &mut Scratch) -> Option<Row> {
+    /// The same, computed in `scratch`.
+    pub fn row_with(&self, address: Svma, scratch: &mut Scratch) -> Option<Row> {
         let known = || self.known.lock().expect("no worker panics");
-        if let Some(row) = known().get(&address) {
+        if let Some((_, (end, row))) = known().range(..=address.0).next_back()
+            && address.0 < *end
+        {
             return row.clone();
         }
-        let row = self.computed(address, scratch);
-        known().insert(address, row.clone());
+        let (row, holds) = self.computed(address, scratch);
+        known().insert(holds.start, (holds.end, row.clone()));
         row
     }
 
-    fn computed(&self, address: Svma, scratch: &mut Scratch) -> Option<Row> {
-        let found = self.exception_row(address, scratch);
-        let found = found.or_else(|| {
-            let debug = self.debug.get_or_init(|| self.debug_table()).as_ref()?;
-            match self.found(debug, &debug.index, address, scratch) {
-                Found::Row(row) => Some(row),
-                Found::Nothing | Found::Wrong => None,
-            }
-        });
-        let stub = || {
-            self.binary
-                .is_stub(address)
-                .then(|| Row::of_stub(self.arch))
+    /// The row of an address, and the addresses for which it is known to be the same.
+    fn computed(&self, address: Svma, scratch: &mut Scratch) -> (Option<Row>, Range<u64>) {
+        let here = address.0..address.0.saturating_add(1);
+        let Some(table) = &self.exception else {
+            return (self.elsewhere(address, scratch), here);
         };
-        found.or_else(|| stub().flatten())
-    }
-
-    fn exception_row(&self, address: Svma, scratch: &mut Scratch) -> Option<Row> {
-        let table = self.exception.as_ref()?;
         match self.found(table, &table.index, address, scratch) {
-            Found::Row(row) => return Some(row),
-            Found::Nothing => return None,
+            Found::Row(row, holds) => return (Some(row), holds),
+            Found::Nothing => return (self.elsewhere(address, scratch), here),
             Found::Wrong => {}
         }
         let remade = self.remade.get_or_init(|| match table.index {
@@ -168,10 +166,24 @@ impl Rules {
             }
             Index::Made(_) => None,
         });
-        match self.found(table, remade.as_ref()?, address, scratch) {
-            Found::Row(row) => Some(row),
-            Found::Nothing | Found::Wrong => None,
+        let found = remade
+            .as_ref()
+            .map(|index| self.found(table, index, address, scratch));
+        match found {
+            Some(Found::Row(row, _)) => (Some(row), here),
+            _ => (self.elsewhere(address, scratch), here),
         }
+    }
+
+    /// The row of an address that the exception frames leave out.
+    fn elsewhere(&self, address: Svma, scratch: &mut Scratch) -> Option<Row> {
+        let debug = self.debug.get_or_init(|| self.debug_table()).as_ref();
+        let found = debug.map(|debug| self.found(debug, &debug.index, address, scratch));
+        if let Some(Found::Row(row, _)) = found {
+            return Some(row);
+        }
+        let is_stub = self.binary.is_stub(address);
+        is_stub.then(|| Row::of_stub(self.arch)).flatten()
     }
 
     fn debug_table(&self) -> Option<Table> {
@@ -189,27 +201,27 @@ impl Rules {
     }
 
     fn found(&self, table: &Table, index: &Index, address: Svma, scratch: &mut Scratch) -> Found {
-        let Some((start, entry)) = index.find(address.0) else {
+        let Some(candidate) = index.find(address.0) else {
             return Found::Nothing;
         };
         match table.kind {
             Kind::Exception => {
                 let frame = exception_frame(&table.bytes, self.arch);
-                self.run(&frame, table, (start, entry), address, scratch)
+                self.run(&frame, table, candidate, address, scratch)
             }
             Kind::Debug => {
                 let frame = debug_frame(&table.bytes, self.arch);
-                self.run(&frame, table, (start, entry), address, scratch)
+                self.run(&frame, table, candidate, address, scratch)
             }
         }
     }
 
-    /// Runs the instructions of the entry that should begin at `start`, up to an address.
+    /// Runs the instructions of an entry up to an address.
     fn run<'a, S>(
         &self,
         section: &S,
         Table { bytes, bases, .. }: &Table,
-        (start, entry): (u64, usize),
+        candidate: Candidate,
         address: Svma,
         scratch: &mut Scratch,
     ) -> Found
@@ -217,14 +229,15 @@ impl Rules {
         S: UnwindSection<EndianSlice<'a, LittleEndian>>,
         S::Offset: From<usize>,
     {
-        let parsed =
-            section.fde_from_offset(bases, S::Offset::from(entry), |section, bases, at| {
-                common(section, bytes, bases, at)
-            });
+        let parsed = section.fde_from_offset(
+            bases,
+            S::Offset::from(candidate.entry),
+            |section, bases, at| common(section, bytes, bases, at),
+        );
         let Ok(entry) = parsed else {
             return Found::Wrong;
         };
-        if entry.initial_address() != start {
+        if entry.initial_address() != candidate.start {
             return Found::Wrong;
         }
         if !entry.contains(address.0) {
@@ -239,10 +252,12 @@ impl Rules {
             entry.is_signal_trampoline(),
         );
         let row = entry.unwind_info_for_address(section, bases, &mut scratch.0, address.0);
-        let row = row
-            .ok()
-            .and_then(|row| Row::new(row, about, section, self.arch));
-        row.map_or(Found::Nothing, Found::Row)
+        let Ok(row) = row else { return Found::Nothing };
+        let holds = row.start_address()..row.end_address().min(candidate.next);
+        match Row::new(row, about, section, self.arch) {
+            Some(row) => Found::Row(row, holds),
+            None => Found::Nothing,
+        }
     }
 
     /// Takes fuel for a program of so many bytes; whether there was enough.

@@ -1,7 +1,5 @@
 //! The flat profile: functions with their self and total weights.
 
-use std::cmp::Reverse;
-
 use super::basis::{self, Total};
 use super::label::Labels;
 use super::page::{Block, Page};
@@ -87,7 +85,6 @@ pub(super) fn choose(
     weights: &FunctionWeights,
     options: &Options,
 ) -> Vec<FunctionId> {
-    let ranks = inclusive::name_ranks(subject.profile);
     let mut chosen: Vec<FunctionId> = weights.present().collect();
     chosen.retain(|&id| {
         let weight = match options.sort {
@@ -96,15 +93,18 @@ pub(super) fn choose(
         };
         reaches(weight, subject.selection.total, options.min)
     });
-    chosen.sort_unstable_by_key(|&id| {
+    let figures = |id: FunctionId| {
         let (self_weight, total) = (weights.self_weight[id], weights.total[id]);
-        let figures = match options.sort {
+        match options.sort {
             Sort::SelfWeight => (self_weight, total),
             Sort::Total => (total, self_weight),
             Sort::Samples => (weights.self_samples[id], self_weight),
             Sort::Name => (0, 0),
-        };
-        (Reverse(figures), ranks[id])
+        }
+    };
+    chosen.sort_unstable_by(|&a, &b| {
+        let largest_first = figures(b).cmp(&figures(a));
+        largest_first.then_with(|| inclusive::by_name(subject.profile, a, b))
     });
     chosen.truncate(options.limit.unwrap_or(usize::MAX));
     chosen

@@ -1,6 +1,7 @@
 //! How code of x86 ends and leaves in ways that are neither calls nor jumps.
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+use memchr::memchr2_iter;
 
 /// Whether the last instruction goes on to what lies behind the code. `last` is the index of the
 /// last call or jump that was found to end the bytes, if one does.
@@ -32,16 +33,9 @@ pub(in crate::scan) fn falls_through(bytes: &[u8], last: Option<usize>) -> bool 
 /// The addresses and lengths of returns to what was put on the stack just before: jumps in disguise
 /// (retpolines, and code written by hand).
 pub(in crate::scan) fn disguised_jumps(bytes: &[u8], start: u64) -> Vec<(u64, u8)> {
-    let is_suspicious = |window: &[u8]| {
-        matches!(
-            window,
-            [.., 0x50..=0x57, 0xc3 | 0xc2] | [0x48 | 0x4c, 0x89 | 0x87, _, 0x24, 0xc3 | 0xc2]
-        )
-    };
-    let is_push = |window: &[u8]| matches!(window, [0x68, .., 0xc3 | 0xc2] | [0xff, 0x30..=0x37 | 0x70..=0x77, ..]);
-    let mut windows = bytes.windows(5);
-    let first = bytes.get(..bytes.len().min(4)).unwrap_or_default();
-    if !windows.any(|window| is_suspicious(window) || is_push(window)) && !is_suspicious(first) {
+    // A search for bytes that may be those of a return is far quicker than decoding.
+    let mut returns = memchr2_iter(0xc3, 0xc2, bytes);
+    if !returns.any(|at| may_put(bytes.get(..at).unwrap_or_default())) {
         return Vec::new();
     }
     let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
@@ -66,6 +60,32 @@ pub(in crate::scan) fn disguised_jumps(bytes: &[u8], start: u64) -> Vec<(u64, u8
         }
     }
     found
+}
+
+/// Whether the bytes before a return may end in an instruction that puts an address on top of the
+/// stack, followed at most by instructions without effect.
+fn may_put(mut before: &[u8]) -> bool {
+    loop {
+        let puts = matches!(
+            before,
+            // push of a register, an immediate, %fs and %gs
+            [.., 0x50..=0x57] | [.., 0x6a, _] | [.., 0x68, _, _, _, _] | [.., 0x0f, 0xa0 | 0xa8]
+            // mov and xchg of a register and mov of an immediate with (%rsp)
+            | [.., 0x89 | 0x87, _, 0x24] | [.., 0x89 | 0x87, _, 0x24, 0]
+            | [.., 0xc7, _, 0x24, _, _, _, _]
+        );
+        let last = before.get(before.len().saturating_sub(8)..);
+        let mut pairs = last.unwrap_or_default().windows(2);
+        let pushes_memory = pairs.any(|pair| pair[0] == 0xff && pair[1] & 0x38 == 0x30);
+        if puts || pushes_memory {
+            return true;
+        }
+        before = match before {
+            // nop, the prefixes of rep ret and bnd ret, lfence
+            [before @ .., 0x90 | 0xf3 | 0xf2] | [before @ .., 0x0f, 0xae, 0xe8] => before,
+            _ => return false,
+        };
+    }
 }
 
 #[cfg(test)]
@@ -99,6 +119,17 @@ mod tests {
         assert_eq!(disguised_jumps(&retpoline, 0x100), [(0x104, 1)]);
         // push %rax; ret
         assert_eq!(disguised_jumps(&[0x50, 0xc3], 0x100), [(0x101, 1)]);
+        // push $0x1234; ret
+        assert_eq!(
+            disguised_jumps(&[0x68, 0x34, 0x12, 0, 0, 0xc3], 0),
+            [(5, 1)]
+        );
+        // pushq 0x8(%rax); pause; ret
+        let by_memory = [0xff, 0x70, 0x08, 0xf3, 0x90, 0xc3];
+        assert_eq!(disguised_jumps(&by_memory, 0), [(5, 1)]);
+        // movq $0x1234,(%rsp); nop; rep ret
+        let by_value = [0x48, 0xc7, 0x04, 0x24, 0x34, 0x12, 0, 0, 0x90, 0xf3, 0xc3];
+        assert_eq!(disguised_jumps(&by_value, 0), [(9, 2)]);
         // lea 0x50(%rdi),%rax; ret
         let plain = [0x48, 0x8d, 0x47, 0x50, 0xc3];
         assert!(disguised_jumps(&plain, 0x100).is_empty());

@@ -122,6 +122,10 @@ pub(super) struct Code<'h> {
     /// All calls of files; `None` where that was not looked into.
     callers: FxHashMap<ImageId, Option<Rc<Callers>>>,
     functions: FxHashMap<Place, Option<Rc<Function>>>,
+    /// Functions with what each is a part of.
+    wholes: FxHashMap<Place, Place>,
+    /// Whether programs and threads start with a function.
+    starts: FxHashMap<Place, bool>,
 }
 
 impl<'h> Code<'h> {
@@ -151,6 +155,8 @@ impl<'h> Code<'h> {
             choices: FxHashMap::default(),
             callers: FxHashMap::default(),
             functions: FxHashMap::default(),
+            wholes: FxHashMap::default(),
+            starts: FxHashMap::default(),
         }
     }
 
@@ -198,7 +204,7 @@ impl<'h> Code<'h> {
 
     /// Whether a program or a thread starts with this function of the C library, as far as frame
     /// pointers can show.
-    pub(super) fn starts_tasks(&self, place: Place) -> bool {
+    pub(super) fn starts_tasks(&mut self, place: Place) -> bool {
         const TASKS: [&str; 6] = [
             STARTER,
             "__libc_start_main",
@@ -207,8 +213,14 @@ impl<'h> Code<'h> {
             "__clone",
             "__clone3",
         ];
+        if let Some(&known) = self.starts.get(&place) {
+            return known;
+        }
         let name = self.name(place);
-        name.is_some_and(|name| TASKS.contains(&name.as_str())) || self.starts_in_go(place)
+        let starts =
+            name.is_some_and(|name| TASKS.contains(&name.as_str())) || self.starts_in_go(place);
+        self.starts.insert(place, starts);
+        starts
     }
 
     /// Whether a goroutine or a thread of a Go program starts with this function. What runs in a
@@ -262,6 +274,9 @@ impl<'h> Code<'h> {
 
     /// The function that this one is a part of; itself, if it is none.
     fn whole(&mut self, part: Place) -> Place {
+        if let Some(&known) = self.wholes.get(&part) {
+            return known;
+        }
         let Place { image, start } = part;
         let name = self.binary(image).and_then(|binary| {
             let symbol = binary.function_at(Svma(start))?;
@@ -270,7 +285,9 @@ impl<'h> Code<'h> {
         });
         let whole = name.and_then(|name| Some(self.names.whole(image, &name)?.0));
         let start = whole.unwrap_or(start);
-        Place { image, start }
+        let whole = Place { image, start };
+        self.wholes.insert(part, whole);
+        whole
     }
 
     /// The name that a stub of a linkage table stands for, if there is one at this place.

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::base::{IdVec, Svma};
 use crate::trace::{ImageId, RuleSource, Trace};
-use crate::unwind::{FrameState, Rules};
+use crate::unwind::{FrameState, Rules, Scratch};
 
 use super::super::library::Library;
 
@@ -16,6 +16,7 @@ pub(super) struct Frames<'h> {
     library: &'h Library,
     rules: IdVec<ImageId, Option<Option<Arc<Rules>>>>,
     known: FxHashMap<(ImageId, u64), Option<FrameState>>,
+    scratch: Scratch,
 }
 
 /// Longer functions are taken to have a frame somewhere, in bytes.
@@ -28,6 +29,7 @@ impl<'h> Frames<'h> {
             library,
             rules: IdVec::filled(None, trace.images.len()),
             known: FxHashMap::default(),
+            scratch: Scratch::default(),
         }
     }
 
@@ -68,6 +70,6 @@ impl<'h> Frames<'h> {
         });
         let rules = rules.as_ref()?;
         let state = self.known.entry((image, at));
-        *state.or_insert_with(|| rules.frame_at(Svma(at)))
+        *state.or_insert_with(|| rules.frame_at(Svma(at), &mut self.scratch))
     }
 }
