@@ -13,6 +13,9 @@
 //! twice is one function, as name and declaration are equal. Where debug information does not say
 //! where functions are declared (line tables only), two definitions of different units are one if
 //! they have the same name and their code comes from overlapping lines of one file.
+//!
+//! A clone that compilers make for some callers (`f.constprop.0`, `f.isra.0`) has a definition too,
+//! that of `f`: it is `f`. A part of a function that was moved elsewhere is not a copy.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -33,6 +36,8 @@ pub(super) struct Copies {
     classes: Vec<Class>,
     /// Starts that belong to a function of which another copy starts first.
     first_copies: FxHashMap<(ImageId, u64), u64>,
+    /// The linkage names of the functions of which clones start there.
+    cloned: FxHashMap<(ImageId, u64), String>,
 }
 
 /// One function.
@@ -91,18 +96,30 @@ impl Copies {
             let first = first_lines.get(&described.root).cloned();
             self.add(place, id, described, first);
         }
-        for &(start, symbol, id) in code {
-            let class = self
-                .by_definition
-                .get(&(place.image, id))
-                .copied()
-                .flatten();
-            if let Some(class) = class
-                && self.classes.get(class).is_some_and(|c| c.is_of(symbol))
-            {
-                self.add_start(place.image, class, start);
+        // A copy under the function's own name is the first, wherever its clones are.
+        for is_clone in [false, true] {
+            for &(start, symbol, id) in code {
+                let of = match is_clone {
+                    false => Some(symbol),
+                    true => original(symbol),
+                };
+                let class = self.by_definition.get(&(place.image, id));
+                let (Some(of), Some(class)) = (of, class.copied().flatten()) else {
+                    continue;
+                };
+                if self.classes.get(class).is_some_and(|c| c.is_of(of)) {
+                    self.add_start(place.image, class, start);
+                    if is_clone {
+                        self.cloned.insert((place.image, start), of.to_owned());
+                    }
+                }
             }
         }
+    }
+
+    /// The linkage name of the function that starts here as a clone, if debug information says so.
+    pub(super) fn cloned(&self, image: ImageId, start: u64) -> Option<&str> {
+        self.cloned.get(&(image, start)).map(String::as_str)
     }
 
     /// The function of a definition.
@@ -190,7 +207,7 @@ impl Class {
         })
     }
 
-    /// Whether a symbol is that of the function as a whole, not of a clone or a part.
+    /// Whether a symbol is the function's own, not that of a clone or a part.
     fn is_of(&self, symbol: &str) -> bool {
         let symbol = without_link_mark(without_version(symbol));
         if let Some(linkage_name) = &self.described.linkage_name {
@@ -363,6 +380,23 @@ fn without_rust_hash(name: &str) -> &str {
         }
         _ => name,
     }
+}
+
+/// The name of the function that a clone by its name is all of: `f` of `f.isra.0` and of
+/// `f.constprop.0.isra.0`. A part (`f.part.0`, `f.cold`) is not all of it.
+fn original(symbol: &str) -> Option<&str> {
+    let mut name = symbol;
+    while let Some((before, number)) = name.rsplit_once('.')
+        && number.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        let marks = [".isra", ".constprop", ".lto_priv"].into_iter();
+        let Some(stem) = marks.filter_map(|mark| before.strip_suffix(mark)).next() else {
+            break;
+        };
+        name = stem;
+    }
+    let is_part = name.contains(".part.") || name.contains(".cold");
+    (name.len() < symbol.len() && !name.is_empty() && !is_part).then_some(name)
 }
 
 fn without_version(symbol: &str) -> &str {

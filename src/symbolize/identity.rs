@@ -4,6 +4,7 @@
 //! function whose definition its entry of debug information leads to: see [`copies`](super::copies).
 //! Code that a compiler moved out of a function (`f.cold`) is the function's.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -168,6 +169,7 @@ impl<'a> Identities<'a> {
     ) -> FunctionId {
         let module = self.modules[image];
         let start = self.copies.first_copy(image, start);
+        let name = self.copies.cloned(image, start).or(name);
         *self
             .keys
             .entry(Key::Start(image, start))
@@ -227,6 +229,9 @@ impl<'a> Identities<'a> {
             .declared
             .filter(|_| class.is_declared || start.is_none());
         let symbol = start.and_then(|start| {
+            if let Some(name) = self.copies.cloned(image, start) {
+                return Some(Cow::Borrowed(name));
+            }
             let Home::Binary(binary) = &self.homes[image] else {
                 return None;
             };

@@ -237,6 +237,38 @@ fn recursion_that_was_inlined_is_recursion() {
 }
 
 #[test]
+fn a_clone_is_the_function_that_debug_information_says() {
+    let source = "#include <stdlib.h>\n\
+        static int depth(const char *tree, int node, int scale) {\n\
+        if (node > 1000) return scale;\n\
+        int l = depth(tree, 2 * node + 1, scale), r = depth(tree, 2 * node + 2, scale);\n\
+        return (l > r ? l : r) + tree[node];\n}\n\
+        int main(int c, char **v) { return depth(calloc(9999, 1), c, 7); }\n";
+    let Some(program) = build("clone", &["gcc", "-O2", "-g"], &[("it.c", source)]) else {
+        return;
+    };
+    let binary = Binary::open(&program).unwrap();
+    let is_clone =
+        |name: &str| name.starts_with("depth.constprop") || name.starts_with("depth.isra");
+    let mut names = binary
+        .functions()
+        .iter()
+        .filter_map(|f| binary.function_name(f));
+    if !names.any(|name| is_clone(&name)) {
+        eprintln!("skipped: this gcc makes no clone of depth()");
+        return;
+    }
+    let profile = profile(&program);
+    assert_eq!(recursive(&profile), ["depth"]);
+    assert_eq!(named(&profile, "depth").len(), 1);
+    let mut others = profile
+        .functions
+        .iter()
+        .filter(|f| f.name.contains("clone"));
+    assert!(others.next().is_none());
+}
+
+#[test]
 fn the_mark_of_thin_link_time_optimization_is_no_part_of_a_name() {
     assert_eq!(demangle("work.llvm.4711"), "work");
     assert_eq!(demangle("_ZL4workv.llvm.4711"), "work()");
