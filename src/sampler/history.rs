@@ -125,17 +125,18 @@ impl History {
             path: path.to_owned(),
             reason: reason(&error),
         };
-        let (output, file, _) = Output::create(path).map_err(failed)?;
+        // If this fails the part file is removed: the history is still here to be written again.
+        let (output, file, _) = Output::create(path)?;
         let mut log = Log::new(file, &self.events).map_err(failed)?;
         self.write_to(&mut log, until).map_err(failed)?;
-        let written = Written {
-            samples: log.tally().samples,
-            bytes: log.file_size(),
+        let (tally, bytes, file) = log.into_parts();
+        output.commit(&file)?;
+        Ok(Written {
+            samples: tally.samples,
+            bytes,
             let_go: self.let_go,
             names_let_go: self.names_let_go,
-        };
-        output.commit().map_err(failed)?;
-        Ok(written)
+        })
     }
 
     fn write_to<W: io::Write + io::Seek>(&self, log: &mut Log<W>, until: u64) -> io::Result<()> {
