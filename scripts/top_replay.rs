@@ -27,6 +27,7 @@ mod top {
     pub mod print;
     pub mod prompt;
     pub mod screen;
+    pub mod signals;
     pub mod source;
     pub mod terminal;
     pub mod text;

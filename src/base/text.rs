@@ -3,15 +3,37 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a character may do harm where a person reads it: control characters (C0, DEL, C1) and
-/// the marks that reorder text (bidi embeddings, overrides and isolates).
+/// Whether a character may deceive a person who reads it: control characters (C0, DEL, C1), marks
+/// that reorder text (bidi embeddings, overrides and isolates), line separators, and characters that
+/// are not seen, so that two different names look the same. The latter are those that Unicode has as
+/// `Default_Ignorable_Code_Point` (DerivedCoreProperties.txt, Unicode 16), which includes soft
+/// hyphens, zero-width spaces and joiners, variation selectors and tags, and the marks of interlinear
+/// annotations.
 pub fn is_unsafe_char(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}'
-        )
-        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    if c.is_ascii() {
+        return c.is_ascii_control();
+    }
+    matches!(
+        c,
+        '\u{80}'..='\u{9f}'
+            | '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
 }
 
 /// `bytes` as UTF-8; what is not UTF-8 becomes `\xNN`.
@@ -71,4 +93,38 @@ pub fn printable(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_seen_is_escaped() {
+        for (text, shown) in [
+            ("ev\u{200b}il", "ev\\u{200b}il"),
+            ("so\u{ad}ft", "so\\xadft"),
+            ("\u{feff}main", "\\u{feff}main"),
+            ("a\u{e0041}\u{e007f}", "a\\u{e0041}\\u{e007f}"),
+            ("a\u{202e}b\u{2066}", "a\\u{202e}b\\u{2066}"),
+            ("a\u{2064}\u{fe0f}", "a\\u{2064}\\u{fe0f}"),
+        ] {
+            assert_eq!(printable(text), shown);
+        }
+    }
+
+    #[test]
+    fn letters_of_any_script_are_left_alone() {
+        for text in [
+            "naïve",
+            "Größe",
+            "関数",
+            "функция",
+            "דוגמה",
+            "f\u{a0}g",
+            "🦀",
+        ] {
+            assert_eq!(printable(text), text);
+        }
+    }
 }

@@ -46,7 +46,7 @@ pub enum Format {
     Text,
     /// Schema proftool/1.
     Json,
-    /// One table, with headings.
+    /// One table, with headings; a text that a spreadsheet would execute has a ' before it.
     Csv,
     /// A drawing for Graphviz.
     Dot,

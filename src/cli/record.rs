@@ -38,8 +38,11 @@ The exit status is the command's own, 128 and the signal's number if it died of 
 a command; 125 if the recording failed or what is to be recorded is not there, 126 if the
 command cannot be run, 127 if it is not found.
 
-While it is made, the recording is in FILE.part, which can be read at any time; it is what is
-left if proftool is killed. An earlier FILE is kept as FILE.old.")]
+While it is made, the recording is in FILE.part, which can be read at any time. An earlier FILE is
+kept as FILE.old; a symbolic link is replaced, not followed. FILE.part stays if proftool is killed
+or the disk is full; every view then reports that the recording was not finished. It also stays if
+it cannot be named FILE at the end. If its directory was removed meanwhile, it is saved in the
+directory for temporary files. A message says where the recording is.")]
 pub struct RecordArgs {
     #[command(flatten)]
     sampling: SamplingArgs,

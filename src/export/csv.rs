@@ -2,9 +2,13 @@
 //! newline, as everywhere on Linux.
 //!
 //! Numbers are whole and in the event's unit, shares are percentages with four decimals. Fields
-//! with a comma, a quote or a space at an end are quoted; control characters are written
-//! `\xNN`, so a record is always one line. A name that begins with `=` is left as it is: what a
-//! spreadsheet does with it is for the spreadsheet to be asked.
+//! with a comma, a quote or a space at an end are quoted; control characters and characters that are
+//! not seen are written `\xNN` or `\u{NNNN}`, so a record is always one line.
+//!
+//! A spreadsheet takes a field that begins with `=`, `+`, `-` or `@` for a formula and executes it. A
+//! text that begins so has a `'` before it (OWASP, "CSV Injection"). To get the text back, remove one
+//! `'` from a field that begins with any number of `'` and one of these characters. Numbers are
+//! written as they are.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -53,13 +57,54 @@ fn field(cell: &Cell) -> Cow<'_, str> {
 /// ```
 /// use proftool::export::csv::quoted;
 /// assert_eq!(quoted("f(int, \"x\")"), "\"f(int, \"\"x\"\")\"");
+/// assert_eq!(quoted("=cmd|' /C calc'!A0"), "'=cmd|' /C calc'!A0");
 /// ```
 pub fn quoted(text: &str) -> Cow<'_, str> {
-    let text = printable(text);
+    let mut text = printable(text);
+    if is_like_formula(&text) {
+        text = Cow::Owned(format!("'{text}"));
+    }
     let plain = !text.contains([',', '"']) && text.trim() == text;
     if plain {
         text
     } else {
         Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
+    }
+}
+
+/// Whether a spreadsheet would execute a text, or it looks like one that was defused. Tabs and
+/// returns, which some skip before a formula, are escaped already. The wide forms are those of East
+/// Asian keyboards, which some spreadsheets treat alike.
+fn is_like_formula(text: &str) -> bool {
+    text.trim_start_matches('\'').starts_with([
+        '=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formulas_are_defused_and_can_be_had_back() {
+        for text in ["=1+1", "+1", "-2", "@SUM(A1)", "'=1", "''-x", "＝1"] {
+            let field = quoted(text);
+            assert_eq!(field.strip_prefix('\''), Some(text));
+        }
+        for text in ["main", "a=b", "'static", "f(-1)", "~operator+", ""] {
+            assert_eq!(quoted(text).trim_matches('"'), text);
+        }
+        assert_eq!(quoted("\t=1"), "\\x09=1");
+        assert_eq!(quoted("-a,b"), "\"'-a,b\"");
+    }
+
+    #[test]
+    fn numbers_are_not_defused() {
+        for (cell, written) in [
+            (Cell::Count(7), "7"),
+            (Cell::Share { part: 1, whole: 4 }, "25.0000"),
+        ] {
+            assert_eq!(field(&cell), written);
+        }
     }
 }

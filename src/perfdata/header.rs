@@ -31,6 +31,9 @@ const FILE_HEADER: u64 = 104;
 const PIPE_HEADER: u64 = 16;
 /// The sizes of `struct perf_event_attr` in the time of version 1 files.
 const VERSION_1_ATTR_SIZES: [u64; 6] = [64, 72, 80, 96, 104, 112];
+/// The offset of the event types, a section that is not used since 2011, in a file that proftool has
+/// not finished. Readers pass over the section as its size is 0.
+pub(super) const UNFINISHED: u64 = u64::from_be_bytes(*b"unfinish");
 /// More events than any recording has.
 const MAX_EVENTS: u64 = 1 << 16;
 /// More instances of one event (a processor and thread each) than any recording has.
@@ -73,6 +76,8 @@ pub(super) struct FileHeader {
     attr_entry_size: u64,
     attrs: Section,
     pub(super) data: Section,
+    /// Whether the recorder says that it has not finished the file.
+    pub(super) is_unfinished: bool,
     pub(super) features: Vec<Feature>,
 }
 
@@ -149,7 +154,7 @@ fn parse_file_header(bytes: &[u8], endian: Endianness, version: u8) -> Result<Fi
     let attr_entry_size = c.u64("")?;
     let attrs = Section::read(&mut c)?;
     let data = Section::read(&mut c)?;
-    let _event_types = Section::read(&mut c)?;
+    let event_types = Section::read(&mut c)?;
     let mut features = Vec::new();
     // The bits stand in words of the machine's size: those of a big-endian 32-bit one are read
     // with their halves swapped. HOSTNAME, which every recorder writes, tells.
@@ -173,6 +178,7 @@ fn parse_file_header(bytes: &[u8], endian: Endianness, version: u8) -> Result<Fi
         attr_entry_size,
         attrs,
         data,
+        is_unfinished: (event_types.offset, event_types.size) == (UNFINISHED, 0),
         features,
     })
 }

@@ -164,9 +164,12 @@ impl Reader {
         }
         self.data = file.data;
         let len = source.len().unwrap_or(u64::MAX);
-        if file.data.size == 0 && len > file.data.offset {
-            // The recorder writes the size last: it was killed.
+        // perf writes the size last: it was killed.
+        let lacks_size = file.data.size == 0 && len > file.data.offset;
+        if lacks_size || file.is_unfinished {
             self.header_caveats.add(CaveatKind::Unfinished, 1);
+        }
+        if lacks_size {
             self.truncated = true;
             self.data.size = len - file.data.offset;
         } else if file.data.end().is_none_or(|end| end > len) {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! 0     header, 104 bytes: magic, header size, attr size,
-//!       attrs {offset, size}, data {offset, size}, event types {0, 0}, feature bits [u64; 4]
+//!       attrs {offset, size}, data {offset, size}, event types {0, 0} (unused since 2011; while
+//!       the file is written {UNFINISHED, 0}), feature bits [u64; 4]
 //! 104   the ids of event 0, of event 1, …         u64 each
 //!       event 0 {attr, 128 bytes; ids {offset, size}}, event 1 …
 //!       data: records as the kernel made them, or COMPRESSED records with these inside;
@@ -13,11 +14,14 @@
 //!
 //! The writer keeps the file readable all the time: the feature bits are set last, and
 //! [`Writer::sync`] makes the data size in the header true. A recorder that is killed leaves a
-//! file that has everything up to its last `sync`, and lacks the features.
+//! file that has everything up to its last `sync`, lacks the features, and says that it is
+//! unfinished. (perf leaves a data size of 0 for that, which other readers take for no data. A file
+//! without features may be whole: other programs write such.)
 
 use std::io::{self, Seek, SeekFrom, Write};
 
 use super::Feature;
+use super::header::UNFINISHED;
 
 mod compressor;
 mod records;
@@ -38,7 +42,7 @@ const HEADER_SIZE: u64 = 104;
 const SECTION_SIZE: u64 = 16;
 const ATTR_ENTRY_SIZE: u64 = ATTR_SIZE as u64 + SECTION_SIZE;
 const DATA_SIZE_AT: u64 = 48;
-const FEATURE_BITS_AT: u64 = 72;
+const EVENT_TYPES_AT: u64 = 56;
 
 /// An event as the file describes it.
 #[derive(Clone, Debug)]
@@ -85,8 +89,8 @@ impl<W: Write + Seek> Writer<W> {
             attrs_start,
             attrs_size,
             data_start,
-            0, // the data's size, kept by `sync`
-            0, // event types: not used since 2011
+            0,          // the data's size, kept by `sync`
+            UNFINISHED, // event types
             0,
             0, // feature bits, set by `finish`
             0,
@@ -149,10 +153,23 @@ impl<W: Write + Seek> Writer<W> {
     ///
     /// # Errors
     ///
-    /// Those of `out`. What was appended before stays readable: a record that was written in part
-    /// is never counted into the data.
+    /// Those of `out`. What was written before stays readable, also of these records those that are
+    /// whole: a record that was written in part is never counted into the data.
     pub fn append(&mut self, records: &[u8]) -> io::Result<()> {
-        self.out.write_all(records)?;
+        let mut written = 0;
+        while written < records.len() {
+            let error = match self.out.write(&records[written..]) {
+                Ok(0) => io::ErrorKind::WriteZero.into(),
+                Ok(count) => {
+                    written += count;
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => error,
+            };
+            self.data_size += whole_records(&records[..written]);
+            return Err(error);
+        }
         self.data_size += records.len() as u64;
         Ok(())
     }
@@ -202,8 +219,11 @@ impl<W: Write + Seek> Writer<W> {
         }
         tail.extend(features.iter().flat_map(|(_, body)| body));
         self.out.write_all(&tail)?;
-        self.out.seek(SeekFrom::Start(FEATURE_BITS_AT))?;
-        self.out.write_all(&bits.map(u64::to_ne_bytes).concat())?;
+        // No event types, which ends the mark UNFINISHED, and the feature bits behind them.
+        self.out.seek(SeekFrom::Start(EVENT_TYPES_AT))?;
+        let end_of_header = [0, 0, bits[0], bits[1], bits[2], bits[3]];
+        self.out
+            .write_all(&end_of_header.map(u64::to_ne_bytes).concat())?;
         self.out.flush()?;
         Ok(offset)
     }
@@ -216,6 +236,19 @@ impl<W: Write + Seek> Writer<W> {
     fn data_end(&self) -> u64 {
         self.data_start + self.data_size
     }
+}
+
+/// How many bytes whole records take at the start of this.
+fn whole_records(bytes: &[u8]) -> u64 {
+    let mut at = 0;
+    while let Some(header) = bytes[at..].first_chunk::<8>() {
+        let size = usize::from(u16::from_ne_bytes([header[6], header[7]]));
+        if size < 8 || size > bytes.len() - at {
+            break;
+        }
+        at += size;
+    }
+    at as u64
 }
 
 #[cfg(test)]
@@ -261,6 +294,24 @@ mod tests {
         let file = writer.into_inner().into_inner();
         assert_eq!(u64_at(&file, 48), 64);
         assert_eq!(file.len(), 104 + 8 + 144 + 64);
+    }
+
+    #[test]
+    fn a_file_says_that_it_is_unfinished_until_it_is_finished() {
+        let mut writer = Writer::new(Cursor::new(Vec::new()), &[event(&[1])]).unwrap();
+        writer.append(&FINISHED_ROUND).unwrap();
+        writer.sync().unwrap();
+        let unfinished = |file: &[u8]| {
+            let reader = crate::perfdata::Reader::from_bytes(file.to_vec()).unwrap();
+            let kinds = reader.caveats().iter().map(|it| (it.kind, it.count));
+            kinds.collect::<Vec<_>>()
+        };
+        let killed = unfinished(writer.out.get_ref());
+        assert_eq!(killed, [(crate::base::CaveatKind::Unfinished, 1)]);
+        writer.finish(&FeatureSections::default()).unwrap();
+        assert_eq!(unfinished(writer.out.get_ref()), []);
+        let event_types = u64_at(writer.out.get_ref(), EVENT_TYPES_AT as usize);
+        assert_eq!(event_types, 0, "as perf writes it");
     }
 
     #[test]
@@ -326,6 +377,18 @@ mod tests {
         assert!(writer.append(&[2; 16]).is_err());
         writer.sync().unwrap();
         assert_eq!(writer.data_size(), 16);
+        assert_eq!(u64_at(writer.out.inner.get_ref(), 48), 16);
+    }
+
+    #[test]
+    fn whole_records_before_the_one_that_did_not_fit_are_counted() {
+        let device = Full {
+            inner: Cursor::new(Vec::new()),
+            left: 104 + 20,
+        };
+        let mut writer = Writer::new(device, &[]).unwrap();
+        assert!(writer.append(&FINISHED_ROUND.repeat(4)).is_err());
+        writer.sync().unwrap();
         assert_eq!(u64_at(writer.out.inner.get_ref(), 48), 16);
     }
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::command::CommandError;
+use crate::base::shell_quoted;
 
 /// How many of the processes that are left out are told by number.
 const LEFT_OUT_TOLD: usize = 4;
@@ -29,7 +30,7 @@ pub enum Error {
         "could not write {}: {reason}; the recording ends there{}",
         path.display(),
         kept.as_ref().map_or(String::new(), |kept| format!(
-            ", and its samples are in {}", kept.display()
+            ", and what was recorded until then is in {}", kept.display()
         ))
     )]
     Interrupted {
@@ -37,8 +38,45 @@ pub enum Error {
         path: PathBuf,
         /// What the system says.
         reason: String,
-        /// Where the samples are that were written before.
+        /// Where the records are that were written before.
         kept: Option<PathBuf>,
+    },
+    /// An earlier recording is in the way: it could not be kept.
+    #[error(
+        "could not keep the earlier recording {} as {}: {reason}",
+        path.display(), old.display()
+    )]
+    EarlierStays {
+        /// The output, which the earlier recording has now.
+        path: PathBuf,
+        /// The name that the earlier recording would get.
+        old: PathBuf,
+        /// Why it cannot.
+        reason: String,
+    },
+    /// The recording is whole, but could not get its name.
+    #[error(
+        "the recording is complete, but could not be named {}: {reason}; it is in {}",
+        path.display(), kept.display()
+    )]
+    Unnamed {
+        /// The name that it should have.
+        path: PathBuf,
+        /// What the system says.
+        reason: String,
+        /// Where it is.
+        kept: PathBuf,
+    },
+    /// The part file was removed by someone, and could not be saved under another name.
+    #[error(
+        "the recording {} was removed while it was made, and could not be saved again: {reason}",
+        path.display()
+    )]
+    Gone {
+        /// The output.
+        path: PathBuf,
+        /// What the system says.
+        reason: String,
     },
     /// This user may not record at all.
     #[error(
@@ -242,9 +280,14 @@ impl Error {
             }
             Error::Interrupted {
                 kept: Some(kept), ..
-            } => {
-                format!("proftool report {}", kept.display())
             }
+            | Error::Unnamed { kept, .. } => {
+                format!("proftool report {}", shell_quoted(&kept.to_string_lossy()))
+            }
+            Error::EarlierStays { old, .. } => format!(
+                "move {} away, or record to another file: -o FILE",
+                old.display()
+            ),
             _ => return None,
         })
     }
@@ -415,9 +458,10 @@ impl fmt::Display for Note {
             ),
             Note::Unfinished(path) => write!(
                 f,
-                "{0} is of another recording, running or killed; what it has can be read: \
-                 proftool report {0}",
-                path.display()
+                "{} is left from another recording, which still runs or was killed; it can be \
+                 read: proftool report {}",
+                path.display(),
+                shell_quoted(&path.to_string_lossy())
             ),
             Note::Begun => f.write_str("recording"),
             Note::CommandGoesOn => f.write_str("the recording is over; the command goes on"),

@@ -125,17 +125,18 @@ impl History {
             path: path.to_owned(),
             reason: reason(&error),
         };
-        let (output, file, _) = Output::create(path).map_err(failed)?;
+        // If this fails the part file is removed: the history is still here to be written again.
+        let (output, file, _) = Output::create(path)?;
         let mut log = Log::new(file, &self.events).map_err(failed)?;
         self.write_to(&mut log, until).map_err(failed)?;
-        let written = Written {
-            samples: log.tally().samples,
-            bytes: log.file_size(),
+        let (tally, bytes, file) = log.into_parts();
+        output.commit(&file)?;
+        Ok(Written {
+            samples: tally.samples,
+            bytes,
             let_go: self.let_go,
             names_let_go: self.names_let_go,
-        };
-        output.commit().map_err(failed)?;
-        Ok(written)
+        })
     }
 
     fn write_to<W: io::Write + io::Seek>(&self, log: &mut Log<W>, until: u64) -> io::Result<()> {
@@ -246,5 +247,52 @@ fn time(record: &[u8]) -> Option<u64> {
         // What stands behind other records ends with time, processor and id.
         kind if kind < USER_TYPES => word(record, record.len().checked_sub(24)?),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_samples_are_let_go_at_the_limit() {
+        let mut history = History {
+            events: Vec::new(),
+            tracepoints: Vec::new(),
+            groups: Vec::new(),
+            images: KernelImages::default(),
+            existing: Arc::from([]),
+            bare: VecDeque::new(),
+            packed: VecDeque::new(),
+            open: Vec::new(),
+            since: None,
+            counted: GroupValues::new(&[]),
+            limit: 3 * CHUNK,
+            let_go: 0,
+            names_let_go: false,
+        };
+        // Bytes that cannot be packed: a xorshift generator's.
+        let mut state = 1u64;
+        let mut noise = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state.to_ne_bytes()
+        };
+        for _ in 0..10 {
+            while history.open.len() < CHUNK {
+                let mut sample = SAMPLE.to_ne_bytes().to_vec();
+                sample.extend([0, 0]);
+                sample.extend(1024u16.to_ne_bytes());
+                while sample.len() < 1024 {
+                    sample.extend(noise());
+                }
+                history.append(&sample);
+            }
+            history.end_round();
+            let kept = history.packed.iter().chain(&history.bare);
+            assert!(kept.map(|packed| packed.size()).sum::<usize>() <= history.limit);
+        }
+        assert!(history.let_go > 5 * 1024, "{} samples", history.let_go);
     }
 }

@@ -44,6 +44,8 @@ pub(super) struct Log<W> {
     tally: Tally,
     passes: u64,
     drained: u64,
+    /// The bytes of records of what was there before; as many as can be until they are written.
+    existing: u64,
     file_size: u64,
 }
 
@@ -54,6 +56,7 @@ impl<W: Write + Seek> Log<W> {
             tally: Tally::default(),
             passes: 0,
             drained: 0,
+            existing: u64::MAX,
             file_size: 0,
         })
     }
@@ -73,19 +76,14 @@ impl<W: Write + Seek> Log<W> {
         self.drained
     }
 
-    /// What has been written so far.
-    pub(super) fn tally(&self) -> &Tally {
-        &self.tally
-    }
-
     /// The bytes of records so far.
     pub(super) fn data_size(&self) -> u64 {
         self.writer.data_size()
     }
 
-    /// The size of the file, once it is finished.
-    pub(super) fn file_size(&self) -> u64 {
-        self.file_size
+    /// Whether anything was written that came from the ring buffers.
+    pub(super) fn has_recorded(&self) -> bool {
+        self.data_size() > self.existing
     }
 
     /// Appends whole records.
@@ -100,9 +98,9 @@ impl<W: Write + Seek> Log<W> {
         self.writer.finish_round()
     }
 
-    /// Gives back what was written to.
-    pub(super) fn into_inner(self) -> W {
-        self.writer.into_inner()
+    /// What has been written, the size of the file once it is finished, and what was written to.
+    pub(super) fn into_parts(self) -> (Tally, u64, W) {
+        (self.tally, self.file_size, self.writer.into_inner())
     }
 
     /// Writes what was there before the recording began: the kernel's images, and records of
@@ -135,10 +133,10 @@ impl<W: Write + Seek> Log<W> {
         Ok(())
     }
 
-    /// After a failed write: makes what was written before readable. Tells whether there are
-    /// samples in it.
-    pub(super) fn salvage(&mut self) -> bool {
-        self.writer.sync().is_ok() && self.tally.samples > 0
+    /// After a failed write: makes what was written before readable, if it can. If not even the
+    /// head can be changed any more, the file is readable up to the pass before.
+    pub(super) fn salvage(&mut self) {
+        let _ = self.writer.sync();
     }
 
     fn features(&self, events: &[EventDescription], images: &KernelImages) -> FeatureSections {
@@ -178,6 +176,7 @@ impl<W: Write + Seek> Log<W> {
 impl<W: Write + Seek> Sink for Log<W> {
     fn begin(&mut self, open: &Open) -> io::Result<()> {
         self.open(&open.images, &open.existing.records)?;
+        self.existing = self.data_size();
         self.writer.sync()
     }
 

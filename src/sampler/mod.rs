@@ -81,6 +81,7 @@ pub use machine::{Machine, Trial};
 pub use process::{MappedFile, Process};
 pub use recording::{Bounds, End, Recording, Subject, record};
 pub use session::{Options, Session};
+pub use signals::{stop_job, stop_until_continued};
 pub use stacks::{CopySize, NoCopySize, Stacks};
 pub use target::Target;
 pub use watch::{Start, Watched, Watcher, watch};

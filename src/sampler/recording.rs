@@ -109,14 +109,17 @@ pub struct Recording {
 /// While it goes on, the records are in `path` with `.part` appended. The file has its true data
 /// size five times a second and can be read even if this process is killed, in which case the
 /// command gets a SIGTERM from the kernel. (The kernel sends it when the *thread* that called
-/// this function ends, however it does.) At the end the part file takes the name `path`, and what
-/// had the name is kept with `.old` appended.
+/// this function ends, however it does.) Until it is whole the file says that it is not: reading it
+/// gives [`CaveatKind::Unfinished`](crate::base::CaveatKind::Unfinished). At the end the part file
+/// takes the name `path`, and what had the name is kept with `.old` appended.
 ///
 /// # Errors
 ///
 /// If the command cannot be started, the kernel does not let this user record, the target is not
 /// there or ends before the recording begins, or the file cannot be written. What was at `path`
 /// is then still there. A command that runs already when recording fails has run on to its end.
+/// What was recorded before the failure is kept, and the error says where
+/// ([`Error::Interrupted`], [`Error::Unnamed`]).
 pub fn record(
     options: &Options,
     subject: Subject<'_>,
@@ -128,11 +131,13 @@ pub fn record(
         path: path.to_owned(),
         reason: reason(&error),
     };
-    let (output, file, other) = Output::create(path).map_err(failed)?;
+    // SIGXFSZ is held back before the first byte is written: a limit is an error, not the end.
+    let signals = Signals::hold();
+    let (mut output, file, other) = Output::create(path)?;
     if let Some(other) = other {
         notes(Note::Unfinished(other));
     }
-    let mut cast = Cast::gather(subject, Signals::hold())?;
+    let mut cast = Cast::gather(subject, signals)?;
     let opened = cast.open(options, subject, bounds, notes).and_then(|open| {
         let mut log = Log::new(file, open.session.events()).map_err(failed)?;
         log.compress(options.compression).map_err(failed)?;
@@ -152,12 +157,13 @@ pub fn record(
         .compression
         .is_none_or(|level| level <= QUICK_COMPRESSION);
     let _turns = SoonerTurns::ask(is_quick);
+    output.begin();
     match cast.run(&mut open, &mut log, bounds) {
         Ok(end) => {
             let mut costs = meter.read(&open.session, &log);
             let interrupted = cast.is_stopped();
-            let (tally, bytes) = (log.tally(), log.file_size());
-            let committed = output.commit();
+            let (tally, bytes, file) = log.into_parts();
+            let committed = output.commit(&file);
             if cast.goes_on() {
                 notes(Note::CommandGoesOn);
             }
@@ -178,7 +184,7 @@ pub fn record(
                 stopped_at_exec,
                 costs,
             };
-            committed.map_err(failed)?;
+            committed?;
             Ok(recording)
         }
         Err(error) => {
@@ -188,11 +194,22 @@ pub fn record(
                 reason: reason.clone(),
             });
             open.session.stop();
+            // Before anything is waited for: the recorder may be killed while it waits.
+            log.salvage();
+            let has_recorded = log.has_recorded();
+            let (_, _, file) = log.into_parts();
+            let kept = match has_recorded {
+                true => output.keep_part(&file),
+                false => {
+                    output.discard();
+                    None
+                }
+            };
             cast.run_on();
             Err(Error::Interrupted {
                 path: path.to_owned(),
                 reason,
-                kept: log.salvage().then(|| output.keep_part()),
+                kept,
             })
         }
     }

@@ -171,6 +171,30 @@ fn is_ignored(number: i32) -> bool {
     }
 }
 
+/// Stops this process until it is continued, as SIGTSTP does to a process that does not handle it:
+/// not at all where nobody could continue it (an orphaned process group).
+pub fn stop_until_continued() {
+    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
+    let mut default = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: all zeros is a valid action, SIG_DFL without flags; both are live locals, and the
+    // action that was there before is put back as the kernel gave it. Of a signal that exists this
+    // does not fail.
+    unsafe {
+        (*default.as_mut_ptr()).sa_sigaction = libc::SIG_DFL;
+        if libc::sigaction(libc::SIGTSTP, default.as_ptr(), before.as_mut_ptr()) == 0 {
+            libc::raise(libc::SIGTSTP);
+            libc::sigaction(libc::SIGTSTP, before.as_ptr(), std::ptr::null_mut());
+        }
+    }
+}
+
+/// Sends SIGTSTP to all processes of this one's job (its process group), as a terminal does when
+/// Ctrl-Z is pressed.
+pub fn stop_job() {
+    // SAFETY: no memory is passed.
+    unsafe { libc::kill(0, libc::SIGTSTP) };
+}
+
 /// Sends a signal to a process that is not waited for yet, so that its number is still its own.
 pub(super) fn send(pid: i32, number: i32) {
     // SAFETY: no memory is passed. A process that has just ended is not an error.

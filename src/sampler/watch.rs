@@ -103,7 +103,7 @@ impl Sink for Audience<'_> {
         let mut records: Vec<u8> = mappings.flat_map(|m| m.kernel_record()).collect();
         records.extend_from_slice(&open.existing.records);
         self.watcher.begin(Start {
-            head: head.into_inner().into_inner(),
+            head: head.into_parts().2.into_inner(),
             records,
             history: History::new(&open.session, &open.images, &open.existing),
         });

@@ -26,7 +26,7 @@ use proptest::prelude::{
 /// A character that some format has to be careful with, or any other.
 fn character() -> impl Strategy<Value = char> {
     let delicate: Vec<char> =
-        ";,\"'\\ \t\n\r\0\x1b\x7f\u{80}\u{9b}\u{202e}\u{2066}\u{2028}<>(){}&x3bu=-"
+        ";,\"'\\ \t\n\r\0\x1b\x7f\u{80}\u{9b}\u{202e}\u{2066}\u{2028}\u{200b}\u{ad}\u{feff}\u{e0041}<>(){}&x3bu=-+@"
             .chars()
             .collect();
     prop_oneof![

@@ -43,6 +43,8 @@ pub enum Action {
     Write(PathBuf),
     /// Draw all of the screen: somebody else has written on it.
     Repaint,
+    /// Stop the job, as Ctrl-Z does.
+    Suspend,
 }
 
 /// A text that lies over the view.
@@ -213,6 +215,7 @@ impl App {
         match key {
             Key::Char('q') => return Action::Quit,
             Key::Control('l') => return Action::Repaint,
+            Key::Control('z') => return Action::Suspend,
             Key::Char(c @ '1'..='4') => self.turn_to(View::ALL[c as usize - '1' as usize]),
             Key::Tab => self.turn(1),
             Key::BackTab => self.turn(View::ALL.len() - 1),

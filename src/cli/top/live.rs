@@ -13,7 +13,7 @@ use proftool::sampler::{
 };
 
 use super::super::record;
-use super::screen::Signals;
+use super::signals::Signals;
 use super::source::{Seen, Source, State, Written};
 use super::text::Shown;
 use super::{TopArgs, terminal, watch};

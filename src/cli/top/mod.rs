@@ -25,6 +25,7 @@ mod prepare;
 mod print;
 mod prompt;
 mod screen;
+mod signals;
 mod source;
 mod terminal;
 #[cfg(test)]
@@ -42,7 +43,7 @@ use clap::Args;
 use proftool::export;
 
 use self::draw::Paint;
-use self::screen::Signals;
+use self::signals::Signals;
 use self::source::Source;
 use self::text::Shown;
 use super::look::{self, SortKey, When};
@@ -107,6 +108,10 @@ On a terminal: views with the keys 1 to 4 (flat, graph, tree, cycles), ? for all
 The figures are those of the commands of the same names, of all samples so far; with --half-life
 or the key d old samples fade. The key w writes all samples since the start or the reset, none
 faded or filtered, as a recording.
+
+Ctrl-Z stops top, and with it the command that it started: neither is sampled until fg. What ran
+already goes on, and samples that the buffers have no room for are counted as lost. When the
+terminal goes away, top ends as with SIGHUP.
 
 Where standard output is no terminal, or TERM is dumb: a table of functions every --interval.
 

@@ -13,7 +13,7 @@ use proftool::view::flat::{self, Sort};
 use proftool::view::page::{Block, Page};
 use proftool::view::{Figures, Names, Subject, caveats, number};
 
-use super::screen::Signals;
+use super::signals::Signals;
 use super::source::{Seen, Source, State};
 use super::text::{Shown, clock};
 use super::{hint, prepare};

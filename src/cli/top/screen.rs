@@ -12,23 +12,25 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use proftool::base::printable;
+use proftool::sampler;
 use proftool::view::flat::Sort;
-use ratatui::DefaultTerminal;
-use ratatui::crossterm::{event, terminal};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use ratatui::crossterm::{event, terminal as modes};
+use signal_hook::consts::SIGHUP;
 
 use super::app::{Action, App};
 use super::draw::{self, Paint};
 use super::key::Key;
 use super::prepare::{Prepared, Preparer};
+use super::signals::{Signals, Stops};
 use super::source::{Seen, Source, Written};
+use super::terminal::{Screen, Terminals};
 use super::text::Shown;
 use super::wish::Wish;
 
@@ -68,12 +70,14 @@ pub struct Options {
 /// Those of the terminal.
 pub fn show(source: &dyn Source, shown: &Shown, options: &Options) -> anyhow::Result<Signals> {
     let signals = Signals::watch().context("could not watch for signals")?;
+    let stops = Stops::watch().context("could not watch for signals")?;
     source.set_half_life(options.half_life);
     let screen = Screen::open().context("could not use the terminal")?;
     let is_left = AtomicBool::new(false);
     let ended = std::thread::scope(|scope| {
         let guard = scope.spawn(|| guard(source, &signals, &is_left));
-        let ended = Session::new(source, scope, options).run(screen, shown, &signals, &is_left);
+        let session = Session::new(source, scope, options);
+        let ended = session.run(screen, shown, &signals, &stops, &is_left);
         is_left.store(true, Ordering::Relaxed);
         guard.thread().unpark();
         ended
@@ -87,91 +91,30 @@ pub fn show(source: &dyn Source, shown: &Shown, options: &Options) -> anyhow::Re
 }
 
 /// Sees to it that a signal ends the program also where the keyboard thread is held up: a terminal
-/// that is gone keeps it reading for ever, one that is stopped keeps it writing.
+/// that is gone keeps it reading for ever, one that is stopped keeps it writing. A terminal that is
+/// gone counts as SIGHUP, which is not sent to every process that uses it.
 fn guard(source: &dyn Source, signals: &Signals, is_left: &AtomicBool) {
+    let terminals = Terminals::now();
     while !is_left.load(Ordering::Relaxed) {
         std::thread::park_timeout(LOOK * 2);
+        let is_gone = !terminals.are_there();
+        if is_gone {
+            signals.arrive(SIGHUP);
+        }
         if !signals.has_come() {
             continue;
         }
-        std::thread::park_timeout(GRACE);
+        // Nothing will come from a terminal that is gone.
+        std::thread::park_timeout(if is_gone { LOOK * 2 } else { GRACE });
         if !is_left.load(Ordering::Relaxed) {
             source.stop();
             // Whoever is held up while writing has the right to write; of the terminal's own modes
             // nothing is needed if it is gone.
-            let _ = terminal::disable_raw_mode();
+            let _ = modes::disable_raw_mode();
             // The sampler asks the command to end meanwhile.
             std::thread::sleep(GRACE);
             signals.obey();
             return;
-        }
-    }
-}
-
-/// The terminal as a screen, given back however it is left.
-struct Screen(DefaultTerminal);
-
-impl Screen {
-    fn open() -> io::Result<Screen> {
-        let opened = ratatui::try_init();
-        if opened.is_err() {
-            let _ = ratatui::try_restore();
-        }
-        opened.map(Screen)
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        // A terminal that is gone needs nothing back.
-        let _ = self.0.show_cursor();
-        let _ = ratatui::try_restore();
-    }
-}
-
-/// The signals that ask for an end.
-#[derive(Debug)]
-pub struct Signals {
-    arrived: Arc<AtomicUsize>,
-    watched: Vec<signal_hook::SigId>,
-}
-
-impl Signals {
-    /// Waits for them from now on, instead of being ended.
-    ///
-    /// # Errors
-    ///
-    /// Those of the system.
-    pub fn watch() -> io::Result<Signals> {
-        let arrived = Arc::new(AtomicUsize::new(0));
-        let mut watched = Vec::new();
-        for signal in [SIGHUP, SIGINT, SIGTERM] {
-            let flag = Arc::clone(&arrived);
-            let number = usize::try_from(signal).unwrap_or(0);
-            watched.push(signal_hook::flag::register_usize(signal, flag, number)?);
-        }
-        Ok(Signals { arrived, watched })
-    }
-
-    /// Whether one has come.
-    pub fn has_come(&self) -> bool {
-        self.arrived.load(Ordering::Relaxed) != 0
-    }
-
-    /// Ends the process by the signal that has come, as if nobody had waited for it.
-    pub fn obey(&self) {
-        let signal = i32::try_from(self.arrived.load(Ordering::Relaxed)).unwrap_or(0);
-        if signal != 0 {
-            // Of a signal that was registered this does not fail.
-            let _ = signal_hook::low_level::emulate_default_handler(signal);
-        }
-    }
-}
-
-impl Drop for Signals {
-    fn drop(&mut self) {
-        for id in self.watched.drain(..) {
-            signal_hook::low_level::unregister(id);
         }
     }
 }
@@ -245,6 +188,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
         mut screen: Screen,
         shown: &Shown,
         signals: &Signals,
+        stops: &Stops,
         is_left: &AtomicBool,
     ) -> anyhow::Result<Vec<String>> {
         let mut is_new = true;
@@ -253,6 +197,8 @@ impl<'scope, 'env> Session<'scope, 'env> {
                 .writing
                 .as_ref()
                 .is_some_and(ScopedJoinHandle::is_finished);
+            let attended = stops.attend(&mut screen);
+            is_new |= attended.context("could not use the terminal")?;
             is_new |= self.look();
             is_new |= self.take();
             // A thread that is gone without a word has panicked, and given the terminal back.
@@ -262,7 +208,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
             self.ask();
             let waits = self.busy.is_some_and(|since| since.elapsed() < PATIENCE);
             if is_new && !waits {
-                self.draw(&mut screen.0, shown)?;
+                self.draw(&mut screen, shown)?;
                 is_new = false;
             }
             let patience = if self.busy.is_some() || is_new {
@@ -284,7 +230,8 @@ impl<'scope, 'env> Session<'scope, 'env> {
                 Action::Reset => self.source.reset(),
                 Action::HalfLife(half_life) => self.source.set_half_life(half_life),
                 Action::Write(path) => self.write(path),
-                Action::Repaint => screen.0.clear().context("could not use the terminal")?,
+                Action::Repaint => screen.clear().context("could not use the terminal")?,
+                Action::Suspend => sampler::stop_job(),
             }
         }
         drop(screen);
@@ -384,10 +331,10 @@ impl<'scope, 'env> Session<'scope, 'env> {
         self.writing = Some(writing);
     }
 
-    fn draw(&mut self, terminal: &mut DefaultTerminal, shown: &Shown) -> anyhow::Result<()> {
+    fn draw(&mut self, screen: &mut Screen, shown: &Shown) -> anyhow::Result<()> {
         let app = &mut self.app;
         let paint = self.paint;
-        let drawn = terminal.draw(|frame| {
+        let drawn = screen.draw(|frame| {
             app.resize(draw::room(frame.area()));
             draw::draw(app, shown, paint, frame.buffer_mut());
         });

@@ -266,6 +266,7 @@ TIME
              filtered, as a recording for all other commands
   i          whether stacks can be believed, and what is not known
   Ctrl-L     draw the screen again
+  Ctrl-Z     stop, also a command that was started; fg goes on
   q Ctrl-C   the end, also of a command that was started
 
 FIGURES

@@ -153,6 +153,7 @@ fn total_max(most: Option<AtMost>) -> String {
 /// ```
 /// use proftool::export::json::string;
 /// assert_eq!(string("a\"\x1b\u{202e}"), r#""a\"\u001b\u202e""#);
+/// assert_eq!(string("\u{e0041}"), r#""\udb40\udc41""#);
 /// ```
 pub fn string(text: &str) -> Cow<'_, str> {
     let quoted = serde_json::Value::from(text).to_string();
@@ -162,7 +163,10 @@ pub fn string(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(quoted.len() + 16);
     for c in quoted.chars() {
         if is_unsafe_char(c) {
-            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            // Beyond 16 bits as a pair of surrogates (RFC 8259, section 7).
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
         } else {
             out.push(c);
         }
