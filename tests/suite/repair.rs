@@ -195,6 +195,28 @@ fn what_nobody_calls_is_shown_as_no_call() {
     assert!(graph.contains(note), "{graph}");
 }
 
+/// `work` calls `even` and `odd` through a pointer, and these jump to `work`.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_function_that_others_jump_back_to_does_not_call_itself() {
+    let Some(data) = recording("jumped", "jumped.c", &[]) else {
+        return;
+    };
+    let json = proftool(&["cycles", "--format", "json"], &data);
+    let cycles: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let [work] = &cycles["recursive"].as_array().unwrap()[..] else {
+        panic!("work alone recurses: {cycles}");
+    };
+    assert_eq!(work["name"], "work");
+    assert_eq!(work["only_across_gaps"], true, "{cycles}");
+    assert!(work["deepest"].as_u64() > Some(4), "{cycles}");
+    let text = proftool(&["cycles"], &data);
+    let summary = "0 functions call themselves, 1 function recurses through missing frames";
+    assert!(text.contains(summary), "{text}");
+    let is_work = |line: &str| line.contains("work [") && line.ends_with("(frames missing)");
+    assert!(text.lines().any(is_work), "{text}");
+}
+
 #[test]
 fn the_report_says_how_far_stacks_can_be_believed() {
     let Some(data) = recording("report", "frameless.c", &[]) else {

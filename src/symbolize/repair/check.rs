@@ -105,6 +105,7 @@ impl<'h> Checks<'h> {
             Site::Unknown if self.lost_its_caller(inner, next.image, at) => {
                 return Verdict::Ambiguous;
             }
+            Site::Unknown if self.is_only_jumped_to(next) => return Verdict::Ambiguous,
             Site::Unknown | Site::Interrupted => return Verdict::Unknown,
             Site::None => {
                 return match self.is_go_start(outer) {
@@ -208,6 +209,15 @@ impl<'h> Checks<'h> {
         self.trace.frame_pointers
             && self.frames.has_frame(image, at) == Some(false)
             && !self.is_interrupted(frame)
+    }
+
+    /// Whether no pointer leads to a function, but one leads to functions that jump to it: called
+    /// through a pointer, one of these made way for it.
+    fn is_only_jumped_to(&mut self, place: Place) -> bool {
+        let entries = self
+            .explanations
+            .entries(place, &mut self.code, &mut self.frames);
+        entries.owner && !entries.itself
     }
 
     /// Whether a frame is that to which a signal handler returns.
