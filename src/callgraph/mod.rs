@@ -69,6 +69,9 @@ pub struct Arc {
     pub weight: u64,
     /// The part of this weight that rests on functions put into stacks which lacked them.
     pub inferred: u64,
+    /// The part of this weight whose stacks show the two next to each other only because frames are
+    /// missing between them: there the caller called something else.
+    pub across_gaps: u64,
     /// The number of these samples.
     pub samples: u64,
     /// The number of calls, where they were counted.
@@ -86,6 +89,7 @@ impl Arc {
             to,
             weight: 0,
             inferred: 0,
+            across_gaps: 0,
             samples: 0,
             calls: None,
             is_interrupt: false,
@@ -123,6 +127,14 @@ impl Arc {
     /// pointers that are taken.
     pub fn is_call(&self) -> bool {
         self.is_observed() || self.sites() > 0
+    }
+
+    /// Whether it is no call as far as is known: frames are missing between the two on all stacks
+    /// that show it, and the code has no such call. The caller still leads to the callee, by way of
+    /// functions that are not known.
+    pub fn is_gap(&self) -> bool {
+        let is_counted = self.calls.is_some_and(|calls| calls > 0);
+        self.across_gaps > 0 && self.across_gaps == self.weight && self.sites() == 0 && !is_counted
     }
 
     /// Where it is known from.

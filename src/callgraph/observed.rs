@@ -54,27 +54,40 @@ pub(super) fn arcs(profile: &Profile, selection: &Selection) -> Vec<Arc> {
             }
         }
     });
-    if profile.paths.has_inferred() {
-        arcs.iter_mut().for_each(|arc| arc.inferred = arc.weight);
-        let is_recorded = |id: PathId| {
-            let path = &profile.paths[id];
-            !path.inferred && path.caller.is_none_or(|id| !profile.paths[id].inferred)
-        };
+    let mut shown_by = |is_such: &dyn Fn(PathId) -> bool, arcs: &[Arc]| {
+        let mut shown: Vec<u64> = vec![0; arcs.len()];
         links.walk(&profile.paths, |step| {
             let (Step::Enter(path) | Step::Leave(path)) = step;
-            let Some(id) = arc_of[path].filter(|_| is_recorded(path)) else {
+            let Some(id) = arc_of[path].filter(|_| is_such(path)) else {
                 return;
             };
             match step {
                 Step::Enter(_) => {
                     if depth[id] == 0 {
-                        arcs[id.index()].inferred -= weights.total[path];
+                        shown[id.index()] += weights.total[path];
                     }
                     depth[id] += 1;
                 }
                 Step::Leave(_) => depth[id] -= 1,
             }
         });
+        shown
+    };
+    if profile.paths.has_inferred() {
+        let is_recorded = |id: PathId| {
+            let path = &profile.paths[id];
+            !path.inferred && path.caller.is_none_or(|id| !profile.paths[id].inferred)
+        };
+        let recorded = shown_by(&is_recorded, &arcs);
+        for (arc, recorded) in arcs.iter_mut().zip(recorded) {
+            arc.inferred = arc.weight - recorded;
+        }
+    }
+    if profile.paths.has_gaps() {
+        let called = shown_by(&|id| !profile.paths[id].across_gap, &arcs);
+        for (arc, called) in arcs.iter_mut().zip(called) {
+            arc.across_gaps = arc.weight - called;
+        }
     }
     arcs
 }

@@ -102,6 +102,19 @@ impl Builder {
             function,
             inlined,
             inferred: false,
+            across_gap: false,
+        })
+    }
+
+    /// The path of a function that was found on the stack inside of `caller`, which called something
+    /// else: frames are missing between the two.
+    pub fn path_across_gap(&mut self, caller: PathId, function: FunctionId) -> PathId {
+        self.paths.id_of(CallPath {
+            caller: Some(caller),
+            function,
+            inlined: false,
+            inferred: false,
+            across_gap: true,
         })
     }
 
@@ -117,6 +130,7 @@ impl Builder {
             function,
             inlined,
             inferred: true,
+            across_gap: false,
         })
     }
 

@@ -20,6 +20,9 @@ pub struct CallPath {
     pub inlined: bool,
     /// Whether it was not recorded, but must have been there by the code around it.
     pub inferred: bool,
+    /// Whether frames are missing between it and its caller: both were on the stack, or at least a
+    /// chain of frames leads from one to the other, but the caller called something else.
+    pub across_gap: bool,
 }
 
 /// All call paths. The caller of a path always has the smaller id, so a loop from the last row
@@ -28,6 +31,7 @@ pub struct CallPath {
 pub struct CallPaths {
     rows: IdVec<PathId, CallPath>,
     has_inferred: bool,
+    has_gaps: bool,
 }
 
 impl CallPaths {
@@ -44,6 +48,11 @@ impl CallPaths {
     /// Whether some were not recorded.
     pub fn has_inferred(&self) -> bool {
         self.has_inferred
+    }
+
+    /// Whether some have missing frames between them and their callers.
+    pub fn has_gaps(&self) -> bool {
+        self.has_gaps
     }
 
     /// The ids, callers before callees.
@@ -79,6 +88,11 @@ impl From<IdVec<PathId, CallPath>> for CallPaths {
                 .all(|(id, path)| path.caller.is_none_or(|caller| caller < id))
         );
         let has_inferred = rows.iter().any(|path| path.inferred);
-        CallPaths { rows, has_inferred }
+        let has_gaps = rows.iter().any(|path| path.across_gap);
+        CallPaths {
+            rows,
+            has_inferred,
+            has_gaps,
+        }
     }
 }

@@ -175,7 +175,16 @@ pub(super) fn profile<'h>(
         let (from, to) = resolved.inlined;
         let inlined = &resolution.inlined[from as usize..to as usize];
         paths.push(match checked.inferred[id] {
-            false => recorded(&mut builder, caller, resolved.physical, inlined),
+            false => {
+                let gap = caller.filter(|_| checked.across_gap[id]);
+                let here = match gap {
+                    Some(caller) => builder.path_across_gap(caller, resolved.physical),
+                    None => builder.path(caller, resolved.physical, false),
+                };
+                inlined.iter().fold(here, |caller, &function| {
+                    builder.path(Some(caller), function, true)
+                })
+            }
             true => {
                 let inlined = match checked.is_place(path.frame) {
                     true => inlined,
@@ -207,21 +216,7 @@ pub(super) fn profile<'h>(
     builder.finish()
 }
 
-/// The path of a recorded frame with the calls inlined there, outermost first.
-fn recorded(
-    builder: &mut Builder,
-    caller: Option<PathId>,
-    physical: FunctionId,
-    inlined: &[FunctionId],
-) -> PathId {
-    let here = builder.path(caller, physical, false);
-    let inlined = inlined.iter();
-    inlined.fold(here, |caller, &function| {
-        builder.path(Some(caller), function, true)
-    })
-}
-
-/// The same for a frame that was put in.
+/// The path of a frame that was put in, with the calls inlined there, outermost first.
 fn inferred(
     builder: &mut Builder,
     caller: Option<PathId>,

@@ -5,6 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::page::Block;
 use super::table::{Cell, Column, Role, Table};
 use super::{Names, Subject};
+use crate::callgraph::Arc;
 use crate::profile::FunctionId;
 use crate::profile::distinct::{self, Whose};
 
@@ -18,14 +19,32 @@ pub(super) const BY_CODE: &str = " (inferred)";
 pub(super) const LEGEND_OF_CALLS: &str = "(inferred): few or no stacks were recorded with this call; it was restored from the code. \
     --no-repair shows stacks as recorded.";
 
-/// A call, with a mark behind it if it [is inferred](is_inferred).
-pub(super) fn call(text: &str, inferred: u64, weight: u64) -> String {
-    let mark = if is_inferred(inferred, weight) {
-        BY_CODE
-    } else {
-        ""
+/// What stands behind a caller and a callee between which frames are missing.
+pub(super) const ACROSS_GAP: &str = " (frames missing)";
+
+/// What that means.
+pub(super) const LEGEND_OF_GAPS: &str = "(frames missing): frames between the two were not recorded; the caller called another function, \
+    which led to this one.";
+
+/// A call, with a mark behind it if it [is inferred](is_inferred), or if it is none.
+pub(super) fn call(text: &str, arc: &Arc) -> String {
+    let mark = match arc.is_gap() {
+        true => ACROSS_GAP,
+        false if is_inferred(arc.inferred, arc.weight) => BY_CODE,
+        false => "",
     };
     format!("{text}{mark}")
+}
+
+/// The legends of the marks behind these calls.
+pub(super) fn legends<'a>(
+    arcs: impl Iterator<Item = &'a Arc> + Clone,
+) -> impl Iterator<Item = Block> {
+    let is_marked = |arc: &Arc| !arc.is_gap() && is_inferred(arc.inferred, arc.weight);
+    let by_code = arcs.clone().any(is_marked).then_some(LEGEND_OF_CALLS);
+    let gaps = arcs.clone().any(Arc::is_gap).then_some(LEGEND_OF_GAPS);
+    let legends = by_code.into_iter().chain(gaps);
+    legends.map(|legend| Block::Line(legend.into()))
 }
 
 /// Whether what has this weight is marked: at least half of it rests on functions that were put into

@@ -161,6 +161,62 @@ fn a_table_of_functions_is_not_a_switch() {
     check_ambiguous("no-pie", &["-fno-pic", "-no-pie"]);
 }
 
+/// `walk` calls handlers through a pointer, and these call `step`, which keeps no frame: all stacks
+/// show `step` next to `walk`.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn what_nobody_calls_is_shown_as_no_call() {
+    let Some(data) = recording("gap", "handlers.c", &[]) else {
+        return;
+    };
+    let json = proftool(&["cycles", "--format", "json"], &data);
+    let cycles: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let [cycle] = &cycles["cycles"].as_array().unwrap()[..] else {
+        panic!("walk recurses: {cycles}");
+    };
+    let of = |arcs: &str, from: &str, to: &str| {
+        let arcs = cycle[arcs].as_array().unwrap().iter();
+        let mut found = arcs.filter(|arc| arc["from"] == from && arc["to"] == to);
+        let arc = found.next()?;
+        let number = |key: &str| arc[key].as_u64().unwrap();
+        Some((number("weight"), number("across_gaps")))
+    };
+    let (weight, across_gaps) = of("arcs", "walk", "step").expect("they stand on one stack");
+    assert!(weight > 0 && across_gaps == weight, "{cycles}");
+    let (_, across_gaps) = of("arcs", "step", "walk").expect("step calls walk");
+    assert_eq!(across_gaps, 0, "{cycles}");
+    assert!(of("cut", "step", "walk").is_some(), "{cycles}");
+    assert!(of("cut", "walk", "step").is_none(), "it cannot be removed");
+
+    let text = proftool(&["cycles"], &data);
+    assert!(text.contains("walk → step (frames missing)"), "{text}");
+    let graph = proftool(&["graph"], &data);
+    let note = "no calls, as frames are missing between: walk → step";
+    assert!(graph.contains(note), "{graph}");
+}
+
+/// `work` calls `even` and `odd` through a pointer, and these jump to `work`.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_function_that_others_jump_back_to_does_not_call_itself() {
+    let Some(data) = recording("jumped", "jumped.c", &[]) else {
+        return;
+    };
+    let json = proftool(&["cycles", "--format", "json"], &data);
+    let cycles: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let [work] = &cycles["recursive"].as_array().unwrap()[..] else {
+        panic!("work alone recurses: {cycles}");
+    };
+    assert_eq!(work["name"], "work");
+    assert_eq!(work["only_across_gaps"], true, "{cycles}");
+    assert!(work["deepest"].as_u64() > Some(4), "{cycles}");
+    let text = proftool(&["cycles"], &data);
+    let summary = "0 functions call themselves, 1 function recurses through missing frames";
+    assert!(text.contains(summary), "{text}");
+    let is_work = |line: &str| line.contains("work [") && line.ends_with("(frames missing)");
+    assert!(text.lines().any(is_work), "{text}");
+}
+
 #[test]
 fn the_report_says_how_far_stacks_can_be_believed() {
     let Some(data) = recording("report", "frameless.c", &[]) else {

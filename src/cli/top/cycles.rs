@@ -166,7 +166,7 @@ impl Lines<'_> {
             cells[0] = self.share(self.total(id));
             cells[1] = Cell::Weight(graph.weights.self_weight[id]);
             cells[3] = Cell::Weight(self.total(id));
-            cells[5] = Cell::Text(self.marked(id, name) + &depth);
+            cells[5] = Cell::Text(self.marked(id, name) + &depth + self.view.gap_mark(id));
             self.lines.push(Line {
                 key: key_of("recursive", self.subject.profile, id),
                 function: Some(id),

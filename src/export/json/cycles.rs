@@ -1,9 +1,11 @@
-//! Cycles: `cycles [{members [name], self, children, total, root, entries [{from, to, weight, inferred, from_label, to_label}],
-//! arcs [{from, to, weight, inferred, from_label, to_label}], cut [{from, to, weight, inferred, from_label, to_label}], cut_weight, cut_is_best, depth {deepest, mean}|null, cut_inside {samples, weight}, figures [{name,
-//! module, self, children, total, fonseca, label, linkage_name, address|null, decl_file|null, decl_line|null}]}]`, `recursive [{name, module, self, total, deepest|null, mean|null, calls|null,
+//! Cycles: `cycles [{members [name], self, children, total, root, entries [{from, to, weight, inferred, across_gaps, from_label, to_label}],
+//! arcs [{from, to, weight, inferred, across_gaps, from_label, to_label}], cut [{from, to, weight, inferred, across_gaps, from_label, to_label}], cut_weight, cut_is_best, depth {deepest, mean}|null, cut_inside {samples, weight}, figures [{name,
+//! module, self, children, total, fonseca, label, linkage_name, address|null, decl_file|null, decl_line|null}]}]`, `recursive [{name, module, self, total, deepest|null, mean|null, calls|null, only_across_gaps,
 //! cut_inside {samples, weight}, and what follows fonseca in figures}]`.
 //!
-//! Weights of arcs are those of the samples that show them, each counted once; `cut_weight` is
+//! `across_gaps` is the part of an arc's weight for which frames are missing between the two, so that
+//! the caller called something else there; a recursive function is
+//! `only_across_gaps` if it is known to recurse, but not to call itself. Weights of arcs are those of the samples that show them, each counted once; `cut_weight` is
 //! that of the samples with at least one arc of `cut`, each counted once. Where there are no
 //! stacks, `weights` is `calls` and not `samples`, and they are numbers of calls. `figures` are of the members,
 //! in the same order: `total` by whole stacks, `fonseca` as estimated. Without stacks both are that estimate,
@@ -104,7 +106,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &CyclesView) -> io::R
         let cut = view.cut_in(id);
         write!(
             out,
-            "{{\"name\":{},\"module\":{},\"self\":{},\"total\":{},\"deepest\":{},\"mean\":{},\"calls\":{},\
+            "{{\"name\":{},\"module\":{},\"self\":{},\"total\":{},\"deepest\":{},\"mean\":{},\"calls\":{},\"only_across_gaps\":{},\
              \"cut_inside\":{{\"samples\":{},\"weight\":{}}}",
             string(&subject.plain_name(id)),
             string(subject.module(id)),
@@ -113,6 +115,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &CyclesView) -> io::R
             deepest,
             mean,
             calls.as_deref().unwrap_or("null"),
+            view.recurses_across_gap(id),
             cut.samples,
             cut.weight
         )?;
@@ -132,11 +135,12 @@ fn arcs(
         let arc = &view.graph.graph.arcs[id];
         write!(
             out,
-            "{{\"from\":{},\"to\":{},\"weight\":{},\"inferred\":{},\"from_label\":{},\"to_label\":{}}}",
+            "{{\"from\":{},\"to\":{},\"weight\":{},\"inferred\":{},\"across_gaps\":{},\"from_label\":{},\"to_label\":{}}}",
             string(&subject.plain_name(arc.from)),
             string(&subject.plain_name(arc.to)),
             view.weight(id),
             arc.inferred,
+            arc.across_gaps,
             string(view.graph.name(arc.from)),
             string(view.graph.name(arc.to))
         )

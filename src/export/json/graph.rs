@@ -1,13 +1,14 @@
 //! gprof's listing: `model`, `functions [{name, module, self, children, total, total_max|null, root, cycle|null,
 //! calls|null, recursive_calls|null, samples|null, root_samples|null, inferred, label, linkage_name, address|null,
 //! decl_file|null, decl_line|null}]` by decreasing total, `arcs [{from, to, total|null,
-//! self|null, children|null, calls|null, samples|null, inferred, sites, origin, in_cycle}]`, `cycles [{members [index], self,
+//! self|null, children|null, calls|null, samples|null, inferred, across_gaps, sites, origin, in_cycle}]`, `cycles [{members [index], self,
 //! children, total, root, calls|null, internal_calls|null}]` by their numbers, `cut [{from, to}]`.
 //!
 //! `from`, `to` and `members` are places in `functions`; `cycle` is one in `cycles`. An arc's `total`
 //! is the weight of the samples with it, each once; where there are no stacks, the model's figure. Its
 //! `self` and `children` say how that is shared: null inside of a cycle and where a function calls
-//! itself. Calls are what was counted: without direct recursion, which is apart; those of a cycle by
+//! itself; `across_gaps` is the part of the weight for which frames are missing between the two, so that the
+//! caller called something else there. Calls are what was counted: without direct recursion, which is apart; those of a cycle by
 //! callers outside of it and, `internal_calls`, between its members. Numbers of samples are null without
 //! stacks. There a member of a cycle has a `total` by Fonseca's rule, which gprof has not.
 //!
@@ -138,13 +139,14 @@ fn arc(out: &mut dyn Write, view: &GraphView, id: ArcId, arc: &Arc) -> io::Resul
     let portion = portion.filter(|_| !arc.is_self());
     write!(
         out,
-        "\"total\":{},\"self\":{},\"children\":{},\"calls\":{},\"samples\":{},\"inferred\":{},\"sites\":{},\"origin\":{},\"in_cycle\":{}",
+        "\"total\":{},\"self\":{},\"children\":{},\"calls\":{},\"samples\":{},\"inferred\":{},\"across_gaps\":{},\"sites\":{},\"origin\":{},\"in_cycle\":{}",
         nullable(total),
         nullable(portion.map(|portion| portion.self_weight)),
         nullable(portion.map(|portion| portion.children)),
         nullable(arc.calls),
         nullable(view.has_stacks().then_some(arc.samples)),
         arc.inferred,
+        arc.across_gaps,
         arc.sites(),
         string(arc.origin().name()),
         view.cycles.share(arc.from, arc.to)

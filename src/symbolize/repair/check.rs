@@ -41,6 +41,8 @@ enum Site {
     Main,
     /// A call of something.
     Unknown,
+    /// No call has to be there: a signal arrived, or a handler of one returns to it.
+    Interrupted,
     /// No call.
     None,
 }
@@ -92,13 +94,19 @@ impl<'h> Checks<'h> {
         let Some((next, at)) = self.place(inner) else {
             return Verdict::Unknown;
         };
-        let (called, name) = match self.site(outer) {
-            Site::Call(called, name) => (called.clone(), name.clone()),
+        let (called, name) = match self.site(outer).clone() {
+            Site::Call(called, name) => (called, name),
             Site::Main => (
                 self.code.main_around(next.image).into_iter().collect(),
                 None,
             ),
-            Site::Unknown => return Verdict::Unknown,
+            // Whatever was called there keeps the frame that the chain went through, and the next
+            // function has none: it is not what was called.
+            Site::Unknown if self.lost_its_caller(inner, next.image, at) => {
+                return Verdict::Ambiguous;
+            }
+            Site::Unknown if self.is_only_jumped_to(next) => return Verdict::Ambiguous,
+            Site::Unknown | Site::Interrupted => return Verdict::Unknown,
             Site::None => {
                 return match self.is_go_start(outer) {
                     true => Verdict::Unknown,
@@ -194,6 +202,24 @@ impl<'h> Checks<'h> {
         place.is_some_and(|(place, _)| self.code.starts_in_go(place))
     }
 
+    /// Whether the chain of frame pointers went past the function that called the one of this frame,
+    /// at this stated address: it has no frame of its own there, so that its caller's was taken for
+    /// it.
+    fn lost_its_caller(&mut self, frame: FrameId, image: ImageId, at: u64) -> bool {
+        self.trace.frame_pointers
+            && self.frames.has_frame(image, at) == Some(false)
+            && !self.is_interrupted(frame)
+    }
+
+    /// Whether no pointer leads to a function, but one leads to functions that jump to it: called
+    /// through a pointer, one of these made way for it.
+    fn is_only_jumped_to(&mut self, place: Place) -> bool {
+        let entries = self
+            .explanations
+            .entries(place, &mut self.code, &mut self.frames);
+        entries.owner && !entries.itself
+    }
+
     /// Whether a frame is that to which a signal handler returns.
     fn is_interrupted(&mut self, frame: FrameId) -> bool {
         let frame = self.trace.frames[frame];
@@ -245,8 +271,7 @@ impl<'h> Checks<'h> {
     fn find_site(&mut self, frame: FrameId) -> Site {
         let frame = self.trace.frames[frame];
         let CodeAddress::Return(_) = frame.address else {
-            // Interrupted by a signal: nothing was called.
-            return Site::Unknown;
+            return Site::Interrupted;
         };
         let Some(before) = self.homes[frame.image].svma(frame.address.lookup()) else {
             return Site::Unknown;
@@ -258,7 +283,7 @@ impl<'h> Checks<'h> {
         let Some(call) = function.call_before(end) else {
             // What a handler of signals returns to was not called.
             return match self.code.starts_at(frame.image, end) {
-                true => Site::Unknown,
+                true => Site::Interrupted,
                 false => Site::None,
             };
         };

@@ -100,6 +100,12 @@ impl Explanations {
         found
     }
 
+    /// What leads to a function from somewhere unknown, by jumps alone.
+    pub(super) fn entries(&mut self, next: Place, code: &mut Code, frames: &mut Frames) -> Entries {
+        let entries = self.entries.entry((next, false));
+        *entries.or_insert_with(|| back::entries(next, false, code, frames))
+    }
+
     fn find<'h>(
         &mut self,
         question: Question,

@@ -22,6 +22,9 @@ pub(in crate::symbolize) struct Checked {
     pub(in crate::symbolize) paths: AddressPaths,
     /// For each path whether its innermost frame was put in.
     pub(in crate::symbolize) inferred: IdVec<AddressPathId, bool>,
+    /// For each path whether its innermost frame was called by another than the one outside of it:
+    /// frames are missing there that could not be restored.
+    pub(in crate::symbolize) across_gap: IdVec<AddressPathId, bool>,
     /// The calls or jumps of which one left a function that was put in, where there are several.
     left_at: FxHashMap<AddressPathId, Rc<[FrameId]>>,
     /// What became of each path of the trace.
@@ -38,6 +41,7 @@ impl Checked {
             recorded: trace.frames.len(),
             paths: trace.paths.clone(),
             inferred: IdVec::filled(false, trace.paths.len()),
+            across_gap: IdVec::filled(false, trace.paths.len()),
             left_at: FxHashMap::default(),
             now: trace.paths.ids().collect::<Vec<_>>().into(),
             quality: Quality::default(),
@@ -96,6 +100,7 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
         if path.caller.is_none() && checks.is_a_start(path.frame) {
             here |= said::ROOTED;
         }
+        let mut across_gap = false;
         if let Some(outer) = path.caller {
             let outer = trace.paths[outer].frame;
             let verdict = checks.verdict(outer, path.frame);
@@ -107,9 +112,12 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
                 Verdict::Ambiguous => said::AMBIGUOUS,
                 Verdict::Contradicted => said::CONTRADICTED,
             };
+            across_gap = matches!(verdict, Verdict::Ambiguous | Verdict::Contradicted);
             if let Verdict::Missing(missing) = verdict {
                 for missing in missing.clone() {
-                    caller = making.put_in(caller, missing, checks).or(caller);
+                    let put_in = making.put_in(caller, missing, checks);
+                    across_gap |= put_in.is_none();
+                    caller = put_in.or(caller);
                 }
             }
         }
@@ -120,7 +128,11 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
         let outer = path.caller.map(|outer| trace.paths[outer].frame);
         let now = match caller {
             Some(caller) if outer == Some(frame) && checks.follows_no_call(frame) => caller,
-            _ => making.push(AddressPath { caller, frame }, false),
+            _ => {
+                let id = making.push(AddressPath { caller, frame }, false);
+                making.checked.across_gap[id] = across_gap;
+                id
+            }
         };
         making.checked.now.push(now);
     }
@@ -163,6 +175,7 @@ struct Making {
 impl Making {
     fn push(&mut self, path: AddressPath, inferred: bool) -> AddressPathId {
         self.checked.inferred.push(inferred);
+        self.checked.across_gap.push(false);
         self.checked.paths.push(path)
     }
 

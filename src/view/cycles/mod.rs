@@ -38,7 +38,8 @@ pub struct CyclesView {
     /// For each cycle, in the same order, what has at least one of these arcs: the weight of the
     /// samples, each once; without stacks the sum of the calls.
     pub broken_weight: Vec<u64>,
-    /// The functions that call themselves, the largest total first.
+    /// The functions that call themselves, the largest total first. Among them are those outside of
+    /// cycles that [recurse through missing frames](CyclesView::recurses_across_gap).
     pub recursive: Vec<FunctionId>,
     /// At most so many cycles and rows in a page; `None` for all.
     limit: Option<usize>,
@@ -69,13 +70,20 @@ pub fn arrange(subject: &Subject, graph: &CallGraph, options: &graph::Options) -
     let cut: FxHashSet<_> = cut.collect();
     let is_cut = |arc: &Arc| cut.contains(&arc.pair());
     let counts = |arc: &Arc| (forms(arc) && !is_cut(arc)).then(|| weigh(arc));
+    // What is no call cannot be left out of a program.
+    let is_call = |arc: &Arc| counts(arc).filter(|_| !arc.is_gap());
     let breaking = view.cycle_order.iter().enumerate().map(|(place, &cycle)| {
         let exact = if place < IN_EXACT {
             breaking::EXACT
         } else {
             QUICK
         };
-        breaking::lightest(&view.graph, &view.cycles, cycle, exact, counts)
+        let (graph, cycles) = (&view.graph, &view.cycles);
+        let calls = breaking::lightest(graph, cycles, cycle, exact, is_call);
+        match calls.arcs.is_empty() {
+            false => calls,
+            true => breaking::lightest(graph, cycles, cycle, exact, counts),
+        }
     });
     let breaking: Vec<Breaking> = breaking.collect();
     let broken_weight = match view.has_stacks() {
@@ -90,7 +98,10 @@ pub fn arrange(subject: &Subject, graph: &CallGraph, options: &graph::Options) -
     };
 
     let own = view.graph.arcs.iter();
+    // Through missing frames a function recurses, but does not call itself: in a cycle that is said.
+    let is_in_cycle = |arc: &Arc| view.cycles.of[arc.from].is_some();
     let own = own.filter(|arc| arc.is_self() && arc.is_observed());
+    let own = own.filter(|arc| !arc.is_gap() || !is_in_cycle(arc));
     let mut recursive: Vec<FunctionId> = own.map(|arc| arc.from).collect();
     recursive.sort_by_cached_key(|&id| {
         let total = view.total(Entry::Function(id)).max(0.0);
@@ -119,6 +130,13 @@ impl CyclesView {
     /// What an arc counts: the weight of its samples; where there are no stacks its calls.
     pub fn weight(&self, arc: ArcId) -> u64 {
         weight(&self.graph, &self.graph.graph.arcs[arc])
+    }
+
+    /// Whether a function leads to itself only by way of functions whose frames are missing.
+    pub fn recurses_across_gap(&self, function: FunctionId) -> bool {
+        let graph = &self.graph.graph;
+        let itself = graph.arc_between(function, function);
+        itself.is_some_and(|id| graph.arcs[id].is_gap())
     }
 
     /// The samples whose stacks are cut inside of a cycle: who entered it is not known for these.

@@ -25,11 +25,22 @@ impl CyclesView {
         let mut blocks = self.graph.heading(subject);
         let cycles = self.graph.cycle_order.len();
         let own = self.recursive.len();
-        blocks.push(Block::Line(format!(
+        let gaps = self.recursive.iter();
+        let gaps = gaps.filter(|&&id| self.recurses_across_gap(id)).count();
+        let mut summary = format!(
             "{}, {}",
             counted(cycles, "cycle", "cycles"),
-            counted(own, "function calls itself", "functions call themselves"),
-        )));
+            counted(
+                own - gaps,
+                "function calls itself",
+                "functions call themselves"
+            ),
+        );
+        if gaps > 0 {
+            let gaps = counted(gaps, "function recurses", "functions recurse");
+            summary.push_str(&format!(", {gaps} through missing frames"));
+        }
+        blocks.push(Block::Line(summary));
         let shown = self.limit.unwrap_or(usize::MAX);
         for (place, &cycle) in self.graph.cycle_order.iter().enumerate().take(shown) {
             let members = self.graph.cycles.members[cycle].len();
@@ -77,17 +88,14 @@ impl CyclesView {
             }
         }
         let cycles = self.graph.cycle_order.iter();
-        let mut arcs = cycles.flat_map(|&cycle| {
+        let arcs = cycles.flat_map(|&cycle| {
             let inside = self.inside(cycle).into_iter();
             inside.chain(self.entries(cycle))
         });
-        let arcs_marked = arcs.any(|id| {
-            let arc = &self.graph.graph.arcs[id];
-            label::is_inferred(arc.inferred, arc.weight)
-        });
-        if arcs_marked {
-            blocks.push(Block::Line(label::LEGEND_OF_CALLS.into()));
-        }
+        let graph = &self.graph.graph;
+        let own = self.recursive.iter();
+        let own = own.filter_map(|&id| graph.arc_between(id, id));
+        blocks.extend(label::legends(arcs.chain(own).map(|id| &graph.arcs[id])));
         blocks.extend(caveats::foot_of(subject));
         Page {
             unit: subject.selection.event.unit.clone(),
@@ -218,7 +226,7 @@ impl CyclesView {
     pub fn arc(&self, id: ArcId) -> String {
         let arc = &self.graph.graph.arcs[id];
         let (from, to) = (self.graph.name(arc.from), self.graph.name(arc.to));
-        label::call(&format!("{from} → {to}"), arc.inferred, arc.weight)
+        label::call(&format!("{from} → {to}"), arc)
     }
 
     /// What to leave out so that nothing recurs.
@@ -251,7 +259,13 @@ impl CyclesView {
             true => String::new(),
             false => "; the cycle is too large to be sure that nothing lighter breaks it".into(),
         };
-        format!("removing {text} breaks the cycle ({weight}{best})")
+        let inside = self.inside(self.graph.cycle_order[place]);
+        let has_gaps = inside.iter().any(|&id| self.graph.graph.arcs[id].is_gap());
+        let gaps = match has_gaps {
+            true => "; calls of missing frames may close it again",
+            false => "",
+        };
+        format!("removing {text} breaks the cycle ({weight}{best}{gaps})")
     }
 
     fn own(&self, subject: &Subject) -> Table {
@@ -281,7 +295,7 @@ impl CyclesView {
                 }),
                 Cell::Count(self.cut_in(id).samples),
                 calls.map_or(Cell::Nothing, Cell::Count),
-                Cell::Text(self.graph.full_name(Entry::Function(id))),
+                Cell::Text(self.graph.full_name(Entry::Function(id)) + self.gap_mark(id)),
             ]);
         }
         if let Some(more) = self.recursive.len().checked_sub(limit).filter(|&n| n > 0) {
@@ -303,6 +317,14 @@ impl CyclesView {
             left_out.push("cut");
         }
         table.without(&left_out)
+    }
+
+    /// What stands behind the name of a function that recurses.
+    pub fn gap_mark(&self, function: FunctionId) -> &'static str {
+        match self.recurses_across_gap(function) {
+            true => label::ACROSS_GAP,
+            false => "",
+        }
     }
 
     /// Whether stacks are cut in a function that calls itself.

@@ -86,9 +86,7 @@ impl GraphView {
                 continue;
             }
             let mut label = match weight {
-                Some(weight) if arc.is_observed() => {
-                    label::call(&percent(weight), arc.inferred, arc.weight)
-                }
+                Some(weight) if arc.is_observed() => label::call(&percent(weight), arc),
                 _ => String::new(),
             };
             if let Some(calls) = arc.calls.filter(|&calls| calls > 0) {

@@ -1,5 +1,7 @@
 //! The listing as a page for people.
 
+use std::cmp::Reverse;
+
 use super::{GraphView, Model};
 use crate::callgraph::Arc;
 use crate::view::page::{Block, Page};
@@ -66,6 +68,13 @@ impl GraphView {
         let (interrupts, weak): (Vec<&Arc>, Vec<&Arc>) = cut.partition(|arc| arc.is_interrupt);
         self.tell(&mut blocks, "interrupts, which are no calls", &interrupts);
         self.tell(&mut blocks, "not held for recursion (--cycle-cut)", &weak);
+        let mut gaps: Vec<&Arc> = self.graph.arcs.iter().filter(|arc| arc.is_gap()).collect();
+        gaps.sort_by_key(|arc| (Reverse(arc.weight), arc.pair()));
+        self.tell(
+            &mut blocks,
+            "no calls, as frames are missing between",
+            &gaps,
+        );
         let left_out: Vec<&Arc> = self.left_out.iter().collect();
         self.tell(&mut blocks, "left out (-k)", &left_out);
         blocks
