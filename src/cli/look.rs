@@ -9,6 +9,7 @@ use proftool::export::text;
 use proftool::profile::{Profile, Selection};
 use proftool::view::{Figures, Names, Subject, flat};
 
+use super::failure;
 use super::query::Query;
 
 /// How the answer is shown.
@@ -140,13 +141,19 @@ impl SortKey {
 }
 
 impl Look {
-    /// What the view is about.
+    /// What the view is about. A table or a drawing has no place for an assumed unit: stderr has it.
     pub fn subject<'a>(
         &self,
         query: &Query,
         profile: &'a Profile,
         selection: &'a Selection,
     ) -> Subject<'a> {
+        let is_assumed = selection.sampling.assumes(&selection.event.unit);
+        if is_assumed && matches!(self.format, Format::Csv | Format::Dot) {
+            let text = "folded stacks do not state a unit; weights are taken as samples";
+            failure::line("note", text);
+            failure::line("hint", "state the unit: --folded-unit us");
+        }
         Subject {
             profile,
             selection,

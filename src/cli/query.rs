@@ -62,10 +62,30 @@ pub struct Query {
     /// What to count [default: the event's own unit].
     #[arg(long, value_name = "UNIT", help_heading = READING)]
     unit: Option<Counting>,
-    /// What the weights of folded stacks are: the format does not state it. Without this option
-    /// they are taken as numbers of samples.
+    #[command(flatten)]
+    folded: FoldedInput,
+}
+
+/// How folded stacks are read.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct FoldedInput {
+    /// Unit of the weights in folded stacks, which the format does not state [default: samples]
     #[arg(long, value_name = "UNIT", help_heading = READING)]
     folded_unit: Option<FoldedUnit>,
+}
+
+impl FoldedInput {
+    /// What the weights are.
+    pub fn weights(self) -> Weights {
+        self.folded_unit
+            .map_or_else(Weights::default, Weights::from)
+    }
+
+    /// The option as it is given in a further command.
+    fn in_command(self) -> Option<String> {
+        let value = self.folded_unit?.to_possible_value()?;
+        Some(format!("--folded-unit {}", value.get_name()))
+    }
 }
 
 const FILTERS: &str = "Which samples";
@@ -165,9 +185,7 @@ impl Query {
             program: self.binary.clone(),
             sum: self.sum.clone(),
             as_gprof: false,
-            folded_weights: self
-                .folded_unit
-                .map_or_else(Weights::default, Weights::from),
+            folded_weights: self.folded.weights(),
         }
     }
 
@@ -187,7 +205,8 @@ impl Query {
             let hint = "record with a clock: proftool record -e cpu-clock -- COMMAND";
             return Err(hinted(text, Some(hint.into())));
         }
-        let is_merged = !matches!(self.folded_unit, None | Some(FoldedUnit::Samples));
+        let unit = self.folded.folded_unit;
+        let is_merged = !matches!(unit, None | Some(FoldedUnit::Samples));
         if is_merged && self.unit == Some(Counting::Samples) {
             let text = "folded stacks of time or bytes do not state the number of samples";
             return Err(hinted(text.into(), None));
@@ -219,8 +238,8 @@ impl Query {
         self.unit == Some(Counting::Percent)
     }
 
-    /// How the file is named in a further command, with the program of a gmon.out; empty where that is
-    /// not needed.
+    /// How the file is named in a further command, with the program of a gmon.out and the unit of
+    /// folded stacks; empty where that is not needed.
     pub fn file_in_command(&self) -> String {
         let named = self.file.as_os_str() != DEFAULT_FILE;
         let file = named.then(|| shell_quoted(&self.file.to_string_lossy()));
@@ -229,6 +248,7 @@ impl Query {
         let options = program.chain(more);
         let options =
             options.map(|(name, path)| format!("{name}{}", shell_quoted(&path.to_string_lossy())));
+        let options = options.chain(self.folded.in_command());
         let parts: Vec<String> = file.into_iter().chain(options).collect();
         parts.join(" ")
     }
