@@ -69,7 +69,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         (Format::Dot, Degree::None) => args.in_code.calls(),
         _ => StaticCalls::Off,
     };
-    let profile = args.query.open(calls)?;
+    let profile = match args.to {
+        Format::Folded => args.query.open(calls)?,
+        Format::Dot => args.query.open_for_totals(calls)?,
+    };
     match (args.to, degree) {
         (Format::Dot, Degree::None) => args.query.refuse_without_calls(&profile, "--to dot")?,
         (Format::Dot, _) => args.query.refuse_without_stacks(&profile, "--collapse")?,

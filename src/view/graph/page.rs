@@ -85,10 +85,14 @@ impl GraphView {
             };
             format!("{from} → {to} ({samples})")
         });
-        let mut text = named.collect::<Vec<_>>().join(", ");
-        if let Some(more) = arcs.len().checked_sub(NAMED).filter(|&more| more > 0) {
-            text.push_str(&format!(" and {} more", number::grouped(more as u64)));
-        }
-        blocks.push(Block::Line(format!("{what}: {text}")));
+        let calls = named.collect();
+        let more = arcs.len().checked_sub(NAMED).filter(|&more| more > 0);
+        blocks.push(Block::Calls {
+            before: format!("{what}:"),
+            calls,
+            after: more.map_or(String::new(), |more| {
+                format!(" and {} more", number::grouped(more as u64))
+            }),
+        });
     }
 }
