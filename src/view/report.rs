@@ -16,7 +16,7 @@ use crate::analysis::sampling_error::{self, SamplingError};
 use crate::analysis::threads;
 use crate::analysis::tree::Stacks;
 use crate::analysis::waits::{self, Wait};
-use crate::base::{IdVec, Unit, shell_quoted};
+use crate::base::{Event, IdVec, Unit, shell_quoted};
 use crate::callgraph::{CallGraph, Cycles};
 use crate::profile::{FunctionId, ThreadId, pattern_of};
 
@@ -243,21 +243,15 @@ impl Report {
     /// The page for people.
     pub fn page(&self, subject: &Subject) -> Page {
         let mut blocks = self.summary(subject);
-        let what = match &subject.selection.event.unit {
-            Unit::Nanoseconds | Unit::Samples => "time goes".to_owned(),
-            Unit::Count(unit) if unit == "cycles" => "time goes".to_owned(),
-            Unit::Count(unit) => format!("{unit} are"),
-        };
+        let what = what_is_counted(&subject.selection.event);
         if !self.functions.is_empty() {
             blocks.push(Block::Space);
-            // All time off the processor is in the scheduler itself.
+            // All off-CPU time is self time of the scheduler.
             if self.waits.is_empty() {
-                blocks.push(Block::Heading(format!(
-                    "Where the {what}: in the functions themselves"
-                )));
+                blocks.push(Block::Heading(format!("Hottest functions by self {what}")));
                 blocks.push(Block::Table(self.self_table(subject)));
             } else {
-                blocks.extend(self.waits_blocks(subject));
+                blocks.extend(self.waits_blocks(subject, what));
             }
             blocks.push(Block::Space);
             let estimated = match self.known() {
@@ -266,7 +260,7 @@ impl Report {
             };
             if !self.by_total.rows.is_empty() {
                 blocks.push(Block::Heading(format!(
-                    "Where the {what}: with all that they call{estimated}"
+                    "Hottest functions by total {what}{estimated}"
                 )));
             }
             blocks.extend(basis::line(self.known()));
@@ -298,7 +292,7 @@ impl Report {
     }
 
     /// Where threads leave their processor, in place of self time.
-    fn waits_blocks(&self, subject: &Subject) -> Vec<Block> {
+    fn waits_blocks(&self, subject: &Subject, what: &str) -> Vec<Block> {
         let shown = self.waits_shown.min(self.waits.len());
         let waits = &self.waits[..shown];
         let ids = waits
@@ -323,9 +317,10 @@ impl Report {
                 caller.map_or(Cell::Nothing, Cell::Text),
             ]);
         }
-        let heading = "Where threads leave the processor: innermost user function, its caller in \
-                       another module";
-        let mut blocks = vec![Block::Heading(heading.into()), Block::Table(table)];
+        let heading = format!(
+            "Innermost user-space functions by {what}, with their caller in another module"
+        );
+        let mut blocks = vec![Block::Heading(heading), Block::Table(table)];
         let more = self.waits.len() - shown;
         if more > 0 {
             blocks.push(Block::Line(format!("… {more} more")));
@@ -456,6 +451,17 @@ impl Report {
         };
         section("thread", self.threads.iter().map(thread).collect());
         blocks
+    }
+}
+
+/// What the weights of an event are, as headings name it.
+fn what_is_counted(event: &Event) -> &str {
+    match &event.unit {
+        Unit::Nanoseconds if event.is_off_processor() => "off-CPU time",
+        Unit::Nanoseconds => "time",
+        Unit::Samples => "samples",
+        Unit::Count(unit) if unit == "cycles" => "time",
+        Unit::Count(unit) => unit,
     }
 }
 
