@@ -6,7 +6,8 @@ use clap::{Args, ValueEnum};
 use proftool::base::{Id, Unit, shell_quoted};
 use proftool::input::folded::Weights;
 use proftool::input::{self, StaticCalls, TimeRange};
-use proftool::profile::{Counts, EventId, Filter, Profile, Selection, Weighing};
+use proftool::profile::{Counts, EventId, Filter, Profile, Selection, Weighing, pattern_of};
+use proftool::view::search;
 use regex::Regex;
 
 use super::failure::{self, hinted};
@@ -215,8 +216,8 @@ impl Query {
             comms: self.comm.clone(),
             pids: self.pid.clone(),
             tids: self.tid.clone(),
-            focus: self.focus.clone(),
-            ignore: self.ignore.clone(),
+            focus: self.focus.as_ref().map(|regex| resolved(profile, regex)),
+            ignore: self.ignore.as_ref().map(|regex| resolved(profile, regex)),
             weighing: match self.unit {
                 Some(Counting::Samples) => Weighing::Samples,
                 _ => Weighing::Weight,
@@ -321,13 +322,36 @@ pub fn could_not_open(file: &Path, error: &input::Error) -> anyhow::Error {
     hinted(format!("could not open {}: {reason}", file.display()), hint)
 }
 
-/// A regular expression; what is wrong with it in one line.
+/// The pattern to filter by. Views print labels such as `step (a.c:12)`: as a regular expression such a
+/// label does not match itself, and stands for its function.
+fn resolved(profile: &Profile, regex: &Regex) -> Regex {
+    let text = regex.as_str();
+    if regex::escape(text) == text {
+        return regex.clone();
+    }
+    let plain = text.replace('\\', "");
+    let is_literal = regex::escape(&plain) == text;
+    let name = if is_literal { &plain } else { text };
+    let label = search::labelled(profile, name).map(|id| profile.distinct_name(id));
+    let label = label.filter(|label| is_literal || !regex.is_match(label));
+    let exact = label.and_then(|label| Regex::new(&pattern_of(label)).ok());
+    exact.unwrap_or_else(|| regex.clone())
+}
+
+/// A regular expression; what is wrong with it in one line. Names such as `{lambda()#1}` are none, and
+/// stand for themselves.
 fn pattern(text: &str) -> Result<Regex, String> {
-    Regex::new(text).map_err(|error| {
-        let text = error.to_string();
-        let last = text.lines().last().unwrap_or_default().trim();
-        last.strip_prefix("error: ").unwrap_or(last).to_owned()
-    })
+    let literal = || {
+        text.contains('{')
+            .then(|| Regex::new(&regex::escape(text)).ok())
+    };
+    Regex::new(text)
+        .or_else(|error| literal().flatten().ok_or(error))
+        .map_err(|error| {
+            let text = error.to_string();
+            let last = text.lines().last().unwrap_or_default().trim();
+            last.strip_prefix("error: ").unwrap_or(last).to_owned()
+        })
 }
 
 /// `A..B` in seconds.
