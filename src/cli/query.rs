@@ -19,13 +19,13 @@ pub const DEFAULT_FILE: &str = "perf.data";
 /// The file, and which of its samples count.
 #[derive(Args, Debug)]
 pub struct Query {
-    /// A perf.data file, folded stacks, or a gmon.out with its --binary; - is standard input.
+    /// A perf.data file, folded stacks, or a gmon.out with --binary; - is standard input.
     #[arg(default_value = DEFAULT_FILE)]
     pub file: PathBuf,
-    /// Only stacks with a function that matches.
+    /// Only stacks with a matching function; a label as it is printed selects its function.
     #[arg(long, value_name = "REGEX", value_parser = pattern, help_heading = FILTERS)]
     focus: Option<Regex>,
-    /// No stacks with a function that matches.
+    /// Leave out stacks with a function that matches.
     #[arg(long, value_name = "REGEX", value_parser = pattern, help_heading = FILTERS)]
     ignore: Option<Regex>,
     /// Only these commands.
@@ -37,30 +37,30 @@ pub struct Query {
     /// Only these threads.
     #[arg(long, value_delimiter = ',', help_heading = FILTERS)]
     tid: Vec<i32>,
-    /// Only this time, in seconds from the first sample; either end may be left out.
+    /// Only this time range, in seconds after the first sample; either end can be omitted.
     #[arg(long, value_name = "A..B", value_parser = time_range, help_heading = FILTERS)]
     time: Option<TimeRange>,
-    /// The event to show: its name, which may lack modifiers (cycles for cycles:u), or its number
-    /// from 0 in the order of proftool info [default: the one with the most samples; where off-CPU
-    /// time is recorded, events of running threads come first]
+    /// The event to show: its name, with or without modifiers (cycles for cycles:u), or its number
+    /// in proftool info, from 0 [default: the event with the most samples; in recordings with
+    /// off-CPU time, of those that sample running threads]
     #[arg(long, value_name = "NAME", help_heading = FILTERS)]
     event: Option<String>,
-    /// Show code in the function that it was inlined into.
+    /// Attribute inlined code to the function that contains it.
     #[arg(long, help_heading = READING)]
     no_inline: bool,
-    /// Show stacks as they were recorded: they are not held against the code, and lack what it tells.
+    /// Show stacks as recorded, without restoring missing frames from the code.
     #[arg(long, help_heading = READING)]
     no_repair: bool,
-    /// Look for programs and libraries under this directory.
+    /// Directory to search for programs and libraries.
     #[arg(long, value_name = "DIR", help_heading = READING)]
     symfs: Option<PathBuf>,
     /// The program that made a gmon.out.
     #[arg(long, value_name = "PROGRAM", help_heading = READING)]
     pub binary: Option<PathBuf>,
-    /// More gmon.out files of the program, to be added to the first.
+    /// More gmon.out files of the program; all are added up.
     #[arg(long, value_name = "FILE", value_delimiter = ',', requires = "binary", help_heading = READING)]
     sum: Vec<PathBuf>,
-    /// What to count [default: the event's own unit].
+    /// Unit of the figures [default: the event's own unit].
     #[arg(long, value_name = "UNIT", help_heading = READING)]
     unit: Option<Counting>,
     #[command(flatten)]

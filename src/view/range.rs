@@ -50,14 +50,14 @@ pub(super) fn legend<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Option<Bl
     }
     let unknown = match is_unknown {
         true => {
-            " ?: whether it can call into them is not known (indirect calls, or code that was not \
-             read); the figure is the limit."
+            " ?: unknown whether it can be that much (indirect calls, or code that was not \
+             read); it cannot be more."
         }
         false => "",
     };
     is_shown.then(|| {
         Block::Line(format!(
-            "at most: with the truncated stacks whose missing callers may include the function.{unknown}"
+            "at most: total if all truncated stacks that can lack the function had it.{unknown}"
         ))
     })
 }

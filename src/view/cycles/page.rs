@@ -51,7 +51,7 @@ impl CyclesView {
                 .into_iter()
                 .partition(|&id| self.graph.is_mark(self.graph.graph.arcs[id].from));
             let unknown = self.unknown_entries(cycle, from_marks);
-            blocks.extend(self.arc_table(subject, "entered over", entries, unknown));
+            blocks.extend(self.arc_table(subject, "entry calls", entries, unknown));
             blocks.extend(cut_line(self.cut_inside(cycle).samples));
             blocks.extend(self.arc_table(subject, "inside", self.inside(cycle), Vec::new()));
             let (calls, after) = self.broken(subject, place);
@@ -78,9 +78,8 @@ impl CyclesView {
             push_table(&mut blocks, &mut ranges, self.own(subject));
             if self.is_cut_inside() {
                 blocks.push(Block::Line(
-                    "cut inside: samples whose stacks are cut with the function outermost; for these \
-                     neither who called it is known nor how deep it was, and callers' totals are \
-                     ranges"
+                    "cut inside: samples whose truncated stacks begin with the function; their callers \
+                     and depth are unknown, and totals of callers are ranges"
                         .into(),
                 ));
             }
@@ -274,7 +273,7 @@ impl CyclesView {
         };
         let best = match breaking.is_best {
             true => String::new(),
-            false => "; the cycle is too large to be sure that nothing lighter breaks it".into(),
+            false => "; a lighter set may exist: the cycle is too large for an exact search".into(),
         };
         (calls, format!("{more} breaks the cycle ({weight}{best})"))
     }
@@ -284,8 +283,8 @@ impl CyclesView {
             Column::new("percent", "total %", Role::Heat),
             range::column(),
             Column::new("self", "self", Role::Figure),
-            Column::new("deepest", "deepest", Role::Figure),
-            Column::new("mean", "on average", Role::Figure),
+            Column::new("deepest", "max depth", Role::Figure),
+            Column::new("mean", "mean depth", Role::Figure),
             Column::new("cut", "cut inside", Role::Figure),
             Column::new("calls", "calls by itself", Role::Figure),
             Column::new("function", "function", Role::Name),
@@ -417,8 +416,8 @@ fn cut_line(samples: u64) -> Option<Block> {
     };
     (samples > 0).then(|| {
         Block::Line(format!(
-            "{} of its samples {is} cut inside of it: who entered is not known for {these}; callers' \
-             totals are ranges",
+            "{} of its samples {is} truncated inside the cycle: the entry of {these} is unknown, and totals of \
+             callers are ranges",
             number::grouped(samples)
         ))
     })
@@ -428,7 +427,7 @@ fn depth_line(depth: &Depth, cut: Cut) -> Option<Block> {
     let least = if cut.samples > 0 { "at least " } else { "" };
     (depth.deepest() > 0).then(|| {
         Block::Line(format!(
-            "deepest {least}{} of its frames on a stack, {least}{:.1} on average",
+            "depth: max {least}{}, mean {least}{:.1}",
             number::grouped(depth.deepest() as u64),
             depth.mean()
         ))
