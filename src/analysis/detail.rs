@@ -90,7 +90,7 @@ pub struct Detail {
     pub callers: Vec<Neighbour>,
     /// What it calls immediately, the heaviest first.
     pub descendants: Vec<Neighbour>,
-    /// How often it stands on a stack, and the weight of those stacks; they add up to `total`.
+    /// Occurrences per stack, and the weight of those stacks; they add up to `total`.
     pub depths: Vec<(u32, u64)>,
 }
 

@@ -26,7 +26,7 @@ impl Depth {
         self.at_least.len()
     }
 
-    /// How often it stands on a stack on average over the weight of those with it; 0 without
+    /// Occurrences per stack on average over the weight of those with it; 0 without
     /// weight.
     pub fn mean(&self) -> f64 {
         let sum: f64 = self.at_least.iter().map(|&weight| weight as f64).sum();

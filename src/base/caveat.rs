@@ -33,7 +33,7 @@ pub enum CaveatKind {
     Lost,
     /// The kernel held the event back; counts the throttle records.
     Throttled,
-    /// Records that came too late to be put in order of time.
+    /// Records that arrived too late to be sorted by time.
     Disordered,
     /// Samples of an event id that no event of the file has.
     UnknownEvent,
@@ -83,7 +83,7 @@ pub enum CaveatKind {
     /// Lists of generated code whose times cannot be compared with those of the samples; details:
     /// paths.
     JitWithoutTime,
-    /// Lists of generated code that could not be read, or not in full; details: path and reason.
+    /// Lists of generated code that could not be read completely; details: path and reason.
     BadJitDump,
     /// Kernel samples without names because the kernel hides its addresses.
     HiddenKernel,
@@ -191,24 +191,24 @@ impl CaveatKind {
                 "no samples: the kernel stopped recording when the program started".into()
             }
             NoSamplesInTime => "no samples in the chosen time range".into(),
-            Truncated => "the file is cut short; what is there was read".into(),
+            Truncated => "the file is cut short; it was read up to there".into(),
             Unfinished => {
-                "the recording was not finished; everything up to its end was read".into()
+                "the recording is unfinished; it was read to its end".into()
             }
             Skipped => format!("{n} record{s} or section{s} could not be read"),
             UnknownRecord => format!("{n} record{s} of unknown type skipped"),
             Lost => format!("{n} sample{s} or other records lost while recording"),
             Throttled => format!("the kernel throttled the event {n} time{s}"),
-            Disordered => format!("{n} record{s} came too late to be put in order of time"),
-            UnknownEvent => format!("{n} sample{s} of an event that the file does not describe"),
+            Disordered => format!("{n} record{s} arrived too late to be sorted by time"),
+            UnknownEvent => format!("{n} sample{s} of an event that the file does not define"),
             WeightLimit => {
                 format!("the weight of {n} sample{s} is cut: the total passes 64 bits")
             }
-            CutStack => format!("{n} sample{s} with a stack cut at the limit of frames"),
-            BrokenStack => format!("{n} sample{s} with a stack that leads to no code, cut there"),
-            NoSwitchStack => format!("{n} interval{s} off the processor without a stack"),
+            CutStack => format!("{n} sample{s} with a stack truncated at the frame limit"),
+            BrokenStack => format!("{n} sample{s} where unwinding hit an unmapped address"),
+            NoSwitchStack => format!("{n} off-CPU interval{s} without a stack"),
             UnsureSwitch => format!(
-                "{n} interval{s} off the processor not counted: records were lost meanwhile"
+                "{n} off-CPU interval{s} left out: records were lost meanwhile"
             ),
             OffBefore => {
                 let (was, its) = if n == 1 {
@@ -224,14 +224,14 @@ impl CaveatKind {
             NoStacks => "recorded without call stacks: a function's total is its self".into(),
             NotUnwound => {
                 format!(
-                    "{n} sample{s} with copied stacks of a machine whose stacks are not unwound"
+                    "{n} sample{s} with copied stacks of an unsupported architecture, not unwound"
                 )
             }
-            ShortCopy => format!("{n} sample{s} with a stack cut where its copy ends"),
+            ShortCopy => format!("{n} sample{s} with a stack truncated at the end of its copy"),
             NoUnwindRules => {
-                format!("{n} sample{s} with a stack cut where unwind information is missing")
+                format!("{n} sample{s} where unwinding stopped: no unwind information")
             }
-            NoFramePointers => format!("{n} sample{s} with a user stack of one or two frames"),
+            NoFramePointers => format!("{n} sample{s} with a user-space stack of one or two frames"),
             Guest => format!("{n} sample{s} in a guest or hypervisor"),
             NoAddress => format!("{n} sample{s} without a code address"),
             Unmapped => format!("{n} sample{s} at addresses where nothing was mapped"),
@@ -240,21 +240,21 @@ impl CaveatKind {
                 format!("{n} sample{s} in files that are not the build that ran; not used")
             }
             UncheckedBinary => format!(
-                "{n} file{s} changed after the recording, and no build id tells whether names are right"
+                "{n} file{s} without build ID changed after the recording; names may be wrong"
             ),
             NoSymbols => format!("{n} sample{s} in code without symbols"),
             NamelessFrames => format!(
-                "{n} sample{s} with frames that the input has no names for; each is told apart by its caller"
+                "{n} sample{s} with unnamed frames; they are separate functions by caller"
             ),
-            GeneratedCode => format!("{n} sample{s} in code made at run time, without names"),
+            GeneratedCode => format!("{n} sample{s} in JIT-compiled code without names"),
             ReusedCode => format!(
                 "{n} sample{s} at addresses reused by several JIT-compiled functions; which of them \
                  ran is not known"
             ),
             JitWithoutTime => format!(
-                "{n} jitdump file{s} read without times, which are not of the recording's clock"
+                "{n} jitdump file{s} read without times: they use another clock than the recording"
             ),
-            BadJitDump => format!("{n} jitdump file{s} could not be read, or not in full"),
+            BadJitDump => format!("{n} jitdump file{s} could not be read completely"),
             HiddenKernel => format!("{n} kernel sample{s} without names"),
             BadDebugInfo => format!("debug information of {n} file{s} could not be read"),
             UserOnly => "user space only: kernel time is not in this recording".into(),
@@ -271,9 +271,9 @@ impl CaveatKind {
                     .into()
             }
             NothingCounted => {
-                "no call stacks, and no calls were counted: totals are not known".into()
+                "no call stacks, and no call counts: totals are unknown".into()
             }
-            UnscannedBinary => format!("the calls in the code of {n} file{s} are not known"),
+            UnscannedBinary => format!("the calls in the code of {n} file{s} are unknown"),
             NamelessFunctions => {
                 format!(
                     "no symbols: {n} function{s} named by address, from unwind information; one \
@@ -302,7 +302,7 @@ impl CaveatKind {
         use CaveatKind::*;
         Some(match self {
             NoSamples => {
-                "time on a processor is sampled, not waiting: let the program run longer, or sample more often: proftool record -F 4999 -- COMMAND"
+                "only running threads are sampled: run the program longer, or sample more often: proftool record -F 4999 -- COMMAND"
             }
             Truncated | Unfinished => "record again if the end matters",
             Lost => "sample less often: proftool record -F 499 -- COMMAND",
@@ -325,29 +325,31 @@ impl CaveatKind {
                 "deep stacks: copy more of each, up to 64088 bytes: proftool record -g dwarf,BYTES -- COMMAND"
             }
             NoUnwindRules => {
-                "give the binaries that ran: --symfs DIR; or build with -fasynchronous-unwind-tables"
+                "provide the binaries that ran: --symfs DIR; or build with -fasynchronous-unwind-tables"
             }
             BrokenStack | NoFramePointers => {
                 "if frame pointers were followed: record copies of the stack, proftool record -g dwarf -- COMMAND, or build with -fno-omit-frame-pointer (Rust: RUSTFLAGS=\"-C force-frame-pointers=yes\")"
             }
-            MissingBinary => "give the directory that holds the files: --symfs DIR",
+            MissingBinary => "name the directory with the files: --symfs DIR",
             UncheckedBinary => "record again; link with -Wl,--build-id",
-            ChangedBinary => "record again, or give the build that ran: --symfs DIR",
-            NoSymbols => "build with -g and do not strip, or install the debug symbols",
+            ChangedBinary => "record again, or provide the build that ran: --symfs DIR",
+            NoSymbols => "build with -g without stripping, or install the debug symbols",
             GeneratedCode => {
-                "let the runtime list its code: node --perf-basic-prof --interpreted-frames-native-stack, or java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -XX:+PreserveFramePointer (17 and later)"
+                "let the runtime write a symbol map: node --perf-basic-prof --interpreted-frames-native-stack, or java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -XX:+PreserveFramePointer (17 and later)"
             }
-            ReusedCode => "record with a jitdump, which says when code was where: node --perf-prof",
+            ReusedCode => "record with a jitdump, which has times: node --perf-prof",
             JitWithoutTime => {
                 "record with the clock of jitdump files, CLOCK_MONOTONIC: proftool record, or perf record -k mono"
             }
             HiddenKernel => "as root: sysctl kernel.kptr_restrict=0, then record again",
             CountsOnly => "record stacks: proftool record -- COMMAND",
             NothingCounted => {
-                "compile all of the program with -pg, not only link it so; or record stacks: proftool \
+                "compile the whole program with -pg, not only link it; or record stacks: proftool \
                  record -- COMMAND"
             }
-            NamelessFunctions | NoFunctions => "do not strip it, or install the debug symbols",
+            NamelessFunctions | NoFunctions => {
+                "use an unstripped build, or install the debug symbols"
+            }
             UserOnly => "to see it: run as root, or sysctl kernel.perf_event_paranoid=1",
             _ => return None,
         })

@@ -38,6 +38,20 @@ pub enum Sampling {
     Census,
 }
 
+impl Sampling {
+    /// Whether this unit of weights is assumed and not stated: folded stacks count as samples if nobody
+    /// says what they are.
+    ///
+    /// ```
+    /// use proftool::base::{Sampling, Unit};
+    /// assert!(Sampling::Merged.assumes(&Unit::Samples));
+    /// assert!(!Sampling::Merged.assumes(&Unit::Nanoseconds));
+    /// ```
+    pub fn assumes(self, unit: &Unit) -> bool {
+        self == Sampling::Merged && *unit == Unit::Samples
+    }
+}
+
 /// An event that was sampled, as the recording names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Event {

@@ -97,7 +97,7 @@ pub fn write_file(
 /// The exit status where caveats may be asked to be failures.
 pub fn strictly(strict: bool, caveats: &Caveats) -> anyhow::Result<ExitCode> {
     if strict && !caveats.is_empty() {
-        anyhow::bail!("not everything is known (--strict)");
+        anyhow::bail!("the result is incomplete (--strict)");
     }
     Ok(ExitCode::SUCCESS)
 }

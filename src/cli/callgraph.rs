@@ -28,7 +28,7 @@ const SIMILAR: usize = 5;
 #[command(after_help = EXAMPLES)]
 #[command(group = ArgGroup::new("part").multiple(false))]
 pub struct Args {
-    /// Programs, shared libraries, object files or kernel modules; calls between them are followed.
+    /// Programs, shared libraries, object files or kernel modules; calls between them are resolved.
     #[arg(required_unless_present = "with", value_name = "BINARY")]
     binaries: Vec<PathBuf>,
     /// Only this function, with all its callers and callees: a name, a part of it, or a regular
@@ -38,24 +38,24 @@ pub struct Args {
     /// Only what this function can call, directly or through others.
     #[arg(long, value_name = "NAME", group = "part")]
     reachable_from: Option<String>,
-    /// Only functions that nothing calls, with what may call them through a pointer.
+    /// Only functions that nothing calls directly, and who takes their address.
     #[arg(long, group = "part")]
     roots: bool,
-    /// Only cycles: functions that all reach each other, the recursion that is possible.
+    /// Only cycles: the recursion that the code allows.
     #[arg(long, group = "part")]
     cycles: bool,
-    /// Add what the samples of this recording show: weights, arcs through pointers, what was
-    /// touched. Without BINARY all files that were sampled are looked at.
+    /// Add the samples of this recording: weights, indirect calls, and coverage. Without BINARY all
+    /// sampled files are read.
     #[arg(long, value_name = "FILE")]
     with: Option<PathBuf>,
     /// Show inlined code in the function that was inlined, by debug information; with samples it
     /// always is.
     #[arg(long, conflicts_with = "no_inline")]
     inline: bool,
-    /// Show inlined code in the function that it was inlined into.
+    /// Attribute inlined code to the function that contains it.
     #[arg(long)]
     no_inline: bool,
-    /// Look for programs and libraries under this directory.
+    /// Directory to search for programs and libraries.
     #[arg(long, value_name = "DIR")]
     symfs: Option<PathBuf>,
     #[command(flatten)]

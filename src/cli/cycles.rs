@@ -29,16 +29,16 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-A cycle is a group of functions that all reach each other by calls. For each: who is in it, over
-which calls it is entered, the calls inside, and the lightest calls without which it would be none;
-leaving them out with proftool graph -k FROM/TO shows it from inside. An interrupt or a
-page fault of the kernel is no call and forms no cycle.
+A cycle is a set of functions that all reach each other by calls. For each cycle the page lists its
+members, its entry calls, the calls inside it, and the lightest calls whose removal breaks it.
+proftool graph -k FROM/TO leaves a call out. An interrupt or a page fault is not a call and forms no
+cycle.
 
 Examples:
-  proftool cycles                        the recursion that was seen
-  proftool cycles --static on            with calls that the code has and nobody saw
-  proftool cycles --cycle-cut 0.5        what is left when calls below 0.5 % form no cycles
-  proftool cycles gmon.out --binary app  by counted calls
+  proftool cycles                        recursion in the samples
+  proftool cycles --static on            with calls that are only in the code
+  proftool cycles --cycle-cut 0.5        without cycles over calls below 0.5 %
+  proftool cycles gmon.out --binary app  from call counts
   proftool cycles --format json | jq '.cycles[0].cut'";
 
 /// Answers.

@@ -19,12 +19,12 @@ const ROWS: usize = 15;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The function: its name, in full, short or as in the symbol table; or a part of it that no
-    /// other has, or a regular expression.
+    /// The function: its full or short name, its label or symbol, a unique part of the name, or a
+    /// regular expression.
     function: String,
     #[command(flatten)]
     query: Query,
-    /// What a descendant contributes where the function recurses.
+    /// Contribution of descendants if the function recurses.
     #[arg(long, value_enum, default_value_t = Rule::Strict)]
     rule: Rule,
     #[command(flatten)]
@@ -32,26 +32,25 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-Distribution to callers says on whose behalf the function and what it calls ran; contributions from
-descendants say where its time comes from. Both are shares of function and descendants. A function
-is not its own descendant: what it takes itself further in is in its own line and in no
-contribution. An asterisk marks where it recurses; there the lines may add up to more than 100 %.
-Where debug information tells the lines, it says from which of its lines the function calls what,
-and from which lines of its callers it is called: with all that is under the call, each sample once
-for a line and a function. What was inlined counts as called there, and is marked.
+Distribution to callers splits the function's total by its callers; contributions from
+descendants splits it by its callees. Both are shares of the function's total. A function is not its
+own descendant: its self time in inner calls counts in its own line only. An asterisk marks
+recursion; there the lines can add up to more than 100 %. With debug information the page also lists
+the source lines of its calls and the lines in its callers that call it. A sample counts once for a
+line and a function. Inlined functions count as called, and are marked.
 
 Examples:
   proftool detail parse                    the function parse in perf.data
   proftool detail parse other.data         in another file: the function comes first
-  proftool detail 'Trie::insert' --min 1   by its short name; what has 1 % of it and more
-  proftool detail '^sum$' --rule whole     all of what is under a call, as PurifyPlus 7 counts it";
+  proftool detail 'Trie::insert' --min 1   by its short name; rows of 1 % and more
+  proftool detail '^sum$' --rule whole     all time under a call, as PurifyPlus 7 counts it";
 
-/// What a descendant contributes where the function recurses.
+/// Contribution of descendants if the function recurses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Rule {
-    /// What is under the call without what the function itself takes there.
+    /// Time under the call, without the function's own.
     Strict,
-    /// All that is under the call.
+    /// All time under the call.
     Whole,
 }
 

@@ -26,21 +26,21 @@ pub struct Args {
     /// The format.
     #[arg(long, value_name = "FORMAT", value_enum)]
     to: Format,
-    /// What becomes of recursion; a stack is then its way down the tree. In a drawing what is
-    /// collapsed is a dashed arrow back, with the share of the samples that took it.
+    /// Recursion collapsing. Folded stacks are then the paths of the collapsed tree; in a drawing
+    /// a collapsed call is a dashed arrow back, with the share of its samples.
     #[arg(long, value_name = "DEGREE", value_enum, default_value_t = Collapse::None)]
     collapse: Collapse,
-    /// Where it is written [default: standard output].
+    /// Output file [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Calls that only the code has; drawn dashed. Folded stacks and drawings of collapsed ones have
-    /// no place for them.
+    /// Calls that are only in the code, drawn dashed. Folded stacks and collapsed drawings leave
+    /// them out.
     #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Auto)]
     in_code: InCode,
-    /// How functions are named.
+    /// Form of function names.
     #[arg(long, value_enum, default_value_t = Naming::Full)]
     names: Naming,
-    /// Fail, after the answer, if something is not known.
+    /// Exit 1 if the result is incomplete.
     #[arg(long)]
     strict: bool,
 }
@@ -69,7 +69,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         (Format::Dot, Degree::None) => args.in_code.calls(),
         _ => StaticCalls::Off,
     };
-    let profile = args.query.open(calls)?;
+    let profile = match args.to {
+        Format::Folded => args.query.open(calls)?,
+        Format::Dot => args.query.open_for_totals(calls)?,
+    };
     match (args.to, degree) {
         (Format::Dot, Degree::None) => args.query.refuse_without_calls(&profile, "--to dot")?,
         (Format::Dot, _) => args.query.refuse_without_stacks(&profile, "--collapse")?,

@@ -22,7 +22,7 @@ const ROWS: usize = 40;
 pub struct Args {
     #[command(flatten)]
     query: Query,
-    /// What comes first.
+    /// Sort order.
     #[arg(long, value_enum, default_value_t = SortKey::SelfWeight)]
     sort: SortKey,
     #[command(flatten)]

@@ -30,11 +30,11 @@ const MIN: f64 = 0.5;
 pub struct Args {
     #[command(flatten)]
     query: Query,
-    /// Only the entries of these functions, with all their callers and callees.
+    /// Show only these functions, with all their callers and callees.
     #[arg(long, value_name = "NAME")]
     function: Vec<String>,
-    /// How weight is put on the account of callers [default: measured where there are stacks,
-    /// else propagated]
+    /// How weight is attributed to callers [default: measured with stacks, propagated
+    /// without]
     #[arg(long, value_enum)]
     model: Option<ModelName>,
     #[command(flatten)]
@@ -52,13 +52,13 @@ pub struct Args {
 /// Which arcs count.
 #[derive(clap::Args)]
 pub struct Arcs {
-    /// Which calls of the code are added to those that were seen.
+    /// Which calls in the code are added to the sampled ones.
     #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Auto)]
     pub in_code: InCode,
-    /// Leave an arc out, as if nobody had seen it.
+    /// Leave out this arc.
     #[arg(short = 'k', value_name = "FROM/TO")]
     without: Vec<String>,
-    /// Arcs with less than this share, in percent, form no cycles; what was left out is told.
+    /// Arcs below this share, in percent, form no cycles; the page lists those left out.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     cycle_cut: Option<f64>,
 }
@@ -66,11 +66,11 @@ pub struct Arcs {
 /// Exact numbers of calls beside samples.
 #[derive(clap::Args)]
 struct Counts {
-    /// Join the calls that these gmon.out files counted to a recording of the same program, which
-    /// --binary names where it is not plain.
+    /// Add the call counts of these gmon.out files to a recording of the same program. --binary
+    /// names the program if the recording has several.
     #[arg(long, value_name = "GMON", value_delimiter = ',')]
     counts: Vec<PathBuf>,
-    /// Show what gprof would have estimated beside what was measured, and how far it is off.
+    /// Compare gprof's estimate for each arc with the measurement.
     #[arg(long, conflicts_with_all = ["classic", "model"])]
     errors: bool,
 }
@@ -98,26 +98,26 @@ impl Prune {
 }
 
 const EXAMPLES: &str = "\
-Above each function stand those that called it, below it those that it called, each with what of
-the weight is on its account. A cycle has an entry as a whole. With stacks nothing is estimated;
-of a gmon.out, which has none, the figures are gprof's.
+Each entry lists a function's callers above it and its callees below it, each with its part of the
+weight. A cycle has an entry of its own. With stacks nothing is estimated. A gmon.out has no stacks;
+its figures are gprof's estimates.
 
 Examples:
   proftool graph                                    the functions with the largest totals
   proftool graph --function parse --function lex    two of them, with all callers and callees
   proftool graph --format dot | dot -Tsvg > g.svg   drawn, as gprof2dot does
   proftool graph gmon.out --binary ./app            gprof's figures
-  proftool graph gmon.out --binary ./app --classic  gprof's text, for what reads it
-  proftool graph --counts gmon.out --errors         how wrong gprof would have been";
+  proftool graph gmon.out --binary ./app --classic  gprof's text, for tools that parse it
+  proftool graph --counts gmon.out --errors         how far gprof's estimates are off";
 
-/// How weight is put on the account of callers.
+/// How weight is attributed to callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ModelName {
-    /// By whole stacks: nothing is assumed.
+    /// From whole stacks, without assumptions.
     Measured,
-    /// By numbers of calls, as gprof does.
+    /// By call counts, as gprof does.
     Propagated,
-    /// As gprof does, carried on inside of cycles.
+    /// As gprof does, and propagated within cycles.
     Fonseca,
 }
 

@@ -9,9 +9,9 @@ use super::query::Query;
 /// Which calls of the code are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum InCode {
-    /// Those between functions that were sampled; they make no cycle larger.
+    /// Calls between sampled functions; they do not form cycles.
     Auto,
-    /// All of the sampled files; they count when cycles are formed.
+    /// All calls in the sampled files; they form cycles.
     On,
     /// None.
     Off,

@@ -10,7 +10,7 @@ use proftool::view::info;
 use super::answer::{self, Forms};
 use super::look::Look;
 use super::progress::Meter;
-use super::query;
+use super::query::{self, FoldedInput};
 
 /// The arguments of `proftool info`.
 #[derive(clap::Args)]
@@ -19,6 +19,8 @@ pub struct Args {
     /// A perf.data file, folded stacks or a gmon.out; - is standard input.
     #[arg(default_value = query::DEFAULT_FILE)]
     file: PathBuf,
+    #[command(flatten)]
+    folded: FoldedInput,
     #[command(flatten)]
     look: Look,
 }
@@ -32,8 +34,10 @@ Examples:
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut meter = Meter::new();
-    let contents = input::contents(&args.file, &mut |done, total| meter.show(done, total))
-        .map_err(|error| query::could_not_open(&args.file, &error))?;
+    let opened = input::contents(&args.file, args.folded.weights(), &mut |done, total| {
+        meter.show(done, total)
+    });
+    let contents = opened.map_err(|error| query::could_not_open(&args.file, &error))?;
     drop(meter);
     let forms = Forms {
         page: &|| info::page(&contents),

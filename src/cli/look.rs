@@ -9,30 +9,31 @@ use proftool::export::text;
 use proftool::profile::{Profile, Selection};
 use proftool::view::{Figures, Names, Subject, flat};
 
+use super::failure;
 use super::query::Query;
 
 /// How the answer is shown.
 #[derive(Args, Debug)]
 pub struct Look {
-    /// The form of the answer.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Text, help_heading = SHOW)]
     pub format: Format,
-    /// At most so many rows, 0 for all [default: a page or two; JSON and CSV: all].
+    /// Maximum number of rows, 0 for all [default: a page or two; JSON and CSV: all].
     #[arg(long, value_name = "N", help_heading = SHOW)]
     limit: Option<usize>,
-    /// Only rows with at least this share, in percent
+    /// Leave out rows with a smaller share, in percent
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = SHOW)]
     min: Option<f64>,
-    /// How functions are named [default: short; JSON and CSV: full]
+    /// Form of function names [default: short; JSON and CSV: full]
     #[arg(long, value_enum, help_heading = SHOW)]
     names: Option<Naming>,
-    /// Whether colours are used.
+    /// When to use colours.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto, help_heading = SHOW)]
     color: When,
     /// Do not start a pager on a terminal.
     #[arg(long, help_heading = SHOW)]
     pub no_pager: bool,
-    /// Fail, after the answer, if something is not known.
+    /// Exit 1 if the result is incomplete.
     #[arg(long, help_heading = SHOW)]
     pub strict: bool,
 }
@@ -140,13 +141,19 @@ impl SortKey {
 }
 
 impl Look {
-    /// What the view is about.
+    /// What the view is about. A table or a drawing has no place for an assumed unit: stderr has it.
     pub fn subject<'a>(
         &self,
         query: &Query,
         profile: &'a Profile,
         selection: &'a Selection,
     ) -> Subject<'a> {
+        let is_assumed = selection.sampling.assumes(&selection.event.unit);
+        if is_assumed && matches!(self.format, Format::Csv | Format::Dot) {
+            let text = "folded stacks do not state a unit; weights are taken as samples";
+            failure::line("note", text);
+            failure::line("hint", "state the unit: --folded-unit us");
+        }
         Subject {
             profile,
             selection,

@@ -52,34 +52,34 @@ struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   proftool record -- ./app --its options    record a run into perf.data
-  proftool report                           where the time went, and what to ask next
+  proftool report                           where the time went, and what to look at next
   proftool flat other.data --sort total     any perf.data, or folded stacks";
 
 #[derive(Subcommand)]
 enum Command {
-    /// Record a command, or what already runs.
+    /// Record a command or running processes.
     Record(record::RecordArgs),
-    /// Watch a command, or what already runs, live.
+    /// Watch a command or running processes live.
     Top(top::TopArgs),
-    /// Say where the time goes, whether that can be trusted, and what to ask next.
+    /// Summarize where the time goes, how reliable that is, and what to look at next.
     Report(report::Args),
     /// List functions with their self and total weights.
     Flat(flat::Args),
-    /// Show who calls whom and on whose account the time goes, as gprof does.
+    /// Show each function with its callers and callees, as gprof does.
     Graph(graph::Args),
-    /// Show the calls as a tree, from callers to callees or the other way round.
+    /// Show the call tree, top-down or bottom-up.
     Tree(tree::Args),
-    /// Show one function: its callers, its descendants, its lines.
+    /// Show one function: its callers, descendants and source lines.
     Detail(detail::Args),
-    /// Show recursion: cycles from within, and functions that call themselves.
+    /// Show recursion: cycles, and functions that call themselves.
     Cycles(cycles::Args),
-    /// Check the machine, a program, a process or a recording, and say what to change.
+    /// Check the machine, a program, a process or a recording, and recommend what to change.
     Doctor(doctor::Args),
-    /// Tell what a recording holds: events, records, who made it and when.
+    /// Show what a recording contains: events, records, and how it was made.
     Info(info::Args),
-    /// Show which functions of a program or library call which, by its code.
+    /// Show the static call graph of a program or library, from its machine code.
     Callgraph(callgraph::Args),
-    /// Write the profile in a format of another tool.
+    /// Export the profile to the format of another tool.
     Export(export::Args),
 }
 

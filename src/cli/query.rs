@@ -6,7 +6,8 @@ use clap::{Args, ValueEnum};
 use proftool::base::{Id, Unit, shell_quoted};
 use proftool::input::folded::Weights;
 use proftool::input::{self, StaticCalls, TimeRange};
-use proftool::profile::{Counts, EventId, Filter, Profile, Selection, Weighing};
+use proftool::profile::{Counts, EventId, Filter, Profile, Selection, Weighing, pattern_of};
+use proftool::view::search;
 use regex::Regex;
 
 use super::failure::{self, hinted};
@@ -18,13 +19,13 @@ pub const DEFAULT_FILE: &str = "perf.data";
 /// The file, and which of its samples count.
 #[derive(Args, Debug)]
 pub struct Query {
-    /// A perf.data file, folded stacks, or a gmon.out with its --binary; - is standard input.
+    /// A perf.data file, folded stacks, or a gmon.out with --binary; - is standard input.
     #[arg(default_value = DEFAULT_FILE)]
     pub file: PathBuf,
-    /// Only stacks with a function that matches.
+    /// Only stacks with a matching function; a label as it is printed selects its function.
     #[arg(long, value_name = "REGEX", value_parser = pattern, help_heading = FILTERS)]
     focus: Option<Regex>,
-    /// No stacks with a function that matches.
+    /// Leave out stacks with a function that matches.
     #[arg(long, value_name = "REGEX", value_parser = pattern, help_heading = FILTERS)]
     ignore: Option<Regex>,
     /// Only these commands.
@@ -36,36 +37,56 @@ pub struct Query {
     /// Only these threads.
     #[arg(long, value_delimiter = ',', help_heading = FILTERS)]
     tid: Vec<i32>,
-    /// Only this time, in seconds from the first sample; either end may be left out.
+    /// Only this time range, in seconds after the first sample; either end can be omitted.
     #[arg(long, value_name = "A..B", value_parser = time_range, help_heading = FILTERS)]
     time: Option<TimeRange>,
-    /// The event to show: its name, which may lack modifiers (cycles for cycles:u), or its number
-    /// from 0 in the order of proftool info [default: the one with the most samples; where off-CPU
-    /// time is recorded, events of running threads come first]
+    /// The event to show: its name, with or without modifiers (cycles for cycles:u), or its number
+    /// in proftool info, from 0 [default: the event with the most samples; in recordings with
+    /// off-CPU time, of those that sample running threads]
     #[arg(long, value_name = "NAME", help_heading = FILTERS)]
     event: Option<String>,
-    /// Show code in the function that it was inlined into.
+    /// Attribute inlined code to the function that contains it.
     #[arg(long, help_heading = READING)]
     no_inline: bool,
-    /// Show stacks as they were recorded: they are not held against the code, and lack what it tells.
+    /// Show stacks as recorded, without restoring missing frames from the code.
     #[arg(long, help_heading = READING)]
     no_repair: bool,
-    /// Look for programs and libraries under this directory.
+    /// Directory to search for programs and libraries.
     #[arg(long, value_name = "DIR", help_heading = READING)]
     symfs: Option<PathBuf>,
     /// The program that made a gmon.out.
     #[arg(long, value_name = "PROGRAM", help_heading = READING)]
     pub binary: Option<PathBuf>,
-    /// More gmon.out files of the program, to be added to the first.
+    /// More gmon.out files of the program; all are added up.
     #[arg(long, value_name = "FILE", value_delimiter = ',', requires = "binary", help_heading = READING)]
     sum: Vec<PathBuf>,
-    /// What to count [default: the event's own unit].
+    /// Unit of the figures [default: the event's own unit].
     #[arg(long, value_name = "UNIT", help_heading = READING)]
     unit: Option<Counting>,
-    /// What the weights of folded stacks are: the format does not state it. Without this option
-    /// they are taken as numbers of samples.
+    #[command(flatten)]
+    folded: FoldedInput,
+}
+
+/// How folded stacks are read.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct FoldedInput {
+    /// Unit of the weights in folded stacks, which the format does not state [default: samples]
     #[arg(long, value_name = "UNIT", help_heading = READING)]
     folded_unit: Option<FoldedUnit>,
+}
+
+impl FoldedInput {
+    /// What the weights are.
+    pub fn weights(self) -> Weights {
+        self.folded_unit
+            .map_or_else(Weights::default, Weights::from)
+    }
+
+    /// The option as it is given in a further command.
+    fn in_command(self) -> Option<String> {
+        let value = self.folded_unit?.to_possible_value()?;
+        Some(format!("--folded-unit {}", value.get_name()))
+    }
 }
 
 const FILTERS: &str = "Which samples";
@@ -165,9 +186,7 @@ impl Query {
             program: self.binary.clone(),
             sum: self.sum.clone(),
             as_gprof: false,
-            folded_weights: self
-                .folded_unit
-                .map_or_else(Weights::default, Weights::from),
+            folded_weights: self.folded.weights(),
         }
     }
 
@@ -187,7 +206,8 @@ impl Query {
             let hint = "record with a clock: proftool record -e cpu-clock -- COMMAND";
             return Err(hinted(text, Some(hint.into())));
         }
-        let is_merged = !matches!(self.folded_unit, None | Some(FoldedUnit::Samples));
+        let unit = self.folded.folded_unit;
+        let is_merged = !matches!(unit, None | Some(FoldedUnit::Samples));
         if is_merged && self.unit == Some(Counting::Samples) {
             let text = "folded stacks of time or bytes do not state the number of samples";
             return Err(hinted(text.into(), None));
@@ -196,8 +216,8 @@ impl Query {
             comms: self.comm.clone(),
             pids: self.pid.clone(),
             tids: self.tid.clone(),
-            focus: self.focus.clone(),
-            ignore: self.ignore.clone(),
+            focus: self.focus.as_ref().map(|regex| resolved(profile, regex)),
+            ignore: self.ignore.as_ref().map(|regex| resolved(profile, regex)),
             weighing: match self.unit {
                 Some(Counting::Samples) => Weighing::Samples,
                 _ => Weighing::Weight,
@@ -219,8 +239,8 @@ impl Query {
         self.unit == Some(Counting::Percent)
     }
 
-    /// How the file is named in a further command, with the program of a gmon.out; empty where that is
-    /// not needed.
+    /// How the file is named in a further command, with the program of a gmon.out and the unit of
+    /// folded stacks; empty where that is not needed.
     pub fn file_in_command(&self) -> String {
         let named = self.file.as_os_str() != DEFAULT_FILE;
         let file = named.then(|| shell_quoted(&self.file.to_string_lossy()));
@@ -229,6 +249,7 @@ impl Query {
         let options = program.chain(more);
         let options =
             options.map(|(name, path)| format!("{name}{}", shell_quoted(&path.to_string_lossy())));
+        let options = options.chain(self.folded.in_command());
         let parts: Vec<String> = file.into_iter().chain(options).collect();
         parts.join(" ")
     }
@@ -301,13 +322,36 @@ pub fn could_not_open(file: &Path, error: &input::Error) -> anyhow::Error {
     hinted(format!("could not open {}: {reason}", file.display()), hint)
 }
 
-/// A regular expression; what is wrong with it in one line.
+/// The pattern to filter by. Views print labels such as `step (a.c:12)`: as a regular expression such a
+/// label does not match itself, and stands for its function.
+fn resolved(profile: &Profile, regex: &Regex) -> Regex {
+    let text = regex.as_str();
+    if regex::escape(text) == text {
+        return regex.clone();
+    }
+    let plain = text.replace('\\', "");
+    let is_literal = regex::escape(&plain) == text;
+    let name = if is_literal { &plain } else { text };
+    let label = search::labelled(profile, name).map(|id| profile.distinct_name(id));
+    let label = label.filter(|label| is_literal || !regex.is_match(label));
+    let exact = label.and_then(|label| Regex::new(&pattern_of(label)).ok());
+    exact.unwrap_or_else(|| regex.clone())
+}
+
+/// A regular expression; what is wrong with it in one line. Names such as `{lambda()#1}` are none, and
+/// stand for themselves.
 fn pattern(text: &str) -> Result<Regex, String> {
-    Regex::new(text).map_err(|error| {
-        let text = error.to_string();
-        let last = text.lines().last().unwrap_or_default().trim();
-        last.strip_prefix("error: ").unwrap_or(last).to_owned()
-    })
+    let literal = || {
+        text.contains('{')
+            .then(|| Regex::new(&regex::escape(text)).ok())
+    };
+    Regex::new(text)
+        .or_else(|error| literal().flatten().ok_or(error))
+        .map_err(|error| {
+            let text = error.to_string();
+            let last = text.lines().last().unwrap_or_default().trim();
+            last.strip_prefix("error: ").unwrap_or(last).to_owned()
+        })
 }
 
 /// `A..B` in seconds.

@@ -47,8 +47,8 @@ pub struct RecordArgs {
     #[command(flatten)]
     sampling: SamplingArgs,
 
-    /// Compress the recording with zstd at level N, 1 (fastest) to 22 (smallest), joined: -z3;
-    /// 1 unless given
+    /// Compress the recording with zstd at level N, 1 (fastest) to 22 (smallest), without a space:
+    /// -z3; 1 if not given
     #[arg(short = 'z', long, value_name = "N", num_args = 0..=1, require_equals = true,
           default_missing_value = "1", value_parser = clap::value_parser!(u8).range(1..=22))]
     compression_level: Option<u8>,
@@ -60,17 +60,17 @@ pub struct RecordArgs {
     #[command(flatten)]
     bounds: BoundsArgs,
 
-    /// Say nothing unless something is wrong
+    /// Print only warnings and errors
     #[arg(short, long)]
     quiet: bool,
 
-    /// Tell at the end what the recording cost: the recorder's own time, the buffers, and how
-    /// much slower the program was
+    /// Report the cost of the recording at the end: the recorder's own time, buffer use, and how
+    /// much the program was slowed down
     #[arg(short, long, conflicts_with = "quiet")]
     verbose: bool,
 
-    /// The command to run, with its arguments; it is recorded, or bounds the recording of what
-    /// already runs
+    /// The command to run, with its arguments. It is recorded; with -p, -t, --comm, -a, -C or --cgroup
+    /// it limits the time of the recording instead
     #[arg(
         required_unless_present = "TargetArgs",
         trailing_var_arg = true,

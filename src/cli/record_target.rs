@@ -11,15 +11,15 @@ use super::record::say;
 /// Arguments that name what already runs.
 #[derive(Args, Debug)]
 pub struct TargetArgs {
-    /// Record processes that run: all their threads, and what they start from now on
+    /// Record running processes: all their threads, and the processes that they start
     #[arg(short, long, group = "who", value_name = "PID", value_delimiter = ',', value_parser = number)]
     pid: Vec<i32>,
 
-    /// Record threads that run, and nothing that they start
+    /// Record running threads, without what they start
     #[arg(short, long, group = "who", value_name = "TID", value_delimiter = ',', value_parser = number)]
     tid: Vec<i32>,
 
-    /// Record all processes of this name that run now, as ps -eo comm has it
+    /// Record all running processes of this name, as ps -eo comm prints it
     #[arg(long, group = "who", value_name = "NAME")]
     comm: Option<String>,
 
@@ -40,11 +40,11 @@ pub struct TargetArgs {
 /// Arguments that tell when a recording begins and ends.
 #[derive(Args, Debug)]
 pub struct BoundsArgs {
-    /// Record for so many seconds; a command runs on unrecorded
+    /// Stop recording after this time; a command continues unrecorded
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
 
-    /// Begin so many milliseconds later; a command runs meanwhile
+    /// Wait before recording starts, in milliseconds; a command runs meanwhile
     #[arg(
         short = 'D',
         long,
@@ -54,7 +54,7 @@ pub struct BoundsArgs {
     )]
     delay: u64,
 
-    /// End when the recording has this size, such as 100M; a command runs on unrecorded
+    /// Stop recording at this file size, such as 100M; a command continues unrecorded
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
 }

@@ -20,7 +20,7 @@ const ROWS: usize = 10;
 pub struct Args {
     #[command(flatten)]
     query: Query,
-    /// With what the code could do: how much of it the samples touched.
+    /// Also report how much of the code's call graph the samples reached.
     #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Off)]
     in_code: InCode,
     #[command(flatten)]

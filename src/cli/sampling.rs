@@ -14,40 +14,40 @@ use super::stack_choice;
 /// How to sample, and what already runs.
 #[derive(Args, Debug)]
 pub struct SamplingArgs {
-    /// Samples a second of run time [default: 997, and each occurrence of rare events]
+    /// Samples per second of run time [default: 997; rare events: every occurrence]
     #[arg(short = 'F', long = "freq", value_name = "HZ", conflicts_with = "period",
           value_parser = clap::value_parser!(u64).range(1..))]
     frequency: Option<u64>,
 
-    /// A sample every so many events (nanoseconds for clocks)
+    /// Sampling period: one sample per this number of events (nanoseconds for clocks)
     #[arg(short = 'c', long = "count", value_name = "PERIOD",
           value_parser = clap::value_parser!(u64).range(1..))]
     period: Option<u64>,
 
-    /// What to sample: cycles, page-faults, L1-dcache-load-misses, rNNN, sched:sched_switch,
-    /// cpu/event=0x3c,umask=1/ …, with modifiers: :u for user space, :k for the kernel only, :p
-    /// to :ppp for precise addresses, others as perf has them; several with commas. '{A,B}' is
-    /// a group, counted together; of '{A,B}:S' only A samples and tells B's counts as well
-    /// [default: cycles, or cpu-clock where cycles cannot be counted]
+    /// Events to sample, separated by commas: cycles, page-faults, L1-dcache-load-misses, rNNN,
+    /// sched:sched_switch, cpu/event=0x3c,umask=1/ … Modifiers as in perf: :u user space, :k
+    /// kernel, :p to :ppp precise addresses. '{A,B}' is a group, counted together; in '{A,B}:S'
+    /// only A samples, and each sample has the counts of B
+    /// [default: cycles, or cpu-clock without a hardware counter]
     #[arg(short, long, value_name = "EVENT", value_parser = events)]
     event: Vec<EventList>,
 
-    /// How to record stacks: fp (frame pointers), dwarf[,BYTES] (a copy of so many bytes from
-    /// the top of the stack in each sample, for programs without frame pointers; 8192 unless
-    /// given), none, or auto: by what the program's functions keep
+    /// How to record call stacks: fp (frame pointers), dwarf[,BYTES] (copies BYTES of the stack with
+    /// each sample, for programs without frame pointers; 8192 if not given), none, or auto
+    /// (depends on how the program is built)
     #[arg(short = 'g', long = "call-graph", value_name = "HOW", default_value = "auto",
           value_parser = call_graph)]
     call_graph: CallGraph,
 
-    /// Record time off the processor, too: how long threads slept or waited, and on which stack
-    /// (event off-cpu), and how long they could have run but others did (event preempted); shown
-    /// by: proftool report --event off-cpu, and live by: proftool top --show off-cpu. Most waits
-    /// are in the C library: where that keeps no frame pointers, -g dwarf is sure of its callers
+    /// Record off-CPU time as well: how long threads were blocked and on which stack (event
+    /// off-cpu), and how long they were runnable but not running (event preempted). To see it:
+    /// proftool report --event off-cpu, live: proftool top --show off-cpu. Most waits are in
+    /// the C library: if it is built without frame pointers, use -g dwarf to get its callers
     #[arg(long)]
     off_cpu: bool,
 
-    /// Pages of the buffer of each processor; rounded up to a power of two [default: 512 KiB, with
-    /// -g dwarf as much as comes in a quarter of a second; eight times that with --off-cpu]
+    /// Buffer pages per processor, rounded up to a power of two [default: 512 KiB; with -g dwarf
+    /// the data of a quarter of a second; eight times that with --off-cpu]
     #[arg(short = 'm', long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     mmap_pages: Option<u32>,

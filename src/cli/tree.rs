@@ -31,23 +31,23 @@ const DEPTH: u32 = 64;
 pub struct Args {
     #[command(flatten)]
     query: Query,
-    /// Go from callees to their callers.
+    /// Show callers below their callees.
     #[arg(long)]
     bottom_up: bool,
-    /// Which recursive calls are collapsed [default: by the profile, see below]
+    /// Recursion collapsing [default: chosen by the profile, see below]
     #[arg(long, value_name = "DEGREE", value_enum)]
     collapse: Option<Collapse>,
     /// Print the table of HP's Puma: in or under, in only, level, function [collapses: full; rows:
     /// all]
     #[arg(long)]
     classic: bool,
-    /// Only this function and what it calls; bottom up, callers as far out as it.
+    /// Start at this function; with --bottom-up, end there.
     #[arg(long, value_name = "FUNCTION")]
     root: Option<String>,
-    /// Only so many levels [default: all; bottom up 64].
+    /// Maximum number of levels [default: all; bottom-up: 64].
     #[arg(long, value_name = "LEVELS", value_parser = clap::value_parser!(u32).range(1..))]
     depth: Option<u32>,
-    /// With callees that the code has and no sample shows, as lines without weight: see --min.
+    /// Also show callees that are in the code but in no sample, as lines without weight; see --min.
     #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Off)]
     #[arg(conflicts_with = "bottom_up")]
     in_code: InCode,
@@ -70,7 +70,7 @@ and --depth.
 With --classic, 40 (15) are 40 by the calls above alone, and 15 after a collapsed call.
 
 Examples:
-  proftool tree                                 who calls whom, what has 0.5 % and more
+  proftool tree                                 the call tree, from 0.5 % up
   proftool tree --min 5 --depth 8               only the thick branches
   proftool tree --collapse none                 every call a line, also where it recurses
   proftool tree --collapse full                 no function twice in a chain of calls
@@ -80,13 +80,13 @@ Examples:
 /// Which recursive calls are collapsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Collapse {
-    /// Nothing; every call is a line.
+    /// None; every call is a line.
     None,
-    /// Calls of a function by itself are collapsed.
+    /// Direct recursion only.
     Direct,
-    /// And those by which no name is lost from a chain of calls.
+    /// Also calls whose collapse removes no function from a call chain.
     Conservative,
-    /// And all others; no name is twice in a chain.
+    /// All recursive calls; no function appears twice in a call chain.
     Full,
 }
 

@@ -53,6 +53,19 @@ pub fn write(out: &mut dyn Write, page: &Page, options: &Options) -> io::Result<
                 writeln!(out)?;
             }
             Block::Line(text) => write_sentence(out, options, "", Style::new(), text)?,
+            Block::Calls {
+                before,
+                calls,
+                after,
+            } => {
+                let room = options.width.saturating_sub(before.chars().count() + 1);
+                let calls: Vec<_> = calls
+                    .iter()
+                    .map(|call| shortened_call(call, room))
+                    .collect();
+                let text = format!("{before} {}{after}", calls.join(", "));
+                write_sentence(out, options, "", Style::new(), &text)?;
+            }
             Block::Note { text, hint } => {
                 write_sentence(out, options, "note: ", NOTE, text)?;
                 if let Some(hint) = hint {
@@ -250,7 +263,7 @@ fn write_row(
         }
         first = false;
         let room = width.saturating_sub(piece.guide.chars().count());
-        let text = shortened(
+        let text = shortened_call(
             &piece.text,
             room.max(MIN_NAME.min(piece.text.chars().count())),
         );
@@ -279,6 +292,30 @@ fn styled(out: &mut dyn Write, options: &Options, style: Style, text: &str) -> i
     } else {
         out.write_all(text.as_bytes())
     }
+}
+
+/// A name, or a call of the form `caller → callee`, in at most `width` characters. Both names of a call
+/// are [`shortened`], so that the arrow stays.
+///
+/// ```
+/// use proftool::export::text::shortened_call;
+/// assert_eq!(shortened_call("parse_expression → f", 12), "par…ssion → f");
+/// assert_eq!(shortened_call("parse_expression → parse_term", 17), "pa…sion → pa…term");
+/// ```
+pub fn shortened_call(text: &str, width: usize) -> Cow<'_, str> {
+    const ARROW: &str = " → ";
+    let room = width.saturating_sub(ARROW.chars().count());
+    let (Some((caller, callee)), 4..) = (text.split_once(ARROW), room) else {
+        return shortened(text, width);
+    };
+    let lengths = [caller, callee].map(|name| name.chars().count());
+    if lengths[0] + lengths[1] <= room {
+        return Cow::Borrowed(text);
+    }
+    // What a short name leaves over is for the longer one.
+    let first = lengths[0].min((room / 2).max(room.saturating_sub(lengths[1])));
+    let (caller, callee) = (shortened(caller, first), shortened(callee, room - first));
+    Cow::Owned(format!("{caller}{ARROW}{callee}"))
 }
 
 /// `text` in at most `width` characters, with the middle left out where it has more. The end

@@ -1,5 +1,6 @@
 //! What an input holds: an inventory instead of a profile.
 
+use crate::base::Sampling;
 use crate::perfdata::{Features, Reader, Storage, type_name};
 use crate::profile::{Contents, EventContents, Profile};
 use crate::trace;
@@ -19,6 +20,7 @@ pub(super) fn of_recording(mut reader: Reader, progress: &mut Progress) -> Resul
         .iter()
         .map(|event| EventContents {
             event: event.clone(),
+            sampling: Sampling::Unknown,
             samples: 0,
             total: 0,
         })
@@ -58,6 +60,7 @@ pub(super) fn of_folded(profile: Profile) -> Contents {
         let own = profile.samples.iter().filter(|sample| sample.event == id);
         EventContents {
             event: event.clone(),
+            sampling: profile.sampling.get(id).copied().unwrap_or_default(),
             samples: counts[id],
             total: own.fold(0u64, |sum, sample| sum.saturating_add(sample.weight)),
         }

@@ -104,16 +104,24 @@ pub fn open(path: &Path, options: &Options, progress: &mut Progress) -> Result<P
     }
 }
 
-/// Opens `path` and tells what it holds, without looking for the names of functions.
+/// Lists what the file at `path` holds, without symbolizing it. `weights` is the unit of folded stacks.
 ///
 /// # Errors
 ///
 /// As [`open`].
-pub fn contents(path: &Path, progress: &mut Progress) -> Result<Contents, Error> {
+pub fn contents(
+    path: &Path,
+    weights: folded::Weights,
+    progress: &mut Progress,
+) -> Result<Contents, Error> {
     match door(path)? {
         Opened::Recording(reader) => contents::of_recording(*reader, progress),
         Opened::Folded(stacks, size) => {
-            let profile = folded_stacks(stacks, size, &Options::default(), progress)?;
+            let options = Options {
+                folded_weights: weights,
+                ..Options::default()
+            };
+            let profile = folded_stacks(stacks, size, &options, progress)?;
             Ok(contents::of_folded(profile))
         }
         Opened::Gmon(bytes) => gmon::contents::of(&gmon::Named::new(path, bytes)),

@@ -1,6 +1,6 @@
 //! What a recording holds, in words and numbers.
 
-use crate::base::{Caveats, Event};
+use crate::base::{Caveats, Event, Sampling};
 
 /// An inventory of an input. A profile says where time went; this says what there is to make one
 /// from.
@@ -29,6 +29,8 @@ pub struct Contents {
 pub struct EventContents {
     /// The event.
     pub event: Event,
+    /// How its samples were chosen.
+    pub sampling: Sampling,
     /// The number of its samples. A sample of a group of events counts for each of them.
     pub samples: u64,
     /// The sum of their weights, in the event's unit.

@@ -34,7 +34,8 @@ pub struct Filter {
     pub weighing: Weighing,
 }
 
-/// The regular expression that a filter needs to match this name and no other.
+/// Returns the regular expression that matches this name and no other. A filter by the pattern of a
+/// [distinct name](Profile::distinct_name) selects this function alone, although others may share its name.
 ///
 /// ```
 /// assert_eq!(proftool::profile::pattern_of("f(int)"), r"^f\(int\)$");
@@ -210,7 +211,14 @@ impl Profile {
         let matches = |(id, function): (FunctionId, &Function)| {
             regex.is_match(&function.name) || self.distinct_names.of(id).is_some_and(is_whole)
         };
-        let matching: Vec<bool> = self.functions.enumerate().map(matches).collect();
+        let is_labelled = |id: &FunctionId| pattern_of(self.distinct_name(*id)) == regex.as_str();
+        let may_be_pattern = regex.as_str().starts_with('^') && regex.as_str().ends_with('$');
+        let mut ids = self.functions.ids();
+        let only = ids.find(|id| may_be_pattern && is_labelled(id));
+        let matching: Vec<bool> = match only {
+            Some(only) => self.functions.ids().map(|id| id == only).collect(),
+            None => self.functions.enumerate().map(matches).collect(),
+        };
         let mut through = IdVec::filled(false, self.paths.len());
         for (id, path) in self.paths.enumerate() {
             through[id] =

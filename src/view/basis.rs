@@ -5,8 +5,7 @@ use crate::analysis::inclusive::{Basis, FunctionWeights};
 use crate::profile::FunctionId;
 
 /// What the totals of a gmon.out are, in the words of every view.
-pub(super) const ESTIMATED: &str =
-    "estimated by gprof's propagation: every call of a function is taken to last the same";
+pub(super) const ESTIMATED: &str = "estimated by gprof's propagation, which assumes that every call of a function takes the same time";
 
 /// How a total is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,7 +44,7 @@ pub(super) fn line(totals: Option<Total>) -> Option<Block> {
         Total::Measured => None,
         Total::Estimated(_) => Some(Block::Line(format!("totals: {ESTIMATED}"))),
         Total::Unknown => Some(Block::Line(
-            "totals: not known, as there are neither call stacks nor counted calls".into(),
+            "totals: unknown, as there are no call stacks and no call counts".into(),
         )),
     }
 }

@@ -9,7 +9,7 @@ use crate::base::{Caveat, Caveats};
 pub fn foot_of(subject: &Subject) -> Vec<Block> {
     let mut blocks = foot(&subject.profile.caveats);
     if !blocks.is_empty() && subject.is_part() {
-        let scope = "Notes on the whole file, not only on the samples shown:";
+        let scope = "Notes describe the whole file, not only the samples shown:";
         blocks.insert(1, Block::Line(scope.into()));
     }
     blocks

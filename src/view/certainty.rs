@@ -38,7 +38,7 @@ pub fn line(subject: &Subject, error: &SamplingError) -> Option<String> {
                 })
                 .collect();
             format!(
-                "Not every {things} was recorded ({}): how far shares are off is not known.",
+                "Not every {things} was recorded ({}): the error of shares is unknown.",
                 parts.join(", ")
             )
         }

@@ -4,7 +4,7 @@ use super::caveats;
 use super::number;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
-use crate::base::Unit;
+use crate::base::{Sampling, Unit};
 use crate::profile::Contents;
 
 /// The page: what it is, its events, its records, and what could not be read.
@@ -46,13 +46,18 @@ pub fn events(contents: &Contents) -> Table {
         Column::new("event", "event", Role::Name),
     ]);
     for held in &contents.events {
+        let samples = match (held.sampling, &held.event.unit) {
+            // Each line counts as one sample, which says nothing of how many there were.
+            (Sampling::Merged, Unit::Nanoseconds | Unit::Count(_)) => Cell::Nothing,
+            _ => Cell::Count(held.samples),
+        };
         let total = number::weight(held.total, &held.event.unit);
         let total = match &held.event.unit {
             Unit::Nanoseconds => total,
             unit => format!("{total} {unit}"),
         };
         table.rows.push(vec![
-            Cell::Count(held.samples),
+            samples,
             Cell::Text(total),
             Cell::Text(held.event.name.clone()),
         ]);
@@ -61,11 +66,17 @@ pub fn events(contents: &Contents) -> Table {
 }
 
 fn headline(contents: &Contents) -> String {
-    let samples = number::grouped(contents.samples);
-    let plural = if contents.samples == 1 { "" } else { "s" };
+    if let [held] = &contents.events[..]
+        && held.sampling == Sampling::Merged
+    {
+        let unit = &held.event.unit;
+        let amount = super::stated_amount(held.samples, held.total, unit);
+        return format!("{}: {amount} ({})", contents.form, super::not_stated(unit));
+    }
+    let samples = super::counted_samples(contents.samples);
     let arch = match &contents.arch {
         Some(arch) => format!(" from {arch}"),
         None => String::new(),
     };
-    format!("{}{arch}: {samples} sample{plural}", contents.form)
+    format!("{}{arch}: {samples}", contents.form)
 }

@@ -119,29 +119,42 @@ impl<'a> Subject<'a> {
             sampling,
             ..
         } = self.selection;
-        let mut line = number::grouped(*samples);
-        line.push_str(if *samples == 1 { " sample" } else { " samples" });
+        if *sampling == Sampling::Merged {
+            let amount = stated_amount(*samples, *total, &event.unit);
+            return format!("{amount} (folded stacks: {})", not_stated(&event.unit));
+        }
+        let mut line = counted_samples(*samples);
         if event.name != "samples" {
             line = format!("{line} of {}", event.name);
         }
         let total = number::weight(*total, &event.unit);
-        if *sampling == Sampling::Merged {
-            return match &event.unit {
-                Unit::Samples => {
-                    format!("{line} (folded stacks: unit not stated, taken as samples)")
-                }
-                Unit::Nanoseconds => {
-                    format!("{total} (folded stacks: number of samples not stated)")
-                }
-                Unit::Count(what) => {
-                    format!("{total} {what} (folded stacks: number of samples not stated)")
-                }
-            };
-        }
         match &event.unit {
             Unit::Samples => line,
             Unit::Nanoseconds => format!("{line}, {total} in all"),
             Unit::Count(what) => format!("{line}, {total} {what} in all"),
         }
+    }
+}
+
+/// `1 sample`, `2 samples`.
+fn counted_samples(samples: u64) -> String {
+    let plural = if samples == 1 { "" } else { "s" };
+    format!("{} sample{plural}", number::grouped(samples))
+}
+
+/// The amount that folded stacks state: samples, or a total whose number of samples is not stated.
+fn stated_amount(samples: u64, total: u64, unit: &Unit) -> String {
+    match unit {
+        Unit::Samples => counted_samples(samples),
+        Unit::Nanoseconds => number::weight(total, unit),
+        Unit::Count(what) => format!("{} {what}", number::weight(total, unit)),
+    }
+}
+
+/// What folded stacks of this unit do not state.
+fn not_stated(unit: &Unit) -> &'static str {
+    match unit {
+        Unit::Samples => "unit not stated, taken as samples",
+        Unit::Nanoseconds | Unit::Count(_) => "number of samples not stated",
     }
 }

@@ -11,6 +11,15 @@ pub enum Block {
     Heading(String),
     /// A sentence or a line of facts.
     Line(String),
+    /// A sentence with calls in it, whose names are shortened where the width does not suffice.
+    Calls {
+        /// What stands before them, without a space at its end.
+        before: String,
+        /// The calls, each `caller → callee`; commas are put between them.
+        calls: Vec<String>,
+        /// What follows.
+        after: String,
+    },
     /// A table.
     Table(Table),
     /// Something that a reader has to know to read the figures right, and what can be done.

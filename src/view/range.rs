@@ -25,6 +25,17 @@ pub(super) fn cell(total: u64, most: AtMost, whole: u64) -> Cell {
     }
 }
 
+/// The upper end of a range behind a share, with this percent sign; empty where the total is exact.
+pub(super) fn behind(most: Cell, sign: &str) -> String {
+    match most {
+        Cell::Share { part, whole } => {
+            format!(", at most {}{sign}", number::percent(part, whole, 2))
+        }
+        Cell::Limit { part, whole } => format!(", at most {}{sign}", number::limit(part, whole)),
+        _ => String::new(),
+    }
+}
+
 /// The upper end of a range for machines: empty where it is not known.
 pub(super) fn weight(most: AtMost) -> Cell {
     most.known().map_or(Cell::Nothing, Cell::Weight)
@@ -39,14 +50,14 @@ pub(super) fn legend<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Option<Bl
     }
     let unknown = match is_unknown {
         true => {
-            " ?: whether it can call into them is not known (indirect calls, or code that was not \
-             read); the figure is the limit."
+            " ?: unknown whether it can be that much (indirect calls, or code that was not \
+             read); it cannot be more."
         }
         false => "",
     };
     is_shown.then(|| {
         Block::Line(format!(
-            "at most: with the truncated stacks whose missing callers may include the function.{unknown}"
+            "at most: total if all truncated stacks that can lack the function had it.{unknown}"
         ))
     })
 }

@@ -16,7 +16,7 @@ use crate::analysis::sampling_error::{self, SamplingError};
 use crate::analysis::threads;
 use crate::analysis::tree::Stacks;
 use crate::analysis::waits::{self, Wait};
-use crate::base::{IdVec, Unit, shell_quoted};
+use crate::base::{Event, IdVec, Unit, shell_quoted};
 use crate::callgraph::{CallGraph, Cycles};
 use crate::profile::{FunctionId, ThreadId, pattern_of};
 
@@ -175,7 +175,7 @@ fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String,
         Some(Total::Unknown) => return Vec::new(),
         _ => {}
     }
-    let mut next = vec![(command("tree", ""), "the calls, outermost first")];
+    let mut next = vec![(command("tree", ""), "the call tree")];
     if let Some((row, _)) = report.functions.first() {
         let pattern = pattern_of(subject.profile.distinct_name(row.function));
         let focus = if pattern.len() <= 60 {
@@ -193,7 +193,7 @@ fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String,
         "each function with its callers and callees",
     ));
     if Stacks::new(subject.profile, subject.selection).recurse() {
-        next.push((command("cycles", ""), "what recurses, and how deep"));
+        next.push((command("cycles", ""), "recursion: cycles and depth"));
     }
     next.push((command("flat", "--sort total"), "all functions by total"));
     next.push((
@@ -243,21 +243,15 @@ impl Report {
     /// The page for people.
     pub fn page(&self, subject: &Subject) -> Page {
         let mut blocks = self.summary(subject);
-        let what = match &subject.selection.event.unit {
-            Unit::Nanoseconds | Unit::Samples => "time goes".to_owned(),
-            Unit::Count(unit) if unit == "cycles" => "time goes".to_owned(),
-            Unit::Count(unit) => format!("{unit} are"),
-        };
+        let what = what_is_counted(&subject.selection.event);
         if !self.functions.is_empty() {
             blocks.push(Block::Space);
-            // All time off the processor is in the scheduler itself.
+            // All off-CPU time is self time of the scheduler.
             if self.waits.is_empty() {
-                blocks.push(Block::Heading(format!(
-                    "Where the {what}: in the functions themselves"
-                )));
+                blocks.push(Block::Heading(format!("Hottest functions by self {what}")));
                 blocks.push(Block::Table(self.self_table(subject)));
             } else {
-                blocks.extend(self.waits_blocks(subject));
+                blocks.extend(self.waits_blocks(subject, what));
             }
             blocks.push(Block::Space);
             let estimated = match self.known() {
@@ -266,7 +260,7 @@ impl Report {
             };
             if !self.by_total.rows.is_empty() {
                 blocks.push(Block::Heading(format!(
-                    "Where the {what}: with all that they call{estimated}"
+                    "Hottest functions by total {what}{estimated}"
                 )));
             }
             blocks.extend(basis::line(self.known()));
@@ -283,12 +277,12 @@ impl Report {
             blocks.extend(in_code(subject));
         }
         blocks.push(Block::Space);
-        blocks.push(Block::Heading("Can this be trusted?".into()));
+        blocks.push(Block::Heading("How reliable is this?".into()));
         blocks.extend(trust(subject));
         blocks.extend(certainty::line(subject, &self.sampling_error).map(Block::Line));
         if !self.next.is_empty() {
             blocks.push(Block::Space);
-            blocks.push(Block::Heading("What to ask next".into()));
+            blocks.push(Block::Heading("Next commands".into()));
             blocks.push(Block::Commands(self.next.clone()));
         }
         Page {
@@ -298,7 +292,7 @@ impl Report {
     }
 
     /// Where threads leave their processor, in place of self time.
-    fn waits_blocks(&self, subject: &Subject) -> Vec<Block> {
+    fn waits_blocks(&self, subject: &Subject, what: &str) -> Vec<Block> {
         let shown = self.waits_shown.min(self.waits.len());
         let waits = &self.waits[..shown];
         let ids = waits
@@ -323,9 +317,10 @@ impl Report {
                 caller.map_or(Cell::Nothing, Cell::Text),
             ]);
         }
-        let heading = "Where threads leave the processor: innermost user function, its caller in \
-                       another module";
-        let mut blocks = vec![Block::Heading(heading.into()), Block::Table(table)];
+        let heading = format!(
+            "Innermost user-space functions by {what}, with their caller in another module"
+        );
+        let mut blocks = vec![Block::Heading(heading), Block::Table(table)];
         let more = self.waits.len() - shown;
         if more > 0 {
             blocks.push(Block::Line(format!("… {more} more")));
@@ -459,6 +454,17 @@ impl Report {
     }
 }
 
+/// What the weights of an event are, as headings name it.
+fn what_is_counted(event: &Event) -> &str {
+    match &event.unit {
+        Unit::Nanoseconds if event.is_off_processor() => "off-CPU time",
+        Unit::Nanoseconds => "time",
+        Unit::Samples => "samples",
+        Unit::Count(unit) if unit == "cycles" => "time",
+        Unit::Count(unit) => unit,
+    }
+}
+
 /// A line on the events that the recording has beside the one that is shown.
 fn other_events(subject: &Subject) -> Option<String> {
     let profile = subject.profile;
@@ -470,7 +476,7 @@ fn other_events(subject: &Subject) -> Option<String> {
         .map(|(id, event)| format!("{} ({})", event.name, number::grouped(counts[id])))
         .collect();
     let list = others.join(", ");
-    (!others.is_empty()).then(|| format!("Other events, shown with --event NAME: {list}"))
+    (!others.is_empty()).then(|| format!("Other events (--event NAME): {list}"))
 }
 
 /// What is not known, and how exact the shares are.
@@ -479,24 +485,26 @@ fn trust(subject: &Subject) -> Vec<Block> {
     if blocks.is_empty() {
         blocks.push(Block::Line(
             match subject.profile.about.duration {
-                Some(_) => "No sample was lost, no stack was cut, and every function has a name.",
-                None if cut::is_any(subject.profile) => {
-                    "Some stacks are cut: what was outside of [truncated] is not known."
+                Some(_) => {
+                    "No samples were lost, no stacks were truncated, and every function has a name."
                 }
-                None => "The file holds nothing to warn about.",
+                None if cut::is_any(subject.profile) => {
+                    "Some stacks are truncated: the callers outside [truncated] are unknown."
+                }
+                None => "No problems were found in the file.",
             }
             .into(),
         ));
     }
     blocks.extend(quality::blocks(subject.profile));
     if subject.is_part() && (!subject.profile.caveats.is_empty() || blocks.len() > 1) {
-        let scope = "Notes and stacks of the whole file, not only of the samples shown:";
+        let scope = "Notes and stacks describe the whole file, not only the samples shown:";
         blocks.insert(0, Block::Line(scope.into()));
     }
     blocks
 }
 
-/// What the code could do, and how much of it the samples touched; nothing where the code was
+/// Coverage of the code, and how much of it the samples touched; nothing where the code was
 /// not looked at.
 fn in_code(subject: &Subject) -> Vec<Block> {
     let profile = subject.profile;
@@ -518,7 +526,7 @@ fn in_code(subject: &Subject) -> Vec<Block> {
         .len() as u64;
     vec![
         Block::Space,
-        Block::Heading("What the code could do".into()),
+        Block::Heading("Coverage of the code".into()),
         Block::Line(format!(
             "The samples touched {} functions and {} arcs that the run could reach, and {} arcs that \
              the code does not show: calls through pointers, or frames missing from stacks.",

@@ -8,8 +8,8 @@ use regex::Regex;
 
 use super::label::Labels;
 use super::name::short_name;
-use super::{Names, Subject};
-use crate::profile::{Function, FunctionId};
+use super::{Figures, Names, Subject};
+use crate::profile::{Function, FunctionId, Profile, Selection};
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +69,24 @@ pub fn find(subject: &Subject, candidates: &[FunctionId], text: &str) -> Found {
         }
     }
     Found::Nothing(similar(&labels, candidates, text))
+}
+
+/// Returns the function with this label, short or full, among all of the profile.
+pub fn labelled(profile: &Profile, text: &str) -> Option<FunctionId> {
+    let mut ids = profile.functions.ids();
+    if let Some(full) = ids.find(|&id| profile.distinct_name(id) == text) {
+        return Some(full);
+    }
+    let selection = Selection::nothing();
+    let subject = Subject {
+        profile,
+        selection: &selection,
+        names: Names::Short,
+        figures: Figures::All,
+    };
+    let labels = Labels::new(&subject, profile.functions.ids());
+    let mut ids = profile.functions.ids();
+    ids.find(|&id| labels.of(id) == text)
 }
 
 fn has_part(function: &Function, text: &str) -> bool {

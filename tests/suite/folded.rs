@@ -206,3 +206,69 @@ fn weights_of_folded_stacks_are_called_what_the_user_says_they_are() {
     let output = crate::cli::proftool(&samples_of_time).output().unwrap();
     assert!(!output.status.success(), "{output:?}");
 }
+
+#[test]
+fn every_format_says_that_the_unit_is_assumed() {
+    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("folded-assumed");
+    std::fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("two.folded");
+    std::fs::write(&file, "main;a 1000\nmain;b 500\n").unwrap();
+    let file = file.to_str().unwrap();
+    let run = |args: &[&str]| {
+        let output = crate::cli::proftool(args).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+    };
+    let json = |view: &str, unit: &[&str]| {
+        let args = [&[view, file, "--format", "json"], unit].concat();
+        serde_json::from_str::<serde_json::Value>(&run(&args)[0]).unwrap()["event"].clone()
+    };
+    for view in ["flat", "tree", "graph", "cycles", "report", "info"] {
+        assert_eq!(json(view, &[])["unit_assumed"], true, "{view}");
+        let event = json(view, &["--folded-unit", "us"]);
+        assert_eq!(event["unit_assumed"], false, "{view}");
+        assert_eq!(event["unit"], "ns", "{view}");
+        let samples = json(view, &["--folded-unit", "samples"]);
+        assert_eq!(samples["unit_assumed"], false, "{view}");
+    }
+    for args in [
+        ["flat", file, "--format", "csv"],
+        ["graph", file, "--format", "dot"],
+    ] {
+        let [_, told] = run(&args);
+        assert!(told.contains("weights are taken as samples"), "{told}");
+        let [_, told] = run(&[&args[..], &["--folded-unit", "bytes"]].concat());
+        assert!(!told.contains("taken as samples"), "{told}");
+    }
+    let headline = |unit: &[&str]| {
+        let [text, _] = run(&[&["info", file], unit].concat());
+        text.lines().next().unwrap().to_owned()
+    };
+    let assumed = "folded stacks: 1,500 samples (unit not stated, taken as samples)";
+    assert_eq!(headline(&[]), assumed);
+    let time = headline(&["--folded-unit", "us"]);
+    assert_eq!(
+        time,
+        "folded stacks: 1.500 ms (number of samples not stated)"
+    );
+}
+
+#[test]
+fn commands_to_go_on_with_keep_the_unit() {
+    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("folded-next");
+    std::fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("two.folded");
+    std::fs::write(&file, "main;a 1000\nmain;b 500\n").unwrap();
+    let args = ["report", file.to_str().unwrap(), "--folded-unit", "us"];
+    let output = crate::cli::proftool(&args).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let next: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("  proftool "))
+        .collect();
+    assert!(next.len() > 3, "{text}");
+    assert!(
+        next.iter().all(|line| line.contains("--folded-unit us")),
+        "{text}"
+    );
+}

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use proftool::export::gprof;
-use proftool::input;
+use proftool::input::{self, folded::Weights};
 use proftool::profile::{EventId, Filter, Profile, Selection};
 use proftool::{base::Id, symbolize::StaticCalls};
 
@@ -168,7 +168,8 @@ fn without_its_program_a_gmon_out_says_what_to_do() {
 #[test]
 fn an_inventory_needs_no_program() {
     for case in cases() {
-        let contents = input::contents(&case.join("gmon.out"), &mut |_, _| ()).unwrap();
+        let contents =
+            input::contents(&case.join("gmon.out"), Weights::Unstated, &mut |_, _| ()).unwrap();
         assert_eq!(contents.form, "gmon.out, 64-bit, little-endian");
         let (profile, selection) = read(&case, StaticCalls::Off);
         assert_eq!(contents.samples, selection.samples, "{}", case.display());

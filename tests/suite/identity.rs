@@ -274,3 +274,50 @@ fn the_mark_of_thin_link_time_optimization_is_no_part_of_a_name() {
     assert_eq!(demangle("_ZL4workv.llvm.4711"), "work()");
     assert_eq!(demangle("work.llvm.x"), "work.llvm.x");
 }
+
+#[test]
+fn a_label_as_it_is_printed_filters_by_its_function() {
+    let a = "#include \"in.h\"\nvolatile unsigned long sink; void b_run(void);\n\
+        OUT static void step(void) { for (int i = 0; i < 30000; i++) sink += i; }\n\
+        int main(void) { for (int i = 0; i < 2000; i++) { step(); b_run(); } return 0; }\n";
+    let b = "#include \"in.h\"\nextern volatile unsigned long sink;\n\
+        OUT static void step(void) { for (int i = 0; i < 10000; i++) sink += i; }\n\
+        void b_run(void) { step(); sink++; }\n";
+    let sources = [("in.h", INLINE), ("a.c", a), ("b.c", b)];
+    let compiler = ["gcc", "-O1", "-g", "-fno-omit-frame-pointer"];
+    let Some(program) = build("labels", &compiler, &sources) else {
+        return;
+    };
+    let data = program.with_extension("data");
+    let mut record = crate::cli::proftool(&["record", "-q", "-e", "cpu-clock:u", "-o"]);
+    let recorded = record.arg(&data).arg(&program).output().unwrap();
+    if !recorded.status.success() {
+        let reason = String::from_utf8_lossy(&recorded.stderr);
+        eprintln!("skipped: cannot record here: {}", reason.trim_end());
+        return;
+    }
+    let json = |args: &[&str]| {
+        let mut command = crate::cli::proftool(args);
+        let output = command.args(["--format", "json"]).arg(&data).output();
+        serde_json::from_slice::<serde_json::Value>(&output.unwrap().stdout).unwrap()
+    };
+    let flat = json(&["flat"]);
+    let rows = flat["functions"].as_array().unwrap().iter();
+    let steps: Vec<_> = rows.filter(|row| row["name"] == "step").collect();
+    assert_eq!(steps.len(), 2, "{flat}");
+    for step in steps {
+        let label = step["label"].as_str().unwrap();
+        assert!(label.starts_with("step ("), "{label}");
+        assert_eq!(json(&["flat", "--focus", label])["total"], step["total"]);
+        let without = json(&["flat", "--ignore", label])["total"].as_u64();
+        assert_eq!(
+            without.zip(step["total"].as_u64()).map(|(a, b)| a + b),
+            flat["total"].as_u64()
+        );
+        assert_eq!(json(&["detail", label])["function"]["total"], step["total"]);
+        assert_eq!(
+            json(&["tree", "--root", label])["roots"][0]["total"],
+            step["total"]
+        );
+    }
+}

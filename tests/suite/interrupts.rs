@@ -48,6 +48,6 @@ fn an_interrupt_forms_no_cycle() {
     profile.code.interrupts = profile.functions.ids().filter(is_entry).collect();
     let (cycles, text) = page(&profile);
     assert_eq!(cycles, 0, "{text}");
-    let told = "interrupts, which are no calls: lock → irq (2 samples), unlock → irq (1 sample)";
+    let told = "interrupts (not calls): lock → irq (2 samples), unlock → irq (1 sample)";
     assert!(text.contains(told), "{text}");
 }

@@ -12,8 +12,9 @@ use proftool::export::{csv, folded as export, json, text};
 use proftool::input::folded as input;
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionKind, Line, Module, PathId, Profile, Selection,
-    Thread, Weighing,
+    Thread, Weighing, pattern_of,
 };
+use proftool::view::search::{self, Found};
 use proftool::view::tree::Direction;
 use proftool::view::{
     Figures, Names, Subject, detail as detail_view, flat, report, tree as tree_view,
@@ -22,6 +23,7 @@ use proptest::collection::vec;
 use proptest::prelude::{
     Just, ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest,
 };
+use regex::Regex;
 
 /// A character that some format has to be careful with, or any other.
 fn character() -> impl Strategy<Value = char> {
@@ -58,6 +60,70 @@ fn profile() -> impl Strategy<Value = Profile> {
         let functions = names.len();
         vec(taken(functions), 0..24).prop_map(move |samples| build(&names, &samples))
     })
+}
+
+/// What tells a function of a name that others have too: name, module, declaration, address.
+type Identity = (usize, usize, Option<(usize, u32)>, Option<u64>);
+
+/// Functions of few names, from few modules and files, so that names collide in every way.
+fn colliding() -> impl Strategy<Value = Profile> {
+    let few = proptest::sample::select(vec!["step", "a::step<int>(int)", "main", "x y"]);
+    let identity = (
+        0..2usize,
+        0..2usize,
+        proptest::option::of((0..2usize, 1..3u32)),
+        proptest::option::of(0..3u64),
+    );
+    let names = vec(
+        prop_oneof![2 => few.prop_map(String::from), 1 => name()],
+        2..3,
+    );
+    (names, vec(identity, 2..9)).prop_flat_map(|(names, identities)| {
+        let functions = identities.len();
+        vec(taken(functions), 1..16)
+            .prop_map(move |samples| build_as(&names, &identities, &samples))
+    })
+}
+
+fn build_as(names: &[String], identities: &[Identity], samples: &[Taken]) -> Profile {
+    let mut builder = Builder::default();
+    let event = builder.event(Event::named("cpu-clock"));
+    let modules = ["app", "/lib/app"].map(|path| {
+        builder.module(Module {
+            name: "app".into(),
+            path: path.into(),
+        })
+    });
+    let functions: Vec<_> = identities
+        .iter()
+        .map(|&(name, module, declared, address)| {
+            builder.function(Function {
+                name: names[name].clone(),
+                linkage_name: None,
+                declared_at: declared.map(|(file, line)| Line {
+                    file: ["/src/a/it.c", "/src/b/it.c"][file].into(),
+                    line,
+                }),
+                module: modules[module],
+                address,
+                kind: FunctionKind::Named,
+            })
+        })
+        .collect();
+    let thread = builder.thread(Thread {
+        pid: 1,
+        tid: 1,
+        comm: "app".into(),
+    });
+    for (stack, _, weight, count, _) in samples {
+        let mut path = None;
+        for &(function, inlined) in stack {
+            path = Some(builder.path(path, functions[function], inlined && path.is_some()));
+        }
+        let weight = WeightSum::equal(*weight, *count);
+        builder.sample(event, thread, path.unwrap(), None, weight);
+    }
+    builder.finish()
 }
 
 fn build(names: &[String], samples: &[Taken]) -> Profile {
@@ -398,6 +464,52 @@ proptest! {
     #[test]
     fn folded_stacks_read_again_have_the_same_functions_totals_and_cycles(profile in profile()) {
         let selection = all(&profile);
+        let subject = Subject {
+            profile: &profile,
+            selection: &selection,
+            names: Names::Full,
+            figures: Figures::All,
+        };
+        let mut out = Vec::new();
+        let tree = Stacks::new(&profile, &selection).top_down(Collapse::None);
+        export::write(&mut out, &subject, &tree).unwrap();
+        if selection.total > 0 {
+            let back = input::read(&out[..], &mut |_| {}).unwrap();
+            prop_assert_eq!(by_label(&profile), by_label(&back));
+            prop_assert_eq!(cycles_by_label(&profile), cycles_by_label(&back));
+        }
+    }
+
+    #[test]
+    fn functions_of_one_name_stay_apart_in_every_format(profile in colliding()) {
+        let selection = all(&profile);
+        let weights = inclusive::by_function(&profile, &selection);
+        let present: Vec<_> = weights.present().collect();
+        for names in [Names::Short, Names::Full] {
+            let subject = Subject { profile: &profile, selection: &selection, names, figures: Figures::All };
+            let flat = flat::arrange(&subject, &weights, &flat::Options::default());
+            let mut out = Vec::new();
+            json::flat::write(&mut out, &subject, &flat).unwrap();
+            let document: serde_json::Value = serde_json::from_slice(&out).unwrap();
+            let rows = document["functions"].as_array().unwrap().iter();
+            let labels: BTreeSet<&str> = rows.map(|row| row["label"].as_str().unwrap()).collect();
+            prop_assert_eq!(labels.len(), present.len());
+            let table = flat.table(&subject);
+            let label = table.columns.iter().position(|column| column.key == "label").unwrap();
+            let in_table: BTreeSet<String> =
+                table.rows.iter().map(|row| format!("{:?}", row[label])).collect();
+            prop_assert_eq!(in_table.len(), present.len());
+            // What is printed finds the function, and no other.
+            for row in &flat.rows {
+                prop_assert_eq!(search::labelled(&profile, &row.name), Some(row.function));
+                let found = search::find(&subject, &present, &row.name);
+                prop_assert_eq!(found, Found::One(row.function));
+                let pattern = pattern_of(profile.distinct_name(row.function));
+                let filter = Filter { focus: Regex::new(&pattern).ok(), ..Filter::default() };
+                let with = profile.select(EventId::new(0), &filter);
+                prop_assert_eq!(with.total, weights.total[row.function], "{}", pattern);
+            }
+        }
         let subject = Subject {
             profile: &profile,
             selection: &selection,

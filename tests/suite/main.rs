@@ -14,6 +14,7 @@ mod corpus;
 mod cut;
 mod cut_laws;
 mod cut_recordings;
+mod cycles_page;
 mod doctor;
 mod flat;
 mod folded;

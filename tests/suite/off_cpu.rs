@@ -60,7 +60,7 @@ fn info(file: &Path) -> String {
 
 /// Whether somebody else recorded switches at the same time; says that the test is skipped.
 fn is_disturbed(file: &Path) -> bool {
-    let foreign = info(file).contains("of an event that the file does not describe");
+    let foreign = info(file).contains("of an event that the file does not define");
     if foreign {
         skipped("somebody else on this machine records switches");
     }

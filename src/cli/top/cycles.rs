@@ -115,7 +115,7 @@ impl Lines<'_> {
         if self.search.is_on() {
             return;
         }
-        self.arcs(own, "entered over", self.view.entries(cycle));
+        self.arcs(own, "entry calls", self.view.entries(cycle));
         self.arcs(own, "inside", self.view.inside(cycle));
         let broken = self.view.broken_text(self.subject, place);
         self.heading(key((own, "broken")), broken);
@@ -154,7 +154,7 @@ impl Lines<'_> {
         if found.is_empty() {
             return;
         }
-        let title = "functions that call themselves: deepest, and on average";
+        let title = "functions that call themselves: max depth, mean depth";
         self.heading(key("recursive"), title.to_owned());
         for id in found {
             let graph = &self.view.graph;

@@ -57,40 +57,40 @@ pub struct TopArgs {
     #[command(flatten)]
     pub sampling: SamplingArgs,
 
-    /// End after so many seconds; a command that was started is ended, too
+    /// Stop after this time; a started command is ended as well
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<Duration>,
 
-    /// The seconds from one picture to the next [default: 1; tables: 2]
+    /// Refresh interval [default: 1; tables: 2]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub interval: Option<Duration>,
 
-    /// Let weights fade: they count half after so many seconds [default: all count in full]
+    /// Let old samples fade: time after which a sample counts half [default: no fading]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub half_life: Option<Duration>,
 
-    /// The rows of a table, 0 for all, where standard output is no terminal
+    /// Number of table rows if standard output is not a terminal, 0 for all
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub limit: usize,
 
-    /// The event to show at first, if several are sampled: a name of -e, off-cpu, preempted
-    /// [default: the one with the most samples]
+    /// The event to show first if several are sampled: a name of -e, off-cpu, preempted
+    /// [default: the event with the most samples]
     #[arg(long, value_name = "EVENT")]
     pub show: Option<String>,
 
-    /// What comes first
+    /// Sort order
     #[arg(long, value_enum, default_value_t = SortKey::SelfWeight)]
     pub sort: SortKey,
 
-    /// Show code in the function that it was inlined into
+    /// Attribute inlined code to the function that contains it
     #[arg(long)]
     pub no_inline: bool,
 
-    /// Show stacks as they were taken: they are not held against the code
+    /// Show stacks as sampled, without restoring missing frames from the code
     #[arg(long)]
     pub no_repair: bool,
 
-    /// Whether colours are used
+    /// When to use colours
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto)]
     pub color: When,
 
@@ -122,7 +122,7 @@ it is not found.
 
 Examples:
   proftool top ./app --its-option        run a command and watch it
-  proftool top -p 4711                   watch what runs
+  proftool top -p 4711                   watch a running process
   proftool top -a --half-life 5          the whole machine, the last seconds above all
   proftool top -p 4711 -d 10 | tail -20  the last of five tables";
 

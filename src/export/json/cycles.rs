@@ -1,6 +1,6 @@
-//! Cycles: `cycles [{members [name], self, children, total, root, entries [{from, to, weight, inferred, across_gaps, from_label, to_label}],
+//! Cycles: `cycles [{members [name], self, children, total, total_max|null, root, entries [{from, to, weight, inferred, across_gaps, from_label, to_label}],
 //! arcs [{from, to, weight, inferred, across_gaps, from_label, to_label}], cut [{from, to, weight, inferred, across_gaps, from_label, to_label}], cut_weight, cut_is_best, depth {deepest, mean}|null, cut_inside {samples, weight}, figures [{name,
-//! module, self, children, total, fonseca, label, linkage_name, address|null, decl_file|null, decl_line|null}]}]`, `recursive [{name, module, self, total, deepest|null, mean|null, calls|null, only_across_gaps,
+//! module, self, children, total, total_max|null, fonseca, label, linkage_name, address|null, decl_file|null, decl_line|null}]}]`, `recursive [{name, module, self, total, total_max|null, deepest|null, mean|null, calls|null, only_across_gaps,
 //! cut_inside {samples, weight}, and what follows fonseca in figures}]`.
 //!
 //! `across_gaps` is the part of an arc's weight for which frames are missing between the two, so that
@@ -9,12 +9,12 @@
 //! that of the samples with at least one arc of `cut`, each counted once. Where there are no
 //! stacks, `weights` is `calls` and not `samples`, and they are numbers of calls. `figures` are of the members,
 //! in the same order: `total` by whole stacks, `fonseca` as estimated. Without stacks both are that estimate,
-//! and there are no depths. `cut_inside` are the samples
+//! and there are no depths; `total_max` is then null, without a reason. `cut_inside` are the samples
 //! whose stacks were cut with a member, or the function, outermost: who called is not known for these.
 
 use std::io::{self, Write};
 
-use super::{identity, list, string, view_head};
+use super::{identity, list, string, total_max, view_head};
 use crate::callgraph::ArcId;
 use crate::view::Subject;
 use crate::view::cycles::CyclesView;
@@ -50,10 +50,11 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &CyclesView) -> io::R
         })?;
         write!(
             out,
-            ",\n\"self\":{},\"children\":{},\"total\":{},\"root\":{},\n\"entries\":",
+            ",\n\"self\":{},\"children\":{},\"total\":{},\"total_max\":{},\"root\":{},\n\"entries\":",
             weight.portion.self_weight,
             weight.portion.children,
             weight.portion.total(),
+            total_max(graph.total_max(Entry::Cycle(cycle))),
             weight.root.total()
         )?;
         arcs(out, subject, view, &view.entries(cycle))?;
@@ -81,12 +82,13 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &CyclesView) -> io::R
             let portion = graph.portion(Entry::Function(id));
             write!(
                 out,
-                "{{\"name\":{},\"module\":{},\"self\":{},\"children\":{},\"total\":{},\"fonseca\":{}",
+                "{{\"name\":{},\"module\":{},\"self\":{},\"children\":{},\"total\":{},\"total_max\":{},\"fonseca\":{}",
                 string(&subject.plain_name(id)),
                 string(subject.module(id)),
                 portion.self_weight,
                 portion.children,
                 graph.total(Entry::Function(id)),
+                total_max(graph.total_max(Entry::Function(id))),
                 view.estimate.attribution.total(id)
             )?;
             identity(out, subject, id, graph.name(id))?;
@@ -106,12 +108,13 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &CyclesView) -> io::R
         let cut = view.cut_in(id);
         write!(
             out,
-            "{{\"name\":{},\"module\":{},\"self\":{},\"total\":{},\"deepest\":{},\"mean\":{},\"calls\":{},\"only_across_gaps\":{},\
+            "{{\"name\":{},\"module\":{},\"self\":{},\"total\":{},\"total_max\":{},\"deepest\":{},\"mean\":{},\"calls\":{},\"only_across_gaps\":{},\
              \"cut_inside\":{{\"samples\":{},\"weight\":{}}}",
             string(&subject.plain_name(id)),
             string(subject.module(id)),
             graph.weights.self_weight[id],
             graph.total(Entry::Function(id)),
+            total_max(graph.total_max(Entry::Function(id))),
             deepest,
             mean,
             calls.as_deref().unwrap_or("null"),

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use super::{head, list, string};
+use crate::base::Sampling;
 use crate::view::doctor::Findings;
 
 /// Writes the document.
@@ -17,6 +18,7 @@ pub fn write(out: &mut dyn Write, findings: &Findings) -> io::Result<()> {
         out,
         "doctor",
         &findings.event,
+        Sampling::Unknown,
         findings.total,
         findings.samples,
         &findings.caveats,

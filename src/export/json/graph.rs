@@ -2,7 +2,7 @@
 //! calls|null, recursive_calls|null, samples|null, root_samples|null, inferred, label, linkage_name, address|null,
 //! decl_file|null, decl_line|null}]` by decreasing total, `arcs [{from, to, total|null,
 //! self|null, children|null, calls|null, samples|null, inferred, across_gaps, sites, origin, in_cycle}]`, `cycles [{members [index], self,
-//! children, total, root, calls|null, internal_calls|null}]` by their numbers, `cut [{from, to}]`.
+//! children, total, total_max|null, root, calls|null, internal_calls|null}]` by their numbers, `cut [{from, to}]`.
 //!
 //! `from`, `to` and `members` are places in `functions`; `cycle` is one in `cycles`. An arc's `total`
 //! is the weight of the samples with it, each once; where there are no stacks, the model's figure. Its
@@ -69,10 +69,11 @@ pub fn write(out: &mut dyn Write, subject: &Subject, view: &GraphView) -> io::Re
         let calls = view.calls.as_ref().map(|calls| &calls.cycles[cycle]);
         write!(
             out,
-            "],\"self\":{},\"children\":{},\"total\":{},\"root\":{},\"calls\":{},\"internal_calls\":{}}}",
+            "],\"self\":{},\"children\":{},\"total\":{},\"total_max\":{},\"root\":{},\"calls\":{},\"internal_calls\":{}}}",
             weight.portion.self_weight,
             weight.portion.children,
             weight.portion.total(),
+            total_max(view.total_max(Entry::Cycle(cycle))),
             weight.root.total(),
             nullable(calls.map(|calls| calls.outside)),
             nullable(calls.map(|calls| calls.inside))

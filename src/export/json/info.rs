@@ -1,10 +1,10 @@
-//! What an input holds: `form`, `arch`, `events [{name, unit, samples, total}]`,
+//! What an input holds: `form`, `arch`, `events [{name, unit, unit_assumed, samples, total}]`,
 //! `records {TYPE: count}`, `features [name]`, `circumstances {name: value}`.
 
 use std::io::{self, Write};
 
 use super::{head, list, string};
-use crate::base::{Event, Unit};
+use crate::base::{Event, Sampling, Unit};
 use crate::profile::Contents;
 
 /// Writes the document. Its `event` is the one with the most samples.
@@ -22,6 +22,7 @@ pub fn write(out: &mut dyn Write, contents: &Contents) -> io::Result<()> {
         out,
         "info",
         main.map_or(&nothing, |main| &main.event),
+        main.map_or(Sampling::Unknown, |main| main.sampling),
         main.map_or(0, |main| main.total),
         contents.samples,
         &contents.caveats,
@@ -37,9 +38,10 @@ pub fn write(out: &mut dyn Write, contents: &Contents) -> io::Result<()> {
     list(out, contents.events.iter(), |out, held| {
         write!(
             out,
-            "{{\"name\":{},\"unit\":{},\"samples\":{},\"total\":{}}}",
+            "{{\"name\":{},\"unit\":{},\"unit_assumed\":{},\"samples\":{},\"total\":{}}}",
             string(&held.event.name),
             string(&held.event.unit.to_string()),
+            held.sampling.assumes(&held.event.unit),
             held.samples,
             held.total
         )

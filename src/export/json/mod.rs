@@ -1,7 +1,9 @@
 //! JSON, schema `proftool/1`: one document a view.
 //!
-//! Every document has `schema`, `view`, `event {name, unit}`, `total`, `samples` and
-//! `caveats [{kind, count, text, hint|null}]`; the views' own fields stand in [`flat`],
+//! Every document has `schema`, `view`, `event {name, unit, unit_assumed}`, `total`, `samples` and
+//! `caveats [{kind, count, text, hint|null}]`. `unit_assumed` is true for folded stacks whose unit is
+//! not stated; they count as samples. For folded stacks of time or bytes, `samples` is the number of lines,
+//! as the number of samples is not stated. The views' own fields stand in [`flat`],
 //! [`tree`], [`graph`], [`cycles`], [`detail`], [`report`], [`doctor`] and [`callgraph`]. Fields are added, never
 //! renamed. `total_max` is what a total is at most: more than the total where stacks were cut and the
 //! function may be among the callers that they lack. It is null where it is not known whether it can
@@ -32,7 +34,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use crate::analysis::cut::AtMost;
-use crate::base::{Caveats, Event, is_unsafe_char};
+use crate::base::{Caveats, Event, Sampling, is_unsafe_char};
 use crate::profile::{Function, FunctionId};
 use crate::view::Subject;
 
@@ -41,6 +43,7 @@ fn head(
     out: &mut dyn Write,
     view: &str,
     event: &Event,
+    sampling: Sampling,
     total: u64,
     samples: u64,
     caveats: &Caveats,
@@ -52,9 +55,10 @@ fn head(
     )?;
     writeln!(
         out,
-        "\"event\":{{\"name\":{},\"unit\":{}}},\"total\":{total},\"samples\":{samples},",
+        "\"event\":{{\"name\":{},\"unit\":{},\"unit_assumed\":{}}},\"total\":{total},\"samples\":{samples},",
         string(&event.name),
         string(&event.unit.to_string()),
+        sampling.assumes(&event.unit),
     )?;
     out.write_all(b"\"caveats\":")?;
     list(out, caveats.iter(), |out, caveat| {
@@ -77,6 +81,7 @@ fn view_head(out: &mut dyn Write, view: &str, subject: &Subject) -> io::Result<(
         out,
         view,
         &selection.event,
+        selection.sampling,
         selection.total,
         selection.samples,
         &subject.profile.caveats,

@@ -2,7 +2,7 @@
 
 use super::file::{Gmon, Histogram, Shape};
 use super::{Error, Named, rounded};
-use crate::base::{Caveats, Event, Unit};
+use crate::base::{Caveats, Event, Sampling, Unit};
 use crate::profile::{Contents, EventContents};
 
 /// The inventory of a file. Word size and byte order are those in which it can be read without a
@@ -50,6 +50,7 @@ fn arrange(gmon: &Gmon, shape: Shape, caveats: Caveats) -> Contents {
                 name: "profil".into(),
                 unit: Unit::Nanoseconds,
             },
+            sampling: Sampling::Unknown,
             samples,
             total: rounded(samples as f64 * 1e9 / rate),
         }],

@@ -11,12 +11,14 @@ use crate::profile::FunctionId;
 use crate::view::graph::Entry;
 use crate::view::page::{Block, Page};
 use crate::view::table::{Cell, Column, Role, Table};
-use crate::view::{Subject, caveats, label, number};
+use crate::view::{Subject, caveats, label, number, range};
 
 /// How many members, arcs and functions a page names where not all were asked for.
 const ROWS: usize = 12;
 /// How many functions that call themselves it lists then.
 const RECURSIVE: usize = 10;
+/// How the sentence on the calls that break a cycle begins.
+const BROKEN_BEFORE: &str = "removing";
 
 impl CyclesView {
     /// The page.
@@ -42,26 +44,33 @@ impl CyclesView {
         }
         blocks.push(Block::Line(summary));
         let shown = self.limit.unwrap_or(usize::MAX);
+        let mut ranges = Vec::new();
         for (place, &cycle) in self.graph.cycle_order.iter().enumerate().take(shown) {
             let members = self.graph.cycles.members[cycle].len();
             let total = self.graph.total(Entry::Cycle(cycle)).round() as u64;
             blocks.push(Block::Space);
             blocks.push(Block::Heading(format!(
-                "cycle {}: {}, {} % of the total",
+                "cycle {}: {}, {} % of the total{}",
                 place + 1,
                 counted(members, "function", "functions"),
                 number::percent(total, whole, 2),
+                range::behind(self.at_most(subject, Entry::Cycle(cycle)), " %"),
             )));
-            blocks.push(Block::Table(self.members(subject, cycle)));
+            push_table(&mut blocks, &mut ranges, self.members(subject, cycle));
             let (from_marks, entries) = self
                 .entries(cycle)
                 .into_iter()
                 .partition(|&id| self.graph.is_mark(self.graph.graph.arcs[id].from));
             let unknown = self.unknown_entries(cycle, from_marks);
-            blocks.extend(self.arc_table(subject, "entered over", entries, unknown));
+            blocks.extend(self.arc_table(subject, "entry calls", entries, unknown));
             blocks.extend(cut_line(self.cut_inside(cycle).samples));
             blocks.extend(self.arc_table(subject, "inside", self.inside(cycle), Vec::new()));
-            blocks.push(self.broken(subject, place));
+            let (calls, after) = self.broken(subject, place);
+            blocks.push(Block::Calls {
+                before: BROKEN_BEFORE.into(),
+                calls,
+                after,
+            });
             let depth = self.depths.cycles.get(cycle);
             if let Some(depth) = depth.filter(|_| self.graph.has_stacks()) {
                 blocks.extend(depth_line(depth, self.cut_inside(cycle)));
@@ -77,12 +86,11 @@ impl CyclesView {
         if own > 0 {
             blocks.push(Block::Space);
             blocks.push(Block::Heading("functions that call themselves".into()));
-            blocks.push(Block::Table(self.own(subject)));
+            push_table(&mut blocks, &mut ranges, self.own(subject));
             if self.is_cut_inside() {
                 blocks.push(Block::Line(
-                    "cut inside: samples whose stacks are cut with the function outermost; for these \
-                     neither who called it is known nor how deep it was, and callers' totals are \
-                     ranges"
+                    "cut inside: samples whose truncated stacks begin with the function; their callers \
+                     and depth are unknown, and totals of callers are ranges"
                         .into(),
                 ));
             }
@@ -96,6 +104,7 @@ impl CyclesView {
         let own = self.recursive.iter();
         let own = own.filter_map(|&id| graph.arc_between(id, id));
         blocks.extend(label::legends(arcs.chain(own).map(|id| &graph.arcs[id])));
+        blocks.extend(range::legend(&ranges));
         blocks.extend(caveats::foot_of(subject));
         Page {
             unit: subject.selection.event.unit.clone(),
@@ -106,6 +115,7 @@ impl CyclesView {
     fn members(&self, subject: &Subject, cycle: CycleId) -> Table {
         let mut table = Table::new(vec![
             Column::new("percent", "total %", Role::Heat),
+            range::column(),
             Column::new("self", "self", Role::Figure),
             Column::new("outside", "outside", Role::Figure),
             Column::new("total", "total", Role::Figure),
@@ -124,6 +134,7 @@ impl CyclesView {
                     part: total(id),
                     whole: subject.selection.total,
                 },
+                self.at_most(subject, Entry::Function(id)),
                 Cell::Weight(portion.self_weight.round() as u64),
                 Cell::Weight(portion.children.round() as u64),
                 Cell::Weight(total(id)),
@@ -144,10 +155,21 @@ impl CyclesView {
             table.rows.push(row);
         }
         // The estimate knows nothing of arcs that are cut. Without stacks the total is this estimate.
-        match self.graph.cycles.cut.is_empty() && self.graph.has_stacks() {
-            true => table,
-            false => table.without(&["estimate"]),
-        }
+        range::if_filled(
+            match self.graph.cycles.cut.is_empty() && self.graph.has_stacks() {
+                true => table,
+                false => table.without(&["estimate"]),
+            },
+        )
+    }
+
+    /// The upper end of a total for people.
+    fn at_most(&self, subject: &Subject, entry: Entry) -> Cell {
+        let total = self.graph.total(entry).round() as u64;
+        let most = self.graph.total_max(entry);
+        most.map_or(Cell::Nothing, |most| {
+            range::cell(total, most, subject.selection.total)
+        })
     }
 
     /// What came into a cycle without a caller: where stacks begin in it, and by mark where they are
@@ -229,20 +251,22 @@ impl CyclesView {
         label::call(&format!("{from} → {to}"), arc)
     }
 
-    /// What to leave out so that nothing recurs.
-    fn broken(&self, subject: &Subject, place: usize) -> Block {
-        Block::Line(self.broken_text(subject, place))
-    }
-
     /// The sentence on what to leave out of the cycle at this place of their order so that it is none.
     pub fn broken_text(&self, subject: &Subject, place: usize) -> String {
+        let (calls, after) = self.broken(subject, place);
+        format!("{BROKEN_BEFORE} {}{after}", calls.join(", "))
+    }
+
+    /// The calls that break a cycle, and the end of the sentence on them.
+    fn broken(&self, subject: &Subject, place: usize) -> (Vec<String>, String) {
         let breaking = &self.breaking[place];
         let limit = self.limit.map_or(usize::MAX, |_| ROWS);
         let named = breaking.arcs.iter().take(limit);
-        let mut text = named.map(|&id| self.arc(id)).collect::<Vec<_>>().join(", ");
-        if let Some(more) = breaking.arcs.len().checked_sub(limit).filter(|&n| n > 0) {
-            text.push_str(&format!(" and {} more", number::grouped(more as u64)));
-        }
+        let calls = named.map(|&id| self.arc(id)).collect();
+        let more = breaking.arcs.len().checked_sub(limit).filter(|&n| n > 0);
+        let more = more.map_or(String::new(), |more| {
+            format!(" and {} more", number::grouped(more as u64))
+        });
         let weight = self.broken_weight[place];
         let weight = match self.graph.has_stacks() {
             true => match &subject.selection.event.unit {
@@ -257,7 +281,7 @@ impl CyclesView {
         };
         let best = match breaking.is_best {
             true => String::new(),
-            false => "; the cycle is too large to be sure that nothing lighter breaks it".into(),
+            false => "; a lighter set may exist: the cycle is too large for an exact search".into(),
         };
         let inside = self.inside(self.graph.cycle_order[place]);
         let has_gaps = inside.iter().any(|&id| self.graph.graph.arcs[id].is_gap());
@@ -265,15 +289,17 @@ impl CyclesView {
             true => "; calls of missing frames may close it again",
             false => "",
         };
-        format!("removing {text} breaks the cycle ({weight}{best}{gaps})")
+        let after = format!("{more} breaks the cycle ({weight}{best}{gaps})");
+        (calls, after)
     }
 
     fn own(&self, subject: &Subject) -> Table {
         let mut table = Table::new(vec![
             Column::new("percent", "total %", Role::Heat),
+            range::column(),
             Column::new("self", "self", Role::Figure),
-            Column::new("deepest", "deepest", Role::Figure),
-            Column::new("mean", "on average", Role::Figure),
+            Column::new("deepest", "max depth", Role::Figure),
+            Column::new("mean", "mean depth", Role::Figure),
             Column::new("cut", "cut inside", Role::Figure),
             Column::new("calls", "calls by itself", Role::Figure),
             Column::new("function", "function", Role::Name),
@@ -288,6 +314,7 @@ impl CyclesView {
                     part: self.graph.total(Entry::Function(id)).round() as u64,
                     whole: subject.selection.total,
                 },
+                self.at_most(subject, Entry::Function(id)),
                 Cell::Weight(self.graph.weights.self_weight[id]),
                 depth.map_or(Cell::Nothing, |depth| Cell::Count(depth.deepest() as u64)),
                 depth.map_or(Cell::Nothing, |depth| {
@@ -316,7 +343,7 @@ impl CyclesView {
         if !self.is_cut_inside() {
             left_out.push("cut");
         }
-        table.without(&left_out)
+        range::if_filled(table.without(&left_out))
     }
 
     /// What stands behind the name of a function that recurses.
@@ -346,6 +373,7 @@ impl CyclesView {
             Column::new("estimate", "fonseca", Role::Figure),
             label::column_of_caller(),
             label::column(),
+            Column::new("total_max", "total_max", Role::Figure),
         ]);
         let plain = |id: FunctionId| Cell::Text(subject.plain_name(id).into_owned());
         let text = |text: &str| Cell::Text(text.to_owned());
@@ -365,6 +393,8 @@ impl CyclesView {
                     Cell::Weight(self.estimate.attribution.total(id).round() as u64),
                     Cell::Nothing,
                     text(self.graph.name(id)),
+                    (self.graph.total_max(Entry::Function(id)))
+                        .map_or(Cell::Nothing, range::weight),
                 ]);
             }
             let (entries, inside) = (self.entries(cycle), self.inside(cycle));
@@ -387,12 +417,19 @@ impl CyclesView {
                         Cell::Nothing,
                         text(self.graph.name(arc.from)),
                         text(self.graph.name(arc.to)),
+                        Cell::Nothing,
                     ]);
                 }
             }
         }
         table
     }
+}
+
+/// Adds a table, and its ranges to those of the page.
+fn push_table(blocks: &mut Vec<Block>, ranges: &mut Vec<Cell>, table: Table) {
+    ranges.extend(range::cells(&table).cloned());
+    blocks.push(Block::Table(table));
 }
 
 fn cut_line(samples: u64) -> Option<Block> {
@@ -402,8 +439,8 @@ fn cut_line(samples: u64) -> Option<Block> {
     };
     (samples > 0).then(|| {
         Block::Line(format!(
-            "{} of its samples {is} cut inside of it: who entered is not known for {these}; callers' \
-             totals are ranges",
+            "{} of its samples {is} truncated inside the cycle: the entry of {these} is unknown, and totals of \
+             callers are ranges",
             number::grouped(samples)
         ))
     })
@@ -413,7 +450,7 @@ fn depth_line(depth: &Depth, cut: Cut) -> Option<Block> {
     let least = if cut.samples > 0 { "at least " } else { "" };
     (depth.deepest() > 0).then(|| {
         Block::Line(format!(
-            "deepest {least}{} of its frames on a stack, {least}{:.1} on average",
+            "depth: max {least}{}, mean {least}{:.1}",
             number::grouped(depth.deepest() as u64),
             depth.mean()
         ))

@@ -220,10 +220,7 @@ impl DetailView {
         };
         blocks.push(Block::Heading(labelled));
         if detail.basis != Basis::Stacks {
-            blocks.push(Block::Line(format!(
-                "all but its own time: {}",
-                basis::ESTIMATED
-            )));
+            blocks.push(Block::Line(format!("time of others: {}", basis::ESTIMATED)));
         }
         blocks.push(Block::Table(self.times(subject)));
         blocks.extend(self.range(subject));
@@ -243,7 +240,7 @@ impl DetailView {
         }
         if detail.depths.iter().any(|&(depth, _)| depth > 1) {
             blocks.push(Block::Space);
-            blocks.push(Block::Heading("How often it stands on a stack".into()));
+            blocks.push(Block::Heading("Occurrences per stack".into()));
             blocks.push(Block::Table(self.depth_table(subject)));
         }
         let mut shown = self.callers.iter().chain(&self.descendants);
@@ -382,7 +379,7 @@ impl DetailView {
         let starred = |others: &[Neighbour]| others.iter().any(|other| other.recursive);
         if starred(&self.descendants) && detail.rule == Rule::Strict {
             return Some(format!(
-                "* leads back to {name}, whose own time further in is not in the contribution."
+                "* leads back to {name}, whose self time in inner calls is not included."
             ));
         }
         (starred(&self.descendants) || starred(&self.callers))

@@ -6,7 +6,8 @@ use super::table::rounded;
 use super::{Entry, GraphView};
 use crate::profile::FunctionId;
 use crate::view::drawing::{Arrow, Drawing, Node};
-use crate::view::{Subject, label, number};
+use crate::view::table::Cell;
+use crate::view::{Subject, label, number, range};
 
 /// What is too small to be drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,6 +35,14 @@ impl GraphView {
         let whole = subject.selection.total;
         let share = |part: f64| part / whole.max(1) as f64;
         let percent = |part: f64| format!("{}%", number::percent(rounded(part), whole, 2));
+        let total_of = |entry| {
+            let total = self.total(entry);
+            let most = self.total_max(entry);
+            let most = most.map_or(Cell::Nothing, |most| {
+                range::cell(rounded(total), most, whole)
+            });
+            format!("{}{}", percent(total), range::behind(most, "%"))
+        };
         let reaches = |part: f64, least: f64| share(part) * 100.0 >= least;
         let shown: Vec<FunctionId> = self
             .functions()
@@ -46,7 +55,7 @@ impl GraphView {
             let members = &self.cycles.members[cycle];
             if members.iter().any(|member| place.contains_key(member)) {
                 frames.insert(cycle, drawing.frames.len());
-                let total = percent(self.total(Entry::Cycle(cycle)));
+                let total = total_of(Entry::Cycle(cycle));
                 let number = self.number(cycle);
                 drawing.frames.push(format!("cycle {number}: {total}"));
             }
@@ -62,7 +71,7 @@ impl GraphView {
                     self.weights.inferred[id],
                     self.weights.total[id],
                 ),
-                percent(total),
+                total_of(Entry::Function(id)),
                 format!("({})", percent(own)),
             ];
             if let Some(calls) = &self.calls {

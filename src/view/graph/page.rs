@@ -50,24 +50,24 @@ impl GraphView {
         let mut blocks = vec![Block::Line(subject.headline())];
         let model = match (self.model, counted) {
             (Model::Measured, _) => {
-                "measured: by whole stacks; a sample counts once for a function, an arc and a cycle"
+                "measured from whole stacks; a sample counts once per function, arc and cycle"
             }
             (Model::Propagated, true) => basis::ESTIMATED,
             (Model::Propagated, false) => {
-                "propagated by the weights of stacks, as no calls were counted: what was measured, again"
+                "propagated by stack weights, as there are no call counts: same as measured"
             }
             (Model::Fonseca, true) => {
-                "fonseca: gprof's estimate by calls, carried on inside of cycles from where they are entered"
+                "fonseca: gprof's estimate by calls, propagated within cycles from their entries"
             }
             (Model::Fonseca, false) => {
-                "fonseca: an estimate by the weights of arcs, carried on inside of cycles from where they are entered"
+                "fonseca: an estimate by arc weights, propagated within cycles from their entries"
             }
         };
         blocks.push(Block::Line(model.into()));
         let cut = self.cycles.cut.iter().map(|&id| &self.graph.arcs[id]);
         let (interrupts, weak): (Vec<&Arc>, Vec<&Arc>) = cut.partition(|arc| arc.is_interrupt);
-        self.tell(&mut blocks, "interrupts, which are no calls", &interrupts);
-        self.tell(&mut blocks, "not held for recursion (--cycle-cut)", &weak);
+        self.tell(&mut blocks, "interrupts (not calls)", &interrupts);
+        self.tell(&mut blocks, "ignored for cycles (--cycle-cut)", &weak);
         let mut gaps: Vec<&Arc> = self.graph.arcs.iter().filter(|arc| arc.is_gap()).collect();
         gaps.sort_by_key(|arc| (Reverse(arc.weight), arc.pair()));
         self.tell(
@@ -94,10 +94,14 @@ impl GraphView {
             };
             format!("{from} → {to} ({samples})")
         });
-        let mut text = named.collect::<Vec<_>>().join(", ");
-        if let Some(more) = arcs.len().checked_sub(NAMED).filter(|&more| more > 0) {
-            text.push_str(&format!(" and {} more", number::grouped(more as u64)));
-        }
-        blocks.push(Block::Line(format!("{what}: {text}")));
+        let calls = named.collect();
+        let more = arcs.len().checked_sub(NAMED).filter(|&more| more > 0);
+        blocks.push(Block::Calls {
+            before: format!("{what}:"),
+            calls,
+            after: more.map_or(String::new(), |more| {
+                format!(" and {} more", number::grouped(more as u64))
+            }),
+        });
     }
 }

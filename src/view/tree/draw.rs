@@ -2,13 +2,13 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::analysis::inclusive;
 use crate::analysis::tree::{Collapse, Stacks};
+use crate::analysis::{cut, inclusive};
 use crate::profile::FunctionId;
 use crate::view::drawing::{Arrow, Drawing, Node};
 use crate::view::graph::Pruning;
 use crate::view::label::Labels;
-use crate::view::{Subject, label, number};
+use crate::view::{Subject, label, number, range};
 
 /// Functions coloured by their totals and arcs by their weights, each sample counted once. What is
 /// folded is a dashed arrow to the function that the call leads back to, with the share of the
@@ -23,6 +23,12 @@ pub fn drawing(
     let share = |part: u64| part as f64 / whole.max(1) as f64;
     let percent = |part: u64| format!("{}%", number::percent(part, whole, 2));
     let weights = inclusive::by_function(subject.profile, subject.selection);
+    let hidden = cut::by_function(subject.profile, subject.selection);
+    let total_of = |id: FunctionId| {
+        let total = weights.total[id];
+        let most = range::cell(total, hidden.at_most[id].plus(total), whole);
+        format!("{}{}", percent(total), range::behind(most, "%"))
+    };
     let shown: Vec<FunctionId> = weights
         .present()
         .filter(|&id| share(weights.total[id]) * 100.0 >= pruning.node)
@@ -31,7 +37,7 @@ pub fn drawing(
     let nodes = shown.iter().map(|&id| Node {
         lines: vec![
             label::marked(labels.of(id), weights.inferred[id], weights.total[id]),
-            percent(weights.total[id]),
+            total_of(id),
             format!("({})", percent(weights.self_weight[id])),
         ],
         tooltip: format!("{} [{}]", subject.name(id), subject.module(id)),

@@ -285,8 +285,8 @@ impl Tree {
         let share = number::percent(weight, subject.selection.total, 2);
         let name = self.root()?;
         Some(match self.direction {
-            Direction::TopDown => format!("From {name} inwards: {share} % of them"),
-            Direction::BottomUp => format!("Outwards as far as {name}: {share} % of them"),
+            Direction::TopDown => format!("Calls from {name}: {share} % of all"),
+            Direction::BottomUp => format!("Callers up to {name}: {share} % of all"),
         })
     }
 

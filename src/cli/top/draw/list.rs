@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use proftool::base::{Unit, printable};
-use proftool::export::text::shortened;
+use proftool::export::text::{shortened, shortened_call};
 use proftool::view::number;
 use proftool::view::table::{Cell, Column, Role};
 use ratatui::buffer::Buffer;
@@ -173,23 +173,6 @@ fn cell_text(cell: &Cell, branch: Option<Branch>, unit: &Unit, width: usize) -> 
     let guide = shortened(&guide, width).into_owned();
     let room = width.saturating_sub(guide.chars().count());
     format!("{guide}{}", shortened_call(&text, room))
-}
-
-/// A name in this width; of a call both names.
-fn shortened_call(text: &str, width: usize) -> Cow<'_, str> {
-    const ARROW: &str = " → ";
-    let Some((from, to)) = text.split_once(ARROW) else {
-        return shortened(text, width);
-    };
-    let room = width.saturating_sub(ARROW.chars().count());
-    let (long, short) = (from.chars().count(), to.chars().count());
-    if long + short <= room || room < 4 {
-        return shortened(text, width);
-    }
-    // What a short name leaves over is for the longer one.
-    let first = long.min((room / 2).max(room.saturating_sub(short)));
-    let (from, to) = (shortened(from, first), shortened(to, room - first));
-    Cow::Owned(format!("{from}{ARROW}{to}"))
 }
 
 /// What stands before a name in the tree: steps to the side, and what can be done.
