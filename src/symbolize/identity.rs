@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::base::{Id, IdVec, KERNEL, Svma};
 use crate::binary::{DefinitionId, Lines};
@@ -16,6 +16,7 @@ use crate::trace::{FrameAddress, Image, ImageId, ImageKind};
 
 use super::copies::{Class, Copies, Place};
 use super::home::Home;
+use super::look_up::ImageLines;
 use super::names::Names;
 
 /// What a function is told apart by.
@@ -39,7 +40,7 @@ pub(super) struct Identities<'a> {
     modules: IdVec<ImageId, ModuleId>,
     names: &'a Names<'a>,
     homes: &'a IdVec<ImageId, Home>,
-    lines: IdVec<ImageId, OnceLock<Lines<'a>>>,
+    lines: ImageLines<'a>,
     copies: Copies,
     /// What debug information says of functions, beside their names.
     said: FxHashMap<FunctionId, Said>,
@@ -53,10 +54,8 @@ struct Said {
 }
 
 /// Debug information of which nothing has been read yet.
-pub(super) fn nothing_read<'a>(
-    homes: &'a IdVec<ImageId, Home>,
-) -> IdVec<ImageId, OnceLock<Lines<'a>>> {
-    let lines: Vec<OnceLock<Lines<'a>>> = homes.iter().map(|_| OnceLock::new()).collect();
+pub(super) fn nothing_read<'a>(homes: &'a IdVec<ImageId, Home>) -> ImageLines<'a> {
+    let lines: Vec<OnceLock<Box<Lines<'a>>>> = homes.iter().map(|_| OnceLock::new()).collect();
     lines.into()
 }
 
@@ -65,7 +64,7 @@ impl<'a> Identities<'a> {
         images: &IdVec<ImageId, Image>,
         homes: &'a IdVec<ImageId, Home>,
         names: &'a Names<'a>,
-        lines: IdVec<ImageId, OnceLock<Lines<'a>>>,
+        lines: ImageLines<'a>,
         builder: &mut Builder,
     ) -> Identities<'a> {
         let modules: Vec<ModuleId> = images
@@ -291,11 +290,24 @@ impl<'a> Identities<'a> {
     /// Hands over what debug information says of the functions. Instances of one template whose
     /// names, made from linkage names, leave out their arguments, get these.
     pub(super) fn complete(self, builder: &mut Builder) {
+        // Nobody else can be asked about: there may be millions of functions without arguments.
+        let with_arguments: FxHashSet<String> = builder
+            .functions_mut()
+            .enumerate()
+            .filter(|(index, _)| {
+                let said = self.said.get(&FunctionId::new(*index));
+                said.is_some_and(|said| said.arguments.is_some())
+            })
+            .map(|(_, function)| function.name.clone())
+            .collect();
         let mut seen: FxHashMap<(ModuleId, String, Option<Line>), u32> = FxHashMap::default();
         for (index, function) in builder.functions_mut().enumerate() {
             let said = self.said.get(&FunctionId::new(index));
             if let Some((file, line)) = said.and_then(|said| said.declared.clone()) {
                 function.declared_at = Some(Line { file, line });
+            }
+            if !with_arguments.contains(&function.name) {
+                continue;
             }
             let declared_at = function.declared_at.clone();
             let key = (function.module, function.name.clone(), declared_at);
@@ -328,11 +340,11 @@ fn inlined_key(image: ImageId, class: &Class) -> Key {
 
 fn lines<'l, 'a>(
     homes: &'a IdVec<ImageId, Home>,
-    lines: &'l IdVec<ImageId, OnceLock<Lines<'a>>>,
+    lines: &'l ImageLines<'a>,
     image: ImageId,
 ) -> Option<&'l Lines<'a>> {
     match &homes[image] {
-        Home::Binary(binary) => Some(lines[image].get_or_init(|| binary.lines())),
+        Home::Binary(binary) => Some(lines[image].get_or_init(|| Box::new(binary.lines()))),
         _ => None,
     }
 }
