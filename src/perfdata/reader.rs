@@ -142,7 +142,8 @@ impl Reader {
                 };
             }
             Start::File(file) => {
-                source = source.into_memory(head)?;
+                source = source.into_seekable(head)?;
+                reader.order = Order::Rounds;
                 reader.read_file_header(&file, &mut source)?;
             }
         }
