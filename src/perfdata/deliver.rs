@@ -212,7 +212,7 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use proptest::{prop_assert_eq, proptest};
 
     use super::super::buffers::Buffer;
     use super::super::empty_recording;
