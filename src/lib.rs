@@ -58,6 +58,7 @@
 //! | `linux-perf-event-reader` | perfdata, trace, input |
 //! | `byteorder` | perfdata |
 //! | `zstd-safe` | perfdata |
+//! | `tempfile` | perfdata |
 //! | `libc` | sampler, binary, input |
 //! | `perf-event-open-sys` | sampler |
 //! | `cpp_demangle` | binary |

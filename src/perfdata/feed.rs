@@ -2,12 +2,9 @@
 
 use crate::base::CaveatKind;
 
-use super::pass::{Buffer, State};
-use super::sorter::Sorter;
+use super::buffers::Buffer;
+use super::pass::State;
 use super::{Reader, Record};
-
-/// No more bytes of records wait for their turn, however long a round is.
-const MOST: u64 = 256 << 20;
 
 /// Takes records as a recorder drains them from the kernel's buffers, and hands them out in order
 /// of time: those of a round when the next one has ended, since by then nothing earlier can come.
@@ -30,7 +27,7 @@ impl Feed {
         Feed {
             at: reader.data_size().unwrap_or(0),
             reader,
-            state: State::new(Sorter::prompt(MOST)),
+            state: State::live(),
         }
     }
 
@@ -48,21 +45,27 @@ impl Feed {
         };
         self.at += buffer.bytes.len() as u64;
         // The place where it would go on: all of it was taken, since nothing comes behind.
-        self.reader
-            .split_buffer(buffer, &mut self.state, visit, true, self.at);
+        let (state, at) = (&mut self.state, self.at);
+        let result = self.reader.split_buffer(buffer, state, visit, true, at);
+        debug_assert!(result.is_ok(), "nothing is read from a disk");
         self.count_late();
     }
 
     /// All buffers of the kernel were looked at once: hands out what is complete.
     pub fn end_round(&mut self, visit: &mut impl FnMut(&Reader, &Record<'_>)) {
-        let due = self.state.sorter.end_round();
-        self.reader.deliver(&due, &mut self.state, visit);
+        if let Some(limit) = self.state.sorter.end_round() {
+            self.hand_out(limit, visit);
+        }
     }
 
     /// Nothing more is to come: hands out what waits.
     pub fn finish(&mut self, visit: &mut impl FnMut(&Reader, &Record<'_>)) {
-        let due = self.state.sorter.finish();
-        self.reader.deliver(&due, &mut self.state, visit);
+        self.hand_out(u64::MAX, visit);
+    }
+
+    fn hand_out(&mut self, limit: u64, visit: &mut impl FnMut(&Reader, &Record<'_>)) {
+        let result = self.reader.hand_out(limit, &mut self.state, visit);
+        debug_assert!(result.is_ok(), "nothing is read from a disk");
     }
 
     /// The time up to which records were handed out, in nanoseconds.

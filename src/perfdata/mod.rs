@@ -11,15 +11,19 @@
 //!  header   magic, sections, events         features  optional sections
 //!  attr     what was asked for an event     layout    where that puts ids and times
 //!  split    bytes into records              decompress zstd blocks into more bytes
-//!  sorter   order of time                   pass      all of these, once over the file
+//!  sorter   order of time, in memory        spill     the same on disk
+//!  buffers  bytes of records that wait      deliver   records to whoever visits
+//!                                           pass      all of these, once over the file
 //!  record   what the kernel says            user      what perf itself adds
 //!  sample   PERF_RECORD_SAMPLE, whole       cursor    the checked door
 //!  feed     records as they are made        packed    records that are kept in little memory
 //! ```
 
 mod attr;
+mod buffers;
 mod cursor;
 mod decompress;
+mod deliver;
 mod error;
 mod feature;
 mod features;
@@ -34,6 +38,7 @@ mod record;
 mod sample;
 mod sorter;
 mod source;
+mod spill;
 mod split;
 mod user;
 pub mod writer;

@@ -6,25 +6,24 @@
 //!                       └── decompressed ◀─┘ COMPRESSED
 //! ```
 //!
-//! Buffers are kept as long as a record in them waits. A record that cannot be believed is passed
+//! Buffers are kept as long as a record in them waits; where too many would be, records wait on disk.
+//! A record that cannot be believed is passed
 //! over by its size, counted and told; where even the size cannot be believed, the next place that
 //! looks like records is sought.
 
-use std::rc::Rc;
-
-use linux_perf_event_reader::{AttrFlags, PerfEventHeader, RecordType, constants};
+use linux_perf_event_reader::{PerfEventHeader, constants};
 
 use crate::base::CaveatKind;
 
-use super::decompress::Decompressor;
+use super::buffers::{Buffer, Buffers};
+use super::decompress::{Block, Decompressor};
 use super::error::{Error, Flaw};
 use super::header::Section;
-use super::layout::Layout;
-use super::reader::Reader;
-use super::record::{self, Body, Origin, Record, type_name};
-use super::sample::Sample;
+use super::reader::{Order, Reader};
+use super::record::{self, Record};
 use super::sorter::{Sorter, Waiting};
 use super::source::Source;
+use super::spill::{self, Spill};
 use super::split::{self, HEADER_SIZE, Split};
 use super::user;
 
@@ -42,83 +41,22 @@ pub enum Pass {
     Again,
 }
 
-/// Bytes with records.
-pub(super) struct Buffer {
-    pub(super) bytes: Vec<u8>,
-    /// The place of the first byte in the file; of the COMPRESSED record for what grew from one.
-    pub(super) offset: u64,
-    pub(super) compressed: bool,
-}
-
-impl Buffer {
-    /// The place in the file of the byte at `position`.
-    fn place(&self, position: usize) -> u64 {
-        match self.compressed {
-            true => self.offset,
-            false => self.offset + position as u64,
-        }
-    }
-}
-
-/// The buffers in use: each with the number of records in it that wait.
-#[derive(Default)]
-struct Buffers {
-    slots: Vec<(Option<Rc<Buffer>>, usize)>,
-    /// Slots that are in use no more, and memory of buffers.
-    empty_slots: Vec<u32>,
-    free: Vec<Vec<u8>>,
-}
-
-impl Buffers {
-    /// An empty vector, one that was used before where there is one.
-    fn empty(&mut self) -> Vec<u8> {
-        let mut bytes = self.free.pop().unwrap_or_default();
-        bytes.clear();
-        bytes
-    }
-
-    fn add(&mut self, buffer: Buffer) -> (u32, Rc<Buffer>) {
-        let buffer = Rc::new(buffer);
-        // Counted as waiting until `done` is called for it.
-        let row = (Some(buffer.clone()), 1);
-        let slot = match self.empty_slots.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = row;
-                slot
-            }
-            None => {
-                let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 buffers");
-                self.slots.push(row);
-                slot
-            }
-        };
-        (slot, buffer)
-    }
-
-    fn wait(&mut self, slot: u32) {
-        self.slots[slot as usize].1 += 1;
-    }
-
-    /// One record less waits in `slot`.
-    fn done(&mut self, slot: u32) {
-        let (buffer, waiting) = &mut self.slots[slot as usize];
-        *waiting -= 1;
-        if *waiting > 0 {
-            return;
-        }
-        self.empty_slots.push(slot);
-        if let Some(Ok(buffer)) = buffer.take().map(Rc::try_unwrap)
-            && self.free.len() < 64
-        {
-            self.free.push(buffer.bytes);
-        }
-    }
-}
+/// Bytes of memory that waiting records may take.
+const MOST_WAITING: u64 = 56 << 20;
+/// The same of records that are read as they are made, and never wait on disk.
+const MOST_WAITING_LIVE: u64 = 256 << 20;
 
 /// What a pass carries from buffer to buffer.
 pub(super) struct State {
-    buffers: Buffers,
+    pub(super) buffers: Buffers,
     pub(super) sorter: Sorter,
+    /// Bytes of memory that waiting records may take.
+    most: u64,
+    /// Whether those beyond go to disk; else some are handed out before their time.
+    pub(super) spills: bool,
+    pub(super) spill: Spill,
+    /// The last record that came from disk.
+    pub(super) spilled: Vec<u8>,
     decompressor: Option<Decompressor>,
     /// The beginning of a record whose end comes with the next COMPRESSED record.
     inner_rest: Vec<u8>,
@@ -126,15 +64,37 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Nothing waits yet.
-    pub(super) fn new(sorter: Sorter) -> State {
+    /// Nothing waits yet, of a recording in this order.
+    fn new(order: Order) -> State {
+        let sorter = match order {
+            Order::Rounds | Order::Stream => Sorter::by_rounds(),
+            Order::None => Sorter::of_all(),
+        };
+        State::with(sorter, MOST_WAITING, order != Order::Rounds)
+    }
+
+    /// Nothing waits yet, of records that are handed out as soon as they can be.
+    pub(super) fn live() -> State {
+        State::with(Sorter::prompt(), MOST_WAITING_LIVE, false)
+    }
+
+    pub(super) fn with(sorter: Sorter, most: u64, spills: bool) -> State {
         State {
             buffers: Buffers::default(),
             sorter,
+            most,
+            spills,
+            spill: Spill::new(spill::MOST),
+            spilled: Vec::new(),
             decompressor: None,
             inner_rest: Vec::new(),
             late: 0,
         }
+    }
+
+    /// Whether more waits in memory than may.
+    pub(super) fn is_overfull(&self) -> bool {
+        self.buffers.held() + self.sorter.held() > self.most
     }
 }
 
@@ -160,7 +120,7 @@ impl Reader {
         mut visit: impl FnMut(&Reader, &Record<'_>),
     ) -> Result<Pass, Error> {
         self.begin_pass();
-        let mut state = State::new(Sorter::new(self.budget()));
+        let mut state = State::new(self.order());
         let mut sources = std::mem::take(&mut self.sources);
         let mut result = Ok(());
         for (index, source) in sources.iter_mut().enumerate() {
@@ -192,8 +152,7 @@ impl Reader {
             }
             self.caveats.add(CaveatKind::Disordered, state.late);
         }
-        let due = state.sorter.finish();
-        self.deliver(&due, &mut state, &mut visit);
+        self.hand_out(u64::MAX, &mut state, &mut visit)?;
         match self.events().is_empty() {
             true => Err(Error::NoEvents),
             false => Ok(Pass::Done),
@@ -227,7 +186,7 @@ impl Reader {
                 offset,
                 compressed: false,
             };
-            match self.split_buffer(buffer, state, visit, last, end) {
+            match self.split_buffer(buffer, state, visit, last, end)? {
                 // The payload behind a record is passed over without reading it.
                 Next::Place(place) if place > at => at = place.min(end),
                 Next::Place(_) => {}
@@ -248,7 +207,7 @@ impl Reader {
         visit: &mut V,
         last: bool,
         end: u64,
-    ) -> Next {
+    ) -> Result<Next, Error> {
         let (slot, buffer) = state.buffers.add(buffer);
         let bytes = &buffer.bytes[..];
         let mut position = 0;
@@ -302,11 +261,12 @@ impl Reader {
             }
             match header.type_ {
                 user::FINISHED_ROUND => {
-                    let due = state.sorter.end_round();
-                    self.deliver(&due, state, visit);
+                    if let Some(limit) = state.sorter.end_round() {
+                        self.hand_out(limit, state, visit)?;
+                    }
                 }
                 user::COMPRESSED | user::COMPRESSED2 if !buffer.compressed => {
-                    self.decompress(&header, body, place, state, visit);
+                    self.decompress(&header, body, place, state, visit)?;
                 }
                 user::COMPRESSED | user::COMPRESSED2 => {
                     self.skip(header.type_, place, Flaw::Fact("compressed twice"));
@@ -334,11 +294,8 @@ impl Reader {
             }
         };
         state.buffers.done(slot);
-        if state.sorter.is_overfull() {
-            let due = state.sorter.hand_out_half();
-            self.deliver(&due, state, visit);
-        }
-        next
+        self.make_room(state, visit)?;
+        Ok(next)
     }
 
     /// Reads the records inside a COMPRESSED record.
@@ -349,156 +306,44 @@ impl Reader {
         place: u64,
         state: &mut State,
         visit: &mut V,
-    ) {
+    ) -> Result<(), Error> {
         let block = match user::compressed_block(header.type_, body, self.endian) {
             Ok(block) => block,
-            Err(flaw) => return self.skip(header.type_, place, flaw),
+            Err(flaw) => {
+                self.skip(header.type_, place, flaw);
+                return Ok(());
+            }
         };
+        let mut block = Block::new(block);
         let limit = self.features.compressed_block;
-        let stream = state
-            .decompressor
-            .get_or_insert_with(|| Decompressor::new(limit));
-        let mut bytes = std::mem::take(&mut state.inner_rest);
-        let result = stream.append(block, &mut bytes);
-        bytes.shrink_to_fit();
-        let is_whole = result.is_ok();
-        if let Err(error) = result {
-            self.caveats.add_with(CaveatKind::Skipped, 1, || {
-                let kind = record::describe_type(header.type_);
-                format!("at offset {place:#x}: {kind}: {error}")
-            });
-        }
-        let buffer = Buffer {
-            bytes,
-            offset: place,
-            compressed: true,
-        };
-        if let Next::Rest(rest) = self.split_buffer(buffer, state, visit, false, place)
-            && is_whole
-        {
-            state.inner_rest = rest;
-        }
-    }
-
-    /// The time of a kernel's record.
-    fn time_of(&self, header: &PerfEventHeader, body: &[u8]) -> Option<u64> {
-        if header.type_ == constants::PERF_RECORD_SAMPLE {
-            let event = self.event_of_sample(body)?;
-            return self.layouts.get(event)?.time_of_sample(body);
-        }
-        self.layout_of(body)?.split(body).1
-    }
-
-    /// The layout of a record that is not a sample: that of its event, where its last word tells
-    /// which one that is.
-    fn layout_of(&self, body: &[u8]) -> Option<&Layout> {
-        let first = self.layouts.first()?;
-        let id = first.last_identifier(body);
-        let event = id.and_then(|id| self.event_of_id(id)).unwrap_or(0);
-        self.layouts.get(event)
-    }
-
-    /// Whether mappings were asked to have build ids.
-    ///
-    /// While another session has build ids, kernels (seen with 6.18) set the bit also in mappings
-    /// of sessions without, which hold a device and an inode in their place.
-    fn has_build_ids(&self) -> bool {
-        let mut attrs = self.events().iter().map(|event| &event.attr);
-        attrs.any(|attr| attr.flags().contains(AttrFlags::BUILD_ID))
-    }
-
-    /// The event of a sample; `None` when its id is nobody's.
-    fn event_of_sample(&self, body: &[u8]) -> Option<usize> {
-        let first = self.layouts.first()?;
-        if self.layouts.len() == 1 || !self.has_ids() {
-            return Some(0);
-        }
-        match first.id_of_sample(body) {
-            None | Some(0) => Some(0),
-            Some(id) => self.event_of_id(id),
-        }
-    }
-
-    /// Hands out records that waited.
-    pub(super) fn deliver<V: FnMut(&Reader, &Record<'_>)>(
-        &mut self,
-        due: &[Waiting],
-        state: &mut State,
-        visit: &mut V,
-    ) {
-        for waiting in due {
-            if let Some(buffer) = &state.buffers.slots[waiting.buffer as usize].0 {
-                let start = waiting.start as usize;
-                let place = buffer.place(start);
-                if let Split::Record(header, body) =
-                    split::first(&buffer.bytes[start..], self.endian)
-                {
-                    self.deliver_one(&header, body, place, visit);
-                }
-            }
-            state.buffers.done(waiting.buffer);
-        }
-    }
-
-    fn deliver_one<V: FnMut(&Reader, &Record<'_>)>(
-        &mut self,
-        header: &PerfEventHeader,
-        body: &[u8],
-        offset: u64,
-        visit: &mut V,
-    ) {
-        let kind = RecordType(header.type_);
-        let Some(layout) = self.layouts.first() else {
-            let flaw = Flaw::Fact("it comes before any event is described");
-            return self.skip(header.type_, offset, flaw);
-        };
-        let (time, origin, body) = if kind == RecordType::SAMPLE {
-            let Some(event) = self.event_of_sample(body) else {
-                let id = layout.id_of_sample(body).unwrap_or(0);
-                return self
-                    .caveats
-                    .add_with(CaveatKind::UnknownEvent, 1, || format!("id {id}"));
+        loop {
+            let stream = state
+                .decompressor
+                .get_or_insert_with(|| Decompressor::new(limit));
+            let mut bytes = std::mem::take(&mut state.inner_rest);
+            let result = stream.append(&mut block, &mut bytes);
+            bytes.shrink_to_fit();
+            let buffer = Buffer {
+                bytes,
+                offset: place,
+                compressed: true,
             };
-            match Sample::parse(body, event, &self.layouts[event]) {
-                Ok(sample) => (sample.time, Origin::default(), Body::Sample(sample)),
-                Err(flaw) => return self.skip(header.type_, offset, flaw),
+            if let Err(error) = &result {
+                self.caveats.add_with(CaveatKind::Skipped, 1, || {
+                    let kind = record::describe_type(header.type_);
+                    format!("at offset {place:#x}: {kind}: {error}")
+                });
             }
-        } else {
-            if type_name(header.type_).is_none() {
-                return self.unknown(header.type_, offset);
-            }
-            let layout = self.layout_of(body).unwrap_or(layout);
-            let (fields, time) = layout.split(body);
-            let origin = layout.origin(body);
-            let misc = match self.has_build_ids() {
-                true => header.misc,
-                false => header.misc & !constants::PERF_RECORD_MISC_MMAP_BUILD_ID,
+            let next = self.split_buffer(buffer, state, visit, false, place)?;
+            let Ok(is_whole) = result else {
+                return Ok(());
             };
-            let misc = if kind == RecordType::MMAP2 {
-                misc
-            } else {
-                header.misc
-            };
-            match record::parse_fields(kind, misc, fields, self.endian) {
-                Ok(body) => (time, origin, body),
-                Err(flaw) => return self.skip(header.type_, offset, flaw),
+            if let Next::Rest(rest) = next {
+                state.inner_rest = rest;
             }
-        };
-        let record = Record {
-            kind,
-            misc: header.misc,
-            offset,
-            time,
-            origin,
-            body,
-        };
-        visit(self, &record);
-    }
-
-    /// Counts a record of a type that is not known.
-    pub(super) fn unknown(&mut self, kind: u32, offset: u64) {
-        self.caveats.add_with(CaveatKind::UnknownRecord, 1, || {
-            format!("at offset {offset:#x}: type {kind}")
-        });
+            if is_whole {
+                return Ok(());
+            }
+        }
     }
 }

@@ -18,11 +18,6 @@ use super::layout::Layout;
 use super::record::describe_type;
 use super::source::Source;
 
-/// How many bytes of records wait for a round's end as a rule.
-const BUDGET: u64 = 32 << 20;
-/// The same when the rounds are known to be bad, or when there is no second try.
-const GREAT_BUDGET: u64 = 1 << 30;
-
 /// No section of the header is as large.
 const MAX_FEATURE: u64 = 256 << 20;
 
@@ -35,6 +30,18 @@ pub enum Storage {
     Pipe,
     /// A directory with a file for each buffer.
     Directory,
+}
+
+/// How far the order of records is relied on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Rounds are believed, and beyond what memory holds that records are in order: where that
+    /// shows to be wrong, there is another pass.
+    Rounds,
+    /// Rounds are believed, as there is no other pass.
+    Stream,
+    /// There is no order: all records are sorted.
+    None,
 }
 
 /// An open recording. See the [room's page](super) for what it reads.
@@ -54,7 +61,7 @@ pub struct Reader {
     pub(super) header_caveats: Caveats,
     pub(super) caveats: Caveats,
     pub(super) counts: BTreeMap<u32, u64>,
-    budget: u64,
+    order: Order,
 }
 
 impl Reader {
@@ -100,16 +107,16 @@ impl Reader {
         }
         reader.storage = Storage::Directory;
         // The rounds in the main file say nothing about the other files.
-        reader.budget = GREAT_BUDGET;
+        reader.order = Order::None;
         Ok(reader)
     }
 
     fn from_source(mut source: Source) -> Result<Reader, Error> {
         let (start, head) = header::read(&mut source)?;
         let mut reader = Reader {
-            budget: match source {
-                Source::Stream { .. } => GREAT_BUDGET,
-                _ => BUDGET,
+            order: match source {
+                Source::Stream { .. } => Order::Stream,
+                _ => Order::Rounds,
             },
             sources: Vec::new(),
             storage: Storage::Pipe,
@@ -135,7 +142,8 @@ impl Reader {
                 };
             }
             Start::File(file) => {
-                source = source.into_memory(head)?;
+                source = source.into_seekable(head)?;
+                reader.order = Order::Rounds;
                 reader.read_file_header(&file, &mut source)?;
             }
         }
@@ -277,19 +285,19 @@ impl Reader {
         }
     }
 
-    /// Bytes of records that wait for a round's end.
-    pub(super) fn budget(&self) -> u64 {
-        self.budget
+    /// How far the order of records is relied on.
+    pub(super) fn order(&self) -> Order {
+        self.order
     }
 
     /// Whether another pass could put records in order that came too late in this one.
     pub(super) fn may_try_again(&self) -> bool {
-        self.budget < GREAT_BUDGET
+        self.order == Order::Rounds
     }
 
-    /// Holds back as much as memory allows in the next pass.
+    /// Sorts all records in the next pass.
     pub(super) fn try_harder(&mut self) {
-        self.budget = GREAT_BUDGET;
+        self.order = Order::None;
     }
 
     /// Counts a record by type. A hostile file may have as many types as records: those that are

@@ -12,7 +12,12 @@
 //! up to the greatest time of the round *before* is complete. That is perf's rule. Recorders have
 //! been seen to break it; therefore records are only handed out when they take more memory than
 //! the budget, and a record that comes too late all the same is noticed: the reader can then start
-//! again with a greater budget.
+//! again and sort the whole recording, in memory and on disk (see `spill`).
+
+/// Bytes of records that wait before a round's end hands them out, where rounds are relied on.
+const ROUNDS: u64 = 24 << 20;
+/// Bytes that a record takes while it waits, besides its own.
+const OVERHEAD: u64 = size_of::<Waiting>() as u64;
 
 /// A record that waits: where it is, and its time.
 #[derive(Clone, Copy, Debug)]
@@ -24,15 +29,13 @@ pub(super) struct Waiting {
     pub(super) start: u32,
 }
 
-/// The queue of waiting records.
+/// The queue of records that wait in memory.
 #[derive(Debug)]
 pub(super) struct Sorter {
     waiting: Vec<Waiting>,
     /// Bytes of records that may wait before a round's end hands them out.
     budget: u64,
-    /// Bytes of records that may wait at all.
-    most: u64,
-    /// Bytes that wait.
+    /// Bytes of records that wait.
     bytes: u64,
     /// The greatest time seen.
     greatest: u64,
@@ -43,20 +46,25 @@ pub(super) struct Sorter {
 }
 
 impl Sorter {
-    pub(super) fn new(budget: u64) -> Sorter {
-        Sorter::with_most(budget, budget.saturating_mul(4))
+    /// A queue that relies on rounds as far as it has to.
+    pub(super) fn by_rounds() -> Sorter {
+        Sorter::new(ROUNDS)
     }
 
-    /// One that hands records out as soon as a round has made them complete.
-    pub(super) fn prompt(most: u64) -> Sorter {
-        Sorter::with_most(0, most)
+    /// A queue that hands records out as soon as a round has made them complete.
+    pub(super) fn prompt() -> Sorter {
+        Sorter::new(0)
     }
 
-    fn with_most(budget: u64, most: u64) -> Sorter {
+    /// A queue that never believes a round.
+    pub(super) fn of_all() -> Sorter {
+        Sorter::new(u64::MAX)
+    }
+
+    fn new(budget: u64) -> Sorter {
         Sorter {
             waiting: Vec::new(),
             budget,
-            most,
             bytes: 0,
             greatest: 0,
             complete: 0,
@@ -68,19 +76,15 @@ impl Sorter {
     /// handed out already.
     pub(super) fn add(&mut self, record: Waiting, size: usize) -> bool {
         self.greatest = self.greatest.max(record.time);
-        self.bytes += size as u64;
+        self.bytes += size as u64 + OVERHEAD;
         self.waiting.push(record);
         record.time >= self.handed_out
     }
 
-    /// A round ended. Returns the records to hand out now, in order.
-    pub(super) fn end_round(&mut self) -> Vec<Waiting> {
-        let limit = self.complete;
-        self.complete = self.greatest;
-        match self.bytes > self.budget {
-            true => self.hand_out(limit),
-            false => Vec::new(),
-        }
+    /// A round ended. Returns the time up to which records are to be handed out now.
+    pub(super) fn end_round(&mut self) -> Option<u64> {
+        let limit = std::mem::replace(&mut self.complete, self.greatest);
+        (self.bytes > self.budget).then_some(limit)
     }
 
     /// The greatest time handed out: all that is not later was handed out, too, unless it comes
@@ -89,41 +93,44 @@ impl Sorter {
         self.handed_out
     }
 
-    /// Whether so much waits that some must go, rounds or not.
-    pub(super) fn is_overfull(&self) -> bool {
-        self.bytes > self.most
+    /// Records up to this time are handed out.
+    pub(super) fn hands_out(&mut self, time: u64) {
+        self.handed_out = self.handed_out.max(time);
     }
 
-    /// The older half of the waiting records, in order.
-    pub(super) fn hand_out_half(&mut self) -> Vec<Waiting> {
+    /// The time of the record in the middle of those that wait.
+    pub(super) fn middle(&mut self) -> u64 {
         self.sort();
         let middle = self.waiting.get(self.waiting.len() / 2);
-        let limit = middle.map_or(u64::MAX, |w| w.time);
-        self.hand_out(limit)
+        middle.map_or(u64::MAX, |record| record.time)
     }
 
-    /// All waiting records, in order.
-    pub(super) fn finish(&mut self) -> Vec<Waiting> {
-        self.hand_out(u64::MAX)
-    }
-
-    /// Stable: records of equal time stay in the order of the file.
+    /// Stable: records of equal time stay in the order of the file. What is in order costs one look
+    /// at each.
     fn sort(&mut self) {
         self.waiting.sort_by_key(|w| w.time);
     }
 
-    fn hand_out(&mut self, limit: u64) -> Vec<Waiting> {
+    /// Takes the records up to a time, in order.
+    pub(super) fn take(&mut self, limit: u64) -> Vec<Waiting> {
         self.sort();
         let end = self.waiting.partition_point(|w| w.time <= limit);
         let rest = self.waiting.split_off(end);
         let out = std::mem::replace(&mut self.waiting, rest);
-        if let Some(last) = out.last() {
-            self.handed_out = self.handed_out.max(last.time);
-        }
         // What is left counts as if its share of bytes were that of its number.
         let all = (out.len() + self.waiting.len()).max(1) as u64;
         self.bytes = self.bytes / all * self.waiting.len() as u64;
         out
+    }
+
+    /// Takes back all records that were taken.
+    pub(super) fn put_back(&mut self, records: Vec<Waiting>) {
+        self.waiting = records;
+    }
+
+    /// Bytes of memory that the queue takes besides those of the records.
+    pub(super) fn held(&self) -> u64 {
+        self.waiting.len() as u64 * OVERHEAD
     }
 }
 
@@ -139,27 +146,44 @@ mod tests {
         }
     }
 
-    fn times(records: &[Waiting]) -> Vec<u64> {
-        records.iter().map(|r| r.time).collect()
+    /// The times of what is handed out up to `limit`.
+    fn times(sorter: &mut Sorter, limit: Option<u64>) -> Vec<u64> {
+        let Some(limit) = limit else {
+            return Vec::new();
+        };
+        let times: Vec<u64> = sorter.take(limit).iter().map(|r| r.time).collect();
+        sorter.hands_out(times.last().copied().unwrap_or(0));
+        times
     }
 
     #[test]
     fn a_round_hands_out_what_the_round_before_completed() {
-        let mut sorter = Sorter::new(0);
+        let mut sorter = Sorter::prompt();
         assert!([1, 4, 6, 2, 3, 7].iter().all(|&t| sorter.add(record(t), 8)));
-        assert!(sorter.end_round().is_empty());
+        let due = sorter.end_round();
+        assert!(times(&mut sorter, due).is_empty());
         assert!([8, 5, 10].iter().all(|&t| sorter.add(record(t), 8)));
-        assert_eq!(times(&sorter.end_round()), [1, 2, 3, 4, 5, 6, 7]);
-        assert_eq!(times(&sorter.finish()), [8, 10]);
+        let due = sorter.end_round();
+        assert_eq!(times(&mut sorter, due), [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(times(&mut sorter, Some(u64::MAX)), [8, 10]);
     }
 
     #[test]
     fn a_late_record_is_noticed() {
-        let mut sorter = Sorter::new(0);
+        let mut sorter = Sorter::prompt();
         sorter.add(record(5), 8);
         sorter.end_round();
         sorter.add(record(9), 8);
-        assert_eq!(times(&sorter.end_round()), [5]);
+        let due = sorter.end_round();
+        assert_eq!(times(&mut sorter, due), [5]);
         assert!(!sorter.add(record(4), 8));
+    }
+
+    #[test]
+    fn a_queue_that_believes_no_round_keeps_everything() {
+        let mut sorter = Sorter::of_all();
+        sorter.add(record(5), usize::MAX / 2);
+        assert_eq!(sorter.end_round(), None);
+        assert_eq!(sorter.end_round(), None);
     }
 }

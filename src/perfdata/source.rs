@@ -4,27 +4,33 @@
 //! that shrinks while it is read would end the process with SIGBUS.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::SystemTime;
 
 use super::error::Error;
+use super::spill;
 
 /// `O_NONBLOCK` of Linux on all architectures but alpha, mips, parisc and sparc: opening a FIFO
 /// returns at once, and the file is then refused.
 const O_NONBLOCK: i32 = 0o4000;
 
-/// A whole file on a pipe is held in memory, up to this size.
-const MAX_PIPED_FILE: u64 = 4 << 30;
+/// A whole file on a pipe is held in memory up to this size, on disk beyond it.
+const PIPED_IN_MEMORY: u64 = 16 << 20;
 
 /// What the standard library wants to have left of a buffer so as not to make it larger.
 const PROBE: usize = 64;
 
 /// Bytes to read from.
 pub(super) enum Source {
-    /// A regular file of this many bytes.
-    File { file: File, len: u64 },
+    /// A regular file of this many bytes, and when it was written, where it has been somewhere
+    /// before.
+    File {
+        file: File,
+        len: u64,
+        written: Option<SystemTime>,
+    },
     /// Bytes in memory.
     Memory(Vec<u8>),
     /// A pipe, which is read once from front to back; so many bytes were read.
@@ -48,6 +54,7 @@ impl Source {
         let kind = if kind.is_file() {
             return Ok(Source::File {
                 len: metadata.len(),
+                written: metadata.modified().ok(),
                 file,
             });
         } else if kind.is_dir() {
@@ -62,18 +69,39 @@ impl Source {
         Err(Error::NotRegular(kind))
     }
 
-    /// A pipe that turned out to hold a file with sections, as one in memory: its header was
-    /// read already.
-    pub(super) fn into_memory(self, head: Vec<u8>) -> Result<Source, Error> {
+    /// A pipe that turned out to hold a file with sections, as one that can be read at any place:
+    /// what has to be known of the records (the machine, the builds of files) stands behind them.
+    /// Its header, `head`, was read already.
+    pub(super) fn into_seekable(self, head: Vec<u8>) -> Result<Source, Error> {
         let Source::Stream { mut stream, .. } = self else {
             return Ok(self);
         };
         let mut bytes = head;
-        let got = (&mut stream).take(MAX_PIPED_FILE).read_to_end(&mut bytes)?;
-        match got as u64 == MAX_PIPED_FILE {
-            true => Err(Error::BadHeader("a piped file of more than 4 GiB".into())),
-            false => Ok(Source::Memory(bytes)),
+        let got = (&mut stream)
+            .take(PIPED_IN_MEMORY)
+            .read_to_end(&mut bytes)?;
+        if (got as u64) < PIPED_IN_MEMORY {
+            return Ok(Source::Memory(bytes));
         }
+        let mut kept = || {
+            let mut file = spill::nameless_file()?;
+            file.write_all(&bytes)?;
+            let more = io::copy(&mut (&mut stream).take(spill::MOST), &mut file)?;
+            let len = bytes.len() as u64 + more;
+            match more == spill::MOST {
+                true => Err(io::Error::other("it is larger than 64 GiB")),
+                false => Ok((file, len)),
+            }
+        };
+        let (file, len) = kept().map_err(|error| {
+            let text = format!("the file on the pipe could not be kept: {error}");
+            io::Error::other(text)
+        })?;
+        Ok(Source::File {
+            file,
+            len,
+            written: None,
+        })
     }
 
     /// The number of bytes, where it is known.
@@ -88,7 +116,7 @@ impl Source {
     /// When the file was written last.
     pub(super) fn written(&self) -> Option<SystemTime> {
         match self {
-            Source::File { file, .. } => file.metadata().ok()?.modified().ok(),
+            Source::File { written, .. } => *written,
             Source::Memory(_) | Source::Stream { .. } => None,
         }
     }
@@ -110,7 +138,7 @@ impl Source {
                 buffer.extend_from_slice(&bytes[from..to]);
                 Ok(to - from)
             }
-            Source::File { file, len } => {
+            Source::File { file, len, .. } => {
                 let there = usize::try_from(len.saturating_sub(offset)).unwrap_or(usize::MAX);
                 let n = n.min(there);
                 file.seek(SeekFrom::Start(offset))?;
@@ -139,5 +167,27 @@ impl Source {
         let mut buffer = Vec::new();
         self.append(offset, usize::try_from(there).unwrap_or(0), &mut buffer)?;
         Ok(buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_file_on_a_pipe_is_on_disk_and_whole() {
+        for (size, in_memory) in [(1000, true), (PIPED_IN_MEMORY + 1000, false)] {
+            let bytes: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
+            let stream = Box::new(io::Cursor::new(bytes[16..].to_vec()));
+            let pipe = Source::Stream { stream, at: 16 };
+            let mut kept = pipe.into_seekable(bytes[..16].to_vec()).unwrap();
+            assert_eq!(matches!(kept, Source::Memory(_)), in_memory);
+            assert_eq!((kept.len(), kept.written()), (Some(size), None));
+            assert!(kept.section(0, size).unwrap() == bytes);
+            assert_eq!(
+                kept.section(size - 10, 100).unwrap(),
+                bytes[bytes.len() - 10..]
+            );
+        }
     }
 }

@@ -40,6 +40,14 @@ pub(super) fn first(bytes: &[u8], endian: Endianness) -> Split<'_> {
     }
 }
 
+/// The size of the first record, with its header; `None` if it is not whole.
+pub(super) fn record_size(bytes: &[u8], endian: Endianness) -> Option<usize> {
+    match first(bytes, endian) {
+        Split::Record(_, body) => Some(HEADER_SIZE + body.len()),
+        _ => None,
+    }
+}
+
 /// How many bytes to pass over until what follows looks like records again; all of them when
 /// nothing does. At least one.
 pub(super) fn resynchronize(bytes: &[u8], endian: Endianness) -> usize {

@@ -222,6 +222,7 @@ impl<'a> Making<'a> {
             let can = |id: &FunctionId| text(*id, usize::MAX).is_some_and(|t| alone(&t, &whole));
             let (mut able, unable): (Vec<FunctionId>, _) = left.into_iter().partition(can);
             left = unable;
+            drop(whole);
             let most = members.iter().map(|&id| self.parts(form, id)).max();
             let most = most.unwrap_or(1).min(MOST_PARTS);
             for parts in (1..=most).chain([usize::MAX]) {

@@ -265,7 +265,7 @@ fn resolve(
             let mut functions = vec![None; answers.definitions.len()];
             let mut call_lines = answers.call_lines.iter();
             for physical in &answers.physical {
-                let &(_, frame) = addresses.next().expect("an answer for each address");
+                let &(_, frame) = addresses.next().expect("no more answers than addresses");
                 let name = physical.name.map(|name| &answers.names[name]);
                 let function =
                     identities.physical(builder, checked.frames[frame], physical.bounds, name);
@@ -295,6 +295,17 @@ fn resolve(
                     ambiguous: physical.is_ambiguous,
                 });
             }
+        }
+        // Where there is nothing to look up in, there are no answers.
+        for &(_, frame) in addresses {
+            let end = resolution.inlined.len() as u32;
+            resolution.frames[frame] = Some(Resolved {
+                physical: identities.physical(builder, checked.frames[frame], None, None),
+                inlined: (end, end),
+                line: None,
+                named: false,
+                ambiguous: false,
+            });
         }
     }
     resolution

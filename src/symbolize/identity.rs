@@ -17,6 +17,7 @@ use crate::trace::{FrameAddress, Image, ImageId, ImageKind};
 
 use super::copies::{Class, Copies, Place};
 use super::home::Home;
+use super::look_up::ImageLines;
 use super::names::Names;
 
 /// What a function is told apart by.
@@ -40,7 +41,7 @@ pub(super) struct Identities<'a> {
     modules: IdVec<ImageId, ModuleId>,
     names: &'a Names<'a>,
     homes: &'a IdVec<ImageId, Home>,
-    lines: IdVec<ImageId, OnceLock<Lines<'a>>>,
+    lines: ImageLines<'a>,
     copies: Copies,
     /// What debug information says of functions, beside their names.
     said: FxHashMap<FunctionId, Said>,
@@ -54,10 +55,8 @@ struct Said {
 }
 
 /// Debug information of which nothing has been read yet.
-pub(super) fn nothing_read<'a>(
-    homes: &'a IdVec<ImageId, Home>,
-) -> IdVec<ImageId, OnceLock<Lines<'a>>> {
-    let lines: Vec<OnceLock<Lines<'a>>> = homes.iter().map(|_| OnceLock::new()).collect();
+pub(super) fn nothing_read<'a>(homes: &'a IdVec<ImageId, Home>) -> ImageLines<'a> {
+    let lines: Vec<OnceLock<Box<Lines<'a>>>> = homes.iter().map(|_| OnceLock::new()).collect();
     lines.into()
 }
 
@@ -66,7 +65,7 @@ impl<'a> Identities<'a> {
         images: &IdVec<ImageId, Image>,
         homes: &'a IdVec<ImageId, Home>,
         names: &'a Names<'a>,
-        lines: IdVec<ImageId, OnceLock<Lines<'a>>>,
+        lines: ImageLines<'a>,
         builder: &mut Builder,
     ) -> Identities<'a> {
         let modules: Vec<ModuleId> = images
@@ -349,11 +348,11 @@ fn inlined_key(image: ImageId, class: &Class) -> Key {
 
 fn lines<'l, 'a>(
     homes: &'a IdVec<ImageId, Home>,
-    lines: &'l IdVec<ImageId, OnceLock<Lines<'a>>>,
+    lines: &'l ImageLines<'a>,
     image: ImageId,
 ) -> Option<&'l Lines<'a>> {
     match &homes[image] {
-        Home::Binary(binary) => Some(lines[image].get_or_init(|| binary.lines())),
+        Home::Binary(binary) => Some(lines[image].get_or_init(|| Box::new(binary.lines()))),
         _ => None,
     }
 }

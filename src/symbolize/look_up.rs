@@ -70,14 +70,19 @@ struct Chunk {
     to: usize,
 }
 
+/// The debug information of each image, read when it is first asked for. Most of very many images
+/// have none.
+pub(super) type ImageLines<'h> = IdVec<ImageId, OnceLock<Box<Lines<'h>>>>;
+
 /// The answers of all images.
 pub(super) struct AllAnswers<'h> {
-    /// For each image, the answers of its chunks in order of address.
+    /// For each image, the answers of its chunks in order of address; none where there is nothing to
+    /// look up in.
     pub(super) by_image: IdVec<ImageId, Vec<Answers>>,
     /// Images whose debug information is more than is read of any.
     pub(super) exhausted: Vec<ImageId>,
     /// What was read of the debug information of each image.
-    pub(super) lines: IdVec<ImageId, OnceLock<Lines<'h>>>,
+    pub(super) lines: ImageLines<'h>,
 }
 
 /// Looks everything up.
@@ -88,6 +93,9 @@ pub(super) fn all<'h>(
 ) -> AllAnswers<'h> {
     let mut chunks = Vec::new();
     for (image, plan) in plans.enumerate() {
+        if matches!(homes[image], Home::Mark | Home::None(_)) {
+            continue;
+        }
         let len = plan.addresses.len();
         let count = len.div_ceil(CHUNK);
         for part in 0..count {
@@ -100,7 +108,7 @@ pub(super) fn all<'h>(
     order.sort_by_key(|&i| std::cmp::Reverse(chunks[i].to - chunks[i].from));
     let answers: Vec<Mutex<Answers>> = chunks.iter().map(|_| Mutex::default()).collect();
     // What one worker has read of a file's debug information, the others need not.
-    let lines: Vec<OnceLock<Lines<'h>>> = homes.iter().map(|_| OnceLock::new()).collect();
+    let lines: Vec<OnceLock<Box<Lines<'h>>>> = homes.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -112,7 +120,7 @@ pub(super) fn all<'h>(
                     let lines = &lines[chunk.image.index()];
                     let lines = options
                         .inlines
-                        .then(|| lines.get_or_init(|| binary.lines()));
+                        .then(|| &**lines.get_or_init(|| Box::new(binary.lines())));
                     in_binary(binary, lines, options.call_lines, addresses)
                 }
                 Home::Kernel(symbols, shift) => in_table(addresses, |address| {
@@ -122,7 +130,7 @@ pub(super) fn all<'h>(
                 Home::PerfMap(map) => in_map(map, addresses),
                 Home::JitDump(dump) => in_dump(dump, addresses),
                 Home::Ranges(ranges) => in_table(addresses, |address| in_ranges(ranges, address)),
-                Home::Mark | Home::None(_) => nowhere(addresses),
+                Home::Mark | Home::None(_) => Answers::default(),
             };
             *answers[index].lock().expect("no worker panics") = answer;
         }
@@ -135,23 +143,19 @@ pub(super) fn all<'h>(
     });
     let mut all = IdVec::filled(Vec::new(), plans.len());
     for (chunk, answer) in chunks.iter().zip(answers) {
-        all[chunk.image].push(answer.into_inner().expect("no worker panics"));
+        let all: &mut Vec<Answers> = &mut all[chunk.image];
+        // Of very many images most have one chunk.
+        all.reserve_exact(1);
+        all.push(answer.into_inner().expect("no worker panics"));
     }
     let exhausted = plans.ids().zip(&lines).filter(|(_, lines)| {
         let lines = lines.get();
-        lines.is_some_and(Lines::is_exhausted)
+        lines.is_some_and(|lines| lines.is_exhausted())
     });
     AllAnswers {
         exhausted: exhausted.map(|(image, _)| image).collect(),
         by_image: all,
         lines: lines.into(),
-    }
-}
-
-fn nowhere(addresses: impl Iterator<Item = u64>) -> Answers {
-    Answers {
-        physical: addresses.map(|_| Physical::default()).collect(),
-        ..Answers::default()
     }
 }
 

@@ -16,7 +16,7 @@ use super::home::Home;
 /// The functions of images by name; those of an image are read when the first is asked for. There is
 /// one table for all who ask, as half a million names take a while.
 pub(super) struct Names<'a> {
-    starts: IdVec<ImageId, OnceCell<Starts>>,
+    starts: IdVec<ImageId, OnceCell<Box<Starts>>>,
     homes: &'a IdVec<ImageId, Home>,
     /// Seeded for each run, so that no file can foresee which names collide.
     hasher: DefaultHashBuilder,
@@ -63,8 +63,9 @@ impl<'a> Names<'a> {
             _ => None,
         };
         let hash = self.hasher.hash_one(&*name);
-        let found = binary
-            .map(|binary| self.starts[image].get_or_init(|| starts_by_name(binary, &self.hasher)));
+        let found = binary.map(|binary| {
+            self.starts[image].get_or_init(|| Box::new(starts_by_name(binary, &self.hasher)))
+        });
         let first = found.and_then(|found| found.first.get(&hash));
         let more = found.and_then(|found| found.more.get(&hash));
         let all = first.into_iter().chain(more.into_iter().flatten()).copied();

@@ -146,7 +146,7 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
                     off_cpu.forget(ended.tid);
                 }
                 if ended.tid == ended.pid {
-                    self.stacks.processes.remove(&ended.pid);
+                    self.stacks.forget_process(ended.pid);
                 }
             }
             !is_past

@@ -212,8 +212,8 @@ impl<'scope, 'env> Copies<'scope, 'env> {
         images: &IdVec<ImageId, Image>,
         os_release: Option<&str>,
     ) -> Option<Finished> {
-        self.unwinders.learn(images, os_release);
         if !self.open.0.jobs.is_empty() {
+            self.unwinders.learn(images, os_release);
             if self.unwinders.in_work() == 0 {
                 // A few stacks take less time than it takes to wake somebody.
                 let mut closed = self.close();

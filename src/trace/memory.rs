@@ -180,6 +180,24 @@ impl Snapshot {
 /// The frames of addresses, and whether they are mapped; each for return addresses and for others.
 pub(super) type Found = HashMap<(u64, bool), (FrameId, bool)>;
 
+/// The frames of addresses in the memory of one process, as long as that does not change.
+#[derive(Debug, Default)]
+pub(super) struct FoundNow {
+    state: (u32, u32),
+    found: Found,
+}
+
+impl FoundNow {
+    /// What was found in memory of this state: see [`Process::state`].
+    pub(super) fn at(&mut self, state: (u32, u32)) -> &mut Found {
+        if self.state != state {
+            self.state = state;
+            self.found.clear();
+        }
+        &mut self.found
+    }
+}
+
 /// The memory of one process.
 #[derive(Debug, Default)]
 pub(super) struct Process {
@@ -190,8 +208,6 @@ pub(super) struct Process {
     generation: u32,
     /// The memory as it is since the last change.
     snapshot: Option<Arc<Snapshot>>,
-    /// The frames of addresses as they are mapped now.
-    pub(super) found: Found,
 }
 
 impl Process {
@@ -287,7 +303,6 @@ impl Process {
     fn changed(&mut self) {
         self.generation += 1;
         self.snapshot = None;
-        self.found.clear();
     }
 }
 

@@ -11,7 +11,7 @@ use crate::unwind;
 
 use super::chain::{self, Link, Space};
 use super::copies::Unwound;
-use super::memory::{Found, Process, Snapshot};
+use super::memory::{Found, FoundNow, Process, Snapshot};
 use super::paths::{AddressPath, DistinctPaths};
 use super::{AddressPathId, FrameAddress, FrameId, Image, ImageId, ImageKind};
 
@@ -53,6 +53,8 @@ enum User<'a> {
 
 /// Of how many snapshots of memory the frames are remembered.
 const PAST: usize = 32;
+/// The same of processes as they are, and of how many threads the last stack.
+const NOW: usize = 1024;
 
 /// How the user's part of a stack was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +79,10 @@ pub(super) struct Stacks {
     /// How many processes began.
     births: u32,
     last: FxHashMap<i32, LastStack>,
+    /// The frames of addresses as they are mapped now: in the kernel, and in processes by number.
+    /// A process that nothing was mapped in has frames, too.
+    kernel_found: FoundNow,
+    now: FxHashMap<i32, FoundNow>,
     /// The frames of addresses in snapshots, by the snapshot's number.
     past: FxHashMap<u32, Found>,
     links: Vec<Link>,
@@ -155,6 +161,12 @@ impl Stacks {
     /// A thread ended: nothing is shared with the next one of its number.
     pub(super) fn forget(&mut self, tid: i32) {
         self.last.remove(&tid);
+    }
+
+    /// A process ended, and its number may be another's.
+    pub(super) fn forget_process(&mut self, pid: i32) {
+        self.processes.remove(&pid);
+        self.now.remove(&pid);
     }
 
     /// The stack of a sample.
@@ -276,7 +288,7 @@ impl Stacks {
         let pairs = last.links.iter().zip(links);
         let shared = pairs.take_while(|(a, b)| a == b).count();
         let mut found = std::mem::take(&mut self.found);
-        let end = self.find_inwards(user, &links[shared..], &mut found);
+        let end = self.find_inwards(user, memory, &links[shared..], &mut found);
         let is_broken = end == End::Broken;
         let result = if is_broken {
             let mut path = self.mark(BROKEN);
@@ -303,18 +315,27 @@ impl Stacks {
             (caller.expect("there are links"), false)
         };
         self.found = found;
+        if self.last.len() >= NOW {
+            self.last.clear();
+        }
         self.last.insert(tid, last);
         result
     }
 
     /// Finds the frames of links, outermost first, and puts them into `found`, innermost first.
     /// Stops at a frame that is broken.
-    fn find_inwards(&mut self, user: User<'_>, links: &[Link], found: &mut Vec<FrameId>) -> End {
+    fn find_inwards(
+        &mut self,
+        user: User<'_>,
+        memory: Memory,
+        links: &[Link],
+        found: &mut Vec<FrameId>,
+    ) -> End {
         found.clear();
         let mut user_is_mapped = None;
         let mut end = End::Mapped;
         for &link in links.iter().rev() {
-            let (frame, is_mapped) = self.frame_of(user, link);
+            let (frame, is_mapped) = self.frame_of(user, memory, link);
             if link.space == Space::User {
                 let innermost_is_mapped = *user_is_mapped.get_or_insert(is_mapped);
                 if !is_mapped {
@@ -330,7 +351,7 @@ impl Stacks {
     }
 
     /// The frame of a link, and whether its address is in a mapping.
-    fn frame_of(&mut self, user: User<'_>, link: Link) -> (FrameId, bool) {
+    fn frame_of(&mut self, user: User<'_>, state: Memory, link: Link) -> (FrameId, bool) {
         if link.space == Space::Other {
             let image = self.image("[guest]", ImageKind::Guest);
             return (self.frame(image, link.address), false);
@@ -339,7 +360,7 @@ impl Stacks {
             link.address.recorded(),
             matches!(link.address, CodeAddress::Return(_)),
         );
-        if let Some(&known) = self.found(user, link.space).get(&key) {
+        if let Some(&known) = self.found(user, state, link.space).get(&key) {
             return known;
         }
         let place = match (link.space, user) {
@@ -360,15 +381,20 @@ impl Stacks {
             (image, link.address)
         });
         let found = (self.frame(image, address), is_mapped);
-        self.found(user, link.space).insert(key, found);
+        self.found(user, state, link.space).insert(key, found);
         found
     }
 
-    /// The frames of addresses that were met.
-    fn found(&mut self, user: User<'_>, space: Space) -> &mut Found {
+    /// The frames of addresses that were met in memory of this state.
+    fn found(&mut self, user: User<'_>, state: Memory, space: Space) -> &mut Found {
         match (space, user) {
-            (Space::Kernel, _) => &mut self.kernel.found,
-            (_, User::Now(pid)) => &mut self.processes.entry(pid).or_default().found,
+            (Space::Kernel, _) => self.kernel_found.at(state.1),
+            (_, User::Now(pid)) => {
+                if self.now.len() >= NOW && !self.now.contains_key(&pid) {
+                    self.now.clear();
+                }
+                self.now.entry(pid).or_default().at(state.0)
+            }
             (_, User::Past(_, memory)) => {
                 if self.past.len() >= PAST && !self.past.contains_key(&memory.number) {
                     self.past.clear();

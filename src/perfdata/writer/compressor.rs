@@ -107,7 +107,7 @@ fn refused(code: usize) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::perfdata::decompress::Decompressor;
+    use crate::perfdata::decompress::{Block, Decompressor};
 
     /// What takes no room, and what takes all that it has.
     fn records() -> Vec<u8> {
@@ -135,7 +135,8 @@ mod tests {
                     assert_eq!(record[..4], 81u32.to_ne_bytes());
                     assert_eq!(record[6..8], (record.len() as u16).to_ne_bytes());
                     written += record.len() as u64;
-                    reader.append(&record[8..], &mut read).unwrap();
+                    let mut block = Block::new(&record[8..]);
+                    while !reader.append(&mut block, &mut read).unwrap() {}
                     Ok(())
                 };
                 compressor.compress(portion, &mut take).unwrap();

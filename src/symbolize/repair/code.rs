@@ -101,13 +101,13 @@ const THUNKS: [&str; 5] = [
 ];
 
 /// The tables of each image, read when its code is first asked for.
-pub(super) type AllTables<'h> = IdVec<ImageId, OnceCell<Option<Tables<'h>>>>;
+pub(super) type AllTables<'h> = IdVec<ImageId, OnceCell<Option<Box<Tables<'h>>>>>;
 
 /// The code of all files.
 pub(super) struct Code<'h> {
     homes: &'h IdVec<ImageId, Home>,
     tables: &'h AllTables<'h>,
-    singles: IdVec<ImageId, Option<Option<Single<'h>>>>,
+    singles: IdVec<ImageId, Option<Option<Box<Single<'h>>>>>,
     /// The files by their places in `definitions`.
     files: Vec<ImageId>,
     definitions: Definitions<'h>,
@@ -500,10 +500,12 @@ impl<'h> Code<'h> {
         let tables = &self.tables[image];
         self.singles[image]
             .get_or_insert_with(|| {
-                let tables = tables.get_or_init(|| Tables::read(binary).ok());
-                tables.as_ref().map(Single::new)
+                let tables = tables.get_or_init(|| Tables::read(binary).ok().map(Box::new));
+                tables
+                    .as_deref()
+                    .map(|tables| Box::new(Single::new(tables)))
             })
-            .as_ref()
+            .as_deref()
     }
 
     /// Where a stated address of code stands in the file.

@@ -1,0 +1,291 @@
+//! Hands out records: those that waited, in order of time, and those that do not have to.
+
+use linux_perf_event_reader::{AttrFlags, PerfEventHeader, RecordType, constants};
+
+use crate::base::CaveatKind;
+
+use super::error::{Error, Flaw};
+use super::layout::Layout;
+use super::pass::State;
+use super::reader::Reader;
+use super::record::{self, Body, Origin, Record, type_name};
+use super::sample::Sample;
+use super::sorter::Waiting;
+use super::split::{self, Split};
+
+impl Reader {
+    /// Hands out all records that wait and are not later than `limit`, in order.
+    pub(super) fn hand_out<V: FnMut(&Reader, &Record<'_>)>(
+        &mut self,
+        limit: u64,
+        state: &mut State,
+        visit: &mut V,
+    ) -> Result<(), Error> {
+        let due = state.sorter.take(limit);
+        for waiting in due {
+            // What is on disk came before what is in memory.
+            self.hand_out_spilled(waiting.time, state, visit)?;
+            state.sorter.hands_out(waiting.time);
+            self.hand_out_one(waiting, state, visit);
+        }
+        self.hand_out_spilled(limit, state, visit)
+    }
+
+    /// Hands out the records on disk that are not later than `limit`.
+    fn hand_out_spilled<V: FnMut(&Reader, &Record<'_>)>(
+        &mut self,
+        limit: u64,
+        state: &mut State,
+        visit: &mut V,
+    ) -> Result<(), Error> {
+        while let Some(spilled) = state.spill.next(limit, &mut state.spilled)? {
+            state.sorter.hands_out(spilled.time);
+            if let Split::Record(header, body) = split::first(&state.spilled, self.endian) {
+                self.deliver_one(&header, body, spilled.place, visit);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes room where more waits than is to be held in memory.
+    pub(super) fn make_room<V: FnMut(&Reader, &Record<'_>)>(
+        &mut self,
+        state: &mut State,
+        visit: &mut V,
+    ) -> Result<(), Error> {
+        if !state.is_overfull() {
+            return Ok(());
+        }
+        if state.spills && state.spill.has_room() {
+            self.spill(state);
+        }
+        if state.is_overfull() {
+            let middle = state.sorter.middle();
+            self.hand_out(middle, state, visit)?;
+        }
+        // A few records may hold many buffers.
+        if state.is_overfull() {
+            self.hand_out(u64::MAX, state, visit)?;
+        }
+        Ok(())
+    }
+
+    /// Puts all records that wait on disk. Where that cannot be, they go on waiting.
+    fn spill(&mut self, state: &mut State) {
+        let due = state.sorter.take(u64::MAX);
+        let buffers = &state.buffers;
+        let endian = self.endian;
+        let records = due.iter().filter_map(|waiting| {
+            let buffer = buffers.of(waiting.buffer)?;
+            let start = waiting.start as usize;
+            let bytes = buffer.bytes.get(start..)?;
+            let size = split::record_size(bytes, endian)?;
+            Some((waiting.time, buffer.place(start), bytes.get(..size)?))
+        });
+        match state.spill.write(records) {
+            Ok(()) => {
+                for waiting in due {
+                    state.buffers.done(waiting.buffer);
+                }
+            }
+            Err(_) => state.sorter.put_back(due),
+        }
+    }
+
+    fn hand_out_one<V: FnMut(&Reader, &Record<'_>)>(
+        &mut self,
+        waiting: Waiting,
+        state: &mut State,
+        visit: &mut V,
+    ) {
+        if let Some(buffer) = state.buffers.of(waiting.buffer) {
+            let start = waiting.start as usize;
+            let place = buffer.place(start);
+            if let Split::Record(header, body) = split::first(&buffer.bytes[start..], self.endian) {
+                self.deliver_one(&header, body, place, visit);
+            }
+        }
+        state.buffers.done(waiting.buffer);
+    }
+
+    pub(super) fn deliver_one<V: FnMut(&Reader, &Record<'_>)>(
+        &mut self,
+        header: &PerfEventHeader,
+        body: &[u8],
+        offset: u64,
+        visit: &mut V,
+    ) {
+        let kind = RecordType(header.type_);
+        let Some(layout) = self.layouts.first() else {
+            let flaw = Flaw::Fact("it comes before any event is described");
+            return self.skip(header.type_, offset, flaw);
+        };
+        let (time, origin, body) = if kind == RecordType::SAMPLE {
+            let Some(event) = self.event_of_sample(body) else {
+                let id = layout.id_of_sample(body).unwrap_or(0);
+                return self
+                    .caveats
+                    .add_with(CaveatKind::UnknownEvent, 1, || format!("id {id}"));
+            };
+            match Sample::parse(body, event, &self.layouts[event]) {
+                Ok(sample) => (sample.time, Origin::default(), Body::Sample(sample)),
+                Err(flaw) => return self.skip(header.type_, offset, flaw),
+            }
+        } else {
+            if type_name(header.type_).is_none() {
+                return self.unknown(header.type_, offset);
+            }
+            let layout = self.layout_of(body).unwrap_or(layout);
+            let (fields, time) = layout.split(body);
+            let origin = layout.origin(body);
+            let misc = match self.has_build_ids() {
+                true => header.misc,
+                false => header.misc & !constants::PERF_RECORD_MISC_MMAP_BUILD_ID,
+            };
+            let misc = if kind == RecordType::MMAP2 {
+                misc
+            } else {
+                header.misc
+            };
+            match record::parse_fields(kind, misc, fields, self.endian) {
+                Ok(body) => (time, origin, body),
+                Err(flaw) => return self.skip(header.type_, offset, flaw),
+            }
+        };
+        let record = Record {
+            kind,
+            misc: header.misc,
+            offset,
+            time,
+            origin,
+            body,
+        };
+        visit(self, &record);
+    }
+
+    /// Counts a record of a type that is not known.
+    pub(super) fn unknown(&mut self, kind: u32, offset: u64) {
+        self.caveats.add_with(CaveatKind::UnknownRecord, 1, || {
+            format!("at offset {offset:#x}: type {kind}")
+        });
+    }
+
+    /// The time of a kernel's record.
+    pub(super) fn time_of(&self, header: &PerfEventHeader, body: &[u8]) -> Option<u64> {
+        if header.type_ == constants::PERF_RECORD_SAMPLE {
+            let event = self.event_of_sample(body)?;
+            return self.layouts.get(event)?.time_of_sample(body);
+        }
+        self.layout_of(body)?.split(body).1
+    }
+
+    /// The layout of a record that is not a sample: that of its event, where its last word tells
+    /// which one that is.
+    fn layout_of(&self, body: &[u8]) -> Option<&Layout> {
+        let first = self.layouts.first()?;
+        let id = first.last_identifier(body);
+        let event = id.and_then(|id| self.event_of_id(id)).unwrap_or(0);
+        self.layouts.get(event)
+    }
+
+    /// Whether mappings were asked to have build ids.
+    ///
+    /// While another session has build ids, kernels (seen with 6.18) set the bit also in mappings
+    /// of sessions without, which hold a device and an inode in their place.
+    fn has_build_ids(&self) -> bool {
+        let mut attrs = self.events().iter().map(|event| &event.attr);
+        attrs.any(|attr| attr.flags().contains(AttrFlags::BUILD_ID))
+    }
+
+    /// The event of a sample; `None` when its id is nobody's.
+    fn event_of_sample(&self, body: &[u8]) -> Option<usize> {
+        let first = self.layouts.first()?;
+        if self.layouts.len() == 1 || !self.has_ids() {
+            return Some(0);
+        }
+        match first.id_of_sample(body) {
+            None | Some(0) => Some(0),
+            Some(id) => self.event_of_id(id),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{prop_assert_eq, proptest};
+
+    use super::super::buffers::Buffer;
+    use super::super::empty_recording;
+    use super::super::sorter::Sorter;
+    use super::*;
+
+    /// An EXIT record of this time, of a recording whose records tell time and nothing else.
+    fn record(time: u64) -> Vec<u8> {
+        let mut record = 4u32.to_ne_bytes().to_vec();
+        record.extend([0, 0, 40, 0]);
+        record.extend([0; 16]);
+        record.extend(time.to_ne_bytes());
+        record.extend(time.to_ne_bytes());
+        record
+    }
+
+    /// Times and places of records in the order in which they are handed out, if no more than `most`
+    /// bytes may wait in memory.
+    fn handed_out(times: &[u64], in_a_buffer: usize, most: u64) -> Vec<(u64, u64)> {
+        let mut reader = empty_recording(4, 1 << 18);
+        let mut state = State::with(Sorter::of_all(), most, true);
+        let mut seen = Vec::new();
+        let mut visit = |_: &Reader, record: &Record<'_>| {
+            seen.push((record.time.unwrap_or(0), record.offset));
+        };
+        let mut offset = 0;
+        for times in times.chunks(in_a_buffer) {
+            let bytes: Vec<u8> = times.iter().flat_map(|&time| record(time)).collect();
+            let end = offset + bytes.len() as u64;
+            let compressed = false;
+            let buffer = Buffer {
+                bytes,
+                offset,
+                compressed,
+            };
+            let result = reader.split_buffer(buffer, &mut state, &mut visit, true, end);
+            assert!(result.is_ok());
+            offset = end;
+        }
+        assert!(reader.hand_out(u64::MAX, &mut state, &mut visit).is_ok());
+        assert_eq!((state.late, state.buffers.held()), (0, 0));
+        seen
+    }
+
+    proptest! {
+        #[test]
+        fn records_come_in_order_of_time_however_little_memory_holds(
+            times in proptest::collection::vec(1u64..60, 0..300),
+            in_a_buffer in 1usize..40,
+            most in 0u64..12_000,
+        ) {
+            let mut sorted: Vec<(u64, u64)> = times.iter().copied().zip((0..).step_by(40)).collect();
+            sorted.sort();
+            prop_assert_eq!(handed_out(&times, in_a_buffer, most), sorted);
+        }
+    }
+
+    #[test]
+    fn one_record_in_each_buffer_holds_no_more_memory_than_may_be() {
+        let mut reader = empty_recording(4, 1 << 18);
+        let mut state = State::with(Sorter::by_rounds(), 10_000, false);
+        let mut visit = |_: &Reader, _: &Record<'_>| ();
+        for time in 0..100 {
+            // The first of each is far in the future: nothing but everything can be handed out.
+            let mut bytes = record(u64::MAX - time);
+            (0..100).for_each(|_| bytes.extend(record(1 + time)));
+            let buffer = Buffer {
+                bytes,
+                offset: 0,
+                compressed: false,
+            };
+            let result = reader.split_buffer(buffer, &mut state, &mut visit, true, 0);
+            assert!(result.is_ok() && state.buffers.held() <= 10_000);
+        }
+    }
+}
