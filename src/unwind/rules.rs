@@ -10,10 +10,10 @@ use gimli::{
 use hashbrown::HashMap;
 
 use super::arch::Arch;
-use super::index::{Index, Linked, common};
+use super::index::{Index, Linked};
 use super::row::Row;
 use crate::base::{FileOffset, Svma};
-use crate::binary::{Binary, FrameSection};
+use crate::binary::{Binary, FrameSection, common_entry};
 
 /// The longest instructions of one entry and its common part that are run, in bytes: thousands of
 /// times what compilers write for a large function.
@@ -219,7 +219,7 @@ impl Rules {
     {
         let parsed =
             section.fde_from_offset(bases, S::Offset::from(entry), |section, bases, at| {
-                common(section, bytes, bases, at)
+                common_entry(section, bytes, bases, at)
             });
         let Ok(entry) = parsed else {
             return Found::Wrong;
