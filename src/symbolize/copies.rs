@@ -14,12 +14,15 @@
 //! where functions are declared (line tables only), two definitions of different units are one if
 //! they have the same name and their code comes from overlapping lines of one file.
 
+use std::borrow::Cow;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::base::Svma;
 use crate::binary::{Declared, DefinitionId, Described, Lines};
 use crate::trace::ImageId;
 
+use super::limits::TextLeft;
 use super::names::{Names, without_link_mark};
 
 /// How many functions of one name are compared with a definition.
@@ -33,6 +36,8 @@ pub(super) struct Copies {
     classes: Vec<Class>,
     /// Starts that belong to a function of which another copy starts first.
     first_copies: FxHashMap<(ImageId, u64), u64>,
+    /// What is left for names.
+    pub(super) text: TextLeft,
 }
 
 /// One function.
@@ -80,18 +85,19 @@ impl Copies {
         &mut self,
         place: &Place<'_, '_>,
         definitions: &[DefinitionId],
-        code: &[(u64, &str, DefinitionId)],
+        code: &[(u64, Cow<'_, str>, DefinitionId)],
     ) {
         let described: Vec<(DefinitionId, Described)> = definitions
             .iter()
-            .filter_map(|&id| Some((id, place.lines.describe(id)?)))
+            .filter_map(|&id| Some((id, self.describe(place, id)?)))
             .collect();
         let first_lines = first_lines(&described);
         for (id, described) in described {
             let first = first_lines.get(&described.root).cloned();
             self.add(place, id, described, first);
         }
-        for &(start, symbol, id) in code {
+        for (start, symbol, id) in code {
+            let (&start, &id) = (start, id);
             let class = self
                 .by_definition
                 .get(&(place.image, id))
@@ -111,7 +117,7 @@ impl Copies {
         let class = match known {
             Some(class) => class,
             None => {
-                let described = place.lines.describe(id);
+                let described = self.describe(place, id);
                 described.and_then(|described| self.add(place, id, described, None))
             }
         };
@@ -123,6 +129,26 @@ impl Copies {
     pub(super) fn first_copy(&self, image: ImageId, start: u64) -> u64 {
         let first = self.first_copies.get(&(image, start));
         first.copied().unwrap_or(start)
+    }
+
+    /// What debug information says of a definition, as long as there is room for names.
+    fn describe(&mut self, place: &Place<'_, '_>, id: DefinitionId) -> Option<Described> {
+        if !self.text.has_names(place.image, id) {
+            return None;
+        }
+        let described = place.lines.describe(id)?;
+        let texts = [
+            &described.linkage_name,
+            &described.name,
+            &described.qualified_name,
+        ];
+        let bytes: usize = texts.into_iter().flatten().map(String::len).sum();
+        let path = match &described.declared {
+            Some(Declared::At(path, _) | Declared::Lines(path, ..)) => path.len(),
+            None => 0,
+        };
+        self.text.take_name(bytes.saturating_add(path));
+        Some(described)
     }
 
     fn add(

@@ -4,6 +4,7 @@
 //! function whose definition its entry of debug information leads to: see [`copies`](super::copies).
 //! Code that a compiler moved out of a function (`f.cold`) is the function's.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -16,6 +17,7 @@ use crate::trace::{FrameAddress, Image, ImageId, ImageKind};
 
 use super::copies::{Class, Copies, Place};
 use super::home::Home;
+use super::limits::TextLeft;
 use super::names::Names;
 
 /// What a function is told apart by.
@@ -100,7 +102,7 @@ impl<'a> Identities<'a> {
         &mut self,
         image: ImageId,
         definitions: &[DefinitionId],
-        code: &[(u64, &str, DefinitionId)],
+        code: &[(u64, Cow<'_, str>, DefinitionId)],
     ) {
         let Some(lines) = lines(self.homes, &self.lines, image) else {
             return;
@@ -112,6 +114,21 @@ impl<'a> Identities<'a> {
             names,
         };
         self.copies.learn(&place, definitions, code);
+    }
+
+    /// The linkage name, or else the plain one, of a function that has no symbol.
+    pub(super) fn name(&mut self, image: ImageId, definition: DefinitionId) -> Option<String> {
+        if !self.copies.text.has_names(image, definition) {
+            return None;
+        }
+        let name = self.lines(image)?.name(definition)?.into_owned();
+        self.copies.text.take_name(name.len());
+        Some(name)
+    }
+
+    /// What is left for text, and what was left out.
+    pub(super) fn text_left(&mut self) -> &mut TextLeft {
+        &mut self.copies.text
     }
 
     /// The function that an address belongs to by its place: by its start, by its name, or alone.

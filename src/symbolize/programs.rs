@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 
 use super::code::{self, Scanned};
 use super::definitions::Definitions;
-use super::assemble::name_for_people;
+use super::demangled::name_for_people;
 use super::home::Home;
 use super::identity::{Identities, nothing_read};
 use super::names::Names;
