@@ -31,9 +31,10 @@
 //! | room | owns | may import |
 //! |---|---|---|
 //! | `base` | addresses, ids, interned names, events, caveats | std |
+//! | `files` | opening what an input names: looked at first, regular files only, below a root | std |
 //! | `perfdata` | the perf.data format, both directions: reader, writer, record | base |
-//! | `sampler` | kernel events: perf_event_open, ring buffers, the child, synthesis from /proc | perfdata base |
-//! | `binary` | one opened ELF file: symbols, lines and inlined calls, debug files, build id | base |
+//! | `sampler` | kernel events: perf_event_open, ring buffers, the child, synthesis from /proc | perfdata files base |
+//! | `binary` | one opened ELF file: symbols, lines and inlined calls, debug files, build id; what they may cost | files base |
 //! | `scan` | the calls in machine code: where, to what, of which kind; who keeps frame pointers | binary base |
 //! | `unwind` | user stack and registers to return addresses, by the rules of DWARF | binary perfdata base |
 //! | `trace` | what happened, in addresses: images, threads, address paths, samples | perfdata unwind base |
@@ -61,6 +62,7 @@
 //! | `tempfile` | perfdata |
 //! | `libc` | sampler, binary, input |
 //! | `perf-event-open-sys` | sampler |
+//! | `rustix` | files, binary |
 //! | `cpp_demangle` | binary |
 //! | `flate2` | binary |
 //! | `gimli` | binary, unwind |
@@ -84,7 +86,7 @@
 //! | `twox-hash` | trace |
 //! | `rustc-hash` | every room |
 //! | `thiserror` | every room |
-//! | `std::fs` | sampler, perfdata, binary, trace, symbolize, input, cli |
+//! | `std::fs` | files, sampler, perfdata, binary, trace, symbolize, input, cli |
 //! | `std::process` | sampler, cli, main |
 //! | `std::net` | nowhere |
 //!
@@ -170,6 +172,7 @@ pub mod base;
 pub mod binary;
 pub mod callgraph;
 pub mod export;
+pub mod files;
 pub mod input;
 pub mod perfdata;
 pub mod profile;

@@ -89,6 +89,9 @@ pub enum CaveatKind {
     HiddenKernel,
     /// Debug information that could not be read; details: path and reason.
     BadDebugInfo,
+    /// Debug information that is not used, or only in part, as it would take too much memory;
+    /// details: path and what was left out.
+    DebugInfoLimit,
     /// Kernel code was left out of the recording for want of privilege.
     UserOnly,
     /// Lines of a text input that could not be read; details: each, with line number.
@@ -163,6 +166,7 @@ impl CaveatKind {
             BadJitDump => "bad-jitdump",
             HiddenKernel => "hidden-kernel",
             BadDebugInfo => "bad-debug-info",
+            DebugInfoLimit => "debug-info-limit",
             UserOnly => "user-only",
             BadLine => "bad-line",
             InsideCalls => "inside-calls",
@@ -257,6 +261,7 @@ impl CaveatKind {
             BadJitDump => format!("{n} jitdump file{s} could not be read completely"),
             HiddenKernel => format!("{n} kernel sample{s} without names"),
             BadDebugInfo => format!("debug information of {n} file{s} could not be read"),
+            DebugInfoLimit => format!("{n} part{s} of debug information too large and left out"),
             UserOnly => "user space only: kernel time is not in this recording".into(),
             BadLine => format!("{n} line{s} could not be read"),
             InsideCalls => {

@@ -14,7 +14,7 @@ use object::elf;
 
 use super::Binary;
 use super::elf::Elf;
-use super::source::Source;
+use super::places::Place;
 
 /// How many bytes of debug information are read to see how it is kept.
 const HEAD: u64 = 64;
@@ -71,9 +71,9 @@ impl Binary {
                 Kept::Nowhere
             }
         };
-        let looked = self.places.debug_places(own, &self.path);
-        let same = |path: &&PathBuf| {
-            let found = Source::open(path).and_then(Elf::read);
+        let looked = self.places.debug_places(own, &self.place);
+        let same = |place: &&Place| {
+            let found = place.elf(&own.budget);
             found.is_ok_and(|found| found.build_id == own.build_id)
         };
         let debug_file = companion.and_then(|_| looked.iter().find(same));
@@ -86,8 +86,8 @@ impl Binary {
             exports: own.has(b".dynsym"),
             lines: kept(b".debug_line"),
             is_split: is_split(self.with_section(b".debug_info").unwrap_or(own)),
-            debug_file: debug_file.cloned(),
-            looked,
+            debug_file: debug_file.map(Place::full),
+            looked: looked.iter().map(Place::full).collect(),
         }
     }
 }
@@ -102,7 +102,7 @@ fn is_split(elf: &Elf) -> bool {
     let Some(section) = elf.section(b".debug_info") else {
         return false;
     };
-    if section.flags & elf::SHF_COMPRESSED.0 != 0 || section.kind == elf::SHT_NOBITS.0 {
+    if section.is_compressed() || section.kind == elf::SHT_NOBITS.0 {
         return false;
     }
     let length = section.size.min(HEAD);

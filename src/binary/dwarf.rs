@@ -3,14 +3,15 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use gimli::{
     DwarfPackage, DwarfPackageSections, DwarfSections, EndianSlice, RunTimeEndian, SectionId,
 };
 
-use super::elf::Elf;
-use super::source::Source;
+use super::budget::Account;
+use super::elf::{Elf, Section};
+use super::places::Place;
 
 /// The sections that are read. Types, locations and macros are not.
 const WANTED: [SectionId; 10] = [
@@ -27,8 +28,8 @@ const WANTED: [SectionId; 10] = [
 ];
 
 type Slice<'b> = EndianSlice<'b, RunTimeEndian>;
-type Sections = DwarfSections<Vec<u8>>;
-type Package = DwarfPackageSections<Vec<u8>>;
+type Sections = DwarfSections<Arc<Vec<u8>>>;
+type Package = DwarfPackageSections<Arc<Vec<u8>>>;
 
 /// The debug information of one program, and of the files that it leans on.
 #[derive(Debug)]
@@ -41,22 +42,36 @@ pub(super) struct DebugInfo {
     /// The object files of split DWARF, one for each unit, read when a unit needs it.
     split: OnceLock<Vec<OnceLock<Option<Box<Sections>>>>>,
     endian: RunTimeEndian,
+    /// Where the program is, if its path is absolute: split DWARF is looked for below its root.
+    program: Option<Place>,
+    /// What the sections take.
+    account: Account,
 }
 
 impl DebugInfo {
-    /// Loads the sections of `elf`, of its supplement, and of the package beside `program`.
+    /// Loads the sections of `elf`, of its supplement, and of the package beside the program.
+    /// What takes too much memory is not loaded, and counts until the file is closed.
     pub(super) fn load(
         elf: &Elf,
         supplement: Option<&Elf>,
-        program: &Path,
+        program: Option<Place>,
         problems: &mut Vec<String>,
     ) -> DebugInfo {
+        let account = Account::new(&elf.budget);
+        let own = sections(elf, SectionId::name, &account, problems).unwrap_or_default();
+        let supplement =
+            supplement.and_then(|elf| sections(elf, SectionId::name, &account, problems));
+        let package = program
+            .as_ref()
+            .and_then(|program| package(program, elf, &account, problems));
         DebugInfo {
-            sections: sections(elf, SectionId::name, problems),
-            supplement: supplement.map(|elf| sections(elf, SectionId::name, problems)),
-            package: package(program, problems),
+            sections: own,
+            supplement,
+            package,
             split: OnceLock::new(),
             endian: elf.endian,
+            program,
+            account,
         }
     }
 
@@ -91,9 +106,15 @@ impl DebugInfo {
             if !path.is_absolute() {
                 return None;
             }
-            let elf = Elf::read(Source::open(&path).ok()?).ok()?;
+            let elf = self
+                .program
+                .as_ref()?
+                .with(path)
+                .elf(self.account.budget())
+                .ok()?;
             let dwo = |id: SectionId| id.dwo_name().unwrap_or_default();
-            Some(Box::new(sections(&elf, dwo, &mut Vec::new())))
+            let sections = sections(&elf, dwo, &self.account, &mut Vec::new())?;
+            Some(Box::new(sections))
         });
         let sections = sections.as_deref()?;
         Some(sections.borrow(|bytes| self.slice(bytes)))
@@ -111,63 +132,109 @@ impl DebugInfo {
 fn sections(
     elf: &Elf,
     name: impl Fn(SectionId) -> &'static str,
+    account: &Account,
     problems: &mut Vec<String>,
-) -> Sections {
-    let info = SectionId::DebugInfo;
-    let info_name = name(info);
+) -> Option<Sections> {
+    let names: Vec<&'static str> = WANTED.iter().map(|&id| name(id)).collect();
+    let contents = Contents::admit(elf, &names, account)?;
+    let info_name = name(SectionId::DebugInfo);
     std::thread::scope(|scope| {
-        let reader = std::thread::Builder::new().spawn_scoped(scope, move || {
+        let beside = contents.is_apart(info_name);
+        let read_info = || {
             let mut problems = Vec::new();
-            (section(elf, info, info_name, &mut problems), problems)
-        });
-        let loaded = DwarfSections::load(|id| -> Result<Vec<u8>, gimli::Error> {
-            if id == info {
-                return Ok(Vec::new());
+            (contents.get(info_name, &mut problems), problems)
+        };
+        let reader = std::thread::Builder::new();
+        let reader = beside.then(|| reader.spawn_scoped(scope, read_info));
+        let loaded = DwarfSections::load(|id| -> Result<Arc<Vec<u8>>, gimli::Error> {
+            if id == SectionId::DebugInfo || !WANTED.contains(&id) {
+                return Ok(Arc::default());
             }
-            Ok(section(elf, id, name(id), problems))
+            Ok(contents.get(name(id), problems))
         });
         let mut sections: Sections = loaded.unwrap_or_default();
         // Where no thread could be had, there is time to read it here.
-        let read = reader.ok().and_then(|reader| reader.join().ok());
-        let (bytes, more) = read.unwrap_or_else(|| {
-            let mut problems = Vec::new();
-            (section(elf, info, info_name, &mut problems), problems)
-        });
+        let read = reader.and_then(|reader| reader.ok()?.join().ok());
+        let (bytes, more) = read.unwrap_or_else(read_info);
         sections.debug_info = gimli::DebugInfo::from(bytes);
         problems.extend(more);
-        sections
+        Some(sections)
     })
 }
 
-fn package(program: &Path, problems: &mut Vec<String>) -> Option<Package> {
-    if program.as_os_str().is_empty() {
-        return None;
-    }
-    let mut path = program.as_os_str().to_owned();
-    path.push(".dwp");
-    let elf = Elf::read(Source::open(Path::new(&path)).ok()?).ok()?;
-    let loaded = DwarfPackageSections::load(|id| -> Result<Vec<u8>, gimli::Error> {
-        // All of them: the index of the package cuts its part out of each.
-        let name = id.dwo_name().unwrap_or_default();
-        Ok(contents(&elf, name, problems))
+fn package(
+    program: &Place,
+    elf: &Elf,
+    account: &Account,
+    problems: &mut Vec<String>,
+) -> Option<Package> {
+    let package = program.with_suffix(".dwp").elf(&elf.budget).ok()?;
+    // All of them: the index of the package cuts its part out of each.
+    let mut names = Vec::new();
+    let listed = DwarfPackageSections::load(|id| -> Result<Arc<Vec<u8>>, gimli::Error> {
+        names.push(id.dwo_name().unwrap_or_default());
+        Ok(Arc::default())
+    });
+    drop(listed);
+    let contents = Contents::admit(&package, &names, account)?;
+    let loaded = DwarfPackageSections::load(|id| -> Result<Arc<Vec<u8>>, gimli::Error> {
+        Ok(contents.get(id.dwo_name().unwrap_or_default(), problems))
     });
     loaded.ok()
 }
 
-/// The contents of a section if it is one of the wanted.
-fn section(elf: &Elf, id: SectionId, name: &'static str, problems: &mut Vec<String>) -> Vec<u8> {
-    if !WANTED.contains(&id) {
-        return Vec::new();
-    }
-    contents(elf, name, problems)
+/// The contents of some sections of a file. Those of the same bytes are read once.
+struct Contents<'e> {
+    elf: &'e Elf,
+    parts: Vec<(Part, OnceLock<Arc<Vec<u8>>>)>,
 }
 
-fn contents(elf: &Elf, name: &'static str, problems: &mut Vec<String>) -> Vec<u8> {
-    let Some(section) = elf.section(name.as_bytes()) else {
-        return Vec::new();
-    };
-    elf.contents(name, section).unwrap_or_else(|error| {
-        problems.push(error.to_string());
-        Vec::new()
-    })
+/// Which bytes of the file a section has, and whether they are compressed.
+type Part = (u64, u64, bool);
+
+impl<'e> Contents<'e> {
+    /// Takes what the sections of these names need, all at once; `None` where that is too much.
+    fn admit(elf: &'e Elf, names: &[&'static str], account: &Account) -> Option<Contents<'e>> {
+        let mut parts: Vec<(Part, OnceLock<_>)> = Vec::new();
+        let mut size: u64 = 0;
+        for section in names.iter().filter_map(|name| elf.section(name.as_bytes())) {
+            let part = part(section);
+            if !parts.iter().any(|(known, _)| *known == part) {
+                parts.push((part, OnceLock::new()));
+                size = size.saturating_add(elf.full_size(section));
+            }
+        }
+        account.take(size).then_some(Contents { elf, parts })
+    }
+
+    /// Whether no other section has the bytes of this one.
+    fn is_apart(&self, name: &str) -> bool {
+        let of = |name: &str| self.elf.section(name.as_bytes()).map(part);
+        let own = of(name);
+        let others = WANTED.iter().map(|id| id.name());
+        let mut others = others.chain(WANTED.iter().filter_map(|id| id.dwo_name()));
+        own.is_some() && !others.any(|other| other != name && of(other) == own)
+    }
+
+    fn get(&self, name: &'static str, problems: &mut Vec<String>) -> Arc<Vec<u8>> {
+        let Some(section) = self.elf.section(name.as_bytes()) else {
+            return Arc::default();
+        };
+        let own = part(section);
+        let Some((_, bytes)) = self.parts.iter().find(|(part, _)| *part == own) else {
+            return Arc::default();
+        };
+        let read = || {
+            let bytes = self.elf.inflated(name, section).unwrap_or_else(|error| {
+                problems.push(error.to_string());
+                Vec::new()
+            });
+            Arc::new(bytes)
+        };
+        bytes.get_or_init(read).clone()
+    }
+}
+
+fn part(section: &Section) -> Part {
+    (section.offset, section.size, section.is_compressed())
 }

@@ -14,10 +14,13 @@
 //! Only these are read when a file is opened, a few pages whatever its size. What cannot be
 //! believed is left out and told as a problem.
 
+use std::sync::Arc;
+
 use gimli::RunTimeEndian;
 use object::elf;
 
 use super::Error;
+use super::budget::Budget;
 use super::fields::{Fields, c_string};
 use super::inflate;
 use super::source::Source;
@@ -29,6 +32,9 @@ const TABLE_LIMIT: u64 = 1 << 20;
 const NAME_LIMIT: usize = 256;
 /// The most bytes of one note section that are searched for a build id.
 const NOTE_LIMIT: u64 = 1 << 20;
+
+/// How many times larger than its bytes a table may be that is made of an inflated section.
+const TABLE_FACTOR: u64 = 4;
 
 /// A section header.
 #[derive(Clone, Debug)]
@@ -42,6 +48,8 @@ pub(super) struct Section {
     pub(super) link: u32,
     pub(super) info: u32,
     pub(super) entry_size: u64,
+    /// Whether it is a `.zdebug_*`, which is kept under the name `.debug_*`.
+    pub(super) is_old_compressed: bool,
 }
 
 impl Section {
@@ -49,6 +57,11 @@ impl Section {
     pub(super) fn is_code(&self) -> bool {
         let wanted = elf::SHF_EXECINSTR.0 | elf::SHF_ALLOC.0;
         self.flags & wanted == wanted
+    }
+
+    /// Whether its contents are compressed.
+    pub(super) fn is_compressed(&self) -> bool {
+        self.is_old_compressed || self.flags & elf::SHF_COMPRESSED.0 != 0
     }
 
     /// Whether it holds bytes that are loaded and are no instructions.
@@ -71,6 +84,8 @@ struct Segment {
 #[derive(Debug)]
 pub(super) struct Elf {
     pub(super) source: Source,
+    /// What the file may cost; its debug files have the same.
+    pub(super) budget: Arc<Budget>,
     pub(super) endian: RunTimeEndian,
     pub(super) wide: bool,
     pub(super) machine: u16,
@@ -94,7 +109,7 @@ struct Tables {
 
 impl Elf {
     /// Reads the skeleton.
-    pub(super) fn read(source: Source) -> Result<Elf, Error> {
+    pub(super) fn read(source: Source, budget: Arc<Budget>) -> Result<Elf, Error> {
         let head = source.read("the file header", 0, source.size().min(64))?;
         if head.get(..4) != Some(b"\x7fELF") {
             return Err(Error::NotElf);
@@ -126,6 +141,7 @@ impl Elf {
         let entry = fields.word(0x18).ok_or_else(|| cut_header(&source))?;
         let mut elf = Elf {
             source,
+            budget,
             entry,
             endian,
             wide,
@@ -229,6 +245,7 @@ impl Elf {
                     link: f.u32(at(0x28, 0x18))?,
                     info: f.u32(at(0x2c, 0x1c))?,
                     entry_size: f.word(at(0x38, 0x24))?,
+                    is_old_compressed: false,
                 })
             })();
             self.sections.extend(section);
@@ -248,7 +265,12 @@ impl Elf {
             Ok(strings) => {
                 for (section, &at) in self.sections.iter_mut().zip(&name_offsets) {
                     let name = c_string(&strings, at as usize).unwrap_or_default();
-                    section.name = name.get(..NAME_LIMIT).unwrap_or(name).into();
+                    let name = name.get(..NAME_LIMIT).unwrap_or(name);
+                    section.name = name.into();
+                    if let Some(rest) = name.strip_prefix(b".zdebug") {
+                        section.name = [b".debug", rest].concat().into();
+                        section.is_old_compressed = true;
+                    }
                 }
             }
             Err(error) => self.problems.push(error.to_string()),
@@ -351,16 +373,53 @@ impl Elf {
         }
     }
 
-    /// The contents of a section, inflated when they are compressed.
+    /// The contents of a section, inflated when they are compressed, as long as the share of the
+    /// file allows it. Linkers compress only debug information, for which [`Elf::inflated`] is.
     pub(super) fn contents(&self, what: &'static str, section: &Section) -> Result<Vec<u8>, Error> {
+        if section.is_compressed() {
+            let size = self.full_size(section);
+            if !self
+                .budget
+                .take_for_table(size.saturating_mul(TABLE_FACTOR))
+            {
+                let what = format!("{what}, inflated,");
+                return Err(Error::BeyondShare { what, size });
+            }
+        }
+        self.inflated(what, section)
+    }
+
+    /// The same, where the caller has the bytes counted.
+    pub(super) fn inflated(&self, what: &'static str, section: &Section) -> Result<Vec<u8>, Error> {
         if section.kind == elf::SHT_NOBITS.0 {
             return Ok(Vec::new());
         }
         let bytes = self.source.read(what, section.offset, section.size)?;
-        if section.flags & elf::SHF_COMPRESSED.0 != 0 {
+        if section.is_old_compressed {
+            return inflate::old_section(what, &bytes);
+        }
+        if section.is_compressed() {
             return inflate::section(what, self.fields(&bytes));
         }
         Ok(bytes)
+    }
+
+    /// The size of a section's contents, inflated, as its headers state it. Nothing is inflated.
+    pub(super) fn full_size(&self, section: &Section) -> u64 {
+        if section.kind == elf::SHT_NOBITS.0 {
+            return 0;
+        }
+        if !section.is_compressed() {
+            return section.size;
+        }
+        let head = section.size.min(inflate::HEADER_SIZE);
+        let head = self.source.read("compression header", section.offset, head);
+        let head = head.unwrap_or_default();
+        let size = match section.is_old_compressed {
+            true => inflate::old_stated_size(&head),
+            false => inflate::stated_size(self.fields(&head)),
+        };
+        size.unwrap_or(0)
     }
 
     /// Whether a section of this name is in the file, with contents.

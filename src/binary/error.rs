@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::base::BuildId;
+use crate::files;
 
 /// Why a file could not be used. Each text fits after `could not open PATH: `.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +56,25 @@ pub enum Error {
         /// The limit in bytes.
         limit: u64,
     },
+    /// Something would be far larger in memory than what the file has on the disk.
+    #[error("{what} is too large: {size} bytes, of a file that has far fewer on the disk")]
+    BeyondShare {
+        /// What it is.
+        what: String,
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// The debug information of a file is beyond what is read of all files together.
+    #[error("debug information too large for a file of this size, left out")]
+    DebugInfoTooLarge,
+    /// The system has no memory for it.
+    #[error("{what} left out: no memory for {size} bytes")]
+    OutOfMemory {
+        /// What it is.
+        what: String,
+        /// Its size in bytes.
+        size: u64,
+    },
     /// The file belongs to somebody else.
     #[error("{} belongs to user {owner}, who is neither you nor root nor the user that ran", path.display())]
     Foreign {
@@ -69,6 +89,16 @@ pub enum Error {
     /// The system refused.
     #[error("{0}")]
     Io(#[source] io::Error),
+}
+
+impl From<files::Error> for Error {
+    fn from(error: files::Error) -> Error {
+        match error {
+            files::Error::NotFound => Error::NotFound,
+            files::Error::NotRegular => Error::NotRegular,
+            files::Error::Io(error) => Error::Io(error),
+        }
+    }
 }
 
 impl From<io::Error> for Error {

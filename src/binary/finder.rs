@@ -1,12 +1,14 @@
 //! Finds the file that was mapped when a program ran.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::budget::Budget;
 use super::namespaces::Namespaces;
-use super::places::{self, Places};
+use super::places::{self, Place, Places};
 use super::{Binary, Error, JitDump, vdso};
 use crate::base::BuildId;
+use crate::files::{LastLink, Root};
 
 /// Where files that a recording names are looked for.
 ///
@@ -18,7 +20,6 @@ use crate::base::BuildId;
 /// 3. the same path in the containers of this machine, without `symfs` and if the build is known.
 #[derive(Clone, Debug)]
 pub struct Finder {
-    symfs: Option<PathBuf>,
     places: Arc<Places>,
     namespaces: Namespaces,
 }
@@ -34,7 +35,6 @@ impl Finder {
     /// it and never at the recorded path itself.
     pub fn new(symfs: Option<&Path>) -> Finder {
         Finder {
-            symfs: symfs.map(Path::to_owned),
             places: Arc::new(Places::usual(symfs)),
             namespaces: Namespaces::default(),
         }
@@ -47,7 +47,12 @@ impl Finder {
     /// [`Error::NotFound`], [`Error::NotRegular`], [`Error::NotElf`] and so on when there is no
     /// usable file; [`Error::ChangedBuild`] when there is one, but not the one that ran;
     /// [`Error::RelativePath`] for paths that would depend on the current directory.
-    pub fn find(&self, path: &str, build_id: Option<&BuildId>) -> Result<Binary, Error> {
+    pub fn find(
+        &self,
+        path: impl AsRef<Path>,
+        build_id: Option<&BuildId>,
+    ) -> Result<Binary, Error> {
+        let path = path.as_ref();
         let error = match self.at_path(path) {
             Ok(binary) => match build_id {
                 Some(recorded) if binary.build_id() != Some(recorded) => Error::ChangedBuild {
@@ -59,26 +64,25 @@ impl Finder {
             Err(error) => error,
         };
         let elsewhere = build_id.and_then(|id| {
-            let mut paths = self.places.programs(id);
-            paths.extend(self.in_containers(path));
-            paths.into_iter().find_map(|path| {
-                let elf = places::open(&path, id)?;
-                Some(Binary::new(path, elf, self.places.clone()))
+            let mut candidates = self.places.programs(id);
+            candidates.extend(self.in_containers(path));
+            candidates.into_iter().find_map(|place| {
+                let budget = Budget::new(&self.places.pool);
+                let elf = places::open(&place, id, &budget)?;
+                Some(Binary::new(place, elf, self.places.clone()))
             })
         });
         elsewhere.ok_or(error)
     }
 
     /// Where a path leads for processes that see other file systems.
-    fn in_containers(&self, path: &str) -> Vec<PathBuf> {
-        if self.symfs.is_some() || !path.starts_with('/') {
+    fn in_containers(&self, path: &Path) -> Vec<Place> {
+        if self.has_root() || !path.is_absolute() {
             return Vec::new();
         }
         let roots = self.namespaces.roots();
-        roots
-            .iter()
-            .map(|root| under(root, Path::new(path)))
-            .collect()
+        let below = |root: &PathBuf| Place::below(&Root::at(root), path.to_owned());
+        roots.iter().map(below).collect()
     }
 
     /// Opens the file that a person names; its debug files are looked for in this finder's places.
@@ -86,34 +90,35 @@ impl Finder {
     /// # Errors
     /// As [`Binary::open`].
     pub fn open_named(&self, path: &Path) -> Result<Binary, Error> {
-        Binary::open_with(path, self.places.clone())
+        Binary::open_with(Place::named(path), self.places.clone())
     }
 
     /// Reads the jitdump file that a recording knows by `path`.
     ///
     /// # Errors
     /// As [`JitDump::read`].
-    pub fn jit_dump(&self, path: &str) -> Result<JitDump, Error> {
-        let path = Path::new(path);
+    pub fn jit_dump(&self, path: impl AsRef<Path>) -> Result<JitDump, Error> {
+        let path = path.as_ref();
         if !path.is_absolute() {
             return Err(Error::RelativePath);
         }
-        JitDump::read(&self.place(path), None)
+        JitDump::read_opened(self.places.root().open(path, LastLink::Refuse)?, path)
     }
 
     /// Whether files are looked for under a directory that stands for `/`.
     pub fn has_root(&self) -> bool {
-        self.symfs.is_some()
+        self.places.root().directory().is_some()
     }
 
-    fn at_path(&self, path: &str) -> Result<Binary, Error> {
-        if path == "[vdso]" {
+    fn at_path(&self, path: &Path) -> Result<Binary, Error> {
+        let name = path.as_os_str().as_encoded_bytes();
+        if name == b"[vdso]" {
             return vdso::own();
         }
-        if path.ends_with(" (deleted)") {
+        if name.ends_with(b" (deleted)") {
             return Err(Error::Deleted);
         }
-        self.open(Path::new(path))
+        self.open(path)
     }
 
     /// Opens the file at this absolute path.
@@ -121,36 +126,11 @@ impl Finder {
         if !path.is_absolute() {
             return Err(Error::RelativePath);
         }
-        Binary::open_with(&self.place(path), self.places.clone())
+        Binary::open_with(self.places.recorded(path), self.places.clone())
     }
 
-    /// Where an absolute path leads.
-    pub(super) fn place(&self, path: &Path) -> PathBuf {
-        match &self.symfs {
-            Some(root) => under(root, path),
-            None => path.to_owned(),
-        }
+    /// What the paths of a recording begin at.
+    pub(super) fn root(&self) -> &Root {
+        self.places.root()
     }
-
-    /// The directory that stands for `/`, if there is one.
-    pub(super) fn root(&self) -> Option<&Path> {
-        self.symfs.as_deref()
-    }
-}
-
-/// `path` below `root`; `..` does not lead out of it.
-fn under(root: &Path, path: &Path) -> PathBuf {
-    let mut inside: Vec<&std::ffi::OsStr> = Vec::new();
-    for component in path.components() {
-        match component {
-            Component::Normal(name) => inside.push(name),
-            Component::ParentDir => {
-                inside.pop();
-            }
-            _ => {}
-        }
-    }
-    let mut full = root.to_owned();
-    full.extend(inside);
-    full
 }

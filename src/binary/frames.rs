@@ -1,5 +1,7 @@
 //! The sections that tell how to unwind a stack: call frame information, as bytes.
 
+use gimli::{BaseAddresses, CommonInformationEntry, EndianSlice, Endianity, UnwindSection};
+
 use super::code::Machine;
 use super::elf::Elf;
 use super::{Binary, Error, SymbolSource};
@@ -100,4 +102,33 @@ fn read(elf: &Elf, name: &'static str) -> Result<Option<FrameSection>, Error> {
     let bytes = elf.contents(name, section)?;
     let address = Svma(section.address);
     Ok((!bytes.is_empty()).then_some(FrameSection { address, bytes }))
+}
+
+/// The common part of entries (CIE) at `offset`, unless the text that names its extensions is longer
+/// than any (`zPLRSBG`): each of many entries could have it read to the end of the section. `bytes` are
+/// those of the section.
+///
+/// # Errors
+/// When there is none at `offset`, or it cannot be read.
+pub fn common_entry<'a, E, S>(
+    section: &S,
+    bytes: &[u8],
+    bases: &BaseAddresses,
+    offset: S::Offset,
+) -> gimli::Result<CommonInformationEntry<EndianSlice<'a, E>>>
+where
+    E: Endianity,
+    S: UnwindSection<EndianSlice<'a, E>>,
+{
+    /// Lengths, id and version, in either form, and a text of ten bytes or more.
+    const HEAD: usize = 32;
+    let at: usize = gimli::UnwindOffset::into(offset);
+    let head = bytes.get(at..).unwrap_or_default();
+    let head = head.get(..HEAD).unwrap_or(head);
+    let is_long = head.first_chunk() == Some(&[0xff; 4]);
+    let text = head.get(if is_long { 21 } else { 9 }..).unwrap_or_default();
+    match text.contains(&0) {
+        true => section.cie_from_offset(bases, offset),
+        false => Err(gimli::Error::UnknownAugmentation),
+    }
 }

@@ -7,12 +7,12 @@
 //!
 //! Without the right to see them the kernel gives every address as zero.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use super::Error;
 use crate::base::{Avma, utf8};
+use crate::files;
 
 /// The most bytes that are read.
 const SIZE_LIMIT: u64 = 256 << 20;
@@ -72,10 +72,7 @@ impl Kallsyms {
     /// When the file cannot be opened or read, or is longer than 256 MB.
     pub fn read(path: &Path) -> Result<Kallsyms, Error> {
         let mut bytes = Vec::new();
-        let file = File::open(path)?;
-        if !file.metadata()?.is_file() {
-            return Err(Error::NotRegular);
-        }
+        let file = files::open_named(path)?.file;
         let mut limited = file.take(SIZE_LIMIT.saturating_add(1));
         limited.read_to_end(&mut bytes)?;
         if bytes.len() as u64 > SIZE_LIMIT {

@@ -17,6 +17,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -24,9 +25,9 @@ use std::sync::{Arc, OnceLock};
 use object::elf;
 use rustc_hash::FxHashSet;
 
-use super::source::Source;
 use super::{Binary, Exports, Finder, Needed};
 use crate::base::{Svma, utf8};
+use crate::files::LastLink;
 
 /// The most files that are opened.
 const FILE_LIMIT: usize = 256;
@@ -67,7 +68,7 @@ impl Libraries {
             problems: Vec::new(),
         };
         let path = program.path();
-        let path = match finder.root() {
+        let path = match finder.root().directory() {
             // A link to a program does not change where it looks for libraries.
             None => fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
             Some(root) => Path::new("/").join(path.strip_prefix(root).unwrap_or(path)),
@@ -246,11 +247,9 @@ fn included(finder: &Finder, pattern: &[u8]) -> Vec<PathBuf> {
     let Some(ending) = name.as_bytes().strip_prefix(b"*") else {
         return vec![directory.join(name)];
     };
-    let Ok(entries) = fs::read_dir(finder.place(&directory)) else {
-        return Vec::new();
-    };
-    let names = entries.flatten().map(|entry| entry.file_name());
+    let names = finder.root().names(&directory).unwrap_or_default();
     let mut names: Vec<_> = names
+        .into_iter()
         .filter(|name| name.as_bytes().ends_with(ending))
         .take(INCLUDE_LIMIT)
         .collect();
@@ -260,9 +259,10 @@ fn included(finder: &Finder, pattern: &[u8]) -> Vec<PathBuf> {
 
 /// The contents of a short regular file; nothing, if it cannot be read.
 fn text(finder: &Finder, path: &Path) -> Vec<u8> {
-    let Ok(source) = Source::open(&finder.place(path)) else {
-        return Vec::new();
-    };
-    let size = source.size().min(LIST_LIMIT);
-    source.read("directories", 0, size).unwrap_or_default()
+    let mut text = Vec::new();
+    if let Ok(opened) = finder.root().open(path, LastLink::Follow) {
+        // What was read before an error stays.
+        let _ = opened.file.take(LIST_LIMIT).read_to_end(&mut text);
+    }
+    text
 }

@@ -10,6 +10,8 @@ use super::source::Source;
 
 /// The most bytes that it may have after unpacking.
 const SIZE_LIMIT: u64 = 64 << 20;
+/// How many bytes are unpacked at a time.
+const PIECE: u64 = 1 << 20;
 /// The most memory that unpacking may take, in KiB.
 const MEMORY_LIMIT: u32 = 128 << 10;
 
@@ -19,12 +21,23 @@ pub(super) fn unpack(elf: &Elf) -> Option<Result<Elf, Error>> {
     Some((|| {
         let packed = elf.contents(".gnu_debugdata", section)?;
         let mut unpacked = Vec::new();
-        let reader = XzReader::new_mem_limit(packed.as_slice(), false, MEMORY_LIMIT);
-        let read = reader
-            .take(SIZE_LIMIT.saturating_add(1))
-            .read_to_end(&mut unpacked);
-        if let Err(error) = read {
-            return Err(Error::Malformed(format!(".gnu_debugdata: {error}")));
+        let mut reader = XzReader::new_mem_limit(packed.as_slice(), false, MEMORY_LIMIT);
+        loop {
+            let before = unpacked.len();
+            // Its size is not stated before it is unpacked: the share is asked for piece by piece.
+            if !elf.budget.take_for_table(PIECE) {
+                return Err(Error::BeyondShare {
+                    what: ".gnu_debugdata, unpacked,".to_owned(),
+                    size: before as u64,
+                });
+            }
+            let read = reader.by_ref().take(PIECE).read_to_end(&mut unpacked);
+            if let Err(error) = read {
+                return Err(Error::Malformed(format!(".gnu_debugdata: {error}")));
+            }
+            if unpacked.len() == before || unpacked.len() as u64 > SIZE_LIMIT {
+                break;
+            }
         }
         if unpacked.len() as u64 > SIZE_LIMIT {
             return Err(Error::TooLarge {
@@ -33,6 +46,6 @@ pub(super) fn unpack(elf: &Elf) -> Option<Result<Elf, Error>> {
                 limit: SIZE_LIMIT,
             });
         }
-        Elf::read(Source::Memory(unpacked))
+        Elf::read(Source::Memory(unpacked), elf.budget.clone())
     })())
 }

@@ -18,6 +18,7 @@
 //! Whatever a file holds, nothing here panics, recurses on it or allocates by a length that was
 //! not checked. What cannot be believed is left out and told by [`Binary::problems`].
 
+mod budget;
 mod code;
 mod demangle;
 mod diagnosis;
@@ -51,13 +52,14 @@ pub mod vdso;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 pub use code::{Code, CodePiece, Machine, Stretch};
 pub use demangle::demangle;
 pub use diagnosis::{Diagnosis, Kept};
 pub use error::Error;
 pub use finder::Finder;
-pub use frames::{ExceptionFrames, FrameSection};
+pub use frames::{ExceptionFrames, FrameSection, common_entry};
 pub use functions::{FunctionSymbol, SymbolSource};
 pub use gprof::{GprofSymbol, GprofSymbols};
 pub use jit::{JitDump, JitFrame, JitNames, PerfMap};
@@ -68,22 +70,43 @@ pub use needed::{Exports, Needed};
 pub use references::{Reference, References};
 pub use slots::{SlotTarget, Slots};
 
+use self::budget::Budget;
 use self::dwarf::DebugInfo;
 use self::elf::Elf;
 use self::functions::Functions;
-use self::places::Places;
+use self::places::{Place, Places};
 use self::source::Source;
 use crate::base::{BuildId, FileOffset, Svma, utf8};
+
+/// What reading a file has taken of memory, in bytes: see [`Binary::memory_taken`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryTaken {
+    /// For symbols, names and unwind tables that are inflated or lie in holes.
+    pub tables: u64,
+    /// For debug information.
+    pub debug_information: u64,
+    /// The share of the file: ten times what it and its debug files have on the disk, and 4 MiB for
+    /// each of them.
+    pub share: u64,
+}
 
 /// One ELF file and its debug companions.
 #[derive(Debug)]
 pub struct Binary {
     path: PathBuf,
+    place: Place,
     elf: Elf,
     places: Arc<Places>,
-    companion: OnceLock<Option<Elf>>,
+    companion: OnceLock<Companion>,
     functions: OnceLock<Functions>,
     debug_info: OnceLock<Loaded>,
+}
+
+/// The debug file, if there is one, and what was wrong with those that were found.
+#[derive(Debug)]
+struct Companion {
+    elf: Option<Elf>,
+    problems: Vec<String>,
 }
 
 /// The debug information and what was wrong with it.
@@ -100,7 +123,7 @@ impl Binary {
     /// When it is missing, not a regular file, not ELF or its header is cut short. Damage behind
     /// the header leaves a [`Binary`] that knows less and has [`problems`](Binary::problems).
     pub fn open(path: &Path) -> Result<Binary, Error> {
-        Binary::open_with(path, Arc::new(Places::usual(None)))
+        Binary::open_with(Place::named(path), Arc::new(Places::usual(None)))
     }
 
     /// Reads an ELF file that is already in memory, such as the vdso.
@@ -108,19 +131,22 @@ impl Binary {
     /// # Errors
     /// As [`Binary::open`].
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Binary, Error> {
-        let elf = Elf::read(Source::Memory(bytes))?;
         let places = Arc::new(Places::usual(None));
-        Ok(Binary::new(PathBuf::new(), elf, places))
+        let budget = Budget::new(&places.pool);
+        budget.add_bytes(bytes.len() as u64);
+        let elf = Elf::read(Source::Memory(bytes), budget)?;
+        Ok(Binary::new(Place::named(Path::new("")), elf, places))
     }
 
-    fn open_with(path: &Path, places: Arc<Places>) -> Result<Binary, Error> {
-        let elf = Elf::read(Source::open(path)?)?;
-        Ok(Binary::new(path.to_owned(), elf, places))
+    fn open_with(place: Place, places: Arc<Places>) -> Result<Binary, Error> {
+        let elf = place.elf(&Budget::new(&places.pool))?;
+        Ok(Binary::new(place, elf, places))
     }
 
-    fn new(path: PathBuf, elf: Elf, places: Arc<Places>) -> Binary {
+    fn new(place: Place, elf: Elf, places: Arc<Places>) -> Binary {
         Binary {
-            path,
+            path: place.full(),
+            place,
             elf,
             places,
             companion: OnceLock::new(),
@@ -132,6 +158,29 @@ impl Binary {
     /// The path it was opened by; empty when it came from memory.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The device and inode of the file, by which it is known under whatever name; `None` for bytes
+    /// in memory.
+    pub fn identity(&self) -> Option<(u64, u64)> {
+        self.elf.source.identity()
+    }
+
+    /// When the file was last written; `None` for bytes in memory.
+    pub fn modified(&self) -> Option<SystemTime> {
+        self.elf.source.modified()
+    }
+
+    /// How many bytes of memory reading this file and its debug files has taken beyond reading them
+    /// as they are, for tables and for debug information, and how many it may take before those of
+    /// other files count: its share. Holes of sparse files and what was refused count too.
+    pub fn memory_taken(&self) -> MemoryTaken {
+        let (tables, debug_information, share) = self.elf.budget.taken();
+        MemoryTaken {
+            tables,
+            debug_information,
+            share,
+        }
     }
 
     /// The build id, if it has one.
@@ -202,12 +251,19 @@ impl Binary {
             let mut problems = Vec::new();
             let elf = self.with_section(b".debug_info");
             let info = elf.filter(|elf| !elf.relocatable).map(|elf| {
-                let supplement = self.places.supplement(elf, &self.path);
-                DebugInfo::load(elf, supplement.as_ref(), &self.path, &mut problems)
+                let supplement = self.places.supplement(elf, &self.place);
+                let package = self.places.rooted(&self.place);
+                DebugInfo::load(elf, supplement.as_ref(), package, &mut problems)
             });
             Loaded { info, problems }
         });
-        Lines::new(loaded.info.as_ref())
+        Lines::new(loaded.info.as_ref(), &self.elf.budget)
+    }
+
+    /// Whether debug information of this file was left out, as it would take too much memory. What
+    /// of it was read before then is to be forgotten, as it depends on what was asked for first.
+    pub fn is_debug_info_too_large(&self) -> bool {
+        self.elf.budget.is_overdrawn()
     }
 
     /// What of this file could not be read or believed, as far as it has been asked for; each a
@@ -216,6 +272,11 @@ impl Binary {
         let mut problems = self.elf.problems.clone();
         let functions = self.functions.get().map(|f| f.problems.as_slice());
         let loaded = self.debug_info.get().map(|l| l.problems.as_slice());
+        let companion = self.companion.get().map(|c| c.problems.as_slice());
+        problems.extend_from_slice(companion.unwrap_or_default());
+        if self.is_debug_info_too_large() {
+            problems.push(Error::DebugInfoTooLarge.to_string());
+        }
         problems.extend_from_slice(functions.unwrap_or_default());
         problems.extend_from_slice(loaded.unwrap_or_default());
         problems
@@ -226,10 +287,17 @@ impl Binary {
         if self.elf.has(name) {
             return Some(&self.elf);
         }
-        let companion = self
-            .companion
-            .get_or_init(|| self.places.debug_file(&self.elf, &self.path));
-        companion.as_ref().filter(|elf| elf.has(name))
+        let companion = self.companion.get_or_init(|| {
+            let mut problems = Vec::new();
+            let found = self
+                .places
+                .debug_file(&self.elf, &self.place, &mut problems);
+            Companion {
+                elf: found,
+                problems,
+            }
+        });
+        companion.elf.as_ref().filter(|elf| elf.has(name))
     }
 
     fn table(&self) -> &Functions {

@@ -11,36 +11,115 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use rustc_hash::FxHashMap;
+
+use super::Error;
+use super::budget::{Budget, Pool};
 use super::elf::Elf;
 use super::fields::c_string;
 use super::source::Source;
 use crate::base::BuildId;
+use crate::files::{self, LastLink, Opened, Root};
 
 /// The most bytes of a section that only names a file.
 const LINK_LIMIT: u64 = 64 << 10;
+/// The largest debug file of which a checksum is made, in bytes.
+const CHECKSUM_LIMIT: u64 = 4 << 30;
+
+/// Where a file is: a path below a directory that stands for `/`, or one that a person named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Nothing leads out of it. `None` for a file that a person named.
+    root: Option<Root>,
+    path: PathBuf,
+}
+
+impl Place {
+    /// The file that a person named.
+    pub(super) fn named(path: &Path) -> Place {
+        Place {
+            root: None,
+            path: path.to_owned(),
+        }
+    }
+
+    /// The file at an absolute path below a root.
+    pub(super) fn below(root: &Root, path: PathBuf) -> Place {
+        Place {
+            root: Some(root.clone()),
+            path,
+        }
+    }
+
+    /// The path for people.
+    pub(super) fn full(&self) -> PathBuf {
+        let root = self.root.as_ref();
+        root.map_or_else(|| self.path.clone(), |root| root.full(&self.path))
+    }
+
+    /// The file whose path ends in `suffix` behind the whole path of this one.
+    pub(super) fn with_suffix(&self, suffix: &str) -> Place {
+        let mut path = self.path.clone();
+        path.as_mut_os_string().push(suffix);
+        self.with(path)
+    }
+
+    /// Another file below the same root.
+    pub(super) fn with(&self, path: PathBuf) -> Place {
+        let root = self.root.clone();
+        Place { root, path }
+    }
+
+    /// Opens the file, if it is a regular one.
+    pub(super) fn open(&self) -> Result<Opened, Error> {
+        Ok(match &self.root {
+            Some(root) => root.open(&self.path, LastLink::Follow)?,
+            None => files::open_named(&self.path)?,
+        })
+    }
+
+    /// Opens the ELF file; `budget` counts what it costs.
+    pub(super) fn elf(&self, budget: &Arc<Budget>) -> Result<Elf, Error> {
+        Elf::read(Source::file(self.open()?, budget), budget.clone())
+    }
+}
+
+/// A file and its state, as far as the system tells: device, inode, size, time of the last change.
+type FileState = (u64, u64, u64, i64, i64);
 
 /// The directories.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Places {
+    /// What stands for `/`, for paths that a recording names.
+    root: Root,
     /// Trees of debug files: `/usr/lib/debug`.
-    roots: Vec<PathBuf>,
+    trees: Vec<Place>,
     /// Caches of recorded programs, in perf's layout: `~/.debug`.
     recorded: Vec<PathBuf>,
     /// Caches of downloads, in the layout of debuginfod's client.
     fetched: Vec<PathBuf>,
+    /// What the debug information of all files found here may cost.
+    pub(super) pool: Pool,
+    /// Checksums of files, so that many that name one debug file do not have it read as often.
+    checksums: Mutex<FxHashMap<FileState, u32>>,
 }
 
 impl Places {
     /// The usual directories; `symfs` is a directory that stands for `/`.
     pub(super) fn usual(symfs: Option<&Path>) -> Places {
-        let mut places = Places::default();
+        let root = symfs.map(Root::at).unwrap_or_default();
         let usual = Path::new("/usr/lib/debug");
-        places
-            .roots
-            .extend(symfs.map(|root| root.join("usr/lib/debug")));
-        places.roots.push(usual.to_owned());
+        let own = Place::below(&Root::default(), usual.to_owned());
+        let inside = symfs.map(|_| Place::below(&root, usual.to_owned()));
+        let mut places = Places {
+            trees: inside.into_iter().chain([own]).collect(),
+            root,
+            ..Places::default()
+        };
         let directory = |name| std::env::var_os(name).map(PathBuf::from);
         let absolute = |path: &PathBuf| path.is_absolute();
         if let Some(home) = directory("HOME").filter(absolute) {
@@ -52,80 +131,127 @@ impl Places {
         places
     }
 
+    /// What stands for `/`.
+    pub(super) fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// Where an absolute path that a recording names leads.
+    pub(super) fn recorded(&self, path: &Path) -> Place {
+        Place::below(&self.root, path.to_owned())
+    }
+
     /// Where a copy of the program with this build id may be.
-    pub(super) fn programs(&self, id: &BuildId) -> Vec<PathBuf> {
-        let mut paths = Vec::new();
+    pub(super) fn programs(&self, id: &BuildId) -> Vec<Place> {
+        let mut places = Vec::new();
         let hex = id.to_string();
         let (first, rest) = hex.split_at_checked(2).unwrap_or_default();
+        let own = |path| Place::below(&Root::default(), path);
         for cache in &self.recorded {
             let directory = cache.join(".build-id").join(first).join(rest);
-            paths.extend(["elf", "vdso"].map(|name| directory.join(name)));
+            places.extend(["elf", "vdso"].map(|name| own(directory.join(name))));
         }
-        for root in &self.roots {
-            paths.push(root.join(".build-id").join(first).join(rest));
+        for tree in &self.trees {
+            places.push(tree.with(tree.path.join(".build-id").join(first).join(rest)));
         }
         for cache in &self.fetched {
-            paths.push(cache.join(&hex).join("executable"));
+            places.push(own(cache.join(&hex).join("executable")));
         }
-        paths
+        places
     }
 
     /// The debug file of a program: by build id, by `.gnu_debuglink`, by path. It is believed
-    /// only if it has the program's build id or the checksum that the program states.
-    pub(super) fn debug_file(&self, elf: &Elf, path: &Path) -> Option<Elf> {
+    /// only if it has the program's build id or the checksum that the program states. `problems`
+    /// has what was not looked at.
+    pub(super) fn debug_file(
+        &self,
+        elf: &Elf,
+        program: &Place,
+        problems: &mut Vec<String>,
+    ) -> Option<Elf> {
         if let Some(id) = &elf.build_id {
-            let found = self.by_id(id);
+            let found = self.by_id(id, &elf.budget);
             if found.is_some() {
                 return found;
             }
         }
         let link = debug_link(elf);
-        self.beside(elf, path, link.as_ref())
-            .iter()
-            .find_map(|candidate| {
-                let source = Source::open(candidate).ok()?;
-                let found = Elf::read(source).ok()?;
-                let same = match (&elf.build_id, &found.build_id, &link) {
-                    (Some(a), Some(b), _) => a == b,
-                    (None, _, Some((_, sum))) | (_, None, Some((_, sum))) => {
-                        checksum(&found.source)? == *sum
+        let candidates = self.beside(elf, program, link.as_ref());
+        candidates.iter().find_map(|candidate| {
+            let found = candidate.elf(&elf.budget).ok()?;
+            let same = match (&elf.build_id, &found.build_id, &link) {
+                (Some(a), Some(b), _) => a == b,
+                (None, _, Some((_, sum))) | (_, None, Some((_, sum))) => {
+                    match self.checksum(&found.source) {
+                        Ok(found) => found == *sum,
+                        Err(error) => {
+                            let path = candidate.full();
+                            problems.push(format!("{}: {error}", path.display()));
+                            false
+                        }
                     }
-                    _ => false,
-                };
-                same.then_some(found)
-            })
+                }
+                _ => false,
+            };
+            same.then_some(found)
+        })
     }
 
     /// Where the debug file of a program is looked for, in order.
-    pub(super) fn debug_places(&self, elf: &Elf, path: &Path) -> Vec<PathBuf> {
+    pub(super) fn debug_places(&self, elf: &Elf, program: &Place) -> Vec<Place> {
         let by_id = elf.build_id.as_ref().map(|id| self.places_by_id(id));
-        let mut paths = by_id.unwrap_or_default();
-        paths.extend(self.beside(elf, path, debug_link(elf).as_ref()));
-        paths
+        let mut places = by_id.unwrap_or_default();
+        places.extend(self.beside(elf, program, debug_link(elf).as_ref()));
+        places
+    }
+
+    /// The program as a place below a root: what it names is looked for below the same one.
+    /// `None` for a program whose path is not absolute.
+    pub(super) fn rooted(&self, program: &Place) -> Option<Place> {
+        if program.root.is_some() {
+            return Some(program.clone());
+        }
+        let path = &program.path;
+        let inside = self
+            .root
+            .directory()
+            .and_then(|root| path.strip_prefix(root).ok());
+        match inside {
+            Some(inside) => Some(Place::below(&self.root, Path::new("/").join(inside))),
+            None => (path.is_absolute()).then(|| Place::below(&Root::default(), path.clone())),
+        }
+    }
+
+    /// A file that a program names: below the same root, relative to its directory.
+    pub(super) fn named_by(&self, program: &Place, name: &Path) -> Option<Place> {
+        let program = self.rooted(program)?;
+        let path = program.path.parent()?.join(name);
+        Some(program.with(path))
     }
 
     /// Where the debug file may be that a program names, or that is found by its path.
-    fn beside(&self, elf: &Elf, path: &Path, link: Option<&(PathBuf, u32)>) -> Vec<PathBuf> {
-        let directory = path.parent().filter(|directory| directory.is_absolute());
-        let mut paths = Vec::new();
-        if let (Some((name, _)), Some(directory)) = (link, directory) {
-            paths.push(directory.join(name));
-            paths.push(directory.join(".debug").join(name));
-            paths.extend(self.under_roots(directory).map(|under| under.join(name)));
+    fn beside(&self, elf: &Elf, program: &Place, link: Option<&(PathBuf, u32)>) -> Vec<Place> {
+        let Some(program) = self.rooted(program) else {
+            return Vec::new();
+        };
+        let mut places = Vec::new();
+        if let (Some((name, _)), Some(directory)) = (link, program.path.parent()) {
+            places.push(program.with(directory.join(name)));
+            places.push(program.with(directory.join(".debug").join(name)));
+            places.extend(self.under_trees(&directory.join(name)));
         }
-        if directory.is_some() && elf.build_id.is_some() {
-            for mut under in self.under_roots(path) {
-                paths.push(under.clone());
-                under.as_mut_os_string().push(".debug");
-                paths.push(under);
+        if elf.build_id.is_some() {
+            for place in self.under_trees(&program.path) {
+                let debug = place.with_suffix(".debug");
+                places.extend([place, debug]);
             }
         }
-        paths.retain(|candidate| candidate != path);
-        paths
+        places.retain(|candidate| *candidate != program);
+        places
     }
 
     /// The supplementary file that `.gnu_debugaltlink` names: a path, a zero byte, a build id.
-    pub(super) fn supplement(&self, elf: &Elf, path: &Path) -> Option<Elf> {
+    pub(super) fn supplement(&self, elf: &Elf, program: &Place) -> Option<Elf> {
         let section = elf.section(b".gnu_debugaltlink")?;
         let link = elf
             .source
@@ -133,52 +259,89 @@ impl Places {
         let link = link.ok()?;
         let name = c_string(&link, 0)?;
         let id = BuildId::new(link.get(name.len().checked_add(1)?..)?)?;
-        let named = path
-            .parent()
-            .unwrap_or(Path::new(""))
-            .join(OsStr::from_bytes(name));
-        let found = open(&named, &id);
-        found.or_else(|| self.by_id(&id))
+        let named = self.named_by(program, Path::new(OsStr::from_bytes(name)));
+        let found = named.and_then(|place| open(&place, &id, &elf.budget));
+        found.or_else(|| self.by_id(&id, &elf.budget))
     }
 
-    fn by_id(&self, id: &BuildId) -> Option<Elf> {
-        let paths = self.places_by_id(id);
-        let mut found = paths.iter().filter_map(|path| open(path, id));
+    fn by_id(&self, id: &BuildId, budget: &Arc<Budget>) -> Option<Elf> {
+        let places = self.places_by_id(id);
+        let mut found = places.iter().filter_map(|place| open(place, id, budget));
         found.find(|elf| elf.has(b".debug_info") || elf.has(b".symtab"))
     }
 
     /// Where debug files are kept by build id.
-    fn places_by_id(&self, id: &BuildId) -> Vec<PathBuf> {
+    fn places_by_id(&self, id: &BuildId) -> Vec<Place> {
         let hex = id.to_string();
         let (first, rest) = hex.split_at_checked(2).unwrap_or_default();
-        let mut paths = Vec::new();
-        for root in &self.roots {
-            let directory = root.join(".build-id").join(first);
-            paths.push(directory.join(format!("{rest}.debug")));
+        let own = |path| Place::below(&Root::default(), path);
+        let mut places = Vec::new();
+        for tree in &self.trees {
+            let directory = tree.path.join(".build-id").join(first);
+            places.push(tree.with(directory.join(format!("{rest}.debug"))));
         }
         for cache in &self.recorded {
             let directory = cache.join(".build-id").join(first).join(rest);
-            paths.extend(["debug", "elf", "vdso"].map(|name| directory.join(name)));
+            places.extend(["debug", "elf", "vdso"].map(|name| own(directory.join(name))));
         }
         for cache in &self.fetched {
-            paths.push(cache.join(&hex).join("debuginfo"));
+            places.push(own(cache.join(&hex).join("debuginfo")));
         }
-        paths
+        places
     }
 
     /// An absolute path under each of the trees of debug files.
-    fn under_roots(&self, path: &Path) -> impl Iterator<Item = PathBuf> {
+    fn under_trees(&self, path: &Path) -> impl Iterator<Item = Place> {
         let relative = path.strip_prefix("/").unwrap_or(Path::new("")).to_owned();
-        self.roots.iter().map(move |root| root.join(&relative))
+        self.trees
+            .iter()
+            .map(move |tree| tree.with(tree.path.join(&relative)))
+    }
+
+    /// The CRC-32 of a whole file, made once for each file. Holes are not read for it: a debug file
+    /// that is mostly holes is none.
+    fn checksum(&self, source: &Source) -> Result<u32, Error> {
+        let size = source.size();
+        let what = "the debug file, whose checksum was not made,".to_owned();
+        if source.is_sparse() {
+            return Err(Error::BeyondShare { what, size });
+        }
+        if size > CHECKSUM_LIMIT {
+            return Err(Error::TooLarge {
+                what,
+                size,
+                limit: CHECKSUM_LIMIT,
+            });
+        }
+        let Some(state) = state(source) else {
+            return checksum(source);
+        };
+        let known = || {
+            self.checksums
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some(sum) = known().get(&state) {
+            return Ok(*sum);
+        }
+        let sum = checksum(source)?;
+        known().insert(state, sum);
+        Ok(sum)
     }
 }
 
-/// The file at `path` if it has this build id.
-pub(super) fn open(path: &Path, id: &BuildId) -> Option<Elf> {
-    if !path.is_absolute() {
+/// What tells whether a file is the one of which a checksum is known.
+fn state(source: &Source) -> Option<FileState> {
+    let Source::File { file, .. } = source else {
         return None;
-    }
-    let elf = Elf::read(Source::open(path).ok()?).ok()?;
+    };
+    let is = file.metadata().ok()?;
+    Some((is.dev(), is.ino(), is.len(), is.ctime(), is.ctime_nsec()))
+}
+
+/// The file at `place` if it has this build id.
+pub(super) fn open(place: &Place, id: &BuildId, budget: &Arc<Budget>) -> Option<Elf> {
+    let elf = place.elf(budget).ok()?;
     (elf.build_id.as_ref() == Some(id)).then_some(elf)
 }
 
@@ -199,26 +362,17 @@ fn debug_link(elf: &Elf) -> Option<(PathBuf, u32)> {
     Some((PathBuf::from(OsStr::from_bytes(name)), sum))
 }
 
-/// The CRC-32 of a whole file (polynomial 0xedb88320, as zlib has it).
-fn checksum(source: &Source) -> Option<u32> {
-    let table: [u32; 256] = std::array::from_fn(|byte| {
-        let byte = u32::try_from(byte).unwrap_or(0);
-        (0..8).fold(byte, |sum, _| {
-            let low = sum & 1;
-            (sum >> 1) ^ (0xedb8_8320 & low.wrapping_neg())
-        })
-    });
-    let mut sum = !0;
+/// The CRC-32 of a whole file, as zlib has it.
+fn checksum(source: &Source) -> Result<u32, Error> {
+    let mut sum = flate2::Crc::new();
+    let mut piece = Vec::new();
     let mut at = 0;
     while at < source.size() {
         let length = source.size().saturating_sub(at).min(1 << 20);
-        for byte in source.read("the debug file", at, length).ok()? {
-            let index = (sum ^ u32::from(byte)) & 0xff;
-            sum = (sum >> 8) ^ table.get(index as usize).copied().unwrap_or(0);
-        }
+        sum.update(source.read_into("the debug file", at, length, &mut piece)?);
         at = at.saturating_add(length);
     }
-    Some(!sum)
+    Ok(sum.sum())
 }
 
 #[cfg(test)]
@@ -228,6 +382,6 @@ mod tests {
     #[test]
     fn the_checksum_is_that_of_zlib() {
         let source = Source::Memory(b"123456789".to_vec());
-        assert_eq!(checksum(&source), Some(0xcbf4_3926));
+        assert_eq!(checksum(&source).ok(), Some(0xcbf4_3926));
     }
 }

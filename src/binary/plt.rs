@@ -240,6 +240,7 @@ mod tests {
             link: 0,
             info: 0,
             entry_size: 16,
+            is_old_compressed: false,
         };
         // adrp x16, 0x410000; ldr x17, [x16, #8]; add x16, x16, #8; br x17; the same behind bti c.
         let words: [u32; 9] = [

@@ -18,6 +18,7 @@ use gimli::{
     BaseAddresses, EhFrame, EhFrameHdr, EhFrameOffset, EndianSlice, Pointer, UnwindSection,
 };
 
+use super::frames::common_entry;
 use super::unwind_bounds::has_frame;
 use super::{Binary, SymbolSource};
 use crate::base::Svma;
@@ -102,7 +103,9 @@ impl Binary {
                 continue;
             };
             let offset = EhFrameOffset(offset);
-            let entry = section.fde_from_offset(&bases, offset, EhFrame::cie_from_offset);
+            let entry = section.fde_from_offset(&bases, offset, |section, bases, at| {
+                common_entry(section, &entries, bases, at)
+            });
             let Ok(entry) = entry else {
                 continue;
             };

@@ -1,43 +1,55 @@
 //! The bytes of a file, read piece by piece into owned buffers.
 //!
 //! Files are never mapped into memory: a mapped file that another process cuts short kills the
-//! reader with SIGBUS. Every length is held against the size of the file before memory is asked
-//! for.
+//! reader with SIGBUS. Every length is checked against the size of the file before memory is asked
+//! for, and holes of a sparse file, which cost nothing on the disk, against its [`Budget`].
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::Error;
+use super::budget::{self, Budget};
+use crate::files::Opened;
 
 /// The most bytes that one piece may have.
 pub(super) const PIECE_LIMIT: u64 = 1 << 30;
+/// How many bytes a byte of a hole counts: a table that is made of it may be so much larger.
+const HOLE_FACTOR: u64 = 4;
 
 /// Where the bytes come from.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// An open regular file and its size when it was opened.
-    File { file: File, size: u64 },
+    /// An open regular file.
+    File {
+        /// The file.
+        file: File,
+        /// Its size when it was opened.
+        size: u64,
+        /// Its device and inode, which tell it from every other file.
+        identity: (u64, u64),
+        /// When it was last written.
+        modified: Option<SystemTime>,
+        /// What counts the bytes that are read, if most of the file is holes.
+        metered: Option<Arc<Budget>>,
+    },
     /// Bytes already in memory.
     Memory(Vec<u8>),
 }
 
 impl Source {
-    /// Opens a regular file. `O_NONBLOCK` keeps a FIFO from holding us up before we can see what
-    /// it is.
-    pub(super) fn open(path: &Path) -> Result<Source, Error> {
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-            .open(path)?;
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(Error::NotRegular);
-        }
-        Ok(Source::File {
+    /// The bytes of a file that was opened. Its share is added to the budget.
+    pub(super) fn file(opened: Opened, budget: &Arc<Budget>) -> Source {
+        let Opened { file, metadata } = opened;
+        budget.add_file(&metadata);
+        Source::File {
             file,
             size: metadata.len(),
-        })
+            identity: (metadata.dev(), metadata.ino()),
+            modified: metadata.modified().ok(),
+            metered: budget::is_sparse(&metadata).then(|| budget.clone()),
+        }
     }
 
     /// The size in bytes.
@@ -45,6 +57,33 @@ impl Source {
         match self {
             Source::File { size, .. } => *size,
             Source::Memory(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Whether most of it is holes, which are no input.
+    pub(super) fn is_sparse(&self) -> bool {
+        matches!(
+            self,
+            Source::File {
+                metered: Some(_),
+                ..
+            }
+        )
+    }
+
+    /// The device and inode of the file.
+    pub(super) fn identity(&self) -> Option<(u64, u64)> {
+        match self {
+            Source::File { identity, .. } => Some(*identity),
+            Source::Memory(_) => None,
+        }
+    }
+
+    /// When the file was last written, where that is known.
+    pub(super) fn modified(&self) -> Option<SystemTime> {
+        match self {
+            Source::File { modified, .. } => *modified,
+            Source::Memory(_) => None,
         }
     }
 
@@ -75,12 +114,25 @@ impl Source {
         offset: u64,
         length: u64,
     ) -> Result<Vec<u8>, Error> {
-        self.check(what, offset, length)?;
-        let length = usize::try_from(length).expect("the limit of a piece fits usize");
+        let length = self.admit(what, offset, length)?;
         match self {
             Source::File { file, .. } => {
-                let mut bytes = vec![0; length];
-                file.read_exact_at(&mut bytes, offset)?;
+                let mut bytes = Vec::new();
+                reserve(what, &mut bytes, length)?;
+                while bytes.len() < length {
+                    let at = offset.saturating_add(bytes.len() as u64);
+                    let spare = rustix::buffer::spare_capacity(&mut bytes);
+                    match rustix::io::pread(file, spare, at) {
+                        Ok(0) => {
+                            return Err(
+                                std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()
+                            );
+                        }
+                        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                        Err(error) => return Err(std::io::Error::from(error).into()),
+                    }
+                }
+                bytes.truncate(length);
                 Ok(bytes)
             }
             Source::Memory(bytes) => {
@@ -99,8 +151,7 @@ impl Source {
         length: u64,
         into: &'a mut Vec<u8>,
     ) -> Result<&'a [u8], Error> {
-        self.check(what, offset, length)?;
-        let length = usize::try_from(length).expect("the limit of a piece fits usize");
+        let length = self.admit(what, offset, length)?;
         if into.len() < length {
             into.resize(length, 0);
         }
@@ -115,4 +166,31 @@ impl Source {
         }
         Ok(bytes)
     }
+
+    /// Checks that a piece may be read, and counts it where the file is sparse.
+    fn admit(&self, what: &'static str, offset: u64, length: u64) -> Result<usize, Error> {
+        self.check(what, offset, length)?;
+        if let Source::File {
+            metered: Some(budget),
+            ..
+        } = self
+            && !budget.take_for_table(length.saturating_mul(HOLE_FACTOR))
+        {
+            return Err(Error::BeyondShare {
+                what: what.to_owned(),
+                size: length,
+            });
+        }
+        Ok(usize::try_from(length).expect("the limit of a piece fits usize"))
+    }
+}
+
+/// Makes room for so many bytes. Where the system has no memory for them, that is an error.
+pub(super) fn reserve(what: &str, bytes: &mut Vec<u8>, length: usize) -> Result<(), Error> {
+    bytes
+        .try_reserve_exact(length)
+        .map_err(|_| Error::OutOfMemory {
+            what: what.to_owned(),
+            size: length as u64,
+        })
 }

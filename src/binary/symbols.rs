@@ -181,7 +181,7 @@ fn read_table(
     }
     if table.unnamed > 0 {
         return Err(Error::Malformed(format!(
-            "{} symbols have names outside their string table",
+            "{} symbols have names outside their string table, or too long together",
             table.unnamed
         )));
     }

@@ -6,6 +6,7 @@ use gimli::{
 };
 
 use super::elf::Elf;
+use super::frames::common_entry;
 use super::functions::{FunctionSymbol, Functions};
 
 /// Adds a nameless function for each entry that describes code.
@@ -34,7 +35,8 @@ pub(super) fn read(elf: &Elf, into: &mut Functions) {
         let CieOrFde::Fde(partial) = entry else {
             continue;
         };
-        let Ok(entry) = partial.parse(EhFrame::cie_from_offset) else {
+        let parsed = partial.parse(|section, bases, at| common_entry(section, &bytes, bases, at));
+        let Ok(entry) = parsed else {
             continue;
         };
         let (start, size) = (entry.initial_address(), entry.len());

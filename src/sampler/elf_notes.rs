@@ -1,10 +1,10 @@
 //! Build ids from ELF notes, for when the kernel does not tell them with the mappings.
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::base::BuildId;
+use crate::files;
 
 const PT_NOTE: u32 = 4;
 /// Notes are small; more than this is not read of any file.
@@ -13,14 +13,7 @@ const NOTES_LIMIT: u64 = 1 << 16;
 /// The build id of a file of this machine's byte order. Only a regular file is read: opening
 /// another one could wait for ever.
 pub(super) fn build_id_of(path: &Path) -> Option<BuildId> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path)
-        .ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
+    let file = files::open_named(path).ok()?.file;
     let mut header = [0; 64];
     file.read_exact_at(&mut header, 0).ok()?;
     let class = header[4];

@@ -1,22 +1,22 @@
 //! From answers to the profile: address paths become call paths.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
 use crate::base::{CaveatKind, Id, IdVec, Interner, NameId};
-use crate::binary::{DefinitionId, demangle};
-use crate::profile::{
-    Builder, Function, FunctionId, FunctionKind, Line, LineId, PathId, Profile, Thread,
-};
+use crate::binary::DefinitionId;
+use crate::profile::{Builder, FunctionId, Line, LineId, PathId, Profile, Thread};
 use crate::trace::{FrameId, ImageId, ImageKind, Trace};
 
 use super::definitions::Definitions;
+use super::demangled::name_for_people;
 use super::home::Home;
 use super::identity::Identities;
-use super::look_up::{AllAnswers, Answers};
+use super::limits::{self, TextLeft};
+use super::look_up::{AllAnswers, Answers, Physical};
 use super::names::Names;
 use super::places::{self, FrameLines};
 use super::plan::Plan;
@@ -93,13 +93,14 @@ pub(super) fn profile<'h>(
     let mut builder = Builder::default();
     *builder.caveats() = trace.caveats.clone();
     let mut identities = Identities::new(&trace.images, homes, names, answers.lines, &mut builder);
-    let resolution = resolve(
+    let mut resolution = resolve(
         checked,
         plans,
         &answers.by_image,
         &mut identities,
         &mut builder,
     );
+    let cut_below = limit_inlined(&mut resolution, checked);
     let cut = [CaveatKind::CutStack, CaveatKind::ShortCopy];
     let cut: u64 = cut.into_iter().map(|kind| trace.caveats.count(kind)).sum();
     let samples: u64 = trace.samples.iter().map(|sample| sample.count).sum();
@@ -129,6 +130,13 @@ pub(super) fn profile<'h>(
         );
     }
     name_for_people(&mut builder, options.workers);
+    note_limits(
+        trace,
+        &answers.by_image,
+        cut_below,
+        &mut identities,
+        &mut builder,
+    );
     identities.complete(&mut builder);
     interrupts::note(&mut builder);
     if options.repairs && trace.caveats.count(CaveatKind::NoStacks) == 0 {
@@ -141,13 +149,6 @@ pub(super) fn profile<'h>(
     note_what_has_no_name(trace, checked, homes, &resolution, &mut builder);
     note_unchecked(trace, homes, &mut builder);
     note_reused(trace, checked, &resolution, &mut builder);
-    for image in answers.exhausted {
-        let path = &trace.images[image].path;
-        let detail = format!("{path}: too much of it, read in part");
-        builder
-            .caveats()
-            .add_detail(CaveatKind::BadDebugInfo, 1, detail);
-    }
 
     let events: Vec<_> = trace
         .events
@@ -266,7 +267,8 @@ fn resolve(
             let mut call_lines = answers.call_lines.iter();
             for physical in &answers.physical {
                 let &(_, frame) = addresses.next().expect("no more answers than addresses");
-                let name = physical.name.map(|name| &answers.names[name]);
+                let described = named(image, physical, answers, identities);
+                let name = described.as_deref();
                 let function =
                     identities.physical(builder, checked.frames[frame], physical.bounds, name);
                 if let (Some((start, _)), Some(name)) = (physical.bounds, name) {
@@ -283,10 +285,13 @@ fn resolve(
                     });
                     let Some(found) = found else { continue };
                     resolution.inlined.push(found);
-                    let line = line.map(|line| line_of(*line, &answers.names, builder));
+                    let line = line.map(|line| {
+                        line_of(*line, &answers.names, identities.text_left(), builder)
+                    });
                     resolution.call_lines.extend(line);
                 }
-                let line = line_of(physical.line, &answers.names, builder);
+                let left = identities.text_left();
+                let line = line_of(physical.line, &answers.names, left, builder);
                 resolution.frames[frame] = Some(Resolved {
                     physical: function,
                     inlined: (from, resolution.inlined.len() as u32),
@@ -311,6 +316,84 @@ fn resolve(
     resolution
 }
 
+/// The linkage name of what is at an address: that of its symbol, else that of its definition.
+fn named<'n>(
+    image: ImageId,
+    physical: &Physical,
+    answers: &'n Answers,
+    identities: &mut Identities,
+) -> Option<Cow<'n, str>> {
+    if let Some(name) = physical.name {
+        return Some(Cow::Borrowed(&answers.names[name]));
+    }
+    let definition = answers.definitions.get(physical.definition? as usize)?;
+    identities.name(image, *definition).map(Cow::Owned)
+}
+
+/// Cuts what is inlined at addresses where the stacks would have too much of it together. Returns
+/// the depth below which it is left out.
+fn limit_inlined(resolution: &mut Resolution, checked: &Checked) -> Option<usize> {
+    let mut uses: IdVec<FrameId, u64> = IdVec::filled(0, resolution.frames.len());
+    for path in checked.paths.iter() {
+        uses[path.frame] += 1;
+    }
+    let frames = &resolution.frames;
+    let inlined = |frame: FrameId| {
+        let (from, to) = frames[frame].map_or((0, 0), |resolved| resolved.inlined);
+        to.saturating_sub(from) as usize
+    };
+    let depth = limits::depth_on_stacks(inlined, &uses)?;
+    for resolved in resolution.frames.iter_mut().flatten() {
+        let (from, to) = resolved.inlined;
+        let end = from.saturating_add(u32::try_from(depth).unwrap_or(u32::MAX));
+        if end < to {
+            resolved.inlined = (from, end);
+            let line = resolution.call_lines.get(end as usize);
+            resolved.line = line.copied().flatten();
+        }
+    }
+    Some(depth)
+}
+
+/// Tells what was left out of debug information, as it was too much.
+fn note_limits(
+    trace: &Trace,
+    answers: &IdVec<ImageId, Vec<Answers>>,
+    cut_on_stacks: Option<usize>,
+    identities: &mut Identities,
+    builder: &mut Builder,
+) {
+    let mut files: BTreeMap<ImageId, Vec<String>> = BTreeMap::new();
+    for (image, answers) in answers.enumerate() {
+        let depths = answers.iter().filter_map(|answers| answers.cut_below);
+        let depth = depths.min();
+        // What is cut on all stacks is told once.
+        if let Some(depth) = depth.filter(|&depth| cut_on_stacks.is_none_or(|all| depth < all)) {
+            let detail = format!("calls inlined more than {depth} deep");
+            files.entry(image).or_default().push(detail);
+        }
+    }
+    for (image, count) in identities.text_left().nameless() {
+        let detail = format!("names of {count} functions, too long together");
+        files.entry(image).or_default().push(detail);
+    }
+    let lineless = identities.text_left().lineless;
+    let caveats = builder.caveats();
+    for (image, details) in &files {
+        let path = &trace.images[*image].path;
+        let details = details
+            .iter()
+            .map(|detail| (format!("{path}: {detail}"), 1));
+        caveats.add_once(CaveatKind::DebugInfoLimit, 1, details);
+    }
+    let lines = || format!("source lines of {lineless} addresses, their paths too long together");
+    let calls = |depth| format!("calls inlined more than {depth} deep, too many on all stacks");
+    let of_all = [(lineless > 0).then(lines), cut_on_stacks.map(calls)];
+    for detail in of_all.into_iter().flatten() {
+        caveats.add_detail(CaveatKind::DebugInfoLimit, 1, detail);
+    }
+}
+
 /// Lets the definitions of an image be known before its functions are made, so that these do not
 /// depend on which of their copies comes first.
 fn learn(image: ImageId, answers: &[Answers], identities: &mut Identities) {
@@ -319,14 +402,10 @@ fn learn(image: ImageId, answers: &[Answers], identities: &mut Identities) {
     for answers in answers {
         definitions.extend(&answers.definitions);
         for physical in &answers.physical {
-            if let (Some((start, _)), Some(name), Some(place)) =
-                (physical.bounds, physical.name, physical.definition)
+            if let (Some((start, _)), Some(place)) = (physical.bounds, physical.definition)
+                && let Some(name) = named(image, physical, answers, identities)
             {
-                code.push((
-                    start,
-                    &answers.names[name],
-                    answers.definitions[place as usize],
-                ));
+                code.push((start, name, answers.definitions[place as usize]));
             }
         }
     }
@@ -338,34 +417,21 @@ fn learn(image: ImageId, answers: &[Answers], identities: &mut Identities) {
 }
 
 /// A line as the profile has it.
-fn line_of(line: Option<(NameId, u32)>, names: &Interner, builder: &mut Builder) -> Option<LineId> {
+fn line_of(
+    line: Option<(NameId, u32)>,
+    names: &Interner,
+    left: &mut TextLeft,
+    builder: &mut Builder,
+) -> Option<LineId> {
     let (file, line) = line?;
     let file = names[file].to_owned();
-    Some(builder.line(Line { file, line }))
-}
-
-/// Demangles the names, in parallel: each function's once.
-pub(super) fn name_for_people(builder: &mut Builder, workers: NonZeroUsize) {
-    fn rename(function: &mut Function) {
-        if function.kind != FunctionKind::Named {
-            return;
-        }
-        let name = demangle(&function.name);
-        if name != function.name {
-            let name = name.into_owned();
-            function.linkage_name = Some(std::mem::replace(&mut function.name, name));
-        }
+    let bytes = file.len();
+    if !left.has_path(bytes) {
+        return None;
     }
-    let mut functions: Vec<&mut Function> = builder.functions_mut().collect();
-    let share = functions.len().div_ceil(workers.get()).max(64);
-    std::thread::scope(|scope| {
-        let mut shares = functions.chunks_mut(share);
-        let own = shares.next();
-        for others in shares {
-            scope.spawn(|| others.iter_mut().for_each(|f| rename(f)));
-        }
-        own.into_iter().flatten().for_each(|f| rename(f));
-    });
+    let line = builder.line(Line { file, line });
+    left.take_path(line, bytes);
+    Some(line)
 }
 
 /// Counts the samples whose stacks have frames without names, by reason, and for each reason by
@@ -439,10 +505,14 @@ fn note_what_has_no_name(
             Home::JitDump(dump) => (CaveatKind::BadJitDump, dump.problems().to_vec()),
             _ => continue,
         };
-        for problem in problems {
-            let detail = format!("{}: {problem}", trace.images[image].path);
-            builder.caveats().add_detail(kind, 1, detail);
+        if problems.is_empty() {
+            continue;
         }
+        let path = &trace.images[image].path;
+        let details = problems
+            .iter()
+            .map(|problem| (format!("{path}: {problem}"), 1));
+        builder.caveats().add_once(kind, 1, details);
     }
 }
 
@@ -477,10 +547,10 @@ fn note_unchecked(trace: &Trace, homes: &IdVec<ImageId, Home>, builder: &mut Bui
         let Home::Binary(binary) = home else {
             continue;
         };
-        let changed = std::fs::metadata(binary.path()).and_then(|file| file.modified());
+        let changed = binary.modified();
         if image.kind == ImageKind::File
             && image.build_id.is_none()
-            && changed.is_ok_and(|changed| changed > written + SLACK)
+            && changed.is_some_and(|changed| changed > written + SLACK)
         {
             let path = image.path.clone();
             builder

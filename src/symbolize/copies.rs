@@ -17,12 +17,15 @@
 //! A clone that compilers make for some callers (`f.constprop.0`, `f.isra.0`) has a definition too,
 //! that of `f`: it is `f`. A part of a function that was moved elsewhere is not a copy.
 
+use std::borrow::Cow;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::base::Svma;
 use crate::binary::{Declared, DefinitionId, Described, Lines};
 use crate::trace::ImageId;
 
+use super::limits::TextLeft;
 use super::names::{Names, without_link_mark};
 
 /// How many functions of one name are compared with a definition.
@@ -38,6 +41,8 @@ pub(super) struct Copies {
     first_copies: FxHashMap<(ImageId, u64), u64>,
     /// The linkage names of the functions of which clones start there.
     cloned: FxHashMap<(ImageId, u64), String>,
+    /// What is left for names.
+    pub(super) text: TextLeft,
 }
 
 /// One function.
@@ -85,11 +90,11 @@ impl Copies {
         &mut self,
         place: &Place<'_, '_>,
         definitions: &[DefinitionId],
-        code: &[(u64, &str, DefinitionId)],
+        code: &[(u64, Cow<'_, str>, DefinitionId)],
     ) {
         let described: Vec<(DefinitionId, Described)> = definitions
             .iter()
-            .filter_map(|&id| Some((id, place.lines.describe(id)?)))
+            .filter_map(|&id| Some((id, self.describe(place, id)?)))
             .collect();
         let first_lines = first_lines(&described);
         for (id, described) in described {
@@ -98,9 +103,10 @@ impl Copies {
         }
         // A copy under the function's own name is the first, wherever its clones are.
         for is_clone in [false, true] {
-            for &(start, symbol, id) in code {
+            for (start, symbol, id) in code {
+                let (&start, &id) = (start, id);
                 let of = match is_clone {
-                    false => Some(symbol),
+                    false => Some(symbol.as_ref()),
                     true => original(symbol),
                 };
                 let class = self.by_definition.get(&(place.image, id));
@@ -128,7 +134,7 @@ impl Copies {
         let class = match known {
             Some(class) => class,
             None => {
-                let described = place.lines.describe(id);
+                let described = self.describe(place, id);
                 described.and_then(|described| self.add(place, id, described, None))
             }
         };
@@ -140,6 +146,26 @@ impl Copies {
     pub(super) fn first_copy(&self, image: ImageId, start: u64) -> u64 {
         let first = self.first_copies.get(&(image, start));
         first.copied().unwrap_or(start)
+    }
+
+    /// What debug information says of a definition, as long as there is room for names.
+    fn describe(&mut self, place: &Place<'_, '_>, id: DefinitionId) -> Option<Described> {
+        if !self.text.has_names(place.image, id) {
+            return None;
+        }
+        let described = place.lines.describe(id)?;
+        let texts = [
+            &described.linkage_name,
+            &described.name,
+            &described.qualified_name,
+        ];
+        let bytes: usize = texts.into_iter().flatten().map(String::len).sum();
+        let path = match &described.declared {
+            Some(Declared::At(path, _) | Declared::Lines(path, ..)) => path.len(),
+            None => 0,
+        };
+        self.text.take_name(bytes.saturating_add(path));
+        Some(described)
     }
 
     fn add(

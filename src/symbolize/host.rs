@@ -124,6 +124,7 @@ mod tests {
         };
         let module = Image {
             path: "/lib/modules/fs.ko".to_owned(),
+            raw_path: None,
             build_id: None,
             kind: ImageKind::Module,
         };
@@ -136,6 +137,7 @@ mod tests {
         };
         trace.images.push(Image {
             path: "[kernel.kallsyms]".to_owned(),
+            raw_path: None,
             build_id: None,
             kind: kernel,
         });

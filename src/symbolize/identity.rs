@@ -17,6 +17,7 @@ use crate::trace::{FrameAddress, Image, ImageId, ImageKind};
 
 use super::copies::{Class, Copies, Place};
 use super::home::Home;
+use super::limits::TextLeft;
 use super::look_up::ImageLines;
 use super::names::Names;
 
@@ -100,7 +101,7 @@ impl<'a> Identities<'a> {
         &mut self,
         image: ImageId,
         definitions: &[DefinitionId],
-        code: &[(u64, &str, DefinitionId)],
+        code: &[(u64, Cow<'_, str>, DefinitionId)],
     ) {
         let Some(lines) = lines(self.homes, &self.lines, image) else {
             return;
@@ -112,6 +113,21 @@ impl<'a> Identities<'a> {
             names,
         };
         self.copies.learn(&place, definitions, code);
+    }
+
+    /// The linkage name, or else the plain one, of a function that has no symbol.
+    pub(super) fn name(&mut self, image: ImageId, definition: DefinitionId) -> Option<String> {
+        if !self.copies.text.has_names(image, definition) {
+            return None;
+        }
+        let name = self.lines(image)?.name(definition)?.into_owned();
+        self.copies.text.take_name(name.len());
+        Some(name)
+    }
+
+    /// What is left for text, and what was left out.
+    pub(super) fn text_left(&mut self) -> &mut TextLeft {
+        &mut self.copies.text
     }
 
     /// The function that an address belongs to by its place: by its start, by its name, or alone.

@@ -1,7 +1,7 @@
 //! Files and kernel symbols, each opened once, ahead of need where somebody has the time.
 
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -31,7 +31,13 @@ pub struct Library {
     pub(super) host: Host,
     files: Mutex<FxHashMap<FileKey, Arc<File>>>,
     dumps: Mutex<FxHashMap<String, Dump>>,
+    /// How often each file was opened, by device and inode.
+    opened: Mutex<FxHashMap<(u64, u64), usize>>,
 }
+
+/// Under how many names one file is opened. A recording could name it in many thousand ways, each of
+/// which is read by itself.
+const NAMES_PER_FILE: usize = 64;
 
 /// A jitdump file that was read, or why it could not be.
 type Dump = Result<Arc<JitDump>, String>;
@@ -39,14 +45,14 @@ type Dump = Result<Arc<JitDump>, String>;
 /// What a file is known by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct FileKey {
-    path: String,
+    path: PathBuf,
     build_id: Option<BuildId>,
 }
 
 impl FileKey {
     fn of(image: &Image) -> FileKey {
         FileKey {
-            path: image.path.clone(),
+            path: image.file_path().to_owned(),
             build_id: image.build_id.clone(),
         }
     }
@@ -60,6 +66,7 @@ impl Library {
             host: Host::new(),
             files: Mutex::default(),
             dumps: Mutex::default(),
+            opened: Mutex::default(),
         }
     }
 
@@ -84,6 +91,7 @@ impl Library {
         let known: FxHashSet<FileKey> = trace.images.iter().map(FileKey::of).collect();
         let mut files = self.files.lock().expect("no worker panics");
         files.retain(|key, _| known.contains(key));
+        self.opened.lock().expect("no worker panics").clear();
     }
 
     /// How many workers it is for.
@@ -106,7 +114,19 @@ impl Library {
         let found = self
             .options
             .finder
-            .find(&image.path, image.build_id.as_ref());
+            .find(image.file_path(), image.build_id.as_ref());
+        if let Ok(binary) = &found
+            && let Some(identity) = binary.identity()
+        {
+            let mut opened = self.opened.lock().expect("no worker panics");
+            let count = opened.entry(identity).or_default();
+            *count += 1;
+            if *count > NAMES_PER_FILE {
+                let path = &image.path;
+                let detail = format!("{path}: one of too many names of one file, skipped");
+                return Err((CaveatKind::MissingBinary, detail));
+            }
+        }
         found.map(Arc::new).map_err(|error| {
             let kind = match error {
                 binary::Error::ChangedBuild { .. } => CaveatKind::ChangedBinary,

@@ -12,6 +12,7 @@ use crate::trace::ImageId;
 
 use super::Options;
 use super::home::Home;
+use super::limits;
 use super::plan::Plan;
 use rustc_hash::FxHashMap;
 
@@ -32,6 +33,8 @@ pub(super) struct Answers {
     pub(super) definitions: Vec<DefinitionId>,
     /// Names of functions and files.
     pub(super) names: Interner,
+    /// The depth of inlined calls below which they were left out, if any were.
+    pub(super) cut_below: Option<usize>,
     places: FxHashMap<DefinitionId, u32>,
 }
 
@@ -51,9 +54,9 @@ impl Answers {
 pub(super) struct Physical {
     /// Where it starts and ends, by symbol or unwind table.
     pub(super) bounds: Option<(u64, u64)>,
-    /// Its linkage name.
+    /// Its linkage name, by its symbol.
     pub(super) name: Option<NameId>,
-    /// What it is by debug information: a place among the [`definitions`](Answers::definitions).
+    /// What it is by debug information, which names it if it has no symbol: a place among the [`definitions`](Answers::definitions).
     pub(super) definition: Option<u32>,
     /// How many inlined calls the address is inside of.
     pub(super) inlined: u32,
@@ -79,8 +82,6 @@ pub(super) struct AllAnswers<'h> {
     /// For each image, the answers of its chunks in order of address; none where there is nothing to
     /// look up in.
     pub(super) by_image: IdVec<ImageId, Vec<Answers>>,
-    /// Images whose debug information is more than is read of any.
-    pub(super) exhausted: Vec<ImageId>,
     /// What was read of the debug information of each image.
     pub(super) lines: ImageLines<'h>,
 }
@@ -148,14 +149,68 @@ pub(super) fn all<'h>(
         all.reserve_exact(1);
         all.push(answer.into_inner().expect("no worker panics"));
     }
-    let exhausted = plans.ids().zip(&lines).filter(|(_, lines)| {
-        let lines = lines.get();
-        lines.is_some_and(|lines| lines.is_exhausted())
-    });
+    let mut lines: ImageLines<'h> = lines.into();
+    // What was read of such a file depends on which worker came first, so none of it is used. All
+    // are asked before any is forgotten, which gives back what it took.
+    let is_too_large = |image: &ImageId| match &homes[*image] {
+        Home::Binary(binary) => binary.is_debug_info_too_large(),
+        _ => false,
+    };
+    let too_large: Vec<ImageId> = plans.ids().filter(is_too_large).collect();
+    for image in too_large {
+        all[image].iter_mut().for_each(Answers::forget_debug_info);
+        lines[image] = OnceLock::from(Box::new(Lines::none()));
+    }
     AllAnswers {
-        exhausted: exhausted.map(|(image, _)| image).collect(),
         by_image: all,
-        lines: lines.into(),
+        lines,
+    }
+}
+
+impl Answers {
+    /// Leaves what symbols say.
+    fn forget_debug_info(&mut self) {
+        self.inlined = Vec::new();
+        self.call_lines = Vec::new();
+        self.definitions = Vec::new();
+        for physical in &mut self.physical {
+            physical.inlined = 0;
+            physical.definition = None;
+            physical.line = None;
+        }
+    }
+
+    /// Leaves inlined calls out below some depth, where the addresses have too many together. The
+    /// place of an address is then that of the innermost call that is left.
+    fn limit_inlined(&mut self) {
+        let depths = self.physical.iter().map(|physical| physical.inlined);
+        let Some(depth) = limits::depth_of_chunk(depths) else {
+            return;
+        };
+        self.cut_below = Some(depth);
+        let has_lines = !self.call_lines.is_empty();
+        let (mut from, mut to) = (0, 0);
+        for physical in &mut self.physical {
+            let all = physical.inlined as usize;
+            let kept = all.min(depth);
+            if kept < all {
+                let line = has_lines.then(|| self.call_lines[from + kept]);
+                physical.line = line.flatten();
+            }
+            self.inlined.copy_within(from..from + kept, to);
+            if has_lines {
+                self.call_lines.copy_within(from..from + kept, to);
+            }
+            physical.inlined = kept as u32;
+            from += all;
+            to += kept;
+        }
+        self.inlined.truncate(to);
+        self.inlined.shrink_to_fit();
+        if has_lines {
+            self.call_lines.truncate(to);
+            self.call_lines.shrink_to_fit();
+        }
     }
 }
 
@@ -235,6 +290,7 @@ fn in_binary(
         };
         answers.physical.push(physical);
     }
+    answers.limit_inlined();
     answers
 }
 
@@ -265,10 +321,6 @@ fn by_debug_info(
     let Some(outermost) = frames.last() else {
         return;
     };
-    if physical.name.is_none() {
-        let name = outermost.function.as_deref();
-        physical.name = name.map(|name| answers.names.intern(name));
-    }
     let definition = outermost.definition;
     physical.definition = definition.map(|definition| answers.definition(definition.id));
     for (definition, caller) in inlined_calls(frames) {

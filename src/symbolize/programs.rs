@@ -1,17 +1,18 @@
 //! Programs without a recording: their functions, and the calls in their code.
 
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use super::assemble::name_for_people;
 use super::code::{self, Scanned};
 use super::definitions::Definitions;
+use super::demangled::name_for_people;
 use super::home::Home;
 use super::identity::{Identities, nothing_read};
 use super::names::Names;
 use super::{Options, StaticCalls};
-use crate::base::{CaveatKind, Caveats, IdVec};
+use crate::base::{CaveatKind, Caveats, IdVec, utf8};
 use crate::binary::{Binary, Error};
 use crate::profile::{Builder, Profile};
 use crate::trace::{Image, ImageId, ImageKind};
@@ -22,7 +23,8 @@ use crate::trace::{Image, ImageId, ImageKind};
 /// The first of the files whose code cannot be looked at, by its place, and why.
 pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, (usize, Error)> {
     let image = |binary: &Binary| Image {
-        path: binary.path().to_string_lossy().into_owned(),
+        path: utf8(binary.path().as_os_str().as_bytes()).into_owned(),
+        raw_path: None,
         build_id: binary.build_id().cloned(),
         kind: ImageKind::File,
     };
@@ -38,7 +40,7 @@ pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, (usize
     let scanned = code::scan(&homes, options.workers, |binary, error| {
         let place = images
             .iter()
-            .position(|i| *i.path == *binary.path().to_string_lossy());
+            .position(|i| *i.path == *utf8(binary.path().as_os_str().as_bytes()));
         refusals.push((place.unwrap_or(0), error));
     });
     if let Some(first) = refusals.into_iter().next() {

@@ -1,5 +1,7 @@
 //! Images: what holds code, and how addresses in it are counted.
 
+use std::path::{Path, PathBuf};
+
 use crate::base::{BuildId, CodeAddress, define_id};
 
 define_id! {
@@ -15,12 +17,21 @@ define_id! {
 /// Something that holds code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Image {
-    /// The path of the file, or a name in brackets.
+    /// The path of the file, or a name in brackets, as text.
     pub path: String,
+    /// The path as it was recorded, where it is not UTF-8 and therefore not the same as the text.
+    pub raw_path: Option<PathBuf>,
     /// The build that was mapped, where the recording tells it.
     pub build_id: Option<BuildId>,
     /// What it is.
     pub kind: ImageKind,
+}
+
+impl Image {
+    /// The path by which the file is opened.
+    pub fn file_path(&self) -> &Path {
+        self.raw_path.as_deref().unwrap_or(Path::new(&self.path))
+    }
 }
 
 /// What an image is, which decides what addresses in it mean.

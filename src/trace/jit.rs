@@ -81,6 +81,7 @@ impl<'a> Dumps<'a> {
         };
         let image = |is_timed| Image {
             path: path.to_owned(),
+            raw_path: None,
             build_id: None,
             kind: ImageKind::JitDump { pid, is_timed },
         };
@@ -191,6 +192,7 @@ mod tests {
         };
         let image = Image {
             path: path.to_owned(),
+            raw_path: None,
             build_id: None,
             kind,
         };
@@ -225,6 +227,7 @@ mod tests {
         let mut stacks = Stacks::default();
         let image = |kind| Image {
             path: String::new(),
+            raw_path: None,
             build_id: None,
             kind,
         };

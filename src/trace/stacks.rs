@@ -407,6 +407,7 @@ impl Stacks {
     fn image(&mut self, path: &str, kind: ImageKind) -> ImageId {
         self.images.id_of(Image {
             path: path.to_owned(),
+            raw_path: None,
             build_id: None,
             kind,
         })

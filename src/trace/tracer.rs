@@ -2,6 +2,10 @@
 
 mod switches;
 
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
 use linux_perf_event_reader::{AttrFlags, CpuMode, SampleFormat, constants};
 use rustc_hash::FxHashMap;
 
@@ -220,7 +224,16 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
                     ImageKind::Vdso => 0,
                     _ => start,
                 };
-                let image = self.image(&path, build_id, kind);
+                let raw = match &path {
+                    Cow::Owned(_) => Some(OsStr::from_bytes(mapping.path).into()),
+                    Cow::Borrowed(_) => None,
+                };
+                let image = self.stacks.images.id_of(Image {
+                    path: path.into_owned(),
+                    raw_path: raw,
+                    build_id,
+                    kind,
+                });
                 let process = self.stacks.processes.entry(mapping.pid).or_default();
                 process.change(|m| {
                     m.map(start, end, image, base);
@@ -271,6 +284,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
     fn image(&mut self, path: &str, build_id: Option<BuildId>, kind: ImageKind) -> ImageId {
         self.stacks.images.id_of(Image {
             path: path.to_owned(),
+            raw_path: None,
             build_id,
             kind,
         })

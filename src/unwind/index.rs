@@ -12,7 +12,7 @@
 
 use gimli::{BaseAddresses, CommonInformationEntry, EndianSlice, LittleEndian, UnwindSection};
 
-use crate::binary::FrameSection;
+use crate::binary::{FrameSection, common_entry};
 
 /// How a section's entries are found.
 #[derive(Debug)]
@@ -138,7 +138,7 @@ impl Index {
                 partial.parse(|section, bases, offset| match &last {
                     Some((known, entry)) if *known == offset => Ok(entry.clone()),
                     _ => {
-                        let entry = common(section, bytes, bases, offset)?;
+                        let entry = common_entry(section, bytes, bases, offset)?;
                         last = Some((offset, entry.clone()));
                         Ok(entry)
                     }
@@ -177,30 +177,6 @@ impl Index {
                 })
             }
         }
-    }
-}
-
-/// The common part of entries (CIE) at `offset`, unless the text that names its extensions is longer
-/// than any (`zPLRSBG`): each of many entries could have it read to the end of the section.
-pub(super) fn common<'a, S>(
-    section: &S,
-    bytes: &[u8],
-    bases: &BaseAddresses,
-    offset: S::Offset,
-) -> gimli::Result<CommonInformationEntry<EndianSlice<'a, LittleEndian>>>
-where
-    S: UnwindSection<EndianSlice<'a, LittleEndian>>,
-{
-    /// Lengths, id and version, in either form, and a text of ten bytes or more.
-    const HEAD: usize = 32;
-    let at: usize = gimli::UnwindOffset::into(offset);
-    let head = bytes.get(at..).unwrap_or_default();
-    let head = head.get(..HEAD).unwrap_or(head);
-    let is_long = head.first_chunk() == Some(&[0xff; 4]);
-    let text = head.get(if is_long { 21 } else { 9 }..).unwrap_or_default();
-    match text.contains(&0) {
-        true => section.cie_from_offset(bases, offset),
-        false => Err(gimli::Error::UnknownAugmentation),
     }
 }
 

@@ -11,10 +11,10 @@ use gimli::{
 };
 
 use super::arch::Arch;
-use super::index::{Candidate, Index, Linked, common};
+use super::index::{Candidate, Index, Linked};
 use super::row::Row;
 use crate::base::{FileOffset, Svma};
-use crate::binary::{Binary, FrameSection};
+use crate::binary::{Binary, FrameSection, common_entry};
 
 /// The longest instructions of one entry and its common part that are run, in bytes: thousands of
 /// times what compilers write for a large function.
@@ -232,7 +232,7 @@ impl Rules {
         let parsed = section.fde_from_offset(
             bases,
             S::Offset::from(candidate.entry),
-            |section, bases, at| common(section, bytes, bases, at),
+            |section, bases, at| common_entry(section, bytes, bases, at),
         );
         let Ok(entry) = parsed else {
             return Found::Wrong;

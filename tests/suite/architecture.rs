@@ -355,6 +355,65 @@ fn a_violation_in_this_crate_would_be_told() {
     );
 }
 
+/// Where `file:line` stands that opens a file by a path in a room whose files an input may name.
+fn opened_elsewhere(tree: &Tree) -> Vec<String> {
+    // They read only what the kernel shows under paths that are written there.
+    let fixed = ["src/binary/vdso.rs", "src/symbolize/host.rs"];
+    let rooms = [
+        "src/binary/",
+        "src/symbolize/",
+        "src/trace/",
+        "src/scan/",
+        "src/unwind/",
+    ];
+    let ways = [
+        "File::open",
+        "OpenOptions",
+        "fs::read(",
+        "read_to_string(",
+        "read_dir(",
+    ];
+    let mut told = Vec::new();
+    for (file, text) in tree.sources() {
+        let is_named =
+            rooms.iter().any(|room| file.starts_with(room)) || file.ends_with("elf_notes.rs");
+        if !is_named || fixed.contains(&file) {
+            continue;
+        }
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in code.lines().enumerate() {
+            let is_comment = line.trim_start().starts_with("//");
+            // The numbers of processes are no names that an input gives.
+            let is_proc = line.contains("read_dir(\"/proc\")");
+            if !is_comment && !is_proc && ways.iter().any(|way| line.contains(way)) {
+                told.push(format!(
+                    "{file}:{}: opens a file; use `crate::files`",
+                    number + 1
+                ));
+            }
+        }
+    }
+    told
+}
+
+#[test]
+fn what_an_input_names_is_opened_by_one_room() {
+    assert_eq!(
+        opened_elsewhere(&Tree::of_this_crate()),
+        Vec::<String>::new()
+    );
+    let mut tree = Tree::of_this_crate();
+    tree.append(
+        "src/scan/mod.rs",
+        "fn f() { let _ = std::fs::File::open(\"x\"); }\n",
+    );
+    let told = opened_elsewhere(&tree);
+    assert!(
+        matches!(&told[..], [one] if one.starts_with("src/scan/mod.rs:")),
+        "{told:?}"
+    );
+}
+
 #[test]
 fn a_map_without_its_tables_is_told() {
     assert_eq!(

@@ -418,7 +418,7 @@ fn a_changed_build_is_not_used() {
     );
     let id = finder.find(path, None).unwrap().build_id().unwrap().clone();
     assert!(finder.find(path, Some(&id)).is_ok());
-    let deleted = finder.find(&format!("{path} (deleted)"), Some(&id));
+    let deleted = finder.find(format!("{path} (deleted)"), Some(&id));
     assert!(matches!(deleted, Err(Error::Deleted)));
 }
 

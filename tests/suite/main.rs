@@ -27,6 +27,7 @@ mod gprof2dot_live;
 mod gprof_live;
 mod graph;
 mod graph_laws;
+mod hostile;
 mod identity;
 mod interrupts;
 mod jitdump;

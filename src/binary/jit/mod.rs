@@ -17,8 +17,8 @@ mod dump;
 mod name;
 mod perf_map;
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 pub use dump::{JitDump, JitFrame};
@@ -26,22 +26,12 @@ pub use name::JitNames;
 pub use perf_map::PerfMap;
 
 use super::Error;
+use crate::files::Opened;
 
-/// Opens a list. Other users can write to the places where lists are, so a list counts only if it
-/// is a regular file that belongs to the reader, to root or to `user`, whose process it describes.
-fn open(path: &Path, user: Option<u32>) -> Result<(File, u64), Error> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW)
-        .open(path);
-    let file = file.map_err(|error| match error.raw_os_error() {
-        Some(libc::ELOOP) => Error::NotRegular,
-        _ => Error::from(error),
-    })?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(Error::NotRegular);
-    }
+/// Checks who has written a list. Other users can write to the places where lists are, so a list
+/// counts only if it belongs to the reader, to root or to `user`, whose process it describes.
+fn checked(opened: Opened, path: &Path, user: Option<u32>) -> Result<(File, u64), Error> {
+    let Opened { file, metadata } = opened;
     // The owner of our own directory in /proc is the user that we act for.
     let own = std::fs::metadata("/proc/self")?.uid();
     let owner = metadata.uid();

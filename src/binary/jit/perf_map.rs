@@ -12,6 +12,7 @@ use super::JitNames;
 use super::name::function_name;
 use crate::base::{Avma, Interner, NameId, utf8};
 use crate::binary::Error;
+use crate::files::{LastLink, Root};
 
 /// The most bytes of a map that are read.
 const SIZE_LIMIT: u64 = 256 << 20;
@@ -68,7 +69,8 @@ impl PerfMap {
     /// When there is none, it is a link or not a regular file, it belongs to somebody else
     /// ([`Error::Foreign`]), it is larger than 256 MB, or the system refuses.
     pub fn read(path: &Path, user: Option<u32>) -> Result<PerfMap, Error> {
-        let (file, size) = super::open(path, user)?;
+        let opened = Root::default().open(path, LastLink::Refuse)?;
+        let (file, size) = super::checked(opened, path, user)?;
         if size > SIZE_LIMIT {
             return Err(Error::TooLarge {
                 what: "the map".to_owned(),

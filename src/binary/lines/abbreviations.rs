@@ -6,6 +6,11 @@ use gimli::{DebugAbbrev, DebugAbbrevOffset, Reader as _};
 use rustc_hash::FxHashMap;
 
 use super::Slice;
+use crate::binary::budget::Account;
+
+/// How many bytes of memory a byte of a table takes at most: an abbreviation without attributes has
+/// four, and becomes a value of some 100.
+const FACTOR: u64 = 32;
 
 /// The tables in `.debug_abbrev`, each read once when a unit needs it.
 ///
@@ -31,19 +36,72 @@ impl<'b> Abbreviations<'b> {
     }
 
     /// The table at `offset`, if it can be read.
-    pub(super) fn table(&self, offset: usize) -> Option<Arc<gimli::Abbreviations>> {
+    pub(super) fn table(
+        &self,
+        offset: usize,
+        account: &Account,
+    ) -> Option<Arc<gimli::Abbreviations>> {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        let table = tables.entry(offset).or_insert_with(|| self.read(offset));
+        let table = tables
+            .entry(offset)
+            .or_insert_with(|| self.read(offset, account));
         table.clone()
     }
 
-    fn read(&self, offset: usize) -> Option<Arc<gimli::Abbreviations>> {
+    fn read(&self, offset: usize, account: &Account) -> Option<Arc<gimli::Abbreviations>> {
         let next = self.starts.partition_point(|&start| start <= offset);
         let end = self.starts.get(next).copied().unwrap_or(usize::MAX);
         let end = end.min(self.section.len());
         let bytes = self.section.slice().get(offset..end)?;
+        // The last table has no end but its own, and may be followed by anything.
+        let end = length(bytes).unwrap_or(bytes.len());
+        if !account.take((end as u64).saturating_mul(FACTOR)) {
+            return None;
+        }
         let section = DebugAbbrev::new(bytes, self.section.endian());
         let table = section.abbreviations(DebugAbbrevOffset(0)).ok()?;
         Some(Arc::new(table))
+    }
+}
+
+/// The length of the table at the start of `bytes`, up to the zero behind its last entry:
+///
+/// ```text
+///   code, tag          ULEB128         a code of 0 ends the table
+///   has children       1 byte
+///   name, form         ULEB128 each    up to 0, 0; DW_FORM_implicit_const is followed by a SLEB128
+/// ```
+fn length(bytes: &[u8]) -> Option<usize> {
+    let mut rest = bytes;
+    while number(&mut rest)? != 0 {
+        number(&mut rest)?;
+        rest = rest.get(1..)?;
+        loop {
+            let (name, form) = (number(&mut rest)?, number(&mut rest)?);
+            if form == u64::from(gimli::DW_FORM_implicit_const.0) {
+                number(&mut rest)?;
+            }
+            if (name, form) == (0, 0) {
+                break;
+            }
+        }
+    }
+    bytes.len().checked_sub(rest.len())
+}
+
+/// The low bits of a number of variable length (LEB128).
+fn number(rest: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    let mut shift: u32 = 0;
+    loop {
+        let (&byte, behind) = rest.split_first()?;
+        *rest = behind;
+        if shift < 64 {
+            value |= u64::from(byte & 0x7f) << shift;
+        }
+        shift = shift.saturating_add(7);
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
     }
 }

@@ -182,7 +182,7 @@ fn elsewhere<'d, 'b>(
         Place::Split(_) => return None,
     };
     let (index, offset) = units.around(target)?;
-    let unit = units.unit(index, dwarf)?.main(dwarf);
+    let unit = units.unit(index, dwarf, &debug.account)?.main(dwarf);
     Some(At {
         offset,
         unit,
@@ -193,7 +193,11 @@ fn elsewhere<'d, 'b>(
 /// The entry of an id, with its unit.
 pub(super) fn at<'d, 'b>(id: DefinitionId, debug: &'d Debug<'b>) -> Option<At<'d, 'b>> {
     if let Place::Split(index) = id.place {
-        let unit = debug.units.unit(index, &debug.dwarf)?.entries(debug).0;
+        let unit = debug
+            .units
+            .unit(index, &debug.dwarf, &debug.account)?
+            .entries(debug)
+            .0;
         let offset = UnitOffset(id.entry);
         let place = id.place;
         return Some(At {

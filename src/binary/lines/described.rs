@@ -1,5 +1,7 @@
 //! What tells a definition apart from others, read when it is asked for.
 
+use std::borrow::Cow;
+
 use super::definition::{self, Definition, DefinitionId, Place};
 use super::unit::Unit;
 use super::{Debug, Lines, scopes, text};
@@ -49,6 +51,14 @@ impl Lines<'_> {
         units.find_map(|unit| unit.row(address.0, debug))
     }
 
+    /// The linkage name of the definition with this id, not demangled; where there is none, the plain
+    /// name.
+    pub fn name(&self, id: DefinitionId) -> Option<Cow<'_, str>> {
+        let debug = self.debug.as_ref()?;
+        let definition = definition::of(definition::at(id, debug)?, debug)?;
+        definition.any_name().map(text)
+    }
+
     /// What is known of the definition with this id, which [`Lines::frames`] gave.
     pub fn describe(&self, id: DefinitionId) -> Option<Described> {
         let debug = self.debug.as_ref()?;
@@ -76,7 +86,7 @@ fn split_number(id: DefinitionId) -> u64 {
 
 fn units_at<'l, 'b>(debug: &'l Debug<'b>, address: Svma) -> impl Iterator<Item = &'l Unit<'b>> {
     let candidates = debug.units.candidates(address.0, debug);
-    candidates.filter_map(|index| debug.units.unit(index, &debug.dwarf))
+    candidates.filter_map(|index| debug.units.unit(index, &debug.dwarf, &debug.account))
 }
 
 /// The unit with the entry of this id.
@@ -84,10 +94,10 @@ fn unit_of<'l, 'b>(id: DefinitionId, debug: &'l Debug<'b>) -> Option<&'l Unit<'b
     let (units, dwarf) = match id.place {
         Place::Main => (&debug.units, &debug.dwarf),
         Place::Supplement => (debug.supplement.as_ref()?, debug.dwarf.sup()?),
-        Place::Split(index) => return debug.units.unit(index, &debug.dwarf),
+        Place::Split(index) => return debug.units.unit(index, &debug.dwarf, &debug.account),
     };
     let (index, _) = units.around(gimli::DebugInfoOffset(id.unit))?;
-    units.unit(index, dwarf)
+    units.unit(index, dwarf, &debug.account)
 }
 
 fn declared(definition: &Definition<'_>, debug: &Debug<'_>) -> Option<Declared> {

@@ -9,9 +9,9 @@ use rustc_hash::FxHashMap;
 
 use super::Slice;
 use super::definition::{self, Position};
-use super::fuel::Fuel;
 use super::ranges::RangeAttributes;
 use super::rows::Rows;
+use crate::binary::budget::Account;
 
 /// Lines of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +37,14 @@ struct Open {
 
 impl Extents {
     /// Reads the whole unit, up to the first entry that cannot be read.
-    pub(super) fn read(unit: UnitRef<'_, Slice<'_>>, rows: &Rows<'_>, fuel: &Fuel) -> Extents {
+    pub(super) fn read(
+        unit: UnitRef<'_, Slice<'_>>,
+        rows: &Rows<'_>,
+        account: &Account,
+    ) -> Extents {
         let mut extents = Extents::default();
         // What was read before an error stays.
-        let _ = extents.add_all(unit, rows, fuel);
+        let _ = extents.add_all(unit, rows, account);
         extents
     }
 
@@ -56,7 +60,7 @@ impl Extents {
         &mut self,
         unit: UnitRef<'_, Slice<'_>>,
         rows: &Rows<'_>,
-        fuel: &Fuel,
+        account: &Account,
     ) -> gimli::Result<()> {
         let mut entries = unit.entries_raw(None)?;
         let mut open: Vec<Open> = Vec::new();
@@ -89,7 +93,7 @@ impl Extents {
                 }
             }
             let mut begin = None;
-            ranges.each(unit, fuel, |start, _| {
+            ranges.each(unit, account, |start, _| {
                 begin = Some(begin.map_or(start, |before: u64| before.min(start)));
             });
             if let Some(outer) = open.last_mut() {

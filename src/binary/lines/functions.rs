@@ -7,9 +7,9 @@ use gimli::{UnitOffset, UnitRef};
 
 use super::Slice;
 use super::definition::Definition;
-use super::fuel::Fuel;
 use super::inlines::Inlines;
 use super::ranges::RangeAttributes;
+use crate::binary::budget::Account;
 
 /// How many ranges before an address are looked at. Functions do not overlap in sound files; where
 /// the linker folded equal ones, a few share a range.
@@ -41,16 +41,16 @@ pub(super) struct Functions<'b> {
 
 impl<'b> Functions<'b> {
     /// Reads the whole unit for its functions, up to the first entry that cannot be read.
-    pub(super) fn read(unit: UnitRef<'_, Slice<'b>>, fuel: &Fuel) -> Functions<'b> {
+    pub(super) fn read(unit: UnitRef<'_, Slice<'b>>, account: &Account) -> Functions<'b> {
         let mut all = Functions::default();
         // What was read before an error stays.
-        let _ = all.add_all(unit, fuel);
+        let _ = all.add_all(unit, account);
         let key = |range: &Range| (range.begin, Reverse(range.end), Reverse(range.function));
         all.ranges.sort_unstable_by_key(key);
         all
     }
 
-    fn add_all(&mut self, unit: UnitRef<'_, Slice<'b>>, fuel: &Fuel) -> gimli::Result<()> {
+    fn add_all(&mut self, unit: UnitRef<'_, Slice<'b>>, account: &Account) -> gimli::Result<()> {
         let mut entries = unit.entries_raw(None)?;
         while !entries.is_empty() {
             let offset = entries.next_offset();
@@ -66,7 +66,7 @@ impl<'b> Functions<'b> {
                 ranges.add(unit, &entries.read_attribute_inline(*spec)?);
             }
             let function = u32::try_from(self.functions.len()).unwrap_or(u32::MAX);
-            let any = ranges.each(unit, fuel, |begin, end| {
+            let any = ranges.each(unit, account, |begin, end| {
                 self.ranges.push(Range {
                     begin,
                     end,
@@ -96,8 +96,8 @@ impl<'b> Functions<'b> {
 
 impl<'b> Function<'b> {
     /// The calls that were inlined into it.
-    pub(super) fn inlines(&self, unit: UnitRef<'_, Slice<'b>>, fuel: &Fuel) -> &Inlines<'b> {
+    pub(super) fn inlines(&self, unit: UnitRef<'_, Slice<'b>>, account: &Account) -> &Inlines<'b> {
         self.inlines
-            .get_or_init(|| Inlines::read(self.offset, unit, fuel))
+            .get_or_init(|| Inlines::read(self.offset, unit, account))
     }
 }

@@ -18,11 +18,14 @@ use gimli::{Attribute, UnitOffset, UnitRef};
 
 use super::Slice;
 use super::definition::{self, Definition, Position};
-use super::fuel::Fuel;
 use super::ranges::RangeAttributes;
+use crate::binary::budget::Account;
 
 /// Calls nested deeper are left out. Compilers stay far below.
 const DEPTH_LIMIT: usize = 512;
+
+/// How many bytes of entries are walked over before they are counted.
+const PORTION: usize = 4096;
 
 /// A `DW_TAG_inlined_subroutine`.
 #[derive(Debug)]
@@ -55,11 +58,11 @@ impl<'b> Inlines<'b> {
     pub(super) fn read(
         offset: UnitOffset,
         unit: UnitRef<'_, Slice<'b>>,
-        fuel: &Fuel,
+        account: &Account,
     ) -> Inlines<'b> {
         let mut inlines = Inlines::default();
         // What was read before an error stays.
-        let _ = inlines.add_all(offset, unit, fuel);
+        let _ = inlines.add_all(offset, unit, account);
         let key = |range: &Range| (range.depth, range.begin, range.call);
         inlines.ranges.sort_unstable_by_key(key);
         inlines.calls.shrink_to_fit();
@@ -71,7 +74,7 @@ impl<'b> Inlines<'b> {
         &mut self,
         offset: UnitOffset,
         unit: UnitRef<'_, Slice<'b>>,
-        fuel: &Fuel,
+        account: &Account,
     ) -> gimli::Result<()> {
         let mut entries = unit.entries_raw(Some(offset))?;
         let Some(abbreviation) = entries.read_abbreviation()? else {
@@ -85,7 +88,16 @@ impl<'b> Inlines<'b> {
         let mut open: Vec<isize> = Vec::new();
         // The depth of a function inside the function, whose entries are not ours.
         let mut foreign: Option<isize> = None;
+        let mut begin = offset;
         while !entries.is_empty() && entries.next_depth() > 0 {
+            // Functions may be nested in one another, and each walks over all inside of it.
+            let walked = entries.next_offset().0.saturating_sub(begin.0);
+            if walked >= PORTION {
+                begin = entries.next_offset();
+                if !account.take(walked as u64) {
+                    return Ok(());
+                }
+            }
             let offset = entries.next_offset();
             let depth = entries.next_depth();
             let Some(abbreviation) = entries.read_abbreviation()? else {
@@ -102,7 +114,7 @@ impl<'b> Inlines<'b> {
                 foreign = Some(depth);
             }
             let wanted = tag == gimli::DW_TAG_inlined_subroutine && foreign.is_none();
-            if !wanted || open.len() >= DEPTH_LIMIT || !fuel.take(1) {
+            if !wanted || open.len() >= DEPTH_LIMIT || !account.take_entries(1) {
                 entries.skip_attributes(abbreviation.attributes())?;
                 continue;
             }
@@ -119,7 +131,7 @@ impl<'b> Inlines<'b> {
             }
             let index = u32::try_from(self.calls.len()).unwrap_or(u32::MAX);
             let nested = u32::try_from(open.len()).unwrap_or(u32::MAX);
-            ranges.each(unit, fuel, |begin, end| {
+            ranges.each(unit, account, |begin, end| {
                 self.ranges.push(Range {
                     depth: nested,
                     call: index,

@@ -14,13 +14,13 @@
 //! hit, of names only those that are shown.
 //!
 //! Nothing recurses on the input, so deeply nested debug information cannot overflow the stack;
-//! calls nested deeper than 512 are left out. Work and memory are bounded by [`fuel`](self).
+//! calls nested deeper than 512 are left out. Whatever is kept, and whatever is looked at more often
+//! than it stands in the file, is taken from the account of the file: see `budget.rs`.
 
 mod abbreviations;
 mod definition;
 mod described;
 mod extents;
-mod fuel;
 mod functions;
 mod inlines;
 mod names;
@@ -39,8 +39,8 @@ use rustc_hash::FxHashMap;
 pub use self::definition::{Definition, DefinitionId};
 pub use self::described::{Declared, Described};
 
-use self::fuel::Fuel;
 use self::units::Units;
+use super::budget::{Account, Budget};
 use super::dwarf::DebugInfo;
 use crate::base::{Svma, utf8};
 
@@ -83,14 +83,19 @@ struct Debug<'b> {
     supplement: Option<Units<'b>>,
     package: Option<gimli::DwarfPackage<Slice<'b>>>,
     definitions: Mutex<FxHashMap<DefinitionId, Arc<Definition<'b>>>>,
-    fuel: Fuel,
+    account: Account,
 }
 
 impl<'b> Lines<'b> {
-    pub(super) fn new(info: Option<&'b DebugInfo>) -> Lines<'b> {
+    pub(super) fn new(info: Option<&'b DebugInfo>, budget: &Arc<Budget>) -> Lines<'b> {
         Lines {
-            debug: info.map(Debug::new),
+            debug: info.map(|info| Debug::new(info, budget)),
         }
+    }
+
+    /// Lines of a file without debug information: it knows no address.
+    pub fn none() -> Lines<'b> {
+        Lines { debug: None }
     }
 
     /// Puts the frames of `address` into `out`, which is emptied first: innermost first, so the
@@ -99,7 +104,7 @@ impl<'b> Lines<'b> {
         out.clear();
         let Some(debug) = &self.debug else { return };
         for index in debug.units.candidates(address.0, debug) {
-            let unit = debug.units.unit(index, &debug.dwarf);
+            let unit = debug.units.unit(index, &debug.dwarf, &debug.account);
             if unit.is_some_and(|unit| unit.frames(address.0, debug, out)) {
                 return;
             }
@@ -110,19 +115,19 @@ impl<'b> Lines<'b> {
     /// they have line tables only.
     pub fn units_with_functions(&self) -> (usize, usize) {
         let debug = self.debug.as_ref();
-        debug.map_or((0, 0), |debug| debug.units.with_functions())
+        debug.map_or((0, 0), |debug| debug.units.with_functions(&debug.account))
     }
 
     /// Whether so much of the debug information was read that reading it was given up: it is
     /// hostile, or larger than we are ready to hold.
     pub fn is_exhausted(&self) -> bool {
         let debug = self.debug.as_ref();
-        debug.is_some_and(|debug| debug.fuel.is_spent())
+        debug.is_some_and(|debug| debug.account.is_refused())
     }
 }
 
 impl<'b> Debug<'b> {
-    fn new(info: &'b DebugInfo) -> Debug<'b> {
+    fn new(info: &'b DebugInfo, budget: &Arc<Budget>) -> Debug<'b> {
         let dwarf = info.borrow();
         Debug {
             units: Units::list(&dwarf),
@@ -131,7 +136,7 @@ impl<'b> Debug<'b> {
             definitions: Mutex::default(),
             info,
             dwarf,
-            fuel: Fuel::default(),
+            account: Account::new(budget),
         }
     }
 }

@@ -3,7 +3,7 @@
 use gimli::{Attribute, AttributeValue, RangeListsOffset, UnitRef};
 
 use super::Slice;
-use super::fuel::Fuel;
+use crate::binary::budget::Account;
 
 /// The attributes of one entry that say which addresses it covers.
 #[derive(Default)]
@@ -38,24 +38,28 @@ impl RangeAttributes {
     pub(super) fn each(
         &self,
         unit: UnitRef<'_, Slice<'_>>,
-        fuel: &Fuel,
+        account: &Account,
         mut add: impl FnMut(u64, u64),
     ) -> bool {
         let mut any = false;
         let mut one = |begin, end| {
-            if begin < end && fuel.take(1) {
+            if begin < end && account.take_entries(1) {
                 add(begin, end);
                 any = true;
             }
         };
         if let Some(list) = self.list {
-            let Ok(mut ranges) = unit.ranges(list) else {
+            let (Ok(mut ranges), Ok(mut rows)) = (unit.ranges(list), unit.raw_ranges(list)) else {
                 return false;
             };
-            while let Ok(Some(range)) = ranges.next() {
-                one(range.begin, range.end);
-                if fuel.is_spent() {
-                    break;
+            // Many entries may share one list, whose rows may all be empty: each row counts.
+            while let Ok(Some(row)) = rows.next()
+                && account.take_entries(1)
+            {
+                match ranges.convert_raw(row) {
+                    Ok(Some(range)) => one(range.begin, range.end),
+                    Ok(None) => {}
+                    Err(_) => break,
                 }
             }
         } else if let (Some(low), Some(high)) = (self.low, self.high) {

@@ -5,13 +5,15 @@ use std::sync::OnceLock;
 
 use gimli::{IncompleteLineProgram, LineProgramHeader, UnitRef};
 
-use super::fuel::Fuel;
 use super::{Slice, names, text};
+use crate::binary::budget::Account;
 
-/// How many rows are taken from the tank at a time.
-const PORTION: u32 = 1024;
-/// Longer paths are cut.
-const PATH_LIMIT: usize = 16 << 10;
+/// How many rows are taken from the account at a time.
+const PORTION: u64 = 1024;
+/// Longer paths name no file on Linux (PATH_MAX) and are left out.
+const PATH_LIMIT: usize = 4096;
+/// How many copies of a path there may be in memory.
+const PATH_COPIES: u64 = 3;
 
 /// What the rows say of an address and those behind it.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +45,16 @@ pub(super) struct Rows<'b> {
 
 impl<'b> Rows<'b> {
     /// Runs the line program, up to the first instruction that cannot be read.
-    pub(super) fn read(program: IncompleteLineProgram<Slice<'b>>, fuel: &Fuel) -> Rows<'b> {
+    pub(super) fn read(program: IncompleteLineProgram<Slice<'b>>, account: &Account) -> Rows<'b> {
+        // Many units may share one program, which may make no rows however long it runs.
+        if !account.take(program.header().raw_program_buf().len() as u64) {
+            return Rows {
+                header: program.header().clone(),
+                paths: Vec::new(),
+                sequences: Vec::new(),
+                rows: Vec::new(),
+            };
+        }
         let mut machine = program.rows();
         let mut rows: Vec<Row> = Vec::new();
         let mut sequences = Vec::new();
@@ -80,7 +91,7 @@ impl<'b> Rows<'b> {
                 Some(last) if last.address == address => *last = row,
                 _ => {
                     if portion == 0 {
-                        if !fuel.take(PORTION) {
+                        if !account.take_entries(PORTION) {
                             break;
                         }
                         portion = PORTION;
@@ -121,11 +132,25 @@ impl<'b> Rows<'b> {
     }
 
     /// The path of a file: see [`path`].
-    pub(super) fn path(&self, file: u64, unit: UnitRef<'_, Slice<'b>>) -> Option<&str> {
+    pub(super) fn path(
+        &self,
+        file: u64,
+        unit: UnitRef<'_, Slice<'b>>,
+        account: &Account,
+    ) -> Option<&str> {
         let cell = self.paths.get(usize::try_from(file).ok()?)?;
-        let path = || path(&self.header, file, unit).unwrap_or_default().into();
+        let path = || -> Box<str> {
+            let path = path(&self.header, file, unit).unwrap_or_default();
+            let bytes = (path.len() as u64).saturating_mul(PATH_COPIES);
+            match account.take(bytes) {
+                true => path.into(),
+                false => Box::default(),
+            }
+        };
         self.header.file(file)?;
         Some(cell.get_or_init(path))
+            .map(|path| &**path)
+            .filter(|path| !path.is_empty())
     }
 }
 
@@ -139,16 +164,22 @@ pub(super) fn path<'b>(
     let entry = header.file(file)?;
     let mut path = String::new();
     let mut add = |part: Option<&[u8]>| {
-        let part = part.and_then(|part| part.get(..part.len().min(PATH_LIMIT)));
-        join(&mut path, &text(part.unwrap_or_default()));
+        let part = part.filter(|part| part.len() <= PATH_LIMIT)?;
+        join(&mut path, &text(part));
+        (path.len() <= PATH_LIMIT).then_some(())
     };
-    add(unit.comp_dir.map(|directory| directory.slice()));
+    if let Some(directory) = unit.comp_dir {
+        add(Some(directory.slice()))?;
+    }
     // Directory 0 is that of the compilation.
     if entry.directory_index() != 0 {
         let directory = entry.directory(header);
-        add(directory.and_then(|directory| names::string(directory, unit)));
+        let directory = directory.and_then(|directory| names::string(directory, unit));
+        add(Some(directory.unwrap_or_default()))?;
     }
-    add(names::string(entry.path_name(), unit));
+    add(Some(
+        names::string(entry.path_name(), unit).unwrap_or_default(),
+    ))?;
     Some(path)
 }
 

@@ -4,8 +4,8 @@
 use gimli::{AttributeValue, DwAt, UnitOffset, UnitRef};
 
 use super::definition::{self, At};
-use super::fuel::Fuel;
 use super::{Debug, Slice, names, text};
+use crate::binary::budget::Account;
 use crate::binary::demangle;
 
 /// How many scopes are named around a function, and how many steps a type may take.
@@ -30,14 +30,14 @@ struct Scope {
 
 impl Scopes {
     /// Reads the whole unit, up to the first entry that cannot be read.
-    pub(super) fn read(unit: UnitRef<'_, Slice<'_>>, fuel: &Fuel) -> Scopes {
+    pub(super) fn read(unit: UnitRef<'_, Slice<'_>>, account: &Account) -> Scopes {
         let mut scopes = Scopes::default();
         // What was read before an error stays.
-        let _ = scopes.add_all(unit, fuel);
+        let _ = scopes.add_all(unit, account);
         scopes
     }
 
-    fn add_all(&mut self, unit: UnitRef<'_, Slice<'_>>, fuel: &Fuel) -> gimli::Result<()> {
+    fn add_all(&mut self, unit: UnitRef<'_, Slice<'_>>, account: &Account) -> gimli::Result<()> {
         let mut entries = unit.entries_raw(None)?;
         let mut open: Vec<(isize, u32)> = Vec::new();
         while !entries.is_empty() {
@@ -50,7 +50,7 @@ impl Scopes {
                 open.pop();
             }
             self.has_types |= abbreviation.tag() == gimli::DW_TAG_base_type;
-            if !is_scope(abbreviation.tag()) || !fuel.take(1) {
+            if !is_scope(abbreviation.tag()) || !account.take_entries(1) {
                 continue;
             }
             let index = u32::try_from(self.scopes.len()).unwrap_or(u32::MAX);
@@ -138,7 +138,7 @@ pub(super) fn qualified<'d, 'b>(
                 }
                 parts.push(text(outer.name.unwrap_or_default()).into_owned());
             }
-            _ => parts.push(scope_name(at.unit, around, scopes)),
+            _ => parts.push(scope_name(at.unit, around, scopes, &debug.account)),
         }
     }
     parts.reverse();
@@ -146,7 +146,12 @@ pub(super) fn qualified<'d, 'b>(
 }
 
 /// The name of a namespace or type.
-fn scope_name(unit: UnitRef<'_, Slice<'_>>, index: usize, scopes: &Scopes) -> String {
+fn scope_name(
+    unit: UnitRef<'_, Slice<'_>>,
+    index: usize,
+    scopes: &Scopes,
+    account: &Account,
+) -> String {
     let Some(offset) = scopes.offset(index) else {
         return String::new();
     };
@@ -164,6 +169,8 @@ fn scope_name(unit: UnitRef<'_, Slice<'_>>, index: usize, scopes: &Scopes) -> St
     };
     let siblings = scopes.scopes.get(..index).unwrap_or_default().iter();
     let siblings = siblings.enumerate().filter(|(_, s)| s.parent == parent);
+    // Each of many closures of one scope looks at all before it.
+    let siblings = siblings.take_while(|_| account.take_entries(1));
     let before = siblings.filter(|&(i, scope)| {
         let offset = UnitOffset(scope.entry);
         tag(unit, offset).is_some_and(is_type)

@@ -70,12 +70,13 @@ impl<'b> Unit<'b> {
                 function: None,
                 definition: None,
                 is_split_off: false,
-                file: rows.and_then(|rows| rows.path(file?, self.main(&debug.dwarf))),
+                file: rows
+                    .and_then(|rows| rows.path(file?, self.main(&debug.dwarf), &debug.account)),
                 line: (line != 0).then_some(line),
             });
             return true;
         };
-        let inlines = function.inlines(unit, &debug.fuel);
+        let inlines = function.inlines(unit, &debug.account);
         let mut chain = inlines.chain(address);
         let definition = |cell: &'l OnceLock<Option<Arc<Definition<'b>>>>, offset| {
             let at = At {
@@ -105,7 +106,8 @@ impl<'b> Unit<'b> {
                 function: definition.and_then(|d| d.any_name()).map(text),
                 definition,
                 is_split_off,
-                file: rows.and_then(|rows| rows.path(file?, self.main(&debug.dwarf))),
+                file: rows
+                    .and_then(|rows| rows.path(file?, self.main(&debug.dwarf), &debug.account)),
                 line: (line != 0).then_some(line),
             });
             let Some(from) = from else {
@@ -135,7 +137,7 @@ impl<'b> Unit<'b> {
 
     fn functions<'l>(&'l self, debug: &'l Debug<'b>) -> &'l Functions<'b> {
         self.functions
-            .get_or_init(|| Functions::read(self.entries(debug).0, &debug.fuel))
+            .get_or_init(|| Functions::read(self.entries(debug).0, &debug.account))
     }
 
     /// The part of the unit with the entries of functions.
@@ -152,7 +154,7 @@ impl<'b> Unit<'b> {
     /// What stands in what.
     pub(super) fn scopes(&self, debug: &Debug<'b>) -> &Scopes {
         self.scopes
-            .get_or_init(|| Scopes::read(self.entries(debug).0, &debug.fuel))
+            .get_or_init(|| Scopes::read(self.entries(debug).0, &debug.account))
     }
 
     /// The lines of the function whose copies stem from the entry at `origin`.
@@ -160,7 +162,7 @@ impl<'b> Unit<'b> {
         let rows = self.rows(debug)?;
         let extents = self
             .extents
-            .get_or_init(|| Extents::read(self.entries(debug).0, rows, &debug.fuel));
+            .get_or_init(|| Extents::read(self.entries(debug).0, rows, &debug.account));
         extents.of(origin)
     }
 
@@ -174,13 +176,16 @@ impl<'b> Unit<'b> {
     pub(super) fn row(&self, address: u64, debug: &Debug<'b>) -> Option<(&str, u32)> {
         let rows = self.rows(debug)?;
         let row = rows.at(address).filter(|row| row.line > 0)?;
-        Some((rows.path(row.file, self.main(&debug.dwarf))?, row.line))
+        Some((
+            rows.path(row.file, self.main(&debug.dwarf), &debug.account)?,
+            row.line,
+        ))
     }
 
     fn rows(&self, debug: &Debug<'b>) -> Option<&Rows<'b>> {
         let rows = self.rows.get_or_init(|| {
             let program = self.main.line_program.clone()?;
-            Some(Rows::read(program, &debug.fuel))
+            Some(Rows::read(program, &debug.account))
         });
         rows.as_ref()
     }
@@ -198,7 +203,7 @@ impl<'b> Unit<'b> {
             }
             gimli::Result::Ok(())
         })();
-        if read.is_ok() && ranges.each(unit, &debug.fuel, &mut add) {
+        if read.is_ok() && ranges.each(unit, &debug.account, &mut add) {
             return;
         }
         for (begin, end) in self.rows(debug).into_iter().flat_map(Rows::ranges) {

@@ -7,16 +7,23 @@
 use std::cmp::Reverse;
 use std::sync::OnceLock;
 
-use gimli::{DebugInfoOffset, Section as _, UnitHeader, UnitOffset, UnitSectionOffset, UnitType};
+use gimli::{
+    DebugInfoOffset, Reader as _, Section as _, UnitHeader, UnitOffset, UnitSectionOffset, UnitType,
+};
 
 use super::abbreviations::Abbreviations;
 use super::unit::Unit;
 use super::{Debug, Slice};
+use crate::binary::budget::Account;
 
 /// How many units that may know an address are asked.
 const CANDIDATES: usize = 16;
 /// How many ranges are looked at for them.
 const LOOKS: usize = 1024;
+
+/// How many bytes of memory a byte of the header of a line program takes at most: the name of a file
+/// has two, and becomes a value of some 100.
+const FILE_FACTOR: u64 = 48;
 
 /// One unit, opened when it is needed.
 #[derive(Debug)]
@@ -71,12 +78,20 @@ impl<'b> Units<'b> {
     }
 
     /// The unit, if it can be read. `dwarf` is the file that this list was made of.
-    pub(super) fn unit(&self, index: usize, dwarf: &gimli::Dwarf<Slice<'b>>) -> Option<&Unit<'b>> {
+    pub(super) fn unit(
+        &self,
+        index: usize,
+        dwarf: &gimli::Dwarf<Slice<'b>>,
+        account: &Account,
+    ) -> Option<&Unit<'b>> {
         let lazy = self.units.get(index)?;
         let unit = lazy.unit.get_or_init(|| {
-            let abbreviations = self
-                .abbreviations
-                .table(lazy.header.debug_abbrev_offset().0)?;
+            let table = lazy.header.debug_abbrev_offset().0;
+            let abbreviations = self.abbreviations.table(table, account)?;
+            let files = header_length(dwarf, &lazy.header, &abbreviations).unwrap_or(0);
+            if !account.take(files.saturating_mul(FILE_FACTOR)) {
+                return None;
+            }
             let unit =
                 gimli::Unit::new_with_abbreviations(dwarf, lazy.header, abbreviations).ok()?;
             Some(Box::new(Unit::new(index, unit)))
@@ -86,11 +101,11 @@ impl<'b> Units<'b> {
 
     /// How many units describe functions, and how many of these do not say where any is declared:
     /// they have line tables only.
-    pub(super) fn with_functions(&self) -> (usize, usize) {
+    pub(super) fn with_functions(&self, account: &Account) -> (usize, usize) {
         let (mut all, mut bare) = (0, 0);
         for lazy in &self.units {
             let table = lazy.header.debug_abbrev_offset().0;
-            let Some(table) = self.abbreviations.table(table) else {
+            let Some(table) = self.abbreviations.table(table, account) else {
                 continue;
             };
             // Compilers number them from 1 without gaps.
@@ -158,7 +173,7 @@ impl<'b> Units<'b> {
             // 1.89 wrote such. After any other error the iterator ends.
             while let Some(entry) = entries.next().transpose() {
                 let Ok(entry) = entry else { continue };
-                if entry.length() > 0 && debug.fuel.take(1) {
+                if entry.length() > 0 && debug.account.take_entries(1) {
                     push(index, entry.range().begin, entry.range().end);
                     known.get_mut(index).into_iter().for_each(|k| *k = true);
                 }
@@ -172,7 +187,7 @@ impl<'b> Units<'b> {
             if known.get(index) == Some(&true) || !has_code {
                 continue;
             }
-            if let Some(unit) = self.unit(index, &debug.dwarf) {
+            if let Some(unit) = self.unit(index, &debug.dwarf, &debug.account) {
                 unit.each_range(debug, |begin, end| push(index, begin, end));
             }
         }
@@ -184,4 +199,36 @@ impl<'b> Units<'b> {
         }
         ranges
     }
+}
+
+/// The length of the header of a unit's line program, with the names of its files. Opening a unit
+/// reads all of it, and many units may share one.
+///
+/// ```text
+///   unit_length            4 bytes, or 0xffffffff and 8
+///   version                2 bytes; from version 5 on followed by the sizes of addresses and segments
+///   header_length          4 or 8 bytes: from here to the program
+/// ```
+fn header_length(
+    dwarf: &gimli::Dwarf<Slice<'_>>,
+    header: &UnitHeader<Slice<'_>>,
+    abbreviations: &gimli::Abbreviations,
+) -> Option<u64> {
+    let mut entries = header.entries_raw(abbreviations, None).ok()?;
+    let abbreviation = entries.read_abbreviation().ok()??;
+    let mut program = None;
+    for spec in abbreviation.attributes() {
+        let attribute = entries.read_attribute(*spec).ok()?;
+        if attribute.name() == gimli::DW_AT_stmt_list {
+            program = attribute.offset_value();
+        }
+    }
+    let mut rest = *dwarf.debug_line.reader();
+    rest.skip(program?).ok()?;
+    let (_, format) = rest.read_initial_length().ok()?;
+    if rest.read_u16().ok()? >= 5 {
+        rest.skip(2).ok()?;
+    }
+    let length = rest.read_length(format).ok()?;
+    Some(length.min(rest.len()) as u64)
 }

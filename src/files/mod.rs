@@ -1,0 +1,203 @@
+//! Opens the files that an input names, and touches nothing else.
+//!
+//! A recording, a debug link or a dynamic section may name anything: a FIFO whose writer waits for
+//! a reader, a device that acts when it is opened, a link that leads out of `--symfs`. So a name is
+//! resolved first, without opening what it leads to; only a regular file is then opened, and it is
+//! the one that was checked:
+//!
+//! ```text
+//!   openat2(root, path, O_PATH, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS)    no effect on the file
+//!     └▶ fstat: regular?  no ─▶ Error::NotRegular
+//!          └▶ open("/proc/self/fd/N", O_RDONLY)                             the same object
+//!               └▶ fstat: still the same device and inode
+//! ```
+//!
+//! `O_PATH` is described in open(2), the resolution in openat2(2). Kernels before 5.6, and some
+//! sandboxes, have no `openat2`; there each component is resolved by itself, to the same end.
+//! Without `/proc` the path is resolved a second time and the object is compared.
+//!
+//! This is the only way in which the rooms that import it open such files;
+//! `tests/suite/architecture.rs` keeps it so.
+
+mod resolve;
+
+use std::ffi::OsString;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
+
+/// How a checked file is opened. `O_NONBLOCK` matters only where the object is another one than
+/// the one that was checked; it is then closed again.
+const READ: OFlags = OFlags::RDONLY
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY);
+/// How a file is looked at.
+const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+
+/// Why a file was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nothing has this name.
+    #[error("no such file")]
+    NotFound,
+    /// A directory, FIFO, device or socket, or a link that may not be followed.
+    #[error("not a regular file")]
+    NotRegular,
+    /// The system refused.
+    #[error("{0}")]
+    Io(#[source] io::Error),
+}
+
+impl From<rustix::io::Errno> for Error {
+    fn from(error: rustix::io::Errno) -> Error {
+        use rustix::io::Errno;
+        match error {
+            Errno::NOENT | Errno::NOTDIR => Error::NotFound,
+            // Links that lead to themselves, links of /proc that lead to open descriptors, and
+            // sockets, which can be looked at but not opened.
+            Errno::LOOP | Errno::NXIO => Error::NotRegular,
+            other => Error::Io(other.into()),
+        }
+    }
+}
+
+/// An open regular file.
+#[derive(Debug)]
+pub struct Opened {
+    /// The file, open for reading.
+    pub file: File,
+    /// What the system says of it.
+    pub metadata: Metadata,
+}
+
+/// What becomes of a symbolic link that the last component of a path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastLink {
+    /// It is followed.
+    Follow,
+    /// It is no regular file.
+    Refuse,
+}
+
+/// The directory at which the paths of an input begin: `/`, or one that stands for it. No path,
+/// no `..` and no symbolic link leads out of it.
+///
+/// ```
+/// use proftool::files::{LastLink, Root};
+/// use std::path::Path;
+/// let root = Root::default();
+/// assert!(root.open(Path::new("/proc/version"), LastLink::Follow).is_ok());
+/// assert!(root.open(Path::new("/dev/null"), LastLink::Follow).is_err());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Root {
+    directory: Option<Arc<Path>>,
+}
+
+impl Root {
+    /// A directory that stands for `/`.
+    pub fn at(directory: &Path) -> Root {
+        Root {
+            directory: Some(directory.into()),
+        }
+    }
+
+    /// The directory that stands for `/`, unless that is `/` itself.
+    pub fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
+    }
+
+    /// Where `path` is for the rest of this machine, as long as no link is on the way: for people.
+    pub fn full(&self, path: &Path) -> PathBuf {
+        let Some(root) = &self.directory else {
+            return path.to_owned();
+        };
+        let mut inside = Vec::new();
+        for component in path.components() {
+            match component {
+                Component::Normal(name) => inside.push(name),
+                Component::ParentDir => {
+                    inside.pop();
+                }
+                _ => {}
+            }
+        }
+        let mut full = root.to_path_buf();
+        full.extend(inside);
+        full
+    }
+
+    /// Opens the regular file at `path`, which is taken from this root whether it begins with a
+    /// slash or not.
+    ///
+    /// # Errors
+    /// When there is no such file, it is not a regular one, or it may not be read.
+    pub fn open(&self, path: &Path, link: LastLink) -> Result<Opened, Error> {
+        let last = match link {
+            LastLink::Follow => OFlags::empty(),
+            LastLink::Refuse => OFlags::NOFOLLOW,
+        };
+        open_checked(|flags| self.resolve(path, flags | last))
+    }
+
+    /// The names in the directory at `path`, in no particular order.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn names(&self, path: &Path) -> Result<Vec<OsString>, Error> {
+        let directory = self.resolve(path, READ | OFlags::DIRECTORY)?;
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::new(directory)? {
+            let name = entry?.file_name().to_bytes().to_vec();
+            if !matches!(name.as_slice(), b"." | b"..") {
+                names.push(std::os::unix::ffi::OsStringExt::from_vec(name));
+            }
+        }
+        Ok(names)
+    }
+
+    fn resolve(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Error> {
+        let root = self.directory.as_deref().unwrap_or(Path::new("/"));
+        let root = rustix::fs::openat(CWD, root, LOOK | OFlags::DIRECTORY, Mode::empty())?;
+        Ok(resolve::beneath(&root, path, flags)?)
+    }
+}
+
+/// Opens the regular file that a person names. Any link is followed, those of `/proc` too.
+///
+/// # Errors
+/// When there is no such file, it is not a regular one, or it may not be read.
+pub fn open_named(path: &Path) -> Result<Opened, Error> {
+    open_checked(|flags| Ok(rustix::fs::openat(CWD, path, flags, Mode::empty())?))
+}
+
+/// Looks at what `resolve` leads to and opens that, if it is a regular file.
+fn open_checked(resolve: impl Fn(OFlags) -> Result<OwnedFd, Error>) -> Result<Opened, Error> {
+    let found = resolve(LOOK)?;
+    let looked_at = rustix::fs::fstat(&found)?;
+    if FileType::from_raw_mode(looked_at.st_mode) != FileType::RegularFile {
+        return Err(Error::NotRegular);
+    }
+    let same = format!("/proc/self/fd/{}", found.as_raw_fd());
+    let opened = match rustix::fs::openat(CWD, same, READ, Mode::empty()) {
+        Ok(opened) if is_same(&rustix::fs::fstat(&opened)?, &looked_at) => opened,
+        // There is no /proc, or it is not ours.
+        Ok(_) | Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => resolve(READ)?,
+        Err(error) => return Err(error.into()),
+    };
+    if !is_same(&rustix::fs::fstat(&opened)?, &looked_at) {
+        return Err(Error::NotRegular);
+    }
+    let file = File::from(opened);
+    let metadata = file.metadata().map_err(Error::Io)?;
+    Ok(Opened { file, metadata })
+}
+
+fn is_same(one: &Stat, other: &Stat) -> bool {
+    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+}
