@@ -197,7 +197,7 @@ impl CaveatKind {
             NoSamplesInTime => "no samples in the chosen time range".into(),
             Truncated => "the file is cut short; it was read up to there".into(),
             Unfinished => {
-                "the recording is unfinished; it was read to its end".into()
+                "the recording was not finished; it was read to its end".into()
             }
             Skipped => format!("{n} record{s} or section{s} could not be read"),
             UnknownRecord => format!("{n} record{s} of unknown type skipped"),

@@ -300,7 +300,11 @@ impl Builder {
         self.profile.counts = (!self.counts.is_empty()).then(|| Counts::of(self.counts));
         self.profile.code.functions = IdVec::filled(None, self.profile.functions.len());
         for (function, code) in self.codes {
-            self.profile.code.functions[function] = Some(code);
+            let known = &mut self.profile.code.functions[function];
+            *known = Some(match *known {
+                Some(other) => other.with_copy(code),
+                None => code,
+            });
         }
         self.profile.tell_apart();
         self.profile

@@ -91,6 +91,21 @@ impl FunctionCode {
     pub fn calls_indirectly(&self) -> bool {
         self.indirect_calls > 0 || self.indirect_jumps > self.switch_jumps
     }
+
+    /// The code of a function of which there is another copy.
+    pub(super) fn with_copy(self, other: FunctionCode) -> FunctionCode {
+        FunctionCode {
+            size: self.size.saturating_add(other.size),
+            imported: self.imported && other.imported,
+            indirect_calls: self.indirect_calls.saturating_add(other.indirect_calls),
+            indirect_jumps: self.indirect_jumps.saturating_add(other.indirect_jumps),
+            switch_jumps: self.switch_jumps.saturating_add(other.switch_jumps),
+            pointers_in_data: self.pointers_in_data.saturating_add(other.pointers_in_data),
+            can_be_found: self.can_be_found || other.can_be_found,
+            picks: self.picks || other.picks,
+            is_entry: self.is_entry || other.is_entry,
+        }
+    }
 }
 
 /// What was found in the code of the modules; empty where nobody looked.

@@ -376,14 +376,16 @@ impl Report {
         let is_folded = self.folded.iter().any(|names| !names.is_empty());
         is_folded.then(|| {
             Block::Line(
-                "(+N): N more functions are on exactly the same samples. They have no self time and \
-                 do not recurse."
+                "(+NAME), (+N): more functions on exactly the same samples; they have no self time and do \
+                 not recurse."
                     .into(),
             )
         })
     }
 
     fn total_table(&self, subject: &Subject) -> Table {
+        /// A longer name of a folded function leaves too little room for that of the row.
+        const SHORT_NAME: usize = 24;
         let mut table = self.by_total.with_ranges(subject);
         let name = table.columns.iter().position(|column| column.key == "name");
         for (row, folded) in table.rows.iter_mut().zip(&self.folded) {
@@ -391,7 +393,12 @@ impl Report {
             if let Some(Cell::Text(text) | Cell::Branch { text, .. }) = cell
                 && !folded.is_empty()
             {
-                text.push_str(&format!(" (+{})", folded.len()));
+                match folded.as_slice() {
+                    [only] if only.chars().count() <= SHORT_NAME => {
+                        text.push_str(&format!(" (+{only})"))
+                    }
+                    more => text.push_str(&format!(" (+{})", more.len())),
+                }
             }
         }
         // The total comes first, what it is at most directly behind it.

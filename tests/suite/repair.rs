@@ -8,8 +8,8 @@ use std::process::Command;
 const PROFTOOL: &str = env!("CARGO_BIN_EXE_proftool");
 
 /// The recording of a program of `fixtures/programs`, a file of its own for each test; `None` where
-/// it cannot be made, which is said.
-fn recording(test: &str, source: &str, options: &[&str]) -> Option<PathBuf> {
+/// it cannot be made, which is reported on stderr.
+pub fn recording(test: &str, source: &str, options: &[&str]) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let program = folder.join(format!("{source}-{}-{test}", std::process::id()));
@@ -49,7 +49,7 @@ fn recording(test: &str, source: &str, options: &[&str]) -> Option<PathBuf> {
     Some(data)
 }
 
-fn proftool(args: &[&str], data: &Path) -> String {
+pub fn proftool(args: &[&str], data: &Path) -> String {
     let output = Command::new(PROFTOOL)
         .args(args)
         .arg(data)
