@@ -141,11 +141,11 @@ pub fn blocks(profile: &Profile) -> Vec<Block> {
 /// A line on the different calls on stacks, if any were looked at.
 fn calls(calls: &CheckedCalls) -> Option<String> {
     let told = [
-        (calls.verified, "are in the code"),
-        (calls.unchecked, "are indirect"),
-        (calls.lacking, "had missing frames restored"),
-        (calls.ambiguous, "have missing frames, ambiguous"),
-        (calls.contradicted, "are not in the code"),
+        (calls.verified, "found in the code"),
+        (calls.unchecked, "indirect"),
+        (calls.lacking, "with missing frames restored"),
+        (calls.ambiguous, "with missing frames, ambiguous"),
+        (calls.contradicted, "not in the code"),
     ];
     let all: u64 = told.iter().map(|(number, _)| number).sum();
     let told = told.iter().filter(|(number, _)| *number > 0);
@@ -154,7 +154,7 @@ fn calls(calls: &CheckedCalls) -> Option<String> {
         .collect();
     (all > 0).then(|| {
         format!(
-            "Of {} different calls on these stacks, {}.",
+            "{} different calls on these stacks: {}.",
             number::grouped(all),
             told.join(", ")
         )

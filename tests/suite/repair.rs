@@ -191,7 +191,7 @@ fn what_nobody_calls_is_shown_as_no_call() {
     let text = proftool(&["cycles"], &data);
     assert!(text.contains("walk → step (frames missing)"), "{text}");
     let graph = proftool(&["graph"], &data);
-    let note = "no calls, as frames are missing between: walk → step";
+    let note = "not calls (frames are missing between): walk → step";
     assert!(graph.contains(note), "{graph}");
 }
 

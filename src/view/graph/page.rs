@@ -72,7 +72,7 @@ impl GraphView {
         gaps.sort_by_key(|arc| (Reverse(arc.weight), arc.pair()));
         self.tell(
             &mut blocks,
-            "no calls, as frames are missing between",
+            "not calls (frames are missing between)",
             &gaps,
         );
         let left_out: Vec<&Arc> = self.left_out.iter().collect();
