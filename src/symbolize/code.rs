@@ -162,6 +162,15 @@ struct File<'a, 'i> {
 impl File<'_, '_> {
     fn add(&mut self, options: &Options, contained: &mut FxHashSet<(FunctionId, FunctionId)>) {
         let calls = &self.scanned.calls;
+        let with_lines = options.inlines && self.scanned.binary.has_debug_info();
+        if with_lines && self.wanted == Wanted::All {
+            let binary = &self.scanned.binary;
+            let functions = calls.functions.iter().filter_map(|function| {
+                let symbol = &function.symbol;
+                Some((symbol.start.0, binary.function_name(symbol)?))
+            });
+            self.identities.learn_clones(self.scanned.image, functions);
+        }
         // Functions first, in order of address: so have they their ids.
         for (id, function) in calls.functions.enumerate() {
             if function.part_of.is_none() {
@@ -173,7 +182,6 @@ impl File<'_, '_> {
             .iter()
             .filter(|site| self.functions[site.caller].flatten().is_some())
             .collect();
-        let with_lines = options.inlines && self.scanned.binary.has_debug_info();
         if !with_lines {
             for site in sites {
                 if let Some(caller) = self.function(site.caller) {

@@ -123,6 +123,11 @@ impl Copies {
         }
     }
 
+    /// The number of the class of a definition that was asked for before.
+    pub(super) fn known(&self, image: ImageId, id: DefinitionId) -> Option<usize> {
+        self.by_definition.get(&(image, id)).copied().flatten()
+    }
+
     /// The linkage name of the function that starts here as a clone, if debug information says so.
     pub(super) fn cloned(&self, image: ImageId, start: u64) -> Option<&str> {
         self.cloned.get(&(image, start)).map(String::as_str)
@@ -406,6 +411,11 @@ fn without_rust_hash(name: &str) -> &str {
         }
         _ => name,
     }
+}
+
+/// Whether a symbol is that of a clone, by its name.
+pub(super) fn is_clone(symbol: &str) -> bool {
+    original(symbol).is_some()
 }
 
 /// The name of the function that a clone by its name is all of: `f` of `f.isra.0` and of

@@ -15,7 +15,7 @@ use crate::binary::{DefinitionId, Lines};
 use crate::profile::{Builder, Function, FunctionId, FunctionKind, Line, Module, ModuleId};
 use crate::trace::{FrameAddress, Image, ImageId, ImageKind};
 
-use super::copies::{Class, Copies, Place};
+use super::copies::{self, Class, Copies, Place};
 use super::home::Home;
 use super::limits::TextLeft;
 use super::look_up::ImageLines;
@@ -113,6 +113,36 @@ impl<'a> Identities<'a> {
             names,
         };
         self.copies.learn(&place, definitions, code);
+    }
+
+    /// Notes which functions the clones among these are, by start and symbol, where samples have not
+    /// shown it: before any of them is asked for.
+    pub(super) fn learn_clones<'n>(
+        &mut self,
+        image: ImageId,
+        functions: impl Iterator<Item = (u64, Cow<'n, str>)>,
+    ) {
+        let Some(lines) = lines(self.homes, &self.lines, image) else {
+            return;
+        };
+        let clones = functions.filter(|(_, symbol)| copies::is_clone(symbol));
+        let mut code: Vec<(u64, Cow<'n, str>, DefinitionId)> = clones
+            .filter_map(|(start, symbol)| {
+                let definition = lines.definition_at(Svma(start))?.id;
+                Some((start, symbol, definition))
+            })
+            .collect();
+        // A function that is made already keeps the key that it was made with.
+        code.retain(|&(start, _, definition)| {
+            let class = self.copies.known(image, definition);
+            let inlined = class.map(|class| Key::Inlined(image, class));
+            let keys = [Some(Key::Start(image, start)), inlined];
+            !keys.iter().flatten().any(|key| self.keys.contains_key(key))
+        });
+        let mut definitions: Vec<DefinitionId> = code.iter().map(|&(.., id)| id).collect();
+        definitions.sort_unstable();
+        definitions.dedup();
+        self.learn(image, &definitions, &code);
     }
 
     /// The linkage name, or else the plain one, of a function that has no symbol.

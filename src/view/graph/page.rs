@@ -70,11 +70,7 @@ impl GraphView {
         self.tell(&mut blocks, "ignored for cycles (--cycle-cut)", &weak);
         let mut gaps: Vec<&Arc> = self.graph.arcs.iter().filter(|arc| arc.is_gap()).collect();
         gaps.sort_by_key(|arc| (Reverse(arc.weight), arc.pair()));
-        self.tell(
-            &mut blocks,
-            "not calls (frames are missing between)",
-            &gaps,
-        );
+        self.tell(&mut blocks, "not calls (frames are missing between)", &gaps);
         let left_out: Vec<&Arc> = self.left_out.iter().collect();
         self.tell(&mut blocks, "left out (-k)", &left_out);
         blocks

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   100 % = 12.35 s of cpu-clock, 12,345 samples since the start      1:23    what 100 % is
-//!   ./app · 997 samples/s · none lost · cumulating                            what is sampled
+//!   ./app · 997 samples/s · none lost · cumulative                            what is sampled
 //!   1 flat  2 graph  3 tree  4 cycles       340 functions · by self           views
 //!    self %  total %      self     total  function            module          the list
 //!   …
