@@ -38,7 +38,7 @@ pub struct Args {
     /// Only what this function can call, directly or through others.
     #[arg(long, value_name = "NAME", group = "part")]
     reachable_from: Option<String>,
-    /// Only functions that nothing calls directly, and who takes their address.
+    /// Only functions without a direct call, and the functions that take their address.
     #[arg(long, group = "part")]
     roots: bool,
     /// Only cycles: the recursion that the code allows.
@@ -63,15 +63,15 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-The code tells direct calls, jumps to other functions (tail calls), calls of imported functions by
-name, and whose address is taken (pointer). It does not tell what is called through a pointer; such
-calls are counted. Nothing is run.
+Reads the machine code: direct calls, jumps to other functions (tail calls), calls of imported
+functions, and functions whose address is taken (pointer). The targets of indirect calls are unknown;
+these calls are counted. No code is run.
 
 Examples:
-  proftool callgraph ./app                          the functions that call most, with callees
+  proftool callgraph ./app                          the functions with most calls, and their callees
   proftool callgraph ./app libapp.so --cycles       the recursion that is possible
   proftool callgraph ./app --reachable-from parse --format dot | dot -Tsvg > parse.svg
-  proftool callgraph ./app --with perf.data         how much of it the samples touched
+  proftool callgraph ./app --with perf.data         how much of the code the samples cover
   proftool callgraph ./app --format json | jq '.cycles'";
 
 /// Answers.

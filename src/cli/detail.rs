@@ -34,10 +34,10 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Distribution to callers splits the function's total by its callers; contributions from
 descendants splits it by its callees. Both are shares of the function's total. A function is not its
-own descendant: its self time in inner calls counts in its own line only. An asterisk marks
-recursion; there the lines can add up to more than 100 %. With debug information the page also lists
-the source lines of its calls and the lines in its callers that call it. A sample counts once for a
-line and a function. Inlined functions count as called, and are marked.
+own descendant: its self time in inner calls counts only in its own line. An asterisk marks
+recursion, where the lines can add up to more than 100 %. With debug info the page also lists the
+source lines of its calls, and the lines in its callers that call it. Each line counts a sample once.
+Inlined functions count as called, and are marked.
 
 Examples:
   proftool detail parse                    the function parse in perf.data

@@ -98,8 +98,8 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
             if let Some(line) = record_cost::missed(&recording, &options).filter(|_| whole) {
                 say(&line);
                 hint_at(
-                    "record the whole machine (-a), where counting does not begin anew with each \
-                     thread; or sample more often (-F 9973)",
+                    "record the whole machine (-a), where sampling does not restart with each thread, or \
+                     sample more often (-F 9973)",
                 );
             }
             if args.verbose {
@@ -225,26 +225,26 @@ fn report(recording: &Recording, options: &Options, path: &str, quiet: bool) {
         say(&format!("warning: no samples were recorded in {path}"));
         hint_at(match recording.stopped_at_exec {
             true => {
-                "the kernel stopped recording when the program started, as it does for one that is \
-                 set-uid or set-gid, has file capabilities, or may not be read by this user; record \
-                 it as root, or as the user that it changes to"
+                "the kernel stopped recording when the program started: the program is set-uid or \
+                 set-gid, has file capabilities, or is not readable by this user; record it as root, \
+                 or as the user it changes to"
             }
             false => {
-                "the program used little processor time while it was recorded; let it work longer, \
-                 or sample more often (-F 9973)"
+                "the program used little processor time while it was recorded; run it longer, or \
+                 sample more often (-F 9973)"
             }
         });
     }
     if recording.throttled > 0 {
         say(&format!(
-            "warning: the kernel held sampling back {} times because it took too much time",
+            "warning: the kernel throttled sampling {} times because it took too much time",
             recording.throttled
         ));
         hint_at("sample less often, or as root: sysctl kernel.perf_cpu_time_max_percent=0");
     }
     if recording.lost > 0 {
         say(&format!(
-            "warning: {} records were lost for want of room in the buffers",
+            "warning: {} records were lost because the buffers were full",
             recording.lost
         ));
         hint_at(match stacks {

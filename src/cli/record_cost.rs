@@ -14,14 +14,14 @@ pub fn lines(recording: &Recording, options: &Options) -> Vec<String> {
     let costs = &recording.costs;
     let mut lines = vec![
         format!(
-            "the recorder used {} of processor time in {} ({}), in {} passes over the buffers",
+            "the recorder used {} of processor time in {} ({}) and made {} passes over the buffers",
             time(costs.recorder),
             time(costs.elapsed),
             share(costs.recorder, costs.elapsed),
             costs.passes,
         ),
         format!(
-            "{} buffers of {} KiB, the fullest was at {:.0} %; {} lost",
+            "{} buffers of {} KiB, at most {:.0} % full; {} records lost",
             costs.rings,
             costs.ring_bytes / 1024,
             100.0 * costs.fullest as f64 / costs.ring_bytes.max(1) as f64,
@@ -31,7 +31,7 @@ pub fn lines(recording: &Recording, options: &Options) -> Vec<String> {
     if recording.samples > 0 {
         let each = |bytes: u64| bytes as f64 / recording.samples as f64;
         let mut line = format!(
-            "{:.0} bytes a sample, all records",
+            "{:.0} bytes a sample, over all records",
             each(costs.record_bytes)
         );
         if options.compression.is_some() {
@@ -72,8 +72,8 @@ pub fn missed(recording: &Recording, options: &Options) -> Option<String> {
     let found = recording.samples as f64 / expected;
     (expected >= LEAST_EXPECTED && found < LEAST_SHARE).then(|| {
         format!(
-            "warning: the samples stand for {:.0} % of the {} of processor time that the command \
-             took: threads that live shorter than the time between two samples have hardly any",
+            "warning: the samples cover {:.0} % of the {} of processor time that the command used: \
+             threads shorter than the sampling interval get almost no samples",
             100.0 * found,
             time(program)
         )
@@ -86,11 +86,11 @@ fn slow_down(recording: &Recording, options: &Options) -> Option<String> {
         return None;
     }
     let Some(each) = sample_cost(options) else {
-        return Some("how long the kernel took for a sample is not known".into());
+        return Some("the kernel's time per sample is unknown".into());
     };
     let all = each.saturating_mul(u32::try_from(recording.samples).unwrap_or(u32::MAX));
     let mut line = format!(
-        "a sample takes the kernel ≈ {} here, all samples ≈ {}",
+        "the kernel needs ≈ {} per sample here, ≈ {} for all samples",
         time(each),
         time(all)
     );

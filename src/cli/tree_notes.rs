@@ -80,6 +80,6 @@ pub fn hidden(tree: &Tree, reach: Reach, deepest: u32) -> Option<String> {
     let what = what.join(" and ");
     Some(match options.is_empty() {
         false => format!("… {what}. To see all: {}", options.join(" ")),
-        true => format!("… {what}: not followed, as the tree has reached its largest size"),
+        true => format!("… {what}: not shown, because the tree has reached its maximum size"),
     })
 }

@@ -127,14 +127,21 @@ pub fn page(findings: &Findings) -> Page {
     let (bad, warn) = (count(Status::Bad), count(Status::Warn));
     let summary = match (bad, warn) {
         (0, 0) => "Nothing to change.".to_owned(),
-        (0, warn) => format!("{warn} to look at, none that stops the work."),
-        (bad, 0) => format!("{bad} to change."),
-        (bad, warn) => format!("{bad} to change, {warn} to look at."),
+        (bad, warn) => format!("{}, {}.", counted(warn, "warning"), counted(bad, "error")),
     };
     blocks.extend([Block::Space, Block::Line(summary)]);
     Page {
         unit: Unit::Samples,
         blocks,
+    }
+}
+
+/// `1 warning`, `no errors`.
+fn counted(n: usize, what: &str) -> String {
+    match n {
+        0 => format!("no {what}s"),
+        1 => format!("1 {what}"),
+        n => format!("{n} {what}s"),
     }
 }
 

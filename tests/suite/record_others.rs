@@ -87,7 +87,7 @@ fn that_short_processes_have_hardly_any_samples_is_told() {
         stderr(&output)
     };
     let told = record(&script("/bin/true", 500));
-    let warning = "of processor time that the command took: threads that live shorter";
+    let warning = "of processor time that the command used: threads shorter than the sampling";
     assert!(told.contains(warning), "{told}");
     assert!(
         told.contains("hint: record the whole machine (-a)"),

@@ -12,15 +12,15 @@ use super::super::failure::{fragment, hinted};
 use super::{fine, told};
 
 /// How to build with frame pointers.
-const FRAMES: &str = "record copies of stacks, as proftool record then does by itself (-g dwarf); or \
+const FRAMES: &str = "record with DWARF unwinding, which proftool record then chooses by default (-g dwarf), or \
     build with frame pointers: C and C++: -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer; \
     Rust: RUSTFLAGS=\"-C force-frame-pointers=yes\"";
 /// How to build with lines.
 const LINES: &str = "C and C++: build with -g; Rust: debug = 1 under [profile.release] in \
     Cargo.toml";
 /// How to get the debug file of a library of the system.
-const PACKAGE: &str = "install the debug symbols of its package; Debian: dpkg -S names the \
-    package, apt-get install PACKAGE-dbgsym (libc6-dbg for libc) from the archive of debug packages";
+const PACKAGE: &str = "install the debug symbols of its package; on Debian, dpkg -S FILE names the package, \
+    and the debug archive has PACKAGE-dbgsym (libc6-dbg for libc)";
 /// How many places a message names.
 const PLACES: usize = 3;
 
@@ -96,14 +96,14 @@ fn of_binary(binary: &Binary, file: &FileFrames) -> Vec<Check> {
             name,
             "build id",
             Status::Warn,
-            "none: that a file is the one that ran cannot be told, nor its debug file be found",
+            "none: proftool cannot check that a file is the one that ran, or find its debug file",
             "link with -Wl,--build-id",
         ),
     });
     checks.push(debug_file(name, &diagnosis));
     let linking = match (diagnosis.is_linked, diagnosis.is_static) {
-        (false, _) => "not linked yet: an object file or kernel module",
-        (true, true) => "static: all libraries are in the file",
+        (false, _) => "not linked: an object file or kernel module",
+        (true, true) => "static: the file contains its libraries",
         (true, false) => "dynamic",
     };
     checks.push(fine(name, "linking", linking));
@@ -113,7 +113,7 @@ fn of_binary(binary: &Binary, file: &FileFrames) -> Vec<Check> {
             "file",
             Status::Bad,
             problem,
-            "build or install it anew",
+            "build or install it again",
         ));
     }
     checks
@@ -129,16 +129,16 @@ fn frames(file: &FileFrames) -> Check {
     } = file.frames;
     let decided = file.frames.decided();
     if decided == 0 {
-        let remedy = "record copies of stacks: proftool record -g dwarf";
-        let found = "no function tells whether they are kept";
+        let remedy = "record with DWARF unwinding: proftool record -g dwarf";
+        let found = "unknown: no function shows whether it keeps one";
         return told(name, check, Status::Warn, found, remedy);
     }
     if !file.lacks() {
-        let found = format!("kept by {keeping} of {decided} functions that need one");
+        let found = format!("kept by {keeping} of the {decided} functions that need one");
         return fine(name, check, found);
     }
     let found = format!(
-        "{} of functions keep none ({not_keeping} of {decided} that need one)",
+        "{} of the functions that need one do not keep it ({not_keeping} of {decided})",
         share(file)
     );
     told(name, check, Status::Warn, found, FRAMES)
@@ -157,11 +157,11 @@ fn symbols(name: &str, diagnosis: &Diagnosis) -> Check {
         Kept::Nowhere if diagnosis.mini_symbols => fine(
             name,
             "symbols",
-            "stripped, with compressed names (.gnu_debugdata)",
+            "stripped; compressed names in .gnu_debugdata",
         ),
         Kept::Nowhere => {
             let found = if diagnosis.exports {
-                "stripped: only functions that others call by name have names"
+                "stripped: only exported functions have names"
             } else {
                 "stripped: functions have no names"
             };
@@ -175,13 +175,13 @@ fn symbols(name: &str, diagnosis: &Diagnosis) -> Check {
 fn lines(name: &str, program: &Binary, diagnosis: &Diagnosis) -> Check {
     let found = match diagnosis.lines {
         Kept::Here if diagnosis.is_split => {
-            "in the file; the rest of the debug information is split off (.dwo), and inlined calls \
-             are only shown while those files are where they were built"
+            "in the file; the rest of the debug information is in .dwo files, and inlined calls are \
+             shown only while those files are where they were built"
         }
         Kept::Here => "in the file",
         Kept::DebugFile => "in its debug file",
         Kept::Nowhere => {
-            let found = "none: no source lines and no inlined calls";
+            let found = "none: source lines and inlined calls are not shown";
             return told(name, "line tables", Status::Warn, found, LINES);
         }
     };
@@ -189,8 +189,8 @@ fn lines(name: &str, program: &Binary, diagnosis: &Diagnosis) -> Check {
         (_, 0) => fine(name, "line tables", found),
         (all, bare) => {
             let found = format!(
-                "{found}; {bare} of {all} compilation units have line tables only: names of \
-                 inlined functions are not qualified, and nothing says where they are declared"
+                "{found}; {bare} of {all} compilation units have line tables only: inlined \
+                 functions have unqualified names and no declaration line"
             );
             told(name, "line tables", Status::Warn, found, LINES)
         }
@@ -207,12 +207,12 @@ fn debug_file(name: &str, diagnosis: &Diagnosis) -> Check {
     }
     let mut found = "not found".to_owned();
     for (i, path) in diagnosis.looked.iter().take(PLACES).enumerate() {
-        found.push_str(if i == 0 { "; looked for " } else { ", " });
+        found.push_str(if i == 0 { "; searched " } else { ", " });
         found.push_str(&path.display().to_string());
     }
     let more = diagnosis.looked.len().saturating_sub(PLACES);
     if more > 0 {
-        found.push_str(&format!(" and at {more} more places"));
+        found.push_str(&format!(" and {more} more paths"));
     }
     told(name, check, Status::Warn, found, PACKAGE)
 }
@@ -220,8 +220,8 @@ fn debug_file(name: &str, diagnosis: &Diagnosis) -> Check {
 fn of_library(library: &Binary, file: &FileFrames, decides: bool) -> Check {
     let diagnosis = library.diagnosis();
     let mut found = match file.frames.lacking() {
-        None => "frame pointers: nothing tells".to_owned(),
-        Some(_) if file.lacks() => format!("{} keep no frame pointer", share(file)),
+        None => "frame pointers unknown".to_owned(),
+        Some(_) if file.lacks() => format!("{} of functions keep no frame pointer", share(file)),
         Some(_) => "keeps frame pointers".to_owned(),
     };
     found.push_str(match diagnosis.symbols {
@@ -244,14 +244,14 @@ fn of_library(library: &Binary, file: &FileFrames, decides: bool) -> Check {
     let (status, remedy) = match (decides, nameless) {
         (true, _) => (
             Status::Warn,
-            Some(format!("it does the program's work; {FRAMES}")),
+            Some(format!("the program spends its time in it; {FRAMES}")),
         ),
         (false, true) => (Status::Warn, Some(PACKAGE.to_owned())),
         (false, false) if file.lacks() => (Status::Warn, None),
         (false, false) => (Status::Ok, None),
     };
     let remedy = remedy.or_else(|| {
-        let text = "samples in it may lack callers; where they matter: proftool record -g dwarf";
+        let text = "callers of samples in it may be missing; to see them: proftool record -g dwarf";
         (status != Status::Ok).then(|| text.to_owned())
     });
     Check {

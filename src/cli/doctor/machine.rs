@@ -30,18 +30,18 @@ fn recording(machine: &Machine) -> Check {
         Trial::Works => fine(
             SUBJECT,
             "recording",
-            "this user may record programs of their own",
+            "this user may record their own programs",
         ),
         Trial::Refused { reason, .. } => {
             let remedy = match machine.paranoid {
                 Some(3..) => "as root: sysctl kernel.perf_event_paranoid=2",
                 _ if machine.seccomp => {
-                    "a seccomp filter decides here, as in containers: docker run --cap-add PERFMON \
+                    "a seccomp filter is set, as in containers: docker run --cap-add PERFMON \
                      --security-opt seccomp=unconfined"
                 }
                 _ => {
-                    "a sandbox or security module may forbid it, or the kernel has no \
-                      CONFIG_PERF_EVENTS; try as root, or outside of the container"
+                    "a sandbox or security module may forbid it, or the kernel is built without \
+                      CONFIG_PERF_EVENTS; try as root, or outside the container"
                 }
             };
             let found = format!("perf_event_open is refused: {reason}");
@@ -57,13 +57,13 @@ fn privilege(machine: &Machine) -> Check {
         ""
     };
     let found = match (machine.root, machine.perfmon) {
-        (true, _) => "root's: no setting below holds recording back",
-        (false, true) => "CAP_PERFMON: the kernel and all processes may be recorded",
+        (true, _) => "root: no setting below limits recording",
+        (false, true) => "CAP_PERFMON: this user may record the kernel and all processes",
         (false, false) => "none (no CAP_PERFMON)",
     };
     let check = fine(SUBJECT, "privilege", format!("{found}{seccomp}"));
     let remedy = (!machine.perfmon).then(|| {
-        "to record the kernel and other users' programs: as root, setcap cap_perfmon=ep \
+        "to record the kernel and other users' programs, as root: setcap cap_perfmon=ep \
          $(command -v proftool)"
             .to_owned()
     });
@@ -73,14 +73,14 @@ fn privilege(machine: &Machine) -> Check {
 fn paranoid(machine: &Machine) -> Check {
     let name = "kernel.perf_event_paranoid";
     let Some(level) = machine.paranoid else {
-        let remedy = "mount /proc, or look for CONFIG_PERF_EVENTS in the kernel's configuration";
+        let remedy = "mount /proc, or check the kernel's configuration for CONFIG_PERF_EVENTS";
         return told(SUBJECT, name, Status::Warn, "cannot be read", remedy);
     };
     let allows = match (machine.kernel.works(), machine.everything.works()) {
-        (_, true) => "this user may record the kernel, other programs and whole processors",
-        (true, false) => "this user may record programs of their own, with the kernel's part",
+        (_, true) => "this user may record the kernel, all programs and whole processors",
+        (true, false) => "this user may record their own programs, including kernel time",
         (false, false) if machine.clock.works() => {
-            "this user may record programs of their own, without the kernel's part"
+            "this user may record their own programs, without kernel time"
         }
         (false, false) => "this user may record nothing",
     };
@@ -89,10 +89,10 @@ fn paranoid(machine: &Machine) -> Check {
         return fine(SUBJECT, name, found);
     }
     let remedy = if !machine.clock.works() && level <= 2 {
-        "it is not this setting that refuses: see recording, above"
+        "this setting is not the reason: see recording, above"
     } else {
-        "as root: sysctl kernel.perf_event_paranoid=1 (the kernel's part too) or =0 (whole \
-         processors too)"
+        "as root: sysctl kernel.perf_event_paranoid=1 (adds kernel time) or =0 (also adds \
+         whole processors)"
     };
     told(SUBJECT, name, Status::Warn, found, remedy)
 }
@@ -102,14 +102,15 @@ fn kernel(machine: &Machine) -> Check {
         .kptr_restrict
         .map_or_else(|| "?".to_owned(), |level| level.to_string());
     if machine.kernel_symbols {
-        let found = format!("{level}: the kernel's functions have names");
+        let found = format!("{level}: kernel functions have names");
         return fine(SUBJECT, "kernel.kptr_restrict", found);
     }
     let remedy = match machine.kptr_restrict {
-        Some(0) => "as root: sysctl kernel.perf_event_paranoid=1, by which they are hidden too",
+        Some(0) => "as root: sysctl kernel.perf_event_paranoid=1, which hides them too",
         _ => "as root: sysctl kernel.kptr_restrict=0",
     };
-    let found = format!("{level}: the kernel hides its addresses, its functions have no names");
+    let found =
+        format!("{level}: the kernel hides its addresses, so kernel functions have no names");
     told(SUBJECT, "kernel.kptr_restrict", Status::Warn, found, remedy)
 }
 
@@ -134,10 +135,10 @@ fn cycles(machine: &Machine) -> Check {
             SUBJECT,
             name,
             Status::Warn,
-            "none, as in many virtual machines; the clock is sampled (cpu-clock), which is good \
-             for where time goes and knows nothing of caches or branches",
-            "let the hypervisor pass the counters on (QEMU: -cpu host,pmu=on), or record on the \
-             host",
+            "none, as in many virtual machines; proftool samples cpu-clock, which measures time but \
+             not cache misses or branches",
+            "expose the counters to the virtual machine (QEMU: -cpu host,pmu=on), or record on \
+             the host",
         ),
     }
 }
@@ -148,7 +149,13 @@ fn copies(machine: &Machine) -> Check {
         (Trial::Works, _) => fine(SUBJECT, name, "can be recorded (-g dwarf)"),
         (Trial::Refused { .. }, false) => {
             let remedy = "see recording, above";
-            told(SUBJECT, name, Status::Warn, "cannot be tried", remedy)
+            told(
+                SUBJECT,
+                name,
+                Status::Warn,
+                "not tested, as recording is refused",
+                remedy,
+            )
         }
         (Trial::Refused { reason, .. }, true) => told(
             SUBJECT,
@@ -166,25 +173,25 @@ fn buffers(machine: &Machine) -> Check {
         .mlock_kib
         .map_or_else(|| "?".to_owned(), |kib| kib.to_string());
     let Some(kib) = machine.ring_kib() else {
-        let found = format!("{setting}, which does not hold for this user: buffers of any size");
+        let found = format!("{setting}; no limit for this user");
         return fine(SUBJECT, name, found);
     };
     let locked = machine
         .locked_kib
         .map_or_else(|| "no limit".to_owned(), |kib| format!("{kib} KiB"));
     let found =
-        format!("{setting}, and {locked} of locked memory: buffers of {kib} KiB a processor");
+        format!("{setting}, with {locked} of locked memory: {kib} KiB of buffer per processor");
     if kib as usize * 1024 >= Options::RING_BYTES {
         return fine(SUBJECT, name, found);
     }
-    let remedy = "samples may get lost; as root: sysctl kernel.perf_event_mlock_kb=4096";
+    let remedy = "samples may be lost; as root: sysctl kernel.perf_event_mlock_kb=4096";
     told(SUBJECT, name, Status::Warn, found, remedy)
 }
 
 fn frames(machine: &Machine) -> Option<Check> {
     let name = "kernel.perf_event_max_stack";
     let frames = machine.max_stack?;
-    let found = format!("stacks by frame pointers have up to {frames} frames");
+    let found = format!("{frames}: frame-pointer stacks have at most {frames} frames");
     let deeper = "for deep recursion, as root: sysctl kernel.perf_event_max_stack=1024";
     if frames >= USUAL_FRAMES {
         let remedy = (frames < 512).then(|| deeper.to_owned());
@@ -199,12 +206,12 @@ fn frames(machine: &Machine) -> Option<Check> {
 fn rate(machine: &Machine) -> Option<Check> {
     let name = "kernel.perf_event_max_sample_rate";
     let rate = machine.max_sample_rate?;
-    let found = format!("up to {rate} samples a second");
+    let found = format!("at most {rate} samples per second");
     if rate >= Options::FREQUENCY {
         return Some(fine(SUBJECT, name, found));
     }
     let usual = Options::FREQUENCY;
-    let found = format!("{found}, fewer than the usual {usual}");
+    let found = format!("{found}, below the default of {usual}");
     let remedy = "the kernel lowers it when samples take too long; as root: sysctl \
                   kernel.perf_event_max_sample_rate=100000";
     Some(told(SUBJECT, name, Status::Warn, found, remedy))

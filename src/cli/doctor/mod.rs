@@ -38,15 +38,15 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-Of the machine: what the kernel lets this user record. Of a program: frame pointers, symbols, lines,
-debug files, also of its libraries. Of a recording: whole stacks, losses, files that changed. Each
-with what to change. The exit status is 0 whatever is found.
+Checks what this user may record on this machine; the frame pointers, symbols, line tables and debug
+files of a program and its libraries; or the stacks, losses and changed files of a recording. Each
+finding comes with a fix. The exit status is 0 whatever is found.
 
 Examples:
-  proftool doctor                 may I record here, and how much of it?
-  proftool doctor ./app           will stacks and names of ./app be whole?
+  proftool doctor                 what may I record here?
+  proftool doctor ./app           will ./app have complete stacks and names?
   proftool doctor perf.data       why are names or callers missing?
-  proftool doctor -p 1234         the same of a process that runs
+  proftool doctor -p 1234         the same for a running process
   proftool doctor --format json | jq '.checks[] | select(.status != \"ok\")'";
 
 /// Answers.

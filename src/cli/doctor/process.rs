@@ -23,13 +23,13 @@ pub fn checks(pid: i32) -> anyhow::Result<Vec<Check>> {
     let subject = format!("process {pid} ({})", printable(&process.name));
     let mut checks = vec![sampling(&subject, &process)];
     if process.hidden {
-        let found = "its program and libraries may not be looked at by this user";
-        let remedy = "look at it as its user, or as root with CAP_SYS_PTRACE";
+        let found = "this user may not read its program and libraries";
+        let remedy = "run proftool doctor as its user, or as root with CAP_SYS_PTRACE";
         checks.push(told(&subject, "files", Status::Warn, found, remedy));
         return Ok(checks);
     }
     let Some(program) = &process.program else {
-        let found = "it has no program: a thread of the kernel, or it has ended";
+        let found = "none: it is a kernel thread, or it has exited";
         checks.push(fine(&subject, "program", found));
         return Ok(checks);
     };
@@ -45,12 +45,12 @@ fn sampling(subject: &str, process: &Process) -> Check {
         Trial::Works => fine(subject, "sampling", "this user may sample it"),
         Trial::Refused { reason, forbidden } => {
             let remedy = if *forbidden {
-                "as its user or as root; or setcap cap_perfmon,cap_sys_ptrace=ep for the recorder; \
-                 proftool doctor tells what the machine allows"
+                "record as its user or as root, or setcap cap_perfmon,cap_sys_ptrace=ep \
+                 $(command -v proftool); proftool doctor shows what this machine allows"
             } else {
-                "proftool doctor tells what the machine allows"
+                "proftool doctor shows what this machine allows"
             };
-            let found = format!("perf_event_open on it is refused: {reason}");
+            let found = format!("perf_event_open is refused: {reason}");
             told(subject, "sampling", Status::Bad, found, remedy)
         }
     }
@@ -58,14 +58,14 @@ fn sampling(subject: &str, process: &Process) -> Check {
 
 fn mounts(subject: &str, process: &Process) -> Check {
     match &process.root {
-        None => fine(subject, "files", "those of this mount namespace"),
+        None => fine(subject, "files", "in this mount namespace"),
         Some(root) => told(
             subject,
             "files",
             Status::Warn,
-            "of another mount namespace, as in a container: its paths lead elsewhere here",
+            "in another mount namespace, as of a container: its paths name other files here",
             format!(
-                "read recordings of it while it runs, with: --symfs {}",
+                "analyze recordings while it runs, with --symfs {}",
                 root.display()
             ),
         ),
@@ -81,10 +81,10 @@ fn deleted(subject: &str, process: &Process) -> Option<Check> {
         .collect();
     let first = gone.first()?;
     let found = match gone.len() {
-        1 => format!("{first} was replaced or removed since it was started"),
-        n => format!("{n} files were replaced or removed since it was started: {first} …"),
+        1 => format!("{first} was replaced or removed after the process started"),
+        n => format!("{n} files were replaced or removed after the process started: {first} …"),
     };
-    let remedy = "start it again, so that names are taken from the files that run";
+    let remedy = "restart the process, so that names come from the files it runs";
     Some(told(subject, "changed files", Status::Bad, found, remedy))
 }
 
@@ -98,8 +98,8 @@ fn generated(subject: &str, process: &Process) -> Option<Check> {
         let found = format!("{size} KiB, listed in {}", map.display());
         return Some(fine(subject, "code made at run time", found));
     }
-    let found = format!("{size} KiB, and no {} with its names", map.display());
-    let remedy = "let the runtime write it: node --perf-basic-prof --interpreted-frames-native-stack; \
+    let found = format!("{size} KiB without names: there is no {}", map.display());
+    let remedy = "have the runtime write it: node --perf-basic-prof --interpreted-frames-native-stack; \
                   java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit \
                   -XX:+PreserveFramePointer (17 and later, written when it ends); python3 -X perf \
                   (3.12 and later)";
@@ -125,7 +125,7 @@ fn of_files(subject: &str, process: &Process, program: &Path) -> Vec<Check> {
         Ok(binary) => binary,
         Err(error) => {
             let found = format!("{}: {}", program.display(), fragment(&error.to_string()));
-            let remedy = "look at it as that user or as root";
+            let remedy = "run proftool doctor as its user or as root";
             return vec![told(subject, "program", Status::Warn, found, remedy)];
         }
     };

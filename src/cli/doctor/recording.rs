@@ -74,11 +74,11 @@ pub fn findings(path: &Path) -> anyhow::Result<Findings> {
     checks.extend(believed(&subject, &profile));
     let groups = [
         ("stacks", STACKS, None),
-        ("samples", SAMPLES, Some("all were delivered, none lost")),
+        ("samples", SAMPLES, Some("none were lost")),
         (
             "names",
             NAMES,
-            Some("all files are the builds that ran and have symbols"),
+            Some("all files are the builds that ran, and have symbols"),
         ),
     ];
     for (check, kinds, sound) in groups {
@@ -113,21 +113,21 @@ fn kind(subject: &str, reader: &Reader) -> Check {
             .map(|attr| attr.sample_stack_user)
             .max()
             .unwrap_or(0);
-        let found = format!("by copies of {size} bytes (dwarf)");
+        let found = format!("DWARF, copies of {size} bytes per sample");
         return fine(subject, check, found);
     }
     if has(CALLCHAIN) {
         return fine(
             subject,
             check,
-            "by frame pointers, or as the kernel found them",
+            "frame pointers, or as the kernel unwound them",
         );
     }
     if has(BRANCH_STACK) {
-        return fine(subject, check, "by the processor's record of branches");
+        return fine(subject, check, "branch records (LBR)");
     }
     let remedy = "record them: proftool record COMMAND";
-    let found = "not at all: a function's total is its self";
+    let found = "none: a function's total is its self";
     told(subject, check, Status::Bad, found, remedy)
 }
 
@@ -142,8 +142,8 @@ fn program(path: &Path, subject: &str, reader: &Reader) -> Option<Check> {
     let judged = judged.and_then(|_| stack_choice::judge_sampled(top));
     let Some((fitting, why)) = judged else {
         let found = format!(
-            "{share}; {} cannot be judged: it is not here, not known to be the build that ran, or has no code \
-             that shows if it keeps frame pointers",
+            "{share}; whether {} keeps frame pointers is unknown: the file is missing, may be another \
+             build, or has no code that shows it",
             top.path.display()
         );
         return Some(fine(subject, check, found));
@@ -154,7 +154,7 @@ fn program(path: &Path, subject: &str, reader: &Reader) -> Option<Check> {
     let chains = attrs().any(|attr| attr.sample_type & CALLCHAIN != 0);
     Some(match (fitting, chains && !copied) {
         (Stacks::Copies(_), true) => {
-            let remedy = "record copies of stacks: proftool record -g dwarf";
+            let remedy = "record with DWARF unwinding: proftool record -g dwarf";
             told(subject, check, Status::Warn, found, remedy)
         }
         _ => fine(subject, check, found),
@@ -190,7 +190,7 @@ fn believed(subject: &str, profile: &Profile) -> Vec<Check> {
         check(
             "whole stacks",
             format!(
-                "{rooted:.1} % of {} in user space are complete (reach the entry point)",
+                "{rooted:.1} % of {} user-space stacks are complete (reach the entry point)",
                 quality.stacks
             ),
             remedy(&["rooted"]),
@@ -199,8 +199,8 @@ fn believed(subject: &str, profile: &Profile) -> Vec<Check> {
         check(
             "calls on stacks",
             format!(
-                "{doubtful:.1} % have missing frames, ambiguous, or calls that are not in the code; {:.1} % \
-                 had missing frames restored from the code",
+                "{doubtful:.1} % have ambiguous missing frames or calls that are not in the code; {:.1} % \
+                 have missing frames restored from the code",
                 percent(quality.lacking)
             ),
             remedy(&["ambiguous", "contradicted"]),

@@ -138,7 +138,7 @@ pub fn facts(app: &App, shown: &Shown) -> Vec<String> {
     };
     let losses = [
         (seen.lost, "lost"),
-        (seen.behind, "left out, as they came too fast"),
+        (seen.behind, "left out: they arrived too fast"),
     ];
     for (count, what) in losses.iter().filter(|(count, _)| *count > 0) {
         parts.push(format!("{} {what}", number::grouped(*count)));
@@ -164,7 +164,7 @@ pub fn facts(app: &App, shown: &Shown) -> Vec<String> {
 
 /// So many samples became one stack.
 pub fn seldom(count: u64) -> String {
-    format!("{} of stacks that were seldom met", number::grouped(count))
+    format!("{} of rare stacks", number::grouped(count))
 }
 
 /// The word for an order.
@@ -233,53 +233,52 @@ pub fn keys(app: &App) -> Vec<(&'static str, &'static str)> {
 /// What the keys do.
 pub const HELP: &str = "\
 VIEWS
-  1 2 3 4    flat, graph, tree, cycles; Tab and Shift-Tab go round
+  1 2 3 4    flat, graph, tree, cycles; Tab and Shift-Tab switch between them
   Enter      flat: callers and callees of the function
              graph: go to this caller or callee
-             tree: open or close; at f... go on where f stands above
-             cycles: callers and callees of the function, or of who is called
+             tree: open or close; on f... go to the nearest f above
+             cycles: callers and callees of the function, or of the callee
   g          callers and callees of the function, from any view
-  Backspace  graph: back to the function before; at last to flat
+  Backspace  graph: back to the previous function, and finally to flat
 
 MOVING
-  arrows j k PgUp PgDn    Home: the first line, whichever it is
-  The line that is chosen stays chosen when functions change places.
+  arrows j k PgUp PgDn    Home: always the first line
+  The selected function stays selected when the order changes.
 
 WHAT IS SHOWN
-  /          only lines of functions whose full name matches a regular
-             expression; 100 % stays what it was
-  f          only stacks that have such a function; these are 100 % then
-  Esc        without filter; once more: without focus
-  s          flat: by self weight, by total, by name
-  c          tree: recursion not collapsed, direct, conservative, full
+  /          show only functions whose full name matches a regular
+             expression; percentages do not change
+  f          show only stacks with such a function; they are then 100 %
+  Esc        clear the filter; again: clear the focus
+  s          flat: sort by self weight, by total, by name
+  c          tree: collapse recursion: none, direct, conservative, full
   e          tree: open the heaviest path from here
-  right left tree: open, close, to the line above
+  right left tree: open; close, or go to the line above
   E          the next event, if several are sampled
 
 TIME
-  p Space    pause: what is shown stands still; samples are taken all the same
-  d          weights fade: they count half after a time; or all count in full
-  < >        half that time, twice that time
+  p Space    pause the display; sampling continues
+  d          fade weights with a half-life, or count all samples in full
+  < >        halve, double the half-life
   z          zero: count from now on
 
-  w          write all samples since the start or the reset, none faded or
-             filtered, as a recording for all other commands
-  i          whether stacks can be believed, and what is not known
-  Ctrl-L     draw the screen again
-  Ctrl-Z     stop, also a command that was started; fg goes on
-  q Ctrl-C   the end, also of a command that was started
+  w          write all samples since the start or the reset, without fading or
+             filter, as a recording for the other commands
+  i          how reliable the stacks are, and what is not known
+  Ctrl-L     redraw the screen
+  Ctrl-Z     stop, with the command that was started; fg continues
+  q Ctrl-C   quit, and end the command that was started
 
 FIGURES
   self       weight of the samples taken in the function itself
-  total      weight of the samples with the function on the stack, each
-             counted once, however often it stands there
+  total      weight of the samples with the function on the stack; a sample
+             counts once, however often the function is on its stack
   at most    the total with the truncated stacks whose missing callers may
              include the function; ? if it is not known whether they can
-  ~f         for the most part f was not recorded there, but the code leaves no
-             doubt that it was on the stack
+  ~f         most samples lacked this frame of f; it was restored from the code
   f... (N %) tree: a collapsed call of f, which N % of the samples took; they
              continue under the nearest f above
   via collapsed %  tree: the part of total % that came through such calls
-  children   graph: weight of what the function calls, on account of this caller
-  outside    cycles: weight of what is called outside of the cycle
-  fonseca    cycles: an estimate of the total by the weights of calls";
+  children   graph: weight of the function's callees when called by this caller
+  outside    cycles: weight of callees outside the cycle
+  fonseca    cycles: an estimate of the total from the weights of calls";

@@ -32,9 +32,7 @@ impl CallGraphView<'_> {
         if self.hidden > 0 {
             let (one, many) = ("function", "functions");
             let more = counted(self.hidden as u64, one, many);
-            blocks.push(Block::Line(format!(
-                "… {more} more; all of them: --limit 0"
-            )));
+            blocks.push(Block::Line(format!("… {more} more. To see all: --limit 0")));
         }
         blocks.extend(caveats::foot_of(subject));
         Page {
@@ -82,7 +80,7 @@ impl CallGraphView<'_> {
         let sizes: Vec<usize> = cycles.map(Vec::len).collect();
         let largest = number::grouped(*sizes.iter().max()? as u64);
         Some(match sizes.len() {
-            1 => format!("1 cycle, of {largest} functions"),
+            1 => format!("1 cycle of {largest} functions"),
             cycles => format!(
                 "{} cycles, the largest of {largest} functions",
                 number::grouped(cycles as u64)
@@ -103,15 +101,15 @@ impl CallGraphView<'_> {
         let mut lines = vec![
             subject.headline(),
             format!(
-                "they touched {} functions and {} arcs that the run could reach in this code",
+                "of the code that the run could reach, the samples cover {} functions and {} arcs",
                 of(coverage.touched_functions, coverage.functions),
                 of(coverage.touched_arcs, coverage.arcs)
             ),
         ];
         if coverage.only_observed > 0 {
-            let arcs = counted(coverage.only_observed, "arc was", "arcs were");
+            let arcs = counted(coverage.only_observed, "sampled arc is", "sampled arcs are");
             lines.push(format!(
-                "{arcs} seen that the code does not show: calls through pointers, or frames missing from stacks"
+                "{arcs} not in the code: indirect calls, or frames missing from stacks"
             ));
         }
         lines

@@ -220,7 +220,10 @@ impl DetailView {
         };
         blocks.push(Block::Heading(labelled));
         if detail.basis != Basis::Stacks {
-            blocks.push(Block::Line(format!("time of others: {}", basis::ESTIMATED)));
+            blocks.push(Block::Line(format!(
+                "callers and callees: {}",
+                basis::ESTIMATED
+            )));
         }
         blocks.push(Block::Table(self.times(subject)));
         blocks.extend(self.range(subject));
@@ -360,7 +363,7 @@ impl DetailView {
         if by_calls {
             let mut others = self.callers.iter().chain(&self.descendants);
             return (others.any(|other| other.recursive))
-                .then(|| format!("* inside of the cycle that {name} is in."));
+                .then(|| format!("* in the same cycle as {name}."));
         }
         if sum > u128::from(detail.total) {
             let hundredths = (sum * 20_000 + u128::from(detail.total.max(1)))
@@ -370,8 +373,8 @@ impl DetailView {
                 Rule::Whole => "takes and calls",
             };
             return Some(format!(
-                "* leads back to {name}: what an inner {name} {what} is shown for the outer call too, so \
-                 the lines add up to {}.{:02} %; no sample is counted twice.",
+                "* leads back to {name}. These lines include what an inner {name} {what}, so all lines add up \
+                 to {}.{:02} %. Each line counts a sample once.",
                 hundredths / 100,
                 hundredths % 100
             ));
@@ -379,11 +382,11 @@ impl DetailView {
         let starred = |others: &[Neighbour]| others.iter().any(|other| other.recursive);
         if starred(&self.descendants) && detail.rule == Rule::Strict {
             return Some(format!(
-                "* leads back to {name}, whose self time in inner calls is not included."
+                "* leads back to {name}. These lines do not include the self time of inner calls of {name}."
             ));
         }
         (starred(&self.descendants) || starred(&self.callers))
-            .then(|| format!("* part of a recursion of {name}."))
+            .then(|| format!("* part of the recursion of {name}."))
     }
 
     /// What is known of the lines of calls, the calls that it makes first.
@@ -409,8 +412,8 @@ impl DetailView {
         }
         if any && self.detail.recurses() {
             blocks.push(Block::Line(format!(
-                "A line has all that is under its calls, also what {} takes further in; each sample \
-                 once.",
+                "A line includes everything below its calls, also in inner calls of {}. Each line counts \
+                 a sample once.",
                 self.name(self.detail.function)
             )));
         }
@@ -495,7 +498,7 @@ fn without_weights(table: Table, subject: &Subject) -> Table {
 fn more(hidden: usize, what: &str) -> Option<Block> {
     let plural = if hidden == 1 { "" } else { "s" };
     let count = number::grouped(hidden as u64);
-    let line = format!("… {count} more {what}{plural}; all of them: --limit 0 --min 0");
+    let line = format!("… {count} more {what}{plural}. To see all: --limit 0 --min 0");
     (hidden > 0).then_some(Block::Line(line))
 }
 

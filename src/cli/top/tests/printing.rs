@@ -163,7 +163,7 @@ fn other_events_are_named_and_can_be_chosen() {
         String::from_utf8(out).unwrap()
     };
     let text = printed(None);
-    let head = "0:05  ./calc: 754 samples of cpu-clock, 7.540 s in all, 3 of stacks that were\nseldom met\n\
+    let head = "0:05  ./calc: 754 samples of cpu-clock, 7.540 s in all, 3 of rare stacks\n\
                 also: off-cpu 3.200 s (choose: --show off-cpu)\nself %";
     assert!(text.starts_with(head), "{text}");
     let text = printed(Some("off-cpu"));
