@@ -274,7 +274,7 @@ fn caveats_are_told_on_stdout_and_stderr_and_strict_fails() {
     let strict = answer(&["flat", &file, "--strict"]);
     assert_eq!(strict.status.code(), Some(1));
     assert_eq!(stdout(&strict), stdout(&text));
-    assert!(stderr(&strict).contains("proftool: not everything is known (--strict)"));
+    assert!(stderr(&strict).contains("proftool: the result is incomplete (--strict)"));
     for args in [
         &["flat", &file, "--format", "csv"][..],
         &["export", &file, "--to", "folded"],

@@ -360,7 +360,7 @@ fn without_privilege_waits_are_known_by_thread() {
     let waited: u64 = measured.values().sum::<u64>() - measured["burn"];
     assert!(off["all"] >= waited / 100 * 98, "{off:?} {measured:?}");
     let info = info(&file);
-    assert!(info.contains("off the processor without a stack"), "{info}");
+    assert!(info.contains("off-CPU intervals without a stack"), "{info}");
     assert!(info.contains("perf_event_paranoid=1"), "{info}");
 }
 
