@@ -1,7 +1,7 @@
 //! Small files that ask for much, and files that name what must not be opened. What they may cost is
 //! told by the library itself, so nothing here depends on how fast or large a machine is.
 
-mod elf;
+pub(crate) mod elf;
 
 use std::fs::{self, File};
 use std::io::Read;

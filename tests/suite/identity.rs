@@ -13,6 +13,9 @@ use proftool::binary::{Binary, demangle};
 use proftool::profile::{Function, Profile};
 use proftool::symbolize::{self, Options};
 
+use crate::hostile::elf::Elf;
+use crate::written::{CPU_CLOCK, Recording, Taken};
+
 /// Builds these sources in a directory of their own; says why if that is not possible.
 fn build(name: &str, compiler: &[&str], sources: &[(&str, &str)]) -> Option<PathBuf> {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("identity-{name}"));
@@ -320,4 +323,144 @@ fn a_label_as_it_is_printed_filters_by_its_function() {
             step["total"]
         );
     }
+}
+
+/// A recording of two files, whose code lies at these addresses, with these stacks, innermost
+/// frame first.
+fn two_files(test: &str, files: [Elf; 2], stacks: &[&[u64]]) -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("identity-{test}"));
+    fs::create_dir_all(&directory).unwrap();
+    let mut recording = Recording::new(&[("cpu-clock", CPU_CLOCK)], true);
+    recording.process(1, "app");
+    for ((name, start), file) in [("app", APP), ("libapp.so", LIBRARY)]
+        .into_iter()
+        .zip(files)
+    {
+        let path = directory.join(name);
+        file.write(&path);
+        recording.mapping(1, path.to_str().unwrap(), (start, 0x1000), 0x1000);
+    }
+    for (time, user) in (1000..).zip(stacks) {
+        recording.sample(Taken {
+            task: 1,
+            time,
+            user,
+            ..Taken::default()
+        });
+    }
+    let data = directory.join("perf.data");
+    recording.write(&data);
+    data
+}
+
+const APP: u64 = 0x40_1000;
+const LIBRARY: u64 = 0x70_1000;
+
+fn json(args: &[&str], data: &Path) -> serde_json::Value {
+    let mut command = crate::cli::proftool(args);
+    let output = command.args(["--format", "json"]).arg(data).output();
+    let output = output.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{args:?}: {said}"))
+}
+
+/// Names that collide within a file and between files, and that are no simple regular expressions.
+const COLLIDING: [&str; 12] = [
+    "step",
+    "step",
+    "step",
+    "operator()(int) const",
+    "operator()(int) const",
+    "main::{lambda()#1}::operator()() const",
+    "a::b<x[3], y*>::c(d+, e?)",
+    "<app::Parser as core::iter::Iterator>::next",
+    "<app::Parser as core::iter::Iterator>::next",
+    "^start$",
+    "back\\slash|or",
+    "(anonymous namespace)::run(int)",
+];
+
+#[test]
+fn every_label_that_flat_prints_is_accepted_where_a_function_is_asked_for() {
+    let functions: Vec<(&str, u64, u64)> = (0..)
+        .zip(COLLIDING)
+        .map(|(index, name)| (name, 0x1000 + index * 0x40, 0x40))
+        .collect();
+    let files = [
+        Elf::with_functions(&functions),
+        Elf::with_functions(&functions),
+    ];
+    // Each function of the program calls one of the library; weights tell them all apart.
+    let mut stacks: Vec<Vec<u64>> = Vec::new();
+    for index in 0..COLLIDING.len() as u64 {
+        let own = APP + index * 0x40 + 8;
+        let library = LIBRARY + (COLLIDING.len() as u64 - 1 - index) * 0x40 + 8;
+        stacks.extend(vec![vec![library, own]; 2 * index as usize + 1]);
+        stacks.extend(vec![vec![own]; 40]);
+    }
+    let stacks: Vec<&[u64]> = stacks.iter().map(Vec::as_slice).collect();
+    let data = two_files("printed", files, &stacks);
+    let flat = json(&["flat", "--limit", "0", "--min", "0"], &data);
+    let rows = flat["functions"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * COLLIDING.len(), "{flat}");
+    let text = crate::cli::proftool(&["flat", "--limit", "0", "--min", "0", "--names", "full"])
+        .env("COLUMNS", "400")
+        .arg(&data)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(text.stdout).unwrap();
+    for row in rows {
+        let label = row["label"].as_str().unwrap();
+        let all = [&row["self"], &row["total"]];
+        let detail = json(&["detail", label], &data);
+        let found = &detail["function"];
+        assert_eq!([&found["self"], &found["total"]], all, "{label}");
+        let tree = json(&["tree", "--min", "0", "--root", label], &data);
+        assert_eq!(&tree["roots"][0]["total"], all[1], "{label}: {tree}");
+        let focused = json(&["flat", "--focus", label], &data);
+        assert_eq!(&focused["total"], all[1], "{label}");
+        let without = json(&["flat", "--ignore", label], &data);
+        let sum = without["total"].as_u64().unwrap() + all[1].as_u64().unwrap();
+        assert_eq!(Some(sum), flat["total"].as_u64(), "{label}");
+        assert!(text.contains(label), "{label} is not as printed:\n{text}");
+    }
+}
+
+#[test]
+fn no_note_counts_a_sample_for_each_of_its_frames() {
+    // Callbacks to and fro between two files without symbols.
+    let stack: Vec<u64> = (0..8)
+        .map(|depth| {
+            if depth % 2 == 0 {
+                APP + 0x20
+            } else {
+                LIBRARY + 0x20
+            }
+        })
+        .collect();
+    let stacks = [&stack[..], &stack[..3], &stack[1..4], &stack[2..3]];
+    let files = [Elf::with_functions(&[]), Elf::with_functions(&[])];
+    let data = two_files("bare", files, &stacks);
+    let mut counted = Vec::new();
+    for view in ["flat", "report", "tree", "graph", "cycles"] {
+        let answer = json(&[view], &data);
+        let samples = answer["samples"].as_u64().unwrap();
+        assert_eq!(samples, 4);
+        for caveat in answer["caveats"].as_array().unwrap() {
+            let text = caveat["text"].as_str().unwrap();
+            let (number, what) = text.split_once(' ').unwrap_or_default();
+            let Ok(number) = number.replace(',', "").parse::<u64>() else {
+                continue;
+            };
+            if what.starts_with("sample") {
+                assert!(number <= samples, "{view}: {text}");
+                counted.push(text.to_owned());
+            }
+        }
+    }
+    let told = "4 samples in code without symbols";
+    assert!(
+        counted.iter().any(|text| text.contains(told)),
+        "{counted:?}"
+    );
 }

@@ -7,6 +7,9 @@ use proftool::input::folded;
 use proftool::profile::{EventId, Filter, FunctionId, Profile};
 use proftool::view::{Figures, Names, Subject, cycles, graph};
 
+use crate::cli::proftool;
+use crate::written::{CPU_CLOCK, Recording, Taken};
+
 /// `lock` is interrupted, and the handler locks and unlocks, too.
 const STACKS: &str = "\
 read;lock 10
@@ -50,4 +53,47 @@ fn an_interrupt_forms_no_cycle() {
     assert_eq!(cycles, 0, "{text}");
     let told = "interrupts (not calls): lock → irq (2 samples), unlock → irq (1 sample)";
     assert!(text.contains(told), "{text}");
+}
+
+/// The cycles and the functions that call themselves, in a recording of the kernel whose function
+/// `entry` stands between `lock` and the handler that locks again.
+fn recorded(entry: &str) -> (usize, usize) {
+    const START: u64 = 0xffff_ffff_c000_0000;
+    let functions = ["read", "lock", entry, "handle"];
+    let mut recording = Recording::new(&[("cpu-clock", CPU_CLOCK)], true);
+    recording.process(7, "app");
+    for (index, name) in (0..).zip(functions) {
+        recording.kernel_function(name, START + index * 0x100, 0x100);
+    }
+    let [read, lock, entry_at, handle] = [0, 1, 2, 3].map(|index| START + index * 0x100 + 0x10);
+    let stacks: [&[u64]; 3] = [
+        &[lock, read],
+        &[lock, handle, entry_at, lock, read],
+        &[handle, entry_at, lock, read],
+    ];
+    for (time, kernel) in (1000..).zip(stacks) {
+        recording.sample(Taken {
+            task: 7,
+            time,
+            kernel,
+            ..Taken::default()
+        });
+    }
+    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let data = directory.join(format!("interrupts-{entry}.data"));
+    recording.write(&data);
+    let mut command = proftool(&["cycles", "--format", "json"]);
+    let output = command.arg(&data).output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let count = |key: &str| json[key].as_array().unwrap().len();
+    assert_eq!(json["samples"], 3, "{json}");
+    (count("cycles"), count("recursive"))
+}
+
+#[test]
+fn a_recorded_interrupt_of_the_kernel_forms_no_cycle() {
+    assert_eq!(recorded("asm_sysvec_apic_timer_interrupt"), (0, 0));
+    assert_eq!(recorded("el1h_64_irq"), (0, 0));
+    // A function that is called makes it one.
+    assert_eq!(recorded("deliver"), (1, 0));
 }

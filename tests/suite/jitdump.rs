@@ -1,6 +1,11 @@
 //! Jitdump files: written here by hand, as the specification of perf has them.
 
+use std::path::PathBuf;
+
 use proftool::binary::{Error, JitDump, JitFrame};
+
+use crate::cli::proftool;
+use crate::written::{CPU_CLOCK, Recording, Taken};
 
 /// A file that is being written.
 struct File {
@@ -210,4 +215,74 @@ fn whatever_bytes_are_changed_what_is_read_is_consistent() {
             }
         }
     }
+}
+
+/// Samples at these times and addresses of a process that wrote a jitdump: `Calc.sum` is compiled
+/// twice, and `Calc.mul` takes the place of its first code. The rows are names and samples.
+fn rows(test: &str, has_clock: bool) -> (Vec<(String, u64)>, String) {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
+    std::fs::create_dir_all(&directory).unwrap();
+    let mut file = File::new(false, 0);
+    file.load(100, "Calc.sum", 0x1000, 0x20, 0);
+    file.load(200, "Calc.sum", 0x2000, 0x20, 1);
+    file.load(300, "Calc.mul", 0x1000, 0x20, 2);
+    let dump = directory.join(format!("jit-{PID}.dump"));
+    std::fs::write(&dump, &file.bytes).unwrap();
+
+    let mut recording = Recording::new(&[("cpu-clock", CPU_CLOCK)], has_clock);
+    let task = PID as i32;
+    recording.process(task, "java");
+    recording.mapping(task, dump.to_str().unwrap(), (0x9000, 0x1000), 0);
+    recording.mapping(task, "//anon", (0x1000, 0x2000), 0);
+    for (time, address) in [
+        (150, 0x1008),
+        (160, 0x1010),
+        (250, 0x2008),
+        (260, 0x2010),
+        (270, 0x2018),
+        (350, 0x1008),
+        (360, 0x1010),
+        (370, 0x1018),
+        (380, 0x101c),
+    ] {
+        recording.sample(Taken {
+            task,
+            time,
+            user: &[address],
+            ..Taken::default()
+        });
+    }
+    let data = directory.join("perf.data");
+    recording.write(&data);
+    let mut command = proftool(&["flat", "--format", "json", "--min", "0"]);
+    let output = command.arg(&data).output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = json["functions"].as_array().unwrap().iter();
+    let rows = rows.map(|row| {
+        let name = row["name"].as_str().unwrap().to_owned();
+        (name, row["self"].as_u64().unwrap())
+    });
+    (rows.collect(), json["caveats"].to_string())
+}
+
+#[test]
+fn a_method_compiled_again_is_one_row_and_reused_addresses_are_resolved_by_time() {
+    let (rows, caveats) = rows("jit-timed", true);
+    let expected = [("Calc.sum".to_owned(), 5), ("Calc.mul".to_owned(), 4)];
+    assert_eq!(rows, expected, "{caveats}");
+    assert_eq!(caveats.matches("reused").count(), 0, "{caveats}");
+}
+
+#[test]
+fn without_a_common_clock_reused_addresses_are_no_methods() {
+    let (rows, caveats) = rows("jit-untimed", false);
+    let named = |name: &str| rows.iter().find(|row| row.0 == name).map(|row| row.1);
+    // Only the code at 0x2000 is certainly of one method.
+    assert_eq!(named("Calc.sum"), Some(3), "{rows:?} {caveats}");
+    assert_eq!(named("Calc.mul"), None, "{rows:?} {caveats}");
+    assert!(
+        caveats.contains("6 samples at addresses reused"),
+        "{caveats}"
+    );
+    assert!(caveats.contains("another clock"), "{caveats}");
 }

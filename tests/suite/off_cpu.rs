@@ -10,7 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
+use crate::hostile::elf::Elf;
 use crate::record::{PROFTOOL, Room, can_record, is_root, perf, skipped, stderr};
+use crate::written::{CONTEXT_SWITCHES, CPU_CLOCK, Recording, Taken};
 
 const WITH_FRAME_POINTERS: [&str; 2] = ["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"];
 const WITHOUT: [&str; 1] = ["-fomit-frame-pointer"];
@@ -398,4 +400,74 @@ fn recordings_of_perf_have_waits_too() {
         is_as_perf_says(&file);
         assert_eq!(totals(&file, &[]).0, event);
     }
+}
+
+#[test]
+fn the_report_of_waits_leads_with_where_the_program_waits() {
+    const APP: u64 = 0x40_1000;
+    const LIBRARY: u64 = 0x70_1000;
+    const KERNEL: u64 = 0xffff_ffff_8100_0000;
+    let room = Room::new();
+    let (app, library) = (room.path("app"), room.path("libwait.so"));
+    Elf::with_functions(&[
+        ("main", 0x1000, 0x100),
+        ("take_lock", 0x1100, 0x100),
+        ("fetch", 0x1200, 0x100),
+    ])
+    .write(&app);
+    Elf::with_functions(&[("mutex_lock", 0x1000, 0x100), ("read", 0x1100, 0x100)]).write(&library);
+    let events = [
+        ("cpu-clock", CPU_CLOCK),
+        ("context-switches", CONTEXT_SWITCHES),
+    ];
+    let mut recording = Recording::new(&events, true);
+    recording.process(1, "app");
+    for (path, start) in [(&app, APP), (&library, LIBRARY)] {
+        recording.mapping(1, path.to_str().unwrap(), (start, 0x1000), 0x1000);
+    }
+    // Each wait ends in the same two functions of the kernel.
+    let kernel = [KERNEL + 0x10, KERNEL + 0x1010];
+    let waits: [(&[u64], u64); 2] = [
+        (&[LIBRARY + 8, APP + 0x108, APP + 8], 300),
+        (&[LIBRARY + 0x108, APP + 0x208, APP + 8], 100),
+    ];
+    let mut time = 1_000_000_000;
+    for (user, milliseconds) in waits {
+        let sample = Taken {
+            task: 1,
+            user,
+            ..Taken::default()
+        };
+        recording.sample(Taken { time, ..sample });
+        time += 1_000_000;
+        recording.sample(Taken {
+            event: 1,
+            time,
+            kernel: &kernel,
+            ..sample
+        });
+        recording.switch(1, time, true);
+        time += milliseconds * 1_000_000;
+        recording.switch(1, time, false);
+    }
+    let data = room.path("perf.data");
+    recording.write(&data);
+    assert_eq!(off_cpu(&data)["all"], 400_000_000);
+    let mut command = Command::new(PROFTOOL);
+    command.args(["report", "--event", "off-cpu"]).arg(&data);
+    let output = command.output().unwrap();
+    let page = String::from_utf8(output.stdout).unwrap();
+    let (_, table) = page
+        .split_once("Innermost user-space functions")
+        .expect(&page);
+    let rows: Vec<&str> = table.lines().skip(2).take(2).collect();
+    for (row, cells) in rows.iter().zip([
+        ["75.00", "mutex_lock", "libwait.so", "take_lock"],
+        ["25.00", "read", "libwait.so", "fetch"],
+    ]) {
+        let words: Vec<&str> = row.split_whitespace().collect();
+        assert!(cells.iter().all(|cell| words.contains(cell)), "{page}");
+    }
+    let by_self = page.find("by self");
+    assert_eq!(by_self, None, "the scheduler has all of it: {page}");
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -166,4 +167,32 @@ fn of_processes_of_a_name_those_of_others_are_left_out_and_told() {
     let own = format!("\"samples\":{all},");
     let told = String::from_utf8_lossy(&flat.stdout);
     assert!(all > 10 && told.contains(&own), "{all} samples: {told}");
+}
+
+#[test]
+fn a_set_uid_program_is_given_as_the_reason_why_there_are_no_samples() {
+    if !is_root() || paranoid() > 2 || !can_record() {
+        return skipped("needs root, and that nobody may record");
+    }
+    let room = Room::new();
+    let program = room.path("changes-user");
+    fs::copy("/bin/true", &program).unwrap();
+    let record = |mode: u32| {
+        fs::set_permissions(&program, fs::Permissions::from_mode(mode)).unwrap();
+        let output = record_as_nobody(&room, &["-e", "cpu-clock:u", "./changes-user"]);
+        let _ = fs::remove_file(room.path("perf.data"));
+        (output.status.code(), stderr(&output))
+    };
+    let (status, said) = record(0o4755);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("set-uid"), "{said}");
+    assert!(said.contains("as root"), "{said}");
+    assert!(
+        !said.contains("longer") && !said.contains("-F 9973"),
+        "{said}"
+    );
+    // The same program without that bit is not said to be one.
+    let (status, said) = record(0o755);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(!said.contains("set-uid"), "{said}");
 }
