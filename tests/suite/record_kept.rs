@@ -79,7 +79,7 @@ fn a_recording_that_cannot_get_its_name_is_kept_as_its_part_file() {
     assert!(samples(&room.path("perf.data.part")) > 10);
     // It is whole: only its name is another one.
     let report = said(&room, &["report", "perf.data.part"]);
-    assert!(!report.contains("recording is unfinished"), "{report}");
+    assert!(!report.contains("recording was not finished"), "{report}");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn what_was_recorded_up_to_a_limit_of_the_files_size_is_kept() {
     );
     assert!(samples(&room.path("perf.data.part")) > 1);
     let report = said(&room, &["report", "perf.data.part"]);
-    assert!(report.contains("recording is unfinished"), "{report}");
+    assert!(report.contains("recording was not finished"), "{report}");
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn every_view_says_that_a_recording_was_not_finished() {
     ] {
         let text = said(&room, &[view, &["perf.data.part"]].concat());
         assert!(
-            text.contains("recording is unfinished"),
+            text.contains("recording was not finished"),
             "{view:?}:\n{text}"
         );
         if view[0] != "export" {

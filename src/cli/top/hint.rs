@@ -44,7 +44,7 @@ mod tests {
             ),
             (
                 CaveatKind::MissingBinary,
-                "give the directory that holds the files: proftool report --symfs DIR, of a recording",
+                "name the directory with the files: proftool report --symfs DIR, of a recording",
             ),
         ] {
             assert_eq!(option_alone(kind.hint().unwrap()), expected);
