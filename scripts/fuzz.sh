@@ -4,8 +4,8 @@
 #
 # Begins with small sound inputs that it makes itself, with what former runs found
 # (tests/fuzz/corpus/TARGET), with former faults (tests/fuzz/seeds/TARGET), and, for perfdata, with
-# the files in $PROFTOOL_CORPUS up to 1 MB. Needs `cargo install cargo-fuzz`, a nightly toolchain
-# and a C++ compiler.
+# the files in $PROFTOOL_CORPUS up to 1 MB. Needs a stable toolchain and a C++ compiler: the counters
+# that libFuzzer reads are a pass of LLVM, which rustc runs when it is asked to.
 set -euo pipefail
 [ $# = 2 ] || { echo "usage: fuzz.sh TARGET SECONDS" >&2; exit 2; }
 target=$1 seconds=$2
@@ -68,6 +68,12 @@ fi
 
 folders=("$PWD/corpus/$target" "$made/$target")
 [ ! -d "seeds/$target" ] || folders+=("$PWD/seeds/$target")
-cd ../..
-cargo +nightly fuzz run --fuzz-dir tests/fuzz "$target" "${folders[@]}" -- \
+# Build scripts and macros are not instrumented: with --target, RUSTFLAGS are not theirs.
+host=$(rustc -vV | sed -n 's/^host: //p')
+RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
+  -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
+  -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 --cfg fuzzing" \
+  cargo build --release --target "$host" --bin "$target"
+mkdir -p "artifacts/$target"
+"${CARGO_TARGET_DIR:-target}/$host/release/$target" "${folders[@]}" -artifact_prefix="artifacts/$target/" \
   -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=1048576 -print_final_stats=1

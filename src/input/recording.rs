@@ -6,7 +6,7 @@ use crate::base::shell_quoted;
 use crate::binary::Finder;
 use crate::perfdata::Reader;
 use crate::profile::{About, Profile};
-use crate::symbolize::{self, Library, symbolize};
+use crate::symbolize::{self, Library};
 use crate::trace::{self, Image, Recording, Unwinding};
 
 use super::{Error, Options, Progress};
@@ -41,8 +41,11 @@ pub(super) fn read(
             |image| drop(hits.send(image.clone())),
         )?;
         drop(hits);
-        let mut profile = symbolize(&trace, &library);
-        profile.about = about(&trace.recording);
+        let builder = symbolize::unfinished(&trace, &library);
+        let about = about(&trace.recording);
+        drop(trace);
+        let mut profile = builder.finish();
+        profile.about = about;
         Ok(profile)
     })
 }

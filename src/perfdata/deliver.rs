@@ -1,6 +1,6 @@
 //! Hands out records: those that waited, in order of time, and those that do not have to.
 
-use linux_perf_event_reader::{AttrFlags, PerfEventHeader, RecordType, constants};
+use linux_perf_event_reader::{PerfEventHeader, RecordType, constants};
 
 use crate::base::CaveatKind;
 
@@ -186,15 +186,6 @@ impl Reader {
         let id = first.last_identifier(body);
         let event = id.and_then(|id| self.event_of_id(id)).unwrap_or(0);
         self.layouts.get(event)
-    }
-
-    /// Whether mappings were asked to have build ids.
-    ///
-    /// While another session has build ids, kernels (seen with 6.18) set the bit also in mappings
-    /// of sessions without, which hold a device and an inode in their place.
-    fn has_build_ids(&self) -> bool {
-        let mut attrs = self.events().iter().map(|event| &event.attr);
-        attrs.any(|attr| attr.flags().contains(AttrFlags::BUILD_ID))
     }
 
     /// The event of a sample; `None` when its id is nobody's.

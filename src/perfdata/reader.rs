@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use linux_perf_event_reader::Endianness;
+use linux_perf_event_reader::{AttrFlags, Endianness};
 
 use crate::base::{CaveatKind, Caveats};
 
@@ -56,6 +56,8 @@ pub struct Reader {
     events: Vec<EventDescription>,
     pub(super) layouts: Vec<Layout>,
     event_by_id: HashMap<u64, usize>,
+    /// Whether an event asked for mappings with build ids.
+    has_build_ids: bool,
     pub(super) features: Features,
     /// What was found while opening; each pass begins with it.
     pub(super) header_caveats: Caveats,
@@ -127,6 +129,7 @@ impl Reader {
             events: Vec::new(),
             layouts: Vec::new(),
             event_by_id: HashMap::new(),
+            has_build_ids: false,
             features: Features::default(),
             header_caveats: Caveats::default(),
             caveats: Caveats::default(),
@@ -270,6 +273,7 @@ impl Reader {
             self.event_by_id.entry(id).or_insert(index);
         }
         self.layouts.push(layout);
+        self.has_build_ids |= event.attr.flags().contains(AttrFlags::BUILD_ID);
         self.events.push(event);
     }
 
@@ -281,6 +285,7 @@ impl Reader {
             self.events.clear();
             self.layouts.clear();
             self.event_by_id.clear();
+            self.has_build_ids = false;
             self.features = Features::default();
         }
     }
@@ -363,6 +368,14 @@ impl Reader {
     /// Whether ids tell the events apart; without any, all samples are of the first.
     pub(super) fn has_ids(&self) -> bool {
         !self.event_by_id.is_empty()
+    }
+
+    /// Whether mappings were asked to have build ids.
+    ///
+    /// While another session has build ids, kernels (seen with 6.18) set the bit also in mappings
+    /// of sessions without, which hold a device and an inode in their place.
+    pub(super) fn has_build_ids(&self) -> bool {
+        self.has_build_ids
     }
 
     /// When the recording was written, where it is a file.

@@ -15,7 +15,7 @@
 //! again and sort the whole recording, in memory and on disk (see `spill`).
 
 /// Bytes of records that wait before a round's end hands them out, where rounds are relied on.
-const ROUNDS: u64 = 24 << 20;
+const ROUNDS: u64 = 8 << 20;
 /// Bytes that a record takes while it waits, besides its own.
 const OVERHEAD: u64 = size_of::<Waiting>() as u64;
 

@@ -1,10 +1,8 @@
 //! Builds a profile, keeping each distinct thing once.
 
-use std::collections::hash_map::Entry;
-
-use rustc_hash::FxHashMap;
-
 use crate::base::{Distinct, Event, Id, IdVec, Sampling, WeightSum};
+
+use super::rows::Rows;
 
 use super::{
     About, Call, CallCount, CallKind, CallPath, Counts, EventId, Function, FunctionCode,
@@ -48,9 +46,9 @@ pub struct Builder {
     modules: Distinct<ModuleId, Module>,
     threads: Distinct<ThreadId, Thread>,
     lines: Distinct<LineId, Line>,
-    samples: FxHashMap<SampleKey, WeightSum>,
+    samples: Rows<SampleKey>,
     places: Distinct<PlaceId, Place>,
-    placed: FxHashMap<PlacedKey, WeightSum>,
+    placed: Rows<PlacedKey>,
     calls: Vec<(FunctionId, FunctionId, CallKind)>,
     codes: Vec<(FunctionId, FunctionCode)>,
     counts: Vec<CallCount>,
@@ -150,7 +148,7 @@ impl Builder {
         sum: WeightSum,
     ) -> bool {
         let counted = self.count_in(event, sum);
-        add(self.samples.entry((event, thread, path, line)), counted);
+        self.samples.add((event, thread, path, line), counted);
         counted.weight == sum.weight
     }
 
@@ -174,7 +172,7 @@ impl Builder {
         sum: WeightSum,
     ) -> bool {
         let counted = self.count_in(event, sum);
-        add(self.placed.entry((event, thread, place, line)), counted);
+        self.placed.add((event, thread, place, line), counted);
         counted.weight == sum.weight
     }
 
@@ -263,6 +261,7 @@ impl Builder {
         self.profile.lines = self.lines.into_rows();
         self.profile.samples = self
             .samples
+            .into_rows()
             .into_iter()
             .map(|((event, thread, path, line), sum)| Sample {
                 event,
@@ -274,11 +273,10 @@ impl Builder {
                 squares: sum.squares,
             })
             .collect();
-        self.profile.samples.sort_unstable_by_key(order);
         if !self.places.rows().is_empty() {
             self.profile.places = Some(with_places(
                 self.places.into_rows(),
-                self.placed,
+                self.placed.into_rows(),
                 &mut self.profile.samples,
             ));
         }
@@ -316,15 +314,10 @@ fn order(sample: &Sample) -> (EventId, ThreadId, PathId, Option<LineId>) {
     (sample.event, sample.thread, sample.path, sample.line)
 }
 
-/// Adds samples to a row.
-fn add<K>(row: Entry<'_, K, WeightSum>, sum: WeightSum) {
-    row.or_default().add(sum);
-}
-
 /// Puts the samples with places among those without, in order.
 fn with_places(
     tree: IdVec<PlaceId, Place>,
-    placed: FxHashMap<PlacedKey, WeightSum>,
+    placed: Vec<(PlacedKey, WeightSum)>,
     samples: &mut Vec<Sample>,
 ) -> Places {
     let mut rows: Vec<(Sample, Option<PlaceId>)> =

@@ -28,23 +28,25 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::hash::BuildHasher;
 
-use hashbrown::{HashMap, HashSet};
-use rustc_hash::FxHashMap;
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
-use super::{FunctionId, ModuleId, Profile};
+use super::{FunctionId, Line, ModuleId, Profile};
 use crate::base::IdVec;
 
 /// The labels of those functions whose names do not tell them apart.
 #[derive(Clone, Debug, Default)]
 pub struct DistinctNames {
-    of: FxHashMap<FunctionId, String>,
+    /// In order of function. There may be millions.
+    of: Vec<(FunctionId, Box<str>)>,
 }
 
 impl DistinctNames {
     /// The label of a function that shares its name; `None` where the name is enough.
     pub fn of(&self, function: FunctionId) -> Option<&str> {
-        self.of.get(&function).map(String::as_str)
+        let place = self.of.binary_search_by_key(&function, |(id, _)| *id);
+        Some(&*self.of[place.ok()?].1)
     }
 }
 
@@ -83,7 +85,8 @@ pub struct Names<'a, N> {
     pub whose: Whose,
     /// The name of a function, which others may have too.
     pub name: N,
-    /// A longer name that may do instead of what stands behind the name.
+    /// A longer name, which no other function of the profile has, that may do instead of what stands
+    /// behind the name.
     pub longer: Option<&'a dyn Fn(FunctionId) -> String>,
 }
 
@@ -100,8 +103,10 @@ where
         on_stack,
         groups: Vec::new(),
         by_name: HashMap::new(),
-        given: HashSet::new(),
-        labels: FxHashMap::default(),
+        labels: Vec::new(),
+        is_labelled: IdVec::filled(false, profile.functions.len()),
+        given: HashTable::new(),
+        hasher: DefaultHashBuilder::default(),
     };
     for on_stack in [true, false] {
         if !on_stack && names.whose == Whose::OnStacks {
@@ -116,13 +121,15 @@ where
             making.settle(group, on_stack, names.longer);
         }
     }
-    DistinctNames { of: making.labels }
+    let mut labels = making.labels;
+    labels.sort_unstable_by_key(|&(id, _)| id);
+    labels.shrink_to_fit();
+    DistinctNames { of: labels }
 }
 
 /// What can stand behind a name.
 #[derive(Clone, Copy)]
 enum Form {
-    Longer,
     Module,
     Declaration,
     ModuleAndDeclaration,
@@ -130,8 +137,7 @@ enum Form {
     ModuleAndAddress,
 }
 
-const FORMS: [Form; 6] = [
-    Form::Longer,
+const FORMS: [Form; 5] = [
     Form::Module,
     Form::Declaration,
     Form::ModuleAndDeclaration,
@@ -164,14 +170,22 @@ struct Making<'a> {
     /// The names that several have, in the order in which the second one came.
     groups: Vec<Group<'a>>,
     by_name: HashMap<Cow<'a, str>, Holder>,
-    given: HashSet<String>,
-    labels: FxHashMap<FunctionId, String>,
+    labels: Vec<(FunctionId, Box<str>)>,
+    is_labelled: IdVec<FunctionId, bool>,
+    /// The places of the labels, by their text; seeded for each run, so that no file can foresee which
+    /// of them collide.
+    given: HashTable<u32>,
+    hasher: DefaultHashBuilder,
 }
+
+/// All that a form can show of a function.
+type Shown<'a> = (ModuleId, Option<u64>, Option<&'a Line>);
 
 impl<'a> Making<'a> {
     /// Takes a function in under its name.
     fn add(&mut self, name: Cow<'a, str>, id: FunctionId) {
         let group = self.groups.len();
+        let is_given = self.is_given(&name);
         match self.by_name.get_mut(&name) {
             Some(&mut Holder::Group(group)) => self.groups[group].members.push(id),
             Some(holder @ &mut Holder::One(first)) => {
@@ -180,7 +194,7 @@ impl<'a> Making<'a> {
                 self.groups.push(Group { name, members });
             }
             // A label has this name already.
-            None if self.given.contains(&*name) => {
+            None if is_given => {
                 self.by_name.insert(name.clone(), Holder::Group(group));
                 let members = vec![id];
                 self.groups.push(Group { name, members });
@@ -200,6 +214,10 @@ impl<'a> Making<'a> {
         let name = self.groups[group].name.clone();
         let mut left = members.clone();
         left.retain(|&id| self.on_stack[id] == on_stack);
+        if left.is_empty() {
+            self.groups[group].members = members;
+            return;
+        }
         if on_stack && longer.is_none() {
             let own = |id: FunctionId| Some(self.profile.functions[id].module) == self.program;
             if left.iter().filter(|&&id| own(id)).count() == 1 {
@@ -208,29 +226,50 @@ impl<'a> Making<'a> {
         }
         // Whether a function of those on stacks has the name for its label.
         let sampled = members.iter().filter(|&&id| self.on_stack[id]);
-        let labelled = sampled.clone().filter(|id| self.labels.contains_key(id));
+        let labelled = sampled.clone().filter(|&&id| self.is_labelled[id]);
         let to_be_labelled = if on_stack { left.len() } else { 0 };
         let is_kept = sampled.count() > labelled.count() + to_be_labelled;
+        if let Some(longer) = longer {
+            let is_free = |text: &String| !self.is_taken(text, &name, is_kept);
+            let mut settled = Vec::new();
+            left.retain(|&id| {
+                let text = Some(longer(id)).filter(is_free);
+                let is_left = text.is_none();
+                settled.extend(text.map(|text| (id, text)));
+                is_left
+            });
+            for (id, text) in settled {
+                self.give(id, text);
+            }
+        }
+        // No form tells apart those of which the same is known; there may be a million of them.
+        let (distinct, alike) = match left.is_empty() {
+            true => Default::default(),
+            false => self.distinct_members(&members),
+        };
+        let (mut left, mut numbered): (Vec<FunctionId>, Vec<FunctionId>) = left
+            .into_iter()
+            .partition(|&id| alike.get(&self.shown(id)) == Some(&1));
         for form in FORMS {
             if left.is_empty() {
                 break;
             }
-            let text = |id, parts| self.text(&name, form, longer, id, parts);
             // Functions that the whole text does not tell apart need another form.
-            let whole = counted(members.iter().filter_map(|&id| text(id, usize::MAX)));
+            let whole = self.counted(&name, form, &distinct, usize::MAX);
             let alone = |text: &String, among: &HashMap<String, u32>| among.get(text) == Some(&1);
-            let can = |id: &FunctionId| text(*id, usize::MAX).is_some_and(|t| alone(&t, &whole));
+            let text = |id: &FunctionId| self.text(&name, form, *id, usize::MAX);
+            let can = |id: &FunctionId| text(id).is_some_and(|text| alone(&text, &whole));
             let (mut able, unable): (Vec<FunctionId>, _) = left.into_iter().partition(can);
             left = unable;
             drop(whole);
-            let most = members.iter().map(|&id| self.parts(form, id)).max();
+            let most = distinct.iter().map(|&(id, _)| self.parts(form, id)).max();
             let most = most.unwrap_or(1).min(MOST_PARTS);
             for parts in (1..=most).chain([usize::MAX]) {
                 if able.is_empty() {
                     break;
                 }
-                let text = |id, parts| self.text(&name, form, longer, id, parts);
-                let texts = counted(members.iter().filter_map(|&id| text(id, parts)));
+                let texts = self.counted(&name, form, &distinct, parts);
+                let text = |id, parts| self.text(&name, form, id, parts);
                 let mut settled = Vec::new();
                 able.retain(|&id| {
                     let text = text(id, parts)
@@ -245,9 +284,10 @@ impl<'a> Making<'a> {
             }
             left.extend(able);
         }
-        left.sort_unstable();
+        numbered.extend(left);
+        numbered.sort_unstable();
         let mut number = 0;
-        for id in left {
+        for id in numbered {
             let text = loop {
                 number += 1;
                 let text = format!("{name} #{number}");
@@ -261,25 +301,55 @@ impl<'a> Making<'a> {
     }
 
     fn give(&mut self, id: FunctionId, label: String) {
-        self.given.insert(label.clone());
-        self.labels.insert(id, label);
+        let hash = |label: &str| self.hasher.hash_one(label);
+        let labels = &self.labels;
+        let place = labels.len() as u32;
+        let hash_of = |&place: &u32| hash(&labels[place as usize].1);
+        self.given.insert_unique(hash(&label), place, hash_of);
+        self.labels.push((id, label.into_boxed_str()));
+        self.is_labelled[id] = true;
+    }
+
+    /// Whether a label is this.
+    fn is_given(&self, text: &str) -> bool {
+        let is_same = |&place: &u32| *self.labels[place as usize].1 == *text;
+        self.given
+            .find(self.hasher.hash_one(text), is_same)
+            .is_some()
+    }
+
+    fn shown(&self, id: FunctionId) -> Shown<'a> {
+        let function = &self.profile.functions[id];
+        let declared_at = function.declared_at.as_ref();
+        (function.module, function.address, declared_at)
+    }
+
+    /// One of each of these functions of which the same is known, how many they are, and the same
+    /// numbers by what is known.
+    fn distinct_members(
+        &self,
+        members: &[FunctionId],
+    ) -> (Vec<(FunctionId, u32)>, HashMap<Shown<'a>, u32>) {
+        let mut counts: HashMap<Shown<'a>, u32> = HashMap::new();
+        let mut first = Vec::new();
+        for &id in members {
+            let count = counts.entry(self.shown(id)).or_default();
+            if *count == 0 {
+                first.push(id);
+            }
+            *count += 1;
+        }
+        let count = |id| (id, counts[&self.shown(id)]);
+        (first.into_iter().map(count).collect(), counts)
     }
 
     /// Whether something else is called so. A group's own name can be a label if it `is_kept` by nobody.
     fn is_taken(&self, label: &str, name: &str, is_kept: bool) -> bool {
-        self.given.contains(label)
-            || (self.by_name.contains_key(label) && (label != name || is_kept))
+        self.is_given(label) || (self.by_name.contains_key(label) && (label != name || is_kept))
     }
 
     /// The label of a function in this form, with so many parts of a path.
-    fn text(
-        &self,
-        name: &str,
-        form: Form,
-        longer: Option<&dyn Fn(FunctionId) -> String>,
-        id: FunctionId,
-        parts: usize,
-    ) -> Option<String> {
+    fn text(&self, name: &str, form: Form, id: FunctionId, parts: usize) -> Option<String> {
         let function = &self.profile.functions[id];
         let mut text = name.to_owned();
         let mut module = |parts| {
@@ -292,7 +362,6 @@ impl<'a> Making<'a> {
             (!module.name.is_empty()).then_some(())
         };
         match form {
-            Form::Longer => return Some(longer?(id)),
             Form::Module | Form::ModuleAndAddress => module(parts)?,
             Form::ModuleAndDeclaration => module(1)?,
             Form::Declaration | Form::Address => {}
@@ -304,17 +373,34 @@ impl<'a> Making<'a> {
                 write!(text, " ({file}:{})", line.line)
             }
             Form::Address | Form::ModuleAndAddress => write!(text, " {:#x}", function.address?),
-            Form::Longer | Form::Module => Ok(()),
+            Form::Module => Ok(()),
         }
         .expect("writing to a String does not fail");
         Some(text)
+    }
+
+    /// How often each label in this form comes among functions of which there are so many.
+    fn counted(
+        &self,
+        name: &str,
+        form: Form,
+        distinct: &[(FunctionId, u32)],
+        parts: usize,
+    ) -> HashMap<String, u32> {
+        let mut counts = HashMap::new();
+        for &(id, count) in distinct {
+            if let Some(text) = self.text(name, form, id, parts) {
+                *counts.entry(text).or_default() += count;
+            }
+        }
+        counts
     }
 
     /// Of how many parts the path in this form is.
     fn parts(&self, form: Form, id: FunctionId) -> usize {
         let function = &self.profile.functions[id];
         let path = match form {
-            Form::Longer | Form::Address => "",
+            Form::Address => "",
             Form::Module | Form::ModuleAndAddress => &self.profile.modules[function.module].path,
             Form::Declaration | Form::ModuleAndDeclaration => {
                 function.declared_at.as_ref().map_or("", |line| &line.file)
@@ -330,15 +416,6 @@ fn program(profile: &Profile, on_stack: &IdVec<FunctionId, bool>) -> Option<Modu
     let mut mains = functions.filter(|(id, function)| on_stack[*id] && function.name == "main");
     let (_, main) = mains.next()?;
     mains.next().is_none().then_some(main.module)
-}
-
-/// How often each text comes.
-fn counted(texts: impl Iterator<Item = String>) -> HashMap<String, u32> {
-    let mut counts = HashMap::new();
-    for text in texts {
-        *counts.entry(text).or_default() += 1;
-    }
-    counts
 }
 
 /// The last parts of a path, so many at most.

@@ -36,6 +36,7 @@ mod links;
 mod path;
 mod place;
 mod quality;
+mod rows;
 mod sample;
 mod select;
 mod weights;

@@ -8,8 +8,8 @@ use rustc_hash::FxHashSet;
 
 use crate::base::{CaveatKind, Id, IdVec, Interner, NameId};
 use crate::binary::DefinitionId;
-use crate::profile::{Builder, FunctionId, Line, LineId, PathId, Profile, Thread};
-use crate::trace::{FrameId, ImageId, ImageKind, Trace};
+use crate::profile::{Builder, FunctionId, Line, LineId, PathId, Thread};
+use crate::trace::{AddressPathId, AddressPaths, FrameId, ImageId, ImageKind, Trace};
 
 use super::definitions::Definitions;
 use super::demangled::name_for_people;
@@ -80,7 +80,7 @@ impl Resolution {
 /// Where fewer than one sample in so many is cut, all of the code is not read for these few.
 const CUT_ONE_IN: u64 = 20;
 
-/// Builds the profile.
+/// Builds all of the profile that the trace is needed for.
 pub(super) fn profile<'h>(
     trace: &Trace,
     checked: &Checked,
@@ -89,7 +89,7 @@ pub(super) fn profile<'h>(
     names: &'h Names<'h>,
     answers: AllAnswers<'h>,
     options: &Options,
-) -> Profile {
+) -> Builder {
     let mut builder = Builder::default();
     *builder.caveats() = trace.caveats.clone();
     let mut identities = Identities::new(&trace.images, homes, names, answers.lines, &mut builder);
@@ -147,6 +147,7 @@ pub(super) fn profile<'h>(
         }
     }
     note_what_has_no_name(trace, checked, homes, &resolution, &mut builder);
+    note_problems(trace, homes, &mut builder);
     note_unchecked(trace, homes, &mut builder);
     note_reused(trace, checked, &resolution, &mut builder);
 
@@ -214,7 +215,7 @@ pub(super) fn profile<'h>(
             None => builder.sample(event, thread, paths[path], line, sum),
         };
     }
-    builder.finish()
+    builder
 }
 
 /// The path of a frame that was put in, with the calls inlined there, outermost first.
@@ -448,57 +449,128 @@ fn note_what_has_no_name(
     for (id, frame) in checked.frames.enumerate() {
         lacking[frame.image] |= !is_named(resolution, id);
     }
-    let reasons: Vec<(ImageId, (CaveatKind, String))> = lacking
-        .ids()
-        .filter(|&image| lacking[image])
-        .filter_map(|image| Some((image, reason(trace, image, &homes[image])?)))
-        .collect();
-    // The number of samples with a frame without a name in an image of each class.
-    let samples_of = |class: &IdVec<ImageId, u64>| {
-        let mut on_path: Vec<u64> = Vec::with_capacity(checked.paths.len());
-        for (_, path) in checked.paths.enumerate() {
-            let above = path.caller.map_or(0, |caller| on_path[caller.index()]);
-            let here = match is_named(resolution, path.frame) {
-                true => 0,
-                false => class[checked.frames[path.frame].image],
-            };
-            on_path.push(above | here);
-        }
-        let mut counts = [0u64; 64];
-        for sample in &trace.samples {
-            let mut bits = on_path[checked.now[sample.path].index()];
-            while bits != 0 {
-                counts[bits.trailing_zeros() as usize] += sample.count;
-                bits &= bits - 1;
+    let reason = |image: ImageId| reason(trace, image, &homes[image]);
+    // The kinds of reasons, of which there are few, and the place of that of each image among them.
+    let mut kinds: Vec<CaveatKind> = Vec::new();
+    let mut kind_of: IdVec<ImageId, Option<u8>> = IdVec::filled(None, lacking.len());
+    for image in lacking.ids().filter(|&image| lacking[image]) {
+        kind_of[image] = reason(image).map(|(kind, _)| {
+            let known = kinds.iter().position(|&known| known == kind);
+            let place = known.unwrap_or_else(|| {
+                kinds.push(kind);
+                kinds.len() - 1
+            });
+            place as u8
+        });
+    }
+    if kinds.is_empty() {
+        return;
+    }
+    let mut by_image = Lacking::new(kind_of.len());
+    let mut by_kind = Lacking::new(kinds.len());
+    let samples = samples_below(trace, checked);
+    walk(&checked.paths, |path, enters| {
+        let frame = checked.paths[path].frame;
+        let image = checked.frames[frame].image;
+        let Some(kind) = kind_of[image].filter(|_| !is_named(resolution, frame)) else {
+            return;
+        };
+        for (lacking, place) in [(&mut by_image, image.index()), (&mut by_kind, kind.into())] {
+            match enters {
+                true => lacking.enter(place, samples[path]),
+                false => lacking.leave(place),
             }
         }
-        counts
-    };
-    // Each image of a round is a class of its own.
-    let mut details: BTreeMap<CaveatKind, Vec<(String, u64)>> = BTreeMap::new();
-    for round in reasons.chunks(64) {
-        let mut class = IdVec::filled(0u64, trace.images.len());
-        for (place, (image, _)) in round.iter().enumerate() {
-            class[*image] = 1 << place;
+    });
+    let mut order: Vec<usize> = (0..kinds.len()).collect();
+    order.sort_unstable_by_key(|&place| kinds[place]);
+    for place in order {
+        let of_kind = kind_of.enumerate();
+        let of_kind = of_kind.filter(|&(_, &kind)| kind.map(usize::from) == Some(place));
+        let counted = of_kind.filter(|(image, _)| by_image.samples[image.index()] > 0);
+        let details = counted.filter_map(|(image, _)| {
+            let (_, detail) = reason(image)?;
+            Some((detail, by_image.samples[image.index()]))
+        });
+        let count = by_kind.samples[place];
+        if count > 0 {
+            (builder.caveats()).add_once(kinds[place], count, details);
         }
-        for ((_, (kind, detail)), count) in round.iter().zip(samples_of(&class)) {
-            if count > 0 {
-                let details = details.entry(*kind).or_default();
-                details.push((detail.clone(), count));
+    }
+}
+
+/// Samples whose stacks lack names, by reason.
+struct Lacking {
+    /// How many frames without a name are on the way to the path at hand.
+    depth: Vec<u32>,
+    /// The samples below the outermost of them.
+    samples: Vec<u64>,
+}
+
+impl Lacking {
+    fn new(reasons: usize) -> Lacking {
+        Lacking {
+            depth: vec![0; reasons],
+            samples: vec![0; reasons],
+        }
+    }
+
+    fn enter(&mut self, reason: usize, samples: u64) {
+        if self.depth[reason] == 0 {
+            self.samples[reason] = self.samples[reason].saturating_add(samples);
+        }
+        self.depth[reason] += 1;
+    }
+
+    fn leave(&mut self, reason: usize) {
+        self.depth[reason] -= 1;
+    }
+}
+
+/// The number of samples on each path and those that go on from it.
+fn samples_below(trace: &Trace, checked: &Checked) -> IdVec<AddressPathId, u64> {
+    let mut samples: IdVec<AddressPathId, u64> = IdVec::filled(0, checked.paths.len());
+    for sample in &trace.samples {
+        let path = checked.now[sample.path];
+        samples[path] = samples[path].saturating_add(sample.count);
+    }
+    for (id, path) in checked.paths.enumerate().rev() {
+        if let Some(caller) = path.caller {
+            samples[caller] = samples[caller].saturating_add(samples[id]);
+        }
+    }
+    samples
+}
+
+/// Enters each path after its caller and leaves it after its callees; `visit` hears which of the two.
+fn walk(paths: &AddressPaths, mut visit: impl FnMut(AddressPathId, bool)) {
+    let mut first: IdVec<AddressPathId, Option<AddressPathId>> = IdVec::filled(None, paths.len());
+    let mut next = first.clone();
+    let mut outermost = None;
+    for (id, path) in paths.enumerate().rev() {
+        let place = match path.caller {
+            Some(caller) => &mut first[caller],
+            None => &mut outermost,
+        };
+        next[id] = place.replace(id);
+    }
+    let mut at = outermost;
+    while let Some(mut path) = at {
+        visit(path, true);
+        at = first[path];
+        while at.is_none() {
+            visit(path, false);
+            at = next[path];
+            match paths[path].caller {
+                Some(caller) if at.is_none() => path = caller,
+                _ => break,
             }
         }
     }
-    // All images of a kind are one class; there are few kinds.
-    let mut class = IdVec::filled(0u64, trace.images.len());
-    for (place, kind) in details.keys().enumerate() {
-        for (image, _) in reasons.iter().filter(|(_, (other, _))| other == kind) {
-            class[*image] = 1 << place;
-        }
-    }
-    let counts = samples_of(&class);
-    for ((kind, details), count) in details.into_iter().zip(counts) {
-        builder.caveats().add_once(kind, count, details);
-    }
+}
+
+/// Tells which debug information could not be read.
+fn note_problems(trace: &Trace, homes: &IdVec<ImageId, Home>, builder: &mut Builder) {
     for (image, home) in homes.enumerate() {
         let (kind, problems) = match home {
             Home::Binary(binary) => (CaveatKind::BadDebugInfo, binary.problems()),

@@ -7,6 +7,8 @@ use crate::base::{CaveatKind, FileOffset, Id, IdVec, Svma};
 use crate::binary::{self, Binary, JitDump, Kallsyms, PerfMap, vdso};
 use crate::trace::{Image, ImageId, ImageKind, Trace};
 
+use rustc_hash::FxHashMap;
+
 use super::library::Library;
 
 /// The source of an image's names.
@@ -43,6 +45,17 @@ pub(super) fn open_all(trace: &Trace, library: &Library) -> IdVec<ImageId, Home>
     for frame in &trace.frames {
         is_hit[frame.image] = true;
     }
+    // By process, as there may be as many processes as images.
+    let mut dumps: FxHashMap<i32, &Image> = FxHashMap::default();
+    for image in &trace.images {
+        if let ImageKind::JitDump {
+            pid,
+            is_timed: false,
+        } = image.kind
+        {
+            dumps.entry(pid).or_insert(image);
+        }
+    }
     let homes: Vec<Mutex<Home>> = trace
         .images
         .iter()
@@ -59,7 +72,7 @@ pub(super) fn open_all(trace: &Trace, library: &Library) -> IdVec<ImageId, Home>
             if !is_hit[id] {
                 continue;
             }
-            let home = open(trace, &trace.images[id], library);
+            let home = open(trace, &trace.images[id], &dumps, library);
             *homes[index].lock().expect("no worker panics") = home;
         }
     };
@@ -76,7 +89,7 @@ pub(super) fn open_all(trace: &Trace, library: &Library) -> IdVec<ImageId, Home>
     homes.into()
 }
 
-fn open(trace: &Trace, image: &Image, library: &Library) -> Home {
+fn open(trace: &Trace, image: &Image, dumps: &FxHashMap<i32, &Image>, library: &Library) -> Home {
     let host = &library.host;
     let none = |kind, error: &dyn std::fmt::Display| {
         Home::None(Some((kind, format!("{}: {error}", image.path))))
@@ -104,11 +117,7 @@ fn open(trace: &Trace, image: &Image, library: &Library) -> Home {
             let Ok(pid) = u32::try_from(pid) else {
                 return Home::None(None);
             };
-            let dump = trace.images.iter().find(|other| {
-                let pid = pid.cast_signed();
-                let is_timed = false;
-                other.kind == ImageKind::JitDump { pid, is_timed }
-            });
+            let dump = dumps.get(&pid.cast_signed());
             if let Some(Ok(dump)) = dump.map(|dump| library.read_dump(&dump.path)) {
                 return Home::PerfMap(Box::new(PerfMap::of(dump.everywhere())));
             }

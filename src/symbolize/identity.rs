@@ -30,15 +30,16 @@ enum Key {
     Named(ImageId, String),
     /// Only inlined copies of it are known; the number of what they are copies of.
     Inlined(ImageId, usize),
-    /// Nothing is known but the address.
-    Address(FrameAddress),
     /// Nothing is known but the name by which it is called, and at best the file that defines it.
-    Import(String, String),
+    Import(Box<(String, String)>),
 }
 
 /// The functions found so far.
 pub(super) struct Identities<'a> {
     keys: FxHashMap<Key, FunctionId>,
+    /// The last frames of one image and address of which nothing else is known. Frames come in order
+    /// of both, and there may be millions of them.
+    nameless: Vec<(FrameAddress, FunctionId)>,
     modules: IdVec<ImageId, ModuleId>,
     names: &'a Names<'a>,
     homes: &'a IdVec<ImageId, Home>,
@@ -81,6 +82,7 @@ impl<'a> Identities<'a> {
             .collect();
         Identities {
             keys: FxHashMap::default(),
+            nameless: Vec::new(),
             modules: modules.into(),
             names,
             homes,
@@ -161,6 +163,7 @@ impl<'a> Identities<'a> {
     }
 
     /// The function that an address belongs to by its place: by its start, by its name, or alone.
+    /// Frames have to come in order of image and address.
     pub(super) fn physical(
         &mut self,
         builder: &mut Builder,
@@ -174,28 +177,37 @@ impl<'a> Identities<'a> {
             let start = self.copies.first_copy(frame.image, start);
             return self.starting_at(builder, frame.image, start, name);
         }
-        let key = match name {
-            Some(name) => Key::Named(frame.image, name.to_owned()),
-            None => Key::Address(frame),
-        };
         let module = self.modules[frame.image];
+        if let Some(name) = name {
+            let key = Key::Named(frame.image, name.to_owned());
+            let function = || builder.function(named(name, module, None));
+            return *self.keys.entry(key).or_insert_with(function);
+        }
+        let place = |frame: &FrameAddress| (frame.image, frame.address.lookup());
+        if let Some((last, _)) = self.nameless.last()
+            && place(last) != place(&frame)
+        {
+            self.nameless.clear();
+        }
+        let known = self.nameless.iter().find(|(known, _)| *known == frame);
+        if let Some(&(_, function)) = known {
+            return function;
+        }
         let home = &self.homes[frame.image];
-        *self.keys.entry(key).or_insert_with(|| {
-            let function = match (name, home) {
-                (Some(name), _) => named(name, module, None),
-                (None, Home::Mark) => Function {
-                    kind: FunctionKind::Mark,
-                    ..unknown(module, None, builder.module_name(module).to_owned())
-                },
-                (None, _) => {
-                    let lookup = frame.address.lookup();
-                    let address = home.svma(lookup).map_or(lookup, |svma| svma.0);
-                    let name = format!("{}+{address:#x}", builder.module_name(module));
-                    unknown(module, Some(address), name)
-                }
-            };
-            builder.function(function)
-        })
+        let function = builder.function(match home {
+            Home::Mark => Function {
+                kind: FunctionKind::Mark,
+                ..unknown(module, None, builder.module_name(module).to_owned())
+            },
+            _ => {
+                let lookup = frame.address.lookup();
+                let address = home.svma(lookup).map_or(lookup, |svma| svma.0);
+                let name = format!("{}+{address:#x}", builder.module_name(module));
+                unknown(module, Some(address), name)
+            }
+        });
+        self.nameless.push((frame, function));
+        function
     }
 
     /// The function that starts there, if it has been met.
@@ -238,7 +250,7 @@ impl<'a> Identities<'a> {
             Some((path, start)) => (of_file(&path.to_string_lossy()), Some(start.0)),
             None => (of_file("[import]"), None),
         };
-        let key = Key::Import(module.path.clone(), name.to_owned());
+        let key = Key::Import(Box::new((module.path.clone(), name.to_owned())));
         let module = builder.module(module);
         *self
             .keys

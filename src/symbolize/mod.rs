@@ -43,7 +43,7 @@ pub use programs::programs;
 use names::Names;
 
 use crate::binary::Finder;
-use crate::profile::Profile;
+use crate::profile::{Builder, Profile};
 use crate::trace::Trace;
 
 /// Which calls in the code of the sampled files are in the profile beside the samples.
@@ -95,6 +95,12 @@ impl Default for Options {
 
 /// Gives every address of a trace its functions. Never fails: what has no name is a caveat.
 pub fn symbolize(trace: &Trace, library: &Library) -> Profile {
+    unfinished(trace, library).finish()
+}
+
+/// The same up to where the trace is needed no longer: both may be large, and finishing takes memory,
+/// too.
+pub fn unfinished(trace: &Trace, library: &Library) -> Builder {
     let homes = home::open_all(trace, library);
     let names = Names::new(&homes);
     let checked = match library.options.repairs {

@@ -15,7 +15,15 @@ pub(super) fn by_image(
     frames: &IdVec<FrameId, FrameAddress>,
     images: usize,
 ) -> IdVec<ImageId, Plan> {
-    let mut plans = IdVec::filled(Plan::default(), images);
+    let mut counts: IdVec<ImageId, u32> = IdVec::filled(0, images);
+    for frame in frames {
+        counts[frame.image] += 1;
+    }
+    // Of very many images most have one address.
+    let plans = counts.iter().map(|&count| Plan {
+        addresses: Vec::with_capacity(count as usize),
+    });
+    let mut plans: IdVec<ImageId, Plan> = plans.collect::<Vec<_>>().into();
     for (id, frame) in frames.enumerate() {
         let plan: &mut Plan = &mut plans[frame.image];
         plan.addresses.push((frame.address.lookup(), id));
