@@ -29,6 +29,7 @@ mod interrupts;
 mod library;
 mod limits;
 mod look_up;
+mod nameless;
 mod names;
 mod places;
 mod plan;
