@@ -1,7 +1,7 @@
 //! Which names and places are one function.
 //!
 //! A function with code is its start in its image, whatever it is called. An inlined call is the
-//! function whose definition its entry of debug information leads to: see [`copies`](super::copies).
+//! function whose definition its entry of debug information leads to: see [`super::copies`].
 //! Code that a compiler moved out of a function (`f.cold`) is the function's.
 
 use std::borrow::Cow;
