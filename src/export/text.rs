@@ -299,7 +299,7 @@ fn styled(out: &mut dyn Write, options: &Options, style: Style, text: &str) -> i
 ///
 /// ```
 /// use proftool::export::text::shortened_call;
-/// assert_eq!(shortened_call("parse_expression → f", 12), "par…ssion → f");
+/// assert_eq!(shortened_call("parse_expression → f", 12), "pa…ssion → f");
 /// assert_eq!(shortened_call("parse_expression → parse_term", 17), "pa…sion → pa…term");
 /// ```
 pub fn shortened_call(text: &str, width: usize) -> Cow<'_, str> {
