@@ -10,24 +10,14 @@ compiler, without the right to record, or where equal runs differ by as much as 
 """
 
 import argparse
+import pathlib
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
 
-PROGRAM = r"""
-#include <stdio.h>
-#include <sys/resource.h>
-int main(void) {
-    volatile unsigned long sum = 0;
-    for (long i = 0; i < 150000000; i++) sum += i;
-    struct rusage self;
-    getrusage(RUSAGE_SELF, &self);
-    printf("%ld\n", (self.ru_utime.tv_sec + self.ru_stime.tv_sec) * 1000000
-                    + self.ru_utime.tv_usec + self.ru_stime.tv_usec);
-}
-"""
+PROGRAM = pathlib.Path(__file__).parent.parent / "fixtures/programs/spin.c"
 
 
 def run(command, **more):
@@ -51,7 +41,7 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         program = directory + "/spin"
-        run(["gcc", "-O1", "-fno-omit-frame-pointer", "-x", "c", "-", "-o", program], input=PROGRAM)
+        run(["gcc", "-O1", "-fno-omit-frame-pointer", PROGRAM, "-o", program])
         record = [options.proftool, "record", "-v", "-g", "fp", "-F", "9973", "-o", directory + "/perf.data", program]
         alone, recorded, estimates = [], [], []
         for _ in range(max(options.runs, 3)):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""grow.py IN OUT TIMES [rounds|no-rounds|same-times]: writes a recording with the samples of IN so many times.
+"""grow.py IN OUT TIMES [rounds|no-rounds|same-times]: repeats the samples of IN.
 
-Each copy is later than the one before, with `same-times` it is not: then nothing is in order, and all
-of it has to be sorted. `no-rounds` leaves FINISHED_ROUND out. What is not a sample comes once, first.
+Each copy has later times than the one before. With `same-times` all copies have the same times, so everything
+has to be sorted. `no-rounds` omits FINISHED_ROUND. Records other than samples are written once, first.
 IN is a little-endian file of one kind of sample, with times, as perf and proftool write it.
 """
 

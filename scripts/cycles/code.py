@@ -52,7 +52,7 @@ class Code:
         return b""
 
     def whole(self, start):
-        """The start of the function that this one is a part of: itself, if it is none."""
+        """Returns the start of the whole function: its own start, unless it is a part such as f.cold."""
         for name in self.functions.names.get(start, ()):
             stem = PART.sub("", name)
             if stem != name and len(self.stems.get(stem, ())) == 1:

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many bytes of memory a byte on the disk may take.
 const RATIO: u64 = 10;
-/// What any file may take beside that: small ones may be denser.
+/// What every file may take in addition, in bytes: the ratio is too strict for small files.
 const FLAT: u64 = 4 << 20;
 /// What the debug information of all files may take beyond their shares.
 const POOL: u64 = 256 << 20;
@@ -212,7 +212,7 @@ impl Account {
         !is_refused
     }
 
-    /// Takes what so many entries need that are kept.
+    /// Takes the memory of `count` entries that are kept; whether there is enough.
     pub(super) fn take_entries(&self, count: u64) -> bool {
         self.take(count.saturating_mul(ENTRY))
     }

@@ -49,7 +49,7 @@ pub(super) struct DebugInfo {
 }
 
 impl DebugInfo {
-    /// Loads the sections of `elf`, of its supplement, and of the package beside the program.
+    /// Loads the sections of `elf`, of its supplement, and of the package next to the program.
     /// What takes too much memory is not loaded, and counts until the file is closed.
     pub(super) fn load(
         elf: &Elf,

@@ -5,7 +5,6 @@
 //!   Elf32_Chdr   ch_type 4, ch_size 4, ch_addralign 4
 //! ```
 //!
-//!
 //! Before there was a flag, sections were called `.zdebug_*` (GNU tools up to 2.25, Go up to 1.18):
 //!
 //! ```text

@@ -21,7 +21,8 @@ use proftool::view::{
 };
 use proptest::collection::vec;
 use proptest::prelude::{
-    Just, ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest,
+    Just, ProptestConfig, Strategy, TestCaseError, any, prop_assert, prop_assert_eq, prop_oneof,
+    proptest,
 };
 use regex::Regex;
 
@@ -371,6 +372,26 @@ fn stacks_by_label(profile: &Profile) -> BTreeMap<Vec<&str>, u64> {
     stacks
 }
 
+/// Folded stacks that are read again have the same functions, totals and cycles.
+fn survives_folding(profile: &Profile) -> Result<(), TestCaseError> {
+    let selection = all(profile);
+    let subject = Subject {
+        profile,
+        selection: &selection,
+        names: Names::Full,
+        figures: Figures::All,
+    };
+    let mut out = Vec::new();
+    let tree = Stacks::new(profile, &selection).top_down(Collapse::None);
+    export::write(&mut out, &subject, &tree).unwrap();
+    if selection.total > 0 {
+        let back = input::read(&out[..], &mut |_| {}).unwrap();
+        prop_assert_eq!(by_label(profile), by_label(&back));
+        prop_assert_eq!(cycles_by_label(profile), cycles_by_label(&back));
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -463,21 +484,7 @@ proptest! {
 
     #[test]
     fn folded_stacks_read_again_have_the_same_functions_totals_and_cycles(profile in profile()) {
-        let selection = all(&profile);
-        let subject = Subject {
-            profile: &profile,
-            selection: &selection,
-            names: Names::Full,
-            figures: Figures::All,
-        };
-        let mut out = Vec::new();
-        let tree = Stacks::new(&profile, &selection).top_down(Collapse::None);
-        export::write(&mut out, &subject, &tree).unwrap();
-        if selection.total > 0 {
-            let back = input::read(&out[..], &mut |_| {}).unwrap();
-            prop_assert_eq!(by_label(&profile), by_label(&back));
-            prop_assert_eq!(cycles_by_label(&profile), cycles_by_label(&back));
-        }
+        survives_folding(&profile)?;
     }
 
     #[test]
@@ -510,20 +517,7 @@ proptest! {
                 prop_assert_eq!(with.total, weights.total[row.function], "{}", pattern);
             }
         }
-        let subject = Subject {
-            profile: &profile,
-            selection: &selection,
-            names: Names::Full,
-            figures: Figures::All,
-        };
-        let mut out = Vec::new();
-        let tree = Stacks::new(&profile, &selection).top_down(Collapse::None);
-        export::write(&mut out, &subject, &tree).unwrap();
-        if selection.total > 0 {
-            let back = input::read(&out[..], &mut |_| {}).unwrap();
-            prop_assert_eq!(by_label(&profile), by_label(&back));
-            prop_assert_eq!(cycles_by_label(&profile), cycles_by_label(&back));
-        }
+        survives_folding(&profile)?;
     }
 
     #[test]

@@ -426,20 +426,7 @@ fn a_compressed_recording_of_a_killed_recorder_can_be_read() {
     assert!(answer["samples"].as_u64().unwrap() > 100, "{answer}");
 }
 
-/// Computes for some tenths of a second and prints its own processor time in µs.
-const SPIN: &str = r#"
-#include <stdio.h>
-#include <sys/resource.h>
-int main(void) {
-    volatile unsigned long sum = 0;
-    for (long i = 0; i < 150000000; i++) sum += i;
-    struct rusage self;
-    getrusage(RUSAGE_SELF, &self);
-    printf("%ld\n", (self.ru_utime.tv_sec + self.ru_stime.tv_sec) * 1000000
-                    + self.ru_utime.tv_usec + self.ru_stime.tv_usec);
-    return 0;
-}
-"#;
+const SPIN: &str = include_str!("../../fixtures/programs/spin.c");
 
 /// How near the estimate is to the truth is measured by `scripts/compare_slow_down.py`.
 #[test]

@@ -51,7 +51,7 @@ impl Lines<'_> {
         units.find_map(|unit| unit.row(address.0, debug))
     }
 
-    /// The linkage name of the definition with this id, not demangled; where there is none, the plain
+    /// Returns the mangled linkage name of a definition, or its plain name where it has no linkage
     /// name.
     pub fn name(&self, id: DefinitionId) -> Option<Cow<'_, str>> {
         let debug = self.debug.as_ref()?;

@@ -70,6 +70,11 @@ impl Elf {
     pub(crate) fn with(mut self, name: &'static str, kind: u32, flags: u64, bytes: &[u8]) -> Elf {
         let at = (self.file.len() as u64, bytes.len() as u64);
         self.file.extend(bytes);
+        self.push(name, kind, flags, at);
+        self
+    }
+
+    fn push(&mut self, name: &'static str, kind: u32, flags: u64, at: (u64, u64)) {
         self.sections.push(Section {
             name,
             kind,
@@ -79,7 +84,6 @@ impl Elf {
             link: "",
             entry: 0,
         });
-        self
     }
 
     /// Adds a section that has the bytes of another one.
@@ -90,15 +94,7 @@ impl Elf {
             .find(|section| section.name == other)
             .unwrap();
         let (kind, flags, at) = (other.kind, other.flags, other.at);
-        self.sections.push(Section {
-            name,
-            kind,
-            flags,
-            address: 0,
-            at,
-            link: "",
-            entry: 0,
-        });
+        self.push(name, kind, flags, at);
         self
     }
 
