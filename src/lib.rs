@@ -78,6 +78,7 @@
 //! | `anyhow` | cli, main |
 //! | `clap` | cli |
 //! | `indicatif` | cli |
+//! | `crossterm` | cli |
 //! | `ratatui` | cli |
 //! | `signal-hook` | cli |
 //! | `terminal_size` | cli |

@@ -1,6 +1,6 @@
 //! The keys of a keyboard, as far as they mean something here.
 
-use ratatui::crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
+use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
 
 /// A key that was pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

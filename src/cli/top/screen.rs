@@ -18,10 +18,10 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use crossterm::{event, terminal as modes};
 use proftool::base::printable;
 use proftool::sampler;
 use proftool::view::flat::Sort;
-use ratatui::crossterm::{event, terminal as modes};
 use signal_hook::consts::SIGHUP;
 
 use super::app::{Action, App};

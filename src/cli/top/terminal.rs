@@ -2,8 +2,8 @@
 
 use std::io::{self, IsTerminal};
 
-use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::{
+use crossterm::execute;
+use crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::layout::Rect;
