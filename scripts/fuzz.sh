@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# fuzz.sh TARGET SECONDS: fuzzes perfdata, compressed, elf, scan, unwind, demangle or jitdump for so
-# long; exits with 1 when it finds a fault, which is then in tests/fuzz/artifacts/TARGET.
+# fuzz.sh TARGET SECONDS: fuzzes perfdata, compressed, elf, links, scan, unwind, demangle or jitdump for
+# so long; exits with 1 when it finds a fault, which is then in tests/fuzz/artifacts/TARGET.
 #
 # Begins with small sound inputs that it makes itself, with what former runs found
 # (tests/fuzz/corpus/TARGET), with former faults (tests/fuzz/seeds/TARGET), and, for perfdata, with
@@ -37,6 +37,30 @@ if [ "$target" = scan ]; then
       "$gcc" -nostdlib -O2 $flags -o "$made/scan/$gcc${flags// /}" "$made/calls.c" 2>/dev/null || true
     done
   done
+fi
+if [ "$target" = links ]; then
+  # A program, its debug file, and, where dwz is installed, what that has in common with another.
+  (
+    cd "$made"
+    echo 'struct all { int a; char *b; struct all *c; double d[4]; }; struct all *all;
+          int twice(struct all *x) { return x ? 2 * x->a + twice(x->c) : (int)all->d[1]; }
+          void _start(void) { twice(all); for (;;); }' >links.c
+    for id in "" "-Wl,--build-id"; do
+      # shellcheck disable=SC2086
+      gcc -nostdlib -g -O1 -fno-inline $id -o p links.c
+      objcopy --only-keep-debug p d.debug
+      cp d.debug other.debug
+      : >d.alt
+      dwz -m d.alt d.debug other.debug 2>/dev/null || true
+      strip p
+      objcopy --add-gnu-debuglink=d.debug p
+      python3 - p d.debug d.alt >"links/seed$id" <<'END'
+import struct, sys
+program, debug, rest = (open(name, "rb").read() for name in sys.argv[1:])
+sys.stdout.buffer.write(struct.pack("<II", len(program), len(debug)) + program + debug + rest)
+END
+    done
+  )
 fi
 if [ "$target" = unwind ]; then
   echo 'void use(void *); int odd(int x);

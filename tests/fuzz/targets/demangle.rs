@@ -10,5 +10,9 @@ const NAME_MAX: usize = 1 << 16;
 
 fuzz_target!(|name: &str| {
     let readable = demangle(name);
-    assert!(readable.len() <= NAME_MAX.max(name.len()), "{}", readable.len());
+    assert!(
+        readable.len() <= NAME_MAX.max(name.len()),
+        "{}",
+        readable.len()
+    );
 });

@@ -27,7 +27,10 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(found.map(|found| found.start), Some(function.start));
         }
         lines.frames(function.start, &mut frames);
-        lines.frames(Svma(function.start.0.wrapping_add(function.size / 2)), &mut frames);
+        lines.frames(
+            Svma(function.start.0.wrapping_add(function.size / 2)),
+            &mut frames,
+        );
     }
     for address in [0, 1, u64::MAX] {
         let _ = binary.function_at(Svma(address));

@@ -14,7 +14,10 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let _ = (dump.has_clock(), dump.problems());
     for change in dump.changes().iter().take(LOOKED_UP) {
-        assert!(change.start.checked_add(change.size).is_some(), "{change:?}");
+        assert!(
+            change.start.checked_add(change.size).is_some(),
+            "{change:?}"
+        );
         let end = change.place + change.size;
         assert!(end <= bytes.len() as u64, "{change:?}");
         assert!(dump.at(change.place).is_some(), "{change:?}");

@@ -39,7 +39,14 @@ fuzz_target!(|bytes: &[u8]| {
         workers: NonZeroUsize::MIN,
     };
     let everything = trace::TimeRange::default();
-    let read = trace::read(&mut reader, everything, Some(unwinding), None, |_| {}, |_| {});
+    let read = trace::read(
+        &mut reader,
+        everything,
+        Some(unwinding),
+        None,
+        |_| {},
+        |_| {},
+    );
     let Ok(mut trace) = read else {
         return;
     };
