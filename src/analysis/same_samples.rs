@@ -13,8 +13,6 @@
 //! under a path is an interval of them. The samples of a function are the intervals of its outermost
 //! paths, those that adjoin joined: a form that two functions share only if they share every sample.
 
-use rustc_hash::FxHashMap;
-
 use crate::base::IdVec;
 use crate::profile::{FunctionId, Links, PathWeights, Profile, Selection, Step};
 
@@ -49,8 +47,8 @@ struct Seen {
     first: u32,
 }
 
-/// Parts these functions, in the order in which each group has its first one; those without
-/// samples are left out. Linear in paths and rows.
+/// Groups these functions; those without samples, and those alone with theirs, are left out. Linear in
+/// paths and rows but for the sorting.
 ///
 /// ```
 /// use proftool::analysis::same_samples;
@@ -64,9 +62,9 @@ struct Seen {
 /// let selection = profile.select(EventId::new(0), &Filter::default());
 /// let functions: Vec<FunctionId> = profile.functions.ids().collect();
 /// let groups = same_samples::groups(&profile, &selection, &functions);
-/// let sizes: Vec<usize> = groups.iter().map(|group| group.members.len()).collect();
-/// assert_eq!(sizes, [2, 1, 1]);
-/// assert_eq!(groups[0].members[1].function, FunctionId::new(1));
+/// assert_eq!(groups.len(), 1);
+/// let members = groups[0].members.iter().map(|member| member.function.index());
+/// assert_eq!(members.collect::<Vec<_>>(), [0, 1]);
 /// ```
 pub fn groups(profile: &Profile, selection: &Selection, functions: &[FunctionId]) -> Vec<Group> {
     // The place of each function in `seen`.
@@ -75,30 +73,20 @@ pub fn groups(profile: &Profile, selection: &Selection, functions: &[FunctionId]
         places[function] = Some(place);
     }
     let seen = walk(profile, selection, &places, functions.len());
-    let mut known: FxHashMap<&[(u32, u32)], usize> = FxHashMap::default();
-    let mut groups: Vec<Vec<usize>> = Vec::new();
-    for (place, row) in seen.iter().enumerate() {
-        // A function that is given twice is seen at its last place.
-        if row.intervals.is_empty() {
-            continue;
-        }
-        let group = *known.entry(&row.intervals).or_insert(groups.len());
-        match groups.get_mut(group) {
-            Some(members) => members.push(place),
-            None => groups.push(vec![place]),
-        }
-    }
-    let group = |mut members: Vec<usize>| {
-        members.sort_unstable_by_key(|&place| seen[place].first);
-        let member = |place: usize| Member {
-            function: functions[place],
-            recurses: seen[place].recurses,
-        };
-        Group {
-            members: members.into_iter().map(member).collect(),
-        }
+    // A function that is given twice is seen at its last place.
+    let mut sampled: Vec<usize> = (0..functions.len()).collect();
+    sampled.retain(|&place| !seen[place].intervals.is_empty());
+    sampled.sort_unstable_by_key(|&place| (&seen[place].intervals, seen[place].first));
+    let same = sampled.chunk_by(|&a, &b| seen[a].intervals == seen[b].intervals);
+    let member = |&place: &usize| Member {
+        function: functions[place],
+        recurses: seen[place].recurses,
     };
-    groups.into_iter().map(group).collect()
+    let several = same.filter(|places| places.len() > 1);
+    let group = |places: &[usize]| Group {
+        members: places.iter().map(member).collect(),
+    };
+    several.map(group).collect()
 }
 
 fn walk(

@@ -100,6 +100,11 @@ impl<I: Id, T> IdVec<I, T> {
         self.rows.iter_mut()
     }
 
+    /// Keeps the rows that `keep` picks. The ids of the rows behind one that goes change.
+    pub fn retain(&mut self, keep: impl FnMut(&T) -> bool) {
+        self.rows.retain(keep);
+    }
+
     /// The ids in order.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = I> + ExactSizeIterator + use<I, T> {
         (0..self.rows.len()).map(I::new)

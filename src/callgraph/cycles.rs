@@ -83,6 +83,8 @@ impl Cycles {
                 ids
             })
             .collect();
+        // The vector is that of all components, most of which have one function.
+        members.shrink_to_fit();
         members.sort_unstable();
         let members: IdVec<CycleId, Vec<FunctionId>> = members.into();
         let mut of = IdVec::filled(None, functions);

@@ -205,14 +205,15 @@ impl CallGraph {
             arcs.iter_mut()
                 .for_each(|arc| arc.is_interrupt = is_interrupt(arc));
         }
-        CallGraph::from_sorted(profile.functions.len(), arcs)
+        CallGraph::from_sorted(profile.functions.len(), arcs.into())
     }
 
     /// The graph without the arcs that `deleted` picks, as if nobody had seen them (gprof's `-k`).
     /// The functions stay. Ids of arcs are those of the new graph.
-    pub fn without(&self, deleted: impl Fn(&Arc) -> bool) -> CallGraph {
-        let arcs = self.arcs.iter().filter(|arc| !deleted(arc));
-        CallGraph::from_sorted(self.functions(), arcs.copied().collect())
+    pub fn without(mut self, deleted: impl Fn(&Arc) -> bool) -> CallGraph {
+        let functions = self.functions();
+        self.arcs.retain(|arc| !deleted(arc));
+        CallGraph::from_sorted(functions, self.arcs)
     }
 
     /// The arc from one function to another, if there is one.
@@ -232,8 +233,7 @@ impl CallGraph {
 
     /// The graph of `functions` functions with these arcs, sorted by caller and callee, each pair
     /// once.
-    fn from_sorted(functions: usize, arcs: Vec<Arc>) -> CallGraph {
-        let arcs: IdVec<ArcId, Arc> = arcs.into();
+    fn from_sorted(functions: usize, arcs: IdVec<ArcId, Arc>) -> CallGraph {
         let starts = |end: &dyn Fn(&Arc) -> FunctionId| {
             let mut starts = vec![0u32; functions + 1];
             for arc in &arcs {

@@ -24,7 +24,8 @@ pub(super) fn arcs(profile: &Profile, selection: &Selection) -> Vec<Arc> {
     });
 
     // By place among these arcs, to which others are still to come.
-    let mut arcs: Vec<Arc> = Vec::new();
+    let is_same = |&a: &PathId, &b: &PathId| (caller(a), function(a)) == (caller(b), function(b));
+    let mut arcs: Vec<Arc> = Vec::with_capacity(calls.chunk_by(is_same).count());
     let mut arc_of: IdVec<PathId, Option<ArcId>> = IdVec::filled(None, profile.paths.len());
     for path in calls {
         if let Some(from) = caller(path) {

@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         cycle_cut: args.arcs.cycle_cut(),
         ..Options::default()
     };
-    let view = cycles::arrange(&subject, &CallGraph::of(&profile, &selection), &options);
+    let view = cycles::arrange(&subject, CallGraph::of(&profile, &selection), &options);
     let forms = Forms {
         page: &|| view.page(&subject),
         table: &|| view.table(&subject),

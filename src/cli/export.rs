@@ -98,7 +98,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 code_makes_cycles: args.in_code == InCode::On,
                 ..graph::Options::default()
             };
-            let view = graph::arrange(&subject, &graph, &options);
+            let view = graph::arrange(&subject, graph, &options);
             let drawing = view.drawing(&subject, Pruning::default());
             let write = |out: &mut dyn std::io::Write| dot::write(out, &drawing);
             answer::write_file(args.output.as_deref(), write)?;

@@ -205,7 +205,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         without,
         cycle_cut: args.arcs.cycle_cut(),
     };
-    let view = graph::arrange(&subject, &CallGraph::of(&profile, &selection), &options);
+    let view = graph::arrange(&subject, CallGraph::of(&profile, &selection), &options);
     if args.counts.errors && view.errors.is_none() {
         let text = "errors are between stacks and counted calls, and one of them is missing";
         let hint = "give both: proftool graph perf.data --counts gmon.out --errors";

@@ -138,7 +138,7 @@ pub fn read_as(
     let thread = reader.builder.thread(Thread {
         pid: 0,
         tid: 0,
-        comm: String::new(),
+        comm: "".into(),
     });
     let mut line = Vec::new();
     let (mut number, mut done) = (0u64, 0u64);

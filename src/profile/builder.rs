@@ -296,7 +296,9 @@ impl Builder {
         self.profile.code.kernel.dedup();
         self.profile.code.interrupts.sort_unstable();
         self.profile.counts = (!self.counts.is_empty()).then(|| Counts::of(self.counts));
-        self.profile.code.functions = IdVec::filled(None, self.profile.functions.len());
+        if !self.codes.is_empty() {
+            self.profile.code.functions = IdVec::filled(None, self.profile.functions.len());
+        }
         for (function, code) in self.codes {
             let known = &mut self.profile.code.functions[function];
             *known = Some(match *known {

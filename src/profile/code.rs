@@ -113,7 +113,8 @@ impl FunctionCode {
 pub struct Code {
     /// The calls, in order of caller, callee and kind, each once.
     pub calls: Vec<Call>,
-    /// A row for each function; `None` for those whose code was not looked at.
+    /// For each function what its code says; `None` for those whose code was not looked at, and for
+    /// those beyond the last row.
     pub functions: IdVec<FunctionId, Option<FunctionCode>>,
     /// Whether all functions and calls of the files with samples are here, as far as the files
     /// could be read; if not, only those between functions that samples show.

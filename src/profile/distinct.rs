@@ -48,6 +48,11 @@ impl DistinctNames {
         let place = self.of.binary_search_by_key(&function, |(id, _)| *id);
         Some(&*self.of[place.ok()?].1)
     }
+
+    /// The functions that have labels and these, in order of function.
+    pub fn into_rows(self) -> Vec<(FunctionId, Box<str>)> {
+        self.of
+    }
 }
 
 impl Profile {
@@ -320,7 +325,7 @@ impl<'a> Making<'a> {
 
     fn shown(&self, id: FunctionId) -> Shown<'a> {
         let function = &self.profile.functions[id];
-        let declared_at = function.declared_at.as_ref();
+        let declared_at = function.declared_at.as_deref();
         (function.module, function.address, declared_at)
     }
 

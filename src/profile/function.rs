@@ -47,10 +47,10 @@ pub struct Function {
     /// The name for people, demangled, with parameters and template arguments.
     pub name: String,
     /// The name in the symbol table, where it differs.
-    pub linkage_name: Option<String>,
+    pub linkage_name: Option<Box<str>>,
     /// The source position of its declaration, if the debug information has one. Functions that
     /// share a name are told apart by it.
-    pub declared_at: Option<Line>,
+    pub declared_at: Option<Box<Line>>,
     /// Where it lives.
     pub module: ModuleId,
     /// The stated address of its first instruction, where it has one.

@@ -1,5 +1,7 @@
 //! Samples and what they are told apart by.
 
+use std::sync::Arc;
+
 use crate::base::define_id;
 
 use super::PathId;
@@ -27,7 +29,7 @@ pub struct Thread {
     /// The thread.
     pub tid: i32,
     /// The command name at the time of the samples.
-    pub comm: String,
+    pub comm: Arc<str>,
 }
 
 /// A position in source code.

@@ -193,7 +193,7 @@ impl Profile {
 
     fn passing_threads(&self, filter: &Filter) -> IdVec<ThreadId, bool> {
         let passes = |t: &super::Thread| {
-            (filter.comms.is_empty() || filter.comms.contains(&t.comm))
+            (filter.comms.is_empty() || filter.comms.iter().any(|comm| **comm == *t.comm))
                 && (filter.pids.is_empty() || filter.pids.contains(&t.pid))
                 && (filter.tids.is_empty() || filter.tids.contains(&t.tid))
         };

@@ -16,10 +16,10 @@ use super::demangled::name_for_people;
 use super::home::Home;
 use super::identity::Identities;
 use super::limits::{self, TextLeft};
-use super::look_up::{AllAnswers, Answers, Physical};
+use super::look_up::{AllAnswers, Answers, ByChunk, Physical};
 use super::names::Names;
 use super::places::{self, FrameLines};
-use super::plan::Plan;
+use super::plan::Plans;
 use super::repair::Checked;
 use super::{Options, StaticCalls};
 use super::{code, interrupts, nameless};
@@ -84,7 +84,7 @@ const CUT_ONE_IN: u64 = 20;
 pub(super) fn profile<'h>(
     trace: &Trace,
     checked: &Checked,
-    plans: &IdVec<ImageId, Plan>,
+    plans: Plans,
     homes: &'h IdVec<ImageId, Home>,
     names: &'h Names<'h>,
     answers: AllAnswers<'h>,
@@ -95,11 +95,12 @@ pub(super) fn profile<'h>(
     let mut identities = Identities::new(&trace.images, homes, names, answers.lines, &mut builder);
     let mut resolution = resolve(
         checked,
-        plans,
-        &answers.by_image,
+        &plans,
+        &answers.by_chunk,
         &mut identities,
         &mut builder,
     );
+    drop(plans);
     let cut_below = limit_inlined(&mut resolution, checked);
     let cut = [CaveatKind::CutStack, CaveatKind::ShortCopy];
     let cut: u64 = cut.into_iter().map(|kind| trace.caveats.count(kind)).sum();
@@ -132,7 +133,7 @@ pub(super) fn profile<'h>(
     name_for_people(&mut builder, options.workers);
     note_limits(
         trace,
-        &answers.by_image,
+        &answers.by_chunk,
         cut_below,
         &mut identities,
         &mut builder,
@@ -250,8 +251,8 @@ fn contained(resolution: &Resolution) -> FxHashSet<(FunctionId, FunctionId)> {
 
 fn resolve(
     checked: &Checked,
-    plans: &IdVec<ImageId, Plan>,
-    answers: &IdVec<ImageId, Vec<Answers>>,
+    plans: &Plans,
+    answers: &ByChunk,
     identities: &mut Identities,
     builder: &mut Builder,
 ) -> Resolution {
@@ -261,9 +262,10 @@ fn resolve(
         call_lines: Vec::new(),
     };
     for (image, plan) in plans.enumerate() {
-        learn(image, &answers[image], identities);
-        let mut addresses = plan.addresses.iter();
-        for answers in &answers[image] {
+        let answers = answers.of_image(image);
+        learn(image, answers.clone(), identities);
+        let mut addresses = plan.iter();
+        for answers in answers {
             let mut inlined = answers.inlined.iter();
             // Each definition is asked for once, when it is first needed.
             let mut functions = vec![None; answers.definitions.len()];
@@ -361,20 +363,24 @@ fn limit_inlined(resolution: &mut Resolution, checked: &Checked) -> Option<usize
 /// Tells what was left out of debug information, as it was too much.
 fn note_limits(
     trace: &Trace,
-    answers: &IdVec<ImageId, Vec<Answers>>,
+    answers: &ByChunk,
     cut_on_stacks: Option<usize>,
     identities: &mut Identities,
     builder: &mut Builder,
 ) {
     let mut files: BTreeMap<ImageId, Vec<String>> = BTreeMap::new();
-    for (image, answers) in answers.enumerate() {
-        let depths = answers.iter().filter_map(|answers| answers.cut_below);
-        let depth = depths.min();
+    let mut depths: BTreeMap<ImageId, usize> = BTreeMap::new();
+    for &(image, ref answers) in answers.iter() {
         // What is cut on all stacks is told once.
+        let depth = answers.cut_below;
         if let Some(depth) = depth.filter(|&depth| cut_on_stacks.is_none_or(|all| depth < all)) {
-            let detail = format!("calls inlined more than {depth} deep");
-            files.entry(image).or_default().push(detail);
+            let least = depths.entry(image).or_insert(depth);
+            *least = depth.min(*least);
         }
+    }
+    for (image, depth) in depths {
+        let detail = format!("calls inlined more than {depth} deep");
+        files.entry(image).or_default().push(detail);
     }
     for (image, count) in identities.text_left().nameless() {
         let detail = format!("names of {count} functions, too long together");
@@ -399,7 +405,11 @@ fn note_limits(
 
 /// Lets the definitions of an image be known before its functions are made, so that these do not
 /// depend on which of their copies comes first.
-fn learn(image: ImageId, answers: &[Answers], identities: &mut Identities) {
+fn learn<'a>(
+    image: ImageId,
+    answers: impl Iterator<Item = &'a Answers>,
+    identities: &mut Identities,
+) {
     let mut definitions: Vec<DefinitionId> = Vec::new();
     let mut code = Vec::new();
     for answers in answers {
@@ -492,7 +502,7 @@ fn note_unchecked(trace: &Trace, homes: &IdVec<ImageId, Home>, builder: &mut Bui
             && image.build_id.is_none()
             && changed.is_some_and(|changed| changed > written + SLACK)
         {
-            let path = image.path.clone();
+            let path = &*image.path;
             builder
                 .caveats()
                 .add_detail(CaveatKind::UncheckedBinary, 1, path);

@@ -17,7 +17,7 @@ pub(super) fn name_for_people(builder: &mut Builder, workers: NonZeroUsize) {
         let name = demangle(&function.name);
         if name != function.name {
             let name = name.into_owned();
-            function.linkage_name = Some(std::mem::replace(&mut function.name, name));
+            function.linkage_name = Some(std::mem::replace(&mut function.name, name).into());
         }
     }
     let mut functions: Vec<&mut Function> = builder.functions_mut().collect();
@@ -38,7 +38,7 @@ pub(super) fn name_for_people(builder: &mut Builder, workers: NonZeroUsize) {
             own.into_iter().flatten().for_each(|f| rename(f));
         });
         let growth = |function: &&mut Function| {
-            let before = function.linkage_name.as_ref().map(String::len)?;
+            let before = function.linkage_name.as_ref().map(|name| name.len())?;
             Some(function.name.len().saturating_sub(before))
         };
         let growth = functions.iter().filter_map(growth);

@@ -16,7 +16,7 @@ pub(super) enum Home {
     /// An ELF file.
     Binary(Arc<Binary>),
     /// Names by range of addresses, sorted by start: start, size, name.
-    Ranges(Vec<(u64, u64, String)>),
+    Ranges(Box<[(u64, u64, String)]>),
     /// The running kernel's symbols, and what to add to a recorded address to get one of now.
     Kernel(Arc<Kallsyms>, u64),
     /// Names of code that a process made, at any time.
@@ -25,8 +25,8 @@ pub(super) enum Home {
     JitDump(Arc<JitDump>),
     /// Not code but a mark.
     Mark,
-    /// There is none; why, where that is to be told, and the file.
-    None(Option<(CaveatKind, String)>),
+    /// There is none; why, where that is to be told, and the file. Millions of images may have none.
+    None(Option<Box<(CaveatKind, String)>>),
 }
 
 impl Home {
@@ -56,16 +56,12 @@ pub(super) fn open_all(trace: &Trace, library: &Library) -> IdVec<ImageId, Home>
             dumps.entry(pid).or_insert(image);
         }
     }
-    let homes: Vec<Mutex<Home>> = trace
-        .images
-        .iter()
-        .map(|_| Mutex::new(Home::None(None)))
-        .collect();
+    let found = Mutex::new(Vec::new());
     let next = AtomicUsize::new(0);
     let work = || {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= homes.len() {
+            if index >= is_hit.len() {
                 return;
             }
             let id = ImageId::new(index);
@@ -73,26 +69,29 @@ pub(super) fn open_all(trace: &Trace, library: &Library) -> IdVec<ImageId, Home>
                 continue;
             }
             let home = open(trace, &trace.images[id], &dumps, library);
-            *homes[index].lock().expect("no worker panics") = home;
+            if !matches!(home, Home::None(None)) {
+                found.lock().expect("no worker panics").push((id, home));
+            }
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..library.options.workers.get().min(homes.len().max(1)) {
+        for _ in 1..library.options.workers.get().min(is_hit.len().max(1)) {
             scope.spawn(work);
         }
         work();
     });
-    let homes: Vec<Home> = homes
-        .into_iter()
-        .map(|home| home.into_inner().expect("no worker panics"))
-        .collect();
-    homes.into()
+    let homes: Vec<Home> = is_hit.iter().map(|_| Home::None(None)).collect();
+    let mut homes: IdVec<ImageId, Home> = homes.into();
+    for (id, home) in found.into_inner().expect("no worker panics") {
+        homes[id] = home;
+    }
+    homes
 }
 
 fn open(trace: &Trace, image: &Image, dumps: &FxHashMap<i32, &Image>, library: &Library) -> Home {
     let host = &library.host;
     let none = |kind, error: &dyn std::fmt::Display| {
-        Home::None(Some((kind, format!("{}: {error}", image.path))))
+        Home::None(Some(Box::new((kind, format!("{}: {error}", image.path)))))
     };
     match image.kind {
         ImageKind::File => match library.file(image) {
@@ -100,7 +99,7 @@ fn open(trace: &Trace, image: &Image, dumps: &FxHashMap<i32, &Image>, library: &
                 binary.functions();
                 Home::Binary(binary)
             }
-            Err(why) => Home::None(Some(why)),
+            Err(why) => Home::None(Some(Box::new(why))),
         },
         ImageKind::Vdso if host.may_have_made(&trace.recording) => match vdso::own() {
             Ok(vdso) if image.build_id.is_none() || vdso.build_id() == image.build_id.as_ref() => {
@@ -111,7 +110,7 @@ fn open(trace: &Trace, image: &Image, dumps: &FxHashMap<i32, &Image>, library: &
         },
         ImageKind::Kernel { .. } | ImageKind::Module => match host.kernel(trace, image) {
             Ok((symbols, shift)) => Home::Kernel(symbols, shift),
-            Err(why) => Home::None(Some(why)),
+            Err(why) => Home::None(Some(Box::new(why))),
         },
         ImageKind::Generated { pid } if host.may_have_made(&trace.recording) => {
             let Ok(pid) = u32::try_from(pid) else {
@@ -133,7 +132,7 @@ fn open(trace: &Trace, image: &Image, dumps: &FxHashMap<i32, &Image>, library: &
             Err(error) => none(CaveatKind::BadJitDump, &error),
         },
         ImageKind::Mark => Home::Mark,
-        ImageKind::KernelGenerated => Home::Ranges(trace.kernel_symbols.clone()),
+        ImageKind::KernelGenerated => Home::Ranges(trace.kernel_symbols.clone().into()),
         _ => Home::None(None),
     }
 }

@@ -123,7 +123,7 @@ mod tests {
             ..Recording::default()
         };
         let module = Image {
-            path: "/lib/modules/fs.ko".to_owned(),
+            path: "/lib/modules/fs.ko".into(),
             raw_path: None,
             build_id: None,
             kind: ImageKind::Module,
@@ -136,7 +136,7 @@ mod tests {
             text: Some(0xffff_ffff_8000_0000),
         };
         trace.images.push(Image {
-            path: "[kernel.kallsyms]".to_owned(),
+            path: "[kernel.kallsyms]".into(),
             raw_path: None,
             build_id: None,
             kind: kernel,

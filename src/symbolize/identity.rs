@@ -354,13 +354,13 @@ impl<'a> Identities<'a> {
     /// names, made from linkage names, leave out their arguments, get these.
     pub(super) fn complete(self, builder: &mut Builder) {
         // Few functions have arguments: only their names are looked for among all.
-        let mut instances: FxHashMap<(ModuleId, String, Option<Line>), u32> = FxHashMap::default();
+        let mut instances: FxHashMap<NameAndPlace, u32> = FxHashMap::default();
         for (index, function) in builder.functions_mut().enumerate() {
             let Some(said) = self.said.get(&FunctionId::new(index)) else {
                 continue;
             };
             if let Some((file, line)) = said.declared.clone() {
-                function.declared_at = Some(Line { file, line });
+                function.declared_at = Some(Box::new(Line { file, line }));
             }
             if said.arguments.is_some() {
                 instances.insert(name_and_place(function), 0);
@@ -383,7 +383,7 @@ impl<'a> Identities<'a> {
             let is_shared = count.is_some_and(|&count| count > 1);
             if is_shared && !function.name.ends_with(arguments.as_str()) {
                 if function.linkage_name.is_none() {
-                    function.linkage_name = Some(function.name.clone());
+                    function.linkage_name = Some(function.name.as_str().into());
                 }
                 function.name.push_str(arguments);
             }
@@ -391,8 +391,10 @@ impl<'a> Identities<'a> {
     }
 }
 
+type NameAndPlace = (ModuleId, String, Option<Box<Line>>);
+
 /// What the instances of a template share if their names leave out their arguments.
-fn name_and_place(function: &Function) -> (ModuleId, String, Option<Line>) {
+fn name_and_place(function: &Function) -> NameAndPlace {
     let declared_at = function.declared_at.clone();
     (function.module, function.name.clone(), declared_at)
 }
@@ -460,6 +462,6 @@ fn module(image: &Image) -> Module {
     };
     Module {
         name,
-        path: image.path.clone(),
+        path: image.path.to_string(),
     }
 }

@@ -13,8 +13,8 @@ use crate::trace::ImageId;
 use super::Options;
 use super::home::Home;
 use super::limits;
-use super::plan::Plan;
-use rustc_hash::FxHashMap;
+use super::plan::Plans;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The number of addresses that a worker takes at once.
 const CHUNK: usize = 1024;
@@ -79,16 +79,34 @@ pub(super) type ImageLines<'h> = IdVec<ImageId, OnceLock<Box<Lines<'h>>>>;
 
 /// The answers of all images.
 pub(super) struct AllAnswers<'h> {
-    /// For each image, the answers of its chunks in order of address; none where there is nothing to
-    /// look up in.
-    pub(super) by_image: IdVec<ImageId, Vec<Answers>>,
+    /// What the addresses are.
+    pub(super) by_chunk: ByChunk,
     /// What was read of the debug information of each image.
     pub(super) lines: ImageLines<'h>,
 }
 
+/// The answers for each chunk, in order of image and address; none where there is nothing to look up
+/// in.
+pub(super) struct ByChunk(Vec<(ImageId, Answers)>);
+
+impl ByChunk {
+    /// The answers for the addresses of an image.
+    pub(super) fn of_image(&self, image: ImageId) -> impl Iterator<Item = &Answers> + Clone {
+        let start = self.0.partition_point(|&(other, _)| other < image);
+        let rest = self.0[start..].iter();
+        rest.take_while(move |&&(other, _)| other == image)
+            .map(|(_, answers)| answers)
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(ImageId, Answers)> {
+        self.0.iter()
+    }
+}
+
 /// Looks everything up.
 pub(super) fn all<'h>(
-    plans: &IdVec<ImageId, Plan>,
+    plans: &Plans,
     homes: &'h IdVec<ImageId, Home>,
     options: &Options,
 ) -> AllAnswers<'h> {
@@ -97,7 +115,7 @@ pub(super) fn all<'h>(
         if matches!(homes[image], Home::Mark | Home::None(_)) {
             continue;
         }
-        let len = plan.addresses.len();
+        let len = plan.len();
         let count = len.div_ceil(CHUNK);
         for part in 0..count {
             let (from, to) = (len * part / count, len * (part + 1) / count);
@@ -114,7 +132,7 @@ pub(super) fn all<'h>(
     let work = || {
         while let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
             let chunk = &chunks[index];
-            let addresses = &plans[chunk.image].addresses[chunk.from..chunk.to];
+            let addresses = &plans.of_image(chunk.image)[chunk.from..chunk.to];
             let addresses = addresses.iter().map(|&(address, _)| address);
             let answer = match &homes[chunk.image] {
                 Home::Binary(binary) => {
@@ -142,13 +160,11 @@ pub(super) fn all<'h>(
         }
         work();
     });
-    let mut all = IdVec::filled(Vec::new(), plans.len());
-    for (chunk, answer) in chunks.iter().zip(answers) {
-        let all: &mut Vec<Answers> = &mut all[chunk.image];
-        // Of very many images most have one chunk.
-        all.reserve_exact(1);
-        all.push(answer.into_inner().expect("no worker panics"));
-    }
+    let answers = answers
+        .into_iter()
+        .map(|answer| answer.into_inner().expect("no worker panics"));
+    let images = chunks.iter().map(|chunk| chunk.image);
+    let mut all: Vec<(ImageId, Answers)> = images.zip(answers).collect();
     let mut lines: ImageLines<'h> = lines.into();
     // What was read of such a file depends on which worker came first, so none of it is used. All
     // are asked before any is forgotten, which gives back what it took.
@@ -156,13 +172,17 @@ pub(super) fn all<'h>(
         Home::Binary(binary) => binary.is_debug_info_too_large(),
         _ => false,
     };
-    let too_large: Vec<ImageId> = plans.ids().filter(is_too_large).collect();
+    let too_large: FxHashSet<ImageId> = homes.ids().filter(is_too_large).collect();
+    for (image, answers) in &mut all {
+        if too_large.contains(image) {
+            answers.forget_debug_info();
+        }
+    }
     for image in too_large {
-        all[image].iter_mut().for_each(Answers::forget_debug_info);
         lines[image] = OnceLock::from(Box::new(Lines::none()));
     }
     AllAnswers {
-        by_image: all,
+        by_chunk: ByChunk(all),
         lines,
     }
 }

@@ -108,12 +108,12 @@ pub fn unfinished(trace: &Trace, library: &Library) -> Builder {
         true => repair::check(trace, &homes, &names, library),
         false => repair::Checked::as_recorded(trace),
     };
-    let plans = plan::by_image(&checked.frames, trace.images.len());
+    let plans = plan::Plans::of(&checked.frames, trace.images.len());
     let answers = look_up::all(&plans, &homes, &library.options);
     assemble::profile(
         trace,
         &checked,
-        &plans,
+        plans,
         &homes,
         &names,
         answers,

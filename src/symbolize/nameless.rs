@@ -146,11 +146,11 @@ fn walk(paths: &AddressPaths, mut visit: impl FnMut(AddressPathId, bool)) {
 fn reason(trace: &Trace, image: ImageId, home: &Home) -> Option<(CaveatKind, String)> {
     let image = &trace.images[image];
     match (home, image.kind) {
-        (Home::None(Some(why)), _) => Some(why.clone()),
+        (Home::None(Some(why)), _) => Some((**why).clone()),
         (_, ImageKind::Guest | ImageKind::Unmapped { .. } | ImageKind::Mark) => None,
         (_, ImageKind::Generated { pid }) => {
             Some((CaveatKind::GeneratedCode, format!("process {pid}")))
         }
-        _ => Some((CaveatKind::NoSymbols, image.path.clone())),
+        _ => Some((CaveatKind::NoSymbols, image.path.to_string())),
     }
 }

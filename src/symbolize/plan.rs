@@ -1,35 +1,45 @@
 //! Which addresses of which image are to be looked up: each once, in order.
 
-use crate::base::IdVec;
+use crate::base::{Id, IdVec};
 use crate::trace::{FrameAddress, FrameId, ImageId};
 
-/// The addresses of one image.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Plan {
-    /// The address to look up, counted as the image's kind says, and the frame it is of; sorted.
-    pub(super) addresses: Vec<(u64, FrameId)>,
+/// The addresses of all images. There may be millions of images with one address each.
+pub(super) struct Plans {
+    /// By image: the address to look up, counted as the image's kind says, and the frame it is of;
+    /// sorted.
+    addresses: Vec<(u64, FrameId)>,
+    /// For each image where its addresses begin; one more entry behind the last.
+    starts: Vec<u32>,
 }
 
-/// The plan of each of so many images.
-pub(super) fn by_image(
-    frames: &IdVec<FrameId, FrameAddress>,
-    images: usize,
-) -> IdVec<ImageId, Plan> {
-    let mut counts: IdVec<ImageId, u32> = IdVec::filled(0, images);
-    for frame in frames {
-        counts[frame.image] += 1;
+impl Plans {
+    /// The plans of so many images.
+    pub(super) fn of(frames: &IdVec<FrameId, FrameAddress>, images: usize) -> Plans {
+        let mut ids: Vec<FrameId> = frames.ids().collect();
+        ids.sort_unstable_by_key(|&id| (frames[id].image, frames[id].address.lookup(), id));
+        let mut starts: Vec<u32> = vec![0; images + 1];
+        for frame in frames {
+            starts[frame.image.index() + 1] += 1;
+        }
+        for image in 0..images {
+            starts[image + 1] += starts[image];
+        }
+        let lookup = |id: FrameId| (frames[id].address.lookup(), id);
+        Plans {
+            addresses: ids.into_iter().map(lookup).collect(),
+            starts,
+        }
     }
-    // Of very many images most have one address.
-    let plans = counts.iter().map(|&count| Plan {
-        addresses: Vec::with_capacity(count as usize),
-    });
-    let mut plans: IdVec<ImageId, Plan> = plans.collect::<Vec<_>>().into();
-    for (id, frame) in frames.enumerate() {
-        let plan: &mut Plan = &mut plans[frame.image];
-        plan.addresses.push((frame.address.lookup(), id));
+
+    /// The plan of an image.
+    pub(super) fn of_image(&self, image: ImageId) -> &[(u64, FrameId)] {
+        let start = |index: usize| self.starts[index] as usize;
+        &self.addresses[start(image.index())..start(image.index() + 1)]
     }
-    for plan in plans.iter_mut() {
-        plan.addresses.sort_unstable();
+
+    /// The images in order, and their plans.
+    pub(super) fn enumerate(&self) -> impl Iterator<Item = (ImageId, &[(u64, FrameId)])> {
+        let images = (0..self.starts.len() - 1).map(ImageId::new);
+        images.map(|image| (image, self.of_image(image)))
     }
-    plans
 }

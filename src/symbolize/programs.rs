@@ -23,7 +23,7 @@ use crate::trace::{Image, ImageId, ImageKind};
 /// The first of the files whose code cannot be looked at, by its place, and why.
 pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, (usize, Error)> {
     let image = |binary: &Binary| Image {
-        path: utf8(binary.path().as_os_str().as_bytes()).into_owned(),
+        path: utf8(binary.path().as_os_str().as_bytes()).into(),
         raw_path: None,
         build_id: binary.build_id().cloned(),
         kind: ImageKind::File,

@@ -188,7 +188,7 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
         let nobody = self.threads.table.id_of(TraceThread {
             pid: -1,
             tid: -1,
-            comm: SELDOM.to_owned(),
+            comm: SELDOM.into(),
         });
         let place = |key: &SampleKey| {
             let place = threads[key.thread].zip(paths[key.path]);

@@ -1,6 +1,7 @@
 //! Images: what holds code, and how addresses in it are counted.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use crate::base::{BuildId, CodeAddress, define_id};
 
@@ -18,9 +19,9 @@ define_id! {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Image {
     /// The path of the file, or a name in brackets, as text.
-    pub path: String,
+    pub path: Arc<str>,
     /// The path as it was recorded, where it is not UTF-8 and therefore not the same as the text.
-    pub raw_path: Option<PathBuf>,
+    pub raw_path: Option<Box<Path>>,
     /// The build that was mapped, where the recording tells it.
     pub build_id: Option<BuildId>,
     /// What it is.
@@ -30,7 +31,7 @@ pub struct Image {
 impl Image {
     /// The path by which the file is opened.
     pub fn file_path(&self) -> &Path {
-        self.raw_path.as_deref().unwrap_or(Path::new(&self.path))
+        self.raw_path.as_deref().unwrap_or(Path::new(&*self.path))
     }
 }
 

@@ -80,7 +80,7 @@ impl<'a> Dumps<'a> {
             return false;
         };
         let image = |is_timed| Image {
-            path: path.to_owned(),
+            path: path.into(),
             raw_path: None,
             build_id: None,
             kind: ImageKind::JitDump { pid, is_timed },
@@ -191,7 +191,7 @@ mod tests {
             is_timed: true,
         };
         let image = Image {
-            path: path.to_owned(),
+            path: path.into(),
             raw_path: None,
             build_id: None,
             kind,
@@ -226,7 +226,7 @@ mod tests {
     fn generated_code_outlives_a_change_of_protection_but_not_a_new_file() {
         let mut stacks = Stacks::default();
         let image = |kind| Image {
-            path: String::new(),
+            path: "".into(),
             raw_path: None,
             build_id: None,
             kind,

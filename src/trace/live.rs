@@ -255,7 +255,7 @@ mod tests {
             let frame = trace.frames[trace.paths[sample.path].frame];
             match place {
                 Ok(address) => frame.address.lookup() == address,
-                Err(mark) => trace.images[frame.image].path == mark,
+                Err(mark) => *trace.images[frame.image].path == *mark,
             }
         };
         let found = trace.samples.iter().filter(is_there);

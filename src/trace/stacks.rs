@@ -3,6 +3,8 @@
 //! Most of the work is left undone: a chain that was met before is known as a whole, and of one
 //! that was not, the outer part is mostly that of the thread's last one.
 
+use std::sync::{Arc, LazyLock};
+
 use rustc_hash::FxHashMap;
 
 use crate::base::{BROKEN, CaveatKind, CodeAddress, Distinct, Id, IdVec, NO_ADDRESS, TRUNCATED};
@@ -14,6 +16,9 @@ use super::copies::Unwound;
 use super::memory::{Found, FoundNow, Process, Snapshot};
 use super::paths::{AddressPath, DistinctPaths};
 use super::{AddressPathId, FrameAddress, FrameId, Image, ImageId, ImageKind};
+
+/// The name of images of unmapped addresses: each process may have one.
+static UNMAPPED: LazyLock<Arc<str>> = LazyLock::new(|| "[unmapped]".into());
 
 /// The stack of a sample.
 #[derive(Clone, Copy, Debug)]
@@ -376,7 +381,7 @@ impl Stacks {
             let (User::Now(pid) | User::Past(pid, _)) = user;
             let image = match link.space {
                 Space::Kernel => self.image("[kernel.kallsyms]", ImageKind::Kernel { text: None }),
-                _ => self.image("[unmapped]", ImageKind::Unmapped { pid }),
+                _ => self.image(UNMAPPED.clone(), ImageKind::Unmapped { pid }),
             };
             (image, link.address)
         });
@@ -404,9 +409,9 @@ impl Stacks {
         }
     }
 
-    fn image(&mut self, path: &str, kind: ImageKind) -> ImageId {
+    fn image(&mut self, path: impl Into<Arc<str>>, kind: ImageKind) -> ImageId {
         self.images.id_of(Image {
-            path: path.to_owned(),
+            path: path.into(),
             raw_path: None,
             build_id: None,
             kind,

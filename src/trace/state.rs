@@ -98,7 +98,7 @@ impl Tracer<'_, '_, '_> {
         // In pipe mode these come last.
         let listed = listed_builds(reader);
         for image in trace.images.iter_mut().filter(|i| i.build_id.is_none()) {
-            image.build_id = listed.get(image.path.as_str()).map(|&id| id.clone());
+            image.build_id = listed.get(&*image.path).map(|&id| id.clone());
         }
         trace.kernel_symbols.sort();
         let caveats = &mut trace.caveats;

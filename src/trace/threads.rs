@@ -1,5 +1,7 @@
 //! Threads: who was called what, when.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use crate::base::{Distinct, IdVec, define_id};
@@ -17,22 +19,22 @@ pub struct TraceThread {
     /// The thread.
     pub tid: i32,
     /// The command name at the time.
-    pub comm: String,
+    pub comm: Arc<str>,
 }
 
 /// The threads as they are at one moment.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     pub(super) table: Distinct<TraceThreadId, TraceThread>,
-    names: FxHashMap<i32, String>,
+    names: FxHashMap<i32, Arc<str>>,
     /// The row that a thread's samples go to now.
     current: FxHashMap<(i32, i32), TraceThreadId>,
 }
 
 impl Threads {
     /// A thread has a new name.
-    pub(super) fn name(&mut self, pid: i32, tid: i32, name: String) {
-        self.names.insert(tid, name);
+    pub(super) fn name(&mut self, pid: i32, tid: i32, name: &str) {
+        self.names.insert(tid, name.into());
         self.current.remove(&(pid, tid));
     }
 
@@ -70,8 +72,8 @@ impl Threads {
         let name = self.names.get(&tid).or_else(|| self.names.get(&pid));
         let comm = match (name, tid) {
             (Some(name), _) => name.clone(),
-            (None, 0) => "swapper".to_owned(),
-            (None, _) => format!(":{tid}"),
+            (None, 0) => "swapper".into(),
+            (None, _) => format!(":{tid}").into(),
         };
         let id = self.table.id_of(TraceThread { pid, tid, comm });
         self.current.insert((pid, tid), id);

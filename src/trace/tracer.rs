@@ -5,6 +5,7 @@ mod switches;
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use linux_perf_event_reader::{AttrFlags, CpuMode, SampleFormat, constants};
 use rustc_hash::FxHashMap;
@@ -125,7 +126,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
                         process.exec();
                     }
                 }
-                self.threads.name(*pid, *tid, utf8(name).into_owned());
+                self.threads.name(*pid, *tid, &utf8(name));
             }
             Body::Fork(task) => {
                 self.dumps
@@ -225,11 +226,11 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
                     _ => start,
                 };
                 let raw = match &path {
-                    Cow::Owned(_) => Some(OsStr::from_bytes(mapping.path).into()),
+                    Cow::Owned(_) => Some(Path::new(OsStr::from_bytes(mapping.path)).into()),
                     Cow::Borrowed(_) => None,
                 };
                 let image = self.stacks.images.id_of(Image {
-                    path: path.into_owned(),
+                    path: path.into(),
                     raw_path: raw,
                     build_id,
                     kind,
@@ -283,7 +284,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
 
     fn image(&mut self, path: &str, build_id: Option<BuildId>, kind: ImageKind) -> ImageId {
         self.stacks.images.id_of(Image {
-            path: path.to_owned(),
+            path: path.into(),
             raw_path: None,
             build_id,
             kind,

@@ -1,7 +1,5 @@
 //! What functions are called where they are shown together: short, and still told apart.
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use super::page::Block;
 use super::table::{Cell, Column, Role, Table};
 use super::{Names, Subject};
@@ -89,7 +87,8 @@ pub(super) fn legend(is_marked: bool) -> Option<Block> {
 /// of a full one where no other function of the profile has it too.
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
-    labels: FxHashMap<FunctionId, String>,
+    /// In order of function. There may be millions.
+    labels: Vec<(FunctionId, Box<str>)>,
 }
 
 impl Labels {
@@ -98,39 +97,43 @@ impl Labels {
         let profile = subject.profile;
         let name = |id: FunctionId| subject.plain_name(id);
         let longer = |id: FunctionId| profile.distinct_name(id).to_owned();
-        let functions: FxHashSet<FunctionId> = functions.into_iter().collect();
+        let mut functions: Vec<FunctionId> = functions.into_iter().collect();
+        functions.sort_unstable();
+        functions.dedup();
         let on_stacks = profile.functions_on_stacks();
         let whose = match functions.iter().all(|&id| on_stacks[id]) {
             true => Whose::OnStacks,
             false => Whose::All,
         };
-        let made;
-        let distinct = match subject.names {
-            Names::Full => &profile.distinct_names,
+        let longer = (subject.names == Names::Short).then_some(&longer as _);
+        let labels = match subject.names {
+            Names::Full => {
+                let label = |id| (id, profile.distinct_name(id).into());
+                functions.into_iter().map(label).collect()
+            }
             Names::Short | Names::Mangled => {
-                let longer = (subject.names == Names::Short).then_some(&longer as _);
                 let names = distinct::Names {
                     whose,
                     name,
                     longer,
                 };
-                made = distinct::label(profile, &names);
-                &made
+                let made = distinct::label(profile, &names).into_rows();
+                let mut made = made.into_iter().peekable();
+                let label = |id: FunctionId| {
+                    while made.next_if(|(other, _)| *other < id).is_some() {}
+                    let own = made.next_if(|(other, _)| *other == id);
+                    own.unwrap_or_else(|| (id, name(id).into()))
+                };
+                functions.into_iter().map(label).collect()
             }
         };
-        let label = |id| match distinct.of(id) {
-            Some(label) => label.to_owned(),
-            None => name(id).into_owned(),
-        };
-        let labels = functions.into_iter().map(|id| (id, label(id)));
-        Labels {
-            labels: labels.collect(),
-        }
+        Labels { labels }
     }
 
     /// The label of a function for which there is one.
     pub fn of(&self, function: FunctionId) -> &str {
-        self.labels.get(&function).map_or("", String::as_str)
+        let place = self.labels.binary_search_by_key(&function, |(id, _)| *id);
+        place.map_or("", |place| &self.labels[place].1)
     }
 }
 
@@ -165,7 +168,7 @@ pub(super) fn with_identities<'a>(
         let line = function.declared_at.as_ref();
         row.extend([
             text(label),
-            text(function.linkage_name.as_ref().unwrap_or(&function.name)),
+            text(function.linkage_name.as_deref().unwrap_or(&function.name)),
             (function.address).map_or(Cell::Nothing, |address| text(&format!("{address:#x}"))),
             line.map_or(Cell::Nothing, |line| text(&line.file)),
             line.map_or(Cell::Nothing, |line| Cell::Count(line.line.into())),

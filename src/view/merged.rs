@@ -42,14 +42,17 @@ pub(super) fn rows(
     let mut totals = sorted.chunk_by(|a, b| weights.total[*a] == weights.total[*b]);
     let few = totals.by_ref().take(limit.unwrap_or(usize::MAX));
     let candidates = &sorted[..few.map(<[_]>::len).sum()];
-    let mut alike: FxHashMap<_, u32> = FxHashMap::default();
+    // For each range how many functions have it, and whether one of them can be folded.
+    let mut alike: FxHashMap<_, (u32, bool)> = FxHashMap::default();
     for id in candidates {
-        *alike.entry(range(id)).or_default() += 1;
+        let (functions, any) = alike.entry(range(id)).or_default();
+        *functions += 1;
+        *any |= weights.self_samples[*id] == 0;
     }
     let compared: Vec<FunctionId> = candidates
         .iter()
         .copied()
-        .filter(|id| alike[&range(id)] > 1)
+        .filter(|id| matches!(alike[&range(id)], (2.., true)))
         .collect();
     let own = own_modules(subject);
     let mut folded_into: FxHashMap<FunctionId, Vec<FunctionId>> = FxHashMap::default();

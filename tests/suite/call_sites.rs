@@ -57,7 +57,7 @@ fn build(samples: &[Taken], placed: bool) -> Profile {
         builder.thread(Thread {
             pid: 1,
             tid,
-            comm: format!("t{tid}"),
+            comm: format!("t{tid}").into(),
         })
     });
     for (stack, event, thread, weight, count) in samples {

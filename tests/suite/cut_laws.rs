@@ -328,7 +328,7 @@ proptest! {
             figures: Figures::All,
         };
         let graph = CallGraph::of(&profile, &selection);
-        let view = graph::arrange(&subject, &graph, &graph::Options::default());
+        let view = graph::arrange(&subject, graph, &graph::Options::default());
         let cycles: &Cycles = &view.cycles;
         for (cycle, members) in cycles.members.enumerate() {
             let is_in = |stack: &[usize]| stack.iter().any(|&f| members.contains(&FunctionId::new(f)));

@@ -133,7 +133,8 @@ fn where_no_stack_shows_the_call_into_the_recursion_the_code_does() {
                 detail["function"]["total_max"].as_f64()
             );
             let seen = main["total"].as_f64().unwrap();
-            let most = main["total_max"].as_f64().unwrap();
+            let most = main["total_max"].as_f64();
+            let most = most.unwrap_or_else(|| panic!("{phase}: {main} in {flat}"));
             assert!(most >= whole * 0.98 && most <= whole, "{phase}: {main}");
             assert!(most - seen >= cut.unwrap() * 0.98, "{phase}: {main}");
         }

@@ -93,7 +93,7 @@ proptest! {
     fn without_stacks_every_view_has_the_totals_that_graph_propagates(parts in parts()) {
         let built = parts.build();
         let subject = subject(&built);
-        let view = graph::arrange(&subject, &built.graph, &graph::Options::default());
+        let view = graph::arrange(&subject, built.graph.clone(), &graph::Options::default());
         prop_assert_eq!(view.model, Model::Propagated);
         let all = built.selection.total as f64;
         let weights = inclusive::by_function(&built.profile, &built.selection);
@@ -134,7 +134,7 @@ proptest! {
             return Ok(());
         }
         let subject = subject(&built);
-        let view = graph::arrange(&subject, &built.graph, &graph::Options::default());
+        let view = graph::arrange(&subject, built.graph.clone(), &graph::Options::default());
         for id in view.functions() {
             let name = built.name(id);
             let document = detail_document(&built, name);
@@ -162,7 +162,7 @@ fn without_stacks_no_depth_is_told() {
         .build();
     let subject = subject(&built);
     let graph = CallGraph::of(&built.profile, &built.selection);
-    let view = cycles::arrange(&subject, &graph, &graph::Options::default());
+    let view = cycles::arrange(&subject, graph, &graph::Options::default());
     let document = document(|out| json::cycles::write(out, &subject, &view));
     assert!(document["cycles"][0]["depth"].is_null());
     assert!(document["recursive"][0]["deepest"].is_null());

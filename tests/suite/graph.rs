@@ -337,7 +337,7 @@ proptest! {
         };
         for model in [Model::Measured, Model::Propagated, Model::Fonseca] {
             let options = graph::Options { model: Some(model), ..graph::Options::default() };
-            let view = graph::arrange(&subject, &CallGraph::of(&profile, &selection), &options);
+            let view = graph::arrange(&subject, CallGraph::of(&profile, &selection), &options);
             let total = selection.total as f64;
             let sum: f64 = view.functions().map(|id| view.portion(Entry::Function(id)).self_weight).sum();
             prop_assert!((sum - total).abs() < 1e-6 * total);

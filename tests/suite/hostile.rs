@@ -59,8 +59,8 @@ fn trace(paths: &[&Path], stacks: impl IntoIterator<Item = Vec<(usize, u64)>>) -
     let mut trace = Trace::default();
     for path in paths {
         trace.images.push(Image {
-            path: path.to_string_lossy().into_owned(),
-            raw_path: path.to_str().is_none().then(|| path.to_path_buf()),
+            path: path.to_string_lossy().into(),
+            raw_path: path.to_str().is_none().then(|| (*path).into()),
             build_id: None,
             kind: ImageKind::File,
         });
@@ -69,7 +69,7 @@ fn trace(paths: &[&Path], stacks: impl IntoIterator<Item = Vec<(usize, u64)>>) -
     trace.threads.push(TraceThread {
         pid: 1,
         tid: 1,
-        comm: "app".to_owned(),
+        comm: "app".into(),
     });
     let mut frames = std::collections::BTreeMap::new();
     for stack in stacks {

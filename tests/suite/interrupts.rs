@@ -27,8 +27,8 @@ fn page(profile: &Profile) -> (usize, String) {
         figures: Figures::All,
     };
     let calls = CallGraph::of(profile, &selection);
-    let view = graph::arrange(&subject, &calls, &graph::Options::default());
-    let found = cycles::arrange(&subject, &calls, &graph::Options::default());
+    let view = graph::arrange(&subject, calls.clone(), &graph::Options::default());
+    let found = cycles::arrange(&subject, calls, &graph::Options::default());
     assert_eq!(found.recursive.len(), 1, "only walk calls itself");
     let mut out = Vec::new();
     let look = text::Options {

@@ -101,9 +101,9 @@ fn build_as(names: &[String], identities: &[Identity], samples: &[Taken]) -> Pro
             builder.function(Function {
                 name: names[name].clone(),
                 linkage_name: None,
-                declared_at: declared.map(|(file, line)| Line {
-                    file: ["/src/a/it.c", "/src/b/it.c"][file].into(),
-                    line,
+                declared_at: declared.map(|(file, line)| {
+                    let file = ["/src/a/it.c", "/src/b/it.c"][file].into();
+                    Box::new(Line { file, line })
                 }),
                 module: modules[module],
                 address,
@@ -140,7 +140,7 @@ fn build(names: &[String], samples: &[Taken]) -> Profile {
             });
             builder.function(Function {
                 name: name.clone(),
-                linkage_name: (i % 3 == 0).then(|| format!("_Z{name}")),
+                linkage_name: (i % 3 == 0).then(|| format!("_Z{name}").into()),
                 declared_at: None,
                 module,
                 address: (i % 2 == 0).then_some(i as u64),
@@ -153,7 +153,7 @@ fn build(names: &[String], samples: &[Taken]) -> Profile {
         let thread = builder.thread(Thread {
             pid: 1,
             tid: *thread as i32,
-            comm,
+            comm: comm.into(),
         });
         let line = line.map(|line| {
             builder.line(Line {

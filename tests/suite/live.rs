@@ -103,7 +103,7 @@ fn by_path(profile: &Profile) -> BTreeMap<Place, (u64, u64)> {
             path.push(profile.functions[row.function].name.clone());
             next = row.caller;
         }
-        let comm = profile.threads[sample.thread].comm.clone();
+        let comm = profile.threads[sample.thread].comm.to_string();
         let event = profile.events[sample.event].name.clone();
         let sum: &mut (u64, u64) = sums.entry((event, comm, path)).or_default();
         sum.0 += sample.weight;

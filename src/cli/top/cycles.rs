@@ -24,7 +24,7 @@ pub fn listing(subject: &Subject, search: &Search) -> Listing {
         ..Options::default()
     };
     let calls = CallGraph::of(subject.profile, subject.selection);
-    let view = cycles::arrange(subject, &calls, &options);
+    let view = cycles::arrange(subject, calls, &options);
     let mut lines = Lines {
         subject,
         view: &view,

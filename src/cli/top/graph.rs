@@ -21,7 +21,7 @@ pub fn listing(subject: &Subject, function: FunctionId, search: &Search) -> List
         ..Options::default()
     };
     let calls = CallGraph::of(subject.profile, subject.selection);
-    let view = graph::arrange(subject, &calls, &options);
+    let view = graph::arrange(subject, calls, &options);
     let entry = view.entry(subject, function);
     let table = entry.table.without(&["index"]);
     let (callers, callees) = (entry.itself, table.rows.len() - entry.itself - 1);

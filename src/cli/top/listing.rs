@@ -19,7 +19,7 @@ pub struct Identity {
     /// Where it begins in its file, if that is known.
     pub address: Option<u64>,
     /// Where it is declared, if that is known.
-    pub declared_at: Option<profile::Line>,
+    pub declared_at: Option<Box<profile::Line>>,
 }
 
 impl Identity {

@@ -24,7 +24,7 @@ pub(in crate::input) fn program(profile: &Profile) -> Option<ModuleId> {
             let comm = &profile.threads[sample.thread].comm;
             let name = &profile.modules[module].name;
             // The kernel keeps 15 bytes of a command's name.
-            let is_it = name == comm || comm.len() == 15 && name.starts_with(comm.as_str());
+            let is_it = *name == **comm || comm.len() == 15 && name.starts_with(&**comm);
             if is_it && profile.modules[module].path.starts_with('/') {
                 let weight = weights.entry(module).or_default();
                 *weight = weight.saturating_add(sample.weight);
@@ -60,10 +60,9 @@ pub(in crate::input) fn counts(
     let mut id = |profile: &mut Profile, place: usize| {
         *of_place.entry(place).or_insert_with(|| {
             let symbol = &counted.symbols[place];
-            *known.entry(symbol.start.0).or_insert_with(|| {
-                profile.code.functions.push(None);
-                profile.functions.push(function(symbol, module))
-            })
+            *known
+                .entry(symbol.start.0)
+                .or_insert_with(|| profile.functions.push(function(symbol, module)))
         })
     };
     let mut rows: Vec<CallCount> = Vec::new();

@@ -111,7 +111,7 @@ pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Pr
     let thread = builder.thread(Thread {
         pid: 0,
         tid: 0,
-        comm: name.into_owned(),
+        comm: name.into(),
     });
     let event = builder.event(Event {
         name: "profil".into(),
@@ -225,7 +225,7 @@ fn function(symbol: &Symbol, module: ModuleId) -> Function {
     };
     Function {
         linkage_name: (!linkage_name.is_empty() && linkage_name != name)
-            .then(|| linkage_name.to_owned()),
+            .then(|| linkage_name.into()),
         declared_at: None,
         name,
         module,

@@ -52,7 +52,7 @@ const QUICK: usize = 8;
 
 /// Finds what there is to say of each cycle. `options` are those of the listing; its limit is one
 /// of cycles here.
-pub fn arrange(subject: &Subject, graph: &CallGraph, options: &graph::Options) -> CyclesView {
+pub fn arrange(subject: &Subject, graph: CallGraph, options: &graph::Options) -> CyclesView {
     let listing = graph::Options {
         limit: None,
         ..options.clone()
@@ -109,7 +109,11 @@ pub fn arrange(subject: &Subject, graph: &CallGraph, options: &graph::Options) -
     });
     CyclesView {
         depths: recursion::depths(subject.profile, subject.selection, &view.cycles),
-        estimate: view.fonseca(),
+        // It is shown for members of cycles only.
+        estimate: match view.cycles.members.is_empty() {
+            true => Estimate::default(),
+            false => view.fonseca(),
+        },
         breaking,
         broken_weight,
         recursive,

@@ -22,7 +22,7 @@ mod table;
 
 use std::cmp::Reverse;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use super::Subject;
 use super::label::Labels;
@@ -164,14 +164,15 @@ pub struct GraphView {
     /// Whether all neighbours are named.
     in_full: bool,
     numbers: IdVec<CycleId, usize>,
-    index: FxHashMap<Entry, usize>,
+    /// The place of functions and cycles in the order of totals, from 1; 0 for those not in it.
+    places: (IdVec<FunctionId, u32>, IdVec<CycleId, u32>),
     labels: Labels,
     ranks: IdVec<FunctionId, u32>,
     left_out: Vec<Arc>,
 }
 
 /// Accounts for the weight, chooses, orders and names.
-pub fn arrange(subject: &Subject, graph: &CallGraph, options: &Options) -> GraphView {
+pub fn arrange(subject: &Subject, graph: CallGraph, options: &Options) -> GraphView {
     let (profile, selection) = (subject.profile, subject.selection);
     let is_left_out = |arc: &Arc| {
         options
@@ -282,7 +283,7 @@ pub fn arrange(subject: &Subject, graph: &CallGraph, options: &Options) -> Graph
         listed: Vec::new(),
         unlisted: 0,
         in_full: options.limit.is_none() || !options.functions.is_empty(),
-        index: FxHashMap::default(),
+        places: Default::default(),
         labels: Labels::default(),
         graph,
         cycles,
@@ -350,7 +351,14 @@ impl GraphView {
                 Entry::Function(id) => (total, true, u64::from(self.ranks[id])),
             }
         });
-        self.index = ranked.iter().copied().zip(1..).collect();
+        let functions = IdVec::filled(0, self.graph.functions());
+        self.places = (functions, IdVec::filled(0, self.cycles.members.len()));
+        for (&entry, place) in ranked.iter().zip(1..) {
+            match entry {
+                Entry::Function(id) => self.places.0[id] = place,
+                Entry::Cycle(cycle) => self.places.1[cycle] = place,
+            }
+        }
         self.ranked = ranked;
     }
 

@@ -159,8 +159,14 @@ impl GraphView {
 
     /// `[3]`, the place in the order of totals.
     fn index_text(&self, entry: Entry) -> String {
-        let index = self.index.get(&entry);
-        index.map_or_else(String::new, |index| format!("[{index}]"))
+        let place = match entry {
+            Entry::Function(id) => self.places.0[id],
+            Entry::Cycle(cycle) => self.places.1[cycle],
+        };
+        match place {
+            0 => String::new(),
+            place => format!("[{place}]"),
+        }
     }
 
     /// The name with cycle and index: `parse <cycle 1> [3]`.
