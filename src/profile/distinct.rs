@@ -107,7 +107,8 @@ where
         program: program(profile, &on_stack),
         on_stack,
         groups: Vec::new(),
-        by_name: HashMap::new(),
+        name: &names.name,
+        by_name: HashTable::new(),
         labels: Vec::new(),
         is_labelled: IdVec::filled(false, profile.functions.len()),
         given: HashTable::new(),
@@ -119,7 +120,7 @@ where
         }
         for id in profile.functions.ids() {
             if making.on_stack[id] == on_stack {
-                making.add((names.name)(id), id);
+                making.add(id);
             }
         }
         for group in 0..making.groups.len() {
@@ -163,18 +164,20 @@ struct Group<'a> {
 #[derive(Clone, Copy)]
 enum Holder {
     One(FunctionId),
-    Group(usize),
+    Group(u32),
 }
 
 /// The labels while they are made.
-struct Making<'a> {
+struct Making<'a, 'n> {
     profile: &'a Profile,
     on_stack: IdVec<FunctionId, bool>,
     /// The module that has `main`, if there is one.
     program: Option<ModuleId>,
     /// The names that several have, in the order in which the second one came.
     groups: Vec<Group<'a>>,
-    by_name: HashMap<Cow<'a, str>, Holder>,
+    name: &'n dyn Fn(FunctionId) -> Cow<'a, str>,
+    /// By the hash of the name, which stands with it.
+    by_name: HashTable<(u64, Holder)>,
     labels: Vec<(FunctionId, Box<str>)>,
     is_labelled: IdVec<FunctionId, bool>,
     /// The places of the labels, by their text; seeded for each run, so that no file can foresee which
@@ -186,26 +189,45 @@ struct Making<'a> {
 /// All that a form can show of a function.
 type Shown<'a> = (ModuleId, Option<u64>, Option<&'a Line>);
 
-impl<'a> Making<'a> {
+impl<'a> Making<'a, '_> {
     /// Takes a function in under its name.
-    fn add(&mut self, name: Cow<'a, str>, id: FunctionId) {
-        let group = self.groups.len();
+    fn add(&mut self, id: FunctionId) {
+        let name = (self.name)(id);
         let is_given = self.is_given(&name);
-        match self.by_name.get_mut(&name) {
-            Some(&mut Holder::Group(group)) => self.groups[group].members.push(id),
-            Some(holder @ &mut Holder::One(first)) => {
-                *holder = Holder::Group(group);
-                let members = vec![first, id];
-                self.groups.push(Group { name, members });
+        let hash = self.hasher.hash_one(&*name);
+        let is_it = has_name(&self.groups, self.name, hash, &name);
+        // There are no more groups than functions, and these have ids of 32 bits.
+        let group = self.groups.len() as u32;
+        let members = match self.by_name.find_mut(hash, is_it) {
+            Some((_, holder)) => match std::mem::replace(holder, Holder::Group(group)) {
+                Holder::One(first) => vec![first, id],
+                Holder::Group(known) => {
+                    *holder = Holder::Group(known);
+                    return self.groups[known as usize].members.push(id);
+                }
+            },
+            None => {
+                // A label may have this name already.
+                let holder = match is_given {
+                    true => Holder::Group(group),
+                    false => Holder::One(id),
+                };
+                self.by_name
+                    .insert_unique(hash, (hash, holder), |&(hash, _)| hash);
+                if !is_given {
+                    return;
+                }
+                vec![id]
             }
-            // A label has this name already.
-            None if is_given => {
-                self.by_name.insert(name.clone(), Holder::Group(group));
-                let members = vec![id];
-                self.groups.push(Group { name, members });
-            }
-            None => drop(self.by_name.insert(name, Holder::One(id))),
-        }
+        };
+        self.groups.push(Group { name, members });
+    }
+
+    /// Whether a function that was taken in has this name.
+    fn is_name(&self, name: &str) -> bool {
+        let hash = self.hasher.hash_one(name);
+        let is_it = has_name(&self.groups, self.name, hash, name);
+        self.by_name.find(hash, is_it).is_some()
     }
 
     /// Gives labels to those members of a group that are on stacks, or to the others.
@@ -350,7 +372,7 @@ impl<'a> Making<'a> {
 
     /// Whether something else is called so. A group's own name can be a label if it `is_kept` by nobody.
     fn is_taken(&self, label: &str, name: &str, is_kept: bool) -> bool {
-        self.is_given(label) || (self.by_name.contains_key(label) && (label != name || is_kept))
+        self.is_given(label) || (self.is_name(label) && (label != name || is_kept))
     }
 
     /// The label of a function in this form, with so many parts of a path.
@@ -412,6 +434,22 @@ impl<'a> Making<'a> {
             }
         };
         path.matches('/').count() + 1
+    }
+}
+
+/// Whether an entry of the table by name is that of `name`, which has this hash.
+fn has_name<'a>(
+    groups: &[Group<'a>],
+    name_of: &dyn Fn(FunctionId) -> Cow<'a, str>,
+    hash: u64,
+    name: &str,
+) -> impl FnMut(&(u64, Holder)) -> bool {
+    move |&(other, holder)| {
+        other == hash
+            && match holder {
+                Holder::One(id) => name_of(id) == name,
+                Holder::Group(group) => groups[group as usize].name == name,
+            }
     }
 }
 

@@ -344,7 +344,7 @@ impl GraphView {
             .chain(functions.map(Entry::Function))
             .collect();
         // Totals are never negative, and then their bits are in their order.
-        ranked.sort_by_cached_key(|&entry| {
+        ranked.sort_unstable_by_key(|&entry| {
             let total = Reverse(self.total(entry).max(0.0).to_bits());
             match entry {
                 Entry::Cycle(cycle) => (total, false, self.numbers[cycle] as u64),
