@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::budget::Budget;
 use super::namespaces::Namespaces;
 use super::places::{self, Place, Places};
-use super::{Binary, Error, JitDump, vdso};
+use super::{Binary, Error, JitDump, PerfMap, vdso};
 use crate::base::BuildId;
 use crate::files::{LastLink, Root};
 
@@ -103,6 +103,14 @@ impl Finder {
             return Err(Error::RelativePath);
         }
         JitDump::read_opened(self.places.root().open(path, LastLink::Refuse)?, path)
+    }
+
+    /// Reads the map of code that a process made at run time.
+    ///
+    /// # Errors
+    /// As [`PerfMap::read`].
+    pub fn perf_map(&self, pid: u32) -> Result<PerfMap, Error> {
+        PerfMap::read_below(self.places.root(), &PerfMap::path(pid), None)
     }
 
     /// Whether files are looked for under a directory that stands for `/`.

@@ -33,8 +33,10 @@ mod tree_notes;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
+use signal_hook::consts::SIGXFSZ;
 
 /// A profiler for native Linux programs that tells the truth about recursion: a sample counts
 /// once in a function's total, however often the function is on its stack.
@@ -105,6 +107,9 @@ pub fn run() -> ExitCode {
         let _ = writeln!(io::stdout(), "{}", grammar().render_help());
         return ExitCode::SUCCESS;
     };
+    // A file that reaches the limit of a file's size is an error, not the end of the program. What is
+    // started from here does not have the handler.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
     let done = match command {
         Command::Record(args) => record::run(args),
         Command::Top(args) => top::run(&args),

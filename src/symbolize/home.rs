@@ -112,7 +112,7 @@ fn open(trace: &Trace, image: &Image, dumps: &FxHashMap<i32, &Image>, library: &
             Ok((symbols, shift)) => Home::Kernel(symbols, shift),
             Err(why) => Home::None(Some(Box::new(why))),
         },
-        ImageKind::Generated { pid } if host.may_have_made(&trace.recording) => {
+        ImageKind::Generated { pid } if library.may_name_generated(&trace.recording) => {
             let Ok(pid) = u32::try_from(pid) else {
                 return Home::None(None);
             };
@@ -120,8 +120,7 @@ fn open(trace: &Trace, image: &Image, dumps: &FxHashMap<i32, &Image>, library: &
             if let Some(Ok(dump)) = dump.map(|dump| library.read_dump(&dump.path)) {
                 return Home::PerfMap(Box::new(PerfMap::of(dump.everywhere())));
             }
-            let path = PerfMap::path(pid);
-            match PerfMap::read(&path, None) {
+            match library.perf_map(pid) {
                 Ok(map) => Home::PerfMap(Box::new(map)),
                 Err(binary::Error::NotFound) => Home::None(None),
                 Err(error) => none(CaveatKind::MissingBinary, &error),

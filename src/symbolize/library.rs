@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::base::{BuildId, CaveatKind, GeneratedCode};
-use crate::binary::{self, Binary, JitDump};
-use crate::trace::{Image, ImageKind, JitSource, RuleSource, Trace};
+use crate::binary::{self, Binary, JitDump, PerfMap};
+use crate::trace::{Image, ImageKind, JitSource, Recording, RuleSource, Trace};
 use crate::unwind::Rules;
 
 use super::Options;
@@ -156,6 +156,24 @@ impl Library {
     }
 }
 
+impl Library {
+    /// Whether files of processes of this machine, or of the one below `symfs`, are those of a
+    /// recording made under this kernel.
+    fn may_be_of_here(&self, os_release: Option<&str>) -> bool {
+        self.host.is_release(os_release) || self.options.finder.has_root()
+    }
+
+    /// Whether `/tmp/perf-PID.map` may be of a process of this recording.
+    pub(super) fn may_name_generated(&self, recording: &Recording) -> bool {
+        self.may_be_of_here(recording.os_release.as_deref())
+    }
+
+    /// The map of code that a process made.
+    pub(super) fn perf_map(&self, pid: u32) -> Result<PerfMap, binary::Error> {
+        self.options.finder.perf_map(pid)
+    }
+}
+
 impl JitSource for Library {
     fn is_dump(&self, path: &str) -> bool {
         JitDump::is_named_so(Path::new(path))
@@ -166,7 +184,7 @@ impl JitSource for Library {
         path: &str,
         os_release: Option<&str>,
     ) -> Result<Option<Arc<[GeneratedCode]>>, String> {
-        if !self.host.is_release(os_release) && !self.options.finder.has_root() {
+        if !self.may_be_of_here(os_release) {
             return Err("the recording was made under another kernel".to_owned());
         }
         let dump = self.dump(path)?;

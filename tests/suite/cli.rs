@@ -291,6 +291,20 @@ fn caveats_are_told_on_stdout_and_stderr_and_strict_fails() {
 }
 
 #[test]
+fn a_limit_of_file_sizes_is_an_error() {
+    let output = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("limited");
+    let script = format!(
+        "ulimit -f 0; {} flat fixtures/recursion.folded >'{}'",
+        env!("CARGO_BIN_EXE_proftool"),
+        output.display()
+    );
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let expected = "proftool: could not write the output: file too large\n";
+    assert_eq!(stderr(&output), expected);
+}
+
+#[test]
 fn a_full_disk_is_an_error() {
     let Ok(full) = fs::OpenOptions::new().write(true).open("/dev/full") else {
         eprintln!("skipped: there is no /dev/full");

@@ -110,6 +110,32 @@ fn told(profile: &Profile, kind: CaveatKind) -> String {
 }
 
 #[test]
+fn below_symfs_the_map_of_generated_code_is_that_from_there() {
+    // No process has this number, so none of here has a map.
+    const PID: i32 = i32::MAX;
+    let root = directory("map");
+    fs::create_dir(root.join("tmp")).unwrap();
+    fs::write(root.join(format!("tmp/perf-{PID}.map")), "1000 10 made\n").unwrap();
+    let mut trace = trace(&[Path::new("//anon")], [vec![(0, 0x1008)]]);
+    let pid = PID;
+    trace.images[ImageId::new(0)].kind = ImageKind::Generated { pid };
+    // A kernel that is not the one that runs here: the map would not be believed without a root.
+    trace.recording.os_release = Some("0.0.1".into());
+    let name = |symfs: Option<&Path>| {
+        let finder = Finder::new(symfs);
+        let options = Options {
+            finder,
+            ..Options::default()
+        };
+        let profile = symbolize(&trace, &Library::new(options));
+        let function = profile.functions.iter().next().unwrap();
+        function.name.clone()
+    };
+    assert_eq!(name(Some(&root)), "made");
+    assert_ne!(name(None), "made");
+}
+
+#[test]
 fn sections_that_share_compressed_bytes_are_inflated_once() {
     let zeros = compressed(&vec![0; 20 << 20]);
     let mut elf = program().with(".debug_str", 1, COMPRESSED, &zeros);

@@ -69,7 +69,16 @@ impl PerfMap {
     /// When there is none, it is a link or not a regular file, it belongs to somebody else
     /// ([`Error::Foreign`]), it is larger than 256 MB, or the system refuses.
     pub fn read(path: &Path, user: Option<u32>) -> Result<PerfMap, Error> {
-        let opened = Root::default().open(path, LastLink::Refuse)?;
+        PerfMap::read_below(&Root::default(), path, user)
+    }
+
+    /// Reads a map whose path begins at `root`.
+    pub(in crate::binary) fn read_below(
+        root: &Root,
+        path: &Path,
+        user: Option<u32>,
+    ) -> Result<PerfMap, Error> {
+        let opened = root.open(path, LastLink::Refuse)?;
         let (file, size) = super::checked(opened, path, user)?;
         if size > SIZE_LIMIT {
             return Err(Error::TooLarge {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use proftool::sampler;
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 
 use super::terminal::Screen;
 
@@ -83,10 +83,7 @@ impl Stops {
     pub fn watch() -> io::Result<Stops> {
         let stop = Arc::new(AtomicBool::new(false));
         let go_on = Arc::new(AtomicBool::new(false));
-        // A recording that is written with `w` may reach the limit of a file's size: an error, not
-        // the end of the program.
-        let limit = Arc::new(AtomicBool::new(false));
-        let flags = [(SIGTSTP, &stop), (SIGCONT, &go_on), (SIGXFSZ, &limit)];
+        let flags = [(SIGTSTP, &stop), (SIGCONT, &go_on)];
         let watched =
             flags.map(|(signal, flag)| signal_hook::flag::register(signal, Arc::clone(flag)));
         let watched = watched.into_iter().collect::<io::Result<_>>()?;
