@@ -145,6 +145,22 @@ mod tests {
     use proptest::{prop_assert, proptest};
 
     #[test]
+    fn a_path_is_counted_once_and_what_does_not_fit_is_counted() {
+        use crate::base::Id;
+        let mut left = TextLeft {
+            paths: 10,
+            ..TextLeft::default()
+        };
+        for line in [0, 0, 1] {
+            assert!(left.has_path(4));
+            left.take_path(LineId::new(line), 4);
+        }
+        assert!(!left.has_path(4));
+        assert!(left.has_path(2));
+        assert_eq!(left.lineless, 1);
+    }
+
+    #[test]
     fn nothing_is_cut_that_fits() {
         assert_eq!(depth([(3, 2), (1, 4)].into_iter(), 10), None);
         assert_eq!(depth([(3, 2), (1, 4)].into_iter(), 9), Some(2));

@@ -136,6 +136,26 @@ fn below_symfs_the_map_of_generated_code_is_that_from_there() {
 }
 
 #[test]
+fn one_file_under_very_many_names_is_opened_under_some() {
+    let directory = directory("names");
+    let first = directory.join("0");
+    program().write(&first);
+    let paths: Vec<PathBuf> = (0..70).map(|n| directory.join(n.to_string())).collect();
+    for path in &paths[1..] {
+        fs::hard_link(&first, path).unwrap();
+    }
+    let paths: Vec<&Path> = paths.iter().map(|path| path.as_path()).collect();
+    let stacks = (0..paths.len()).map(|image| vec![(image, 0x1010)]);
+    let profile = profile(&trace(&paths, stacks));
+    let named = profile.functions.iter().filter(|f| f.name == "alpha");
+    assert_eq!(named.count(), 64);
+    let missing = profile.caveats.count(CaveatKind::MissingBinary);
+    assert_eq!(missing, 6);
+    let text = "one of too many names of one file, skipped";
+    assert!(told(&profile, CaveatKind::MissingBinary).contains(text));
+}
+
+#[test]
 fn sections_that_share_compressed_bytes_are_inflated_once() {
     let zeros = compressed(&vec![0; 20 << 20]);
     let mut elf = program().with(".debug_str", 1, COMPRESSED, &zeros);
