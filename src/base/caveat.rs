@@ -307,7 +307,7 @@ impl CaveatKind {
         use CaveatKind::*;
         Some(match self {
             NoSamples => {
-                "only running threads are sampled: run the program longer, or sample more often: proftool record -F 4999 -- COMMAND"
+                "only running threads are sampled: run the program longer, sample more often (-F 4999), or record where it waits: proftool record --off-cpu -- COMMAND"
             }
             Truncated | Unfinished => "record again if the end matters",
             Lost => "sample less often: proftool record -F 499 -- COMMAND",

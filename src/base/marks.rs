@@ -11,6 +11,8 @@ pub const BROKEN: &str = "[broken stack]";
 pub const SELDOM: &str = "[seldom]";
 /// The mark that stands for the stack of time off the processor of which no stack was recorded.
 pub const NO_SWITCH_STACK: &str = "[off-CPU, no stack]";
+/// The mark that stands for the stack of a thread that was blocked already when the recording began.
+pub const BLOCKED_BEFORE: &str = "[blocked before the recording]";
 
 /// The name of the module that is the kernel itself.
 pub const KERNEL: &str = "[kernel]";
@@ -26,11 +28,12 @@ pub const UNKNOWN: &str = "[unknown]";
 
 /// Whether a frame is one of the marks.
 pub fn is_mark(frame: &str) -> bool {
-    const MARKS: [&str; 6] = [
+    const MARKS: [&str; 7] = [
         TRUNCATED,
         BROKEN,
         SELDOM,
         NO_SWITCH_STACK,
+        BLOCKED_BEFORE,
         NO_ADDRESS,
         OUTSIDE,
     ];

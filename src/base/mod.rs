@@ -24,8 +24,8 @@ pub use generated::GeneratedCode;
 pub use id::{Id, IdVec, define_id};
 pub use interner::{Interner, NameId};
 pub use marks::{
-    BROKEN, KERNEL, NO_ADDRESS, NO_SWITCH_STACK, OUTSIDE, SELDOM, Standing, TRUNCATED, UNKNOWN,
-    is_mark, placeholder,
+    BLOCKED_BEFORE, BROKEN, KERNEL, NO_ADDRESS, NO_SWITCH_STACK, OUTSIDE, SELDOM, Standing,
+    TRUNCATED, UNKNOWN, is_mark, placeholder,
 };
 pub use text::{is_unsafe_char, printable, shell_quoted, utf8};
 pub use weight_sum::WeightSum;

@@ -221,7 +221,11 @@ fn report(recording: &Recording, options: &Options, path: &str, quiet: bool) {
         End::Size => say("the recording ended at --max-size"),
         _ => {}
     }
-    if recording.samples == 0 {
+    if recording.samples == 0 && off_cpu && !recording.stopped_at_exec {
+        say(&format!(
+            "no thread ran while it was recorded; to see where they wait: proftool report {path}"
+        ));
+    } else if recording.samples == 0 {
         say(&format!("warning: no samples were recorded in {path}"));
         hint_at(match recording.stopped_at_exec {
             true => {
@@ -230,8 +234,8 @@ fn report(recording: &Recording, options: &Options, path: &str, quiet: bool) {
                  or as the user it changes to"
             }
             false => {
-                "the program used little processor time while it was recorded; run it longer, or \
-                 sample more often (-F 9973)"
+                "the program used little processor time while it was recorded; run it longer, \
+                 sample more often (-F 9973), or record where it waits (--off-cpu)"
             }
         });
     }

@@ -16,6 +16,7 @@ use super::session::{Options, Session};
 use super::signals::Signals;
 use super::stop::Stop;
 use super::target::Target;
+use crate::perfdata::writer::time_record;
 
 /// The longest time between two passes over the buffers, after each of which a file is true.
 const PASS: Duration = Duration::from_millis(200);
@@ -25,6 +26,8 @@ pub(super) struct Open {
     pub(super) session: Session,
     pub(super) images: KernelImages,
     pub(super) existing: Existing,
+    /// When nothing more was sampled, in nanoseconds of the clock of all records.
+    pub(super) ended: u64,
     /// Whether it ends when all that is sampled has ended.
     ends_with_target: bool,
 }
@@ -111,7 +114,11 @@ impl<'a> Cast<'a> {
         }
         let mut existing = Existing::default();
         if !held {
-            existing = Existing::look(&target.existing(), session.includes_data());
+            let begin = kernel::now();
+            // Of a whole machine nearly all is blocked, and nobody asks for that.
+            let blocked = options.off_cpu && !matches!(target, Target::Processors(_));
+            existing = Existing::look(&target.existing(), session.includes_data(), blocked);
+            existing.records.extend(time_record(begin));
             if existing.hidden > 0 {
                 notes(Note::HiddenMappings(existing.hidden));
             }
@@ -123,6 +130,7 @@ impl<'a> Cast<'a> {
             session,
             images,
             existing,
+            ended: 0,
             ends_with_target: target.is_of_tasks() && matches!(subject, Subject::Running { .. }),
         })
     }
@@ -191,6 +199,7 @@ impl<'a> Cast<'a> {
             }
         };
         open.session.stop();
+        open.ended = kernel::now();
         sink.pass(&mut open.session)?;
         sink.finish(open)?;
         Ok(end)

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! /proc/PID/task/TID/comm        COMM of each thread, and FORK of all but the first
+//! /proc/PID/task/TID/stat        SWITCH of each that is blocked, for time off the processor
 //! /proc/PID/maps                 MMAP2 of each mapping with code
 //! /proc/PID/map_files/RANGE      the file that is mapped, whatever its path leads to now
 //! /proc/PID/exe, PID/root/PATH   the same for those who may not open the former
@@ -22,7 +23,7 @@ use super::elf_notes;
 use super::mapped::{Mapped, mappings};
 use super::target::Group;
 use crate::base::BuildId;
-use crate::perfdata::writer::{UserMapping, comm_record, thread_record};
+use crate::perfdata::writer::{UserMapping, blocked_record, comm_record, thread_record};
 
 /// A device and an inode of it.
 type File = ((u32, u32), u64);
@@ -36,14 +37,18 @@ pub(super) struct Existing {
     pub(super) hidden: usize,
     /// Whether mappings without code are told too.
     data: bool,
+    /// Whether it is told which threads are blocked.
+    blocked: bool,
     build_ids: FxHashMap<File, Option<BuildId>>,
 }
 
 impl Existing {
-    /// Looks at these processes. With `data`, mappings of files without code are told too.
-    pub(super) fn look(groups: &[Group], data: bool) -> Existing {
+    /// Looks at these processes. With `data`, mappings of files without code are told too; with
+    /// `blocked`, which threads are blocked.
+    pub(super) fn look(groups: &[Group], data: bool, blocked: bool) -> Existing {
         let mut existing = Existing {
             data,
+            blocked,
             ..Existing::default()
         };
         for group in groups {
@@ -75,6 +80,9 @@ impl Existing {
         if let Ok(comm) = fs::read(format!("/proc/{pid}/task/{tid}/comm")) {
             let comm = comm.strip_suffix(b"\n").unwrap_or(&comm);
             self.records.extend(comm_record(pid, tid, comm));
+        }
+        if self.blocked && is_blocked(pid, tid) {
+            self.records.extend(blocked_record(pid, tid));
         }
     }
 
@@ -117,6 +125,15 @@ impl Existing {
         self.build_ids.insert(file, build_id.clone());
         build_id
     }
+}
+
+/// Whether a thread waits for something: it sleeps, for a while or for a disk, or is stopped.
+fn is_blocked(pid: i32, tid: i32) -> bool {
+    let stat = fs::read(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+    // The name stands in parentheses and may have any byte.
+    let state = stat.iter().rposition(|&byte| byte == b')');
+    let state = state.and_then(|end| stat.get(end.checked_add(2)?));
+    matches!(state, Some(b'S' | b'D' | b'T' | b't'))
 }
 
 /// Where the very file that is mapped may be opened.
@@ -166,7 +183,7 @@ mod tests {
     fn this_process_is_told_with_the_build_of_its_files() {
         let pid = std::process::id() as i32;
         let threads = vec![pid];
-        let existing = Existing::look(&[Group { pid, threads }], false);
+        let existing = Existing::look(&[Group { pid, threads }], false, false);
         assert_eq!(existing.hidden, 0);
         let mut tally = Tally::default();
         tally.count(&existing.records);
@@ -183,7 +200,7 @@ mod tests {
             pid: i32::MAX,
             threads,
         };
-        assert!(Existing::look(&[gone], true).records.is_empty());
+        assert!(Existing::look(&[gone], true, true).records.is_empty());
     }
 
     #[test]

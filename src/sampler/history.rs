@@ -23,7 +23,7 @@ use super::output::Output;
 use super::session::Session;
 use super::tally::{SAMPLE, SAMPLE_TIME_AT, word};
 use crate::perfdata::Packed;
-use crate::perfdata::writer::{EventDescription, FINISHED_ROUND};
+use crate::perfdata::writer::{EventDescription, FINISHED_ROUND, time_record};
 
 /// The first type of records that recorders make themselves.
 const USER_TYPES: u32 = 64;
@@ -158,6 +158,7 @@ impl History {
             }
             log.append(&kept)?;
         }
+        log.append(&time_record(until))?;
         let about = About {
             events: &self.events,
             tracepoints: &self.tracepoints,

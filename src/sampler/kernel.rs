@@ -54,6 +54,18 @@ pub(super) fn open_event(
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// The time now, in nanoseconds of the clock of all records: `CLOCK_MONOTONIC`.
+pub(super) fn now() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel writes one timespec through the pointer, which is to a live local. The clock
+    // is always there.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// The id by which records name this event.
 pub(super) fn event_id(event: BorrowedFd<'_>) -> io::Result<u64> {
     let mut id = 0u64;

@@ -12,7 +12,7 @@ use super::tally::Tally;
 use super::{elf_notes, host, kernel, tracepoint};
 use crate::perfdata::Feature;
 use crate::perfdata::writer::{
-    BuildIdEntry, EventDescription, FeatureSections, Writer, lost_samples_record,
+    BuildIdEntry, EventDescription, FeatureSections, Writer, lost_samples_record, time_record,
 };
 
 /// What the head and the end of a file tell of a session.
@@ -182,6 +182,7 @@ impl<W: Write + Seek> Sink for Log<W> {
 
     /// Straight from the buffers to the file, in a few large writes. The file is true afterwards.
     fn pass(&mut self, session: &mut Session) -> io::Result<()> {
+        let begin = kernel::now();
         let (writer, tally) = (&mut self.writer, &mut self.tally);
         let bytes = session.drain(&mut |records| {
             writer.append_drained(records)?;
@@ -190,13 +191,18 @@ impl<W: Write + Seek> Sink for Log<W> {
         })?;
         self.passes += 1;
         self.drained += bytes;
-        if bytes > 0 {
+        // Should the recorder be killed, threads that are off have been until now at least.
+        if session.has_switches() {
+            self.append(&time_record(begin))?;
+        }
+        if bytes > 0 || session.has_switches() {
             self.end_round()?;
         }
         self.writer.sync()
     }
 
     fn finish(&mut self, open: &Open) -> io::Result<()> {
+        self.append(&time_record(open.ended))?;
         let about = About::session(&open.session, &open.images);
         self.close(&about, open.session.lost().unwrap_or(0))
     }

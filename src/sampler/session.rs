@@ -85,6 +85,7 @@ pub struct Session {
     allowed: Allowed,
     stacks: Stacks,
     includes_kernel: bool,
+    has_switches: bool,
     tracepoints: Vec<(String, String)>,
     groups: Vec<(usize, usize)>,
     _files: Option<MoreFiles>,
@@ -273,6 +274,7 @@ impl Session {
             allowed: plan.common.allowed,
             stacks: plan.common.stacks,
             includes_kernel: plan.common.allowed.kernel && plan.events.iter().any(counts_kernel),
+            has_switches: plan.off_cpu,
             specs: plan.events.clone(),
             groups: groups(&plan.events),
             tracepoints: plan
@@ -292,6 +294,11 @@ impl Session {
     /// Whether samples in the kernel are recorded.
     pub fn includes_kernel(&self) -> bool {
         self.includes_kernel
+    }
+
+    /// Whether time off the processor is recorded.
+    pub(super) fn has_switches(&self) -> bool {
+        self.has_switches
     }
 
     /// System and event of those events that are tracepoints.

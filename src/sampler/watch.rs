@@ -8,12 +8,12 @@ use super::cast::{Cast, Open, Sink};
 use super::child::Ending;
 use super::error::{Error, Note};
 use super::history::History;
-use super::kernel::SoonerTurns;
+use super::kernel::{self, SoonerTurns};
 use super::log::{About, Log};
 use super::recording::{Bounds, End, Subject};
 use super::session::{Options, Session};
 use super::signals::Signals;
-use crate::perfdata::writer::lost_samples_record;
+use crate::perfdata::writer::{lost_samples_record, time_record};
 
 /// What is known when sampling begins.
 #[derive(Debug)]
@@ -111,17 +111,22 @@ impl Sink for Audience<'_> {
     }
 
     fn pass(&mut self, session: &mut Session) -> io::Result<()> {
+        let begin = kernel::now();
         let watcher = &mut *self.watcher;
         let drained = session.drain(&mut |records| {
             watcher.records(records);
             Ok::<(), Infallible>(())
         });
         let Ok(_) = drained;
+        if session.has_switches() {
+            watcher.records(&time_record(begin));
+        }
         self.is_over |= self.watcher.end_round().is_break();
         Ok(())
     }
 
     fn finish(&mut self, open: &Open) -> io::Result<()> {
+        self.watcher.records(&time_record(open.ended));
         // Of the last losses the kernel has not told.
         let lost = open.session.lost().unwrap_or(0);
         if lost > 0 {

@@ -11,15 +11,16 @@
 //! The interval is that between the two records: a thread that was woken counts as off until it
 //! has a processor again. The idle thread of a processor, number 0, is not waiting for anything.
 //!
-//! A thread that is off at the end counts up to the last record. One that was off when the recording
-//! began has no stack and no known start; that interval does not count, nor does the time between a
-//! thread's making and its first step. Of a part of time counts what of an interval lies in it.
+//! A thread that is off at the end counts up to the last record, which of our own recordings tells when
+//! they ended. One that was off when the recording began has no stack: its interval counts from the
+//! beginning on if the recorder told of it, and does not count if not. The time between a thread's
+//! making and its first step does not count. Of a part of time counts what of an interval lies in it.
 //!
 //! A stack that is a copy is known later than its interval; whichever comes first waits.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::base::{CaveatKind, Caveats, Event, Id, Sampling};
+use crate::base::{BLOCKED_BEFORE, CaveatKind, Caveats, Event, Id, NO_SWITCH_STACK, Sampling};
 use crate::perfdata::{Attr, EventDescription};
 
 use super::build::TimeRange;
@@ -126,6 +127,12 @@ impl OffCpu {
         }
     }
 
+    /// A thread was off the processor as the recording began.
+    pub(super) fn was_off(&mut self, tid: i32, thread: TraceThreadId) {
+        self.is_any = true;
+        self.switches.was_off(tid, thread);
+    }
+
     /// A thread leaves its processor.
     pub(super) fn leaves(&mut self, tid: i32, time: u64, preempted: bool, thread: TraceThreadId) {
         self.is_any = true;
@@ -144,12 +151,12 @@ impl OffCpu {
     }
 
     /// Counts what of an interval lies in a part of time, which is counted from `first` on.
-    /// `no_stack` makes the path for those without a stack.
+    /// `mark` makes the path for those without a stack.
     pub(super) fn count(
         &mut self,
         interval: Interval,
         (part, first): (TimeRange, u64),
-        no_stack: impl FnOnce() -> AddressPathId,
+        mark: impl FnOnce(&'static str) -> AddressPathId,
         caveats: &mut Caveats,
     ) {
         let Some(weight) = part.overlap(first, interval.start, interval.end) else {
@@ -167,9 +174,10 @@ impl OffCpu {
                     return;
                 }
             },
+            None if interval.before => mark(BLOCKED_BEFORE),
             None => {
                 caveats.add(CaveatKind::NoSwitchStack, 1);
-                no_stack()
+                mark(NO_SWITCH_STACK)
             }
         };
         self.add(event, thread, path, weight, caveats);
@@ -205,9 +213,12 @@ impl OffCpu {
         self.switches.forget_all();
     }
 
-    /// A sample for each interval that goes on, up to the last record. `no_stack` is the path of
-    /// those without a stack.
-    pub(super) fn open_samples(&self, no_stack: AddressPathId) -> Vec<TraceSample> {
+    /// A sample for each interval that goes on, up to the last record. `mark` makes the path of those
+    /// without a stack.
+    pub(super) fn open_samples(
+        &self,
+        mut mark: impl FnMut(&'static str) -> AddressPathId,
+    ) -> Vec<TraceSample> {
         let mut samples = empty();
         for interval in self.switches.open() {
             let path = match interval.stack {
@@ -216,7 +227,8 @@ impl OffCpu {
                     Some(Half::Path(path)) => *path,
                     _ => continue,
                 },
-                None => no_stack,
+                None if interval.before => mark(BLOCKED_BEFORE),
+                None => mark(NO_SWITCH_STACK),
             };
             let key = SampleKey {
                 event: event_of(&interval),

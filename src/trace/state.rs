@@ -2,7 +2,7 @@
 
 use linux_perf_event_reader::{AttrFlags, BranchSampleFormat, SampleFormat, constants};
 
-use crate::base::{CaveatKind, Caveats, Event, IdVec, NO_SWITCH_STACK, Sampling, Unit};
+use crate::base::{CaveatKind, Caveats, Event, IdVec, Sampling, Unit};
 use crate::perfdata::Reader;
 
 use super::off_cpu::OffCpu;
@@ -67,8 +67,8 @@ impl Tracer<'_, '_, '_> {
         let (samples, mut off_cpu) = rows(&self.samples, off_cpu);
         trace.samples = samples;
         if let Some(state) = &self.off_cpu {
-            let no_stack = self.stacks.mark(NO_SWITCH_STACK);
-            off_cpu.extend(state.open_samples(no_stack));
+            let stacks = &mut self.stacks;
+            off_cpu.extend(state.open_samples(|name| stacks.mark(name)));
             off_cpu = summed(off_cpu);
         }
         trace.images = self.stacks.images.rows().clone();

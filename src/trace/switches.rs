@@ -15,6 +15,9 @@
 //! while a thread was off, the thread may have run unseen; the interval counts only if that was a
 //! hundredth of it at most. (A loss that is told of only after the interval has ended, in another
 //! processor's buffer, is not seen.)
+//!
+//! A recorder that attaches to threads may say which of them were off as it began: their intervals
+//! start there.
 
 use rustc_hash::FxHashMap;
 
@@ -31,6 +34,8 @@ pub(super) struct Interval<S> {
     pub(super) preempted: bool,
     /// The stack with which it left, if one was recorded.
     pub(super) stack: Option<S>,
+    /// Whether it had left before the recording began: `start` is then where the recording begins.
+    pub(super) before: bool,
     /// The thread, by the name that it had as it left.
     pub(super) thread: TraceThreadId,
 }
@@ -57,7 +62,8 @@ enum Place<S> {
     On(Option<(S, Losses)>),
     /// Off, since a time.
     Off {
-        since: u64,
+        /// `None` for since before the recording began.
+        since: Option<u64>,
         preempted: bool,
         stack: Option<S>,
         thread: TraceThreadId,
@@ -169,11 +175,25 @@ impl<S: Copy> Switches<S> {
         }
     }
 
+    /// A thread was off the processor as the recording began.
+    pub(super) fn was_off(&mut self, tid: i32, thread: TraceThreadId) {
+        let off = Place::Off {
+            since: None,
+            preempted: false,
+            stack: None,
+            thread,
+            losses: self.losses,
+        };
+        self.places.insert(tid, off);
+    }
+
     /// A thread was seen running its program.
     pub(super) fn runs(&mut self, tid: i32) {
         if let Some(place @ Place::Off { .. }) = self.places.get_mut(&tid) {
+            // It was looked at a moment before it began to run, or after.
+            let is_missed = matches!(place, Place::Off { since: Some(_), .. });
             *place = Place::On(None);
-            self.unsure += 1;
+            self.unsure += u64::from(is_missed);
         }
     }
 
@@ -193,14 +213,14 @@ impl<S: Copy> Switches<S> {
         let stack = match self.places.get(&tid) {
             Some(Place::Ended) => return,
             Some(&Place::On(Some((stack, before)))) if before == losses => Some(stack),
-            Some(Place::Off { .. }) => {
+            Some(Place::Off { since: Some(_), .. }) => {
                 self.unsure += 1;
                 None
             }
             _ => None,
         };
         let off = Place::Off {
-            since: time,
+            since: Some(time),
             preempted,
             stack,
             thread,
@@ -263,7 +283,7 @@ impl<S: Copy> Switches<S> {
     /// How long a thread was off, if it was and is known to have been all the time.
     fn sure_interval(&self, off: Place<S>, end: u64) -> Option<Interval<S>> {
         let Place::Off {
-            since: start,
+            since,
             preempted,
             stack,
             thread,
@@ -272,6 +292,7 @@ impl<S: Copy> Switches<S> {
         else {
             return None;
         };
+        let start = since.or(self.first).unwrap_or(end);
         let unseen = self.losses.time - losses.time;
         let is_sure =
             self.losses.timeless == losses.timeless && unseen <= end.saturating_sub(start) / SURE;
@@ -280,6 +301,7 @@ impl<S: Copy> Switches<S> {
             end: end.max(start),
             preempted,
             stack,
+            before: since.is_none(),
             thread,
         })
     }
@@ -409,6 +431,7 @@ mod tests {
                     time += 1;
                     tell(time, Told::Leaves(tid, preempted));
                     let interval = Interval {
+                        before: false,
                         start: time,
                         end: time,
                         preempted,

@@ -144,6 +144,14 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
                 }
             }
             Body::Lost(count) => self.lost.records = self.lost.records.saturating_add(*count),
+            // The recorder says until when it went on.
+            Body::LostSamples(0) => {
+                if let Some(time) = record.time.filter(|&time| time > 0) {
+                    let (first, last) = self.times.get_or_insert((time, time));
+                    *first = (*first).min(time);
+                    *last = (*last).max(time);
+                }
+            }
             // What was filtered out on purpose is not lost.
             Body::LostSamples(count) if record.misc & LOST_SAMPLES_BPF == 0 => {
                 self.lost.samples = self.lost.samples.saturating_add(*count);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -19,8 +20,14 @@ const WITHOUT: [&str; 1] = ["-fomit-frame-pointer"];
 
 /// The fixture `waits`, compiled.
 fn waits(room: &Room, flags: &[&str]) -> Option<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/programs/waits.c");
-    let program = room.path("waits");
+    build(room, "waits", flags)
+}
+
+/// A program of the fixtures, compiled.
+fn build(room: &Room, name: &str, flags: &[&str]) -> Option<PathBuf> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/programs");
+    let source = sources.join(format!("{name}.c"));
+    let program = room.path(name);
     let done = Command::new("gcc")
         .args(["-O2", "-g", "-pthread", "-fno-optimize-sibling-calls"])
         .args(flags)
@@ -266,7 +273,7 @@ fn waits_of_the_whole_machine_have_the_same_times_and_idleness_is_none() {
 }
 
 #[test]
-fn a_process_that_runs_already_is_followed_from_its_first_switch() {
+fn a_process_that_runs_already_is_followed_from_the_beginning() {
     let Some(_alone) = may_record_switches() else {
         return;
     };
@@ -286,12 +293,62 @@ fn a_process_that_runs_already_is_followed_from_its_first_switch() {
     running.wait().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let file = room.path("perf.data");
-    is_as_perf_says(&file);
-    // Its naps of a fifth of a second, but for the one in which the recording began.
-    let nap = off_cpu(&file)["nap_outer"];
+    // Its naps of a fifth of a second, and the one in which the recording began, of which the stack is
+    // not known.
+    let off = off_cpu(&file);
+    let nap = off["nap_outer"];
     assert!((300_000_000..900_000_000).contains(&nap), "{nap}");
-    let info = info(&file);
-    assert!(info.contains("off the processor when the recording began"));
+    assert!(off["[blocked before the recording]"] > 0);
+    assert!(!info(&file).contains("off the processor when the recording began"));
+}
+
+/// Two threads that wait for each other and one that waits for both.
+#[test]
+fn threads_that_hang_are_off_from_the_beginning_of_a_recording_to_its_end() {
+    if !can_record() {
+        return;
+    }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let room = Room::new();
+    let Some(program) = build(&room, "deadlock", &WITH_FRAME_POINTERS) else {
+        return;
+    };
+    let file = room.path("perf.data");
+    let file = file.as_path();
+    // They begin to hang in it.
+    let program = program.to_str().unwrap();
+    let output = room.record(&["--off-cpu", "-d", "1", "timeout", "2", program]);
+    assert!(stderr(&output).contains("the command goes on"));
+    if is_disturbed(file) {
+        return;
+    }
+    let all = totals(file, &["--event", "off-cpu", "--comm", "deadlock"]).1["all"];
+    assert!((2_700_000_000..3_050_000_000).contains(&all), "{all}");
+
+    // They hang already.
+    let mut running = Command::new(program).stdout(Stdio::piped()).spawn();
+    let running = running.as_mut().unwrap();
+    let mut line = [0; 8];
+    running
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut line)
+        .unwrap();
+    sleep(Duration::from_millis(50));
+    let pid = running.id().to_string();
+    let output = room.record(&["--off-cpu", "-d", "1", "-p", &pid]);
+    let _ = running.kill();
+    running.wait().unwrap();
+    assert!(
+        stderr(&output).contains("no thread ran"),
+        "{}",
+        stderr(&output)
+    );
+    let off = off_cpu(file);
+    let all = off["all"];
+    assert!((2_990_000_000..3_300_000_000).contains(&all), "{all}");
+    assert_eq!(off["[blocked before the recording]"], all);
 }
 
 #[test]

@@ -8,19 +8,29 @@ const COMM: u32 = 3;
 const FORK: u32 = 7;
 const MMAP2: u32 = 10;
 const LOST_SAMPLES: u32 = 13;
+const SWITCH: u32 = 14;
 const FINISHED_ROUND_TYPE: u8 = 68;
 const MISC_KERNEL: u16 = 1;
 const MISC_USER: u16 = 2;
 /// In a FORK: what the parent has mapped is not taken over.
 const MISC_FORK_EXEC: u16 = 1 << 13;
 const MISC_MMAP_DATA: u16 = 1 << 13;
+const MISC_SWITCH_OUT: u16 = 1 << 13;
 const MISC_MMAP_BUILD_ID: u16 = 1 << 14;
 /// Longer than any path that a kernel can have; a record's size has 16 bits.
 const NAME_MAX: usize = 4095;
 
-/// The bytes of identification that follow a record when the events have `sample_id_all` and
-/// sample TID, TIME, CPU and IDENTIFIER. All zero: before everything else.
-const SAMPLE_ID: [u8; 32] = [0; 32];
+/// What identifies a record: what follows it when the events have `sample_id_all` and sample TID,
+/// TIME, CPU and IDENTIFIER. All zero: before everything else.
+#[derive(Clone, Copy, Debug, Default)]
+struct SampleId {
+    pid: i32,
+    tid: i32,
+    time: u64,
+}
+
+/// The bytes of a [`SampleId`].
+const SAMPLE_ID_SIZE: usize = 32;
 
 /// The record that ends a pass over all buffers. Its bytes are the same in each byte order but
 /// for their places.
@@ -165,6 +175,26 @@ pub fn lost_samples_record(lost: u64) -> Vec<u8> {
     record(LOST_SAMPLES, 0, &lost.to_ne_bytes())
 }
 
+/// A record which tells that the recording went on until `time`: LOST_SAMPLES, of no samples. Where
+/// nothing happens, nothing else tells it.
+pub fn time_record(time: u64) -> Vec<u8> {
+    let id = SampleId {
+        time,
+        ..SampleId::default()
+    };
+    record_with(LOST_SAMPLES, 0, &0u64.to_ne_bytes(), &id)
+}
+
+/// A SWITCH record of a thread that was off the processor when the recording began. Its time is 0.
+///
+/// ```c
+/// struct { struct perf_event_header; struct sample_id; };
+/// ```
+pub fn blocked_record(pid: i32, tid: i32) -> Vec<u8> {
+    let id = SampleId { pid, tid, time: 0 };
+    record_with(SWITCH, MISC_SWITCH_OUT, &[], &id)
+}
+
 /// A string that ends with zero and fills whole words.
 fn put_name(body: &mut Vec<u8>, name: &[u8], most: usize) {
     body.extend(name.iter().take(most));
@@ -173,14 +203,22 @@ fn put_name(body: &mut Vec<u8>, name: &[u8], most: usize) {
 }
 
 fn record(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
-    let size = 8 + body.len() + SAMPLE_ID.len();
+    record_with(kind, misc, body, &SampleId::default())
+}
+
+fn record_with(kind: u32, misc: u16, body: &[u8], id: &SampleId) -> Vec<u8> {
+    let size = 8 + body.len() + SAMPLE_ID_SIZE;
     let size = u16::try_from(size).expect("the bodies made here are far below 64 KiB");
     let mut record = Vec::with_capacity(usize::from(size));
     record.extend(kind.to_ne_bytes());
     record.extend(misc.to_ne_bytes());
     record.extend(size.to_ne_bytes());
     record.extend(body);
-    record.extend(SAMPLE_ID);
+    record.extend(id.pid.to_ne_bytes());
+    record.extend(id.tid.to_ne_bytes());
+    record.extend(id.time.to_ne_bytes());
+    // Processor and identifier.
+    record.extend([0; 16]);
     record
 }
 
@@ -206,6 +244,8 @@ mod tests {
         assert_eq!(comm_record(1, 1, b"seven67").len(), 8 + 8 + 8 + 32);
         assert_eq!(comm_record(1, 1, b"eight678").len(), 8 + 8 + 16 + 32);
         assert_eq!(thread_record(1, 2).len(), 8 + 24 + 32);
+        assert_eq!(time_record(9).len(), 8 + 8 + 32);
+        assert_eq!(blocked_record(1, 2).len(), 8 + 32);
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use linux_perf_event_reader::{CpuMode, constants};
 
-use crate::base::NO_SWITCH_STACK;
 use crate::perfdata::{Body, Reader, Record, Sample};
 
 use super::super::off_cpu::Interval;
@@ -30,6 +29,12 @@ impl Tracer<'_, '_, '_> {
             } => switches.exec(*tid),
             Body::Exit(task) => switches.exit(task.tid),
             Body::Lost(_) => switches.lost(record.time, record.origin.cpu),
+            // The recording went on until then, on all processors.
+            Body::LostSamples(0) => {
+                if let Some(time) = record.time.filter(|&time| time > 0) {
+                    switches.seen(time, None);
+                }
+            }
             _ => {}
         }
     }
@@ -41,6 +46,11 @@ impl Tracer<'_, '_, '_> {
         else {
             return;
         };
+        if out && time == 0 {
+            let thread = self.threads.of(pid, tid);
+            off_cpu.was_off(tid, thread);
+            return;
+        }
         off_cpu.switches().seen(time, record.origin.cpu);
         if tid <= 0 {
             return;
@@ -63,11 +73,10 @@ impl Tracer<'_, '_, '_> {
         };
         let first = self.times.map_or(0, |(first, _)| first);
         let stacks = &mut self.stacks;
-        let no_stack = || stacks.mark(NO_SWITCH_STACK);
         off_cpu.count(
             interval,
             (self.part, first),
-            no_stack,
+            |name| stacks.mark(name),
             &mut self.trace.caveats,
         );
     }
