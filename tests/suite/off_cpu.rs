@@ -143,6 +143,19 @@ fn agrees_of(file: &Path, filter: &[&str], measured: &BTreeMap<String, u64>, way
     }
 }
 
+/// Until when the recorder says that it went on, which perf does not show: the time of the last record
+/// LOST_SAMPLES of no samples.
+fn end(file: &Path) -> u64 {
+    let head = [13u32.to_ne_bytes(), 48u32.rotate_left(16).to_ne_bytes()].concat();
+    let start = [head, vec![0; 16]].concat();
+    let bytes = fs::read(file).unwrap();
+    let marks = bytes
+        .windows(32)
+        .filter(|window| window.starts_with(&start));
+    let times = marks.map(|mark| u64::from_ne_bytes(mark[24..].try_into().unwrap()));
+    times.max().unwrap_or(0)
+}
+
 /// Nanoseconds blocked and preempted, by the switches in a file as perf shows them.
 fn by_perf(file: &Path) -> Option<(u64, u64)> {
     let script = perf(&[
@@ -159,7 +172,7 @@ fn by_perf(file: &Path) -> Option<(u64, u64)> {
     ])?;
     let mut left: BTreeMap<i32, (u64, bool)> = BTreeMap::new();
     let mut ended = Vec::new();
-    let (mut blocked, mut preempted, mut last) = (0, 0, 0);
+    let (mut blocked, mut preempted, mut last) = (0, 0, end(file));
     for line in script.lines() {
         // `16140/16142 11946.266152000: PERF_RECORD_SWITCH IN`.
         let Some((task, rest)) = line.trim().split_once(' ') else {
