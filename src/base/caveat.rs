@@ -49,6 +49,8 @@ pub enum CaveatKind {
     UnsureSwitch,
     /// Threads that were off the processor when the recording began; that interval is not counted.
     OffBefore,
+    /// Threads that were blocked already when the recording began: their time counts, without a stack.
+    BlockedBefore,
     /// The recording has no call stacks.
     NoStacks,
     /// Samples with a copy of the user's stack from a machine whose stacks are not unwound.
@@ -147,6 +149,7 @@ impl CaveatKind {
             NoSwitchStack => "no-switch-stack",
             UnsureSwitch => "unsure-switch",
             OffBefore => "off-before",
+            BlockedBefore => "blocked-before",
             NoStacks => "no-stacks",
             NotUnwound => "not-unwound",
             ShortCopy => "short-copy",
@@ -223,6 +226,13 @@ impl CaveatKind {
                 format!(
                     "{n} thread{s} {was} off the processor when the recording began; {its} time up \
                      to the first switch is not counted"
+                )
+            }
+            BlockedBefore => {
+                let was = if n == 1 { "was" } else { "were" };
+                format!(
+                    "{n} thread{s} {was} blocked already when the recording began; on which stack was \
+                     not recorded"
                 )
             }
             NoStacks => "recorded without call stacks: a function's total is its self".into(),
@@ -308,6 +318,9 @@ impl CaveatKind {
         Some(match self {
             NoSamples => {
                 "only running threads are sampled: run the program longer, sample more often (-F 4999), or record where it waits: proftool record --off-cpu -- COMMAND"
+            }
+            BlockedBefore => {
+                "to have their stacks, record the program from its start, or look at it with a debugger: gdb -p PID -batch -ex 'thread apply all backtrace'"
             }
             Truncated | Unfinished => "record again if the end matters",
             Lost => "sample less often: proftool record -F 499 -- COMMAND",

@@ -87,7 +87,8 @@ impl Event {
 
     /// The place of the event to show when none is asked for, of all events with the numbers of
     /// their samples: the one with the most, the first of them. Where time off the processor is
-    /// recorded beside time on it, the latter is what is shown, however many switches there were.
+    /// recorded beside time on it, the latter is what is shown, however many switches there were; where
+    /// nothing ran, how long threads were blocked.
     ///
     /// ```
     /// use proftool::base::Event;
@@ -95,13 +96,18 @@ impl Event {
     /// let off = Event::off_cpu();
     /// assert_eq!(Event::main([(&clock, 5), (&switches, 9)].into_iter()), Some(1));
     /// assert_eq!(Event::main([(&clock, 5), (&switches, 9), (&off, 9)].into_iter()), Some(0));
+    /// assert_eq!(Event::main([(&clock, 0), (&switches, 9), (&off, 8)].into_iter()), Some(2));
     /// ```
     pub fn main<'a>(events: impl Iterator<Item = (&'a Event, u64)> + Clone) -> Option<usize> {
         let both = events.clone().any(|(event, _)| event.name == OFF_CPU);
         let rank = |(event, samples): (&Event, u64)| {
             let base = event.base();
             let is_off = both && OFF_PROCESSOR.contains(&base);
-            (samples > 0 && !is_off, samples)
+            (
+                samples > 0 && !is_off,
+                samples > 0 && base == OFF_CPU,
+                samples,
+            )
         };
         let most = events.clone().map(rank).max()?;
         events.clone().map(rank).position(|one| one == most)

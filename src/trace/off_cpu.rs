@@ -249,6 +249,7 @@ impl OffCpu {
         for (kind, count) in [
             (CaveatKind::UnsureSwitch, self.switches.unsure),
             (CaveatKind::OffBefore, self.switches.before),
+            (CaveatKind::BlockedBefore, self.switches.told),
         ] {
             if count > 0 {
                 trace.caveats.add(kind, count);

@@ -84,8 +84,10 @@ pub(super) struct Switches<S> {
     last: u64,
     /// Intervals that are not known as switches were lost.
     pub(super) unsure: u64,
-    /// Threads that were off when the recording began.
+    /// Threads that were off when the recording began, as their first switch tells.
     pub(super) before: u64,
+    /// Threads that were off when the recording began, as the recorder told.
+    pub(super) told: u64,
 }
 
 impl<S: Copy> Switches<S> {
@@ -98,6 +100,7 @@ impl<S: Copy> Switches<S> {
             last: 0,
             unsure: 0,
             before: 0,
+            told: 0,
         }
     }
 
@@ -185,6 +188,7 @@ impl<S: Copy> Switches<S> {
             losses: self.losses,
         };
         self.places.insert(tid, off);
+        self.told += 1;
     }
 
     /// A thread was seen running its program.
@@ -194,6 +198,7 @@ impl<S: Copy> Switches<S> {
             let is_missed = matches!(place, Place::Off { since: Some(_), .. });
             *place = Place::On(None);
             self.unsure += u64::from(is_missed);
+            self.told = self.told.saturating_sub(u64::from(!is_missed));
         }
     }
 
@@ -215,6 +220,11 @@ impl<S: Copy> Switches<S> {
             Some(&Place::On(Some((stack, before)))) if before == losses => Some(stack),
             Some(Place::Off { since: Some(_), .. }) => {
                 self.unsure += 1;
+                None
+            }
+            // It had not left yet as the recording began.
+            Some(Place::Off { since: None, .. }) => {
+                self.told = self.told.saturating_sub(1);
                 None
             }
             _ => None,
@@ -272,6 +282,7 @@ impl<S: Copy> Switches<S> {
         self.places.clear();
         self.unsure = 0;
         self.before = 0;
+        self.told = 0;
     }
 
     fn interval(&mut self, off: Place<S>, end: u64) -> Option<Interval<S>> {

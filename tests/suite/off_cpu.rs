@@ -362,6 +362,7 @@ fn threads_that_hang_are_off_from_the_beginning_of_a_recording_to_its_end() {
     let all = off["all"];
     assert!((2_990_000_000..3_300_000_000).contains(&all), "{all}");
     assert_eq!(off["[blocked before the recording]"], all);
+    assert!(info(file).contains("3 threads were blocked already"));
 }
 
 #[test]
