@@ -563,6 +563,27 @@ mod tests {
     }
 
     #[test]
+    fn threads_that_were_off_before_count_from_the_beginning_unless_they_ran_then() {
+        let mut switches = Switches::new();
+        for tid in 1..=4 {
+            switches.was_off(tid, TraceThreadId::new(tid as usize));
+        }
+        // The second had not left yet, the third was running when it was looked at.
+        take_in(&mut switches, 10, 0, Told::Leaves(2, false));
+        take_in(&mut switches, 11, 0, Told::Runs(3));
+        let first = take_in(&mut switches, 15, 0, Told::Enters(1)).unwrap();
+        assert_eq!((first.start, first.end, first.before), (10, 15, true));
+        let second = take_in(&mut switches, 17, 0, Told::Enters(2)).unwrap();
+        assert_eq!((second.start, second.end, second.before), (10, 17, false));
+        let open = switches.finish(false);
+        let [fourth] = open[..] else {
+            panic!("{open:?}");
+        };
+        assert_eq!((fourth.start, fourth.end, fourth.before), (10, 17, true));
+        assert_eq!((switches.told, switches.before, switches.unsure), (2, 0, 0));
+    }
+
+    #[test]
     fn a_loss_that_may_have_been_at_any_time_makes_all_unsure() {
         let mut switches = Switches::new();
         take_in(&mut switches, 1, 0, Told::LeavesWith(7, 1));
@@ -579,7 +600,11 @@ mod tests {
         for _ in 0..20_000 {
             let time = [0, 1, 1000, u64::MAX][random.below(4) as usize];
             let tid = [1, 2, i32::MAX, i32::MIN][random.below(4) as usize];
-            let told = match random.below(7) {
+            let told = match random.below(8) {
+                7 => {
+                    switches.was_off(1 + tid % 3, TraceThreadId::new(1));
+                    continue;
+                }
                 0 => Told::LeavesWith(tid, time),
                 1 => Told::Leaves(1 + tid % 3, time == 0),
                 2 => Told::Enters(1 + tid % 3),
