@@ -223,16 +223,21 @@ fn report(recording: &Recording, options: &Options, path: &str, quiet: bool) {
     }
     if recording.samples == 0 {
         say(&format!("warning: no samples were recorded in {path}"));
-        hint_at(match recording.stopped_at_exec {
-            true => {
+        hint_at(&match recording.end {
+            _ if recording.stopped_at_exec => {
                 "the kernel stopped recording when the program started: the program is set-uid or \
                  set-gid, has file capabilities, or is not readable by this user; record it as root, \
                  or as the user it changes to"
+                    .to_owned()
             }
-            false => {
-                "the program used little processor time while it was recorded; run it longer, or \
-                 sample more often (-F 9973)"
-            }
+            End::Size => format!(
+                "--max-size leaves no room for samples: the file needs {} bytes for the machine's \
+                 description, mappings and build IDs",
+                recording.bytes
+            ),
+            _ => "the program used little processor time while it was recorded; run it longer, or \
+                  sample more often (-F 9973)"
+                .to_owned(),
         });
     }
     if recording.throttled > 0 {

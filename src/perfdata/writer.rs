@@ -197,6 +197,19 @@ impl<W: Write + Seek> Writer<W> {
         self.data_size
     }
 
+    /// The bytes of the file so far: its head and its records.
+    pub fn size(&self) -> u64 {
+        self.data_end()
+    }
+
+    /// The most bytes that [`Writer::append_drained`] adds to the file for this many.
+    pub fn most_appended(&self, bytes: u64) -> u64 {
+        match self.compressor {
+            Some(_) => Compressor::most_written(bytes),
+            None => bytes,
+        }
+    }
+
     /// Ends the file with its features. Gives its size.
     ///
     /// # Errors

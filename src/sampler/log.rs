@@ -1,12 +1,16 @@
 //! From the ring buffers to the file: the one consumer of a session that writes.
 
+mod limit;
+
 use std::io::{self, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use limit::Limit;
+
 use super::cast::{Open, Sink};
 use super::kernel_images::KernelImages;
-use super::recording::{Bounds, End};
+use super::recording::End;
 use super::session::Session;
 use super::tally::Tally;
 use super::{elf_notes, host, kernel, tracepoint};
@@ -47,6 +51,7 @@ pub(super) struct Log<W> {
     /// The bytes of records of what was there before; as many as can be until they are written.
     existing: u64,
     file_size: u64,
+    limit: Option<Limit>,
 }
 
 impl<W: Write + Seek> Log<W> {
@@ -58,6 +63,7 @@ impl<W: Write + Seek> Log<W> {
             drained: 0,
             existing: u64::MAX,
             file_size: 0,
+            limit: None,
         })
     }
 
@@ -119,16 +125,8 @@ impl<W: Write + Seek> Log<W> {
         if lost > 0 {
             self.append(&lost_samples_record(lost))?;
         }
-        let mut features = self.features(about.events, about.images);
-        if !about.groups.is_empty() {
-            features.groups(about.groups);
-        }
-        if !about.tracepoints.is_empty()
-            && let Some(tracefs) = tracepoint::directory()
-            && let Ok(formats) = tracepoint::formats(&tracefs, about.tracepoints)
-        {
-            features.tracepoints(&formats, kernel::page_size() as u32);
-        }
+        let mut features = fixed_features(about);
+        self.describe(&mut features, about.images);
         self.file_size = self.writer.finish(&features)?;
         Ok(())
     }
@@ -139,15 +137,8 @@ impl<W: Write + Seek> Log<W> {
         let _ = self.writer.sync();
     }
 
-    fn features(&self, events: &[EventDescription], images: &KernelImages) -> FeatureSections {
-        let mut features = FeatureSections::default();
-        host::describe(&mut features);
-        let version = concat!("proftool ", env!("CARGO_PKG_VERSION"));
-        features.text(Feature::VERSION, version);
-        let words: Vec<_> = std::env::args_os().collect();
-        let words: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
-        features.command_line(&words);
-        features.events(events);
+    /// Adds the features that depend on what was recorded.
+    fn describe(&self, features: &mut FeatureSections, images: &KernelImages) {
         if let Some((first, last)) = self.tally.times {
             features.sample_time(first, last);
         }
@@ -169,25 +160,56 @@ impl<W: Write + Seek> Log<W> {
             .collect();
         files.sort_by(|a, b| a.path.cmp(&b.path));
         features.build_ids(images.build_ids.iter().chain(&files));
-        features
     }
+}
+
+/// The features that are known before anything is recorded.
+fn fixed_features(about: &About<'_>) -> FeatureSections {
+    let mut features = FeatureSections::default();
+    host::describe(&mut features);
+    let version = concat!("proftool ", env!("CARGO_PKG_VERSION"));
+    features.text(Feature::VERSION, version);
+    let words: Vec<_> = std::env::args_os().collect();
+    let words: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
+    features.command_line(&words);
+    features.events(about.events);
+    if !about.groups.is_empty() {
+        features.groups(about.groups);
+    }
+    if !about.tracepoints.is_empty()
+        && let Some(tracefs) = tracepoint::directory()
+        && let Ok(formats) = tracepoint::formats(&tracefs, about.tracepoints)
+    {
+        features.tracepoints(&formats, kernel::page_size() as u32);
+    }
+    features
 }
 
 impl<W: Write + Seek> Sink for Log<W> {
     fn begin(&mut self, open: &Open) -> io::Result<()> {
         self.open(&open.images, &open.existing.records)?;
         self.existing = self.data_size();
+        self.reserve(&About::session(&open.session, &open.images));
         self.writer.sync()
     }
 
     /// Straight from the buffers to the file, in a few large writes. The file is true afterwards.
     fn pass(&mut self, session: &mut Session) -> io::Result<()> {
-        let (writer, tally) = (&mut self.writer, &mut self.tally);
-        let bytes = session.drain(&mut |records| {
-            writer.append_drained(records)?;
-            tally.count(records);
-            Ok::<(), io::Error>(())
-        })?;
+        if self.is_full() {
+            // Their place in the buffers is needed no more either.
+            return session.drain(&mut |_| Ok::<(), io::Error>(())).map(drop);
+        }
+        let bytes = match self.may_fill(session.most_drained()) {
+            true => self.pass_to_limit(session)?,
+            false => {
+                let (writer, tally) = (&mut self.writer, &mut self.tally);
+                session.drain(&mut |records| {
+                    writer.append_drained(records)?;
+                    tally.count(records);
+                    Ok::<(), io::Error>(())
+                })?
+            }
+        };
         self.passes += 1;
         self.drained += bytes;
         if bytes > 0 {
@@ -201,10 +223,7 @@ impl<W: Write + Seek> Sink for Log<W> {
         self.close(&about, open.session.lost().unwrap_or(0))
     }
 
-    fn wants_end(&self, bounds: &Bounds) -> Option<End> {
-        let is_full = bounds
-            .max_bytes
-            .is_some_and(|most| self.data_size() >= most);
-        is_full.then_some(End::Size)
+    fn wants_end(&self) -> Option<End> {
+        self.is_full().then_some(End::Size)
     }
 }

@@ -49,8 +49,9 @@ pub struct Bounds {
     pub delay: Duration,
     /// How long to record.
     pub duration: Option<Duration>,
-    /// The recording ends as soon as it has so many bytes of records; what is in the buffers then
-    /// still comes on top.
+    /// The most bytes of the file. The recording ends at the first record that it has no room
+    /// for; later ones are left out. Only the head, what runs already, and build ids may be larger
+    /// than that: without them no record could be read.
     pub max_bytes: Option<u64>,
 }
 
@@ -141,6 +142,7 @@ pub fn record(
     let opened = cast.open(options, subject, bounds, notes).and_then(|open| {
         let mut log = Log::new(file, open.session.events()).map_err(failed)?;
         log.compress(options.compression).map_err(failed)?;
+        log.limit(bounds.max_bytes);
         Ok((open, log))
     });
     let (mut open, mut log) = match opened {
@@ -171,8 +173,10 @@ pub fn record(
             if end == End::Command && matches!(subject, Subject::Command(_)) {
                 costs.program = Some(Costs::commands());
             }
-            let stopped_at_exec =
-                matches!(subject, Subject::Command(_)) && ending.is_some() && tally.is_empty();
+            let stopped_at_exec = matches!(subject, Subject::Command(_))
+                && end != End::Size
+                && ending.is_some()
+                && tally.is_empty();
             let recording = Recording {
                 samples: tally.samples,
                 lost: tally.lost(),

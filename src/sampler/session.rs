@@ -351,6 +351,12 @@ impl Session {
         Ok(bytes)
     }
 
+    /// The most bytes that [`Session::drain`] hands out the next time.
+    pub(super) fn most_drained(&self) -> u64 {
+        let rings = self.rings.iter().map(|ring| ring.ring.size());
+        self.early.len() as u64 + rings.sum::<u64>()
+    }
+
     /// Leaves out the samples and switches so far; everything else is kept. The events of a running target are
     /// opened one after the other, and the first would have samples for longer than the last.
     pub(super) fn skip_samples(&mut self) {
