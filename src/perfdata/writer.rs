@@ -28,7 +28,8 @@ mod records;
 mod sections;
 
 pub use records::{
-    FINISHED_ROUND, Mapping, UserMapping, comm_record, lost_samples_record, thread_record,
+    FINISHED_ROUND, Mapping, UserMapping, comm_record, count_record, lost_samples_record,
+    thread_record,
 };
 pub use sections::{BuildIdEntry, FeatureSections, TracepointFormats};
 

@@ -9,14 +9,16 @@ use std::path::Path;
 use limit::Limit;
 
 use super::cast::{Open, Sink};
+use super::counts::Sums;
 use super::kernel_images::KernelImages;
 use super::recording::End;
 use super::session::Session;
 use super::tally::Tally;
 use super::{elf_notes, host, kernel, tracepoint};
+use crate::base::Caveats;
 use crate::perfdata::Feature;
 use crate::perfdata::writer::{
-    BuildIdEntry, EventDescription, FeatureSections, Writer, lost_samples_record,
+    BuildIdEntry, EventDescription, FeatureSections, Writer, count_record, lost_samples_record,
 };
 
 /// What the head and the end of a file tell of a session.
@@ -52,18 +54,24 @@ pub(super) struct Log<W> {
     existing: u64,
     file_size: u64,
     limit: Option<Limit>,
+    /// What is wrong with what was recorded.
+    pub(super) caveats: Caveats,
 }
 
 impl<W: Write + Seek> Log<W> {
     pub(super) fn new(out: W, events: &[EventDescription]) -> io::Result<Log<W>> {
         Ok(Log {
             writer: Writer::new(out, events)?,
-            tally: Tally::default(),
+            tally: Tally {
+                sums: Sums::new(events),
+                ..Tally::default()
+            },
             passes: 0,
             drained: 0,
             existing: u64::MAX,
             file_size: 0,
             limit: None,
+            caveats: Caveats::default(),
         })
     }
 
@@ -128,6 +136,24 @@ impl<W: Write + Seek> Log<W> {
         let mut features = fixed_features(about);
         self.describe(&mut features, about.images);
         self.file_size = self.writer.finish(&features)?;
+        Ok(())
+    }
+
+    /// Writes what the events have counted, and notes where their samples do not add up to it.
+    fn compare(&mut self, session: &Session) -> io::Result<()> {
+        for (index, count) in session.counts().into_iter().enumerate() {
+            let (Some(count), Some((spec, event))) = (count, session.event(index)) else {
+                continue;
+            };
+            let counted = self.tally.sums.compared(index, event, spec, count);
+            if let Some(&id) = event.ids.first() {
+                let lost = session.counts_lost().then_some(0);
+                self.append(&count_record(id, counted.counted, lost))?;
+            }
+            if let Some((kind, detail)) = counted.caveat(&event.name) {
+                self.caveats.add_detail(kind, 1, detail);
+            }
+        }
         Ok(())
     }
 
@@ -220,6 +246,10 @@ impl<W: Write + Seek> Sink for Log<W> {
 
     fn finish(&mut self, open: &Open) -> io::Result<()> {
         let about = About::session(&open.session, &open.images);
+        // What was left out at the limit is counted all the same.
+        if !self.is_full() {
+            self.compare(&open.session)?;
+        }
         self.close(&about, open.session.lost().unwrap_or(0))
     }
 

@@ -15,6 +15,7 @@ use super::output::Output;
 use super::session::Options;
 use super::signals::Signals;
 use super::target::Target;
+use crate::base::Caveats;
 
 /// Up to this level compression takes so little time that the recorder may go before others.
 const QUICK_COMPRESSION: u8 = 3;
@@ -93,6 +94,8 @@ pub struct Recording {
     /// Whether the kernel stopped recording the command as it started: nothing was mapped. It does
     /// so where a program gains privileges or may not be read (`begin_new_exec`).
     pub stopped_at_exec: bool,
+    /// Where the samples do not add up to what the kernel counted; the file says so as well.
+    pub caveats: Caveats,
     /// What it took.
     pub costs: Costs,
 }
@@ -164,6 +167,7 @@ pub fn record(
         Ok(end) => {
             let mut costs = meter.read(&open.session, &log);
             let interrupted = cast.is_stopped();
+            let caveats = std::mem::take(&mut log.caveats);
             let (tally, bytes, file) = log.into_parts();
             let committed = output.commit(&file);
             if cast.goes_on() {
@@ -186,6 +190,7 @@ pub fn record(
                 end,
                 interrupted,
                 stopped_at_exec,
+                caveats,
                 costs,
             };
             committed?;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
 
+use super::counts::Sums;
 use crate::base::BuildId;
 
 const LOST: u32 = 2;
@@ -38,6 +39,8 @@ pub(super) struct Tally {
     /// Samples that LOST_SAMPLES records tell of.
     pub(super) lost_samples: u64,
     pub(super) throttled: u64,
+    /// What the samples of each event add up to.
+    pub(super) sums: Sums,
     /// Nanoseconds of the first and the last sample.
     pub(super) times: Option<(u64, u64)>,
     /// The files that were mapped to be executed, with their build ids where the kernel told.
@@ -78,6 +81,7 @@ impl Tally {
 
     fn sample(&mut self, record: &[u8]) {
         self.samples += 1;
+        self.sums.add(record);
         if let Some(time) = word(record, SAMPLE_TIME_AT) {
             let (first, last) = self.times.unwrap_or((time, time));
             self.times = Some((first.min(time), last.max(time)));
