@@ -33,6 +33,11 @@ pub enum CaveatKind {
     Lost,
     /// The kernel held the event back; counts the throttle records.
     Throttled,
+    /// Events whose samples add up to much less processor time than the kernel counted; details:
+    /// each, with both.
+    MissedTime,
+    /// Other events whose samples do not add up to what the kernel counted; details: each, with both.
+    Miscounted,
     /// Records that arrived too late to be sorted by time.
     Disordered,
     /// Samples of an event id that no event of the file has.
@@ -141,6 +146,8 @@ impl CaveatKind {
             UnknownRecord => "unknown-record",
             Lost => "lost",
             Throttled => "throttled",
+            MissedTime => "missed-time",
+            Miscounted => "miscounted",
             Disordered => "disordered",
             UnknownEvent => "unknown-event",
             WeightLimit => "weight-limit",
@@ -206,6 +213,8 @@ impl CaveatKind {
             UnknownRecord => format!("{n} record{s} of unknown type skipped"),
             Lost => format!("{n} sample{s} or other records lost while recording"),
             Throttled => format!("the kernel throttled the event {n} time{s}"),
+            MissedTime => "samples miss processor time that was used".into(),
+            Miscounted => "samples do not add up to the kernel's own count".into(),
             Disordered => format!("{n} record{s} arrived too late to be sorted by time"),
             UnknownEvent => format!("{n} sample{s} of an event that the file does not define"),
             WeightLimit => {
@@ -326,6 +335,12 @@ impl CaveatKind {
             Lost => "sample less often: proftool record -F 499 -- COMMAND",
             Throttled => {
                 "sample less often, or allow more: sysctl kernel.perf_cpu_time_max_percent=0"
+            }
+            MissedTime => {
+                "sampling restarts with each thread, so threads and processes that live shorter than the sampling interval have almost no samples: record the whole machine (-a), or sample more often (-F 9973)"
+            }
+            Miscounted => {
+                "record every occurrence: proftool record -c 1 -e EVENT -- COMMAND; where records were lost, fewer of them: -c 100"
             }
             CutStack => {
                 "deep recursion: record again with a higher limit, up to 6000, set while nothing is recorded: sysctl kernel.perf_event_max_stack=1024"

@@ -6,6 +6,7 @@
 mod address;
 mod build_id;
 mod caveat;
+mod counted;
 mod distinct;
 mod event;
 mod generated;
@@ -18,6 +19,7 @@ mod weight_sum;
 pub use address::{Avma, CodeAddress, FileOffset, Svma};
 pub use build_id::BuildId;
 pub use caveat::{Caveat, CaveatKind, Caveats};
+pub use counted::{Counted, Counting};
 pub use distinct::Distinct;
 pub use event::{Event, Sampling, Unit};
 pub use generated::GeneratedCode;

@@ -91,16 +91,12 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(FAILED));
     }
     Ok(match record(&args) {
-        Ok((recording, options, with_kernel)) => {
+        Ok((recording, options)) => {
             let path = args.output.display().to_string();
             report(&recording, &options, &path, args.quiet);
-            let whole = with_kernel && !args.bounds.begins_later();
-            if let Some(line) = record_cost::missed(&recording, &options).filter(|_| whole) {
-                say(&line);
-                hint_at(
-                    "record the whole machine (-a), where sampling does not restart with each thread, or \
-                     sample more often (-F 9973)",
-                );
+            for caveat in recording.caveats.iter() {
+                say(&format!("warning: {}", caveat.text()));
+                caveat.hint().into_iter().for_each(hint_at);
             }
             if args.verbose {
                 let lines = record_cost::lines(&recording, &options);
@@ -142,8 +138,8 @@ pub fn failed(error: &Error) -> ExitCode {
     })
 }
 
-/// The recording, how it was made, and whether the kernel was sampled too.
-fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
+/// The recording, and how it was made.
+fn record(args: &RecordArgs) -> Result<(Recording, Options), Error> {
     let asked = args.sampling.asked(&args.command)?;
     let subject = asked.subject()?;
     let (mut options, why) = args.sampling.options(subject);
@@ -158,7 +154,6 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
     }
     let bounds = args.bounds.bounds();
     let endless = asked.command.is_none() && bounds.duration.is_none();
-    let mut with_kernel = true;
     let mut note = |note: sampler::Note| match note {
         sampler::Note::Begun if endless && !args.quiet => {
             say(&format!(
@@ -168,7 +163,6 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
         }
         sampler::Note::Begun => {}
         note => {
-            with_kernel &= !matches!(note, sampler::Note::UserOnly { .. });
             if !args.quiet || note.is_loss() {
                 say(&note.to_string());
             }
@@ -181,7 +175,7 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
     {
         say(&line);
     }
-    Ok((recording, options, with_kernel))
+    Ok((recording, options))
 }
 
 /// What is recorded that already runs, in words.
@@ -227,16 +221,21 @@ fn report(recording: &Recording, options: &Options, path: &str, quiet: bool) {
         ));
     } else if recording.samples == 0 {
         say(&format!("warning: no samples were recorded in {path}"));
-        hint_at(match recording.stopped_at_exec {
-            true => {
+        hint_at(&match recording.end {
+            _ if recording.stopped_at_exec => {
                 "the kernel stopped recording when the program started: the program is set-uid or \
                  set-gid, has file capabilities, or is not readable by this user; record it as root, \
                  or as the user it changes to"
+                    .to_owned()
             }
-            false => {
-                "the program used little processor time while it was recorded; run it longer, \
-                 sample more often (-F 9973), or record where it waits (--off-cpu)"
-            }
+            End::Size => format!(
+                "--max-size leaves no room for samples: the file needs {} bytes for the machine's \
+                 description, mappings and build IDs",
+                recording.bytes
+            ),
+            _ => "the program used little processor time while it was recorded; run it longer, sample \
+                  more often (-F 9973), or record where it waits (--off-cpu)"
+                .to_owned(),
         });
     }
     if recording.throttled > 0 {

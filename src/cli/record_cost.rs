@@ -1,13 +1,8 @@
-//! What `record` tells at the end: what the recording cost (`--verbose`), and that short threads were missed.
+//! What `record --verbose` reports at the end: what the recording cost.
 
 use std::time::Duration;
 
-use proftool::sampler::{End, Options, Rate, Recording, sample_cost};
-
-/// Samples that stand for less than this part of the processor time are told.
-const LEAST_SHARE: f64 = 0.5;
-/// With fewer samples to be expected nothing is told.
-const LEAST_EXPECTED: f64 = 50.0;
+use proftool::sampler::{Options, Recording, sample_cost};
 
 /// The lines.
 pub fn lines(recording: &Recording, options: &Options) -> Vec<String> {
@@ -45,39 +40,6 @@ pub fn lines(recording: &Recording, options: &Options) -> Vec<String> {
     }
     lines.extend(slow_down(recording, options));
     lines
-}
-
-/// A line where samples stand for much less time than the command took. Counting begins anew in
-/// each new thread: those that live shorter than the time between two samples have hardly any,
-/// with perf as here. `None` where that cannot be told: of a command that was not recorded to its
-/// end, of other events, or with losses.
-pub fn missed(recording: &Recording, options: &Options) -> Option<String> {
-    let hertz = match options.rate {
-        None => Options::FREQUENCY,
-        Some(Rate::Frequency(hertz)) => hertz,
-        Some(Rate::Period(_)) => return None,
-    };
-    let is_clock = match options.events.as_slice() {
-        [] => true,
-        [event] => matches!(event.name(), "cpu-clock" | "task-clock"),
-        _ => false,
-    };
-    let is_whole = recording.end == End::Command && recording.lost + recording.throttled == 0;
-    // Another warning says why.
-    if !is_clock || !is_whole || options.off_cpu || recording.stopped_at_exec {
-        return None;
-    }
-    let program = recording.costs.program?;
-    let expected = program.as_secs_f64() * hertz as f64;
-    let found = recording.samples as f64 / expected;
-    (expected >= LEAST_EXPECTED && found < LEAST_SHARE).then(|| {
-        format!(
-            "warning: the samples cover {:.0} % of the {} of processor time that the command used: \
-             threads shorter than the sampling interval get almost no samples",
-            100.0 * found,
-            time(program)
-        )
-    })
 }
 
 /// What the samples took from the program: an estimate.

@@ -88,11 +88,6 @@ impl TargetArgs {
 }
 
 impl BoundsArgs {
-    /// Whether a command runs unrecorded at first.
-    pub fn begins_later(&self) -> bool {
-        self.delay > 0
-    }
-
     /// When to begin and to end.
     pub fn bounds(&self) -> Bounds {
         Bounds {

@@ -87,6 +87,15 @@ pub enum Body<'a> {
         /// Whether it was held back.
         on: bool,
     },
+    /// What an event has counted.
+    Read {
+        /// The process; -1 for the sum of all that was recorded, as proftool writes it.
+        pid: i32,
+        /// The count.
+        value: u64,
+        /// The word behind it: the event's id, unless the event was asked for times.
+        id: Option<u64>,
+    },
     /// A thread, which [`Record::origin`] names, leaves a processor or comes to one (SWITCH and
     /// SWITCH_CPU_WIDE).
     Switch {
@@ -246,6 +255,19 @@ fn parse<'a, T: byteorder::ByteOrder>(
             }
             Body::Throttle {
                 on: kind == RecordType::THROTTLE,
+            }
+        }
+        RecordType::READ => {
+            if fields.len() < least_size(kind) {
+                return Err(too_short);
+            }
+            let mut c = Cursor::new(fields, endian);
+            let pid = c.u32("the process")? as i32;
+            let _tid = c.u32("the thread")?;
+            Body::Read {
+                pid,
+                value: c.u64("the count")?,
+                id: c.u64("the event's id").ok(),
             }
         }
         RecordType::SWITCH | RecordType::SWITCH_CPU_WIDE => {

@@ -28,8 +28,8 @@ mod records;
 mod sections;
 
 pub use records::{
-    FINISHED_ROUND, Mapping, UserMapping, blocked_record, comm_record, lost_samples_record,
-    thread_record, time_record,
+    FINISHED_ROUND, Mapping, UserMapping, blocked_record, comm_record, count_record,
+    lost_samples_record, thread_record, time_record,
 };
 pub use sections::{BuildIdEntry, FeatureSections, TracepointFormats};
 
@@ -196,6 +196,19 @@ impl<W: Write + Seek> Writer<W> {
     /// The bytes of records so far.
     pub fn data_size(&self) -> u64 {
         self.data_size
+    }
+
+    /// The bytes of the file so far: its head and its records.
+    pub fn size(&self) -> u64 {
+        self.data_end()
+    }
+
+    /// The most bytes that [`Writer::append_drained`] adds to the file for this many.
+    pub fn most_appended(&self, bytes: u64) -> u64 {
+        match self.compressor {
+            Some(_) => Compressor::most_written(bytes),
+            None => bytes,
+        }
     }
 
     /// Ends the file with its features. Gives its size.

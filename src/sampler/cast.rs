@@ -41,7 +41,7 @@ pub(super) trait Sink {
     /// Nothing more will come.
     fn finish(&mut self, open: &Open) -> io::Result<()>;
     /// Why nothing more is to come, if so.
-    fn wants_end(&self, bounds: &Bounds) -> Option<End>;
+    fn wants_end(&self) -> Option<End>;
 }
 
 /// Who takes part in a recording besides the kernel: the command, if there is one, and whoever
@@ -194,7 +194,7 @@ impl<'a> Cast<'a> {
             if left.is_some_and(|left| left.is_zero()) {
                 break End::Duration;
             }
-            if let Some(end) = sink.wants_end(bounds) {
+            if let Some(end) = sink.wants_end() {
                 break end;
             }
         };

@@ -41,13 +41,14 @@ const HARDWARE: &[(&str, u32)] = &[
     ("ref-cycles", sys::PERF_COUNT_HW_REF_CPU_CYCLES),
 ];
 
-/// The software events, by `config`, and whether each occurrence is rare enough to be sampled.
+/// The software events, by `config`, and whether each occurrence is sampled: all that are no
+/// clocks. They are rare or come in bursts, for which the kernel chooses wrong periods.
 const SOFTWARE: &[(&str, u32, bool)] = &[
     ("cpu-clock", sys::PERF_COUNT_SW_CPU_CLOCK, false),
     ("task-clock", sys::PERF_COUNT_SW_TASK_CLOCK, false),
-    ("page-faults", sys::PERF_COUNT_SW_PAGE_FAULTS, false),
-    ("faults", sys::PERF_COUNT_SW_PAGE_FAULTS, false),
-    ("minor-faults", sys::PERF_COUNT_SW_PAGE_FAULTS_MIN, false),
+    ("page-faults", sys::PERF_COUNT_SW_PAGE_FAULTS, true),
+    ("faults", sys::PERF_COUNT_SW_PAGE_FAULTS, true),
+    ("minor-faults", sys::PERF_COUNT_SW_PAGE_FAULTS_MIN, true),
     ("major-faults", sys::PERF_COUNT_SW_PAGE_FAULTS_MAJ, true),
     (
         "context-switches",

@@ -21,12 +21,10 @@ use super::kernel_images::KernelImages;
 use super::log::{About, Log};
 use super::output::Output;
 use super::session::Session;
-use super::tally::{SAMPLE, SAMPLE_TIME_AT, word};
+use super::tally::{SAMPLE, time};
 use crate::perfdata::Packed;
 use crate::perfdata::writer::{EventDescription, FINISHED_ROUND, time_record};
 
-/// The first type of records that recorders make themselves.
-const USER_TYPES: u32 = 64;
 /// How many bytes of records are packed together.
 const CHUNK: usize = 1 << 20;
 /// How much memory a history takes unless it is said.
@@ -238,16 +236,6 @@ fn each_sample(mut records: &mut [u8], mut change: impl FnMut(&mut [u8])) {
             change(record);
         }
         records = rest;
-    }
-}
-
-/// The time of a record of the kernel's.
-fn time(record: &[u8]) -> Option<u64> {
-    match doubles::kind(record)? {
-        SAMPLE => word(record, SAMPLE_TIME_AT),
-        // What stands behind other records ends with time, processor and id.
-        kind if kind < USER_TYPES => word(record, record.len().checked_sub(24)?),
-        _ => None,
     }
 }
 

@@ -1,18 +1,25 @@
 //! From the ring buffers to the file: the one consumer of a session that writes.
 
+mod limit;
+
 use std::io::{self, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use limit::Limit;
+
 use super::cast::{Open, Sink};
+use super::counts::Sums;
 use super::kernel_images::KernelImages;
-use super::recording::{Bounds, End};
+use super::recording::End;
 use super::session::Session;
 use super::tally::Tally;
 use super::{elf_notes, host, kernel, tracepoint};
+use crate::base::Caveats;
 use crate::perfdata::Feature;
 use crate::perfdata::writer::{
-    BuildIdEntry, EventDescription, FeatureSections, Writer, lost_samples_record, time_record,
+    BuildIdEntry, EventDescription, FeatureSections, Writer, count_record, lost_samples_record,
+    time_record,
 };
 
 /// What the head and the end of a file tell of a session.
@@ -47,17 +54,25 @@ pub(super) struct Log<W> {
     /// The bytes of records of what was there before; as many as can be until they are written.
     existing: u64,
     file_size: u64,
+    limit: Option<Limit>,
+    /// What is wrong with what was recorded.
+    pub(super) caveats: Caveats,
 }
 
 impl<W: Write + Seek> Log<W> {
     pub(super) fn new(out: W, events: &[EventDescription]) -> io::Result<Log<W>> {
         Ok(Log {
             writer: Writer::new(out, events)?,
-            tally: Tally::default(),
+            tally: Tally {
+                sums: Sums::new(events),
+                ..Tally::default()
+            },
             passes: 0,
             drained: 0,
             existing: u64::MAX,
             file_size: 0,
+            limit: None,
+            caveats: Caveats::default(),
         })
     }
 
@@ -119,17 +134,27 @@ impl<W: Write + Seek> Log<W> {
         if lost > 0 {
             self.append(&lost_samples_record(lost))?;
         }
-        let mut features = self.features(about.events, about.images);
-        if !about.groups.is_empty() {
-            features.groups(about.groups);
-        }
-        if !about.tracepoints.is_empty()
-            && let Some(tracefs) = tracepoint::directory()
-            && let Ok(formats) = tracepoint::formats(&tracefs, about.tracepoints)
-        {
-            features.tracepoints(&formats, kernel::page_size() as u32);
-        }
+        let mut features = fixed_features(about);
+        self.describe(&mut features, about.images);
         self.file_size = self.writer.finish(&features)?;
+        Ok(())
+    }
+
+    /// Writes what the events have counted, and notes where their samples do not add up to it.
+    fn compare(&mut self, session: &Session) -> io::Result<()> {
+        for (index, count) in session.counts().into_iter().enumerate() {
+            let (Some(count), Some((spec, event))) = (count, session.event(index)) else {
+                continue;
+            };
+            let counted = self.tally.sums.compared(index, event, spec, count);
+            if let Some(&id) = event.ids.first() {
+                let lost = session.counts_lost().then_some(0);
+                self.append(&count_record(id, counted.counted, lost))?;
+            }
+            if let Some((kind, detail)) = counted.caveat(&event.name) {
+                self.caveats.add_detail(kind, 1, detail);
+            }
+        }
         Ok(())
     }
 
@@ -139,15 +164,8 @@ impl<W: Write + Seek> Log<W> {
         let _ = self.writer.sync();
     }
 
-    fn features(&self, events: &[EventDescription], images: &KernelImages) -> FeatureSections {
-        let mut features = FeatureSections::default();
-        host::describe(&mut features);
-        let version = concat!("proftool ", env!("CARGO_PKG_VERSION"));
-        features.text(Feature::VERSION, version);
-        let words: Vec<_> = std::env::args_os().collect();
-        let words: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
-        features.command_line(&words);
-        features.events(events);
+    /// Adds the features that depend on what was recorded.
+    fn describe(&self, features: &mut FeatureSections, images: &KernelImages) {
         if let Some((first, last)) = self.tally.times {
             features.sample_time(first, last);
         }
@@ -169,48 +187,83 @@ impl<W: Write + Seek> Log<W> {
             .collect();
         files.sort_by(|a, b| a.path.cmp(&b.path));
         features.build_ids(images.build_ids.iter().chain(&files));
-        features
     }
+}
+
+/// The features that are known before anything is recorded.
+fn fixed_features(about: &About<'_>) -> FeatureSections {
+    let mut features = FeatureSections::default();
+    host::describe(&mut features);
+    let version = concat!("proftool ", env!("CARGO_PKG_VERSION"));
+    features.text(Feature::VERSION, version);
+    let words: Vec<_> = std::env::args_os().collect();
+    let words: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
+    features.command_line(&words);
+    features.events(about.events);
+    if !about.groups.is_empty() {
+        features.groups(about.groups);
+    }
+    if !about.tracepoints.is_empty()
+        && let Some(tracefs) = tracepoint::directory()
+        && let Ok(formats) = tracepoint::formats(&tracefs, about.tracepoints)
+    {
+        features.tracepoints(&formats, kernel::page_size() as u32);
+    }
+    features
 }
 
 impl<W: Write + Seek> Sink for Log<W> {
     fn begin(&mut self, open: &Open) -> io::Result<()> {
         self.open(&open.images, &open.existing.records)?;
         self.existing = self.data_size();
+        self.reserve(&About::session(&open.session, &open.images));
         self.writer.sync()
     }
 
     /// Straight from the buffers to the file, in a few large writes. The file is true afterwards.
     fn pass(&mut self, session: &mut Session) -> io::Result<()> {
         let begin = kernel::now();
-        let (writer, tally) = (&mut self.writer, &mut self.tally);
-        let bytes = session.drain(&mut |records| {
-            writer.append_drained(records)?;
-            tally.count(records);
-            Ok::<(), io::Error>(())
-        })?;
+        if self.is_full() {
+            // Their place in the buffers is needed no more either.
+            return session.drain(&mut |_| Ok::<(), io::Error>(())).map(drop);
+        }
+        let bytes = match self.may_fill(session.most_drained()) {
+            true => self.pass_to_limit(session)?,
+            false => {
+                let (writer, tally) = (&mut self.writer, &mut self.tally);
+                session.drain(&mut |records| {
+                    writer.append_drained(records)?;
+                    tally.count(records);
+                    Ok::<(), io::Error>(())
+                })?
+            }
+        };
         self.passes += 1;
         self.drained += bytes;
         // Should the recorder be killed, threads that are off have been until now at least.
-        if session.has_switches() {
-            self.append(&time_record(begin))?;
+        let mark = time_record(begin);
+        let is_told =
+            session.has_switches() && !self.is_full() && !self.may_fill(mark.len() as u64);
+        if is_told {
+            self.append(&mark)?;
         }
-        if bytes > 0 || session.has_switches() {
+        if bytes > 0 || is_told {
             self.end_round()?;
         }
         self.writer.sync()
     }
 
     fn finish(&mut self, open: &Open) -> io::Result<()> {
-        self.append(&time_record(open.ended))?;
         let about = About::session(&open.session, &open.images);
+        // What was left out at the limit is counted all the same, and the records end before it.
+        if !self.is_full() {
+            self.append(&time_record(open.ended))?;
+            self.compare(&open.session)?;
+        }
         self.close(&about, open.session.lost().unwrap_or(0))
     }
 
-    fn wants_end(&self, bounds: &Bounds) -> Option<End> {
-        let is_full = bounds
-            .max_bytes
-            .is_some_and(|most| self.data_size() >= most);
-        is_full.then_some(End::Size)
+    fn wants_end(&self) -> Option<End> {
+        self.is_full().then_some(End::Size)
     }
 }

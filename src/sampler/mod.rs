@@ -34,6 +34,7 @@ mod cast;
 mod child;
 mod command;
 mod cost;
+mod counts;
 mod descendants;
 mod doubles;
 mod elf_notes;

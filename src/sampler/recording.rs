@@ -15,6 +15,7 @@ use super::output::Output;
 use super::session::Options;
 use super::signals::Signals;
 use super::target::Target;
+use crate::base::Caveats;
 
 /// Up to this level compression takes so little time that the recorder may go before others.
 const QUICK_COMPRESSION: u8 = 3;
@@ -49,8 +50,9 @@ pub struct Bounds {
     pub delay: Duration,
     /// How long to record.
     pub duration: Option<Duration>,
-    /// The recording ends as soon as it has so many bytes of records; what is in the buffers then
-    /// still comes on top.
+    /// The most bytes of the file. The recording ends at the first record that it has no room
+    /// for; later ones are left out. Only the head, what runs already, and build ids may be larger
+    /// than that: without them no record could be read.
     pub max_bytes: Option<u64>,
 }
 
@@ -92,6 +94,8 @@ pub struct Recording {
     /// Whether the kernel stopped recording the command as it started: nothing was mapped. It does
     /// so where a program gains privileges or may not be read (`begin_new_exec`).
     pub stopped_at_exec: bool,
+    /// Where the samples do not add up to what the kernel counted; the file says so as well.
+    pub caveats: Caveats,
     /// What it took.
     pub costs: Costs,
 }
@@ -141,6 +145,7 @@ pub fn record(
     let opened = cast.open(options, subject, bounds, notes).and_then(|open| {
         let mut log = Log::new(file, open.session.events()).map_err(failed)?;
         log.compress(options.compression).map_err(failed)?;
+        log.limit(bounds.max_bytes);
         Ok((open, log))
     });
     let (mut open, mut log) = match opened {
@@ -162,6 +167,7 @@ pub fn record(
         Ok(end) => {
             let mut costs = meter.read(&open.session, &log);
             let interrupted = cast.is_stopped();
+            let caveats = std::mem::take(&mut log.caveats);
             let (tally, bytes, file) = log.into_parts();
             let committed = output.commit(&file);
             if cast.goes_on() {
@@ -171,8 +177,10 @@ pub fn record(
             if end == End::Command && matches!(subject, Subject::Command(_)) {
                 costs.program = Some(Costs::commands());
             }
-            let stopped_at_exec =
-                matches!(subject, Subject::Command(_)) && ending.is_some() && tally.is_empty();
+            let stopped_at_exec = matches!(subject, Subject::Command(_))
+                && end != End::Size
+                && ending.is_some()
+                && tally.is_empty();
             let recording = Recording {
                 samples: tally.samples,
                 lost: tally.lost(),
@@ -182,6 +190,7 @@ pub fn record(
                 end,
                 interrupted,
                 stopped_at_exec,
+                caveats,
                 costs,
             };
             committed?;

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use super::attr::{Allowed, Common, Rate};
+use super::counts::{self, Count};
 use super::doubles::{self, Doubles};
 use super::error::{Error, Note, reason};
 use super::event::EventSpec;
@@ -18,6 +19,7 @@ use super::rows::{self, Refusal, Row, Wanted};
 use super::stacks::Stacks;
 use super::target::{self, Target};
 use super::{host, limits, off_cpu};
+use crate::base::Counting;
 use crate::perfdata::writer::EventDescription;
 
 /// How much of a ring buffer is filled before the recorder is woken: one part of so many.
@@ -88,6 +90,8 @@ pub struct Session {
     has_switches: bool,
     tracepoints: Vec<(String, String)>,
     groups: Vec<(usize, usize)>,
+    /// What the events had counted when their samples began to be taken.
+    before: Vec<Option<Count>>,
     _files: Option<MoreFiles>,
 }
 
@@ -131,7 +135,8 @@ impl Session {
         let page = kernel::page_size();
         let processors = processors(target)?;
         let mut usual = ring_bytes(options.stacks, rate, processors.len());
-        if options.off_cpu {
+        let by_occurrence = options.rate.is_none() && options.events.iter().any(|event| event.each);
+        if options.off_cpu || by_occurrence {
             usual = off_cpu::ring_bytes(usual, ring_bytes_max(processors.len()));
         }
         let wanted_pages = options.ring_pages.unwrap_or(usual / page).max(1);
@@ -277,6 +282,7 @@ impl Session {
             has_switches: plan.off_cpu,
             specs: plan.events.clone(),
             groups: groups(&plan.events),
+            before: Vec::new(),
             tracepoints: plan
                 .events
                 .iter()
@@ -358,6 +364,12 @@ impl Session {
         Ok(bytes)
     }
 
+    /// The most bytes that [`Session::drain`] hands out the next time.
+    pub(super) fn most_drained(&self) -> u64 {
+        let rings = self.rings.iter().map(|ring| ring.ring.size());
+        self.early.len() as u64 + rings.sum::<u64>()
+    }
+
     /// Leaves out the samples and switches so far; everything else is kept. The events of a running target are
     /// opened one after the other, and the first would have samples for longer than the last.
     pub(super) fn skip_samples(&mut self) {
@@ -372,6 +384,31 @@ impl Session {
             });
             let Ok(_) = kept;
         }
+        self.before = counts::read(&self.specs, &self.rows);
+    }
+
+    /// What each event has counted while its samples were taken; `None` where it is read with a
+    /// group, or does not count what is sampled.
+    pub(super) fn counts(&self) -> Vec<Option<Count>> {
+        let mut counts = counts::since(counts::read(&self.specs, &self.rows), &self.before);
+        for (count, spec) in counts.iter_mut().zip(&self.specs) {
+            // A clock counts all time, whatever part of it is sampled.
+            let of_all = spec.modifiers.user() && counts_kernel(spec) && self.allowed.kernel;
+            if counts::counting(spec) == Counting::Clock && !of_all {
+                *count = None;
+            }
+        }
+        counts
+    }
+
+    /// An event as it was asked for, and as a file describes it.
+    pub(super) fn event(&self, index: usize) -> Option<(&EventSpec, &EventDescription)> {
+        self.specs.get(index).zip(self.events.get(index))
+    }
+
+    /// Whether the counts of events come with those of lost samples.
+    pub(super) fn counts_lost(&self) -> bool {
+        self.allowed.lost
     }
 
     /// Lets the leaders of groups count, which have waited for their members.

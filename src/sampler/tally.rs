@@ -4,19 +4,22 @@ use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
 
+use super::counts::Sums;
 use crate::base::BuildId;
 
 const LOST: u32 = 2;
 const THROTTLE: u32 = 5;
 pub(super) const SAMPLE: u32 = 9;
-const MMAP2: u32 = 10;
+pub(super) const MMAP2: u32 = 10;
 const LOST_SAMPLES: u32 = 13;
+/// The first type of records that recorders make themselves.
+const USER_TYPES: u32 = 64;
 const MISC_BUILD_ID: u16 = 1 << 14;
 /// A mapping that is not to be executed.
 const MISC_MMAP_DATA: u16 = 1 << 13;
 
 /// Where a sample's time is: after the header, IDENTIFIER, IP and TID, a word each.
-pub(super) const SAMPLE_TIME_AT: usize = 32;
+const SAMPLE_TIME_AT: usize = 32;
 /// Where the count is in LOST (after the header and an id) and in LOST_SAMPLES.
 const LOST_AT: usize = 16;
 const LOST_SAMPLES_AT: usize = 8;
@@ -36,6 +39,8 @@ pub(super) struct Tally {
     /// Samples that LOST_SAMPLES records tell of.
     pub(super) lost_samples: u64,
     pub(super) throttled: u64,
+    /// What the samples of each event add up to.
+    pub(super) sums: Sums,
     /// Nanoseconds of the first and the last sample.
     pub(super) times: Option<(u64, u64)>,
     /// The files that were mapped to be executed, with their build ids where the kernel told.
@@ -76,6 +81,7 @@ impl Tally {
 
     fn sample(&mut self, record: &[u8]) {
         self.samples += 1;
+        self.sums.add(record);
         if let Some(time) = word(record, SAMPLE_TIME_AT) {
             let (first, last) = self.times.unwrap_or((time, time));
             self.times = Some((first.min(time), last.max(time)));
@@ -103,6 +109,16 @@ impl Tally {
             .then(|| BuildId::new(&record[BUILD_ID_AT..BUILD_ID_AT + size]))
             .flatten();
         self.images.insert(path.to_vec(), build_id);
+    }
+}
+
+/// The time of a record of the kernel's.
+pub(super) fn time(record: &[u8]) -> Option<u64> {
+    match u32::from_ne_bytes(*record.first_chunk::<4>()?) {
+        SAMPLE => word(record, SAMPLE_TIME_AT),
+        // Other records end with time, processor and id.
+        kind if kind < USER_TYPES => word(record, record.len().checked_sub(24)?),
+        _ => None,
     }
 }
 

@@ -135,7 +135,7 @@ impl Sink for Audience<'_> {
         Ok(())
     }
 
-    fn wants_end(&self, _: &Bounds) -> Option<End> {
+    fn wants_end(&self) -> Option<End> {
         self.is_over.then_some(End::Watcher)
     }
 }

@@ -24,6 +24,7 @@ mod build;
 mod chain;
 mod compact;
 mod copies;
+mod counts;
 mod fading;
 mod image;
 mod jit;

@@ -2,9 +2,10 @@
 
 use linux_perf_event_reader::{AttrFlags, BranchSampleFormat, SampleFormat, constants};
 
-use crate::base::{CaveatKind, Caveats, Event, IdVec, Sampling, Unit};
+use crate::base::{CaveatKind, Caveats, Counting, Event, IdVec, Sampling, Unit};
 use crate::perfdata::Reader;
 
+use super::counts::{Counts, counting};
 use super::off_cpu::OffCpu;
 use super::remembered::Remembered;
 use super::samples::Samples;
@@ -26,6 +27,7 @@ impl Tracer<'_, '_, '_> {
         self.taken = 0;
         self.times = None;
         self.lost = Lost::default();
+        self.counts = Counts::default();
         self.depths = Depths::default();
         if let Some(off_cpu) = &mut self.off_cpu {
             off_cpu.reset();
@@ -114,6 +116,7 @@ impl Tracer<'_, '_, '_> {
         if lost > 0 {
             caveats.add(CaveatKind::Lost, lost);
         }
+        self.counts.compare(reader, caveats);
         if caveats.count(CaveatKind::NotUnwound) == 0
             && self.depths.user_samples >= FEW_SAMPLES
             && self.depths.shallow * 2 > self.depths.user_samples
@@ -187,15 +190,7 @@ pub(super) fn event(description: &crate::perfdata::EventDescription) -> Event {
 /// often the event occurred at once (`perf_swevent_event`). Clocks and counters of the processor
 /// are always sampled: the shortest period of a clock is 10 µs, and a counter overflows on.
 pub(super) fn sampling(attr: &crate::perfdata::Attr) -> Sampling {
-    const CLOCKS: [u64; 2] = [
-        constants::PERF_COUNT_SW_CPU_CLOCK,
-        constants::PERF_COUNT_SW_TASK_CLOCK,
-    ];
-    let is_countable = match attr.kind {
-        constants::PERF_TYPE_SOFTWARE => !CLOCKS.contains(&attr.config),
-        constants::PERF_TYPE_TRACEPOINT | constants::PERF_TYPE_BREAKPOINT => true,
-        _ => false,
-    };
+    let is_countable = counting(attr) == Counting::Occurrences;
     let has_period = attr.sample_format().contains(SampleFormat::PERIOD);
     match attr.fixed_period() {
         Some(period) if is_countable && (period == 1 || has_period) => Sampling::Census,

@@ -18,6 +18,7 @@ use super::build::TimeRange;
 use super::chain::Space;
 use super::compact::Ended;
 use super::copies::{Copies, Copy, Finished, Waiting, Weights};
+use super::counts::{Counts, weight_of};
 use super::image::user_image_kind;
 use super::jit::Dumps;
 use super::off_cpu::{OffCpu, SwitchStack, Ticket};
@@ -57,6 +58,7 @@ pub(super) struct Tracer<'o, 'scope, 'env> {
     pub(super) taken: u64,
     pub(super) times: Option<(u64, u64)>,
     pub(super) lost: Lost,
+    pub(super) counts: Counts,
     pub(super) depths: Depths,
 }
 
@@ -104,6 +106,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             taken: 0,
             times: None,
             lost: Lost::default(),
+            counts: Counts::default(),
             depths: Depths::default(),
         }
     }
@@ -156,6 +159,11 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             Body::LostSamples(count) if record.misc & LOST_SAMPLES_BPF == 0 => {
                 self.lost.samples = self.lost.samples.saturating_add(*count);
             }
+            Body::Read {
+                pid: -1,
+                value,
+                id: Some(id),
+            } => self.counts.read(reader, *id, *value),
             Body::Throttle { on: true } => self.trace.caveats.add(CaveatKind::Throttled, 1),
             Body::KernelSymbol {
                 address,
@@ -304,6 +312,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         let covered = self.covers(sample);
         self.taken += u64::from(covered);
         let deltas = self.deltas(reader, sample);
+        self.counts.sample(sample.event, weight_of(reader, sample));
         let is_switch = self.is_switch(reader, record, sample);
         if !covered && !is_switch {
             return;
@@ -313,7 +322,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         let tid = sample.tid.unwrap_or(pid);
         self.note_exec(record, pid);
         self.dumps.advance(pid, sample.time, &mut self.stacks);
-        let weight = sample.period.or(attr.fixed_period()).unwrap_or(1);
+        let weight = weight_of(reader, sample);
         let is_copied = self.copies.is_some()
             && Copy::is_in(sample)
             && Space::of(record.cpu_mode()) != Space::Other;

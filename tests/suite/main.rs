@@ -41,6 +41,7 @@ mod puma_graph;
 mod quantify;
 mod record;
 mod record_attach;
+mod record_bounds;
 mod record_events;
 mod record_kept;
 mod record_others;

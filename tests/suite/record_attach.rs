@@ -238,7 +238,7 @@ fn a_command_outlives_the_end_of_its_recording() {
         return;
     }
     let script = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; sleep 0.6; echo end; exit 3";
-    for bound in [["-d", "0.2"], ["--max-size", "2K"]] {
+    for bound in [["-d", "0.2"], ["--max-size", "12K"]] {
         let room = Room::new();
         let mut args = vec!["-g", "fp"];
         args.extend(bound);

@@ -34,6 +34,8 @@ const SAMPLES: &[CaveatKind] = &[
     CaveatKind::NoSamplesInTime,
     CaveatKind::Lost,
     CaveatKind::Throttled,
+    CaveatKind::MissedTime,
+    CaveatKind::Miscounted,
     CaveatKind::Truncated,
     CaveatKind::Unfinished,
     CaveatKind::Skipped,

@@ -61,6 +61,13 @@ impl Compressor {
         (self.taken, self.given)
     }
 
+    /// The most bytes of COMPRESSED records that become of this many, headers included.
+    pub(super) fn most_written(bytes: u64) -> u64 {
+        // zstd adds a 256th to what it cannot compress and three bytes to each block; each flush
+        // ends a block, and each portion ends a COMPRESSED record.
+        bytes + bytes / 128 + 64 * (1 + bytes / (RECORD_MAX - HEADER_SIZE) as u64)
+    }
+
     /// Hands `records` out as COMPRESSED records.
     pub(super) fn compress(
         &mut self,
@@ -144,6 +151,7 @@ mod tests {
                 assert!(read == records[..appended]);
             }
             assert!(read == records);
+            assert!(written <= Compressor::most_written(records.len() as u64));
             assert_eq!(compressor.sizes(), (records.len() as u64, written));
             assert!(written < 800_000, "{written}");
         }

@@ -7,6 +7,7 @@ const MMAP: u32 = 1;
 const COMM: u32 = 3;
 const FORK: u32 = 7;
 const MMAP2: u32 = 10;
+const READ: u32 = 8;
 const LOST_SAMPLES: u32 = 13;
 const SWITCH: u32 = 14;
 const FINISHED_ROUND_TYPE: u8 = 68;
@@ -195,6 +196,20 @@ pub fn blocked_record(pid: i32, tid: i32) -> Vec<u8> {
     record_with(SWITCH, MISC_SWITCH_OUT, &[], &id)
 }
 
+/// A READ record: the event of `id` has counted `value` in all that was recorded. The kernel writes
+/// such records of single threads.
+///
+/// ```c
+/// struct { struct perf_event_header; u32 pid, tid; u64 value, id; [u64 lost;] struct sample_id; };
+/// ```
+pub fn count_record(id: u64, value: u64, lost: Option<u64>) -> Vec<u8> {
+    let mut body = [u8::MAX; 8].to_vec();
+    for word in [Some(value), Some(id), lost].into_iter().flatten() {
+        body.extend(word.to_ne_bytes());
+    }
+    record(READ, 0, &body)
+}
+
 /// A string that ends with zero and fills whole words.
 fn put_name(body: &mut Vec<u8>, name: &[u8], most: usize) {
     body.extend(name.iter().take(most));
@@ -246,6 +261,8 @@ mod tests {
         assert_eq!(thread_record(1, 2).len(), 8 + 24 + 32);
         assert_eq!(time_record(9).len(), 8 + 8 + 32);
         assert_eq!(blocked_record(1, 2).len(), 8 + 32);
+        assert_eq!(count_record(1, 2, None).len(), 8 + 24 + 32);
+        assert_eq!(count_record(1, 2, Some(0)).len(), 8 + 32 + 32);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ATTR_SIZE, EventDescription};
+use super::{ATTR_SIZE, EventDescription, SECTION_SIZE};
 use crate::base::BuildId;
 use crate::perfdata::Feature;
 
@@ -14,6 +14,9 @@ const MISC_KERNEL: u16 = 1;
 const MISC_USER: u16 = 2;
 /// Byte 20 of the build id holds its size.
 const MISC_BUILD_ID_SIZE: u16 = 1 << 15;
+/// The bytes of a record of BUILD_ID before the path, and the most of a path.
+const BUILD_ID_SIZE: u64 = 36;
+const PATH_MAX: usize = 4095;
 
 /// A file that was mapped, with the build that it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +27,14 @@ pub struct BuildIdEntry {
     pub build_id: BuildId,
     /// Whether it is the kernel's image or a module.
     pub kernel: bool,
+}
+
+impl BuildIdEntry {
+    /// The bytes that the build id of a file takes whose path has this many.
+    pub fn size(path: usize) -> u64 {
+        let padded = (path.min(PATH_MAX) + 1).next_multiple_of(NAME_ALIGN);
+        BUILD_ID_SIZE + padded as u64
+    }
 }
 
 /// What tracefs says of tracepoints, which readers that show their fields need.
@@ -182,18 +193,24 @@ impl FeatureSections {
                 9..=16 => 16,
                 _ => 20,
             };
-            let name: Vec<u8> = entry.path.iter().copied().take(4095).collect();
+            let name: Vec<u8> = entry.path.iter().copied().take(PATH_MAX).collect();
             let padded = (name.len() + 1).next_multiple_of(NAME_ALIGN);
             let cpu_mode = if entry.kernel { MISC_KERNEL } else { MISC_USER };
             body.extend(0u32.to_ne_bytes());
             body.extend((cpu_mode | MISC_BUILD_ID_SIZE).to_ne_bytes());
-            body.extend((36 + padded as u16).to_ne_bytes());
+            body.extend((BUILD_ID_SIZE as u16 + padded as u16).to_ne_bytes());
             body.extend(HOST.to_ne_bytes());
             body.extend(field);
             body.extend(&name);
             body.resize(body.len() + padded - name.len(), 0);
         }
         self.0.insert(Feature::BUILD_ID, body);
+    }
+
+    /// The bytes that the features take in a file, their table included.
+    pub fn size(&self) -> u64 {
+        let bodies = self.0.values().map(|body| SECTION_SIZE + body.len() as u64);
+        bodies.sum()
     }
 
     /// How many features there are.
@@ -249,6 +266,8 @@ mod tests {
         }]);
         let (_, body) = features.iter().next().unwrap();
         assert_eq!(body.len(), 36 + 64);
+        assert_eq!(BuildIdEntry::size("/bin/true".len()), 36 + 64);
+        assert_eq!(features.size(), 16 + 36 + 64);
         assert_eq!(u16::from_ne_bytes([body[6], body[7]]), 100);
         assert_eq!(u16::from_ne_bytes([body[4], body[5]]), 0x8002);
         assert_eq!((body[12], body[19], body[20], body[32]), (0xaa, 0xaa, 0, 8));

@@ -1,0 +1,145 @@
+//! The samples of an event held against what the kernel counted of it.
+
+use super::CaveatKind;
+
+/// Weights of occurrences that differ from the count by more than this part are reported.
+const OCCURRENCES: f64 = 0.02;
+/// The same of events of which samples are drawn: up to one period of each thread is in no sample.
+const DRAWN: f64 = 0.10;
+/// With fewer samples of a drawn event to be expected nothing is reported.
+const LEAST_EXPECTED: f64 = 50.0;
+
+/// What an event counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counting {
+    /// Processor time, in nanoseconds.
+    Clock,
+    /// What software does: faults, switches, tracepoints. Each can be recorded.
+    Occurrences,
+    /// What the processor counts: cycles, cache misses.
+    Hardware,
+}
+
+/// The sum of an event's samples and the kernel's own count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// What the event counts.
+    pub counting: Counting,
+    /// What the kernel counted while the event was recorded.
+    pub counted: u64,
+    /// The sum of the weights of the samples.
+    pub sampled: u64,
+    /// The number of samples.
+    pub samples: u64,
+    /// The weight of a sample as it was asked for, where that is known.
+    pub period: Option<u64>,
+}
+
+impl Counted {
+    /// Returns the caveat, with its detail, where the two differ by more than sampling explains.
+    ///
+    /// ```
+    /// use proftool::base::{Counted, Counting};
+    /// let faults = |sampled| Counted {
+    ///     counting: Counting::Occurrences,
+    ///     counted: 245,
+    ///     sampled,
+    ///     samples: 40,
+    ///     period: None,
+    /// };
+    /// let (_, text) = faults(430).caveat("page-faults").unwrap();
+    /// assert_eq!(text, "page-faults: 430 in samples, 245 counted (+75.5 %)");
+    /// assert!(faults(244).caveat("page-faults").is_none());
+    /// ```
+    pub fn caveat(&self, event: &str) -> Option<(CaveatKind, String)> {
+        let (sampled, counted) = (self.sampled as f64, self.counted as f64);
+        let difference = sampled - counted;
+        let tolerated = match self.counting {
+            Counting::Occurrences => OCCURRENCES,
+            Counting::Clock | Counting::Hardware => {
+                let mean = (self.samples > 0).then(|| sampled / self.samples as f64);
+                let period = mean.or(self.period.map(|period| period as f64))?;
+                if counted / period.max(1.0) < LEAST_EXPECTED {
+                    return None;
+                }
+                DRAWN
+            }
+        };
+        if difference.abs() <= tolerated * counted.max(1.0) {
+            return None;
+        }
+        let share = match self.counted {
+            0 => String::new(),
+            _ => format!(" ({:+.1} %)", 100.0 * difference / counted),
+        };
+        Some(match self.counting {
+            Counting::Clock if difference < 0.0 => (
+                CaveatKind::MissedTime,
+                format!(
+                    "{event}: {} of {} used{share}",
+                    milliseconds(self.sampled),
+                    milliseconds(self.counted)
+                ),
+            ),
+            Counting::Clock => (
+                CaveatKind::Miscounted,
+                format!(
+                    "{event}: {} in samples, {} used{share}",
+                    milliseconds(self.sampled),
+                    milliseconds(self.counted)
+                ),
+            ),
+            _ => (
+                CaveatKind::Miscounted,
+                format!(
+                    "{event}: {} in samples, {} counted{share}",
+                    self.sampled, self.counted
+                ),
+            ),
+        })
+    }
+}
+
+fn milliseconds(nanoseconds: u64) -> String {
+    format!("{:.1} ms", nanoseconds as f64 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(counted: u64, samples: u64) -> Option<CaveatKind> {
+        let counted = Counted {
+            counting: Counting::Clock,
+            counted,
+            sampled: samples * 1_000_000,
+            samples,
+            period: Some(1_000_000),
+        };
+        counted.caveat("cpu-clock").map(|(kind, _)| kind)
+    }
+
+    #[test]
+    fn a_clock_may_differ_by_a_tenth() {
+        assert_eq!(clock(100_000_000, 91), None);
+        assert_eq!(clock(100_000_000, 20), Some(CaveatKind::MissedTime));
+        assert_eq!(clock(100_000_000, 120), Some(CaveatKind::Miscounted));
+        // Too few to tell.
+        assert_eq!(clock(40_000_000, 10), None);
+        assert_eq!(clock(49_000_000, 0), None);
+        assert_eq!(clock(51_000_000, 0), Some(CaveatKind::MissedTime));
+    }
+
+    #[test]
+    fn counters_of_nothing_do_no_harm() {
+        assert_eq!(clock(0, 0), None);
+        let nothing = Counted {
+            counting: Counting::Occurrences,
+            counted: 0,
+            sampled: 0,
+            samples: 0,
+            period: None,
+        };
+        assert_eq!(nothing.caveat("page-faults"), None);
+    }
+}
