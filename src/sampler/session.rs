@@ -17,7 +17,7 @@ use super::ring::Ring;
 use super::rows::{self, Refusal, Row, Wanted};
 use super::stacks::Stacks;
 use super::target::{self, Target};
-use super::{host, limits, off_cpu};
+use super::{cgroup, host, limits, off_cpu};
 use crate::perfdata::writer::EventDescription;
 
 /// How much of a ring buffer is filled before the recorder is woken: one part of so many.
@@ -115,7 +115,7 @@ impl Session {
         target.check()?;
         let cgroup = match target {
             Target::Cgroup(path) => {
-                let opened = target::cgroup_directory(path).and_then(|directory| {
+                let opened = cgroup::directory(path).and_then(|directory| {
                     File::open(directory).map_err(|error| Error::Cgroup {
                         path: path.clone(),
                         reason: reason(&error),
