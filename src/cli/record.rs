@@ -143,7 +143,7 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options), Error> {
     let asked = args.sampling.asked(&args.command)?;
     let subject = asked.subject()?;
     let (mut options, why) = args.sampling.options(subject);
-    options.compression = args.compression_level;
+    options.compression = args.compression_level.or(options.compression);
     // Which program will use the time is known only afterwards: a driver or a script starts others.
     let judged = match subject {
         Subject::Command(command) if why.is_some() && !args.quiet => Some(command.code_file()),
@@ -169,9 +169,9 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options), Error> {
         }
     };
     let recording = sampler::record(&options, subject, &bounds, &args.output, &mut note)?;
+    let chosen = (options.stacks, args.sampling.time());
     if let Some(judged) = judged.filter(|_| recording.samples > 0)
-        && let Some(line) =
-            stack_choice::after(&args.output, recording.bytes, &judged, options.stacks)
+        && let Some(line) = stack_choice::after(&args.output, recording.bytes, &judged, chosen)
     {
         say(&line);
     }
@@ -251,6 +251,9 @@ fn report(recording: &Recording, options: &Options, path: &str, quiet: bool) {
             recording.lost
         ));
         hint_at(match stacks {
+            Stacks::Copies(_) if off_cpu => {
+                "smaller copies (-g dwarf,4096) or none (-g fp), or larger buffers (-m 8192)"
+            }
             Stacks::Copies(_) => {
                 "fewer samples (-F 499), smaller copies (-g dwarf,4096), or larger buffers (-m 8192)"
             }

@@ -7,6 +7,7 @@ use proftool::sampler::{
     Command, CommandError, CopySize, Error, EventError, EventList, NoCopySize, Options, Rate,
     Stacks, Subject, Target,
 };
+use proftool::scan::keeping::Time;
 
 use super::record_target::TargetArgs;
 use super::stack_choice;
@@ -41,8 +42,8 @@ pub struct SamplingArgs {
 
     /// Record off-CPU time as well: how long threads were blocked and on which stack (event
     /// off-cpu), and how long they were runnable but not running (event preempted). To see it:
-    /// proftool report --event off-cpu, live: proftool top --show off-cpu. Most waits are in
-    /// the C library: if it is built without frame pointers, use -g dwarf to get its callers
+    /// proftool report --event off-cpu, live: proftool top --show off-cpu. Threads wait in
+    /// the C library: if it keeps no frame pointers, -g auto copies stacks (-g dwarf), compressed
     #[arg(long)]
     off_cpu: bool,
 
@@ -139,14 +140,15 @@ impl SamplingArgs {
 
     /// How to sample this subject; where stacks are chosen by its code, a line that says why so.
     pub fn options(&self, subject: Subject<'_>) -> (Options, Option<String>) {
+        let time = self.time();
         let (stacks, why) = match (self.call_graph, subject) {
             (CallGraph::Chosen(stacks), _) => (stacks, None),
             (CallGraph::Auto, Subject::Command(command)) => {
-                let (stacks, why) = stack_choice::choose(&command.code_file());
+                let (stacks, why) = stack_choice::choose(&command.code_file(), time);
                 (stacks, Some(why))
             }
             (CallGraph::Auto, Subject::Running { target, .. }) => {
-                let (stacks, why) = stack_choice::choose_running(target);
+                let (stacks, why) = stack_choice::choose_running(target, time);
                 (stacks, Some(why))
             }
         };
@@ -161,8 +163,26 @@ impl SamplingArgs {
             stacks,
             ring_pages: self.mmap_pages.map(|pages| pages as usize),
             off_cpu: self.off_cpu,
+            compression: self.compression(stacks),
             ..Options::default()
         };
         (options, why)
+    }
+
+    /// Which time is recorded.
+    pub fn time(&self) -> Time {
+        if self.off_cpu {
+            Time::OffCpu
+        } else {
+            Time::OnCpu
+        }
+    }
+
+    /// The level of compression unless one is given. Threads that wait for each other switch 100 000
+    /// times a second, and nobody asked for 8 KiB of stack with each: as such stacks repeat, they
+    /// shrink by a factor of 20 and more, which leaves a file smaller than one with frame pointers.
+    fn compression(&self, stacks: Stacks) -> Option<u8> {
+        let unasked = self.off_cpu && self.call_graph == CallGraph::Auto;
+        (unasked && matches!(stacks, Stacks::Copies(_))).then_some(1)
     }
 }

@@ -1,4 +1,6 @@
-//! How `record -g auto` chooses: by what the program's functions keep.
+//! How `record -g auto` chooses: by what the program's functions keep. With `--off-cpu` the libraries
+//! in which threads wait count as well, and what is not known counts against frame pointers: a wait
+//! without the function that waits is of no use.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,7 +9,7 @@ use proftool::binary::{Binary, Finder, Libraries};
 use proftool::input::{SampledProgram, sampled_programs};
 use proftool::sampler::{CopySize, Process, Stacks, Target};
 use proftool::scan::frame_pointers::frame_pointers;
-use proftool::scan::keeping::{self, FileFrames, Judgement};
+use proftool::scan::keeping::{self, FileFrames, Judgement, Time};
 
 /// The most running processes that are looked at.
 const PROCESSES: usize = 16;
@@ -17,24 +19,28 @@ const LIBRARIES: usize = 64;
 /// The largest recording that is read again to find the program that has most of its samples.
 const READ_AGAIN: u64 = 256 << 20;
 
-/// How to record the stacks of a program, and one line that says why.
-pub fn choose(program: &Path) -> (Stacks, String) {
+/// Returns how to record the stacks of a program for this time, and one line that says why.
+pub fn choose(program: &Path, time: Time) -> (Stacks, String) {
     let finder = Finder::default();
     let name = program.file_name().unwrap_or_default().display();
     let binary = match finder.open_named(program) {
         Ok(binary) => Arc::new(binary),
         Err(error) => {
-            let why = format!("call stacks: frame pointers ({name} could not be read: {error})");
-            return (Stacks::FramePointers, why);
+            return unknown(&format!("{name} could not be read: {error}"), time);
         }
     };
     let files = keeping::of_program(&Libraries::of(&binary, &finder));
-    told(&files, &name.to_string())
+    told(&files, &name.to_string(), time)
 }
 
 /// One line after a command was recorded by [`choose`], if another program than the one that was
 /// judged has most of the samples: whether the choice fits it.
-pub fn after(recording: &Path, bytes: u64, judged: &Path, chosen: Stacks) -> Option<String> {
+pub fn after(
+    recording: &Path,
+    bytes: u64,
+    judged: &Path,
+    (chosen, time): (Stacks, Time),
+) -> Option<String> {
     if bytes > READ_AGAIN {
         return None;
     }
@@ -45,7 +51,7 @@ pub fn after(recording: &Path, bytes: u64, judged: &Path, chosen: Stacks) -> Opt
         return None;
     }
     let share = share(top, sampled.samples);
-    let text = match (judge_sampled(top), chosen) {
+    let text = match (judge_sampled(top, time), chosen) {
         (Some((Stacks::Copies(_), lack)), Stacks::FramePointers) if Stacks::can_copy() => {
             format!("{share}; {lack}: record with -g dwarf")
         }
@@ -69,17 +75,18 @@ pub fn share(program: &SampledProgram, samples: u64) -> String {
 
 /// How the stacks of a sampled program are best recorded, and why; `None` if its code tells nothing,
 /// or its file is not there or not known to be the build that ran.
-pub fn judge_sampled(program: &SampledProgram) -> Option<(Stacks, String)> {
+pub fn judge_sampled(program: &SampledProgram, time: Time) -> Option<(Stacks, String)> {
     let finder = Finder::default();
     let binary = Arc::new(finder.open_named(&program.path).ok()?);
     if program.build_id.is_some() && binary.build_id() != program.build_id.as_ref() {
         return None;
     }
     let files = keeping::of_program(&Libraries::of(&binary, &finder));
-    match keeping::judge(&files) {
-        Judgement::Copies { file } => {
-            Some((Stacks::Copies(CopySize::default()), lack(&files[file])))
-        }
+    match keeping::judge(&files, time) {
+        Judgement::Copies { file } => Some((
+            Stacks::Copies(CopySize::default()),
+            lack(&files, file, time),
+        )),
         Judgement::FramePointers { beside } => Some((Stacks::FramePointers, kept(&files, &beside))),
         Judgement::Unknown => None,
     }
@@ -87,27 +94,65 @@ pub fn judge_sampled(program: &SampledProgram) -> Option<(Stacks, String)> {
 
 /// How to record the stacks of what already runs, by the files that are mapped in it. A single
 /// process without frame pointers decides for all.
-pub fn choose_running(target: &Target) -> (Stacks, String) {
-    let pids: &[i32] = match target {
-        Target::Processes(pids) | Target::Threads(pids) => pids,
-        _ => &[],
+pub fn choose_running(target: &Target, time: Time) -> (Stacks, String) {
+    let everybody;
+    let pids: &[i32] = match (target, time) {
+        (Target::Processes(pids) | Target::Threads(pids), _) => pids,
+        (_, Time::OnCpu) => &[],
+        // Anyone who runs now or later may wait; the C library is mostly the same for all.
+        (_, Time::OffCpu) => {
+            everybody = target.processes();
+            &everybody
+        }
     };
     let mut chosen = None;
-    for &pid in pids.iter().take(PROCESSES) {
-        let Some(files) = of_process(pid) else {
-            continue;
-        };
+    // Kernel threads have no files and do not count.
+    for files in pids
+        .iter()
+        .filter_map(|&pid| of_process(pid))
+        .take(PROCESSES)
+    {
         let name = files
             .first()
             .map_or(String::new(), |file| file.name.clone());
-        let choice = told(&files, &name);
+        let choice = told(&files, &name, time);
         if matches!(choice.0, Stacks::Copies(_)) {
             return choice;
         }
         chosen = chosen.or(Some(choice));
     }
-    let why = "call stacks: frame pointers (override with -g dwarf)";
-    chosen.unwrap_or((Stacks::FramePointers, why.to_owned()))
+    chosen.unwrap_or_else(|| match time {
+        Time::OnCpu => {
+            let why = "call stacks: frame pointers (override with -g dwarf)";
+            (Stacks::FramePointers, why.to_owned())
+        }
+        Time::OffCpu => unknown(
+            "it is not known whether what waits keeps frame pointers",
+            time,
+        ),
+    })
+}
+
+/// The choice where the code cannot be asked, and the reason.
+fn unknown(reason: &str, time: Time) -> (Stacks, String) {
+    match time {
+        Time::OffCpu if Stacks::can_copy() => copies(reason, time),
+        _ => (
+            Stacks::FramePointers,
+            format!("call stacks: frame pointers ({reason})"),
+        ),
+    }
+}
+
+fn copies(reason: &str, time: Time) -> (Stacks, String) {
+    let size = CopySize::default();
+    let packed = match time {
+        Time::OnCpu => "",
+        Time::OffCpu => ", compressed",
+    };
+    let why =
+        format!("call stacks: DWARF, {size} per sample{packed} ({reason}; override with -g fp)");
+    (Stacks::Copies(size), why)
 }
 
 /// The program of a process, and the libraries that it has mapped.
@@ -145,42 +190,45 @@ fn of_process(pid: i32) -> Option<Vec<FileFrames>> {
     Some(files)
 }
 
-fn told(files: &[FileFrames], name: &str) -> (Stacks, String) {
-    match keeping::judge(files) {
-        Judgement::Copies { file } if Stacks::can_copy() => {
-            let size = CopySize::default();
-            let why = format!(
-                "call stacks: DWARF, {size} per sample ({}; override with -g fp)",
-                lack(&files[file])
-            );
-            (Stacks::Copies(size), why)
-        }
+fn told(files: &[FileFrames], name: &str, time: Time) -> (Stacks, String) {
+    match keeping::judge(files, time) {
+        Judgement::Copies { file } if Stacks::can_copy() => copies(&lack(files, file, time), time),
         Judgement::Copies { file } => (
             Stacks::FramePointers,
             format!(
                 "call stacks: frame pointers ({}, but the kernel copies no stacks on this machine, \
                  so they are incomplete)",
-                lack(&files[file])
+                lack(files, file, time)
             ),
         ),
         Judgement::FramePointers { beside } => (
             Stacks::FramePointers,
             format!("call stacks: frame pointers ({})", kept(files, &beside)),
         ),
-        Judgement::Unknown => (
-            Stacks::FramePointers,
-            format!("call stacks: frame pointers ({name} has no code that shows if it keeps them)"),
+        Judgement::Unknown => unknown(
+            &format!("{name} has no code that shows if it keeps them"),
+            time,
         ),
     }
 }
 
-fn lack(file: &FileFrames) -> String {
+/// What one of the files lacks, and why that matters if only waits depend on it.
+fn lack(files: &[FileFrames], index: usize, time: Time) -> String {
+    let file = &files[index];
+    let name = &file.name;
     let share = file.frames.lacking().unwrap_or(0.0) * 100.0;
     let digits = usize::from(share < 9.95);
-    let name = &file.name;
-    match share > 50.0 {
-        true => format!("{name} is built without frame pointers"),
-        false => format!("{share:.digits$} % of {name}'s functions keep no frame pointer"),
+    let on_cpu = keeping::judge(files, Time::OnCpu);
+    let for_waits = time == Time::OffCpu && on_cpu != Judgement::Copies { file: index };
+    match (for_waits, share > 50.0) {
+        (true, true) => format!("threads wait in {name}, which is built without frame pointers"),
+        (true, false) => format!(
+            "threads wait in {name}, where {share:.digits$} % of the functions keep no frame pointer"
+        ),
+        (false, true) => format!("{name} is built without frame pointers"),
+        (false, false) => {
+            format!("{share:.digits$} % of {name}'s functions keep no frame pointer")
+        }
     }
 }
 

@@ -122,6 +122,11 @@ impl Attr {
         ((self.flags >> 15) & 3) as u8
     }
 
+    /// Returns whether the kernel records when threads leave and enter a processor.
+    pub fn records_switches(&self) -> bool {
+        self.flags().contains(AttrFlags::CONTEXT_SWITCH)
+    }
+
     /// The period of each sample where it is fixed.
     pub fn fixed_period(&self) -> Option<u64> {
         (!self.flags().contains(AttrFlags::FREQ) && self.period_or_frequency > 0)

@@ -31,6 +31,7 @@
 
 mod attr;
 mod cast;
+mod cgroup;
 mod child;
 mod command;
 mod cost;

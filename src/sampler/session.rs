@@ -18,7 +18,7 @@ use super::ring::Ring;
 use super::rows::{self, Refusal, Row, Wanted};
 use super::stacks::Stacks;
 use super::target::{self, Target};
-use super::{host, limits, off_cpu};
+use super::{cgroup, host, limits, off_cpu};
 use crate::base::Counting;
 use crate::perfdata::writer::EventDescription;
 
@@ -120,7 +120,7 @@ impl Session {
         target.check()?;
         let cgroup = match target {
             Target::Cgroup(path) => {
-                let opened = target::cgroup_directory(path).and_then(|directory| {
+                let opened = cgroup::directory(path).and_then(|directory| {
                     File::open(directory).map_err(|error| Error::Cgroup {
                         path: path.clone(),
                         reason: reason(&error),

@@ -1,12 +1,12 @@
 //! Who is sampled: a command that is held before its exec, or what already runs.
 
 use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::cgroup;
 use super::descendants;
-use super::error::{Error, Note, reason};
+use super::error::{Error, Note};
 use super::machine::{self, field};
 use crate::base::utf8;
 
@@ -111,6 +111,17 @@ impl Target {
         Ok(())
     }
 
+    /// Returns the processes whose threads may be sampled now; of threads, the threads.
+    pub fn processes(&self) -> Vec<i32> {
+        match self {
+            Target::Held(pid) => vec![*pid],
+            Target::Processes(pids) | Target::Threads(pids) => pids.clone(),
+            Target::Tree(pid) => tree(*pid),
+            Target::Processors(_) => processes(),
+            Target::Cgroup(path) => cgroup::processes(path),
+        }
+    }
+
     /// The threads to sample that run now.
     pub(super) fn tasks(&self) -> Vec<i32> {
         match self {
@@ -198,34 +209,6 @@ fn numbered(directory: &Path) -> Vec<i32> {
         .filter_map(Result::ok)
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .collect()
-}
-
-/// The directory of a control group: the path itself if it leads to one, else below the cgroup2
-/// file system.
-pub(super) fn cgroup_directory(path: &Path) -> Result<PathBuf, Error> {
-    let refused = |reason: String| Error::Cgroup {
-        path: path.to_owned(),
-        reason,
-    };
-    let mounts = fs::read_to_string("/proc/self/mounts").map_err(|e| refused(reason(&e)))?;
-    let mounted = mounts.lines().find_map(|line| {
-        let mut words = line.split(' ').skip(1);
-        let place = words.next()?;
-        (words.next()? == "cgroup2").then(|| PathBuf::from(place))
-    });
-    let mounted = mounted.ok_or_else(|| refused("no cgroup2 file system is mounted".into()))?;
-    let directory = match path.starts_with(&mounted) {
-        true => path.to_owned(),
-        false => mounted.join(path.strip_prefix("/").unwrap_or(path)),
-    };
-    match fs::metadata(directory.join("cgroup.procs")) {
-        Ok(_) => Ok(directory),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(refused(format!(
-            "there is no such control group below {}",
-            mounted.display()
-        ))),
-        Err(error) => Err(refused(reason(&error))),
-    }
 }
 
 #[cfg(test)]

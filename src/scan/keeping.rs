@@ -12,6 +12,10 @@
 //!
 //! A runtime library without frame pointers does not decide, as with most distributions no program
 //! could then be recorded by frame pointers; samples in it may lack callers, and it is told.
+//!
+//! Off-CPU time is different: nearly every wait is a system call in the C library, so the innermost
+//! frame in user space is one of its functions. Without frame pointers there, the function that
+//! waits is missing from the stack. So each library through which a thread may wait decides.
 
 use std::path::Path;
 
@@ -52,6 +56,11 @@ const OF_C: [&str; 14] = [
     "libanl.",
     "libnsl.",
 ];
+/// Libraries in which no thread waits: mathematics, and what loads, throws and counts. The dynamic
+/// linker of musl is its C library too.
+const WITHOUT_WAITS: [&str; 6] = ["libm.", "libmvec.", "libgcc_s.", "libatomic.", "ld-", "ld."];
+/// The file name of musl, as it is mapped.
+const MUSL: &str = "ld-musl";
 /// Runtime libraries of C++.
 const OF_CPP: [&str; 3] = ["libstdc++.", "libc++.", "libc++abi."];
 
@@ -91,6 +100,15 @@ pub enum Judgement {
     },
     /// Nothing is known of the program's own functions.
     Unknown,
+}
+
+/// Which time of threads is recorded, and so where the innermost frames of the stacks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Time {
+    /// Time on a processor: anywhere in the program and its libraries.
+    OnCpu,
+    /// Off-CPU time as well: most waits begin in the C library.
+    OffCpu,
 }
 
 /// Looks at a program and its libraries, the program first. If it keeps no frame pointers itself,
@@ -134,11 +152,11 @@ pub fn called(libraries: &Libraries) -> Vec<bool> {
     std::iter::once(true).chain(rest).collect()
 }
 
-/// Decides how stacks are best found. `files` has the program first.
+/// Decides how the stacks of samples of this time are best found. `files` has the program first.
 ///
 /// ```
 /// use proftool::scan::frame_pointers::FramePointers;
-/// use proftool::scan::keeping::{FileFrames, Judgement, judge};
+/// use proftool::scan::keeping::{FileFrames, Judgement, Time, judge};
 /// let file = |name: &str, code, keeping, not_keeping| FileFrames {
 ///     name: name.into(),
 ///     code,
@@ -148,11 +166,35 @@ pub fn called(libraries: &Libraries) -> Vec<bool> {
 /// let app = file("app", 90_000, 300, 0);
 /// let libc = file("libc.so.6", 1_400_000, 50, 950);
 /// let beside = vec![1];
-/// assert_eq!(judge(&[app, libc.clone()]), Judgement::FramePointers { beside });
+/// let files = [app, libc.clone()];
+/// assert_eq!(judge(&files, Time::OnCpu), Judgement::FramePointers { beside });
+/// assert_eq!(judge(&files, Time::OffCpu), Judgement::Copies { file: 1 });
 /// let stripped = file("app", 90_000, 50, 250);
-/// assert_eq!(judge(&[stripped, libc]), Judgement::Copies { file: 0 });
+/// assert_eq!(judge(&[stripped, libc], Time::OnCpu), Judgement::Copies { file: 0 });
 /// ```
-pub fn judge(files: &[FileFrames]) -> Judgement {
+pub fn judge(files: &[FileFrames], time: Time) -> Judgement {
+    let judgement = judge_on_cpu(files);
+    let is_copies = matches!(judgement, Judgement::Copies { .. });
+    if time == Time::OnCpu || is_copies {
+        return judgement;
+    }
+    let waits =
+        |library: &FileFrames| library.name.starts_with(MUSL) || !is_of(library, &WITHOUT_WAITS);
+    let is_c_library = |library: &FileFrames| is_of(library, &["libc.", MUSL]);
+    // The C library is named where it is one of several.
+    (1..)
+        .zip(files.iter().skip(1))
+        .filter(|(_, library)| library.lacks() && waits(library))
+        .min_by_key(|(index, library)| (!is_c_library(library), *index))
+        .map_or(judgement, |(file, _)| Judgement::Copies { file })
+}
+
+fn is_of(library: &FileFrames, names: &[&str]) -> bool {
+    names.iter().any(|name| library.name.starts_with(name))
+}
+
+/// Decides for samples of run time.
+fn judge_on_cpu(files: &[FileFrames]) -> Judgement {
     let Some((program, libraries)) = files.split_first() else {
         return Judgement::Unknown;
     };
@@ -160,9 +202,6 @@ pub fn judge(files: &[FileFrames]) -> Judgement {
         return Judgement::Copies { file: 0 };
     }
     let launcher = program.frames.decided() < LAUNCHER;
-    let is_of = |library: &FileFrames, names: &[&str]| {
-        names.iter().any(|name| library.name.starts_with(name))
-    };
     // What a launcher starts is the largest library that it calls. Others are larger than it, too.
     let largest = libraries
         .iter()
@@ -220,18 +259,48 @@ mod tests {
             beside: beside.to_vec(),
         };
         let files = [app.clone(), cpp.clone(), libc.clone()];
-        assert_eq!(judge(&files), beside(&[1, 2]));
+        assert_eq!(judge(&files, Time::OnCpu), beside(&[1, 2]));
         let files = [app, python.clone(), libc.clone()];
-        assert_eq!(judge(&files), Judgement::Copies { file: 1 });
+        assert_eq!(judge(&files, Time::OnCpu), Judgement::Copies { file: 1 });
         let files = [large, python.clone(), libc.clone()];
-        assert_eq!(judge(&files), beside(&[1, 2]));
+        assert_eq!(judge(&files, Time::OnCpu), beside(&[1, 2]));
         // A program of one function that calls the interpreter.
         let launcher = file("python3", 400, 1, 0);
         let files = [launcher.clone(), libc.clone(), python];
-        assert_eq!(judge(&files), Judgement::Copies { file: 2 });
+        assert_eq!(judge(&files, Time::OnCpu), Judgement::Copies { file: 2 });
         let kept = file("libpython3.11.so.1.0", 2_500_000, 900, 0);
-        assert_eq!(judge(&[launcher.clone(), kept]), beside(&[]));
-        assert_eq!(judge(&[launcher, cpp, libc]), Judgement::Copies { file: 1 });
+        assert_eq!(judge(&[launcher.clone(), kept], Time::OnCpu), beside(&[]));
+        assert_eq!(
+            judge(&[launcher, cpp, libc], Time::OnCpu),
+            Judgement::Copies { file: 1 }
+        );
+    }
+
+    #[test]
+    fn every_library_in_which_threads_wait_decides_for_off_cpu_time() {
+        let app = file("app", 90_000, 300, 0);
+        let libc = file("libc.so.6", 1_400_000, 50, 950);
+        let kept = file("libc.so.6", 1_400_000, 950, 5);
+        let libm = file("libm.so.6", 900_000, 5, 500);
+        let musl = file("ld-musl-x86_64.so.1", 600_000, 5, 500);
+        let linker = file("ld-linux-x86-64.so.2", 150_000, 5, 300);
+        let cpp = file("libstdc++.so.6", 1_300_000, 30, 900);
+        let nothing = file("app", 400, 0, 0);
+        let waits = |files: &[&FileFrames]| {
+            let files: Vec<FileFrames> = files.iter().map(|&file| file.clone()).collect();
+            judge(&files, Time::OffCpu)
+        };
+        let beside = |beside: &[usize]| Judgement::FramePointers {
+            beside: beside.to_vec(),
+        };
+        assert_eq!(waits(&[&app, &cpp, &libc]), Judgement::Copies { file: 2 });
+        assert_eq!(waits(&[&app, &cpp, &kept]), Judgement::Copies { file: 1 });
+        assert_eq!(waits(&[&app, &libm, &linker, &kept]), beside(&[1, 2]));
+        assert_eq!(waits(&[&app, &musl]), Judgement::Copies { file: 1 });
+        assert_eq!(waits(&[&nothing, &libc]), Judgement::Copies { file: 1 });
+        assert_eq!(waits(&[&nothing, &kept]), Judgement::Unknown);
+        assert_eq!(waits(&[&libc, &app]), Judgement::Copies { file: 0 });
+        assert_eq!(waits(&[]), Judgement::Unknown);
     }
 
     #[test]
@@ -246,14 +315,17 @@ mod tests {
             beside: beside.to_vec(),
         };
         let files = [launcher.clone(), zlib.clone(), jli.clone()];
-        assert_eq!(judge(&files), beside(&[1]));
+        assert_eq!(judge(&files, Time::OnCpu), beside(&[1]));
         // Of a process it is known that the virtual machine is there, and is the largest.
         let machine = file("libjvm.so", 12_000_000, 1000, 0);
         let zlib = FileFrames {
             is_called: true,
             ..zlib
         };
-        assert_eq!(judge(&[launcher, zlib, jli, machine]), beside(&[1]));
+        assert_eq!(
+            judge(&[launcher, zlib, jli, machine], Time::OnCpu),
+            beside(&[1])
+        );
     }
 
     #[test]
@@ -272,15 +344,18 @@ mod tests {
     fn a_program_that_tells_nothing_is_not_judged() {
         let nothing = file("app", 400, 0, 0);
         let libc = file("libc.so.6", 1_400_000, 50, 950);
-        assert_eq!(judge(&[nothing, libc]), Judgement::Unknown);
-        assert_eq!(judge(&[]), Judgement::Unknown);
+        assert_eq!(judge(&[nothing, libc], Time::OnCpu), Judgement::Unknown);
+        assert_eq!(judge(&[], Time::OnCpu), Judgement::Unknown);
     }
 
     #[test]
     fn some_functions_by_hand_are_borne() {
         let app = file("app", 2_700_000, 1745, 3);
-        assert_eq!(judge(&[app]), Judgement::FramePointers { beside: vec![] });
+        assert_eq!(
+            judge(&[app], Time::OnCpu),
+            Judgement::FramePointers { beside: vec![] }
+        );
         let app = file("app", 300_000, 423, 31);
-        assert_eq!(judge(&[app]), Judgement::Copies { file: 0 });
+        assert_eq!(judge(&[app], Time::OnCpu), Judgement::Copies { file: 0 });
     }
 }

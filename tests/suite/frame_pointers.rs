@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use proftool::binary::{Binary, Finder, Libraries};
 use proftool::scan::frame_pointers::{FramePointers, frame_pointers};
-use proftool::scan::keeping::{self, Judgement};
+use proftool::scan::keeping::{self, Judgement, Time};
 
 /// A program of the fixtures, compiled; `None` where its compiler is missing.
 fn compiled(name: &str, compiler: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
@@ -33,7 +33,8 @@ fn looked_at(program: &Path) -> FramePointers {
 fn judged(program: &Path) -> Judgement {
     let finder = Finder::default();
     let binary = Arc::new(finder.open_named(program).unwrap());
-    keeping::judge(&keeping::of_program(&Libraries::of(&binary, &finder)))
+    let files = keeping::of_program(&Libraries::of(&binary, &finder));
+    keeping::judge(&files, Time::OnCpu)
 }
 
 const WITH: [&str; 2] = ["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"];

@@ -228,8 +228,9 @@ fn waits_take_what_the_program_measures() {
     // Where the C library keeps no frame pointers its callers are lost; those of the callers not.
     let found_by_frame_pointers = ["nap", "lock", "pipe", "poll", "epoll"];
     let all = ["nap", "lock", "pipe", "poll", "epoll", "cond"];
-    let ways: [(&[&str], &str, &[&str]); 3] = [
+    let ways: [(&[&str], &str, &[&str]); 4] = [
         (&WITH_FRAME_POINTERS, "fp", &found_by_frame_pointers),
+        (&WITH_FRAME_POINTERS, "auto", &all),
         (&WITH_FRAME_POINTERS, "dwarf", &all),
         (&WITHOUT, "dwarf", &all),
     ];

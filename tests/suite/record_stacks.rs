@@ -281,3 +281,90 @@ fn auto_looks_at_the_interpreter_of_a_script() {
         "{told}"
     );
 }
+
+/// Waits in the C library: `sleeper` sleeps, `syncer` syncs a file, `waiter` waits for a condition
+/// that nobody signals.
+const WAITS: &str = "\
+#include <fcntl.h>
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+volatile int sink;
+__attribute__((noinline)) void sleeper(void) { usleep(50000); sink++; }
+__attribute__((noinline)) void syncer(int file) {
+    for (int i = 0; i < 20; i++) if (write(file, \"x\", 1) == 1) fsync(file);
+    sink++;
+}
+__attribute__((noinline)) void waiter(void) {
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += 1;
+    pthread_mutex_lock(&mutex);
+    pthread_cond_timedwait(&condition, &mutex, &end);
+    pthread_mutex_unlock(&mutex);
+    sink++;
+}
+__attribute__((noinline)) void work(int n) { for (int i = 0; i < n; i++) sink += i; }
+int main(int count, char **words) {
+    int file = open(words[1], O_WRONLY | O_CREAT, 0600);
+    work(10000000 * count);
+    sleeper();
+    syncer(file);
+    waiter();
+    return 0;
+}
+";
+
+#[test]
+fn auto_copies_stacks_for_off_cpu_time_if_the_c_library_keeps_no_frame_pointers() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let flags = [
+        "-O2",
+        "-pthread",
+        "-fno-omit-frame-pointer",
+        "-mno-omit-leaf-frame-pointer",
+    ];
+    let Some(program) = build(&room, "waiting", WAITS, &flags) else {
+        return;
+    };
+    let program = program.to_str().unwrap();
+    let synced = room.path("synced");
+    let synced = synced.to_str().unwrap();
+    let on_cpu = choice(&room, &[program, synced]);
+    if !on_cpu.contains("libc.so.6") {
+        return skipped(&format!("the C library may keep frame pointers: {on_cpu}"));
+    }
+    assert!(on_cpu.contains("call stacks: frame pointers"), "{on_cpu}");
+    let off_cpu = choice(&room, &["--off-cpu", program, synced]);
+    let expected = "call stacks: DWARF, 8 KiB per sample, compressed (threads wait in libc.so.6, \
+                    which is built without frame pointers; override with -g fp)";
+    assert!(off_cpu.contains(expected), "{off_cpu}");
+    if !is_root() {
+        return skipped("stacks of switches need the right to see the kernel");
+    }
+    let output = Command::new(PROFTOOL)
+        .args(["flat", "--event", "off-cpu", "--limit", "0", "--min", "0"])
+        .arg(room.path("perf.data"))
+        .output()
+        .unwrap();
+    let rows = String::from_utf8(output.stdout).unwrap();
+    for function in ["sleeper", "syncer", "waiter"] {
+        let is_row = |line: &str| line.split_whitespace().any(|word| word == function);
+        assert!(rows.lines().any(is_row), "{function} waits in:\n{rows}");
+    }
+    // A process that runs already is judged by what it has mapped, the machine by all processes.
+    let mut running = Command::new("sleep").arg("60").spawn().unwrap();
+    let pid = running.id().to_string();
+    let who: [&[&str]; 2] = [&["-p", &pid], &["-a"]];
+    for who in who {
+        let told = choice(&room, &[&["--off-cpu", "-d", "0.05"], who].concat());
+        assert!(told.contains("DWARF, 8 KiB per sample"), "{told}");
+    }
+    running.kill().unwrap();
+    running.wait().unwrap();
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proftool::binary::{Binary, Diagnosis, Finder, Kept, Libraries};
 use proftool::scan::frame_pointers::{FramePointers, frame_pointers};
-use proftool::scan::keeping::{self, FileFrames, Judgement};
+use proftool::scan::keeping::{self, FileFrames, Judgement, Time};
 use proftool::view::doctor::{Check, LIBRARY, Status};
 
 use super::super::failure::{fragment, hinted};
@@ -67,7 +67,7 @@ pub fn with_libraries(program: &Binary, libraries: &[Arc<Binary>], called: &[boo
             .zip(libraries)
             .map(|(index, library)| file(library, frame_pointers(library), index)),
     );
-    let judgement = keeping::judge(&looked);
+    let judgement = keeping::judge(&looked, Time::OnCpu);
     let mut checks = of_binary(program, &looked[0]);
     let mut beside: Vec<Check> = (1..)
         .zip(libraries.iter().zip(&looked[1..]))

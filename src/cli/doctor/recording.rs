@@ -7,6 +7,7 @@ use proftool::input::{self, Options, sampled_programs};
 use proftool::perfdata::Reader;
 use proftool::profile::{Profile, Selection};
 use proftool::sampler::Stacks;
+use proftool::scan::keeping::Time;
 use proftool::view::doctor::{Check, Findings, Status};
 use proftool::view::quality;
 
@@ -141,7 +142,12 @@ fn program(path: &Path, subject: &str, reader: &Reader) -> Option<Check> {
     let share = stack_choice::share(top, sampled.samples);
     // Without a build ID, the file may have been built again since.
     let judged = top.build_id.as_ref();
-    let judged = judged.and_then(|_| stack_choice::judge_sampled(top));
+    let switches = reader
+        .events()
+        .iter()
+        .any(|event| event.attr.records_switches());
+    let time = if switches { Time::OffCpu } else { Time::OnCpu };
+    let judged = judged.and_then(|_| stack_choice::judge_sampled(top, time));
     let Some((fitting, why)) = judged else {
         let found = format!(
             "{share}; whether {} keeps frame pointers is unknown: the file is missing, may be another \
