@@ -164,7 +164,6 @@ impl SamplingArgs {
             ring_pages: self.mmap_pages.map(|pages| pages as usize),
             off_cpu: self.off_cpu,
             compression: self.compression(stacks),
-            ..Options::default()
         };
         (options, why)
     }
