@@ -91,9 +91,9 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(FAILED));
     }
     Ok(match record(&args) {
-        Ok((recording, options, with_kernel)) => {
+        Ok((recording, options, with_kernel, was_empty)) => {
             let path = args.output.display().to_string();
-            report(&recording, &options, &path, args.quiet);
+            report(&recording, &options, (&path, was_empty), args.quiet);
             let whole = with_kernel && !args.bounds.begins_later();
             if let Some(line) = record_cost::missed(&recording, &options).filter(|_| whole) {
                 say(&line);
@@ -142,8 +142,9 @@ pub fn failed(error: &Error) -> ExitCode {
     })
 }
 
-/// The recording, how it was made, and whether the kernel was sampled too.
-fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
+/// The recording, how it was made, whether the kernel was sampled too, and whether it is of a control
+/// group in which there was no process at its start and its end.
+fn record(args: &RecordArgs) -> Result<(Recording, Options, bool, bool), Error> {
     let asked = args.sampling.asked(&args.command)?;
     let subject = asked.subject()?;
     let (mut options, why) = args.sampling.options(subject);
@@ -155,6 +156,13 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
     };
     if let Some(why) = why.filter(|_| !args.quiet) {
         say(&why);
+    }
+    let was_empty = is_empty_group(&asked.target);
+    if was_empty && !args.quiet {
+        say(&format!(
+            "no process is in {} now; processes that enter it are recorded",
+            named(&asked.target)
+        ));
     }
     let bounds = args.bounds.bounds();
     let endless = asked.command.is_none() && bounds.duration.is_none();
@@ -168,7 +176,7 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
         }
         sampler::Note::Begun => {}
         note => {
-            with_kernel &= !matches!(note, sampler::Note::UserOnly { .. });
+            with_kernel &= !matches!(note, sampler::Note::UserOnly(_));
             if !args.quiet || note.is_loss() {
                 say(&note.to_string());
             }
@@ -181,7 +189,12 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
     {
         say(&line);
     }
-    Ok((recording, options, with_kernel))
+    let is_empty = was_empty && is_empty_group(&asked.target);
+    Ok((recording, options, with_kernel, is_empty))
+}
+
+fn is_empty_group(target: &Option<Target>) -> bool {
+    target.as_ref().is_some_and(Target::is_empty_group)
 }
 
 /// What is recorded that already runs, in words.
@@ -203,8 +216,9 @@ pub fn named(target: &Option<Target>) -> String {
     }
 }
 
-/// Says what was recorded; what was not, even to those who want quiet.
-fn report(recording: &Recording, options: &Options, path: &str, quiet: bool) {
+/// Says what was recorded; what was not, even to those who want quiet. With the path, whether nobody
+/// was in the control group that was recorded.
+fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool), quiet: bool) {
     let &Options {
         stacks, off_cpu, ..
     } = options;
@@ -223,13 +237,17 @@ fn report(recording: &Recording, options: &Options, path: &str, quiet: bool) {
     }
     if recording.samples == 0 {
         say(&format!("warning: no samples were recorded in {path}"));
-        hint_at(match recording.stopped_at_exec {
-            true => {
+        hint_at(match (recording.stopped_at_exec, empty) {
+            (true, _) => {
                 "the kernel stopped recording when the program started: the program is set-uid or \
                  set-gid, has file capabilities, or is not readable by this user; record it as root, \
                  or as the user it changes to"
             }
-            false => {
+            (false, true) => {
+                "no process was in the control group when the recording began and when it ended; \
+                 start one there, or name another group: cat /proc/PID/cgroup"
+            }
+            (false, false) => {
                 "the program used little processor time while it was recorded; run it longer, or \
                  sample more often (-F 9973)"
             }
