@@ -38,6 +38,7 @@ mod cost;
 mod descendants;
 mod doubles;
 mod elf_notes;
+mod elsewhere;
 mod error;
 mod event;
 mod event_list;
