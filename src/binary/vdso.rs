@@ -28,7 +28,8 @@ pub fn own() -> Result<Binary, Error> {
     let (start, end) = line.and_then(range).ok_or(Error::NotFound)?;
     // SAFETY: getauxval reads a list that the kernel gave to this process and that nobody changes.
     let told = unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) };
-    if start == 0 || u64::from(told) != start {
+    let address = usize::try_from(start).map_err(|_| Error::NotFound)?;
+    if address == 0 || told as usize != address {
         return Err(Error::NotFound);
     }
     let size = end.saturating_sub(start);
@@ -40,7 +41,7 @@ pub fn own() -> Result<Binary, Error> {
         });
     }
     let size = usize::try_from(size).expect("the limit fits usize");
-    let start = with_exposed_provenance::<u8>(usize::try_from(start).map_err(|_| Error::NotFound)?);
+    let start = with_exposed_provenance::<u8>(address);
     // SAFETY: the kernel has this range of this process mapped for reading, as both its list of
     // mappings and the auxiliary vector tell. The kernel put it there before the first instruction,
     // nobody may write to it, and nothing in this program unmaps or moves it.

@@ -153,7 +153,7 @@ impl SamplingArgs {
             }
         };
         let events = self.event.iter().flat_map(EventList::events);
-        let options = Options {
+        let mut options = Options {
             events: events.cloned().collect(),
             rate: match (self.frequency, self.period) {
                 (Some(frequency), _) => Some(Rate::Frequency(frequency)),
@@ -163,9 +163,9 @@ impl SamplingArgs {
             stacks,
             ring_pages: self.mmap_pages.map(|pages| pages as usize),
             off_cpu: self.off_cpu,
-            compression: self.compression(stacks),
             ..Options::default()
         };
+        options.compression = self.compression(stacks);
         (options, why)
     }
 
