@@ -102,6 +102,7 @@
 //! | `sampler/kernel.rs` | system calls for kernel events, processor time and turns, as safe functions |
 //! | `sampler/ring.rs` | the ring buffers that the kernel writes |
 //! | `sampler/signals.rs` | signal masks and descriptors |
+//! | `binary/vdso.rs` | the vdso, which is memory of this process |
 //!
 //! # Glossary
 //!

@@ -346,7 +346,7 @@ impl CaveatKind {
                 "deep recursion: record again with a higher limit, up to 6000, set while nothing is recorded: sysctl kernel.perf_event_max_stack=1024"
             }
             NoSwitchStack => {
-                "where some have one, records were lost: larger buffers (-m 8192); where none has, they are recorded with the right to see the kernel: run as root, or sysctl kernel.perf_event_paranoid=1, or setcap cap_perfmon=ep $(command -v proftool)"
+                "where some have one, records were lost: larger buffers (-m 8192); where none has, they are recorded with the right to see the kernel: run as root, or sysctl kernel.perf_event_paranoid=1, or setcap cap_perfmon,cap_syslog=ep $(command -v proftool)"
             }
             UnsureSwitch => "larger buffers: proftool record --off-cpu -m 8192 -- COMMAND",
             StoppedAtExec => {
@@ -374,7 +374,9 @@ impl CaveatKind {
             JitWithoutTime => {
                 "record with the clock of jitdump files, CLOCK_MONOTONIC: proftool record, or perf record -k mono"
             }
-            HiddenKernel => "as root: sysctl kernel.kptr_restrict=0, then record again",
+            HiddenKernel => {
+                "as root: sysctl kernel.kptr_restrict=0, then record and report as root; for other users: proftool doctor"
+            }
             CountsOnly => "record stacks: proftool record -- COMMAND",
             NothingCounted => {
                 "compile the whole program with -pg, not only link it; or record stacks: proftool \
@@ -383,7 +385,9 @@ impl CaveatKind {
             NamelessFunctions | NoFunctions => {
                 "use an unstripped build, or install the debug symbols"
             }
-            UserOnly => "to see it: run as root, or sysctl kernel.perf_event_paranoid=1",
+            UserOnly => {
+                "to see it: record as root, or as root: sysctl kernel.perf_event_paranoid=1"
+            }
             _ => return None,
         })
     }

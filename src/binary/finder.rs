@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::budget::Budget;
 use super::namespaces::Namespaces;
 use super::places::{self, Place, Places};
@@ -10,18 +12,25 @@ use super::{Binary, Error, JitDump, PerfMap, vdso};
 use crate::base::BuildId;
 use crate::files::{LastLink, Root};
 
+/// The most paths of one build that are tried.
+const LISTED: usize = 8;
+
 /// Where files that a recording names are looked for.
 ///
 /// A file is used only if it is the build that was recorded, as far as the recording says which
 /// one that was:
 ///
 /// 1. the recorded path, under `symfs` if there is one;
-/// 2. the caches by build id: `~/.debug`, `/usr/lib/debug`, debuginfod's;
-/// 3. the same path in the containers of this machine, without `symfs` and if the build is known.
+/// 2. with `symfs`, and if the build is known, the recorded path itself;
+/// 3. the caches by build ID: `~/.debug`, `/usr/lib/debug`, debuginfod's;
+/// 4. other paths that the recording has for the same build, as those of a container's files;
+/// 5. the same path in the containers of this machine, if the build is known.
 #[derive(Clone, Debug)]
 pub struct Finder {
     places: Arc<Places>,
     namespaces: Namespaces,
+    /// The paths that a recording has for each build.
+    listed: Arc<FxHashMap<BuildId, Vec<PathBuf>>>,
 }
 
 impl Default for Finder {
@@ -31,12 +40,28 @@ impl Default for Finder {
 }
 
 impl Finder {
-    /// A finder; `symfs` is a directory that stands for `/`. With it, files are looked for under
-    /// it and never at the recorded path itself.
+    /// Makes a finder; `symfs` is a directory that stands for `/`. With it, files are looked for
+    /// under it first. A file elsewhere is used only if it has the build ID that was recorded.
     pub fn new(symfs: Option<&Path>) -> Finder {
         Finder {
             places: Arc::new(Places::usual(symfs)),
             namespaces: Namespaces::default(),
+            listed: Arc::default(),
+        }
+    }
+
+    /// Adds the paths that a recording lists with their builds.
+    pub fn with_listed<'a>(self, files: impl Iterator<Item = (&'a BuildId, &'a str)>) -> Finder {
+        let mut listed: FxHashMap<BuildId, Vec<PathBuf>> = FxHashMap::default();
+        for (build_id, path) in files.filter(|(_, path)| path.starts_with('/')) {
+            let paths = listed.entry(build_id.clone()).or_default();
+            if paths.len() < LISTED {
+                paths.push(path.into());
+            }
+        }
+        Finder {
+            listed: Arc::new(listed),
+            ..self
         }
     }
 
@@ -64,7 +89,16 @@ impl Finder {
             Err(error) => error,
         };
         let elsewhere = build_id.and_then(|id| {
-            let mut candidates = self.places.programs(id);
+            let here = |path: &Path| Place::below(&Root::default(), path.to_owned());
+            let is_file = path.is_absolute() && self.has_root();
+            let mut candidates: Vec<Place> = is_file.then(|| here(path)).into_iter().collect();
+            candidates.extend(self.places.programs(id));
+            let listed = self.listed.get(id).into_iter().flatten();
+            let listed = listed.filter(|listed| *listed != path);
+            candidates.extend(listed.flat_map(|listed| {
+                let below = self.has_root().then(|| self.places.recorded(listed));
+                below.into_iter().chain([here(listed)])
+            }));
             candidates.extend(self.in_containers(path));
             candidates.into_iter().find_map(|place| {
                 let budget = Budget::new(&self.places.pool);
@@ -77,7 +111,7 @@ impl Finder {
 
     /// Where a path leads for processes that see other file systems.
     fn in_containers(&self, path: &Path) -> Vec<Place> {
-        if self.has_root() || !path.is_absolute() {
+        if !path.is_absolute() {
             return Vec::new();
         }
         let roots = self.namespaces.roots();

@@ -55,7 +55,8 @@ pub struct Args {
     /// Attribute inlined code to the function that contains it.
     #[arg(long)]
     no_inline: bool,
-    /// Directory to search for programs and libraries.
+    /// Directory to search first for programs and libraries. Where it lacks one, the file at the
+    /// recorded path is used if its build ID is the recorded one.
     #[arg(long, value_name = "DIR")]
     symfs: Option<PathBuf>,
     #[command(flatten)]

@@ -51,7 +51,8 @@ pub struct Query {
     /// Show stacks as recorded, without restoring missing frames from the code.
     #[arg(long, help_heading = READING)]
     no_repair: bool,
-    /// Directory to search for programs and libraries.
+    /// Directory to search first for programs and libraries. Where it lacks one, the file at the
+    /// recorded path is used if its build ID is the recorded one.
     #[arg(long, value_name = "DIR", help_heading = READING)]
     symfs: Option<PathBuf>,
     /// The program that made a gmon.out.

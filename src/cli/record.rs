@@ -91,9 +91,9 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(FAILED));
     }
     Ok(match record(&args) {
-        Ok((recording, options)) => {
+        Ok((recording, options, was_empty)) => {
             let path = args.output.display().to_string();
-            report(&recording, &options, &path, args.quiet);
+            report(&recording, &options, (&path, was_empty), args.quiet);
             for caveat in recording.caveats.iter() {
                 say(&format!("warning: {}", caveat.text()));
                 caveat.hint().into_iter().for_each(hint_at);
@@ -138,8 +138,9 @@ pub fn failed(error: &Error) -> ExitCode {
     })
 }
 
-/// The recording, and how it was made.
-fn record(args: &RecordArgs) -> Result<(Recording, Options), Error> {
+/// The recording, how it was made, and whether it is of a control group in which there was no process at
+/// its start and its end.
+fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
     let asked = args.sampling.asked(&args.command)?;
     let subject = asked.subject()?;
     let (mut options, why) = args.sampling.options(subject);
@@ -151,6 +152,13 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options), Error> {
     };
     if let Some(why) = why.filter(|_| !args.quiet) {
         say(&why);
+    }
+    let was_empty = is_empty_group(&asked.target);
+    if was_empty && !args.quiet {
+        say(&format!(
+            "no process is in {} now; processes that enter it are recorded",
+            named(&asked.target)
+        ));
     }
     let bounds = args.bounds.bounds();
     let endless = asked.command.is_none() && bounds.duration.is_none();
@@ -175,7 +183,12 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options), Error> {
     {
         say(&line);
     }
-    Ok((recording, options))
+    let is_empty = was_empty && is_empty_group(&asked.target);
+    Ok((recording, options, is_empty))
+}
+
+fn is_empty_group(target: &Option<Target>) -> bool {
+    target.as_ref().is_some_and(Target::is_empty_group)
 }
 
 /// What is recorded that already runs, in words.
@@ -197,8 +210,9 @@ pub fn named(target: &Option<Target>) -> String {
     }
 }
 
-/// Says what was recorded; what was not, even to those who want quiet.
-fn report(recording: &Recording, options: &Options, path: &str, quiet: bool) {
+/// Says what was recorded; what was not, even to those who want quiet. With the path, whether nobody
+/// was in the control group that was recorded.
+fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool), quiet: bool) {
     let &Options {
         stacks, off_cpu, ..
     } = options;
@@ -215,7 +229,8 @@ fn report(recording: &Recording, options: &Options, path: &str, quiet: bool) {
         End::Size => say("the recording ended at --max-size"),
         _ => {}
     }
-    if recording.samples == 0 && off_cpu && !recording.stopped_at_exec {
+    let is_reasoned = recording.stopped_at_exec || empty || recording.end == End::Size;
+    if recording.samples == 0 && off_cpu && !is_reasoned {
         say(&format!(
             "no thread ran while it was recorded; to see where they wait: proftool report {path}"
         ));
@@ -233,6 +248,9 @@ fn report(recording: &Recording, options: &Options, path: &str, quiet: bool) {
                  description, mappings and build IDs",
                 recording.bytes
             ),
+            _ if empty => "no process was in the control group when the recording began and when it ended; \
+                           start one there, or name another group: cat /proc/PID/cgroup"
+                .to_owned(),
             _ => "the program used little processor time while it was recorded; run it longer, sample \
                   more often (-F 9973), or record where it waits (--off-cpu)"
                 .to_owned(),

@@ -153,7 +153,7 @@ impl SamplingArgs {
             }
         };
         let events = self.event.iter().flat_map(EventList::events);
-        let options = Options {
+        let mut options = Options {
             events: events.cloned().collect(),
             rate: match (self.frequency, self.period) {
                 (Some(frequency), _) => Some(Rate::Frequency(frequency)),
@@ -165,6 +165,7 @@ impl SamplingArgs {
             off_cpu: self.off_cpu,
             compression: self.compression(stacks),
         };
+        options.compression = self.compression(stacks);
         (options, why)
     }
 

@@ -19,6 +19,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::base::CaveatKind;
+use crate::binary::Finder;
 use crate::perfdata::Reader;
 use crate::profile::Profile;
 use crate::sampler::{self, History, Start, Subject, Watched, Watcher, Written};
@@ -125,7 +126,8 @@ pub fn watch(
     notes: &mut (dyn FnMut(sampler::Note) + Send),
     view: impl FnOnce(&Live),
 ) -> Result<Watched, sampler::Error> {
-    let library = recording::library(reading);
+    let finder = Finder::new(reading.symfs.as_deref());
+    let library = recording::library(reading, finder);
     let (live, library) = (&Live::default(), &library);
     std::thread::scope(|scope| {
         let (begins, begun) = mpsc::channel();

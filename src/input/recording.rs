@@ -18,7 +18,10 @@ pub(super) fn read(
     progress: &mut Progress,
 ) -> Result<Profile, Error> {
     let size = reader.data_size().unwrap_or(0);
-    let library = library(options);
+    let listed = &reader.features().build_ids;
+    let listed = listed.iter().map(|file| (&file.build_id, &*file.path));
+    let finder = Finder::new(options.symfs.as_deref()).with_listed(listed);
+    let library = library(options, finder);
     std::thread::scope(|scope| {
         // While this thread reads samples, another reads the symbols of what they are in.
         let (hits, to_prepare) = mpsc::channel::<Image>();
@@ -51,9 +54,9 @@ pub(super) fn read(
 }
 
 /// What names come from.
-pub(super) fn library(options: &Options) -> Library {
+pub(super) fn library(options: &Options, finder: Finder) -> Library {
     Library::new(symbolize::Options {
-        finder: Finder::new(options.symfs.as_deref()),
+        finder,
         inlines: options.inlines,
         repairs: options.repairs,
         calls: options.calls,

@@ -12,6 +12,7 @@ use super::existing::Existing;
 use super::kernel;
 use super::kernel_images::KernelImages;
 use super::recording::{Bounds, End, Subject};
+use super::rights::Rights;
 use super::session::{Options, Session};
 use super::signals::Signals;
 use super::stop::Stop;
@@ -109,7 +110,7 @@ impl<'a> Cast<'a> {
         if session.includes_kernel() {
             images = KernelImages::running();
             if images.mappings.is_empty() {
-                notes(Note::HiddenKernel);
+                notes(Note::HiddenKernel(Rights::look()));
             }
         }
         let mut existing = Existing::default();
@@ -120,7 +121,10 @@ impl<'a> Cast<'a> {
             existing = Existing::look(&target.existing(), session.includes_data(), blocked);
             existing.records.extend(time_record(begin));
             if existing.hidden > 0 {
-                notes(Note::HiddenMappings(existing.hidden));
+                notes(Note::HiddenMappings {
+                    processes: existing.hidden,
+                    rights: Rights::look(),
+                });
             }
             session.skip_samples();
             self.start()?;

@@ -37,6 +37,14 @@ pub(super) fn directory(path: &Path) -> Result<PathBuf, Error> {
     }
 }
 
+/// Whether no process is in a control group now, nor in one below it. The outermost group does not
+/// tell, and is never empty.
+pub(super) fn is_empty(path: &Path) -> bool {
+    let events = directory(path).map(|group| fs::read_to_string(group.join("cgroup.events")));
+    let events = events.ok().and_then(Result::ok).unwrap_or_default();
+    events.lines().any(|line| line == "populated 0")
+}
+
 /// The processes that are now in a control group and in those below it, in the order of their
 /// numbers; of groups that cannot be read there are none.
 pub(super) fn processes(path: &Path) -> Vec<i32> {

@@ -1,10 +1,11 @@
 //! Build ids from ELF notes, for when the kernel does not tell them with the mappings.
 
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::base::BuildId;
-use crate::files;
+use crate::files::{self, LastLink, Root};
 
 const PT_NOTE: u32 = 4;
 /// Notes are small; more than this is not read of any file.
@@ -13,7 +14,15 @@ const NOTES_LIMIT: u64 = 1 << 16;
 /// The build id of a file of this machine's byte order. Only a regular file is read: opening
 /// another one could wait for ever.
 pub(super) fn build_id_of(path: &Path) -> Option<BuildId> {
-    let file = files::open_named(path).ok()?.file;
+    in_file(&files::open_named(path).ok()?.file)
+}
+
+/// The same of a path that another process told, which begins at its root.
+pub(super) fn build_id_below(root: &Root, path: &Path) -> Option<BuildId> {
+    in_file(&root.open(path, LastLink::Follow).ok()?.file)
+}
+
+fn in_file(file: &File) -> Option<BuildId> {
     let mut header = [0; 64];
     file.read_exact_at(&mut header, 0).ok()?;
     let class = header[4];

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::command::CommandError;
+use super::rights::Rights;
 use crate::base::shell_quoted;
 
 /// How many of the processes that are left out are told by number.
@@ -248,9 +249,7 @@ impl Error {
             Error::Forbidden { .. } => "a sandbox may forbid it; for a container: docker run \
                 --cap-add PERFMON --security-opt seccomp=unconfined"
                 .into(),
-            Error::KernelForbidden { .. } => "run as root, or give the program the right: setcap \
-                cap_perfmon=ep $(command -v proftool)"
-                .into(),
+            Error::KernelForbidden { .. } => Rights::look().to_see_the_kernel(),
             Error::TracepointForbidden { .. } => "run as root; or, as root: sysctl \
                 kernel.perf_event_paranoid=-1"
                 .into(),
@@ -265,12 +264,27 @@ impl Error {
                  or threads, or whole processors (-a)",
                 (needed + 64).next_power_of_two()
             ),
-            Error::SystemForbidden { .. } => "as root: sysctl kernel.perf_event_paranoid=0 (-1 \
-                for tracepoints); or run as root; or setcap cap_perfmon=ep $(command -v proftool)"
-                .into(),
-            Error::TaskForbidden { .. } => "record it as its user or as root; or setcap \
-                cap_perfmon,cap_sys_ptrace=ep $(command -v proftool)"
-                .into(),
+            Error::SystemForbidden { .. } => match Rights::look() {
+                rights if rights.contained => {
+                    "outside of this container (user namespace), as root: \
+                    sysctl kernel.perf_event_paranoid=0 (-1 for tracepoints)"
+                        .into()
+                }
+                rights => format!(
+                    "run as root; or as root: {}, or sysctl kernel.perf_event_paranoid=0 (-1 for \
+                     tracepoints)",
+                    rights.setcap("cap_perfmon,cap_syslog,cap_sys_ptrace")
+                ),
+            },
+            Error::TaskForbidden { .. } => match Rights::look() {
+                rights if rights.ptrace => "it belongs to another user namespace, or a security \
+                    module protects it: record it from outside of this container"
+                    .into(),
+                rights => format!(
+                    "record it as its user or as root; or as root: {}",
+                    rights.setcap("cap_perfmon,cap_syslog,cap_sys_ptrace")
+                ),
+            },
             Error::NoneNamed(_) => "names are those of: ps -eo comm".into(),
             Error::RingBuffer { .. } => "all memory that this user may lock may be taken by other \
                 recorders; more: ulimit -l, or as root: sysctl kernel.perf_event_mlock_kb=4096"
@@ -307,16 +321,10 @@ pub enum Note {
     /// There is no counter of cycles; the clock is sampled in its place.
     NoCycles,
     /// This user may not record the kernel.
-    UserOnly {
-        /// The value of `perf_event_paranoid`, if it can be read.
-        paranoid: Option<i32>,
-    },
+    UserOnly(Rights),
     /// This user may not record the kernel, where the stacks of switches are taken: time off the
     /// processor has none.
-    NoSwitchStacks {
-        /// The value of `perf_event_paranoid`, if it can be read.
-        paranoid: Option<i32>,
-    },
+    NoSwitchStacks(Rights),
     /// The kernel cannot copy registers and stacks; frame pointers are followed in their place.
     NoCopies,
     /// These events were to be a group, and do not fit on the counters together.
@@ -324,7 +332,7 @@ pub enum Note {
     /// The kernel does not let threads inherit a group whose leader samples for all.
     GroupsNotInherited,
     /// The kernel hides its addresses, so its samples will have no names.
-    HiddenKernel,
+    HiddenKernel(Rights),
     /// Of the processes that were named, some belong to others and may not be recorded.
     LeftOut {
         /// Their numbers, and those of their users where they are known.
@@ -332,8 +340,13 @@ pub enum Note {
         /// How many were named.
         of: usize,
     },
-    /// What is mapped in so many running processes may not be read.
-    HiddenMappings(usize),
+    /// What is mapped in some running processes may not be read.
+    HiddenMappings {
+        /// The number of such processes.
+        processes: usize,
+        /// The rights with which it was tried.
+        rights: Rights,
+    },
     /// The ring buffers are smaller than wanted.
     SmallerRings {
         /// Their size in KiB.
@@ -370,7 +383,7 @@ impl Note {
             Note::OutputFailed { .. }
                 | Note::NoCopies
                 | Note::GroupsNotInherited
-                | Note::HiddenMappings(_)
+                | Note::HiddenMappings { .. }
                 | Note::LeftOut { .. }
         )
     }
@@ -382,24 +395,19 @@ impl fmt::Display for Note {
             Note::NoCycles => f.write_str(
                 "no hardware cycle counter here (a virtual machine?); sampling cpu-clock instead",
             ),
-            Note::UserOnly { paranoid } => {
+            Note::UserOnly(rights) => {
                 f.write_str("recording user space only")?;
-                if let Some(level) = paranoid {
+                if let Some(level) = rights.paranoid {
                     write!(f, " (kernel.perf_event_paranoid is {level})")?;
                 }
-                f.write_str(
-                    "; to see the kernel: run as root, or sysctl kernel.perf_event_paranoid=1",
-                )
+                write!(f, "; to see the kernel: {}", rights.to_see_the_kernel())
             }
-            Note::NoSwitchStacks { paranoid } => {
+            Note::NoSwitchStacks(rights) => {
                 f.write_str("time off the processor is recorded by thread, without stacks")?;
-                if let Some(level) = paranoid {
+                if let Some(level) = rights.paranoid {
                     write!(f, " (kernel.perf_event_paranoid is {level})")?;
                 }
-                f.write_str(
-                    "; with stacks: run as root, or sysctl kernel.perf_event_paranoid=1, or \
-                     setcap cap_perfmon=ep $(command -v proftool)",
-                )
+                write!(f, "; with stacks: {}", rights.to_see_the_kernel())
             }
             Note::NoCopies => f.write_str(
                 "this kernel does not copy registers and stacks into samples; stacks are recorded \
@@ -414,9 +422,10 @@ impl fmt::Display for Note {
                 "this kernel (before Linux 6.12) samples groups with :S only in threads that are \
                  there when the recording begins; all threads: -a, or the group without :S",
             ),
-            Note::HiddenKernel => f.write_str(
-                "the kernel hides its addresses: kernel functions will have no names; as root: \
-                 sysctl kernel.kptr_restrict=0",
+            Note::HiddenKernel(rights) => write!(
+                f,
+                "the kernel hides its addresses: kernel functions will have no names; {}",
+                rights.to_name_the_kernel()
             ),
             Note::LeftOut { processes, of } => {
                 let told = processes
@@ -435,17 +444,29 @@ impl fmt::Display for Note {
                 write!(
                     f,
                     "{} of {of} processes may not be recorded by this user and are left out: \
-                     {}{more}; as root, or setcap cap_perfmon,cap_sys_ptrace=ep $(command -v \
-                     proftool)",
+                     {}{more}; record as root, or as root: {}",
                     processes.len(),
-                    told.join(", ")
+                    told.join(", "),
+                    Rights::look().setcap("cap_perfmon,cap_syslog,cap_sys_ptrace")
                 )
             }
-            Note::HiddenMappings(processes) => write!(
+            Note::HiddenMappings { processes, rights } => write!(
                 f,
                 "what is mapped in {processes} running process{} may not be read: their code will \
-                 have no names; as root, or setcap cap_sys_ptrace=ep for the recorder",
-                if *processes == 1 { "" } else { "es" }
+                 have no names; {}",
+                if *processes == 1 { "" } else { "es" },
+                match rights.ptrace {
+                    true => {
+                        "another user namespace or a security module protects them, as process 1 of \
+                         some containers: record from outside of it"
+                            .to_owned()
+                    }
+                    false => format!(
+                        "record as root, or as root: {}; some, as process 1 of some containers, \
+                         remain hidden even so",
+                        rights.setcap("cap_perfmon,cap_syslog,cap_sys_ptrace")
+                    ),
+                }
             ),
             Note::SmallerRings { kib, wanted } => write!(
                 f,

@@ -182,8 +182,9 @@ impl EventError {
         match self {
             EventError::Unknown(unknown) => unknown.hint.clone(),
             EventError::Hidden { tracefs, .. } => Some(format!(
-                "run as root; or, as root: mount -o remount,mode=755 {} && sysctl \
+                "run as root; or, as root: mount -o remount,mode=750,gid={} {} && sysctl \
                  kernel.perf_event_paranoid=-1",
+                super::rights::group(),
                 tracefs.display()
             )),
             _ => None,

@@ -185,7 +185,11 @@ impl<W: Write + Seek> Log<W> {
                 })
             })
             .collect();
-        files.sort_by(|a, b| a.path.cmp(&b.path));
+        // What paths of containers lead to, for those who read the file outside of them.
+        files.extend(self.tally.elsewhere.found.iter().cloned());
+        let key = |file: &BuildIdEntry| (file.path.clone(), file.build_id.clone());
+        files.sort_by_cached_key(key);
+        files.dedup_by_key(|file| key(file));
         features.build_ids(images.build_ids.iter().chain(&files));
     }
 }

@@ -18,6 +18,7 @@ use super::attr::{Allowed, Common, Rate, attr};
 use super::error::reason;
 use super::event::EventSpec;
 use super::kernel::{self, Who};
+use super::rights::{Rights, capabilities};
 use super::stacks::{CopySize, Stacks};
 use super::{host, limits};
 
@@ -49,10 +50,8 @@ impl Trial {
 /// The machine as this user has it. Settings are `None` where they cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// `kernel.perf_event_paranoid`.
-    pub paranoid: Option<i32>,
-    /// `kernel.kptr_restrict`.
-    pub kptr_restrict: Option<i32>,
+    /// The rights of this process, with `kernel.perf_event_paranoid` and `kernel.kptr_restrict`.
+    pub rights: Rights,
     /// `kernel.perf_event_mlock_kb`: KiB of buffers for each processor beyond the limit of locked
     /// memory.
     pub mlock_kib: Option<u64>,
@@ -91,13 +90,11 @@ impl Machine {
     pub fn look() -> Machine {
         let clock = EventSpec::cpu_clock();
         let status = read("/proc/self/status").unwrap_or_default();
-        let capabilities = field(&status, "CapEff")
-            .and_then(|word| u64::from_str_radix(word, 16).ok())
-            .unwrap_or(0);
-        let has = |number: u32| capabilities >> number & 1 == 1;
+        let capabilities = capabilities(&status);
+        let rights = Rights::look();
+        // The kernel asks for capabilities of the machine, not of a container.
+        let has = |number: u32| capabilities >> number & 1 == 1 && !rights.contained;
         Machine {
-            paranoid: limits::paranoid(),
-            kptr_restrict: limits::setting("/proc/sys/kernel/kptr_restrict"),
             mlock_kib: limits::setting("/proc/sys/kernel/perf_event_mlock_kb"),
             locked_kib: locked_kib(&read("/proc/self/limits").unwrap_or_default()),
             max_stack: limits::max_stack(),
@@ -113,6 +110,7 @@ impl Machine {
             cycles: open(&EventSpec::cycles(), false, Stacks::None, 0, -1),
             everything: open(&clock, true, Stacks::None, -1, 0),
             kernel_symbols: shows_addresses(),
+            rights,
         }
     }
 

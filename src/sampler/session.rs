@@ -14,6 +14,7 @@ use super::event::EventSpec;
 use super::kernel::{self, MoreFiles};
 use super::modifiers::Modifiers;
 use super::plan::{Plan, leaders};
+use super::rights::Rights;
 use super::ring::Ring;
 use super::rows::{self, Refusal, Row, Wanted};
 use super::stacks::Stacks;
@@ -202,9 +203,7 @@ impl Session {
                         notes(Note::NoCopies);
                     }
                     if !plan.common.allowed.kernel && plan.events.iter().any(counts_kernel) {
-                        notes(Note::UserOnly {
-                            paranoid: limits::paranoid(),
-                        });
+                        notes(Note::UserOnly(Rights::look()));
                     }
                     if plan.lacks_inherited_reads() {
                         notes(Note::GroupsNotInherited);
@@ -213,9 +212,7 @@ impl Session {
                         session.start_groups();
                     }
                     if options.off_cpu && !plan.has_switch_stacks() {
-                        notes(Note::NoSwitchStacks {
-                            paranoid: limits::paranoid(),
-                        });
+                        notes(Note::NoSwitchStacks(Rights::look()));
                     }
                     session._files = plan.files;
                     return Ok(session);

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use rustc_hash::FxBuildHasher;
 
 use super::counts::Sums;
+use super::elsewhere::Elsewhere;
 use crate::base::BuildId;
 
 const LOST: u32 = 2;
@@ -23,6 +24,8 @@ const SAMPLE_TIME_AT: usize = 32;
 /// Where the count is in LOST (after the header and an id) and in LOST_SAMPLES.
 const LOST_AT: usize = 16;
 const LOST_SAMPLES_AT: usize = 8;
+/// Where the number of the process is in MMAP2, in the lower half of a word.
+const PID_AT: usize = 8;
 /// Where the build id is in MMAP2, its size four bytes before; and where the path is.
 const BUILD_ID_AT: usize = 44;
 const BUILD_ID_SIZE_AT: usize = 40;
@@ -45,6 +48,8 @@ pub(super) struct Tally {
     pub(super) times: Option<(u64, u64)>,
     /// The files that were mapped to be executed, with their build ids where the kernel told.
     pub(super) images: HashMap<Vec<u8>, Option<BuildId>, FxBuildHasher>,
+    /// Those that were mapped below other roots, as in containers.
+    pub(super) elsewhere: Elsewhere,
 }
 
 impl Tally {
@@ -101,14 +106,21 @@ impl Tally {
         let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
         // Not a file: anonymous memory, the heap, the kernel's vsyscall page.
         let is_file = path.starts_with(b"/") && !path.starts_with(b"//");
-        if !(is_file || path == b"[vdso]") || self.images.contains_key(path) {
+        if !(is_file || path == b"[vdso]") {
             return;
         }
         let size = usize::from(record[BUILD_ID_SIZE_AT]);
         let build_id = (misc & MISC_BUILD_ID != 0 && size <= MAX_BUILD_ID)
             .then(|| BuildId::new(&record[BUILD_ID_AT..BUILD_ID_AT + size]))
             .flatten();
-        self.images.insert(path.to_vec(), build_id);
+        let told = is_file.then(|| {
+            let pid = word(record, PID_AT).unwrap_or(0) as i32;
+            self.elsewhere.mapped(pid, path, build_id.as_ref())
+        });
+        if !self.images.contains_key(path) {
+            self.images
+                .insert(path.to_vec(), build_id.or(told.flatten()));
+        }
     }
 }
 

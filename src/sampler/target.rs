@@ -78,6 +78,11 @@ impl Target {
         })
     }
 
+    /// Returns whether it is a control group without any process now.
+    pub fn is_empty_group(&self) -> bool {
+        matches!(self, Target::Cgroup(path) if cgroup::is_empty(path))
+    }
+
     /// Whether it is threads that are sampled, and not processors.
     pub(super) fn is_of_tasks(&self) -> bool {
         !matches!(self, Target::Processors(_) | Target::Cgroup(_))

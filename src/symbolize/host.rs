@@ -59,7 +59,8 @@ impl Host {
             _ => None,
         });
         let Some((then, build_id)) = kernel else {
-            return other("nothing tells that it is the running kernel");
+            let why = "the kernel hid its addresses when it was recorded";
+            return Err((CaveatKind::HiddenKernel, format!("{}: {why}", image.path)));
         };
         let same_build = match (build_id, &self.build_id) {
             (Some(recorded), Some(running)) if recorded != running => {

@@ -6,6 +6,7 @@ use std::os::unix::fs::{chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::hostile::elf::Elf;
 use proftool::base::{BuildId, FileOffset, Svma};
 use proftool::binary::{Binary, Error, Finder, PerfMap, SymbolSource, demangle, vdso};
 
@@ -324,6 +325,63 @@ fn a_debug_file_is_found_by_build_id_below_symfs() {
     let binary = finder.find("/opt/../../../opt/prog", Some(&id)).unwrap();
     assert!(binary.has_debug_info() && start(&binary, "local_work").is_some());
     assert!(matches!(finder.find("/bin/sh", None), Err(Error::NotFound)));
+}
+
+/// An ELF file whose build ID is 20 times this byte.
+fn with_build_id(byte: u8) -> Elf {
+    let mut note = [4u32, 20, 3].map(u32::to_ne_bytes).concat();
+    note.extend(b"GNU\0");
+    note.extend([byte; 20]);
+    let elf = Elf::with_functions(&[("work", 0x1000, 0x100)]);
+    elf.with(".note.gnu.build-id", 7, 2, &note)
+}
+
+#[test]
+fn below_symfs_comes_first_and_the_host_counts_by_build_id_only() {
+    let directory = directory("symfs-first");
+    let id = |byte: u8| BuildId::new(&[byte; 20]).unwrap();
+    let (root, host) = (directory.join("root"), directory.join("host"));
+    let below = root.join(host.strip_prefix("/").unwrap());
+    fs::create_dir_all(below.parent().unwrap()).unwrap();
+    let finder = Finder::new(Some(&root));
+    with_build_id(1).write(&host);
+    // Only the host has it.
+    assert_eq!(
+        finder.find(&host, Some(&id(1))).unwrap().build_id(),
+        Some(&id(1))
+    );
+    assert!(matches!(finder.find(&host, None), Err(Error::NotFound)));
+    assert!(matches!(
+        finder.find(&host, Some(&id(2))),
+        Err(Error::NotFound)
+    ));
+    // Both have it, as different builds.
+    with_build_id(2).write(&below);
+    for byte in [1, 2] {
+        let found = finder.find(&host, Some(&id(byte))).unwrap();
+        assert_eq!(found.build_id(), Some(&id(byte)));
+    }
+    assert_eq!(finder.find(&host, None).unwrap().build_id(), Some(&id(2)));
+    let changed = finder.find(&host, Some(&id(3)));
+    assert!(matches!(changed, Err(Error::ChangedBuild { .. })));
+}
+
+#[test]
+fn a_path_that_a_recording_lists_for_a_build_is_tried() {
+    let directory = directory("listed");
+    let id = BuildId::new(&[7; 20]).unwrap();
+    let other = BuildId::new(&[8; 20]).unwrap();
+    let host = directory.join("jail-app");
+    with_build_id(7).write(&host);
+    let listed = |build_id| {
+        let files = [(build_id, "relative"), (build_id, host.to_str().unwrap())];
+        Finder::default().with_listed(files.into_iter())
+    };
+    let inside = "/of-no-host/app";
+    assert!(listed(&id).find(inside, Some(&id)).is_ok());
+    assert!(listed(&id).find(inside, None).is_err());
+    // The list is believed as little as a path.
+    assert!(listed(&other).find(inside, Some(&other)).is_err());
 }
 
 #[test]

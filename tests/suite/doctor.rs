@@ -91,7 +91,10 @@ fn without_privilege_the_knobs_are_named() {
     let found = nobody(&[]);
     let (_, told, remedy) = one(&found, "this machine", "privilege");
     assert!(told.contains("no CAP_PERFMON"), "{told}");
-    assert!(remedy.contains("setcap cap_perfmon=ep"), "{remedy}");
+    assert!(
+        remedy.contains("setcap cap_perfmon,cap_syslog,cap_sys_ptrace=ep /"),
+        "{remedy}"
+    );
     let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
     if level.trim().parse::<i32>().unwrap() >= 2 {
         let (status, _, remedy) = one(&found, "this machine", "kernel.perf_event_paranoid");
@@ -109,7 +112,10 @@ fn without_privilege_the_knobs_are_named() {
     sleep.wait().unwrap();
     let (status, _, remedy) = one(&found, &format!("process {pid} (sleep)"), "sampling");
     assert_eq!(status, "bad");
-    assert!(remedy.contains("cap_perfmon,cap_sys_ptrace"), "{remedy}");
+    assert!(
+        remedy.contains("cap_perfmon,cap_syslog,cap_sys_ptrace"),
+        "{remedy}"
+    );
     one(&found, &format!("process {pid} (sleep)"), "files");
 }
 

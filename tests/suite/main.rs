@@ -45,6 +45,7 @@ mod record_bounds;
 mod record_events;
 mod record_kept;
 mod record_others;
+mod record_rights;
 mod record_stacks;
 mod repair;
 mod report;

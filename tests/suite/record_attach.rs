@@ -353,7 +353,7 @@ fn without_privilege_only_own_processes_are_recorded() {
             "{text}"
         );
         assert!(
-            text.contains("\nhint: as root: sysctl kernel.perf_event_paranoid"),
+            text.contains("or sysctl kernel.perf_event_paranoid=0"),
             "{text}"
         );
     }

@@ -306,7 +306,7 @@ fn without_privilege_each_refusal_names_its_setting() {
         !works && said.contains("/sys/kernel/tracing cannot be read"),
         "{said}"
     );
-    assert!(said.contains("remount,mode=755"), "{said}");
+    assert!(said.contains("remount,mode=750,gid="), "{said}");
 }
 
 fn path(room: &Room) -> String {

@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::record::{PROFTOOL, Room, can_record, is_root, skipped, stderr};
 use crate::record_attach::{BURN_LONG, Running, succeeds};
+use crate::record_stacks::build;
 
 const NOBODY: u32 = 65534;
 
@@ -195,4 +196,47 @@ fn a_set_uid_program_is_given_as_the_reason_why_there_are_no_samples() {
     let (status, said) = record(0o755);
     assert_eq!(status, Some(0), "{said}");
     assert!(!said.contains("set-uid"), "{said}");
+}
+
+/// Burns for a quarter of a second, without a library.
+const ALONE: &str = "\
+#include <time.h>
+volatile unsigned long sink;
+__attribute__((noinline)) void in_the_jail(void) { for (int i = 0; i < 100000; i++) sink += i; }
+int main(void) { while (clock() < CLOCKS_PER_SEC / 4) in_the_jail(); return 0; }
+";
+
+#[test]
+fn programs_of_containers_that_start_meanwhile_have_names_afterwards() {
+    if !can_record() || !is_root() {
+        return skipped("needs root, for chroot and mounts");
+    }
+    let room = Room::new();
+    let flags = ["-O2", "-static", "-Wl,--build-id=sha1"];
+    let Some(built) = build(&room, "alone", ALONE, &flags) else {
+        return;
+    };
+    let (jail, mounted) = (room.path("jail"), room.path("mounted"));
+    fs::create_dir_all(jail.join("bin")).unwrap();
+    fs::create_dir_all(&mounted).unwrap();
+    fs::rename(built, jail.join("bin/app")).unwrap();
+    let (jail, mounted) = (jail.display(), mounted.display());
+    let bind = format!("mount --bind {jail} {mounted} && exec {mounted}/bin/app");
+    for script in [
+        format!("exec chroot {jail} /bin/app"),
+        format!("exec unshare -m sh -c '{bind}'"),
+    ] {
+        let output = room.record(&["-g", "none", "sh", "-c", &script]);
+        if !output.status.success() {
+            skipped(&format!("{script}: {}", stderr(&output)));
+            continue;
+        }
+        let flat = Command::new(PROFTOOL)
+            .arg("flat")
+            .arg(room.path("perf.data"))
+            .output()
+            .unwrap();
+        let rows = String::from_utf8(flat.stdout).unwrap();
+        assert!(rows.contains("in_the_jail"), "{script}: {rows}");
+    }
 }

@@ -33,7 +33,7 @@ fn recording(machine: &Machine) -> Check {
             "this user may record their own programs",
         ),
         Trial::Refused { reason, .. } => {
-            let remedy = match machine.paranoid {
+            let remedy = match machine.rights.paranoid {
                 Some(3..) => "as root: sysctl kernel.perf_event_paranoid=2",
                 _ if machine.seccomp => {
                     "a seccomp filter is set, as in containers: docker run --cap-add PERFMON \
@@ -59,20 +59,28 @@ fn privilege(machine: &Machine) -> Check {
     let found = match (machine.root, machine.perfmon) {
         (true, _) => "root: no setting below limits recording",
         (false, true) => "CAP_PERFMON: this user may record the kernel and all processes",
+        (false, false) if machine.rights.contained => {
+            "none: capabilities in a user namespace, as in containers, do not count"
+        }
         (false, false) => "none (no CAP_PERFMON)",
     };
     let check = fine(SUBJECT, "privilege", format!("{found}{seccomp}"));
     let remedy = (!machine.perfmon).then(|| {
-        "to record the kernel and other users' programs, as root: setcap cap_perfmon=ep \
-         $(command -v proftool)"
-            .to_owned()
+        let whole = "to record the kernel and other users' programs";
+        let setcap = machine
+            .rights
+            .setcap("cap_perfmon,cap_syslog,cap_sys_ptrace");
+        match machine.rights.contained {
+            true => format!("{whole}: outside of this container (user namespace)"),
+            false => format!("{whole}, as root: {setcap}"),
+        }
     });
     Check { remedy, ..check }
 }
 
 fn paranoid(machine: &Machine) -> Check {
     let name = "kernel.perf_event_paranoid";
-    let Some(level) = machine.paranoid else {
+    let Some(level) = machine.rights.paranoid else {
         let remedy = "mount /proc, or check the kernel's configuration for CONFIG_PERF_EVENTS";
         return told(SUBJECT, name, Status::Warn, "cannot be read", remedy);
     };
@@ -99,16 +107,14 @@ fn paranoid(machine: &Machine) -> Check {
 
 fn kernel(machine: &Machine) -> Check {
     let level = machine
+        .rights
         .kptr_restrict
         .map_or_else(|| "?".to_owned(), |level| level.to_string());
     if machine.kernel_symbols {
         let found = format!("{level}: kernel functions have names");
         return fine(SUBJECT, "kernel.kptr_restrict", found);
     }
-    let remedy = match machine.kptr_restrict {
-        Some(0) => "as root: sysctl kernel.perf_event_paranoid=1, which hides them too",
-        _ => "as root: sysctl kernel.kptr_restrict=0",
-    };
+    let remedy = machine.rights.to_name_the_kernel();
     let found =
         format!("{level}: the kernel hides its addresses, so kernel functions have no names");
     told(SUBJECT, "kernel.kptr_restrict", Status::Warn, found, remedy)
@@ -231,8 +237,10 @@ mod tests {
         machine.root = false;
         machine.perfmon = false;
         machine.lock_limited = true;
-        machine.paranoid = Some(3);
-        machine.kptr_restrict = Some(1);
+        machine.rights.paranoid = Some(3);
+        machine.rights.kptr_restrict = Some(1);
+        machine.rights.syslog = false;
+        machine.rights.contained = false;
         machine.mlock_kib = Some(16);
         machine.locked_kib = Some(0);
         machine.max_stack = Some(32);
@@ -264,7 +272,7 @@ mod tests {
                 .all(|check| check.remedy.is_some())
         );
         // A container refuses although the settings allow.
-        machine.paranoid = Some(2);
+        machine.rights.paranoid = Some(2);
         machine.seccomp = true;
         let remedy = of(&machine)[0].remedy.clone().unwrap();
         assert!(remedy.contains("seccomp=unconfined"), "{remedy}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proftool::base::printable;
 use proftool::binary::{Binary, Finder};
-use proftool::sampler::{Process, Trial};
+use proftool::sampler::{Process, Rights, Trial};
 use proftool::view::doctor::{Check, Status};
 
 use super::super::failure::{fragment, hinted};
@@ -24,7 +24,13 @@ pub fn checks(pid: i32) -> anyhow::Result<Vec<Check>> {
     let mut checks = vec![sampling(&subject, &process)];
     if process.hidden {
         let found = "this user may not read its program and libraries";
-        let remedy = "run proftool doctor as its user, or as root with CAP_SYS_PTRACE";
+        let remedy = match Rights::look().ptrace {
+            true => {
+                "it belongs to another user namespace, or a security module protects it: run \
+                     proftool doctor outside of this container"
+            }
+            false => "run proftool doctor as its user or as root",
+        };
         checks.push(told(&subject, "files", Status::Warn, found, remedy));
         return Ok(checks);
     }
@@ -44,11 +50,17 @@ fn sampling(subject: &str, process: &Process) -> Check {
     match &process.trial {
         Trial::Works => fine(subject, "sampling", "this user may sample it"),
         Trial::Refused { reason, forbidden } => {
-            let remedy = if *forbidden {
-                "record as its user or as root, or setcap cap_perfmon,cap_sys_ptrace=ep \
-                 $(command -v proftool); proftool doctor shows what this machine allows"
-            } else {
-                "proftool doctor shows what this machine allows"
+            let rights = Rights::look();
+            let remedy = match (forbidden, rights.ptrace) {
+                (true, false) => format!(
+                    "record as its user or as root; or as root: {}; proftool doctor shows what this \
+                     machine allows",
+                    rights.setcap("cap_perfmon,cap_syslog,cap_sys_ptrace")
+                ),
+                (true, true) => "it belongs to another user namespace, or a security module \
+                                 protects it: record it from outside of this container"
+                    .to_owned(),
+                (false, _) => "proftool doctor shows what this machine allows".to_owned(),
             };
             let found = format!("perf_event_open is refused: {reason}");
             told(subject, "sampling", Status::Bad, found, remedy)
