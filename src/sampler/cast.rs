@@ -16,6 +16,7 @@ use super::session::{Options, Session};
 use super::signals::Signals;
 use super::stop::Stop;
 use super::target::Target;
+use super::user_share::UserShare;
 
 /// The longest time between two passes over the buffers, after each of which a file is true.
 const PASS: Duration = Duration::from_millis(200);
@@ -25,6 +26,8 @@ pub(super) struct Open {
     pub(super) session: Session,
     pub(super) images: KernelImages,
     pub(super) existing: Existing,
+    /// Which part of the processor time is in user space.
+    pub(super) user_share: UserShare,
     /// Whether it ends when all that is sampled has ended.
     ends_with_target: bool,
 }
@@ -97,6 +100,7 @@ impl<'a> Cast<'a> {
         };
         let held = matches!(target, Target::Held(_));
         let mut session = Session::open(options, &target, notes)?;
+        let mut user_share = UserShare::begin(&target);
         if held {
             self.start()?;
         }
@@ -116,6 +120,7 @@ impl<'a> Cast<'a> {
                 notes(Note::HiddenMappings(existing.hidden));
             }
             session.skip_samples();
+            user_share = UserShare::begin(&target);
             self.start()?;
         }
         notes(Note::Begun);
@@ -123,6 +128,7 @@ impl<'a> Cast<'a> {
             session,
             images,
             existing,
+            user_share,
             ends_with_target: target.is_of_tasks() && matches!(subject, Subject::Running { .. }),
         })
     }

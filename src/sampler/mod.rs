@@ -68,6 +68,7 @@ mod stop;
 mod tally;
 mod target;
 mod tracepoint;
+mod user_share;
 mod watch;
 
 pub use attr::Rate;

@@ -18,6 +18,7 @@ use super::ring::Ring;
 use super::rows::{self, Refusal, Row, Wanted};
 use super::stacks::Stacks;
 use super::target::{self, Target};
+use super::user_share::UserShare;
 use super::{host, limits, off_cpu};
 use crate::base::Counting;
 use crate::perfdata::writer::EventDescription;
@@ -381,14 +382,18 @@ impl Session {
     }
 
     /// What each event has counted while its samples were taken; `None` where it is read with a
-    /// group, or does not count what is sampled.
-    pub(super) fn counts(&self) -> Vec<Option<Count>> {
+    /// group, or that cannot be told.
+    pub(super) fn counts(&self, user: &UserShare) -> Vec<Option<Count>> {
         let mut counts = counts::since(counts::read(&self.specs, &self.rows), &self.before);
         for (count, spec) in counts.iter_mut().zip(&self.specs) {
             // A clock counts all time, whatever part of it is sampled.
-            let of_all = spec.modifiers.user() && counts_kernel(spec) && self.allowed.kernel;
-            if counts::counting(spec) == Counting::Clock && !of_all {
-                *count = None;
+            if counts::counting(spec) == Counting::Clock {
+                let kernel = counts_kernel(spec) && self.allowed.kernel;
+                *count = match (spec.modifiers.user(), kernel) {
+                    (true, true) => *count,
+                    (true, false) => user.read().zip(*count).map(|(part, it)| it.part(part)),
+                    (false, _) => None,
+                };
             }
         }
         counts
@@ -397,11 +402,6 @@ impl Session {
     /// An event as it was asked for, and as a file describes it.
     pub(super) fn event(&self, index: usize) -> Option<(&EventSpec, &EventDescription)> {
         self.specs.get(index).zip(self.events.get(index))
-    }
-
-    /// Whether the counts of events come with those of lost samples.
-    pub(super) fn counts_lost(&self) -> bool {
-        self.allowed.lost
     }
 
     /// Lets the leaders of groups count, which have waited for their members.
