@@ -337,7 +337,7 @@ impl CaveatKind {
                 "sample less often, or allow more: sysctl kernel.perf_cpu_time_max_percent=0"
             }
             MissedTime => {
-                "sampling restarts with each thread, so threads and processes that live shorter than the sampling interval have almost no samples: record the whole machine (-a), or sample more often (-F 9973)"
+                "sampling restarts with each thread, so threads and processes that live shorter than the sampling interval have almost no samples: record the whole machine (-a; then proftool report --comm NAME) or a control group (--cgroup), or sample more often (-F 9973)"
             }
             Miscounted => {
                 "record every occurrence: proftool record -c 1 -e EVENT -- COMMAND; where records were lost, fewer of them: -c 100"

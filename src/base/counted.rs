@@ -6,14 +6,19 @@ use super::CaveatKind;
 const OCCURRENCES: f64 = 0.02;
 /// The same of events of which samples are drawn: up to one period of each thread is in no sample.
 const DRAWN: f64 = 0.10;
+/// The same where the count is an estimate.
+const ESTIMATED: f64 = 0.25;
 /// With fewer samples of a drawn event to be expected nothing is reported.
 const LEAST_EXPECTED: f64 = 50.0;
+const LEAST_EXPECTED_ESTIMATED: f64 = 200.0;
 
 /// What an event counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counting {
     /// Processor time, in nanoseconds.
     Clock,
+    /// Processor time in user space. What the kernel counted of it is an estimate.
+    UserClock,
     /// What software does: faults, switches, tracepoints. Each can be recorded.
     Occurrences,
     /// What the processor counts: cycles, cache misses.
@@ -56,13 +61,17 @@ impl Counted {
         let difference = sampled - counted;
         let tolerated = match self.counting {
             Counting::Occurrences => OCCURRENCES,
-            Counting::Clock | Counting::Hardware => {
+            _ => {
+                let (tolerated, least) = match self.counting {
+                    Counting::UserClock => (ESTIMATED, LEAST_EXPECTED_ESTIMATED),
+                    _ => (DRAWN, LEAST_EXPECTED),
+                };
                 let mean = (self.samples > 0).then(|| sampled / self.samples as f64);
                 let period = mean.or(self.period.map(|period| period as f64))?;
-                if counted / period.max(1.0) < LEAST_EXPECTED {
+                if counted / period.max(1.0) < least {
                     return None;
                 }
-                DRAWN
+                tolerated
             }
         };
         if difference.abs() <= tolerated * counted.max(1.0) {
@@ -77,6 +86,16 @@ impl Counted {
                 CaveatKind::MissedTime,
                 format!(
                     "{event}: {} of {} used{share}",
+                    milliseconds(self.sampled),
+                    milliseconds(self.counted)
+                ),
+            ),
+            // The estimate may be low.
+            Counting::UserClock if difference > 0.0 => return None,
+            Counting::UserClock => (
+                CaveatKind::MissedTime,
+                format!(
+                    "{event}: {} of ≈ {} used in user space{share}",
                     milliseconds(self.sampled),
                     milliseconds(self.counted)
                 ),
@@ -124,6 +143,22 @@ mod tests {
         assert_eq!(clock(100_000_000, 91), None);
         assert_eq!(clock(100_000_000, 20), Some(CaveatKind::MissedTime));
         assert_eq!(clock(100_000_000, 120), Some(CaveatKind::Miscounted));
+        let user = Counted {
+            counting: Counting::UserClock,
+            counted: 1_000_000_000,
+            sampled: 760_000_000,
+            samples: 760,
+            period: None,
+        };
+        assert_eq!(user.caveat("cpu-clock:u"), None);
+        let few = Counted {
+            sampled: 300_000_000,
+            samples: 300,
+            ..user
+        };
+        let (kind, text) = few.caveat("cpu-clock:u").unwrap();
+        assert_eq!(kind, CaveatKind::MissedTime);
+        assert!(text.contains("300.0 ms of ≈ 1000.0 ms"), "{text}");
         // Too few to tell.
         assert_eq!(clock(40_000_000, 10), None);
         assert_eq!(clock(49_000_000, 0), None);

@@ -15,7 +15,7 @@ use super::stack_choice;
 /// How to sample, and what already runs.
 #[derive(Args, Debug)]
 pub struct SamplingArgs {
-    /// Samples per second of run time [default: 997; rare events: every occurrence]
+    /// Samples per second of run time [default: 997; faults, switches, tracepoints: every occurrence]
     #[arg(short = 'F', long = "freq", value_name = "HZ", conflicts_with = "period",
           value_parser = clap::value_parser!(u64).range(1..))]
     frequency: Option<u64>,

@@ -17,6 +17,7 @@ use super::session::{Options, Session};
 use super::signals::Signals;
 use super::stop::Stop;
 use super::target::Target;
+use super::user_share::UserShare;
 use crate::perfdata::writer::time_record;
 
 /// The longest time between two passes over the buffers, after each of which a file is true.
@@ -29,6 +30,8 @@ pub(super) struct Open {
     pub(super) existing: Existing,
     /// When nothing more was sampled, in nanoseconds of the clock of all records.
     pub(super) ended: u64,
+    /// Which part of the processor time is in user space.
+    pub(super) user_share: UserShare,
     /// Whether it ends when all that is sampled has ended.
     ends_with_target: bool,
 }
@@ -101,6 +104,7 @@ impl<'a> Cast<'a> {
         };
         let held = matches!(target, Target::Held(_));
         let mut session = Session::open(options, &target, notes)?;
+        let mut user_share = UserShare::begin(&target);
         if held {
             self.start()?;
         }
@@ -127,6 +131,7 @@ impl<'a> Cast<'a> {
                 });
             }
             session.skip_samples();
+            user_share = UserShare::begin(&target);
             self.start()?;
         }
         notes(Note::Begun);
@@ -135,6 +140,7 @@ impl<'a> Cast<'a> {
             images,
             existing,
             ended: 0,
+            user_share,
             ends_with_target: target.is_of_tasks() && matches!(subject, Subject::Running { .. }),
         })
     }

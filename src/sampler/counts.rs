@@ -19,7 +19,8 @@ use perf_event_open_sys::bindings as sys;
 const PERIOD_AT: usize = 16;
 const SAMPLE_TYPE_AT: usize = 24;
 const FLAGS_AT: usize = 40;
-/// `freq`, a flag.
+/// `exclude_kernel` and `freq`, flags.
+const EXCLUDE_KERNEL: u64 = 1 << 5;
 const FREQ: u64 = 1 << 10;
 /// Where the id and the period are in a sample: behind the header, and behind IDENTIFIER, IP, TID,
 /// TIME, CPU.
@@ -36,6 +37,15 @@ pub(super) struct Count {
 }
 
 impl Count {
+    /// A part of it.
+    pub(super) fn part(self, part: f64) -> Count {
+        let of = |count: u64| (count as f64 * part) as u64;
+        Count {
+            least: of(self.least),
+            unsure: of(self.unsure),
+        }
+    }
+
     /// The count that is nearest to this sum of samples. Whether a thread that appeared while the
     /// events were opened is counted twice is not known.
     pub(super) fn nearest(self, sampled: u64) -> u64 {
@@ -125,14 +135,20 @@ impl Sums {
         let (sampled, samples) = self.sums.get(index).copied().unwrap_or_default();
         let number = word(&event.attr, PERIOD_AT).unwrap_or(0);
         let by_frequency = word(&event.attr, FLAGS_AT).unwrap_or(0) & FREQ != 0;
-        let counting = counting(spec);
+        let excludes_kernel = word(&event.attr, FLAGS_AT).unwrap_or(0) & EXCLUDE_KERNEL != 0;
+        let counting = match counting(spec) {
+            Counting::Clock if excludes_kernel => Counting::UserClock,
+            other => other,
+        };
         Counted {
             counting,
             counted: count.nearest(sampled),
             sampled,
             samples,
             period: match (by_frequency, counting) {
-                (true, Counting::Clock) => 1_000_000_000u64.checked_div(number),
+                (true, Counting::Clock | Counting::UserClock) => {
+                    1_000_000_000u64.checked_div(number)
+                }
                 (true, _) => None,
                 (false, _) => Some(number),
             },

@@ -158,8 +158,14 @@ pub(super) enum Usage {
     Children,
 }
 
-/// Processor time so far, user and system; zero where it is not told.
+/// Processor time so far, user and system together; zero where it is not told.
 pub(super) fn processor_time(usage: Usage) -> Duration {
+    let (user, system) = processor_times(usage);
+    user + system
+}
+
+/// Processor time so far, user and system.
+pub(super) fn processor_times(usage: Usage) -> (Duration, Duration) {
     let who = match usage {
         Usage::Own => libc::RUSAGE_SELF,
         Usage::Children => libc::RUSAGE_CHILDREN,
@@ -175,7 +181,7 @@ pub(super) fn processor_time(usage: Usage) -> Duration {
         let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
         Duration::from_secs(seconds) + Duration::from_micros(micros)
     };
-    time(told.ru_utime) + time(told.ru_stime)
+    (time(told.ru_utime), time(told.ru_stime))
 }
 
 /// This thread has its turn soon, while the value lives.

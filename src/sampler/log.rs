@@ -141,14 +141,15 @@ impl<W: Write + Seek> Log<W> {
     }
 
     /// Writes what the events have counted, and notes where their samples do not add up to it.
-    fn compare(&mut self, session: &Session) -> io::Result<()> {
-        for (index, count) in session.counts().into_iter().enumerate() {
+    fn compare(&mut self, open: &Open) -> io::Result<()> {
+        let session = &open.session;
+        for (index, count) in session.counts(&open.user_share).into_iter().enumerate() {
             let (Some(count), Some((spec, event))) = (count, session.event(index)) else {
                 continue;
             };
             let counted = self.tally.sums.compared(index, event, spec, count);
             if let Some(&id) = event.ids.first() {
-                let lost = session.counts_lost().then_some(0);
+                let lost = session.lost().map(|_| 0);
                 self.append(&count_record(id, counted.counted, lost))?;
             }
             if let Some((kind, detail)) = counted.caveat(&event.name) {
@@ -262,7 +263,7 @@ impl<W: Write + Seek> Sink for Log<W> {
         // What was left out at the limit is counted all the same, and the records end before it.
         if !self.is_full() {
             self.append(&time_record(open.ended))?;
-            self.compare(&open.session)?;
+            self.compare(open)?;
         }
         self.close(&about, open.session.lost().unwrap_or(0))
     }

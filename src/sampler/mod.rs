@@ -63,6 +63,7 @@ mod process;
 mod recording;
 mod rights;
 mod ring;
+mod ring_size;
 mod rows;
 mod session;
 mod signals;
@@ -71,6 +72,7 @@ mod stop;
 mod tally;
 mod target;
 mod tracepoint;
+mod user_share;
 mod watch;
 
 pub use attr::Rate;

@@ -51,8 +51,13 @@ impl Counts {
             let Some(counted) = sum.counted else {
                 continue;
             };
+            let excludes_kernel = event.attr.flags().contains(AttrFlags::EXCLUDE_KERNEL);
+            let counting = match counting(&event.attr) {
+                Counting::Clock if excludes_kernel => Counting::UserClock,
+                other => other,
+            };
             let counted = Counted {
-                counting: counting(&event.attr),
+                counting,
                 counted,
                 sampled: sum.weight,
                 samples: sum.samples,

@@ -42,6 +42,7 @@ mod quantify;
 mod record;
 mod record_attach;
 mod record_bounds;
+mod record_counts;
 mod record_events;
 mod record_kept;
 mod record_others;

@@ -1,0 +1,217 @@
+//! What a recording says that happened, held against programs that measure themselves.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::record::{PROFTOOL, Room, can_record, is_root, skipped, stderr};
+
+/// Faults so many times, in so many threads and bursts; prints how often it faulted in all.
+const FAULTS: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+static long pages;
+static int bursts;
+static void *work(void *unused) {
+    volatile unsigned long sum = 0;
+    for (int burst = 0; burst < bursts; burst++) {
+        size_t size = pages / bursts * 4096;
+        char *memory = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        madvise(memory, size, MADV_NOHUGEPAGE);
+        for (size_t at = 0; at < size; at += 4096) memory[at] = 1;
+        munmap(memory, size);
+        for (long i = 0; i < 2000000; i++) sum += i;
+    }
+    return unused;
+}
+int main(int count, char **words) {
+    int threads = atoi(words[2]);
+    pthread_t thread[16];
+    pages = atol(words[1]) / threads;
+    bursts = atoi(words[3]);
+    for (int i = 0; i < threads; i++) pthread_create(&thread[i], 0, work, 0);
+    for (int i = 0; i < threads; i++) pthread_join(thread[i], 0);
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    printf("%ld\n", used.ru_minflt + used.ru_majflt);
+    return 0;
+}
+"#;
+
+/// Two functions work in turn, each in a thread of its own that lives so many microseconds, for so
+/// many milliseconds; prints the processor time that the process used, in milliseconds.
+const POOL: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+static volatile unsigned long sink;
+static double each;
+static double now(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
+}
+__attribute__((noinline)) void even(double end) {
+    do for (int i = 0; i < 2000; i++) sink += i; while (now(CLOCK_THREAD_CPUTIME_ID) < end);
+}
+__attribute__((noinline)) void odd(double end) {
+    do for (int i = 0; i < 2000; i++) sink ^= i; while (now(CLOCK_THREAD_CPUTIME_ID) < end);
+}
+static void *run(void *is_even) {
+    double end = now(CLOCK_THREAD_CPUTIME_ID) + each;
+    is_even ? even(end) : odd(end);
+    return 0;
+}
+int main(int count, char **words) {
+    each = atof(words[1]);
+    double end = now(CLOCK_MONOTONIC) + atof(words[2]) * 1e3;
+    for (long i = 0; now(CLOCK_MONOTONIC) < end; i++) {
+        pthread_t thread;
+        pthread_create(&thread, 0, run, (void *)(i & 1));
+        pthread_join(thread, 0);
+    }
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    printf("%ld\n", (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000
+        + (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000);
+    return 0;
+}
+"#;
+
+/// Builds a program; `None`, and why the test is skipped, where that or recording is impossible.
+fn program(room: &Room, text: &str) -> Option<PathBuf> {
+    if !can_record() {
+        return None;
+    }
+    let (source, program) = (room.path("program.c"), room.path("program"));
+    fs::write(&source, text).unwrap();
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-g", "-fno-omit-frame-pointer", "-pthread", "-o"]);
+    match cc.args([&program, &source]).output() {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", stderr(&output));
+            Some(program)
+        }
+        Err(error) => {
+            skipped(&format!("cc cannot be run: {error}"));
+            None
+        }
+    }
+}
+
+/// What a program printed, what the recorder said, and the page of the recording.
+fn recorded(room: &Room, args: &[&str], select: &[&str]) -> (f64, String, serde_json::Value) {
+    let output = room.record(args);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let own = String::from_utf8_lossy(&output.stdout).trim().parse();
+    let flat = Command::new(PROFTOOL)
+        .args(["flat", "--format", "json", "perf.data"])
+        .args(select)
+        .current_dir(&room.0)
+        .output()
+        .unwrap();
+    assert!(flat.status.success(), "{}", stderr(&flat));
+    let page = serde_json::from_slice(&flat.stdout).unwrap();
+    (own.unwrap(), stderr(&output), page)
+}
+
+fn caveat<'a>(page: &'a serde_json::Value, kind: &str) -> Option<&'a str> {
+    let all = page["caveats"].as_array().unwrap();
+    let one = all.iter().find(|caveat| caveat["kind"] == kind)?;
+    one["text"].as_str()
+}
+
+#[test]
+fn page_faults_are_those_that_happened() {
+    let room = Room::new();
+    if program(&room, FAULTS).is_none() {
+        return;
+    }
+    for shape in [["245", "1", "1"], ["16000", "1", "20"], ["16000", "8", "5"]] {
+        let args = [&["-g", "fp", "-e", "page-faults", "./program"][..], &shape].concat();
+        let (own, said, page) = recorded(&room, &args, &[]);
+        let sum = page["total"].as_f64().unwrap();
+        // Some happened before the program was there: between fork and exec.
+        let is_near = (sum - own).abs() <= 0.02 * own + 12.0;
+        assert!(is_near, "{shape:?}: {sum} of {own}; {said}");
+        assert_eq!(caveat(&page, "miscounted"), None, "{said}");
+    }
+}
+
+#[test]
+fn a_frequency_that_misjudges_bursts_is_reported_with_the_count() {
+    let room = Room::new();
+    if program(&room, FAULTS).is_none() {
+        return;
+    }
+    let args = "-g fp -e page-faults -F 997 ./program 16000 8 5";
+    let args: Vec<&str> = args.split(' ').collect();
+    let (own, said, page) = recorded(&room, &args, &[]);
+    let sum = page["total"].as_f64().unwrap();
+    if (sum - own).abs() < 0.03 * own {
+        return skipped("the kernel judged the bursts well");
+    }
+    let text = caveat(&page, "miscounted").expect("a caveat");
+    assert!(said.contains(text), "{said}");
+    let counted = text.split(" in samples, ").nth(1);
+    let counted = counted.and_then(|rest| rest.split(' ').next());
+    let counted: f64 = counted.unwrap().parse().unwrap();
+    assert!((counted - own).abs() <= 0.02 * own, "{text}; own {own}");
+    // Of a part of the time, too: it is about the recording.
+    let args = ["--time", "..0.001"];
+    let part = Command::new(PROFTOOL)
+        .args(["flat", "--format", "json", "perf.data"])
+        .args(args)
+        .current_dir(&room.0)
+        .output()
+        .unwrap();
+    let part: serde_json::Value = serde_json::from_slice(&part.stdout).unwrap();
+    assert_eq!(caveat(&part, "miscounted"), Some(text));
+}
+
+#[test]
+fn time_of_short_threads_that_has_no_samples_is_reported() {
+    let room = Room::new();
+    if program(&room, POOL).is_none() {
+        return;
+    }
+    if !is_root() {
+        return skipped("the clock of user space alone is not known");
+    }
+    let clock = ["-g", "fp", "-e", "cpu-clock"];
+    let (own, said, page) = recorded(
+        &room,
+        &[&clock[..], &["./program", "300", "700"]].concat(),
+        &[],
+    );
+    let text = caveat(&page, "missed-time").expect("a caveat");
+    assert!(said.contains(text), "{said}");
+    let counted = text
+        .split(" of ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next());
+    let counted: f64 = counted.unwrap().parse().unwrap();
+    let sum = page["total"].as_f64().unwrap() / 1e6;
+    assert!(sum < 0.5 * own, "{sum} of {own} ms");
+    // The time between fork and exec is not the program's, and threads end after their last count.
+    assert!(
+        (counted - own).abs() <= 0.15 * own + 10.0,
+        "{text}; own {own} ms"
+    );
+
+    // What the advice says works.
+    let args = [&clock[..], &["-a", "./program", "300", "700"]].concat();
+    let (own, _, page) = recorded(&room, &args, &["--comm", "program"]);
+    let sum = page["total"].as_f64().unwrap() / 1e6;
+    assert!((sum - own).abs() <= 0.1 * own + 10.0, "{sum} of {own} ms");
+    let args = [&clock[..], &["./program", "30000", "700"]].concat();
+    let (_, said, page) = recorded(&room, &args, &[]);
+    assert_eq!(caveat(&page, "missed-time"), None, "{said}");
+}
