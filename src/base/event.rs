@@ -97,17 +97,16 @@ impl Event {
     /// assert_eq!(Event::main([(&clock, 5), (&switches, 9)].into_iter()), Some(1));
     /// assert_eq!(Event::main([(&clock, 5), (&switches, 9), (&off, 9)].into_iter()), Some(0));
     /// assert_eq!(Event::main([(&clock, 0), (&switches, 9), (&off, 8)].into_iter()), Some(2));
+    /// assert_eq!(Event::main([(&switches, 9), (&off, 8)].into_iter()), Some(0));
     /// ```
     pub fn main<'a>(events: impl Iterator<Item = (&'a Event, u64)> + Clone) -> Option<usize> {
         let both = events.clone().any(|(event, _)| event.name == OFF_CPU);
+        let has_other = events.clone().any(|(event, _)| !event.is_off_processor());
         let rank = |(event, samples): (&Event, u64)| {
             let base = event.base();
             let is_off = both && OFF_PROCESSOR.contains(&base);
-            (
-                samples > 0 && !is_off,
-                samples > 0 && base == OFF_CPU,
-                samples,
-            )
+            let is_wait = has_other && samples > 0 && base == OFF_CPU;
+            (samples > 0 && !is_off, is_wait, samples)
         };
         let most = events.clone().map(rank).max()?;
         events.clone().map(rank).position(|one| one == most)
