@@ -25,6 +25,44 @@ pub enum Counting {
     Hardware,
 }
 
+impl Counting {
+    /// Returns what an event counts whose `perf_event_attr` has this `type` and `config`, and
+    /// `exclude_kernel` or not.
+    ///
+    /// ```
+    /// use proftool::base::Counting;
+    /// assert_eq!(Counting::of(1, 0, false), Counting::Clock); // cpu-clock
+    /// assert_eq!(Counting::of(1, 1, true), Counting::UserClock); // task-clock:u
+    /// assert_eq!(Counting::of(1, 2, true), Counting::Occurrences); // page-faults:u
+    /// assert_eq!(Counting::of(5, 0, false), Counting::Occurrences); // a breakpoint
+    /// assert_eq!(Counting::of(0, 0, false), Counting::Hardware); // cycles
+    /// ```
+    pub fn of(kind: u32, config: u64, excludes_kernel: bool) -> Counting {
+        // PERF_TYPE_*, and of software events PERF_COUNT_SW_CPU_CLOCK and TASK_CLOCK.
+        const SOFTWARE: u32 = 1;
+        const TRACEPOINT: u32 = 2;
+        const BREAKPOINT: u32 = 5;
+        match (kind, config, excludes_kernel) {
+            (SOFTWARE, 0 | 1, true) => Counting::UserClock,
+            (SOFTWARE, 0 | 1, false) => Counting::Clock,
+            (SOFTWARE | TRACEPOINT | BREAKPOINT, ..) => Counting::Occurrences,
+            _ => Counting::Hardware,
+        }
+    }
+
+    /// Returns the weight of a sample that was asked for by this number, which is a frequency or a
+    /// period; `None` where the kernel chooses it. Of the frequency of a clock it makes a period at
+    /// once.
+    pub fn period(self, by_frequency: bool, number: u64) -> Option<u64> {
+        let is_clock = matches!(self, Counting::Clock | Counting::UserClock);
+        match (by_frequency, is_clock) {
+            (true, true) => 1_000_000_000u64.checked_div(number),
+            (true, false) => None,
+            (false, _) => Some(number).filter(|&period| period > 0),
+        }
+    }
+}
+
 /// The sum of an event's samples and the kernel's own count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {

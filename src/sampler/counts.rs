@@ -134,38 +134,15 @@ impl Sums {
     ) -> Counted {
         let (sampled, samples) = self.sums.get(index).copied().unwrap_or_default();
         let number = word(&event.attr, PERIOD_AT).unwrap_or(0);
-        let by_frequency = word(&event.attr, FLAGS_AT).unwrap_or(0) & FREQ != 0;
-        let excludes_kernel = word(&event.attr, FLAGS_AT).unwrap_or(0) & EXCLUDE_KERNEL != 0;
-        let counting = match counting(spec) {
-            Counting::Clock if excludes_kernel => Counting::UserClock,
-            other => other,
-        };
+        let flags = word(&event.attr, FLAGS_AT).unwrap_or(0);
+        let counting = Counting::of(spec.kind, spec.config[0], flags & EXCLUDE_KERNEL != 0);
         Counted {
             counting,
             counted: count.nearest(sampled),
             sampled,
             samples,
-            period: match (by_frequency, counting) {
-                (true, Counting::Clock | Counting::UserClock) => {
-                    1_000_000_000u64.checked_div(number)
-                }
-                (true, _) => None,
-                (false, _) => Some(number),
-            },
+            period: counting.period(flags & FREQ != 0, number),
         }
-    }
-}
-
-/// What an event counts.
-pub(super) fn counting(spec: &EventSpec) -> Counting {
-    const CLOCKS: [u64; 2] = [
-        sys::PERF_COUNT_SW_CPU_CLOCK as u64,
-        sys::PERF_COUNT_SW_TASK_CLOCK as u64,
-    ];
-    match spec.kind {
-        sys::PERF_TYPE_SOFTWARE if CLOCKS.contains(&spec.config[0]) => Counting::Clock,
-        sys::PERF_TYPE_SOFTWARE | sys::PERF_TYPE_TRACEPOINT => Counting::Occurrences,
-        _ => Counting::Hardware,
     }
 }
 

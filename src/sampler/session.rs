@@ -385,7 +385,7 @@ impl Session {
         let mut counts = counts::since(counts::read(&self.specs, &self.rows), &self.before);
         for (count, spec) in counts.iter_mut().zip(&self.specs) {
             // A clock counts all time, whatever part of it is sampled.
-            if counts::counting(spec) == Counting::Clock {
+            if Counting::of(spec.kind, spec.config[0], false) == Counting::Clock {
                 let kernel = counts_kernel(spec) && self.allowed.kernel;
                 *count = match (spec.modifiers.user(), kernel) {
                     (true, true) => *count,

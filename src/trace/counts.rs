@@ -3,7 +3,7 @@
 //! The kernel chooses the periods of events that are sampled by frequency: where an event comes in
 //! bursts, their sum may be twice what happened. The counter of the same event tells.
 
-use linux_perf_event_reader::{AttrFlags, constants};
+use linux_perf_event_reader::AttrFlags;
 
 use crate::base::{Caveats, Counted, Counting};
 use crate::perfdata::{Attr, Reader, Sample};
@@ -25,10 +25,7 @@ pub(super) struct Counts {
 impl Counts {
     /// A sample was read.
     pub(super) fn sample(&mut self, event: usize, weight: u64) {
-        if event >= self.events.len() {
-            self.events.resize(event + 1, Sum::default());
-        }
-        let sum = &mut self.events[event];
+        let sum = self.sum(event);
         sum.weight = sum.weight.saturating_add(weight);
         sum.samples += 1;
     }
@@ -38,11 +35,15 @@ impl Counts {
         let Some(event) = reader.event_of_id(id) else {
             return;
         };
+        let counted = &mut self.sum(event).counted;
+        *counted = Some(counted.unwrap_or(0).saturating_add(value));
+    }
+
+    fn sum(&mut self, event: usize) -> &mut Sum {
         if event >= self.events.len() {
             self.events.resize(event + 1, Sum::default());
         }
-        let counted = self.events[event].counted.unwrap_or(0);
-        self.events[event].counted = Some(counted.saturating_add(value));
+        &mut self.events[event]
     }
 
     /// Adds a caveat for each event whose samples do not add up.
@@ -51,17 +52,16 @@ impl Counts {
             let Some(counted) = sum.counted else {
                 continue;
             };
-            let excludes_kernel = event.attr.flags().contains(AttrFlags::EXCLUDE_KERNEL);
-            let counting = match counting(&event.attr) {
-                Counting::Clock if excludes_kernel => Counting::UserClock,
-                other => other,
-            };
+            let counting = counting(&event.attr);
             let counted = Counted {
                 counting,
                 counted,
                 sampled: sum.weight,
                 samples: sum.samples,
-                period: period(&event.attr),
+                period: counting.period(
+                    event.attr.flags().contains(AttrFlags::FREQ),
+                    event.attr.period_or_frequency,
+                ),
             };
             if let Some((kind, detail)) = counted.caveat(&event.name) {
                 caveats.add_detail(kind, 1, detail);
@@ -78,25 +78,6 @@ pub(super) fn weight_of(reader: &Reader, sample: &Sample<'_>) -> u64 {
 
 /// What an event counts.
 pub(super) fn counting(attr: &Attr) -> Counting {
-    const CLOCKS: [u64; 2] = [
-        constants::PERF_COUNT_SW_CPU_CLOCK,
-        constants::PERF_COUNT_SW_TASK_CLOCK,
-    ];
-    match attr.kind {
-        constants::PERF_TYPE_SOFTWARE if CLOCKS.contains(&attr.config) => Counting::Clock,
-        constants::PERF_TYPE_SOFTWARE
-        | constants::PERF_TYPE_TRACEPOINT
-        | constants::PERF_TYPE_BREAKPOINT => Counting::Occurrences,
-        _ => Counting::Hardware,
-    }
-}
-
-/// The period that was asked for. The kernel makes one of the frequency of a clock at once.
-fn period(attr: &Attr) -> Option<u64> {
-    let frequency = attr.period_or_frequency;
-    let is_clock = counting(attr) == Counting::Clock;
-    match attr.flags().contains(AttrFlags::FREQ) && is_clock {
-        true => 1_000_000_000u64.checked_div(frequency),
-        false => attr.fixed_period(),
-    }
+    let excludes_kernel = attr.flags().contains(AttrFlags::EXCLUDE_KERNEL);
+    Counting::of(attr.kind, attr.config, excludes_kernel)
 }

@@ -48,7 +48,7 @@ int main(void) {
 
 /// Builds `program` from C; `None`, and why the test is skipped, where nothing can be built or
 /// recorded.
-fn program(room: &Room, text: &str) -> Option<PathBuf> {
+pub fn program(room: &Room, text: &str) -> Option<PathBuf> {
     if !can_record() {
         return None;
     }
