@@ -413,11 +413,11 @@ fn succeeded(output: std::io::Result<Output>) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-/// A program of the fixtures, compiled in this way, and a recording of it; `None`, and why, where one
-/// of them cannot be made.
-fn recorded(options: &str) -> Option<(PathBuf, PathBuf)> {
+/// Compiles a program of the fixtures with `options` and records it. The files carry the name of
+/// the test, as tests run at the same time. Returns `None` where this machine cannot do it.
+fn recorded(test: &str, options: &str) -> Option<(PathBuf, PathBuf)> {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let program = directory.join(format!("call-sites{}", options.replace(' ', "")));
+    let program = directory.join(format!("{test}{}", options.replace(' ', "")));
     let recording = program.with_extension("data");
     let mut gcc = Command::new("gcc");
     gcc.args([
@@ -447,7 +447,7 @@ fn source() -> PathBuf {
 
 #[test]
 fn recorded_calls_have_the_lines_of_the_source() {
-    let Some((_, recording)) = recorded("-O1") else {
+    let Some((_, recording)) = recorded("lines-of-source", "-O1") else {
         return;
     };
     let text = std::fs::read_to_string(source()).unwrap();
@@ -508,7 +508,7 @@ fn addr2line_finds_the_same_calls_by_line() {
         }
     }
     for options in ["-O0", "-O1"] {
-        let Some((program, recording)) = recorded(options) else {
+        let Some((program, recording)) = recorded("lines-by-addr2line", options) else {
             return;
         };
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/compare_call_lines.py");
