@@ -41,7 +41,7 @@ pub(super) trait Sink {
     /// Takes what was there before.
     fn begin(&mut self, open: &Open) -> io::Result<()>;
     /// Makes one pass over the ring buffers.
-    fn pass(&mut self, session: &mut Session) -> io::Result<()>;
+    fn pass(&mut self, open: &mut Open) -> io::Result<()>;
     /// Nothing more will come.
     fn finish(&mut self, open: &Open) -> io::Result<()>;
     /// Why nothing more is to come, if so.
@@ -186,19 +186,18 @@ impl<'a> Cast<'a> {
                 .duration
                 .map(|duration| duration.saturating_sub(begin.elapsed()));
             let timeout = left.map_or(PASS, |left| left.min(PASS));
-            let session = &mut open.session;
-            if session.wait(self.signals.as_fd(), timeout).is_err() {
+            if open.session.wait(self.signals.as_fd(), timeout).is_err() {
                 std::thread::sleep(timeout);
             }
             let over = self.attend();
-            sink.pass(session)?;
+            sink.pass(open)?;
             if over {
                 break match self.child {
                     Some(_) => End::Command,
                     None => End::Signal,
                 };
             }
-            if open.ends_with_target && session.has_ended() {
+            if open.ends_with_target && open.session.has_ended() {
                 break End::Subject;
             }
             if left.is_some_and(|left| left.is_zero()) {
@@ -210,7 +209,7 @@ impl<'a> Cast<'a> {
         };
         open.session.stop();
         open.ended = kernel::now();
-        sink.pass(&mut open.session)?;
+        sink.pass(open)?;
         sink.finish(open)?;
         Ok(end)
     }

@@ -3,18 +3,26 @@
 //! The kernel counts an event of a clock or of software all the time, sampled or not, also in
 //! threads that live too short for a sample; `read` gives the sum over all that inherited it.
 
+use std::convert::Infallible;
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
+use super::cast::Open;
+use super::doubles;
 use super::event::EventSpec;
 use super::kernel;
 use super::rows::Row;
-use super::tally::word;
+use super::tally::{SAMPLE, word};
 use crate::base::{Counted, Counting};
-use crate::perfdata::writer::EventDescription;
+use crate::perfdata::writer::{EventDescription, count_record};
 use perf_event_open_sys::bindings as sys;
 
+/// How long counters that are read again and again rest at least.
+const LEAST_PAUSE: Duration = Duration::from_millis(150);
+/// Reading them takes at most one part in this many of the time.
+const COST: u32 = 50;
 /// Where they are in an attr.
 const PERIOD_AT: usize = 16;
 const SAMPLE_TYPE_AT: usize = 24;
@@ -111,6 +119,21 @@ impl Sums {
         }
     }
 
+    /// Adds the samples among whole records.
+    fn add_all(&mut self, records: &[u8]) {
+        let all = doubles::filter(
+            records,
+            &mut |record| {
+                if doubles::kind(record) == Some(SAMPLE) {
+                    self.add(record);
+                }
+                true
+            },
+            &mut |_| Ok::<(), Infallible>(()),
+        );
+        let Ok(()) = all;
+    }
+
     /// Adds a sample.
     pub(super) fn add(&mut self, sample: &[u8]) {
         let event = word(sample, SAMPLE_ID_AT).and_then(|id| self.ids.get(&id));
@@ -143,6 +166,61 @@ impl Sums {
             samples,
             period: counting.period(flags & FREQ != 0, number),
         }
+    }
+}
+
+/// The counters of a recording that is watched: they are read again and again, as nobody knows when
+/// it ends.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    sums: Sums,
+    /// What the READ records so far add up to, by event.
+    reported: Vec<u64>,
+    due: Option<Instant>,
+}
+
+impl Counters {
+    pub(super) fn new(events: &[EventDescription]) -> Counters {
+        Counters {
+            sums: Sums::new(events),
+            reported: vec![0; events.len()],
+            due: None,
+        }
+    }
+
+    /// Adds the samples among whole records.
+    pub(super) fn sampled(&mut self, records: &[u8]) {
+        self.sums.add_all(records);
+    }
+
+    /// Whether it is time to read them.
+    pub(super) fn are_due(&self) -> bool {
+        self.due.is_none_or(|due| Instant::now() >= due)
+    }
+
+    /// Returns READ records of what was counted since the last ones.
+    pub(super) fn read(&mut self, open: &Open, time: u64) -> Vec<u8> {
+        let begin = Instant::now();
+        let session = &open.session;
+        let lost = session.lost().map(|_| 0);
+        let mut records = Vec::new();
+        for (index, count) in session.counts(&open.user_share).into_iter().enumerate() {
+            let (Some(count), Some((spec, event)), Some(reported)) =
+                (count, session.event(index), self.reported.get_mut(index))
+            else {
+                continue;
+            };
+            let counted = self.sums.compared(index, event, spec, count).counted;
+            if let Some(&id) = event.ids.first() {
+                let since = counted.saturating_sub(*reported);
+                records.extend(count_record(time, id, since, lost));
+                *reported = counted.max(*reported);
+            }
+        }
+        // A counter of each of thousands of threads takes a while to read.
+        let pause = LEAST_PAUSE.max(begin.elapsed() * COST);
+        self.due = Some(Instant::now() + pause);
+        records
     }
 }
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::tally::{SAMPLE, word};
+use super::tally::{READ, SAMPLE, word};
 
 const EXIT: u32 = 4;
 const FORK: u32 = 7;
@@ -106,9 +106,12 @@ pub(super) fn filter<E>(
     }
 }
 
-/// Whether a record tells where a thread was at a moment: a sample or a switch.
+/// Whether a record is of a part of the time only: a sample, a switch, what was counted meanwhile.
 pub(super) fn is_of_time(record: &[u8]) -> bool {
-    matches!(half(record, 0), Some(SAMPLE | SWITCH | SWITCH_CPU_WIDE))
+    matches!(
+        half(record, 0),
+        Some(SAMPLE | SWITCH | SWITCH_CPU_WIDE | READ)
+    )
 }
 
 /// The number of a record's type.

@@ -13,6 +13,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::doubles::{self, is_of_time};
 use super::error::{Error, reason};
 use super::existing::Existing;
@@ -21,10 +23,13 @@ use super::kernel_images::KernelImages;
 use super::log::{About, Log};
 use super::output::Output;
 use super::session::Session;
-use super::tally::{SAMPLE, time};
+use super::tally::{READ, SAMPLE, time, word};
 use crate::perfdata::Packed;
 use crate::perfdata::writer::{EventDescription, FINISHED_ROUND, time_record};
 
+/// Where the value and the id are in READ, behind the header and the thread.
+const READ_VALUE_AT: usize = 16;
+const READ_ID_AT: usize = 24;
 /// How many bytes of records are packed together.
 const CHUNK: usize = 1 << 20;
 /// How much memory a history takes unless it is said.
@@ -142,6 +147,9 @@ impl History {
         let packed = self.bare.iter().chain(&self.packed);
         let open = [self.open.as_slice(), &FINISHED_ROUND].concat();
         let mut counted = self.counted.clone();
+        // What is counted first then has begun before what is kept.
+        let is_part = self.since.is_some() || self.let_go > 0;
+        let mut begun: FxHashSet<u64> = FxHashSet::default();
         for records in packed.map(|packed| packed.bytes()).chain([open]) {
             let mut kept = filtered(&records, |record| {
                 let is_late = self.is_late(record);
@@ -152,7 +160,14 @@ impl History {
                 is_late && time(record).is_none_or(|time| time <= until)
             });
             if counted.is_any() {
-                each_sample(&mut kept, |sample| counted.adjust(sample));
+                each(&mut kept, SAMPLE, |sample| counted.adjust(sample));
+            }
+            if is_part {
+                each(&mut kept, READ, |read| {
+                    if word(read, READ_ID_AT).is_some_and(|id| begun.insert(id)) {
+                        read[READ_VALUE_AT..READ_ID_AT].fill(0);
+                    }
+                });
             }
             log.append(&kept)?;
         }
@@ -224,15 +239,15 @@ fn filtered(records: &[u8], mut is_wanted: impl FnMut(&[u8]) -> bool) -> Vec<u8>
     kept
 }
 
-/// Hands out the samples among whole records, to be changed.
-fn each_sample(mut records: &mut [u8], mut change: impl FnMut(&mut [u8])) {
+/// Hands out those of whole records that are of this type, to be changed.
+fn each(mut records: &mut [u8], kind: u32, mut change: impl FnMut(&mut [u8])) {
     while let Some(header) = records.first_chunk::<8>() {
         let size = usize::from(u16::from_ne_bytes([header[6], header[7]])).max(8);
-        let is_sample = doubles::kind(records) == Some(SAMPLE);
+        let is_wanted = doubles::kind(records) == Some(kind);
         let Some((record, rest)) = records.split_at_mut_checked(size) else {
             return;
         };
-        if is_sample {
+        if is_wanted {
             change(record);
         }
         records = rest;

@@ -150,7 +150,7 @@ impl<W: Write + Seek> Log<W> {
             let counted = self.tally.sums.compared(index, event, spec, count);
             if let Some(&id) = event.ids.first() {
                 let lost = session.lost().map(|_| 0);
-                self.append(&count_record(id, counted.counted, lost))?;
+                self.append(&count_record(open.ended, id, counted.counted, lost))?;
             }
             if let Some((kind, detail)) = counted.caveat(&event.name) {
                 self.caveats.add_detail(kind, 1, detail);
@@ -226,7 +226,8 @@ impl<W: Write + Seek> Sink for Log<W> {
     }
 
     /// Straight from the buffers to the file, in a few large writes. The file is true afterwards.
-    fn pass(&mut self, session: &mut Session) -> io::Result<()> {
+    fn pass(&mut self, open: &mut Open) -> io::Result<()> {
+        let session = &mut open.session;
         let begin = kernel::now();
         if self.is_full() {
             // Their place in the buffers is needed no more either.

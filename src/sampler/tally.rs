@@ -12,6 +12,7 @@ const LOST: u32 = 2;
 const THROTTLE: u32 = 5;
 pub(super) const SAMPLE: u32 = 9;
 pub(super) const MMAP2: u32 = 10;
+pub(super) const READ: u32 = 8;
 const LOST_SAMPLES: u32 = 13;
 /// The first type of records that recorders make themselves.
 const USER_TYPES: u32 = 64;

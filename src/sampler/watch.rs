@@ -6,12 +6,13 @@ use std::ops::ControlFlow;
 
 use super::cast::{Cast, Open, Sink};
 use super::child::Ending;
+use super::counts::Counters;
 use super::error::{Error, Note};
 use super::history::History;
 use super::kernel::{self, SoonerTurns};
 use super::log::{About, Log};
 use super::recording::{Bounds, End, Subject};
-use super::session::{Options, Session};
+use super::session::Options;
 use super::signals::Signals;
 use crate::perfdata::writer::{lost_samples_record, time_record};
 
@@ -74,6 +75,7 @@ pub fn watch(
     };
     let mut audience = Audience {
         watcher,
+        counters: Counters::default(),
         is_over: false,
     };
     let _turns = SoonerTurns::ask(true);
@@ -90,11 +92,13 @@ pub fn watch(
 /// The watcher as one who takes what is sampled.
 struct Audience<'a> {
     watcher: &'a mut dyn Watcher,
+    counters: Counters,
     is_over: bool,
 }
 
 impl Sink for Audience<'_> {
     fn begin(&mut self, open: &Open) -> io::Result<()> {
+        self.counters = Counters::new(open.session.events());
         let about = About::session(&open.session, &open.images);
         let mut head = Log::new(Cursor::new(Vec::new()), open.session.events())?;
         head.end_round()?;
@@ -110,10 +114,17 @@ impl Sink for Audience<'_> {
         Ok(())
     }
 
-    fn pass(&mut self, session: &mut Session) -> io::Result<()> {
+    fn pass(&mut self, open: &mut Open) -> io::Result<()> {
         let begin = kernel::now();
-        let watcher = &mut *self.watcher;
+        let (watcher, counters) = (&mut *self.watcher, &mut self.counters);
+        let counts = if counters.are_due() {
+            counters.read(open, begin)
+        } else {
+            Vec::new()
+        };
+        let session = &mut open.session;
         let drained = session.drain(&mut |records| {
+            counters.sampled(records);
             watcher.records(records);
             Ok::<(), Infallible>(())
         });
@@ -121,12 +132,15 @@ impl Sink for Audience<'_> {
         if session.has_switches() {
             watcher.records(&time_record(begin));
         }
+        watcher.records(&counts);
         self.is_over |= self.watcher.end_round().is_break();
         Ok(())
     }
 
     fn finish(&mut self, open: &Open) -> io::Result<()> {
         self.watcher.records(&time_record(open.ended));
+        let counts = self.counters.read(open, open.ended);
+        self.watcher.records(&counts);
         // Of the last losses the kernel has not told.
         let lost = open.session.lost().unwrap_or(0);
         if lost > 0 {

@@ -2,6 +2,11 @@
 //!
 //! The kernel chooses the periods of events that are sampled by frequency: where an event comes in
 //! bursts, their sum may be twice what happened. The counter of the same event tells.
+//!
+//! Our recorder writes what was counted into READ records, each with what has come since the one
+//! before, at the end or, where a recording is watched, a few times a second. A first count of zero
+//! says where counting begins: what was sampled before it is not compared, nor what is sampled after
+//! the last one.
 
 use linux_perf_event_reader::AttrFlags;
 
@@ -13,16 +18,34 @@ use crate::perfdata::{Attr, Reader, Sample};
 struct Sum {
     weight: u64,
     samples: u64,
-    counted: Option<u64>,
+    /// What was counted at the last READ record, and the two above as they were there.
+    read: Option<Read>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Read {
+    counted: u64,
+    weight: u64,
+    samples: u64,
 }
 
 /// The sums of all samples of a recording, by event; of a part of its time, too.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     events: Vec<Sum>,
+    /// Whether the first count has begun before the samples have.
+    is_part: bool,
 }
 
 impl Counts {
+    /// Begins anew, amid what counters count.
+    pub(super) fn reset(&mut self) {
+        *self = Counts {
+            events: Vec::new(),
+            is_part: true,
+        };
+    }
+
     /// A sample was read.
     pub(super) fn sample(&mut self, event: usize, weight: u64) {
         let sum = self.sum(event);
@@ -35,8 +58,21 @@ impl Counts {
         let Some(event) = reader.event_of_id(id) else {
             return;
         };
-        let counted = &mut self.sum(event).counted;
-        *counted = Some(counted.unwrap_or(0).saturating_add(value));
+        let is_part = self.is_part;
+        let sum = self.sum(event);
+        let counted = match sum.read {
+            Some(read) => read.counted.saturating_add(value),
+            None if is_part || value == 0 => {
+                (sum.weight, sum.samples) = (0, 0);
+                0
+            }
+            None => value,
+        };
+        sum.read = Some(Read {
+            counted,
+            weight: sum.weight,
+            samples: sum.samples,
+        });
     }
 
     fn sum(&mut self, event: usize) -> &mut Sum {
@@ -49,15 +85,15 @@ impl Counts {
     /// Adds a caveat for each event whose samples do not add up.
     pub(super) fn compare(&self, reader: &Reader, caveats: &mut Caveats) {
         for (sum, event) in self.events.iter().zip(reader.events()) {
-            let Some(counted) = sum.counted else {
+            let Some(read) = sum.read else {
                 continue;
             };
             let counting = counting(&event.attr);
             let counted = Counted {
                 counting,
-                counted,
-                sampled: sum.weight,
-                samples: sum.samples,
+                counted: read.counted,
+                sampled: read.weight,
+                samples: read.samples,
                 period: counting.period(
                     event.attr.flags().contains(AttrFlags::FREQ),
                     event.attr.period_or_frequency,

@@ -5,7 +5,7 @@ use linux_perf_event_reader::{AttrFlags, BranchSampleFormat, SampleFormat, const
 use crate::base::{CaveatKind, Caveats, Counting, Event, IdVec, Sampling, Unit};
 use crate::perfdata::Reader;
 
-use super::counts::{Counts, counting};
+use super::counts::counting;
 use super::off_cpu::OffCpu;
 use super::remembered::Remembered;
 use super::samples::Samples;
@@ -27,7 +27,7 @@ impl Tracer<'_, '_, '_> {
         self.taken = 0;
         self.times = None;
         self.lost = Lost::default();
-        self.counts = Counts::default();
+        self.counts.reset();
         self.depths = Depths::default();
         if let Some(off_cpu) = &mut self.off_cpu {
             off_cpu.reset();

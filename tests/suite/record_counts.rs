@@ -44,7 +44,7 @@ int main(int count, char **words) {
 
 /// Two functions work in turn, each in a thread of its own that lives so many microseconds, for so
 /// many milliseconds; prints the processor time that the process used, in milliseconds.
-const POOL: &str = r#"
+pub const POOL: &str = r#"
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>

@@ -196,18 +196,22 @@ pub fn blocked_record(pid: i32, tid: i32) -> Vec<u8> {
     record_with(SWITCH, MISC_SWITCH_OUT, &[], &id)
 }
 
-/// A READ record: the event of `id` has counted `value` in all that was recorded. The kernel writes
-/// such records of single threads.
+/// A READ record: at `time` the event of `id` had counted `value`, in everything that is recorded,
+/// since the READ record before. The kernel writes such records of single threads.
 ///
 /// ```c
 /// struct { struct perf_event_header; u32 pid, tid; u64 value, id; [u64 lost;] struct sample_id; };
 /// ```
-pub fn count_record(id: u64, value: u64, lost: Option<u64>) -> Vec<u8> {
+pub fn count_record(time: u64, id: u64, value: u64, lost: Option<u64>) -> Vec<u8> {
     let mut body = [u8::MAX; 8].to_vec();
     for word in [Some(value), Some(id), lost].into_iter().flatten() {
         body.extend(word.to_ne_bytes());
     }
-    record(READ, 0, &body)
+    let id = SampleId {
+        time,
+        ..SampleId::default()
+    };
+    record_with(READ, 0, &body, &id)
 }
 
 /// A string that ends with zero and fills whole words.
@@ -261,8 +265,8 @@ mod tests {
         assert_eq!(thread_record(1, 2).len(), 8 + 24 + 32);
         assert_eq!(time_record(9).len(), 8 + 8 + 32);
         assert_eq!(blocked_record(1, 2).len(), 8 + 32);
-        assert_eq!(count_record(1, 2, None).len(), 8 + 24 + 32);
-        assert_eq!(count_record(1, 2, Some(0)).len(), 8 + 32 + 32);
+        assert_eq!(count_record(9, 1, 2, None).len(), 8 + 24 + 32);
+        assert_eq!(count_record(9, 1, 2, Some(0)).len(), 8 + 32 + 32);
     }
 
     #[test]
