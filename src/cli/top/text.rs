@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proftool::base::{Unit, shell_quoted};
+use proftool::base::{CaveatKind, Unit, shell_quoted};
 use proftool::view::flat::Sort;
 use proftool::view::number;
 
@@ -142,6 +142,18 @@ pub fn facts(app: &App, shown: &Shown) -> Vec<String> {
     ];
     for (count, what) in losses.iter().filter(|(count, _)| *count > 0) {
         parts.push(format!("{} {what}", number::grouped(*count)));
+    }
+    // The whole warning is on the page of the key i.
+    let differences = [
+        (CaveatKind::MissedTime, "samples miss processor time (i)"),
+        (CaveatKind::Miscounted, "samples differ from the count (i)"),
+    ];
+    let caveats = &seen.profile.caveats;
+    for (_, what) in differences
+        .iter()
+        .filter(|(kind, _)| caveats.count(*kind) > 0)
+    {
+        parts.push((*what).into());
     }
     let elapsed = seen.elapsed.as_secs_f64();
     if elapsed > 0.0 {

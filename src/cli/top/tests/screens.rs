@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use proftool::base::CaveatKind;
+
 use super::super::draw::Paint;
 use super::super::key::Key;
 use super::super::source::{State, Written};
@@ -111,6 +113,17 @@ fn what_was_lost_is_told_before_what_may_be_left_out() {
     let screen = stage.screen();
     assert!(screen.contains("· 1,234 lost"), "{screen}");
     assert!(!screen.contains("none lost"), "{screen}");
+}
+
+#[test]
+fn samples_that_do_not_add_up_are_reported_on_every_screen() {
+    let mut stage = Stage::new(80, 12, CALCULATOR);
+    let mut missed = std::sync::Arc::into_inner(seen(2, CALCULATOR)).unwrap();
+    let caveats = &mut missed.profile.caveats;
+    caveats.add_detail(CaveatKind::MissedTime, 1, "cpu-clock: 1 of 9 ms used");
+    stage.see(std::sync::Arc::new(missed));
+    let told = "samples miss processor time (i)";
+    assert!(stage.screen().contains(told), "{}", stage.screen());
 }
 
 #[test]
