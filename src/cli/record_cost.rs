@@ -58,11 +58,11 @@ fn slow_down(recording: &Recording, options: &Options) -> Option<String> {
     );
     if let Some(program) = recording.costs.program {
         let without = program.saturating_sub(all);
-        line += &format!(
-            ": the program used {} of processor time, ≈ {} more than without recording",
-            time(program),
-            share(all, without)
-        );
+        line += &format!(": the program used {} of processor time", time(program));
+        // An estimate of most of the time says nothing of the rest: switches cost less than samples.
+        if all < without {
+            line += &format!(", ≈ {} more than without recording", share(all, without));
+        }
     }
     Some(line)
 }
