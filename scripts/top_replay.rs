@@ -217,6 +217,7 @@ impl Replay {
             let time = TimeRange {
                 start: (from > 0).then(|| moment(from)),
                 end: (!is_last).then(|| moment(at).max(1)),
+                is_absolute: false,
             };
             // What has no times is there at once.
             let profile = match self.open(time) {

@@ -77,6 +77,10 @@
 //! | `anstyle` | export, cli |
 //! | `anyhow` | cli, main |
 //! | `clap` | cli |
+//! | `clap_complete` | cli |
+//! | `clap_mangen` | cli |
+//! | `roff` | cli |
+//! | `toml` | cli |
 //! | `indicatif` | cli |
 //! | `crossterm` | cli |
 //! | `ratatui` | cli |

@@ -79,6 +79,15 @@ pub fn give_text(
     strictly(look.strict, caveats)
 }
 
+/// Writes a text to standard output, through a pager on a terminal.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let write = |out: &mut dyn Write| out.write_all(text.as_bytes());
+    if !paged(write)? {
+        write_to(io::stdout().lock(), write)?;
+    }
+    Ok(())
+}
+
 /// Writes into a file that is made anew, or to standard output.
 pub fn write_file(
     path: Option<&Path>,

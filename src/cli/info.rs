@@ -19,6 +19,15 @@ pub struct Args {
     /// A perf.data file, folded stacks or a gmon.out; - is standard input.
     #[arg(default_value = query::DEFAULT_FILE)]
     file: PathBuf,
+    /// The same as FILE, for those who are used to perf.
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        conflicts_with = "file",
+        hide_short_help = true
+    )]
+    input: Option<PathBuf>,
     #[command(flatten)]
     folded: FoldedInput,
     #[command(flatten)]
@@ -33,11 +42,12 @@ Examples:
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let file = args.input.as_ref().unwrap_or(&args.file);
     let mut meter = Meter::new();
-    let opened = input::contents(&args.file, args.folded.weights(), &mut |done, total| {
+    let opened = input::contents(file, args.folded.weights(), &mut |done, total| {
         meter.show(done, total)
     });
-    let contents = opened.map_err(|error| query::could_not_open(&args.file, &error))?;
+    let contents = opened.map_err(|error| query::could_not_open(file, &error))?;
     drop(meter);
     let forms = Forms {
         page: &|| info::page(&contents),

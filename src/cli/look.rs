@@ -36,6 +36,9 @@ pub struct Look {
     /// Exit 1 if the result is incomplete.
     #[arg(long, help_heading = SHOW)]
     pub strict: bool,
+    /// Accepted for those who are used to perf: there is no other interface.
+    #[arg(long, hide = true)]
+    stdio: bool,
 }
 
 const SHOW: &str = "How to show it";

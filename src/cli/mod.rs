@@ -8,13 +8,16 @@ mod answer;
 mod callgraph;
 mod classic;
 mod cycles;
+mod defaults;
 mod detail;
 mod doctor;
 mod export;
 mod failure;
 mod flat;
 mod function;
+mod generate;
 mod graph;
+mod help;
 mod in_code;
 mod info;
 mod look;
@@ -30,6 +33,7 @@ mod stack_choice;
 mod top;
 mod tree;
 mod tree_notes;
+mod version;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -41,11 +45,11 @@ use signal_hook::consts::SIGXFSZ;
 /// A profiler for native Linux programs that tells the truth about recursion: a sample counts
 /// once in a function's total, however often the function is on its stack.
 #[derive(Parser)]
-#[command(name = "proftool", version, max_term_width = 100, after_help = EXAMPLES)]
-#[command(disable_help_flag = true, disable_help_subcommand = true)]
+#[command(name = "proftool", version, long_version = version::LONG, max_term_width = 100)]
+#[command(after_help = EXAMPLES, disable_help_flag = true, disable_help_subcommand = true)]
 struct Cli {
-    /// Print help.
-    #[arg(short, long, global = true, action = ArgAction::HelpShort)]
+    /// Print help: a summary with -h, the manual with --help.
+    #[arg(short, long, global = true, action = ArgAction::Help)]
     help: Option<bool>,
     #[command(subcommand)]
     command: Option<Command>,
@@ -83,11 +87,21 @@ enum Command {
     Callgraph(callgraph::Args),
     /// Export the profile to the format of another tool.
     Export(export::Args),
+    /// Show the help of a command or a topic.
+    Help(help::Args),
+    /// Write manual pages.
+    Man(generate::ManArgs),
+    /// Print completions for a shell.
+    Completions(generate::CompletionArgs),
 }
 
-/// The command line, in which only commands that draw offer `dot`.
+/// The command line, in which only commands that draw offer `dot`, and long help leads to the topics
+/// that belong to the command.
 fn grammar() -> clap::Command {
-    Cli::command().mut_subcommands(|command| {
+    let top = format!("{EXAMPLES}\n\n{}", help::list());
+    let grammar = Cli::command().after_long_help(top);
+    grammar.mut_subcommands(|command| {
+        let command = help::with_topics(command);
         let draws = matches!(command.get_name(), "graph" | "callgraph");
         let is_view = command.get_arguments().any(|arg| arg.get_id() == "format");
         match is_view && !draws {
@@ -100,6 +114,10 @@ fn grammar() -> clap::Command {
 /// Runs the command line of this process.
 pub fn run() -> ExitCode {
     let args = record_level::with_equals(std::env::args_os());
+    let args = match defaults::added(args, &grammar()) {
+        Ok(args) => args,
+        Err(error) => return failure::say(&error.into()),
+    };
     let matches = grammar().get_matches_from(args);
     let parsed = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let Some(command) = parsed.command else {
@@ -123,6 +141,9 @@ pub fn run() -> ExitCode {
         Command::Info(args) => info::run(&args),
         Command::Callgraph(args) => callgraph::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Help(args) => help::run(&args, grammar()),
+        Command::Man(args) => generate::man(&args, grammar()),
+        Command::Completions(args) => generate::completions(&args, grammar()),
     };
     done.unwrap_or_else(|error| failure::say(&error))
 }

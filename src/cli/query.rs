@@ -21,7 +21,16 @@ pub const DEFAULT_FILE: &str = "perf.data";
 pub struct Query {
     /// A perf.data file, folded stacks, or a gmon.out with --binary; - is standard input.
     #[arg(default_value = DEFAULT_FILE)]
-    pub file: PathBuf,
+    file: PathBuf,
+    /// The same as FILE, for those who are used to perf.
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        conflicts_with = "file",
+        hide_short_help = true
+    )]
+    input: Option<PathBuf>,
     /// Only stacks with a matching function; a label as it is printed selects its function.
     #[arg(long, value_name = "REGEX", value_parser = pattern, help_heading = FILTERS)]
     focus: Option<Regex>,
@@ -37,7 +46,8 @@ pub struct Query {
     /// Only these threads.
     #[arg(long, value_delimiter = ',', help_heading = FILTERS)]
     tid: Vec<i32>,
-    /// Only this time range, in seconds after the first sample; either end can be omitted.
+    /// Only this time range, in seconds after the first sample; either end can be omitted. A,B are
+    /// times as perf script prints them.
     #[arg(long, value_name = "A..B", value_parser = time_range, help_heading = FILTERS)]
     time: Option<TimeRange>,
     /// The event to show: its name, with or without modifiers (cycles for cycles:u), or its number
@@ -135,6 +145,11 @@ impl From<FoldedUnit> for Weights {
 }
 
 impl Query {
+    /// The file, in whichever way it was named.
+    fn file(&self) -> &Path {
+        self.input.as_ref().unwrap_or(&self.file)
+    }
+
     /// Reads the profile, with these calls of the code.
     pub fn open(&self, calls: StaticCalls) -> anyhow::Result<Profile> {
         self.open_as(&self.reading(calls))
@@ -168,10 +183,10 @@ impl Query {
 
     fn open_as(&self, options: &input::Options) -> anyhow::Result<Profile> {
         let mut meter = Meter::new();
-        let opened = input::open(&self.file, options, &mut |done, total| {
+        let opened = input::open(self.file(), options, &mut |done, total| {
             meter.show(done, total)
         });
-        opened.map_err(|error| could_not_open(&self.file, &error))
+        opened.map_err(|error| could_not_open(self.file(), &error))
     }
 
     /// How the file is read.
@@ -243,8 +258,8 @@ impl Query {
     /// How the file is named in a further command, with the program of a gmon.out and the unit of
     /// folded stacks; empty where that is not needed.
     pub fn file_in_command(&self) -> String {
-        let named = self.file.as_os_str() != DEFAULT_FILE;
-        let file = named.then(|| shell_quoted(&self.file.to_string_lossy()));
+        let named = self.file().as_os_str() != DEFAULT_FILE;
+        let file = named.then(|| shell_quoted(&self.file().to_string_lossy()));
         let program = self.binary.iter().map(|path| ("--binary ", path));
         let more = self.sum.iter().map(|path| ("--sum ", path));
         let options = program.chain(more);
@@ -292,7 +307,10 @@ impl Query {
         }
         let all: Vec<EventId> = profile.events.enumerate().map(|(id, _)| id).collect();
         let (text, listed) = match found.is_empty() {
-            true => (format!("{} has no event {name}", self.file.display()), all),
+            true => (
+                format!("{} has no event {name}", self.file().display()),
+                all,
+            ),
             false => (format!("several events are called {name}"), found),
         };
         let list = listed.iter().map(|&id| {
@@ -355,10 +373,11 @@ fn pattern(text: &str) -> Result<Regex, String> {
         })
 }
 
-/// `A..B` in seconds.
+/// `A..B` in seconds after the first sample, `A,B` in seconds of the recorder's clock.
 fn time_range(text: &str) -> Result<TimeRange, String> {
-    let (start, end) = text
-        .split_once("..")
+    let absolute = text.split_once(',');
+    let (start, end) = absolute
+        .or_else(|| text.split_once(".."))
         .ok_or("two times with .. between them are needed, as in 1.5..2")?;
     let nanoseconds = |text: &str| match text.trim() {
         "" => Ok(None),
@@ -372,9 +391,27 @@ fn time_range(text: &str) -> Result<TimeRange, String> {
     let range = TimeRange {
         start: nanoseconds(start)?,
         end: nanoseconds(end)?,
+        is_absolute: absolute.is_some(),
     };
     match (range.start, range.end) {
         (Some(start), Some(end)) if start >= end => Err("it ends before it starts".into()),
         _ => Ok(range),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_relative_with_dots_and_absolute_with_a_comma() {
+        let range = time_range("1.5..2").unwrap();
+        let nanoseconds = (Some(1_500_000_000), Some(2_000_000_000));
+        assert_eq!((range.start, range.end), nanoseconds);
+        assert!(!range.is_absolute);
+        let range = time_range("86400.25,").unwrap();
+        assert_eq!((range.start, range.end), (Some(86_400_250_000_000), None));
+        assert!(range.is_absolute);
+        assert!(time_range("1").is_err());
     }
 }

@@ -471,7 +471,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         let (first, last) = self.times.get_or_insert((time, time));
         *first = (*first).min(time);
         *last = (*last).max(time);
-        self.part.covers(time.saturating_sub(*first))
+        self.part.covers(*first, time)
     }
 
     /// For a sample that stands for all events of its group: each event with what its counter has

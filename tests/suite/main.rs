@@ -34,6 +34,7 @@ mod interrupts;
 mod jitdump;
 mod laws;
 mod live;
+mod manual;
 mod off_cpu;
 mod propagation;
 mod puma;
