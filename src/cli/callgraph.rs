@@ -64,9 +64,16 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-Reads the machine code: direct calls, jumps to other functions (tail calls), calls of imported
-functions, and functions whose address is taken (pointer). The targets of indirect calls are unknown;
-these calls are counted. No code is run.
+Reads the machine code; no code is run. There are five kinds of arcs:
+
+  call     the caller calls the function
+  tail     it jumps to it, so the function returns to the caller's caller
+  import   it calls it by name, through a linkage table or a slot that a relocation fills
+  inlined  it contains a copy of it (--inline, from debug information)
+  pointer  it takes its address; who calls it is only known at run time, so it forms no cycle
+
+The targets of indirect calls are unknown; these calls are counted. Functions of a stripped program
+are named by address (sub_1234).
 
 Examples:
   proftool callgraph ./app                          the functions with most calls, and their callees

@@ -107,7 +107,9 @@ const EXAMPLES: &str = "\
 On a terminal: views with the keys 1 to 4 (flat, graph, tree, cycles), ? for all keys, q to end.
 The figures are those of the commands of the same names, of all samples so far; with --half-life
 or the key d old samples fade. The key w writes all samples since the start or the reset, none
-faded or filtered, as a recording.
+faded or filtered, as a recording. Until then they are in memory, compressed, at most 128 MiB; beyond
+that the oldest are dropped, which the key reports. If there are very many different stacks, the rare
+ones become one, [seldom].
 
 Ctrl-Z stops top, and with it the command that it started: neither is sampled until fg. What ran
 already goes on, and samples that the buffers have no room for are counted as lost. When the
