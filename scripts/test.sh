@@ -6,4 +6,12 @@ cd "$(dirname "$0")/.."
 echo "== formatting" && cargo fmt --check
 echo "== lints" && cargo clippy --locked --quiet --all-targets -- -D warnings
 echo "== documentation" && RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --no-deps --document-private-items
+skipped="${CARGO_TARGET_DIR:-target}/tmp/skipped.txt"
+rm -f "$skipped"
 echo "== tests" && cargo test --locked "$@"
+if [ -s "$skipped" ]; then
+  echo "== skipped: $(cut -d: -f1-3 "$skipped" | sort -u | wc -l) tests, or parts of them"
+  sort -u "$skipped"
+else
+  echo "== skipped: none"
+fi

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::hostile::elf::Elf;
+use crate::support::skipped;
 use proftool::base::{BuildId, FileOffset, Svma};
 use proftool::binary::{Binary, Error, Finder, PerfMap, SymbolSource, demangle, vdso};
 
@@ -31,11 +32,6 @@ int main(int argc, char **argv) {
 }
 "#;
 
-#[expect(clippy::print_stderr, reason = "a test says what it could not test")]
-fn skip(reason: &str) {
-    eprintln!("skipped: {reason}");
-}
-
 /// An empty directory for one test.
 fn directory(test: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("binary-{test}"));
@@ -52,7 +48,7 @@ fn run(directory: &Path, tool: &str, args: &[&str]) -> bool {
         .output();
     let done = output.is_ok_and(|output| output.status.success());
     if !done {
-        skip(&format!("{tool} {} did not succeed", args.join(" ")));
+        skipped(&format!("{tool} {} did not succeed", args.join(" ")));
     }
     done
 }
@@ -730,7 +726,7 @@ fn hostile_names_are_demangled_in_bounded_time() {
 #[test]
 fn the_vdso_of_this_process_has_functions() {
     let Ok(binary) = vdso::own() else {
-        return skip("this kernel gives no vdso");
+        return skipped("this kernel gives no vdso");
     };
     let names = binary
         .functions()
@@ -755,7 +751,7 @@ fn a_map_counts_only_from_its_owner() {
         Err(Error::NotFound)
     ));
     if chown(&path, Some(54321), None).is_err() {
-        return skip("only root may give files away");
+        return skipped("only root may give files away");
     }
     let foreign = PerfMap::read(&path, None);
     assert!(matches!(foreign, Err(Error::Foreign { owner: 54321, .. })));

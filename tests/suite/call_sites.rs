@@ -25,6 +25,7 @@ use regex::Regex;
 
 use crate::cli::{fixture, proftool};
 use crate::golden;
+use crate::support::skipped;
 
 /// A frame: the function, the line of its caller that it was called from, and whether it is inlined
 /// there.
@@ -429,13 +430,13 @@ fn recorded(test: &str, options: &str) -> Option<(PathBuf, PathBuf)> {
     .arg("-o")
     .args([program.as_path(), &source()]);
     if !succeeded(gcc.output()) {
-        eprintln!("skipped: gcc {options} did not succeed");
+        skipped(&format!("gcc {options} did not succeed"));
         return None;
     }
     let mut record = proftool(&["record", "-q", "-e", "cpu-clock", "-o"]);
     record.arg(&recording).arg("--").arg(&program).arg("0.5");
     if !succeeded(record.output()) {
-        eprintln!("skipped: recording is not possible");
+        skipped("recording is not possible");
         return None;
     }
     Some((program, recording))
@@ -503,7 +504,7 @@ fn recorded_calls_have_the_lines_of_the_source() {
 fn addr2line_finds_the_same_calls_by_line() {
     for tool in ["python3", "perf", "addr2line", "readelf", "nm"] {
         if !succeeded(Command::new(tool).arg("--version").output()) {
-            eprintln!("skipped: {tool} does not work here");
+            skipped(&format!("{tool} does not work here"));
             return;
         }
     }

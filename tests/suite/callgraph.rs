@@ -12,6 +12,7 @@ use proftool::scan::{self, CallKind};
 use serde_json::Value;
 
 use crate::cli::proftool;
+use crate::support::skipped;
 
 const PROGRAM: &str = r#"#include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +48,7 @@ fn compile(directory: &Path, source: &str, args: &[&str]) -> Option<PathBuf> {
     gcc.args(["prog.c", "-o", "prog"]).args(args);
     let done = gcc.current_dir(directory).output();
     if !done.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: gcc {} did not succeed", args.join(" "));
+        skipped(&format!("gcc {} did not succeed", args.join(" ")));
         return None;
     }
     Some(directory.join("prog"))
@@ -93,7 +94,7 @@ fn objdump(program: &Path) -> Option<Arcs> {
     objdump.args(["-d", "--no-show-raw-insn"]).arg(program);
     let output = objdump.output().ok().filter(|o| o.status.success());
     let Some(output) = output else {
-        eprintln!("skipped: objdump does not work here");
+        skipped("objdump does not work here");
         return None;
     };
     let text = String::from_utf8(output.stdout).unwrap();
@@ -523,7 +524,7 @@ fn samples_give_weights_and_origins_to_the_arcs_of_the_code() {
     let recorded = run(&["record", "-F", "499", "-g", "fp", "-o", file, "--", path]);
     if !recorded.status.success() {
         let said = String::from_utf8_lossy(&recorded.stderr);
-        eprintln!("skipped: nothing can be recorded here: {said}");
+        skipped(&format!("nothing can be recorded here: {said}"));
         return;
     }
     let document = document(&program, &["--with", file]);

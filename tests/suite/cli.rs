@@ -5,9 +5,12 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use crate::support::{self, skipped};
+
 /// The program, in the directory of the package, so that paths in its output are the same
 /// everywhere, and without what the environment may say about its looks.
 pub fn proftool(args: &[&str]) -> Command {
+    support::watch();
     let mut command = Command::new(env!("CARGO_BIN_EXE_proftool"));
     command
         .args(args)
@@ -82,7 +85,7 @@ fn dot_is_offered_where_it_is_supported_and_nowhere_else() {
         &["graph"],
     ];
     for view in views {
-        let help = stdout(&answer(&[view[0], "--help"]));
+        let help = stdout(&answer(&[view[0], "-h"]));
         // The list of formats goes on over lines.
         let formats = help.split("--format <FORMAT>").nth(1).unwrap();
         let values = formats.split(']').nth(1).unwrap();
@@ -157,7 +160,7 @@ fn a_fifo_is_refused_and_not_waited_for() {
     let _ = fs::remove_file(&path);
     let made = Command::new("mkfifo").arg(&path).status();
     if !made.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: mkfifo does not work here");
+        skipped("mkfifo does not work here");
         return;
     }
     let output = answer(&["flat", path.to_str().unwrap()]);
@@ -307,7 +310,7 @@ fn a_limit_of_file_sizes_is_an_error() {
 #[test]
 fn a_full_disk_is_an_error() {
     let Ok(full) = fs::OpenOptions::new().write(true).open("/dev/full") else {
-        eprintln!("skipped: there is no /dev/full");
+        skipped("there is no /dev/full");
         return;
     };
     for args in [

@@ -9,13 +9,15 @@ use std::path::{Path, PathBuf};
 
 use proftool::perfdata::{Attr, Body, Pass, Reader, Record, Sample, type_name};
 
+use crate::support::skipped;
+
 /// The folder of the recordings, if it is there.
 fn corpus() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus");
     if path.is_dir() {
         return Some(path);
     }
-    eprintln!("skipped: no recordings at {}", path.display());
+    skipped(&format!("no recordings at {}", path.display()));
     None
 }
 

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::cli::proftool;
 use crate::cut::{json, row};
+use crate::support::skipped;
 use crate::truth;
 
 /// A recording of `recurse` at such a depth, by frame pointers; `None`, and the reason on stderr,
@@ -30,7 +31,7 @@ fn recorded(depth: &str) -> Option<std::path::PathBuf> {
     for command in [&mut gcc, &mut record] {
         let done = command.output();
         if !done.as_ref().is_ok_and(|output| output.status.success()) {
-            eprintln!("skipped: {command:?}: {done:?}");
+            skipped(&format!("{command:?}: {done:?}"));
             return None;
         }
     }
@@ -49,7 +50,7 @@ fn a_recording_of_deep_recursion_leaves_main_all_of_the_time() {
     let cut = cut["total"].as_u64().unwrap() as f64;
     let limit = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_stack").unwrap();
     if limit.trim() != "127" {
-        eprintln!("skipped: the limit of frames is not 127 but {limit}");
+        skipped(&format!("the limit of frames is not 127 but {limit}"));
         return;
     }
     // 125 of 3000 levels fit; the rest of the time is cut.
@@ -110,13 +111,13 @@ fn where_no_stack_shows_the_call_into_the_recursion_the_code_does() {
         record.arg(&recording).arg(&program).args(["0.2", phase]);
         let done = record.output();
         if !done.as_ref().is_ok_and(|output| output.status.success()) {
-            eprintln!("skipped: {record:?}: {done:?}");
+            skipped(&format!("{record:?}: {done:?}"));
             return;
         }
         let flat = json(&["flat", path]);
         let rows = flat["functions"].as_array().unwrap();
         if !rows.iter().any(|row| row["name"] == "[truncated]") {
-            eprintln!("skipped: the limit of frames is large enough for {phase}");
+            skipped(&format!("the limit of frames is large enough for {phase}"));
             continue;
         }
         // What the program does before the phase has main on its stacks, the phase has not.

@@ -9,8 +9,9 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::record::{PROFTOOL, Room, can_record, is_root, skipped, stderr};
+use crate::record::{PROFTOOL, Room, can_record, is_root, stderr};
 use crate::record_stacks::{NESTED, build};
+use crate::support::skipped;
 
 fn doctor(args: &[&str]) -> Output {
     let mut command = Command::new(PROFTOOL);

@@ -9,6 +9,8 @@ use proftool::binary::{Binary, Finder, Libraries};
 use proftool::scan::frame_pointers::{FramePointers, frame_pointers};
 use proftool::scan::keeping::{self, Judgement, Time};
 
+use crate::support::skipped;
+
 /// A program of the fixtures, compiled; `None` where its compiler is missing.
 fn compiled(name: &str, compiler: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("frame-pointers");
@@ -21,7 +23,7 @@ fn compiled(name: &str, compiler: &str, source: &str, flags: &[&str]) -> Option<
     command.args(flags).arg("-o").arg(&program).arg(source);
     let done = command.output().is_ok_and(|output| output.status.success());
     if !done {
-        eprintln!("skipped: {compiler} {flags:?} did not succeed");
+        skipped(&format!("{compiler} {flags:?} did not succeed"));
     }
     done.then_some(program)
 }
@@ -107,14 +109,14 @@ fn a_large_library_is_looked_at_in_part() {
     // The compiler's own library has over a hundred thousand functions; it is where the compiler is.
     let told = Command::new("rustc").args(["--print", "sysroot"]).output();
     let Ok(told) = told else {
-        eprintln!("skipped: rustc cannot be run");
+        skipped("rustc cannot be run");
         return;
     };
     let sysroot = PathBuf::from(String::from_utf8(told.stdout).unwrap().trim());
     let entries = fs::read_dir(sysroot.join("lib")).unwrap().flatten();
     let mut paths = entries.map(|entry| entry.path());
     let Some(driver) = paths.find(|path| path.to_string_lossy().contains("librustc_driver")) else {
-        eprintln!("skipped: there is no librustc_driver");
+        skipped("there is no librustc_driver");
         return;
     };
     let binary = Binary::open(&driver).unwrap();

@@ -1,28 +1,14 @@
 //! gmon.out: what GNU gprof 2.40 printed for the same files, byte for byte, and what becomes of
 //! files that are broken.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use proftool::export::gprof;
 use proftool::input::{self, folded::Weights};
 use proftool::profile::{EventId, Filter, Profile, Selection};
 use proftool::{base::Id, symbolize::StaticCalls};
 
-/// The folders of golden cases that have a gmon.out, if they are there.
-pub fn cases() -> Vec<PathBuf> {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/golden");
-    let Ok(folder) = golden.read_dir() else {
-        eprintln!("skipped: no golden cases at {}", golden.display());
-        return Vec::new();
-    };
-    let folders = folder.map(|entry| entry.unwrap().path());
-    let mut cases: Vec<PathBuf> = folders
-        .filter(|path| path.join("gmon.out").is_file())
-        .collect();
-    cases.sort();
-    assert!(cases.len() > 5, "{} is not whole", golden.display());
-    cases
-}
+use crate::support::cases;
 
 /// How a gmon.out of the program is read for gprof's own text.
 pub fn options(program: &Path, calls: StaticCalls) -> input::Options {
@@ -58,7 +44,7 @@ fn same(case: &Path, file: &str, text: &str) {
 
 #[test]
 fn the_classic_texts_are_those_of_gprof() {
-    for case in cases() {
+    for case in cases("gmon.out") {
         let (profile, selection) = read(&case, StaticCalls::Off);
         same(&case, "gprof.txt", &graph(&profile, &selection, false));
         let mut flat = Vec::new();
@@ -72,7 +58,7 @@ fn the_classic_texts_are_those_of_gprof() {
 /// none of these, or were made, which makes them known anyway; `p08` has one that was not.
 #[test]
 fn with_the_calls_of_the_code_they_are_those_of_gprof_c() {
-    for case in cases() {
+    for case in cases("gmon.out") {
         if case.ends_with("p08_fnptr_unused") {
             continue;
         }
@@ -85,7 +71,7 @@ fn with_the_calls_of_the_code_they_are_those_of_gprof_c() {
 /// these callers are the only difference.
 #[test]
 fn with_zeros_only_calls_that_gprof_misses_are_different() {
-    for case in cases() {
+    for case in cases("gmon.out") {
         let Ok(golden) = std::fs::read_to_string(case.join("gprof_c_z.txt")) else {
             continue;
         };
@@ -103,7 +89,7 @@ fn with_zeros_only_calls_that_gprof_misses_are_different() {
 
 #[test]
 fn a_sum_of_two_files_is_twice_one() {
-    for case in cases() {
+    for case in cases("gmon.out") {
         let mut options = options(&case.join("prog"), StaticCalls::Off);
         let gmon = case.join("gmon.out");
         let once = input::open(&gmon, &options, &mut |_, _| ()).unwrap();
@@ -124,7 +110,7 @@ fn a_sum_of_two_files_is_twice_one() {
 /// the whole file had buckets for.
 #[test]
 fn broken_files_are_read_as_far_as_they_go() {
-    let Some(case) = cases().into_iter().next() else {
+    let Some(case) = cases("gmon.out").into_iter().next() else {
         return;
     };
     let whole = std::fs::read(case.join("gmon.out")).unwrap();
@@ -153,7 +139,7 @@ fn broken_files_are_read_as_far_as_they_go() {
 
 #[test]
 fn without_its_program_a_gmon_out_says_what_to_do() {
-    for case in cases().iter().take(1) {
+    for case in cases("gmon.out").iter().take(1) {
         let gmon = case.join("gmon.out");
         let error = input::open(&gmon, &input::Options::default(), &mut |_, _| ()).unwrap_err();
         assert!(error.to_string().contains("gmon.out"));
@@ -167,7 +153,7 @@ fn without_its_program_a_gmon_out_says_what_to_do() {
 
 #[test]
 fn an_inventory_needs_no_program() {
-    for case in cases() {
+    for case in cases("gmon.out") {
         let contents =
             input::contents(&case.join("gmon.out"), Weights::Unstated, &mut |_, _| ()).unwrap();
         assert_eq!(contents.form, "gmon.out, 64-bit, little-endian");

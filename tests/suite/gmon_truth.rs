@@ -8,6 +8,8 @@ use proftool::base::Id;
 use proftool::input;
 use proftool::profile::{EventId, Filter, Profile};
 
+use crate::support::skipped;
+
 /// A program that ran, and its gmon.out.
 struct Run {
     program: PathBuf,
@@ -25,7 +27,7 @@ impl Run {
         gcc.args(["-pg", "-no-pie", "-fno-pie", "-w"]).args(flags);
         let built = gcc.arg("-o").args([&program, &file]).status();
         if !built.is_ok_and(|status| status.success()) {
-            eprintln!("skipped: gcc cannot build with -pg here");
+            skipped("gcc cannot build with -pg here");
             return None;
         }
         let _ = Command::new(&program).current_dir(&folder).status();
@@ -232,7 +234,7 @@ fn a_sum_by_gprof_has_the_calls_of_its_files() {
         .current_dir(folder)
         .output();
     if !summed.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: gprof is not installed");
+        skipped("gprof is not installed");
         return;
     }
     let sum = std::fs::read(folder.join("gmon.sum")).unwrap();

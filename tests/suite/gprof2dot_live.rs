@@ -4,13 +4,15 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::skipped;
+
 #[test]
 fn random_graphs_give_the_times_of_gprof2dot() {
     let module = Command::new("python3")
         .args(["-c", "import gprof2dot"])
         .output();
     if !module.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: gprof2dot is not installed");
+        skipped("gprof2dot is not installed");
         return;
     }
     // Beside the folder of the tests is that of the examples, which `cargo test` builds, too, but
@@ -18,7 +20,7 @@ fn random_graphs_give_the_times_of_gprof2dot() {
     let this = std::env::current_exe().unwrap();
     let estimate = this.ancestors().nth(2).unwrap().join("examples/estimate");
     if !estimate.is_file() {
-        eprintln!("skipped: {} is not built", estimate.display());
+        skipped(&format!("{} is not built", estimate.display()));
         return;
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/compare_gprof2dot.py");

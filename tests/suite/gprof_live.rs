@@ -12,6 +12,7 @@ use proftool::profile::{EventId, Filter};
 use proftool::symbolize::StaticCalls;
 
 use crate::gmon::options;
+use crate::support::skipped;
 
 /// The number of functions of the program, and of graphs.
 const FUNCTIONS: usize = 24;
@@ -110,11 +111,11 @@ fn gmon(random: &mut Random, functions: &[u64]) -> Vec<u8> {
 #[test]
 fn random_graphs_give_the_texts_of_gprof() {
     if output(Command::new("gprof").arg("--version")).is_none() {
-        eprintln!("skipped: gprof is not installed");
+        skipped("gprof is not installed");
         return;
     }
     let Some((program, functions)) = program() else {
-        eprintln!("skipped: gcc cannot build with -pg here");
+        skipped("gcc cannot build with -pg here");
         return;
     };
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("random.gmon");
@@ -153,14 +154,14 @@ fn random_graphs_give_the_texts_of_gprof() {
 /// gprof2dot reads the text as it reads gprof's.
 #[test]
 fn gprof2dot_reads_the_classic_text() {
-    let Some(case) = crate::gmon::cases()
+    let Some(case) = crate::support::cases("gmon.out")
         .into_iter()
         .find(|case| case.ends_with("p06_two_cycles"))
     else {
         return;
     };
     if output(Command::new("gprof2dot").arg("--help")).is_none() {
-        eprintln!("skipped: gprof2dot is not installed");
+        skipped("gprof2dot is not installed");
         return;
     }
     let profile = input::open(

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::cli::proftool;
-use crate::gmon::cases;
+use crate::support::cases;
 
 /// What a command answers as JSON.
 fn json(args: &[&str]) -> Value {
@@ -67,7 +67,7 @@ fn arc<'a>(document: &'a Value, from: &str, to: &str) -> &'a Value {
 
 #[test]
 fn stacks_give_the_measured_figures() {
-    for case in cases() {
+    for case in cases("gmon.out") {
         let Some(golden) = golden(&case, "measured.json") else {
             continue;
         };
@@ -100,7 +100,7 @@ fn stacks_give_the_measured_figures() {
 
 #[test]
 fn counts_give_the_figures_of_gprof() {
-    for case in cases() {
+    for case in cases("gmon.out") {
         let (gmon, program) = (case.join("gmon.out"), case.join("prog"));
         let ours = json(&["graph", path(&gmon), "--binary", path(&program)]);
         assert_eq!(ours["model"], "propagated");
@@ -121,7 +121,7 @@ fn counts_give_the_figures_of_gprof() {
 
 #[test]
 fn the_error_of_the_assumption_is_the_golden_one() {
-    for case in cases() {
+    for case in cases("gmon.out") {
         let Some(golden) = golden(&case, "avg_error.json") else {
             continue;
         };
@@ -232,7 +232,7 @@ fn an_arc_that_is_left_out_is_told_and_breaks_its_cycle() {
 
 #[test]
 fn a_cycle_has_an_entry_as_a_whole_with_callers_members_and_callees() {
-    for case in cases() {
+    for case in cases("gmon.out") {
         if !case.ends_with("p05_cycle3") {
             continue;
         }
@@ -264,7 +264,7 @@ fn a_cycle_has_an_entry_as_a_whole_with_callers_members_and_callees() {
 
 #[test]
 fn calls_that_only_the_code_has_are_shown_and_make_cycles_only_when_asked() {
-    for case in cases() {
+    for case in cases("gmon.out") {
         if !case.ends_with("p07_static_closes_cycle") {
             continue;
         }

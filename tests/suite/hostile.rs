@@ -22,6 +22,8 @@ use proftool::trace::{
 
 use elf::{COMPRESSED, Dwarf, Elf, compressed};
 
+use crate::support::skipped;
+
 const MIB: u64 = 1 << 20;
 
 /// An empty directory for one test.
@@ -411,7 +413,7 @@ fn a_writer_that_waits_at_a_fifo_goes_on_waiting() {
         .status()
         .is_ok_and(|status| status.success())
     {
-        eprintln!("skipped: mkfifo cannot be run");
+        skipped("mkfifo cannot be run");
         return;
     }
     let path = fifo.clone();

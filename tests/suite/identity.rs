@@ -15,6 +15,7 @@ use proftool::symbolize::{self, Options};
 
 use crate::hostile::elf::Elf;
 use crate::repair;
+use crate::support::skipped;
 use crate::written::{CPU_CLOCK, Recording, Taken};
 
 /// Builds these sources in a directory of their own; says why if that is not possible.
@@ -38,11 +39,11 @@ fn build(name: &str, compiler: &[&str], sources: &[(&str, &str)]) -> Option<Path
         Ok(done) if done.status.success() => Some(directory.join("it")),
         Ok(done) => {
             let error = String::from_utf8_lossy(&done.stderr).into_owned();
-            eprintln!("skipped: {compiler:?}: {}", error.trim_end());
+            skipped(&format!("{compiler:?}: {}", error.trim_end()));
             None
         }
         Err(error) => {
-            eprintln!("skipped: {compiler:?}: {error}");
+            skipped(&format!("{compiler:?}: {error}"));
             None
         }
     }
@@ -218,7 +219,7 @@ fn a_part_of_a_function_that_is_put_back_is_no_call() {
         }
     }
     if parts == 0 {
-        eprintln!("skipped: this gcc does not put the part of put() back");
+        skipped("this gcc does not put the part of put() back");
     }
     let profile = profile(&program);
     assert!(recursive(&profile).is_empty(), "{:?}", recursive(&profile));
@@ -259,7 +260,7 @@ fn a_clone_is_the_function_that_debug_information_says() {
         .iter()
         .filter_map(|f| binary.function_name(f));
     if !names.any(|name| is_clone(&name)) {
-        eprintln!("skipped: this gcc makes no clone of depth()");
+        skipped("this gcc makes no clone of depth()");
         return;
     }
     let profile = profile(&program);
@@ -313,7 +314,7 @@ fn a_label_as_it_is_printed_filters_by_its_function() {
     let recorded = record.arg(&data).arg(&program).output().unwrap();
     if !recorded.status.success() {
         let reason = String::from_utf8_lossy(&recorded.stderr);
-        eprintln!("skipped: cannot record here: {}", reason.trim_end());
+        skipped(&format!("cannot record here: {}", reason.trim_end()));
         return;
     }
     let json = |args: &[&str]| {

@@ -57,6 +57,7 @@ mod scan;
 mod scan_decoding;
 mod scan_inside;
 mod static_golden;
+mod support;
 mod top;
 mod top_terminal;
 mod tree;

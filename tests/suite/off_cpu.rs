@@ -12,7 +12,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::hostile::elf::Elf;
-use crate::record::{PROFTOOL, Room, can_record, is_root, perf, skipped, stderr};
+use crate::record::{PROFTOOL, Room, can_record, is_root, perf, stderr};
+use crate::support::skipped;
 use crate::written::{CONTEXT_SWITCHES, CPU_CLOCK, Recording, Taken};
 
 const WITH_FRAME_POINTERS: [&str; 2] = ["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"];

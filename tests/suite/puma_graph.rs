@@ -15,6 +15,7 @@ use proftool::profile::{EventId, Filter};
 
 use crate::cli::proftool;
 use crate::puma::folds;
+use crate::support::{cases, skipped};
 
 /// Caller, callee, whether it is folded.
 type Pair = (String, String, bool);
@@ -98,17 +99,11 @@ const EXAMPLE_2: &str = "main;a;b;c;b;a;d;c 1\n";
 fn arcs_of_golden_stacks_are_those_of_each_stack_collapsed() {
     check(EXAMPLE_1, "the first worked example");
     check(EXAMPLE_2, "the second worked example");
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/golden");
-    let Ok(cases) = std::fs::read_dir(&golden) else {
-        eprintln!("skipped: no golden cases at {}", golden.display());
-        return;
-    };
     let mut checked = 0;
-    for case in cases.filter_map(Result::ok) {
-        if let Ok(text) = std::fs::read_to_string(case.path().join("stacks.folded")) {
-            check(&text, &case.path().display().to_string());
-            checked += 1;
-        }
+    for case in cases("stacks.folded") {
+        let text = std::fs::read_to_string(case.join("stacks.folded")).unwrap();
+        check(&text, &case.display().to_string());
+        checked += 1;
     }
     assert!(checked >= 13, "{checked}");
 }
@@ -165,7 +160,7 @@ fn worked_examples_are_drawn_with_recursion_folded() {
 fn graphviz_reads_the_drawings() {
     let version = Command::new("dot").arg("-V").output();
     if !version.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: graphviz is not installed");
+        skipped("graphviz is not installed");
         return;
     }
     let hostile = "ma\"in\\n;<r>;<r>;{a|b};<r>;\\;ma\"in\\n 5\n";

@@ -2,7 +2,6 @@
 //! rules, and laws over random recursive stacks.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use proftool::analysis::detail::{self, Detail, Neighbour, Rule};
 use proftool::base::Id;
@@ -15,6 +14,7 @@ use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, propte
 
 use crate::cli::{fixture, proftool};
 use crate::golden::holds;
+use crate::support::cases;
 
 const SEQUENCE_1: &str =
     "main;A 32\nmain;A;B 17\nmain;A;B;C 23\nmain;A;B;C;A 32\nmain;A;B;C;A;D 14\n";
@@ -137,25 +137,17 @@ fn a_path_of_100_000_frames_is_nothing_special() {
 
 #[test]
 fn golden_details_are_the_same() {
-    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/golden");
-    let Ok(cases) = std::fs::read_dir(&directory) else {
-        eprintln!("skipped: {} is not here", directory.display());
-        return;
-    };
     let mut compared = 0;
-    for case in cases.filter_map(Result::ok) {
-        let read_file = |name: &str| std::fs::read_to_string(case.path().join(name)).ok();
-        let (Some(stacks), Some(text)) = (read_file("stacks.folded"), read_file("quantify.json"))
-        else {
-            continue;
-        };
+    for case in cases("quantify.json") {
+        let read_file = |name: &str| std::fs::read_to_string(case.join(name)).unwrap();
+        let (stacks, text) = (read_file("stacks.folded"), read_file("quantify.json"));
         let profile = read(&stacks);
         let quantify: serde_json::Value = serde_json::from_str(&text).unwrap();
         for rule in [Rule::Strict, Rule::Whole] {
             for expected in quantify[rule.name()].as_array().unwrap() {
                 compared += 1;
                 let name = expected["function"].as_str().unwrap();
-                let place = format!("{} {name} {}", case.path().display(), rule.name());
+                let place = format!("{} {name} {}", case.display(), rule.name());
                 let ours = of(&profile, name, rule);
                 let number = |key: &str| expected[key].as_u64().unwrap();
                 assert_eq!(ours.self_weight, number("function_time"), "{place}");

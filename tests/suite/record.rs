@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::support::{self, skipped};
+
 pub(crate) const PROFTOOL: &str = env!("CARGO_BIN_EXE_proftool");
 /// A shell loop that burns processor time for about half a second or more.
 const BURN: &str = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
@@ -22,6 +24,7 @@ pub(crate) struct Room(pub(crate) PathBuf);
 
 impl Room {
     pub(crate) fn new() -> Room {
+        support::watch();
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("proftool-record-{}-{number}", std::process::id());
@@ -46,8 +49,13 @@ impl Room {
 
     /// `proftool record ARGS…` in this directory.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(PROFTOOL);
-        command.arg("record").args(args).current_dir(&self.0);
+        // Signals that this process ignores, as behind `&` of a script, would stay ignored.
+        let mut command = Command::new("env");
+        command.arg("--default-signal=INT,QUIT,TERM,HUP");
+        command
+            .args([PROFTOOL, "record"])
+            .args(args)
+            .current_dir(&self.0);
         command.stdin(Stdio::null());
         command
     }
@@ -65,12 +73,6 @@ impl Drop for Room {
 
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// Tells why a test is skipped, past the test harness, which hides what tests print.
-pub(crate) fn skipped(reason: &str) {
-    let mut stderr = std::io::stderr();
-    writeln!(stderr, "skipped: {}", reason.trim_end()).unwrap();
 }
 
 /// Whether this machine lets us record; says why the test is skipped if it does not.
@@ -402,24 +404,12 @@ fn a_recorder_that_is_killed_leaves_a_readable_file_and_no_command() {
     assert_eq!(room.names(), ["perf.data", "perf.data.part", "pid"]);
 }
 
-/// Whether this process ignores a signal, as under nohup or behind `&` of a script.
-fn is_ignored(number: u32) -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = u64::from_str_radix(mask.unwrap().trim(), 16).unwrap();
-    mask >> (number - 1) & 1 == 1
-}
-
 #[test]
 fn signals_end_the_recording_and_all_that_was_started() {
     if !can_record() {
         return;
     }
-    for (signal, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
-        if is_ignored(number) {
-            eprintln!("skipped: SIG{signal} is ignored here, and stays so in what is started");
-            continue;
-        }
+    for signal in ["INT", "TERM", "HUP"] {
         let room = Room::new();
         let script = format!("sh -c 'echo $$ > inner; {BURN_LONG}'; {BURN_LONG}");
         let (mut recorder, pid) = start_burning(&room, &script);

@@ -6,10 +6,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::record::{
-    PROFTOOL, Room, can_record, is_alive, is_root, perf, samples, send, skipped, stderr,
-};
+use crate::record::{PROFTOOL, Room, can_record, is_alive, is_root, perf, samples, send, stderr};
 use crate::record_stacks::build;
+use crate::support::skipped;
 
 pub(crate) const BURN_LONG: &str = "while :; do :; done";
 

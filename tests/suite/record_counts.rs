@@ -3,8 +3,9 @@
 use std::fs;
 use std::process::Command;
 
-use crate::record::{PROFTOOL, Room, is_root, skipped, stderr};
+use crate::record::{PROFTOOL, Room, is_root, stderr};
 use crate::record_events::program;
+use crate::support::skipped;
 
 /// Faults so many times, in so many threads and bursts; prints how often it faulted in all.
 const FAULTS: &str = r#"

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::record::{PROFTOOL, Room, can_record, is_root, perf, skipped, stderr};
+use crate::record::{PROFTOOL, Room, can_record, is_root, perf, stderr};
+use crate::support::skipped;
 
 /// Touches pages in its threads and children; prints how often it faulted, all together.
 const FAULTS: &str = r#"

@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use crate::record::{PROFTOOL, Room, can_record, is_root, samples, stderr};
+use crate::support::skipped;
 
 /// A shell loop that burns processor time for some tenths of a second.
 const BURN: &str = "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done";
@@ -45,7 +46,7 @@ fn an_earlier_recording_that_cannot_be_kept_stops_the_recording_before_the_comma
 #[test]
 fn the_file_of_another_user_in_a_sticky_directory_stops_it_too() {
     if !is_root() {
-        eprintln!("skipped: only root can be another user");
+        skipped("only root can be another user");
         return;
     }
     let room = Room::new();

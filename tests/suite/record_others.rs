@@ -7,9 +7,10 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::record::{PROFTOOL, Room, can_record, is_root, skipped, stderr};
+use crate::record::{PROFTOOL, Room, can_record, is_root, stderr};
 use crate::record_attach::{BURN_LONG, Running, succeeds};
 use crate::record_stacks::build;
+use crate::support::skipped;
 
 const NOBODY: u32 = 65534;
 

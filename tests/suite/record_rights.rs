@@ -5,8 +5,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::record::{PROFTOOL, Room, can_record, is_root, skipped, stderr};
+use crate::record::{PROFTOOL, Room, can_record, is_root, stderr};
 use crate::record_stacks::build;
+use crate::support::skipped;
 
 /// Half of its time in the clock of the vdso, half in system calls.
 const CALLS: &str = "\

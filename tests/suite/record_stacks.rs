@@ -6,7 +6,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::record::{PROFTOOL, Room, can_record, is_root, perf, samples, skipped, stderr};
+use crate::record::{PROFTOOL, Room, can_record, is_root, perf, samples, stderr};
+use crate::support::skipped;
 
 /// `main` calls `outer`, which calls `middle`, which calls `inner`, for about half a second.
 pub(crate) const NESTED: &str = "\

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::skipped;
+
 const PROFTOOL: &str = env!("CARGO_BIN_EXE_proftool");
 
 /// The recording of a program of `fixtures/programs`, a file of its own for each test; `None` where
@@ -23,7 +25,7 @@ pub fn recording(test: &str, source: &str, options: &[&str]) -> Option<PathBuf> 
         .arg(root.join("fixtures/programs").join(source))
         .status();
     if !built.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: gcc is not there");
+        skipped("gcc is not there");
         return None;
     }
     let recorded = Command::new(PROFTOOL)
@@ -43,7 +45,7 @@ pub fn recording(test: &str, source: &str, options: &[&str]) -> Option<PathBuf> 
         .unwrap();
     if !recorded.status.success() {
         let reason = String::from_utf8_lossy(&recorded.stderr);
-        eprintln!("skipped: cannot record here: {}", reason.trim_end());
+        skipped(&format!("cannot record here: {}", reason.trim_end()));
         return None;
     }
     Some(data)

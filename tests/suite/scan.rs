@@ -12,6 +12,8 @@ use proftool::base::Svma;
 use proftool::binary::{Binary, Finder, Libraries, SlotTarget, SymbolSource};
 use proftool::scan::{self, CallKind, Callee, Calls};
 
+use crate::support::skipped;
+
 /// How long any file of some megabytes may take, in a debug build on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -29,7 +31,7 @@ fn run(directory: &Path, tool: &str, args: &[&str]) -> bool {
     let done = command.args(args).current_dir(directory).output();
     let done = done.is_ok_and(|output| output.status.success());
     if !done {
-        eprintln!("skipped: {tool} {} did not succeed", args.join(" "));
+        skipped(&format!("{tool} {} did not succeed", args.join(" ")));
     }
     done
 }

@@ -11,6 +11,8 @@ use proftool::base::Svma;
 use proftool::binary::Binary;
 use proftool::scan::{self, CallKind, Callee, Calls};
 
+use crate::support::skipped;
+
 /// Calls through registers: of what `puts` is, of `own`, and of what the caller gives.
 const PROGRAM: &str = r#"
     .text
@@ -66,7 +68,7 @@ fn assembled() -> Option<PathBuf> {
     gcc.args(["prog.s", "-o", "prog", "-Wl,-z,relro,-z,now"]);
     let done = gcc.current_dir(&directory).output();
     if !cfg!(target_arch = "x86_64") || !done.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: gcc did not assemble this");
+        skipped("gcc did not assemble this");
         return None;
     }
     Some(directory.join("prog"))
@@ -122,7 +124,7 @@ fn calls_in_aarch64_code_are_those_of_objdump() {
     objdump.args(["-d", "--no-show-raw-insn"]);
     let output = objdump.arg(library).output().ok();
     let Some(output) = output.filter(|output| output.status.success()) else {
-        eprintln!("skipped: no C library for AArch64, or no objdump for it");
+        skipped("no C library for AArch64, or no objdump for it");
         return;
     };
     // `address:<tab>bl<tab>target <name>`

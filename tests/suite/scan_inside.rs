@@ -7,6 +7,8 @@ use std::process::Command;
 use proftool::binary::Binary;
 use proftool::scan::{self, CallKind, Callee};
 
+use crate::support::skipped;
+
 /// `clear` is entered in its middle, `where_am_i` calls the next instruction, and `own` calls a
 /// part of its own code.
 const SOURCE: &str = r#"
@@ -67,7 +69,7 @@ fn a_call_into_the_middle_of_a_function_is_a_call_of_it() {
         .current_dir(&directory)
         .output();
     if !built.is_ok_and(|output| output.status.success()) {
-        return eprintln!("skipped: gcc cannot build it");
+        return skipped("gcc cannot build it");
     }
     let binary = Binary::open(&directory.join("inside")).unwrap();
     let calls = scan::calls(&binary, None).unwrap();

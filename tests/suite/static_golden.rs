@@ -10,23 +10,18 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::cli::proftool;
+use crate::support::{cases, skipped};
 
 type Arc = (String, String);
 
-/// The golden programs, or none where they are not.
+/// The programs among the cases whose names begin so.
 fn golden(prefixes: &[&str]) -> Vec<PathBuf> {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/golden");
-    let Ok(cases) = fs::read_dir(&golden) else {
-        eprintln!("skipped: no programs at {}", golden.display());
-        return Vec::new();
-    };
-    let mut cases: Vec<PathBuf> = cases.map(|case| case.unwrap().path()).collect();
+    let mut cases = cases("prog");
     cases.retain(|case| {
         let name = case.file_name().unwrap().to_str().unwrap();
-        prefixes.iter().any(|prefix| name.starts_with(prefix)) && case.join("prog").is_file()
+        prefixes.iter().any(|prefix| name.starts_with(prefix))
     });
-    cases.sort();
-    assert!(!cases.is_empty(), "{}", golden.display());
+    assert!(!cases.is_empty(), "{prefixes:?}");
     cases
 }
 
@@ -158,7 +153,7 @@ fn compile(directory: &Path, name: &str, compiler: &str, args: &str) -> Option<P
     command.args(args.split_whitespace());
     let done = command.arg(source).arg("-o").arg(&program).output();
     if !done.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: {compiler} {args} {name} did not succeed");
+        skipped(&format!("{compiler} {args} {name} did not succeed"));
         return None;
     }
     Some(program)
@@ -169,7 +164,7 @@ fn compare(proftool: &Path, args: &[&str], programs: &[PathBuf]) -> Option<Outpu
     for tool in ["python3", "objdump", "readelf", "strip"] {
         let found = Command::new(tool).arg("--version").output();
         if !found.is_ok_and(|output| output.status.success()) {
-            eprintln!("skipped: {tool} does not work here");
+            skipped(&format!("{tool} does not work here"));
             return None;
         }
     }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use crate::cli::fixture;
 use crate::record::{PROFTOOL, Room, can_record};
 use crate::record_stacks::build;
+use crate::support::skipped;
 
 /// Whatever is waited for comes within this time, or not at all.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -114,7 +115,7 @@ fn can_drive() -> bool {
     let tmux = Command::new("tmux").arg("-V").output();
     let is_there = tmux.is_ok_and(|output| output.status.success());
     if !is_there {
-        eprintln!("skipped: there is no tmux");
+        skipped("there is no tmux");
     }
     is_there
 }
@@ -126,7 +127,7 @@ fn replay() -> Option<PathBuf> {
     let this = std::env::current_exe().unwrap();
     let program = this.ancestors().nth(2).unwrap().join("examples/top_replay");
     if !program.is_file() {
-        eprintln!("skipped: the example top_replay is not built");
+        skipped("the example top_replay is not built");
         return None;
     }
     Some(program)

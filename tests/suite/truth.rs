@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cli::proftool;
+use crate::support::skipped;
 
 /// Processor time of each phase.
 const SECONDS: &str = "0.2";
@@ -21,7 +22,7 @@ fn run(command: &mut Command) -> bool {
         Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
         Err(error) => error.to_string(),
     };
-    eprintln!("skipped: {command:?}: {}", reason.trim_end());
+    skipped(&format!("{command:?}: {}", reason.trim_end()));
     false
 }
 

@@ -15,6 +15,8 @@ use proftool::unwind::{
     Arch, Cfa, Code, End, Place, Registers, Row, Rule, Rules, StackCopy, Unwinder,
 };
 
+use crate::support::skipped;
+
 /// A program whose stack is deep and all its own: two functions that call each other.
 const RECURSION: &str = r#"
     volatile unsigned sink;
@@ -60,10 +62,6 @@ const SIGNALS: &str = r#"
         return 0;
     }
 "#;
-
-fn skipped(why: &str) {
-    eprintln!("skipped: {why}");
-}
 
 /// What a command prints; `None` where it is missing or fails.
 fn output(command: &mut Command) -> Option<String> {

@@ -1,7 +1,7 @@
 //! The golden cases: programs with known stacks, counts and code, and what has to come out.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use proftool::analysis::error::{self, Comparison, GroupError};
 use proftool::analysis::flow::Flow;
@@ -12,19 +12,7 @@ use serde_json::Value;
 
 use super::build::{Built, Parts};
 
-/// The directories of the cases that have this file.
-fn cases(file: &str) -> Vec<PathBuf> {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/golden");
-    let Ok(entries) = std::fs::read_dir(&golden) else {
-        eprintln!("skipped: no golden cases at {}", golden.display());
-        return Vec::new();
-    };
-    let cases = entries.map(|entry| entry.unwrap().path());
-    let mut cases: Vec<PathBuf> = cases.filter(|case| case.join(file).is_file()).collect();
-    cases.sort();
-    assert!(!cases.is_empty(), "no case has {file}");
-    cases
-}
+use crate::support::cases;
 
 fn json(case: &Path, file: &str) -> Value {
     serde_json::from_slice(&std::fs::read(case.join(file)).unwrap()).unwrap()

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# kits.sh [KIT…]: runs the kits beside this repository (../shared) that it must pass, with a release build: identity, stacks; faults if named.
+# Without the folder there is nothing to do. A check that failed is run once more alone: shares of time waver on a busy machine.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+kits=$(realpath -m ../shared)
+[ -d "$kits" ] || { echo "no kits at $kits"; exit 0; }
+[ $# -gt 0 ] || set -- identity stacks
+cargo build --release --locked --quiet
+proftool=$(realpath "${CARGO_TARGET_DIR:-target}/release/proftool")
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+identity() {
+  local runner="$kits/identity/check_identity.py" failed
+  python3 "$runner" "$proftool" >"$log" && return
+  # Lines of failed checks begin with CASE/…; the part before the first space or slash names it.
+  failed=$(grep -oE '^[A-Z][0-9]{2}' "$log" | sort -u | paste -sd'|')
+  cat "$log"
+  [ -n "$failed" ] && echo "once more: $failed" && python3 "$runner" "$proftool" "^($failed)" >"$log"
+}
+
+stacks() {
+  MODES='fp=chain' LIMIT=150 "$kits/stacks/truth_stacks.sh" "$proftool" >"$log"
+}
+
+faults() {
+  WORK=$(mktemp -d) SLOW=3 "$kits/faults/run_faults.sh" "$proftool" >"$log"
+}
+
+status=0
+for kit; do
+  echo "== $kit"
+  "$kit" || status=1
+  tail -n 3 "$log"
+done
+exit "$status"
