@@ -17,6 +17,7 @@
 //!  record   what the kernel says            user      what perf itself adds
 //!  sample   PERF_RECORD_SAMPLE, whole       cursor    the checked door
 //!  feed     records as they are made        packed    records that are kept in little memory
+//!  raw      fields of records as bytes, for recorders that pass records on
 //! ```
 
 mod attr;
@@ -33,6 +34,7 @@ mod layout;
 mod name;
 mod packed;
 mod pass;
+pub(crate) mod raw;
 mod reader;
 mod record;
 mod sample;

@@ -197,10 +197,13 @@ pub(super) fn attr(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+    use crate::perfdata::raw::{Field, Layouts, oracle};
+    use crate::perfdata::writer::EventDescription;
     use crate::sampler::event_list::EventList;
     use crate::sampler::kernel::attr_bytes;
+    use proptest::prelude::{ProptestConfig, proptest};
 
     const COMMON: Common = Common {
         rate: Rate::Frequency(997),
@@ -212,6 +215,15 @@ mod tests {
         at_once: false,
         inherit: true,
     };
+
+    /// An event as it is opened by default, without ids.
+    pub(in crate::sampler) fn description(event: &str) -> EventDescription {
+        EventDescription {
+            name: event.into(),
+            attr: attr_bytes(&attr(&event.parse().unwrap(), 0, &COMMON, true)),
+            ids: Vec::new(),
+        }
+    }
 
     #[test]
     fn without_privilege_nothing_of_the_kernel_is_asked_for() {
@@ -299,6 +311,108 @@ mod tests {
         assert_eq!(clock.read_format, switches.read_format);
         assert_eq!((clock.freq(), switches.freq()), (1, 0));
         assert_eq!((clock.mmap2(), switches.mmap2()), (1, 0));
+    }
+
+    /// The attrs of every list of events with every choice and refusal, each list once.
+    fn all_attrs() -> Vec<Vec<[u8; ATTR_SIZE]>> {
+        let mut lists: Vec<Vec<EventSpec>> = [
+            "cycles",
+            "cpu-clock",
+            "page-faults,cycles",
+            "{cpu-clock,page-faults}:S",
+            "{cycles,cs},page-faults",
+            "{cycles,page-faults}:S,cpu-clock",
+        ]
+        .map(|list| list.parse::<EventList>().unwrap().events().to_vec())
+        .to_vec();
+        // The same with each event as a tracepoint, whose number only a system with tracefs tells.
+        for list in lists.clone() {
+            for index in 0..list.len() {
+                let mut list = list.clone();
+                list[index].kind = sys::PERF_TYPE_TRACEPOINT;
+                lists.push(list);
+            }
+        }
+
+        let copies = Stacks::Copies("8192".parse().unwrap());
+        let mut found = std::collections::BTreeSet::new();
+        for bits in 0u32..1 << 10 {
+            let is = |bit: u32| bits >> bit & 1 == 1;
+            let allowed = Allowed {
+                kernel: is(0),
+                inherited_reads: is(1),
+                lost: is(2),
+                build_id: is(3),
+                kernel_code: is(4),
+                clock: is(5),
+            };
+            for stacks in [Stacks::None, Stacks::FramePointers, copies] {
+                for rate in [Rate::Frequency(997), Rate::Period(1), Rate::Period(1000)] {
+                    let common = Common {
+                        rate,
+                        rate_chosen: is(6),
+                        stacks,
+                        allowed,
+                        at_once: is(7),
+                        inherit: is(8),
+                        ..COMMON
+                    };
+                    for list in &lists {
+                        let attrs = list.iter().enumerate().map(|(index, event)| {
+                            let mut attr = attr(event, 0, &common, index == 0);
+                            attr.set_context_switch(u64::from(is(9) && index == 0));
+                            attr_bytes(&attr)
+                        });
+                        found.insert(attrs.collect::<Vec<_>>());
+                    }
+                }
+            }
+        }
+        found.into_iter().collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        #[test]
+        fn records_of_every_attr_are_read_as_the_parsers_read_them(values in oracle::values()) {
+            // What a record looks like depends on these only.
+            let form = |attr: &[u8; ATTR_SIZE]| {
+                let attr = EventDescription { name: String::new(), attr: *attr, ids: Vec::new() };
+                let attr = attr.settings();
+                (attr.sample_type, attr.read_format, attr.sample_regs_user)
+            };
+            let attrs = all_attrs().concat();
+            let attrs = attrs.iter().map(|attr| (form(attr), attr));
+            let forms: std::collections::BTreeMap<_, _> = attrs.collect();
+            // Stacks (3), the fields of tracepoints, the period, counters, lost samples (2 each).
+            assert_eq!(forms.len(), 3 * 2 * 2 * 2 * 2);
+            for attr in forms.values() {
+                oracle::check(*attr, &values);
+            }
+        }
+    }
+
+    #[test]
+    fn the_events_of_a_recording_share_the_places_of_time_thread_and_id() {
+        for attrs in all_attrs() {
+            let events: Vec<_> = attrs
+                .iter()
+                .map(|attr| EventDescription {
+                    name: String::new(),
+                    attr: *attr,
+                    ids: Vec::new(),
+                })
+                .collect();
+            let layouts = Layouts::new(&events);
+            let shared = layouts.shared();
+            for field in [Field::Task, Field::Time, Field::Id, Field::Cpu] {
+                assert!(shared.in_sample(field).is_some(), "{field:?}");
+                assert!(shared.in_trailer(field, 100).is_some(), "{field:?}");
+            }
+            // What the recorder writes itself ends with these.
+            assert_eq!(shared.trailer_start(100), Some(100 - 32));
+        }
     }
 
     #[test]

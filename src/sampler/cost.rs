@@ -129,7 +129,7 @@ pub fn sample_cost(options: &Options) -> Option<Duration> {
         last = now;
     }
     session.stop();
-    let mut tally = Tally::default();
+    let mut tally = Tally::new(session.events());
     let drained = session.drain(&mut |records| {
         tally.count(records);
         Ok::<(), std::convert::Infallible>(())

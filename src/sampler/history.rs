@@ -13,7 +13,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::doubles::{self, is_of_time};
+use super::doubles::is_of_time;
 use super::error::{Error, reason};
 use super::existing::Existing;
 use super::group_values::GroupValues;
@@ -21,8 +21,8 @@ use super::kernel_images::KernelImages;
 use super::log::{About, Log};
 use super::output::Output;
 use super::session::Session;
-use super::tally::{SAMPLE, time};
 use crate::perfdata::Packed;
+use crate::perfdata::raw::{self, Layouts, RawRecord};
 use crate::perfdata::writer::{EventDescription, FINISHED_ROUND, time_record};
 
 /// How many bytes of records are packed together.
@@ -47,6 +47,8 @@ pub struct History {
     open: Vec<u8>,
     /// Samples up to this time are not wanted any more.
     since: Option<u64>,
+    /// Where the fields of the records are.
+    layouts: Layouts,
     /// What counters had counted in samples that are there no more.
     counted: GroupValues,
     limit: usize,
@@ -80,6 +82,7 @@ impl History {
             packed: VecDeque::new(),
             open: Vec::new(),
             since: None,
+            layouts: Layouts::new(session.events()),
             counted: GroupValues::new(session.events()),
             limit: LIMIT,
             let_go: 0,
@@ -146,13 +149,13 @@ impl History {
             let mut kept = filtered(&records, |record| {
                 let is_late = self.is_late(record);
                 if !is_late {
-                    counted.leave_out(record);
+                    counted.leave_out(&self.layouts, record);
                 }
                 // What happened after `until` would change how it ends.
-                is_late && time(record).is_none_or(|time| time <= until)
+                is_late && self.time(record).is_none_or(|time| time <= until)
             });
-            if counted.is_any() {
-                each_sample(&mut kept, |sample| counted.adjust(sample));
+            if self.layouts.has_counters() {
+                raw::for_each_mut(&mut kept, |record| counted.adjust(&self.layouts, record));
             }
             log.append(&kept)?;
         }
@@ -167,8 +170,13 @@ impl History {
     }
 
     /// Whether a record is wanted since the last reset.
-    fn is_late(&self, record: &[u8]) -> bool {
-        !is_of_time(record) || self.since.is_none_or(|since| time(record) > Some(since))
+    fn is_late(&self, record: RawRecord<'_>) -> bool {
+        let is_late = |since| self.time(record) > Some(since);
+        !is_of_time(record) || self.since.is_none_or(is_late)
+    }
+
+    fn time(&self, record: RawRecord<'_>) -> Option<u64> {
+        record.time(self.layouts.shared())
     }
 
     /// Lets go of the oldest samples, then of the oldest records, until the limit is kept.
@@ -181,8 +189,8 @@ impl History {
             with -= oldest.size();
             let (mut counted, mut samples) = (std::mem::take(&mut self.counted), 0);
             let kept = filtered(&oldest.bytes(), |record| {
-                if doubles::kind(record) == Some(SAMPLE) {
-                    counted.leave_out(record);
+                if record.is_sample() {
+                    counted.leave_out(&self.layouts, record);
                     samples += u64::from(self.is_late(record));
                 }
                 !is_of_time(record)
@@ -206,37 +214,21 @@ impl History {
 pub fn samples_apart(records: &[u8]) -> (Vec<u8>, u64) {
     let mut samples = 0;
     let others = filtered(records, |record| {
-        let is_sample = doubles::kind(record) == Some(SAMPLE);
-        samples += u64::from(is_sample);
-        !is_sample
+        samples += u64::from(record.is_sample());
+        !record.is_sample()
     });
     (others, samples)
 }
 
 /// Those of whole records that are wanted.
-fn filtered(records: &[u8], mut is_wanted: impl FnMut(&[u8]) -> bool) -> Vec<u8> {
+fn filtered(records: &[u8], mut is_wanted: impl FnMut(RawRecord<'_>) -> bool) -> Vec<u8> {
     let mut kept = Vec::new();
-    let all = doubles::filter(records, &mut is_wanted, &mut |records| {
+    let all = raw::filter(records, &mut is_wanted, &mut |records| {
         kept.extend_from_slice(records);
         Ok::<(), Infallible>(())
     });
     let Ok(()) = all;
     kept
-}
-
-/// Hands out the samples among whole records, to be changed.
-fn each_sample(mut records: &mut [u8], mut change: impl FnMut(&mut [u8])) {
-    while let Some(header) = records.first_chunk::<8>() {
-        let size = usize::from(u16::from_ne_bytes([header[6], header[7]])).max(8);
-        let is_sample = doubles::kind(records) == Some(SAMPLE);
-        let Some((record, rest)) = records.split_at_mut_checked(size) else {
-            return;
-        };
-        if is_sample {
-            change(record);
-        }
-        records = rest;
-    }
 }
 
 #[cfg(test)]
@@ -255,6 +247,7 @@ mod tests {
             packed: VecDeque::new(),
             open: Vec::new(),
             since: None,
+            layouts: Layouts::default(),
             counted: GroupValues::new(&[]),
             limit: 3 * CHUNK,
             let_go: 0,
@@ -270,7 +263,7 @@ mod tests {
         };
         for _ in 0..10 {
             while history.open.len() < CHUNK {
-                let mut sample = SAMPLE.to_ne_bytes().to_vec();
+                let mut sample = 9u32.to_ne_bytes().to_vec();
                 sample.extend([0, 0]);
                 sample.extend(1024u16.to_ne_bytes());
                 while sample.len() < 1024 {

@@ -9,7 +9,6 @@ use std::path::Path;
 use limit::Limit;
 
 use super::cast::{Open, Sink};
-use super::counts::Sums;
 use super::kernel_images::KernelImages;
 use super::recording::End;
 use super::session::Session;
@@ -63,10 +62,7 @@ impl<W: Write + Seek> Log<W> {
     pub(super) fn new(out: W, events: &[EventDescription]) -> io::Result<Log<W>> {
         Ok(Log {
             writer: Writer::new(out, events)?,
-            tally: Tally {
-                sums: Sums::new(events),
-                ..Tally::default()
-            },
+            tally: Tally::new(events),
             passes: 0,
             drained: 0,
             existing: u64::MAX,

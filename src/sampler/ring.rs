@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 
 use super::kernel;
+use crate::perfdata::raw;
 
 /// How many bytes are handed out before the kernel gets their room back. While a large buffer is
 /// written to a slow disk, the kernel can go on filling the part of it that is on the disk already.
@@ -135,7 +136,7 @@ impl Ring {
             )
         };
         if first.len() > PORTION {
-            len = match whole_records(&first[..PORTION]) {
+            len = match raw::whole(&first[..PORTION]) {
                 // No record is that large: it is none of the kernel's, and goes on its way whole.
                 0 => first.len(),
                 whole => whole,
@@ -144,13 +145,14 @@ impl Ring {
         } else if second.is_empty() {
             consume(first)?;
         } else {
-            let whole = whole_records(first);
+            let whole = raw::whole(first);
             if whole > 0 {
                 consume(&first[..whole])?;
             }
             let mut missing = 0;
             if whole < first.len() {
-                let wanted = usize::from(record_size(&first[whole..]));
+                // Records are aligned to 8 bytes, so a header never goes around the end.
+                let wanted = raw::stated_size(&first[whole..]).unwrap_or(0);
                 missing = wanted.saturating_sub(first.len() - whole).min(second.len());
                 self.bent.clear();
                 self.bent.extend_from_slice(&first[whole..]);
@@ -184,27 +186,6 @@ impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: exactly what `map` mapped, and every slice of it has ended with its borrow.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.mapped) };
-    }
-}
-
-/// The size that a record's header tells: `struct { u32 type; u16 misc; u16 size; }`. The kernel
-/// keeps records aligned to 8 bytes, so a header is never bent around the end.
-fn record_size(record: &[u8]) -> u16 {
-    match record {
-        [_, _, _, _, _, _, low, high, ..] => u16::from_ne_bytes([*low, *high]),
-        _ => 0,
-    }
-}
-
-/// How many bytes of `bytes` are whole records.
-fn whole_records(bytes: &[u8]) -> usize {
-    let mut end = 0;
-    loop {
-        let size = usize::from(record_size(&bytes[end..]));
-        if size < 8 || size > bytes.len() - end {
-            return end;
-        }
-        end += size;
     }
 }
 
@@ -270,7 +251,7 @@ mod tests {
             written.extend(records);
             let mut portions = 0;
             let bytes = ring.drain(&mut |records: &[u8]| {
-                assert_eq!(whole_records(records), records.len());
+                assert_eq!(raw::whole(records), records.len());
                 assert!(records.len() <= PORTION);
                 read.extend_from_slice(records);
                 portions += 1;
@@ -299,17 +280,5 @@ mod tests {
             Ok::<(), ()>(())
         });
         assert_eq!((taken, read), (Ok(32), record));
-    }
-
-    #[test]
-    fn a_record_that_is_cut_is_not_whole() {
-        let mut bytes = vec![0u8; 40];
-        bytes[6..8].copy_from_slice(&16u16.to_ne_bytes());
-        bytes[16 + 6..16 + 8].copy_from_slice(&32u16.to_ne_bytes());
-        assert_eq!(whole_records(&bytes), 16);
-        bytes[16 + 6..16 + 8].copy_from_slice(&24u16.to_ne_bytes());
-        assert_eq!(whole_records(&bytes), 40);
-        assert_eq!(whole_records(&[0; 16]), 0);
-        assert_eq!(whole_records(&[]), 0);
     }
 }

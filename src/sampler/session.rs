@@ -23,6 +23,7 @@ use super::target::{self, Target};
 use super::user_share::UserShare;
 use super::{cgroup, host, limits, off_cpu};
 use crate::base::Counting;
+use crate::perfdata::raw::{self, Layouts, RawRecord};
 use crate::perfdata::writer::EventDescription;
 
 /// What to sample, and how.
@@ -236,7 +237,6 @@ impl Session {
         rows: Vec<Row>,
         rings: Vec<Ring>,
     ) -> io::Result<Session> {
-        let mut doubles = Doubles::default();
         let mut events: Vec<EventDescription> = plan
             .events
             .iter()
@@ -247,6 +247,7 @@ impl Session {
                 ids: Vec::new(),
             })
             .collect();
+        let mut doubles = Doubles::new(Layouts::new(&events).shared());
         for row in &rows {
             let mut own = Vec::new();
             for (event, fds) in events.iter_mut().zip(&row.events) {
@@ -349,7 +350,7 @@ impl Session {
             bytes += match doubles.is_empty() {
                 true => ring.ring.drain(consume)?,
                 false => ring.ring.drain(&mut |records: &[u8]| {
-                    doubles::filter(records, &mut |record| doubles.admits(record), consume)
+                    raw::filter(records, &mut |record| doubles.admits(record), consume)
                 })?,
             };
         }
@@ -366,10 +367,11 @@ impl Session {
     /// opened one after the other, and the first would have samples for longer than the last.
     pub(super) fn skip_samples(&mut self) {
         let (early, doubles) = (&mut self.early, &mut self.doubles);
-        let mut admits = |record: &[u8]| !doubles::is_of_time(record) && doubles.admits(record);
+        let mut admits =
+            |record: RawRecord<'_>| !doubles::is_of_time(record) && doubles.admits(record);
         for ring in &mut self.rings {
             let kept = ring.ring.drain(&mut |records: &[u8]| {
-                doubles::filter(records, &mut admits, &mut |records| {
+                raw::filter(records, &mut admits, &mut |records| {
                     early.extend_from_slice(records);
                     Ok::<(), Infallible>(())
                 })

@@ -12,10 +12,12 @@
 
 use std::io::{self, Seek, Write};
 
+use perf_event_open_sys::bindings as sys;
+
 use super::{About, Log, fixed_features};
+use crate::perfdata::raw::{self, Offsets, RawRecord};
 use crate::perfdata::writer::BuildIdEntry;
 use crate::sampler::session::Session;
-use crate::sampler::{doubles, tally};
 
 /// What the features take that are made at the end (times, compression), and the last records: the
 /// end of a round, losses.
@@ -89,18 +91,19 @@ impl<W: Write + Seek> Log<W> {
     }
 
     fn append_to_limit(&mut self, drained: &[u8]) -> io::Result<()> {
-        let mut records = in_order_of_time(drained).into_iter().peekable();
+        let records = in_order_of_time(drained, self.tally.layouts.shared());
+        let mut records = records.into_iter().peekable();
         let mut batch = Vec::new();
         // What is compressed takes less room than it may take, so there may be more batches.
         while let Some(room) = self.room() {
             batch.clear();
             let mut cost = 0;
             while let Some(record) = records.peek() {
-                cost += most_written(record);
+                cost += most_written(*record);
                 if self.writer.most_appended(cost) > room {
                     break;
                 }
-                batch.extend_from_slice(record);
+                batch.extend_from_slice(record.bytes());
                 records.next();
             }
             if batch.is_empty() {
@@ -117,27 +120,19 @@ impl<W: Write + Seek> Log<W> {
 }
 
 /// The most bytes that a file has of a record: of a mapping its build id, too.
-fn most_written(record: &[u8]) -> u64 {
-    let build_id = match doubles::kind(record) {
+fn most_written(record: RawRecord<'_>) -> u64 {
+    let size = record.bytes().len();
+    let build_id = match record.kind() {
         // There the path is shorter than the record, and the rest of the record is larger.
-        Some(tally::MMAP2) => BuildIdEntry::size(record.len()),
+        sys::PERF_RECORD_MMAP2 => BuildIdEntry::size(size),
         _ => 0,
     };
-    record.len() as u64 + build_id
+    size as u64 + build_id
 }
 
 /// Whole records, those of equal time in their order.
-fn in_order_of_time(records: &[u8]) -> Vec<&[u8]> {
-    let mut order = Vec::new();
-    let mut rest = records;
-    while let Some(header) = rest.first_chunk::<8>() {
-        let size = usize::from(u16::from_ne_bytes([header[6], header[7]])).max(8);
-        let Some((record, later)) = rest.split_at_checked(size) else {
-            break;
-        };
-        order.push(record);
-        rest = later;
-    }
-    order.sort_by_key(|record| tally::time(record).unwrap_or(0));
+fn in_order_of_time<'a>(records: &'a [u8], offsets: &Offsets) -> Vec<RawRecord<'a>> {
+    let mut order: Vec<_> = raw::records(records).collect();
+    order.sort_by_key(|record| record.time(offsets).unwrap_or(0));
     order
 }
