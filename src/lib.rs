@@ -98,9 +98,9 @@
 //!
 //! | file with unsafe code | what for |
 //! |---|---|
-//! | `sampler/child.rs` | what runs between fork and exec |
+//! | `sampler/targets/child.rs` | what runs between fork and exec |
 //! | `sampler/kernel.rs` | system calls for kernel events, processor time and turns, as safe functions |
-//! | `sampler/ring.rs` | the ring buffers that the kernel writes |
+//! | `sampler/rings/ring.rs` | the ring buffers that the kernel writes |
 //! | `sampler/signals.rs` | signal masks and descriptors |
 //! | `binary/vdso.rs` | the vdso, which is memory of this process |
 //!

@@ -7,9 +7,9 @@ use std::os::fd::AsFd;
 
 use perf_event_open_sys::bindings as sys;
 
-use super::event::EventSpec;
+use super::events::event::EventSpec;
 use super::kernel;
-use super::rows::Row;
+use super::rings::rows::Row;
 use crate::base::{Counted, Counting};
 use crate::perfdata::writer::EventDescription;
 

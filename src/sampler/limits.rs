@@ -3,8 +3,8 @@
 use std::fs;
 use std::str::FromStr;
 
-use super::attr::Rate;
 use super::error::{Error, Note};
+use super::events::attr::Rate;
 use super::session::Options;
 
 /// `kernel.perf_event_paranoid`: what those without privilege may do; 2 user space, 1 the kernel

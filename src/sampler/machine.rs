@@ -14,12 +14,12 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-use super::attr::{Allowed, Common, Rate, attr};
 use super::error::reason;
-use super::event::EventSpec;
+use super::events::attr::{Allowed, Common, Rate, attr};
+use super::events::event::EventSpec;
+use super::events::stacks::{CopySize, Stacks};
 use super::kernel::{self, Who};
 use super::rights::{Rights, capabilities};
-use super::stacks::{CopySize, Stacks};
 use super::{host, limits};
 
 const CAP_IPC_LOCK: u32 = 14;
