@@ -102,7 +102,7 @@
 //! | `sampler/kernel.rs` | system calls for kernel events, processor time and turns, as safe functions |
 //! | `sampler/rings/ring.rs` | the ring buffers that the kernel writes |
 //! | `sampler/signals.rs` | signal masks and descriptors |
-//! | `binary/vdso.rs` | the vdso, which is memory of this process |
+//! | `binary/host/vdso.rs` | the vdso, which is memory of this process |
 //!
 //! # Glossary
 //!

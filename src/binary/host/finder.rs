@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::budget::Budget;
 use super::namespaces::Namespaces;
 use super::places::{self, Place, Places};
-use super::{Binary, Error, JitDump, PerfMap, vdso};
+use super::vdso;
 use crate::base::BuildId;
+use crate::binary::budget::Budget;
+use crate::binary::{Binary, Error, JitDump, PerfMap};
 use crate::files::{LastLink, Root};
 
 /// The most paths of one build that are tried.
@@ -164,7 +165,7 @@ impl Finder {
     }
 
     /// Opens the file at this absolute path.
-    pub(super) fn open(&self, path: &Path) -> Result<Binary, Error> {
+    pub(in crate::binary) fn open(&self, path: &Path) -> Result<Binary, Error> {
         if !path.is_absolute() {
             return Err(Error::RelativePath);
         }
@@ -172,7 +173,7 @@ impl Finder {
     }
 
     /// What the paths of a recording begin at.
-    pub(super) fn root(&self) -> &Root {
+    pub(in crate::binary) fn root(&self) -> &Root {
         self.places.root()
     }
 }

@@ -8,8 +8,8 @@ use std::fs::read;
 use std::ptr::with_exposed_provenance;
 use std::slice::from_raw_parts;
 
-use super::{Binary, Error};
 use crate::base::utf8;
+use crate::binary::{Binary, Error};
 
 /// A vdso has a few pages; more is not believed.
 const SIZE_LIMIT: u64 = 1 << 20;

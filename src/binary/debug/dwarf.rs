@@ -9,9 +9,9 @@ use gimli::{
     DwarfPackage, DwarfPackageSections, DwarfSections, EndianSlice, RunTimeEndian, SectionId,
 };
 
-use super::budget::Account;
-use super::elf::{Elf, Section};
-use super::places::Place;
+use crate::binary::budget::Account;
+use crate::binary::elf::{Elf, Section};
+use crate::binary::host::places::Place;
 
 /// The sections that are read. Types, locations and macros are not.
 const WANTED: [SectionId; 10] = [
@@ -33,7 +33,7 @@ type Package = DwarfPackageSections<Arc<Vec<u8>>>;
 
 /// The debug information of one program, and of the files that it leans on.
 #[derive(Debug)]
-pub(super) struct DebugInfo {
+pub(in crate::binary) struct DebugInfo {
     sections: Sections,
     /// The supplementary file of dwz, named in `.gnu_debugaltlink`.
     supplement: Option<Sections>,
@@ -51,7 +51,7 @@ pub(super) struct DebugInfo {
 impl DebugInfo {
     /// Loads the sections of `elf`, of its supplement, and of the package next to the program.
     /// What takes too much memory is not loaded, and counts until the file is closed.
-    pub(super) fn load(
+    pub(in crate::binary) fn load(
         elf: &Elf,
         supplement: Option<&Elf>,
         program: Option<Place>,
@@ -76,13 +76,13 @@ impl DebugInfo {
     }
 
     /// A reader over the sections and those of the supplement.
-    pub(super) fn borrow(&self) -> gimli::Dwarf<Slice<'_>> {
+    pub(in crate::binary) fn borrow(&self) -> gimli::Dwarf<Slice<'_>> {
         self.sections
             .borrow_with_sup(self.supplement.as_ref(), |bytes| self.slice(bytes))
     }
 
     /// A reader over the package of split DWARF.
-    pub(super) fn borrow_package(&self) -> Option<DwarfPackage<Slice<'_>>> {
+    pub(in crate::binary) fn borrow_package(&self) -> Option<DwarfPackage<Slice<'_>>> {
         let package = self.package.as_ref()?;
         let package = package.borrow(|bytes| self.slice(bytes), self.slice(&[]));
         package.ok()
@@ -90,7 +90,7 @@ impl DebugInfo {
 
     /// The object file with the other part of unit `index` of `units`. It is believed only if
     /// its unit has the id that is asked for, which is for the caller to check.
-    pub(super) fn split(
+    pub(in crate::binary) fn split(
         &self,
         index: usize,
         units: usize,

@@ -12,9 +12,9 @@ use std::path::PathBuf;
 
 use object::elf;
 
-use super::Binary;
-use super::elf::Elf;
-use super::places::Place;
+use crate::binary::Binary;
+use crate::binary::elf::Elf;
+use crate::binary::host::places::Place;
 
 /// How many bytes of debug information are read to see how it is kept.
 const HEAD: u64 = 64;

@@ -18,10 +18,10 @@
 
 use object::elf;
 
-use super::elf::{Elf, Section};
 use super::symbols::{self, Entry};
-use super::{Binary, Error};
+use super::{Elf, Section};
 use crate::base::{Svma, utf8};
+use crate::binary::{Binary, Error};
 
 /// A function in gprof's sense.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,12 +17,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use super::Error;
-use super::budget::{Budget, Pool};
-use super::elf::Elf;
-use super::fields::c_string;
-use super::source::Source;
 use crate::base::BuildId;
+use crate::binary::Error;
+use crate::binary::budget::{Budget, Pool};
+use crate::binary::elf::Elf;
+use crate::binary::elf::fields::c_string;
+use crate::binary::elf::source::Source;
 use crate::files::{self, LastLink, Opened, Root};
 
 /// The most bytes of a section that only names a file.
@@ -32,7 +32,7 @@ const CHECKSUM_LIMIT: u64 = 4 << 30;
 
 /// Where a file is: a path below a directory that stands for `/`, or one that a person named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(in crate::binary) struct Place {
     /// Nothing leads out of it. `None` for a file that a person named.
     root: Option<Root>,
     path: PathBuf,
@@ -40,7 +40,7 @@ pub(super) struct Place {
 
 impl Place {
     /// The file that a person named.
-    pub(super) fn named(path: &Path) -> Place {
+    pub(in crate::binary) fn named(path: &Path) -> Place {
         Place {
             root: None,
             path: path.to_owned(),
@@ -48,7 +48,7 @@ impl Place {
     }
 
     /// The file at an absolute path below a root.
-    pub(super) fn below(root: &Root, path: PathBuf) -> Place {
+    pub(in crate::binary) fn below(root: &Root, path: PathBuf) -> Place {
         Place {
             root: Some(root.clone()),
             path,
@@ -56,26 +56,26 @@ impl Place {
     }
 
     /// The path for people.
-    pub(super) fn full(&self) -> PathBuf {
+    pub(in crate::binary) fn full(&self) -> PathBuf {
         let root = self.root.as_ref();
         root.map_or_else(|| self.path.clone(), |root| root.full(&self.path))
     }
 
     /// The file whose path ends in `suffix` behind the whole path of this one.
-    pub(super) fn with_suffix(&self, suffix: &str) -> Place {
+    pub(in crate::binary) fn with_suffix(&self, suffix: &str) -> Place {
         let mut path = self.path.clone();
         path.as_mut_os_string().push(suffix);
         self.with(path)
     }
 
     /// Another file below the same root.
-    pub(super) fn with(&self, path: PathBuf) -> Place {
+    pub(in crate::binary) fn with(&self, path: PathBuf) -> Place {
         let root = self.root.clone();
         Place { root, path }
     }
 
     /// Opens the file, if it is a regular one.
-    pub(super) fn open(&self) -> Result<Opened, Error> {
+    pub(in crate::binary) fn open(&self) -> Result<Opened, Error> {
         Ok(match &self.root {
             Some(root) => root.open(&self.path, LastLink::Follow)?,
             None => files::open_named(&self.path)?,
@@ -83,7 +83,7 @@ impl Place {
     }
 
     /// Opens the ELF file; `budget` counts what it costs.
-    pub(super) fn elf(&self, budget: &Arc<Budget>) -> Result<Elf, Error> {
+    pub(in crate::binary) fn elf(&self, budget: &Arc<Budget>) -> Result<Elf, Error> {
         Elf::read(Source::file(self.open()?, budget), budget.clone())
     }
 }
@@ -93,7 +93,7 @@ type FileState = (u64, u64, u64, i64, i64);
 
 /// The directories.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(in crate::binary) struct Places {
     /// What stands for `/`, for paths that a recording names.
     root: Root,
     /// Trees of debug files: `/usr/lib/debug`.
@@ -103,14 +103,14 @@ pub(super) struct Places {
     /// Caches of downloads, in the layout of debuginfod's client.
     fetched: Vec<PathBuf>,
     /// What the debug information of all files found here may cost.
-    pub(super) pool: Pool,
+    pub(in crate::binary) pool: Pool,
     /// Checksums of files, so that many that name one debug file do not have it read as often.
     checksums: Mutex<FxHashMap<FileState, u32>>,
 }
 
 impl Places {
     /// The usual directories; `symfs` is a directory that stands for `/`.
-    pub(super) fn usual(symfs: Option<&Path>) -> Places {
+    pub(in crate::binary) fn usual(symfs: Option<&Path>) -> Places {
         let root = symfs.map(Root::at).unwrap_or_default();
         let usual = Path::new("/usr/lib/debug");
         let own = Place::below(&Root::default(), usual.to_owned());
@@ -132,17 +132,17 @@ impl Places {
     }
 
     /// What stands for `/`.
-    pub(super) fn root(&self) -> &Root {
+    pub(in crate::binary) fn root(&self) -> &Root {
         &self.root
     }
 
     /// Where an absolute path that a recording names leads.
-    pub(super) fn recorded(&self, path: &Path) -> Place {
+    pub(in crate::binary) fn recorded(&self, path: &Path) -> Place {
         Place::below(&self.root, path.to_owned())
     }
 
     /// Where a copy of the program with this build id may be.
-    pub(super) fn programs(&self, id: &BuildId) -> Vec<Place> {
+    pub(in crate::binary) fn programs(&self, id: &BuildId) -> Vec<Place> {
         let mut places = Vec::new();
         let hex = id.to_string();
         let (first, rest) = hex.split_at_checked(2).unwrap_or_default();
@@ -163,7 +163,7 @@ impl Places {
     /// The debug file of a program: by build id, by `.gnu_debuglink`, by path. It is believed
     /// only if it has the program's build id or the checksum that the program states. `problems`
     /// has what was not looked at.
-    pub(super) fn debug_file(
+    pub(in crate::binary) fn debug_file(
         &self,
         elf: &Elf,
         program: &Place,
@@ -198,7 +198,7 @@ impl Places {
     }
 
     /// Where the debug file of a program is looked for, in order.
-    pub(super) fn debug_places(&self, elf: &Elf, program: &Place) -> Vec<Place> {
+    pub(in crate::binary) fn debug_places(&self, elf: &Elf, program: &Place) -> Vec<Place> {
         let by_id = elf.build_id.as_ref().map(|id| self.places_by_id(id));
         let mut places = by_id.unwrap_or_default();
         places.extend(self.beside(elf, program, debug_link(elf).as_ref()));
@@ -207,7 +207,7 @@ impl Places {
 
     /// The program as a place below a root: what it names is looked for below the same one.
     /// `None` for a program whose path is not absolute.
-    pub(super) fn rooted(&self, program: &Place) -> Option<Place> {
+    pub(in crate::binary) fn rooted(&self, program: &Place) -> Option<Place> {
         if program.root.is_some() {
             return Some(program.clone());
         }
@@ -223,7 +223,7 @@ impl Places {
     }
 
     /// A file that a program names: below the same root, relative to its directory.
-    pub(super) fn named_by(&self, program: &Place, name: &Path) -> Option<Place> {
+    pub(in crate::binary) fn named_by(&self, program: &Place, name: &Path) -> Option<Place> {
         let program = self.rooted(program)?;
         let path = program.path.parent()?.join(name);
         Some(program.with(path))
@@ -251,7 +251,7 @@ impl Places {
     }
 
     /// The supplementary file that `.gnu_debugaltlink` names: a path, a zero byte, a build id.
-    pub(super) fn supplement(&self, elf: &Elf, program: &Place) -> Option<Elf> {
+    pub(in crate::binary) fn supplement(&self, elf: &Elf, program: &Place) -> Option<Elf> {
         let section = elf.section(b".gnu_debugaltlink")?;
         let link = elf
             .source
@@ -340,7 +340,7 @@ fn state(source: &Source) -> Option<FileState> {
 }
 
 /// The file at `place` if it has this build id.
-pub(super) fn open(place: &Place, id: &BuildId, budget: &Arc<Budget>) -> Option<Elf> {
+pub(in crate::binary) fn open(place: &Place, id: &BuildId, budget: &Arc<Budget>) -> Option<Elf> {
     let elf = place.elf(budget).ok()?;
     (elf.build_id.as_ref() == Some(id)).then_some(elf)
 }

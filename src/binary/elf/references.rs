@@ -18,12 +18,12 @@
 use object::elf::{self, RelocationType};
 use rustc_hash::FxHashMap;
 
-use super::Binary;
-use super::elf::{Elf, Section};
 use super::relocations;
 use super::slots::SlotTarget;
 use super::symbols;
+use super::{Elf, Section};
 use crate::base::Svma;
+use crate::binary::Binary;
 
 /// The most references of one file.
 const LIMIT: usize = 1 << 23;
@@ -41,7 +41,7 @@ pub enum Reference {
 
 /// How a field refers to something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(in crate::binary) enum Form {
     Word,
     Absolute,
     Relative,
@@ -103,7 +103,7 @@ impl Binary {
 }
 
 /// Hands on the references of all fields in sections that pass: where, how, to what.
-pub(super) fn visit(
+pub(in crate::binary) fn visit(
     elf: &Elf,
     problems: &mut Vec<String>,
     pass: &dyn Fn(&Section) -> bool,

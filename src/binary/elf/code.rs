@@ -8,10 +8,11 @@
 
 use object::elf;
 
-use super::elf::Elf;
+use super::Elf;
+use super::plt;
 use super::source::Source;
-use super::{Binary, Error, plt};
 use crate::base::{FileOffset, Svma};
+use crate::binary::{Binary, Error};
 
 /// An instruction set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub enum Machine {
 
 impl Machine {
     /// That of a file; `None` where it is none of these.
-    pub(super) fn of(elf: &Elf) -> Option<Machine> {
+    pub(in crate::binary) fn of(elf: &Elf) -> Option<Machine> {
         Some(match elf.machine {
             m if m == elf::EM_X86_64.0 => Machine::X86_64,
             m if m == elf::EM_AARCH64.0 => Machine::Aarch64,

@@ -22,13 +22,13 @@ type Found = Option<(Instant, Arc<[PathBuf]>)>;
 
 /// The roots of file systems that are not this process's own, as far as they may be looked at.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Namespaces {
+pub(in crate::binary) struct Namespaces {
     found: Arc<Mutex<Found>>,
 }
 
 impl Namespaces {
     /// One directory for each.
-    pub(super) fn roots(&self) -> Arc<[PathBuf]> {
+    pub(in crate::binary) fn roots(&self) -> Arc<[PathBuf]> {
         let mut found = self.found.lock().expect("no worker panics");
         match &*found {
             Some((when, roots)) if when.elapsed() < FRESH => roots.clone(),

@@ -40,9 +40,9 @@ pub use self::definition::{Definition, DefinitionId};
 pub use self::described::{Declared, Described};
 
 use self::units::Units;
-use super::budget::{Account, Budget};
 use super::dwarf::DebugInfo;
 use crate::base::{Svma, utf8};
+use crate::binary::budget::{Account, Budget};
 
 /// Bytes of a DWARF section.
 type Slice<'b> = EndianSlice<'b, RunTimeEndian>;
@@ -64,7 +64,7 @@ pub struct InlineFrame<'l> {
     pub line: Option<u32>,
 }
 
-/// Looks addresses up in DWARF debug information: see [`Binary::lines`](super::Binary::lines).
+/// Looks addresses up in DWARF debug information: see [`Binary::lines`](crate::binary::Binary::lines).
 ///
 /// It is `Sync`. Workers that share one share what it has read; workers that each make their own
 /// read again what others have read.
@@ -87,7 +87,7 @@ struct Debug<'b> {
 }
 
 impl<'b> Lines<'b> {
-    pub(super) fn new(info: Option<&'b DebugInfo>, budget: &Arc<Budget>) -> Lines<'b> {
+    pub(in crate::binary) fn new(info: Option<&'b DebugInfo>, budget: &Arc<Budget>) -> Lines<'b> {
         Lines {
             debug: info.map(|info| Debug::new(info, budget)),
         }

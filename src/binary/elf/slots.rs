@@ -19,11 +19,12 @@ use std::borrow::Cow;
 use object::elf;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::elf::{Elf, Section};
 use super::references::{self, Form, Reference};
 use super::relocations::{self, Dynamic, Memory};
-use super::{Binary, symbols};
+use super::symbols;
+use super::{Elf, Section};
 use crate::base::{Svma, utf8};
+use crate::binary::Binary;
 
 /// The most slots of one file; more than the largest programs have.
 const SLOT_LIMIT: usize = 1 << 23;
@@ -250,7 +251,7 @@ impl Ranges {
 
 /// Hands on each pointer that relocations write into data: where it is, what it points to, and by
 /// which kind of record.
-pub(super) fn visit(
+pub(in crate::binary) fn visit(
     elf: &Elf,
     problems: &mut Vec<String>,
     mut pointer: impl FnMut(u64, SlotTarget, Dynamic),

@@ -31,7 +31,7 @@ pub enum SymbolSource {
 /// without, not weak before weak, global before local; then fewer leading underscores, then the
 /// longer name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Rank(u8);
+pub(in crate::binary) struct Rank(u8);
 
 impl Rank {
     const LABEL: u8 = 8;
@@ -40,7 +40,7 @@ impl Rank {
     /// The same, which begins with a frame.
     const INSIDE: Rank = Rank(0xfe);
 
-    pub(super) fn new(is_label: bool, size: u64, binding: u8) -> Rank {
+    pub(in crate::binary) fn new(is_label: bool, size: u64, binding: u8) -> Rank {
         let mut rank = 0;
         if binding == elf::STB_WEAK.0 {
             rank |= 2;
@@ -58,7 +58,7 @@ impl Rank {
     }
 
     /// Whether it is a mere label: a symbol without a type.
-    pub(super) fn is_label(self) -> bool {
+    pub(in crate::binary) fn is_label(self) -> bool {
         !self.is_nameless() && self.0 & Rank::LABEL != 0
     }
 
@@ -76,9 +76,9 @@ pub struct FunctionSymbol {
     /// Its size in bytes. Symbols that state none reach to the next symbol or to the end of their
     /// section.
     pub size: u64,
-    pub(super) name: u32,
-    pub(super) names: u8,
-    pub(super) rank: Rank,
+    pub(in crate::binary) name: u32,
+    pub(in crate::binary) names: u8,
+    pub(in crate::binary) rank: Rank,
     /// Where it was found.
     pub source: SymbolSource,
 }
@@ -100,7 +100,7 @@ impl FunctionSymbol {
         self.rank == Rank::INSIDE
     }
 
-    pub(super) fn unwind(start: u64, size: u64, has_frame: bool) -> FunctionSymbol {
+    pub(in crate::binary) fn unwind(start: u64, size: u64, has_frame: bool) -> FunctionSymbol {
         FunctionSymbol {
             start: Svma(start),
             size,
@@ -136,33 +136,33 @@ impl Rest {
 
 /// The functions of a file.
 #[derive(Debug, Default)]
-pub(super) struct Functions {
+pub(in crate::binary) struct Functions {
     symbols: Vec<FunctionSymbol>,
     names: Vec<Vec<u8>>,
     rests: Vec<Rest>,
     /// The best symbols of those that choose, by address.
     choosers: FxHashMap<u64, FunctionSymbol>,
-    pub(super) problems: Vec<String>,
+    pub(in crate::binary) problems: Vec<String>,
 }
 
 impl Functions {
     /// Keeps a table of strings; symbols refer to it by the number that is returned.
-    pub(super) fn add_names(&mut self, names: Vec<u8>) -> u8 {
+    pub(in crate::binary) fn add_names(&mut self, names: Vec<u8>) -> u8 {
         self.names.push(names);
         u8::try_from(self.names.len().saturating_sub(1)).unwrap_or(u8::MAX)
     }
 
-    pub(super) fn push(&mut self, symbol: FunctionSymbol) {
+    pub(in crate::binary) fn push(&mut self, symbol: FunctionSymbol) {
         self.symbols.push(symbol);
     }
 
-    pub(super) fn symbols(&self) -> &[FunctionSymbol] {
+    pub(in crate::binary) fn symbols(&self) -> &[FunctionSymbol] {
         &self.symbols
     }
 
     /// Notes a symbol whose function chooses, when the program starts, what is called by its name.
     /// The function often has another name at the same address, which says how it chooses.
-    pub(super) fn push_chooser(&mut self, symbol: FunctionSymbol) {
+    pub(in crate::binary) fn push_chooser(&mut self, symbol: FunctionSymbol) {
         let known = self.choosers.get(&symbol.start.0);
         if known.is_none_or(|known| self.is_better(&symbol, known)) {
             self.choosers.insert(symbol.start.0, symbol);
@@ -170,13 +170,16 @@ impl Functions {
     }
 
     /// The name under which others call what the function at this address chooses.
-    pub(super) fn chooser(&self, start: u64) -> Option<&[u8]> {
+    pub(in crate::binary) fn chooser(&self, start: u64) -> Option<&[u8]> {
         self.name_bytes(self.choosers.get(&start)?)
     }
 
     /// The same for some addresses, before the functions are settled; those of other functions
     /// where nothing else is known.
-    pub(super) fn choosers_at(&self, addresses: &FxHashSet<u64>) -> FxHashMap<u64, Vec<u8>> {
+    pub(in crate::binary) fn choosers_at(
+        &self,
+        addresses: &FxHashSet<u64>,
+    ) -> FxHashMap<u64, Vec<u8>> {
         let mut best: FxHashMap<u64, &FunctionSymbol> = FxHashMap::default();
         if addresses.is_empty() {
             return FxHashMap::default();
@@ -199,17 +202,17 @@ impl Functions {
     }
 
     /// The name as it stands in the file.
-    pub(super) fn name_bytes(&self, symbol: &FunctionSymbol) -> Option<&[u8]> {
+    pub(in crate::binary) fn name_bytes(&self, symbol: &FunctionSymbol) -> Option<&[u8]> {
         symbols::name(self.names.get(usize::from(symbol.names))?, symbol.name)
     }
 
     /// The name; `None` for functions known by their bounds only.
-    pub(super) fn name(&self, symbol: &FunctionSymbol) -> Option<Cow<'_, str>> {
+    pub(in crate::binary) fn name(&self, symbol: &FunctionSymbol) -> Option<Cow<'_, str>> {
         self.name_bytes(symbol).map(utf8)
     }
 
     /// Sorts, folds aliases and settles sizes. `code` are the ranges of code sections, sorted.
-    pub(super) fn settle(&mut self, code: &[(u64, u64)]) {
+    pub(in crate::binary) fn settle(&mut self, code: &[(u64, u64)]) {
         let mut symbols = std::mem::take(&mut self.symbols);
         // Stable: of aliases that are equal in all else, the first in the file stands first.
         symbols.sort_by(|a, b| {
@@ -288,7 +291,7 @@ impl Functions {
     }
 
     /// The code of all functions, sorted by address, each byte once.
-    pub(super) fn stretches(&self) -> Vec<Stretch> {
+    pub(in crate::binary) fn stretches(&self) -> Vec<Stretch> {
         let starts = (0..self.symbols.len()).filter_map(|function| self.first_stretch(function));
         let rests = self.rests.iter().map(Rest::stretch);
         let mut stretches: Vec<Stretch> = starts.chain(rests).collect();
@@ -297,7 +300,7 @@ impl Functions {
     }
 
     /// The code of the function at an index, sorted by address.
-    pub(super) fn stretches_of(&self, function: usize) -> Vec<Stretch> {
+    pub(in crate::binary) fn stretches_of(&self, function: usize) -> Vec<Stretch> {
         let first = self.first_stretch(function);
         let end = self
             .symbols
@@ -330,7 +333,7 @@ impl Functions {
     }
 
     /// The function that contains `address`.
-    pub(super) fn at(&self, address: Svma) -> Option<&FunctionSymbol> {
+    pub(in crate::binary) fn at(&self, address: Svma) -> Option<&FunctionSymbol> {
         let after = self.symbols.partition_point(|s| s.start <= address);
         let symbol = self.symbols.get(after.checked_sub(1)?)?;
         if symbol.contains(address) {

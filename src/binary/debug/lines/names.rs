@@ -3,7 +3,7 @@
 use gimli::{AttributeValue, Section as _, UnitRef};
 
 use super::Slice;
-use crate::binary::fields::c_string;
+use crate::binary::elf::fields::c_string;
 
 /// How long a name may be.
 const LENGTH_LIMIT: usize = 64 << 10;

@@ -5,12 +5,12 @@ use gimli::{
     Reader, UnwindSection,
 };
 
-use super::elf::Elf;
+use super::Elf;
 use super::frames::common_entry;
 use super::functions::{FunctionSymbol, Functions};
 
 /// Adds a nameless function for each entry that describes code.
-pub(super) fn read(elf: &Elf, into: &mut Functions) {
+pub(in crate::binary) fn read(elf: &Elf, into: &mut Functions) {
     let Some(section) = elf.section(b".eh_frame") else {
         return;
     };
@@ -52,7 +52,9 @@ pub(super) fn read(elf: &Elf, into: &mut Functions) {
 
 /// Whether the instructions of an entry, which change what its common entry says of a function's
 /// first byte, do so before they go on to the next byte.
-pub(super) fn has_frame<R: Reader>(mut instructions: CallFrameInstructionIter<'_, R>) -> bool {
+pub(in crate::binary) fn has_frame<R: Reader>(
+    mut instructions: CallFrameInstructionIter<'_, R>,
+) -> bool {
     use CallFrameInstruction as Change;
     while let Ok(Some(instruction)) = instructions.next() {
         match instruction {

@@ -10,29 +10,29 @@
 
 use object::elf;
 
-use super::elf::{Elf, Section};
 use super::fields::Fields;
+use super::{Elf, Section};
 
 /// One record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(in crate::binary) struct Record {
     /// What is written: an address; in relocatable files an offset in a section.
-    pub(super) at: u64,
+    pub(in crate::binary) at: u64,
     /// The type, which each machine numbers anew.
-    pub(super) kind: u32,
+    pub(in crate::binary) kind: u32,
     /// An index of the symbol table; 0 is none.
-    pub(super) symbol: u32,
+    pub(in crate::binary) symbol: u32,
     /// What is added; `None` where it stands in the place that is written.
-    pub(super) addend: Option<i64>,
+    pub(in crate::binary) addend: Option<i64>,
 }
 
 /// Whether a section has records, packed ones not among them.
-pub(super) fn is_table(section: &Section) -> bool {
+pub(in crate::binary) fn is_table(section: &Section) -> bool {
     section.kind == elf::SHT_RELA.0 || section.kind == elf::SHT_REL.0
 }
 
 /// The records in the contents of a section of this kind.
-pub(super) fn records(contents: Fields<'_>, kind: u32) -> impl Iterator<Item = Record> {
+pub(in crate::binary) fn records(contents: Fields<'_>, kind: u32) -> impl Iterator<Item = Record> {
     let stated = kind == elf::SHT_RELA.0;
     let word: usize = if contents.wide { 8 } else { 4 };
     let size = if stated { 3 * word } else { 2 * word };
@@ -61,7 +61,7 @@ pub(super) fn records(contents: Fields<'_>, kind: u32) -> impl Iterator<Item = R
 
 /// The addresses of the pointers that a packed table tells. At most as many as `contents` has
 /// bits.
-pub(super) fn packed(contents: Fields<'_>, mut pointer: impl FnMut(u64)) {
+pub(in crate::binary) fn packed(contents: Fields<'_>, mut pointer: impl FnMut(u64)) {
     let size: u64 = if contents.wide { 8 } else { 4 };
     let bits = size * 8;
     let mut next: u64 = 0;
@@ -96,7 +96,7 @@ pub(super) fn packed(contents: Fields<'_>, mut pointer: impl FnMut(u64)) {
 
 /// What a record of a linked file has the dynamic linker write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dynamic {
+pub(in crate::binary) enum Dynamic {
     /// A symbol's address and the addend, anywhere.
     Symbol,
     /// A symbol's address, into a slot that the linker made for calls or loads by name.
@@ -108,7 +108,7 @@ pub(super) enum Dynamic {
 }
 
 /// What this type of record means on this machine.
-pub(super) fn dynamic(machine: u16, wide: bool, kind: u32) -> Option<Dynamic> {
+pub(in crate::binary) fn dynamic(machine: u16, wide: bool, kind: u32) -> Option<Dynamic> {
     // 64 or 32, GLOB_DAT, JUMP_SLOT, RELATIVE, IRELATIVE
     let kinds = if machine == elf::EM_X86_64.0 {
         [
@@ -160,7 +160,7 @@ pub(super) fn dynamic(machine: u16, wide: bool, kind: u32) -> Option<Dynamic> {
 }
 
 /// The bytes of some sections by address.
-pub(super) struct Memory<'a> {
+pub(in crate::binary) struct Memory<'a> {
     elf: &'a Elf,
     /// Sorted by address.
     sections: Vec<(u64, Vec<u8>)>,
@@ -168,7 +168,7 @@ pub(super) struct Memory<'a> {
 
 impl<'a> Memory<'a> {
     /// Reads these sections of a linked file.
-    pub(super) fn read(elf: &'a Elf, sections: &[&Section]) -> Memory<'a> {
+    pub(in crate::binary) fn read(elf: &'a Elf, sections: &[&Section]) -> Memory<'a> {
         let contents = |section: &&Section| {
             let bytes = elf.source.read("data", section.offset, section.size);
             Some((section.address, bytes.ok()?))
@@ -179,7 +179,7 @@ impl<'a> Memory<'a> {
     }
 
     /// The word at this address.
-    pub(super) fn word(&self, address: u64) -> Option<u64> {
+    pub(in crate::binary) fn word(&self, address: u64) -> Option<u64> {
         let after = self.sections.partition_point(|&(at, _)| at <= address);
         let (at, bytes) = self.sections.get(after.checked_sub(1)?)?;
         let at = usize::try_from(address.wrapping_sub(*at)).ok()?;

@@ -2,10 +2,10 @@
 
 use gimli::{BaseAddresses, CommonInformationEntry, EndianSlice, Endianity, UnwindSection};
 
+use super::Elf;
 use super::code::Machine;
-use super::elf::Elf;
-use super::{Binary, Error, SymbolSource};
 use crate::base::Svma;
+use crate::binary::{Binary, Error, SymbolSource};
 
 /// A section of call frame information.
 #[derive(Clone, Debug, PartialEq, Eq)]

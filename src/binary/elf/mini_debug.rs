@@ -4,9 +4,9 @@ use std::io::Read;
 
 use lzma_rust2::XzReader;
 
-use super::Error;
-use super::elf::Elf;
+use super::Elf;
 use super::source::Source;
+use crate::binary::Error;
 
 /// The most bytes that it may have after unpacking.
 const SIZE_LIMIT: u64 = 64 << 20;
@@ -16,7 +16,7 @@ const PIECE: u64 = 1 << 20;
 const MEMORY_LIMIT: u32 = 128 << 10;
 
 /// The packed ELF file, if `elf` has one.
-pub(super) fn unpack(elf: &Elf) -> Option<Result<Elf, Error>> {
+pub(in crate::binary) fn unpack(elf: &Elf) -> Option<Result<Elf, Error>> {
     let section = elf.section(b".gnu_debugdata")?;
     Some((|| {
         let packed = elf.contents(".gnu_debugdata", section)?;

@@ -10,8 +10,8 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::Error;
 use crate::base::{Avma, utf8};
+use crate::binary::Error;
 use crate::files;
 
 /// The most bytes that are read.

@@ -16,10 +16,10 @@
 use object::elf;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::elf::{Elf, Section};
 use super::functions::{FunctionSymbol, Functions, Rank, SymbolSource};
 use super::slots::{self, SlotTarget};
 use super::symbols;
+use super::{Elf, Section};
 use crate::base::Svma;
 
 /// Longer names are cut.
@@ -35,7 +35,7 @@ struct Stub {
 }
 
 /// Adds the stubs of all linkage tables. The functions that are there already name resolvers.
-pub(super) fn read(elf: &Elf, into: &mut Functions) {
+pub(in crate::binary) fn read(elf: &Elf, into: &mut Functions) {
     let mut problems = Vec::new();
     let tables = elf.believed("linkage tables", &mut problems, is_table);
     let mut stubs = Vec::new();
@@ -108,7 +108,7 @@ pub(super) fn read(elf: &Elf, into: &mut Functions) {
 }
 
 /// Whether a section holds stubs.
-pub(super) fn is_table(section: &Section) -> bool {
+pub(in crate::binary) fn is_table(section: &Section) -> bool {
     let names: [&[u8]; 4] = [b".plt", b".plt.sec", b".plt.got", b".iplt"];
     names.contains(&&*section.name)
 }

@@ -14,11 +14,11 @@ use std::hash::BuildHasher;
 use object::elf;
 use rustc_hash::FxBuildHasher;
 
-use super::Binary;
-use super::elf::{Elf, Section};
 use super::fields::c_string;
 use super::symbols;
+use super::{Elf, Section};
 use crate::base::Svma;
+use crate::binary::Binary;
 
 /// The most entries of a dynamic section that are read.
 const ENTRY_LIMIT: usize = 4096;

@@ -20,8 +20,8 @@ use gimli::{
 
 use super::frames::common_entry;
 use super::unwind_bounds::has_frame;
-use super::{Binary, SymbolSource};
 use crate::base::Svma;
+use crate::binary::{Binary, SymbolSource};
 
 /// What compilers append to the name of a function that they split.
 const PARTS: [&str; 2] = [".cold", ".part."];

@@ -10,11 +10,11 @@ use std::ffi::CStr;
 
 use object::elf;
 
-use super::Error;
-use super::elf::{Elf, Section};
 use super::fields::{Fields, c_string};
 use super::functions::{FunctionSymbol, Functions, Rank, SymbolSource};
+use super::{Elf, Section};
 use crate::base::Svma;
+use crate::binary::Error;
 
 /// The most symbols that are read from one table.
 const SYMBOL_LIMIT: usize = 1 << 25;
@@ -26,19 +26,19 @@ const NAMES_AT_LEAST: usize = 1 << 20;
 
 /// One entry of a symbol table, as it stands there.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    pub(super) name: u32,
-    pub(super) kind: u8,
-    pub(super) binding: u8,
-    pub(super) visibility: u8,
+pub(in crate::binary) struct Entry {
+    pub(in crate::binary) name: u32,
+    pub(in crate::binary) kind: u8,
+    pub(in crate::binary) binding: u8,
+    pub(in crate::binary) visibility: u8,
     /// An index of the sections, or one of the few above 0xff00 that are none.
-    pub(super) section: u32,
-    pub(super) value: u64,
+    pub(in crate::binary) section: u32,
+    pub(in crate::binary) value: u64,
     size: u64,
 }
 
 /// Reads one entry from exactly its bytes.
-pub(super) fn entry(f: Fields<'_>) -> Option<Entry> {
+pub(in crate::binary) fn entry(f: Fields<'_>) -> Option<Entry> {
     let at = |wide, narrow| if f.wide { wide } else { narrow };
     let info = f.u8(at(4, 12))?;
     Some(Entry {
@@ -53,7 +53,7 @@ pub(super) fn entry(f: Fields<'_>) -> Option<Entry> {
 }
 
 /// The entries of a symbol table.
-pub(super) fn entries(elf: &Elf, table: &Section) -> Result<Vec<Entry>, Error> {
+pub(in crate::binary) fn entries(elf: &Elf, table: &Section) -> Result<Vec<Entry>, Error> {
     let size = entry_size(elf.wide);
     if table.entry_size != size as u64 {
         return Err(Error::Malformed(format!(
@@ -83,7 +83,7 @@ pub(super) fn entries(elf: &Elf, table: &Section) -> Result<Vec<Entry>, Error> {
 }
 
 /// The bytes of one entry.
-pub(super) fn entry_size(wide: bool) -> usize {
+pub(in crate::binary) fn entry_size(wide: bool) -> usize {
     if wide { 24 } else { 16 }
 }
 
@@ -101,9 +101,9 @@ fn strings(elf: &Elf, table: &Section) -> Result<Vec<u8>, Error> {
 
 /// A symbol table with its names.
 #[derive(Debug, Default)]
-pub(super) struct Table {
-    pub(super) entries: Vec<Entry>,
-    pub(super) strings: Vec<u8>,
+pub(in crate::binary) struct Table {
+    pub(in crate::binary) entries: Vec<Entry>,
+    pub(in crate::binary) strings: Vec<u8>,
     /// How many names cannot be believed; their symbols have none.
     unnamed: u64,
 }
@@ -111,7 +111,7 @@ pub(super) struct Table {
 impl Table {
     /// Reads a table. Whoever copies all names that are left needs no more than some multiple of
     /// the file's size.
-    pub(super) fn read(elf: &Elf, table: &Section) -> Result<Table, Error> {
+    pub(in crate::binary) fn read(elf: &Elf, table: &Section) -> Result<Table, Error> {
         let mut entries = entries(elf, table)?;
         let strings = strings(elf, table)?;
         let mut room = strings.len().saturating_mul(SHARING_LIMIT);
@@ -136,14 +136,14 @@ impl Table {
     }
 
     /// The name of an entry, if it has one.
-    pub(super) fn name(&self, entry: &Entry) -> Option<&[u8]> {
+    pub(in crate::binary) fn name(&self, entry: &Entry) -> Option<&[u8]> {
         let name = name(&self.strings, entry.name)?;
         (entry.name != 0 && !name.is_empty()).then_some(name)
     }
 }
 
 /// Adds the functions of every table of `kind` (`SHT_SYMTAB` or `SHT_DYNSYM`).
-pub(super) fn read(elf: &Elf, kind: u32, source: SymbolSource, into: &mut Functions) {
+pub(in crate::binary) fn read(elf: &Elf, kind: u32, source: SymbolSource, into: &mut Functions) {
     let Some(table) = elf.sections.iter().find(|section| section.kind == kind) else {
         return;
     };
@@ -238,6 +238,6 @@ fn is_mapping(machine: u16, name: &[u8]) -> bool {
 }
 
 /// The name that starts at `at` in a table of strings.
-pub(super) fn name(strings: &[u8], at: u32) -> Option<&[u8]> {
+pub(in crate::binary) fn name(strings: &[u8], at: u32) -> Option<&[u8]> {
     c_string(strings, at as usize)
 }

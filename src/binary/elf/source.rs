@@ -9,18 +9,18 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::Error;
-use super::budget::{self, Budget};
+use crate::binary::Error;
+use crate::binary::budget::{self, Budget};
 use crate::files::Opened;
 
 /// The most bytes that one piece may have.
-pub(super) const PIECE_LIMIT: u64 = 1 << 30;
+pub(in crate::binary) const PIECE_LIMIT: u64 = 1 << 30;
 /// How many bytes a byte of a hole counts: a table that is made of it may be so much larger.
 const HOLE_FACTOR: u64 = 4;
 
 /// Where the bytes come from.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(in crate::binary) enum Source {
     /// An open regular file.
     File {
         /// The file.
@@ -40,7 +40,7 @@ pub(super) enum Source {
 
 impl Source {
     /// The bytes of a file that was opened. Its share is added to the budget.
-    pub(super) fn file(opened: Opened, budget: &Arc<Budget>) -> Source {
+    pub(in crate::binary) fn file(opened: Opened, budget: &Arc<Budget>) -> Source {
         let Opened { file, metadata } = opened;
         budget.add_file(&metadata);
         Source::File {
@@ -53,7 +53,7 @@ impl Source {
     }
 
     /// The size in bytes.
-    pub(super) fn size(&self) -> u64 {
+    pub(in crate::binary) fn size(&self) -> u64 {
         match self {
             Source::File { size, .. } => *size,
             Source::Memory(bytes) => bytes.len() as u64,
@@ -61,7 +61,7 @@ impl Source {
     }
 
     /// Whether most of it is holes, which are no input.
-    pub(super) fn is_sparse(&self) -> bool {
+    pub(in crate::binary) fn is_sparse(&self) -> bool {
         matches!(
             self,
             Source::File {
@@ -72,7 +72,7 @@ impl Source {
     }
 
     /// The device and inode of the file.
-    pub(super) fn identity(&self) -> Option<(u64, u64)> {
+    pub(in crate::binary) fn identity(&self) -> Option<(u64, u64)> {
         match self {
             Source::File { identity, .. } => Some(*identity),
             Source::Memory(_) => None,
@@ -80,7 +80,7 @@ impl Source {
     }
 
     /// When the file was last written, where that is known.
-    pub(super) fn modified(&self) -> Option<SystemTime> {
+    pub(in crate::binary) fn modified(&self) -> Option<SystemTime> {
         match self {
             Source::File { modified, .. } => *modified,
             Source::Memory(_) => None,
@@ -88,7 +88,12 @@ impl Source {
     }
 
     /// Whether it has `length` bytes from `offset` on, and those are not too many for a piece.
-    pub(super) fn check(&self, what: &'static str, offset: u64, length: u64) -> Result<(), Error> {
+    pub(in crate::binary) fn check(
+        &self,
+        what: &'static str,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), Error> {
         let end = offset.saturating_add(length);
         if end > self.size() {
             return Err(Error::Truncated {
@@ -108,7 +113,7 @@ impl Source {
     }
 
     /// `length` bytes from `offset` on; `what` names them in errors.
-    pub(super) fn read(
+    pub(in crate::binary) fn read(
         &self,
         what: &'static str,
         offset: u64,
@@ -144,7 +149,7 @@ impl Source {
     }
 
     /// The same, into memory that is there already and may be longer.
-    pub(super) fn read_into<'a>(
+    pub(in crate::binary) fn read_into<'a>(
         &self,
         what: &'static str,
         offset: u64,
@@ -186,7 +191,11 @@ impl Source {
 }
 
 /// Makes room for so many bytes. Where the system has no memory for them, that is an error.
-pub(super) fn reserve(what: &str, bytes: &mut Vec<u8>, length: usize) -> Result<(), Error> {
+pub(in crate::binary) fn reserve(
+    what: &str,
+    bytes: &mut Vec<u8>,
+    length: usize,
+) -> Result<(), Error> {
     bytes
         .try_reserve_exact(length)
         .map_err(|_| Error::OutOfMemory {

@@ -25,8 +25,8 @@ use std::sync::{Arc, OnceLock};
 use object::elf;
 use rustc_hash::FxHashSet;
 
-use super::{Binary, Exports, Finder, Needed};
 use crate::base::{Svma, utf8};
+use crate::binary::{Binary, Exports, Finder, Needed};
 use crate::files::LastLink;
 
 /// The most files that are opened.

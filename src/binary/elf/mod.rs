@@ -14,16 +14,32 @@
 //! Only these are read when a file is opened, a few pages whatever its size. What cannot be
 //! believed is left out and told as a problem.
 
+pub(super) mod code;
+pub(super) mod fields;
+pub(super) mod frames;
+pub(super) mod functions;
+pub(super) mod gprof;
+mod inflate;
+pub(super) mod mini_debug;
+pub(super) mod needed;
+pub(super) mod plt;
+pub(super) mod references;
+mod relocations;
+pub(super) mod sampled;
+pub(super) mod slots;
+pub(super) mod source;
+pub(super) mod symbols;
+pub(super) mod unwind_bounds;
+
 use std::sync::Arc;
 
 use gimli::RunTimeEndian;
 use object::elf;
 
+use self::fields::{Fields, c_string};
+use self::source::Source;
 use super::Error;
 use super::budget::Budget;
-use super::fields::{Fields, c_string};
-use super::inflate;
-use super::source::Source;
 use crate::base::{BuildId, FileOffset, Svma};
 
 /// The most sections and segments that are read.

@@ -17,23 +17,23 @@
 use object::elf;
 use object::read::{CompressedData, CompressionFormat};
 
-use super::Error;
 use super::fields::Fields;
 use super::source::PIECE_LIMIT;
+use crate::binary::Error;
 
 /// How many times larger than its compressed form a section may be. Deflate reaches 1032.
 const RATIO_LIMIT: u64 = 1100;
 
 /// The longest header of a compressed section, in bytes.
-pub(super) const HEADER_SIZE: u64 = 24;
+pub(in crate::binary) const HEADER_SIZE: u64 = 24;
 
 /// The size after inflating that a compressed section states.
-pub(super) fn stated_size(f: Fields<'_>) -> Option<u64> {
+pub(in crate::binary) fn stated_size(f: Fields<'_>) -> Option<u64> {
     f.word(if f.wide { 8 } else { 4 })
 }
 
 /// The inflated contents of a section that has the flag `SHF_COMPRESSED`.
-pub(super) fn section(what: &'static str, f: Fields<'_>) -> Result<Vec<u8>, Error> {
+pub(in crate::binary) fn section(what: &'static str, f: Fields<'_>) -> Result<Vec<u8>, Error> {
     let short = || Error::Malformed(format!("{what}: compressed, but without a header"));
     let kind = f.u32(0).ok_or_else(short)?;
     let size = stated_size(f).ok_or_else(short)?;
@@ -52,13 +52,13 @@ pub(super) fn section(what: &'static str, f: Fields<'_>) -> Result<Vec<u8>, Erro
 }
 
 /// The size after inflating that a section `.zdebug_*` states.
-pub(super) fn old_stated_size(bytes: &[u8]) -> Option<u64> {
+pub(in crate::binary) fn old_stated_size(bytes: &[u8]) -> Option<u64> {
     let size = bytes.strip_prefix(b"ZLIB")?.first_chunk()?;
     Some(u64::from_be_bytes(*size))
 }
 
 /// The inflated contents of a section `.zdebug_*`.
-pub(super) fn old_section(what: &'static str, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+pub(in crate::binary) fn old_section(what: &'static str, bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let short = || Error::Malformed(format!("{what}: compressed, but without a header"));
     let size = old_stated_size(bytes).ok_or_else(short)?;
     let data = bytes.get(12..).ok_or_else(short)?;
