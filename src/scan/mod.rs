@@ -22,10 +22,8 @@
 
 mod aarch64;
 mod flow;
-pub mod frame_pointers;
 mod held;
 mod imports;
-pub mod keeping;
 mod parts;
 mod resolve;
 mod riscv;

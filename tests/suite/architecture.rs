@@ -364,6 +364,7 @@ fn opened_elsewhere(tree: &Tree) -> Vec<String> {
         "src/symbolize/",
         "src/trace/",
         "src/scan/",
+        "src/frame_pointers/",
         "src/unwind/",
     ];
     let ways = [

@@ -19,8 +19,9 @@
 
 use std::path::Path;
 
-use super::frame_pointers::{FramePointers, frame_pointers};
+use super::functions::{FramePointers, frame_pointers};
 use crate::binary::Libraries;
+use crate::scan;
 
 /// The share of functions without frame pointers that is borne. Programs that are compiled with
 /// them have below 0.1 %; Rust programs that are not have 5 % and more, as the standard library
@@ -139,7 +140,7 @@ pub fn called(libraries: &Libraries) -> Vec<bool> {
         let code = program.code().map_or(0, |code| code.size());
         code <= LAUNCHER_CODE
     });
-    let calls = small.and_then(|program| super::calls(program, None).ok());
+    let calls = small.and_then(|program| scan::calls(program, None).ok());
     let Some(calls) = calls else {
         return vec![true; files.count() + 1];
     };
@@ -155,8 +156,8 @@ pub fn called(libraries: &Libraries) -> Vec<bool> {
 /// Decides how the stacks of samples of this time are best found. `files` has the program first.
 ///
 /// ```
-/// use proftool::scan::frame_pointers::FramePointers;
-/// use proftool::scan::keeping::{FileFrames, Judgement, Time, judge};
+/// use proftool::frame_pointers::FramePointers;
+/// use proftool::frame_pointers::verdict::{FileFrames, Judgement, Time, judge};
 /// let file = |name: &str, code, keeping, not_keeping| FileFrames {
 ///     name: name.into(),
 ///     code,

@@ -84,7 +84,7 @@ impl FramePointers {
 /// there are no more. Takes some milliseconds, also for libraries of a hundred megabytes.
 ///
 /// ```
-/// use proftool::{binary::Binary, scan::frame_pointers::frame_pointers};
+/// use proftool::{binary::Binary, frame_pointers::frame_pointers};
 /// let own = Binary::open(&std::env::current_exe().unwrap()).unwrap();
 /// assert!(frame_pointers(&own).decided() > 100);
 /// ```
