@@ -11,6 +11,7 @@ use proftool::sampler::{
     self, CommandError, End, Error, Options, Recording, Stacks, Subject, Target,
 };
 
+use super::failure::tell;
 use super::record_cost;
 use super::record_target::BoundsArgs;
 use super::sampling::SamplingArgs;
@@ -86,7 +87,7 @@ pub struct RecordArgs {
 /// None: what fails is told on stderr here, since its exit status depends on what it is.
 pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
     if args.output.as_os_str() == "-" {
-        say("a recording needs a file: standard output cannot hold one");
+        tell("a recording needs a file: standard output cannot hold one");
         hint_at("name one: -o FILE");
         return Ok(ExitCode::from(FAILED));
     }
@@ -95,12 +96,12 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
             let path = args.output.display().to_string();
             report(&recording, &options, (&path, was_empty), args.quiet);
             for caveat in recording.caveats.iter() {
-                say(&format!("warning: {}", caveat.text()));
+                tell(&format!("warning: {}", caveat.text()));
                 caveat.hint().into_iter().for_each(hint_at);
             }
             if args.verbose {
                 let lines = record_cost::lines(&recording, &options);
-                lines.iter().for_each(|line| say(line));
+                lines.iter().for_each(|line| tell(line));
             }
             ExitCode::from(recording.ending.map_or(0, sampler::Ending::status))
         }
@@ -127,7 +128,7 @@ fn is_level(word: &str) -> bool {
 
 /// Says why nothing was recorded. Gives the exit status.
 pub fn failed(error: &Error) -> ExitCode {
-    say(&error.to_string());
+    tell(&error.to_string());
     if let Some(hint) = error.hint() {
         hint_at(&hint);
     }
@@ -151,11 +152,11 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
         _ => None,
     };
     if let Some(why) = why.filter(|_| !args.quiet) {
-        say(&why);
+        tell(&why);
     }
     let was_empty = is_empty_group(&asked.target);
     if was_empty && !args.quiet {
-        say(&format!(
+        tell(&format!(
             "no process is in {} now; processes that enter it are recorded",
             named(&asked.target)
         ));
@@ -164,7 +165,7 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
     let endless = asked.command.is_none() && bounds.duration.is_none();
     let mut note = |note: sampler::Note| match note {
         sampler::Note::Begun if endless && !args.quiet => {
-            say(&format!(
+            tell(&format!(
                 "recording {}; Ctrl-C ends it",
                 named(&asked.target)
             ));
@@ -172,7 +173,7 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
         sampler::Note::Begun => {}
         note => {
             if !args.quiet || note.is_loss() {
-                say(&note.to_string());
+                tell(&note.to_string());
             }
         }
     };
@@ -181,7 +182,7 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
     if let Some(judged) = judged.filter(|_| recording.samples > 0)
         && let Some(line) = stack_choice::after(&args.output, recording.bytes, &judged, chosen)
     {
-        say(&line);
+        tell(&line);
     }
     let is_empty = was_empty && is_empty_group(&asked.target);
     Ok((recording, options, is_empty))
@@ -220,22 +221,22 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
         && !recording.interrupted
     {
         match ending.signal_name() {
-            Some(name) => say(&format!("the command died of signal {number} ({name})")),
-            None => say(&format!("the command died of signal {number}")),
+            Some(name) => tell(&format!("the command died of signal {number} ({name})")),
+            None => tell(&format!("the command died of signal {number}")),
         }
     }
     match recording.end {
-        End::Subject if !quiet => say("all that was recorded has ended"),
-        End::Size => say("the recording ended at --max-size"),
+        End::Subject if !quiet => tell("all that was recorded has ended"),
+        End::Size => tell("the recording ended at --max-size"),
         _ => {}
     }
     let is_reasoned = recording.stopped_at_exec || empty || recording.end == End::Size;
     if recording.samples == 0 && off_cpu && !is_reasoned {
-        say(&format!(
+        tell(&format!(
             "no thread ran while it was recorded; to see where they wait: proftool report {path}"
         ));
     } else if recording.samples == 0 {
-        say(&format!("warning: no samples were recorded in {path}"));
+        tell(&format!("warning: no samples were recorded in {path}"));
         hint_at(&match recording.end {
             _ if recording.stopped_at_exec => {
                 "the kernel stopped recording when the program started: the program is set-uid or \
@@ -257,14 +258,14 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
         });
     }
     if recording.throttled > 0 {
-        say(&format!(
+        tell(&format!(
             "warning: the kernel throttled sampling {} times because it took too much time",
             recording.throttled
         ));
         hint_at("sample less often, or as root: sysctl kernel.perf_cpu_time_max_percent=0");
     }
     if recording.lost > 0 {
-        say(&format!(
+        tell(&format!(
             "warning: {} records were lost because the buffers were full",
             recording.lost
         ));
@@ -280,7 +281,7 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
         });
     }
     if !quiet && recording.samples > 0 {
-        say(&format!(
+        tell(&format!(
             "{} sample{} in {path} ({:.1} MB), {} lost; see: proftool report{}",
             recording.samples,
             if recording.samples == 1 { "" } else { "s" },
@@ -293,11 +294,6 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
             },
         ));
     }
-}
-
-/// A line on stderr; that it cannot be written is no reason to fail the command.
-pub fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "proftool: {}", printable(text));
 }
 
 fn hint_at(text: &str) {

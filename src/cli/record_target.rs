@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use proftool::sampler::{Bounds, Error, Target};
 
-use super::record::say;
+use super::failure::tell;
 
 /// Arguments that name what already runs.
 #[derive(Args, Debug)]
@@ -74,7 +74,7 @@ impl TargetArgs {
         } else if let Some(name) = &self.comm {
             let (target, left_out) = Target::named(name)?;
             if let Some(note) = left_out {
-                say(&note.to_string());
+                tell(&note.to_string());
             }
             target
         } else if self.all_cpus || processors.is_some() {

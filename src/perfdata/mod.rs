@@ -32,6 +32,7 @@ mod feed;
 mod header;
 mod layout;
 mod name;
+mod origin;
 mod packed;
 mod pass;
 pub(crate) mod raw;
@@ -54,8 +55,9 @@ pub use feed::Feed;
 #[cfg(test)]
 pub(crate) use feed::empty_recording;
 pub use header::EventDescription;
+pub use origin::Origin;
 pub use packed::Packed;
 pub use pass::Pass;
 pub use reader::{Reader, Storage};
-pub use record::{Body, Mapping, Origin, Record, Task, type_name};
+pub use record::{Body, Mapping, Record, Task, type_name};
 pub use sample::{BranchStack, ReadValues, Registers, Sample};

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::rights::Rights;
-use super::targets::command::CommandError;
+use super::targets::command_error::CommandError;
 use crate::base::shell_quoted;
 
 /// How many of the processes that are left out are told by number.

@@ -9,7 +9,6 @@
 use object::elf;
 
 use super::Elf;
-use super::plt;
 use super::source::Source;
 use crate::base::{FileOffset, Svma};
 use crate::binary::{Binary, Error};
@@ -170,7 +169,7 @@ fn sections(elf: &Elf, problems: &mut Vec<String>) -> Vec<Extent> {
     // Sound sections do not share bytes, so together they are no larger than the file.
     let mut room = elf.source.size();
     for section in elf.sections.iter().filter(|section| section.is_code()) {
-        if plt::is_table(section) || section.kind == elf::SHT_NOBITS.0 {
+        if section.is_linkage_table() || section.kind == elf::SHT_NOBITS.0 {
             continue;
         }
         let start = elf.section_start(section);

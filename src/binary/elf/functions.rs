@@ -7,7 +7,7 @@ use object::elf;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::code::Stretch;
-use super::symbols;
+use super::fields::c_string;
 use crate::base::{Svma, utf8};
 
 /// Which table a function was found in.
@@ -203,7 +203,10 @@ impl Functions {
 
     /// The name as it stands in the file.
     pub(in crate::binary) fn name_bytes(&self, symbol: &FunctionSymbol) -> Option<&[u8]> {
-        symbols::name(self.names.get(usize::from(symbol.names))?, symbol.name)
+        c_string(
+            self.names.get(usize::from(symbol.names))?,
+            symbol.name as usize,
+        )
     }
 
     /// The name; `None` for functions known by their bounds only.

@@ -18,6 +18,7 @@
 
 use object::elf;
 
+use super::fields::c_string;
 use super::symbols::{self, Entry};
 use super::{Elf, Section};
 use crate::base::{Svma, utf8};
@@ -141,7 +142,7 @@ fn row(elf: &Elf, strings: &[u8], symbol: &Entry) -> Option<GprofSymbol> {
 }
 
 fn kept(strings: &[u8], symbol: &Entry, is_local: bool) -> Option<GprofSymbol> {
-    let name = symbols::name(strings, symbol.name)?;
+    let name = c_string(strings, symbol.name as usize)?;
     Some(GprofSymbol {
         start: Svma(symbol.value),
         name: utf8(name).into_owned(),

@@ -26,6 +26,7 @@ pub(super) mod plt;
 pub(super) mod references;
 mod relocations;
 pub(super) mod sampled;
+pub(super) mod slot_target;
 pub(super) mod slots;
 pub(super) mod source;
 pub(super) mod symbols;
@@ -73,6 +74,12 @@ impl Section {
     pub(super) fn is_code(&self) -> bool {
         let wanted = elf::SHF_EXECINSTR.0 | elf::SHF_ALLOC.0;
         self.flags & wanted == wanted
+    }
+
+    /// Whether it holds stubs of imported functions.
+    pub(super) fn is_linkage_table(&self) -> bool {
+        let names: [&[u8]; 4] = [b".plt", b".plt.sec", b".plt.got", b".iplt"];
+        names.contains(&&*self.name)
     }
 
     /// Whether its contents are compressed.

@@ -17,7 +17,8 @@ use object::elf;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::functions::{FunctionSymbol, Functions, Rank, SymbolSource};
-use super::slots::{self, SlotTarget};
+use super::slot_target::SlotTarget;
+use super::slots;
 use super::symbols;
 use super::{Elf, Section};
 use crate::base::Svma;
@@ -37,7 +38,7 @@ struct Stub {
 /// Adds the stubs of all linkage tables. The functions that are there already name resolvers.
 pub(in crate::binary) fn read(elf: &Elf, into: &mut Functions) {
     let mut problems = Vec::new();
-    let tables = elf.believed("linkage tables", &mut problems, is_table);
+    let tables = elf.believed("linkage tables", &mut problems, Section::is_linkage_table);
     let mut stubs = Vec::new();
     for table in tables {
         if let Ok(code) = elf.contents("linkage table", table) {
@@ -105,12 +106,6 @@ pub(in crate::binary) fn read(elf: &Elf, into: &mut Functions) {
             source: SymbolSource::Plt,
         });
     }
-}
-
-/// Whether a section holds stubs.
-pub(in crate::binary) fn is_table(section: &Section) -> bool {
-    let names: [&[u8]; 4] = [b".plt", b".plt.sec", b".plt.got", b".iplt"];
-    names.contains(&&*section.name)
 }
 
 /// The addresses of all resolvers.

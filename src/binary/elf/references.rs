@@ -19,7 +19,7 @@ use object::elf::{self, RelocationType};
 use rustc_hash::FxHashMap;
 
 use super::relocations;
-use super::slots::SlotTarget;
+use super::slot_target::SlotTarget;
 use super::symbols;
 use super::{Elf, Section};
 use crate::base::Svma;

@@ -21,6 +21,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::references::{self, Form, Reference};
 use super::relocations::{self, Dynamic, Memory};
+use super::slot_target::SlotTarget;
 use super::symbols;
 use super::{Elf, Section};
 use crate::base::{Svma, utf8};
@@ -32,18 +33,6 @@ const SLOT_LIMIT: usize = 1 << 23;
 const NAME_LIMIT: usize = 8 << 10;
 /// How many bytes of data are searched for pointers at once; a multiple of all words.
 const PIECE: u64 = 1 << 20;
-
-/// What a slot points to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SlotTarget {
-    /// This entry of the dynamic symbols, in relocatable files of all symbols: see
-    /// [`Slots::name`] and [`Slots::definition`].
-    Symbol(u32),
-    /// This address of the same file.
-    Address(Svma),
-    /// What the function at this address chooses when the program starts.
-    ChosenBy(Svma),
-}
 
 /// The slots of a file by address.
 #[derive(Debug, Default)]

@@ -137,7 +137,7 @@ impl Table {
 
     /// The name of an entry, if it has one.
     pub(in crate::binary) fn name(&self, entry: &Entry) -> Option<&[u8]> {
-        let name = name(&self.strings, entry.name)?;
+        let name = c_string(&self.strings, entry.name as usize)?;
         (entry.name != 0 && !name.is_empty()).then_some(name)
     }
 }
@@ -235,9 +235,4 @@ fn is_mapping(machine: u16, name: &[u8]) -> bool {
     let marked = [elf::EM_ARM.0, elf::EM_AARCH64.0, elf::EM_RISCV.0].contains(&machine);
     let kind = matches!(name, [b'$', b'a' | b'd' | b't' | b'x', ..]);
     marked && kind && matches!(name.get(2), None | Some(b'.' | b'r'))
-}
-
-/// The name that starts at `at` in a table of strings.
-pub(in crate::binary) fn name(strings: &[u8], at: u32) -> Option<&[u8]> {
-    c_string(strings, at as usize)
 }

@@ -33,6 +33,7 @@ mod tests;
 mod text;
 mod tree;
 mod wish;
+mod written;
 
 use std::ffi::OsString;
 use std::io;

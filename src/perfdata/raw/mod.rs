@@ -13,7 +13,7 @@
 //! Records are bytes from outside: a field that is not inside its record is `None`.
 
 mod layouts;
-mod offsets;
+pub(super) mod offsets;
 #[cfg(test)]
 pub(crate) mod oracle;
 

@@ -3,6 +3,7 @@
 use perf_event_open_sys::bindings as sys;
 
 use super::event::EventSpec;
+use super::rate::Rate;
 use super::stacks::{Stacks, USER_REGISTERS};
 use crate::perfdata::writer::ATTR_SIZE;
 
@@ -15,15 +16,6 @@ const SAMPLE_TYPE: u32 = sys::PERF_SAMPLE_IDENTIFIER
     | sys::PERF_SAMPLE_TIME
     | sys::PERF_SAMPLE_CPU
     | sys::PERF_SAMPLE_PERIOD;
-
-/// How often to sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rate {
-    /// So many samples a second of run time; the kernel chooses the periods.
-    Frequency(u64),
-    /// A sample every so many events (nanoseconds for clocks).
-    Period(u64),
-}
 
 /// What the kernel lets us have. Starts with everything; each refusal takes one thing away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

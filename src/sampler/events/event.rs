@@ -1,11 +1,12 @@
 //! Event names as a person writes them, and what the kernel calls them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 
 use perf_event_open_sys::bindings as sys;
 
-use super::modifiers::{LETTERS, Modifiers};
+use super::error::{EventError, UnknownEvent};
+use super::modifiers::Modifiers;
 use super::{pmu, tracepoint};
 
 /// The generalized hardware events, by `config`.
@@ -133,83 +134,6 @@ pub struct EventSpec {
     pub(in crate::sampler) member: bool,
     /// Whether the samples of its group's leader have the counts of all, and no other samples.
     pub(in crate::sampler) reads: bool,
-}
-
-/// Why what was given is no event to sample.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum EventError {
-    /// There is no such event.
-    #[error(transparent)]
-    Unknown(#[from] UnknownEvent),
-    /// This user may not look tracepoints up.
-    #[error("tracepoint {event}: {} cannot be read by this user", tracefs.display())]
-    Hidden {
-        /// The tracepoint.
-        event: String,
-        /// Where tracefs is mounted.
-        tracefs: PathBuf,
-    },
-    /// A letter behind the name means nothing.
-    #[error("{event}: there is no modifier {letter:?}; those that exist are: {LETTERS}")]
-    Modifier {
-        /// The event or group.
-        event: String,
-        /// The letter.
-        letter: char,
-    },
-    /// The terms of a PMU's event mean nothing.
-    #[error("{event}: {problem}")]
-    Terms {
-        /// The event.
-        event: String,
-        /// What is wrong.
-        problem: String,
-    },
-    /// Braces, slashes or commas stand where they mean nothing.
-    #[error("{text:?} is no list of events: {problem}")]
-    Syntax {
-        /// What was given.
-        text: String,
-        /// What is wrong.
-        problem: &'static str,
-    },
-}
-
-impl EventError {
-    /// What a person can do.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            EventError::Unknown(unknown) => unknown.hint.clone(),
-            EventError::Hidden { tracefs, .. } => Some(format!(
-                "run as root; or, as root: mount -o remount,mode=750,gid={} {} && sysctl \
-                 kernel.perf_event_paranoid=-1",
-                crate::sampler::rights::group(),
-                tracefs.display()
-            )),
-            _ => None,
-        }
-    }
-}
-
-/// The name of no event that this machine has.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown event {name:?}{}", did_you_mean(.near))]
-#[non_exhaustive]
-pub struct UnknownEvent {
-    /// The name that was given.
-    pub name: String,
-    /// The names most like it, nearest first.
-    pub near: Vec<String>,
-    /// What a person can do.
-    pub hint: Option<String>,
-}
-
-fn did_you_mean(near: &[String]) -> String {
-    match near {
-        [] => String::new(),
-        names => format!("; the nearest are: {}", names.join(", ")),
-    }
 }
 
 impl EventSpec {

@@ -10,7 +10,8 @@
 
 use std::str::FromStr;
 
-use super::event::{EventError, EventSpec};
+use super::error::EventError;
+use super::event::EventSpec;
 use super::modifiers::Modifiers;
 
 /// Events, some of which may be groups: those are on the counters together or not at all.

@@ -10,9 +10,11 @@
 //! about.
 
 pub(super) mod attr;
+pub(super) mod error;
 pub(super) mod event;
 pub(super) mod event_list;
 pub(super) mod modifiers;
 mod pmu;
+pub(super) mod rate;
 pub(super) mod stacks;
 pub(super) mod tracepoint;

@@ -1,12 +1,6 @@
 //! What may be said of an event behind its name: the letters of `cycles:upp`.
 
-use super::event::EventError;
-
-/// The letters with what they mean, for who has given another one.
-pub(in crate::sampler) const LETTERS: &str = "u (user space), k (kernel), h (hypervisor), G (guests), \
-    H (host), p to ppp (precise address), P (as precise as can be), S (only the leader of the \
-    group samples), D (pinned to its counter), e (alone on the counters), W (ungrouped if the \
-    group does not fit)";
+use super::error::EventError;
 
 /// The modifiers of an event or a group. Nothing given is everything but guests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use crate::sampler::events::attr::Rate;
+use crate::sampler::events::rate::Rate;
 use crate::sampler::events::stacks::Stacks;
-use crate::sampler::session::Options;
+use crate::sampler::session::options::Options;
 
 /// How much of a ring buffer is filled before the recorder is woken: one part of so many.
 const WAKE_AT: usize = 4;

@@ -5,9 +5,10 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
-use super::recording::{Bounds, End, Subject};
+use super::Session;
+use super::bounds::{Bounds, End, Subject};
+use super::options::Options;
 use super::stop::Stop;
-use super::{Options, Session};
 use crate::perfdata::writer::time_record;
 use crate::sampler::error::{Error, Note};
 use crate::sampler::kernel;

@@ -15,7 +15,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Options, Session};
+use super::Session;
+use super::options::Options;
 use crate::sampler::kernel::{self, Usage};
 use crate::sampler::output::log::Log;
 use crate::sampler::output::tally::Tally;

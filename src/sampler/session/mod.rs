@@ -1,8 +1,11 @@
 //! Events open on a target, and the ring buffers into which they write.
 
+pub(super) mod bounds;
 pub(super) mod cast;
+mod chosen_rate;
 pub(super) mod cost;
 pub(super) mod off_cpu;
+pub(super) mod options;
 mod plan;
 pub(super) mod recording;
 mod stop;
@@ -14,10 +17,11 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+use self::options::Options;
 use self::plan::{Plan, leaders};
 use super::counts::{self, Count};
 use super::error::{Error, Note, reason};
-use super::events::attr::{Allowed, Common, Rate};
+use super::events::attr::{Allowed, Common};
 use super::events::event::EventSpec;
 use super::events::modifiers::Modifiers;
 use super::events::stacks::Stacks;
@@ -34,47 +38,6 @@ use super::{host, limits};
 use crate::base::Counting;
 use crate::perfdata::raw::{self, Layouts, RawRecord};
 use crate::perfdata::writer::EventDescription;
-
-/// What to sample, and how.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// The events. With none, cycles, or the processor's clock where cycles cannot be counted.
-    pub events: Vec<EventSpec>,
-    /// How often. With `None`, at [`Options::FREQUENCY`], but events that are rare by nature
-    /// (tracepoints, context switches) at each occurrence.
-    pub rate: Option<Rate>,
-    /// How each sample has its stack.
-    pub stacks: Stacks,
-    /// Pages of each ring buffer, a power of two; by default [`Options::RING_BYTES`], for copies
-    /// of stacks as much as comes in a quarter of a second, for time off the processor eight times
-    /// that, and less where so much memory may not be locked.
-    pub ring_pages: Option<usize>,
-    /// At which level of zstd, 1 to 22, a file's records are compressed, if they are.
-    pub compression: Option<u8>,
-    /// Whether time off the processor is recorded beside the events.
-    pub off_cpu: bool,
-}
-
-impl Options {
-    /// Samples a second when nothing else is said: a prime, so as not to run in step with
-    /// anything in the program.
-    pub const FREQUENCY: u64 = 997;
-    /// The size of the ring buffer of each processor when nothing else is said.
-    pub const RING_BYTES: usize = 512 * 1024;
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            events: Vec::new(),
-            rate: None,
-            stacks: Stacks::FramePointers,
-            ring_pages: None,
-            compression: None,
-            off_cpu: false,
-        }
-    }
-}
 
 /// Sampling of a [`Target`].
 ///
@@ -137,7 +100,7 @@ impl Session {
             _ => None,
         };
         let cgroup = cgroup.as_ref().map(AsFd::as_fd);
-        let rate = limits::rate(options.rate, notes)?;
+        let rate = chosen_rate::rate(options.rate, notes)?;
         let page = kernel::page_size();
         let processors = processors(target)?;
         let mut usual = ring_bytes(options.stacks, rate, processors.len());

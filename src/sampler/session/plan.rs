@@ -195,8 +195,8 @@ pub(in crate::sampler) fn leaders(events: &[EventSpec]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sampler::events::attr::Rate;
     use crate::sampler::events::event_list::EventList;
+    use crate::sampler::events::rate::Rate;
 
     fn plan() -> Plan {
         Plan {

@@ -4,9 +4,10 @@ use std::convert::Infallible;
 use std::io::{self, Cursor};
 use std::ops::ControlFlow;
 
+use super::Session;
+use super::bounds::{Bounds, End, Subject};
 use super::cast::{Cast, Open, Sink};
-use super::recording::{Bounds, End, Subject};
-use super::{Options, Session};
+use super::options::Options;
 use crate::perfdata::writer::{lost_samples_record, time_record};
 use crate::sampler::error::{Error, Note};
 use crate::sampler::kernel::{self, SoonerTurns};

@@ -24,7 +24,8 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 
-use super::command::{Command, CommandError};
+use super::command::Command;
+use super::command_error::CommandError;
 use crate::sampler::kernel::check;
 use crate::sampler::signals::{self, Inherited};
 

@@ -14,7 +14,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::command;
+use super::program_search::in_path;
 
 /// The longest first line that the kernel reads.
 const LINE: u64 = 256;
@@ -56,7 +56,7 @@ fn interpreter(file: &Path) -> Option<PathBuf> {
     if named.file_name() == Some(OsStr::new("env")) {
         // Options of env, and variables that it sets, come before the command.
         let command = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='));
-        let found = command.and_then(|word| command::in_path(OsStr::from_bytes(word)));
+        let found = command.and_then(|word| in_path(OsStr::from_bytes(word)));
         return Some(found.unwrap_or_else(|| named.to_owned()));
     }
     Some(named.to_owned())
@@ -71,7 +71,7 @@ mod tests {
     fn scripts_run_the_code_of_what_interprets_them() {
         let name = format!("proftool-interpreter-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        let sh = command::in_path("sh".as_ref()).unwrap();
+        let sh = in_path("sh".as_ref()).unwrap();
         for (text, expected) in [
             ("#!/bin/some thing\nx", Path::new("/bin/some")),
             ("#! \t/bin/some", Path::new("/bin/some")),

@@ -14,6 +14,7 @@
 pub(super) mod cgroup;
 pub(super) mod child;
 pub(super) mod command;
+pub(super) mod command_error;
 pub(super) mod descendants;
 pub(super) mod elf_notes;
 pub(super) mod elsewhere;
@@ -21,4 +22,5 @@ pub(super) mod existing;
 mod interpreter;
 mod mapped;
 pub(super) mod process;
+mod program_search;
 pub(super) mod target;

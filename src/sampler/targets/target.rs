@@ -8,7 +8,8 @@ use super::cgroup;
 use super::descendants;
 use crate::base::utf8;
 use crate::sampler::error::{Error, Note};
-use crate::sampler::machine::{self, field};
+use crate::sampler::machine;
+use crate::sampler::status::field;
 
 /// The longest name that the kernel keeps of a process.
 const NAME_MAX: usize = 15;
