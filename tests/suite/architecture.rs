@@ -4,6 +4,8 @@
 //! it says is what [`rules::check`] demands. That the checker sees is shown below: a small sound
 //! tree passes, and every kind of violation planted into it is told with its place.
 
+mod circles;
+mod layout;
 mod map;
 mod names;
 mod rules;
