@@ -33,6 +33,7 @@ mod top {
     pub mod text;
     pub mod tree;
     pub mod wish;
+    pub mod written;
 }
 
 use std::io::Write;

@@ -35,7 +35,8 @@
 //! | `perfdata` | the perf.data format, both directions: reader, writer, record | base |
 //! | `sampler` | kernel events: perf_event_open, ring buffers, the child, synthesis from /proc | perfdata files base |
 //! | `binary` | one opened ELF file: symbols, lines and inlined calls, debug files, build id; what they may cost | files base |
-//! | `scan` | the calls in machine code: where, to what, of which kind; who keeps frame pointers | binary base |
+//! | `scan` | the calls in machine code: where, to what, of which kind | binary base |
+//! | `frame_pointers` | which functions keep a frame pointer, and whether stacks can be recorded by them | scan binary base |
 //! | `unwind` | user stack and registers to return addresses, by the rules of DWARF | binary perfdata base |
 //! | `trace` | what happened, in addresses: images, threads, address paths, samples | perfdata unwind base |
 //! | `profile` | functions, call paths (parent before child), samples, filters: the hall | base |
@@ -70,7 +71,7 @@
 //! | `memchr` | binary, scan |
 //! | `object` | binary |
 //! | `rustc-demangle` | binary |
-//! | `iced-x86` | scan |
+//! | `iced-x86` | scan, frame_pointers |
 //! | `petgraph` | callgraph, analysis |
 //! | `regex` | profile, view, cli |
 //! | `serde_json` | export |
@@ -102,11 +103,11 @@
 //!
 //! | file with unsafe code | what for |
 //! |---|---|
-//! | `sampler/child.rs` | what runs between fork and exec |
+//! | `sampler/targets/child.rs` | what runs between fork and exec |
 //! | `sampler/kernel.rs` | system calls for kernel events, processor time and turns, as safe functions |
-//! | `sampler/ring.rs` | the ring buffers that the kernel writes |
+//! | `sampler/rings/ring.rs` | the ring buffers that the kernel writes |
 //! | `sampler/signals.rs` | signal masks and descriptors |
-//! | `binary/vdso.rs` | the vdso, which is memory of this process |
+//! | `binary/host/vdso.rs` | the vdso, which is memory of this process |
 //!
 //! # Glossary
 //!
@@ -165,7 +166,7 @@
 //! | a place where debug files are found | a step of the search in `binary` |
 //! | another input format | a file in `input`, and an arm where the kind of a file is told |
 //! | an analysis | a file in `analysis`: values in, a new value out, total for every profile |
-//! | a check of doctor | a function in `cli/doctor`, over what `sampler`, `binary` or `scan` know |
+//! | a check of doctor | a function in `cli/doctor`, over what `sampler`, `binary` or `frame_pointers` know |
 //! | a view | a file in `view`, a subcommand in `cli` |
 //! | a view of the live screen | a file in `cli/top` that makes lines of what a view has, an arm where it is prepared |
 //! | an exporter | a file in `export`, and an arm where the format is chosen |
@@ -179,6 +180,7 @@ pub mod binary;
 pub mod callgraph;
 pub mod export;
 pub mod files;
+pub mod frame_pointers;
 pub mod input;
 pub mod perfdata;
 pub mod profile;

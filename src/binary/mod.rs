@@ -15,67 +15,52 @@
 //! A [`Binary`] is read lazily: opening costs a few pages; symbols and DWARF sections are read the
 //! first time they are asked for. It is `Sync`, so workers may share it.
 //!
+//! ```text
+//!   elf      what an ELF file says: sections, symbols, code, slots, relocations
+//!   debug    what debug information says: lines, inlined calls, names
+//!   host     which file it is, on this machine
+//!   jit      code without a file                budget   what reading may cost
+//! ```
+//!
 //! Whatever a file holds, nothing here panics, recurses on it or allocates by a length that was
 //! not checked. What cannot be believed is left out and told by [`Binary::problems`].
 
 mod budget;
-mod code;
-mod demangle;
-mod diagnosis;
-mod dwarf;
+mod debug;
 mod elf;
 mod error;
-mod fields;
-mod finder;
-mod frames;
-mod functions;
-mod gprof;
-mod inflate;
+mod host;
 mod jit;
-mod kallsyms;
-mod libraries;
-mod lines;
-mod mini_debug;
-mod namespaces;
-mod needed;
-mod places;
-mod plt;
-mod references;
-mod relocations;
-mod sampled;
-mod slots;
-mod source;
-mod symbols;
-mod unwind_bounds;
-pub mod vdso;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-pub use code::{Code, CodePiece, Machine, Stretch};
-pub use demangle::demangle;
-pub use diagnosis::{Diagnosis, Kept};
+pub use debug::demangle::demangle;
+pub use debug::diagnosis::{Diagnosis, Kept};
+pub use debug::lines::{Declared, Definition, DefinitionId, Described, InlineFrame, Lines};
+pub use elf::code::{Code, CodePiece, Machine, Stretch};
+pub use elf::frames::{ExceptionFrames, FrameSection, common_entry};
+pub use elf::functions::{FunctionSymbol, SymbolSource};
+pub use elf::gprof::{GprofSymbol, GprofSymbols};
+pub use elf::needed::{Exports, Needed};
+pub use elf::references::{Reference, References};
+pub use elf::slot_target::SlotTarget;
+pub use elf::slots::Slots;
 pub use error::Error;
-pub use finder::Finder;
-pub use frames::{ExceptionFrames, FrameSection, common_entry};
-pub use functions::{FunctionSymbol, SymbolSource};
-pub use gprof::{GprofSymbol, GprofSymbols};
+pub use host::finder::Finder;
+pub use host::kallsyms::{Kallsyms, KernelFunction};
+pub use host::libraries::Libraries;
+pub use host::vdso;
 pub use jit::{JitDump, JitFrame, JitNames, PerfMap};
-pub use kallsyms::{Kallsyms, KernelFunction};
-pub use libraries::Libraries;
-pub use lines::{Declared, Definition, DefinitionId, Described, InlineFrame, Lines};
-pub use needed::{Exports, Needed};
-pub use references::{Reference, References};
-pub use slots::{SlotTarget, Slots};
 
 use self::budget::Budget;
-use self::dwarf::DebugInfo;
-use self::elf::Elf;
-use self::functions::Functions;
-use self::places::{Place, Places};
-use self::source::Source;
+use self::debug::dwarf::DebugInfo;
+use self::elf::functions::Functions;
+use self::elf::source::Source;
+use self::elf::{Elf, mini_debug, plt, symbols, unwind_bounds};
+use self::host::places::{Place, Places};
 use crate::base::{BuildId, FileOffset, Svma, utf8};
 
 /// What reading a file has taken of memory, in bytes: see [`Binary::memory_taken`].

@@ -15,6 +15,11 @@ pub struct Hinted {
     hint: String,
 }
 
+/// A line on stderr; that it cannot be written is no reason to fail the command.
+pub fn tell(text: &str) {
+    let _ = writeln!(io::stderr(), "proftool: {}", printable(text));
+}
+
 /// A wrong use of the command line that only shows when it is acted on.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]

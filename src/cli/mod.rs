@@ -15,7 +15,6 @@ mod export;
 mod failure;
 mod flat;
 mod function;
-mod generate;
 mod graph;
 mod help;
 mod in_code;
@@ -24,16 +23,12 @@ mod look;
 mod progress;
 mod query;
 mod record;
-mod record_cost;
-mod record_level;
-mod record_target;
 mod report;
 mod sampling;
 mod stack_choice;
 mod top;
 mod tree;
 mod tree_notes;
-mod version;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -45,7 +40,7 @@ use signal_hook::consts::SIGXFSZ;
 /// A profiler for native Linux programs that tells the truth about recursion: a sample counts
 /// once in a function's total, however often the function is on its stack.
 #[derive(Parser)]
-#[command(name = "proftool", version, long_version = version::LONG, max_term_width = 100)]
+#[command(name = "proftool", version, long_version = help::version::LONG, max_term_width = 100)]
 #[command(after_help = EXAMPLES, disable_help_flag = true, disable_help_subcommand = true)]
 struct Cli {
     /// Print help: a summary with -h, the manual with --help.
@@ -90,9 +85,9 @@ enum Command {
     /// Show the help of a command or a topic.
     Help(help::Args),
     /// Write manual pages.
-    Man(generate::ManArgs),
+    Man(help::generate::ManArgs),
     /// Print completions for a shell.
-    Completions(generate::CompletionArgs),
+    Completions(help::generate::CompletionArgs),
 }
 
 /// The command line, in which only commands that draw offer `dot`, and long help leads to the topics
@@ -113,7 +108,7 @@ fn grammar() -> clap::Command {
 
 /// Runs the command line of this process.
 pub fn run() -> ExitCode {
-    let args = record_level::with_equals(std::env::args_os());
+    let args = record::level::with_equals(std::env::args_os());
     let args = match defaults::added(args, &grammar()) {
         Ok(args) => args,
         Err(error) => return failure::say(&error.into()),
@@ -142,8 +137,8 @@ pub fn run() -> ExitCode {
         Command::Callgraph(args) => callgraph::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Help(args) => help::run(&args, grammar()),
-        Command::Man(args) => generate::man(&args, grammar()),
-        Command::Completions(args) => generate::completions(&args, grammar()),
+        Command::Man(args) => help::generate::man(&args, grammar()),
+        Command::Completions(args) => help::generate::completions(&args, grammar()),
     };
     done.unwrap_or_else(|error| failure::say(&error))
 }

@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 
 use clap::Args;
+use proftool::frame_pointers::verdict::Time;
 use proftool::sampler::{
     Command, CommandError, CopySize, Error, EventError, EventList, NoCopySize, Options, Rate,
     Stacks, Subject, Target,
 };
-use proftool::scan::keeping::Time;
 
-use super::record_target::TargetArgs;
+use super::record::target::TargetArgs;
 use super::stack_choice;
 
 /// How to sample, and what already runs.

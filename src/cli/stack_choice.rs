@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proftool::binary::{Binary, Finder, Libraries};
+use proftool::frame_pointers::frame_pointers;
+use proftool::frame_pointers::verdict::{self, FileFrames, Judgement, Time};
 use proftool::input::{SampledProgram, sampled_programs};
 use proftool::sampler::{CopySize, Process, Stacks, Target};
-use proftool::scan::frame_pointers::frame_pointers;
-use proftool::scan::keeping::{self, FileFrames, Judgement, Time};
 
 /// The most running processes that are looked at.
 const PROCESSES: usize = 16;
@@ -29,7 +29,7 @@ pub fn choose(program: &Path, time: Time) -> (Stacks, String) {
             return unknown(&format!("{name} could not be read: {error}"), time);
         }
     };
-    let files = keeping::of_program(&Libraries::of(&binary, &finder));
+    let files = verdict::of_program(&Libraries::of(&binary, &finder));
     told(&files, &name.to_string(), time)
 }
 
@@ -81,8 +81,8 @@ pub fn judge_sampled(program: &SampledProgram, time: Time) -> Option<(Stacks, St
     if program.build_id.is_some() && binary.build_id() != program.build_id.as_ref() {
         return None;
     }
-    let files = keeping::of_program(&Libraries::of(&binary, &finder));
-    match keeping::judge(&files, time) {
+    let files = verdict::of_program(&Libraries::of(&binary, &finder));
+    match verdict::judge(&files, time) {
         Judgement::Copies { file } => Some((
             Stacks::Copies(CopySize::default()),
             lack(&files, file, time),
@@ -191,7 +191,7 @@ fn of_process(pid: i32) -> Option<Vec<FileFrames>> {
 }
 
 fn told(files: &[FileFrames], name: &str, time: Time) -> (Stacks, String) {
-    match keeping::judge(files, time) {
+    match verdict::judge(files, time) {
         Judgement::Copies { file } if Stacks::can_copy() => copies(&lack(files, file, time), time),
         Judgement::Copies { file } => (
             Stacks::FramePointers,
@@ -218,7 +218,7 @@ fn lack(files: &[FileFrames], index: usize, time: Time) -> String {
     let name = &file.name;
     let share = file.frames.lacking().unwrap_or(0.0) * 100.0;
     let digits = usize::from(share < 9.95);
-    let on_cpu = keeping::judge(files, Time::OnCpu);
+    let on_cpu = verdict::judge(files, Time::OnCpu);
     let for_waits = time == Time::OffCpu && on_cpu != Judgement::Copies { file: index };
     match (for_waits, share > 50.0) {
         (true, true) => format!("threads wait in {name}, which is built without frame pointers"),

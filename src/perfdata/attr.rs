@@ -122,6 +122,21 @@ impl Attr {
         ((self.flags >> 15) & 3) as u8
     }
 
+    /// Returns whether threads that start later are sampled too.
+    pub(crate) fn inherits(&self) -> bool {
+        self.flags().contains(AttrFlags::INHERIT)
+    }
+
+    /// Returns whether nothing in the kernel is counted.
+    pub(crate) fn excludes_kernel(&self) -> bool {
+        self.flags().contains(AttrFlags::EXCLUDE_KERNEL)
+    }
+
+    /// Returns whether the kernel chooses the periods, so that a number of samples a second comes.
+    pub(crate) fn has_frequency(&self) -> bool {
+        self.flags().contains(AttrFlags::FREQ)
+    }
+
     /// Returns whether the kernel records when threads leave and enter a processor.
     pub fn records_switches(&self) -> bool {
         self.flags().contains(AttrFlags::CONTEXT_SWITCH)

@@ -6,9 +6,10 @@ use crate::base::CaveatKind;
 
 use super::error::{Error, Flaw};
 use super::layout::Layout;
+use super::origin::Origin;
 use super::pass::State;
 use super::reader::Reader;
-use super::record::{self, Body, Origin, Record, type_name};
+use super::record::{self, Body, Record, type_name};
 use super::sample::Sample;
 use super::sorter::Waiting;
 use super::split::{self, Split};

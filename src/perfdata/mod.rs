@@ -17,6 +17,7 @@
 //!  record   what the kernel says            user      what perf itself adds
 //!  sample   PERF_RECORD_SAMPLE, whole       cursor    the checked door
 //!  feed     records as they are made        packed    records that are kept in little memory
+//!  raw      fields of records as bytes, for recorders that pass records on
 //! ```
 
 mod attr;
@@ -31,8 +32,10 @@ mod feed;
 mod header;
 mod layout;
 mod name;
+mod origin;
 mod packed;
 mod pass;
+pub(crate) mod raw;
 mod reader;
 mod record;
 mod sample;
@@ -52,8 +55,9 @@ pub use feed::Feed;
 #[cfg(test)]
 pub(crate) use feed::empty_recording;
 pub use header::EventDescription;
+pub use origin::Origin;
 pub use packed::Packed;
 pub use pass::Pass;
 pub use reader::{Reader, Storage};
-pub use record::{Body, Mapping, Origin, Record, Task, type_name};
+pub use record::{Body, Mapping, Record, Task, type_name};
 pub use sample::{BranchStack, ReadValues, Registers, Sample};

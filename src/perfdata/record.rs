@@ -16,6 +16,7 @@ use crate::base::BuildId;
 
 use super::cursor::Cursor;
 use super::error::Flaw;
+use super::origin::Origin;
 use super::sample::Sample;
 
 /// One record, borrowed from the reader's buffers.
@@ -33,15 +34,6 @@ pub struct Record<'a> {
     pub origin: Origin,
     /// What it says.
     pub body: Body<'a>,
-}
-
-/// Whom the kernel was running as it wrote a record, and where, as far as the record tells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Origin {
-    /// The process and the thread; -1 where the kernel does not know.
-    pub task: Option<(i32, i32)>,
-    /// The processor.
-    pub cpu: Option<u32>,
 }
 
 impl Record<'_> {

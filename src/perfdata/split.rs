@@ -20,21 +20,26 @@ pub(super) enum Split<'a> {
     BadSize(u16),
 }
 
+/// The header at the start of `bytes`.
+pub(super) fn header(bytes: &[u8], endian: Endianness) -> Option<PerfEventHeader> {
+    let mut c = Cursor::new(bytes, endian);
+    Some(PerfEventHeader {
+        type_: c.u32("").ok()?,
+        misc: c.u16("").ok()?,
+        size: c.u16("").ok()?,
+    })
+}
+
 /// Splits off the first record.
 pub(super) fn first(bytes: &[u8], endian: Endianness) -> Split<'_> {
-    let mut c = Cursor::new(bytes, endian);
-    let header = c.u32("").and_then(|type_| {
-        let misc = c.u16("")?;
-        let size = c.u16("")?;
-        Ok(PerfEventHeader { type_, misc, size })
-    });
-    let Ok(header) = header else {
+    let Some(header) = header(bytes, endian) else {
         return Split::Incomplete;
     };
-    let Some(body) = usize::from(header.size).checked_sub(HEADER_SIZE) else {
+    let size = usize::from(header.size);
+    if size < HEADER_SIZE {
         return Split::BadSize(header.size);
-    };
-    match c.rest().get(..body) {
+    }
+    match bytes.get(HEADER_SIZE..size) {
         Some(body) => Split::Record(header, body),
         None => Split::Incomplete,
     }

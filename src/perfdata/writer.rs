@@ -20,8 +20,9 @@
 
 use std::io::{self, Seek, SeekFrom, Write};
 
-use super::Feature;
 use super::header::UNFINISHED;
+use super::raw::NATIVE;
+use super::{Attr, Feature};
 
 mod compressor;
 mod records;
@@ -54,6 +55,14 @@ pub struct EventDescription {
     pub attr: [u8; ATTR_SIZE],
     /// The ids that the kernel gave it, one a processor; records name their event by them.
     pub ids: Vec<u64>,
+}
+
+impl EventDescription {
+    /// The attr, taken apart.
+    pub(crate) fn settings(&self) -> Attr {
+        // It is as long as an attr has to be, so there is nothing to fail.
+        Attr::parse(&self.attr, NATIVE).unwrap_or_default()
+    }
 }
 
 /// A perf.data file being written. See the module's page for the layout.

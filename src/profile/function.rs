@@ -1,6 +1,6 @@
 //! Functions and the modules they live in.
 
-use super::sample::Line;
+use super::Line;
 use crate::base::{KERNEL, TRUNCATED, define_id};
 
 define_id! {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::base::define_id;
 
-use super::PathId;
+use super::{LineId, PathId};
 
 define_id! {
     /// A row of [`Profile::events`](super::Profile::events).
@@ -16,11 +16,6 @@ define_id! {
     pub ThreadId
 }
 
-define_id! {
-    /// A row of [`Profile::lines`](super::Profile::lines).
-    pub LineId
-}
-
 /// A thread under one command name; a thread that changes its name has several rows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Thread {
@@ -30,15 +25,6 @@ pub struct Thread {
     pub tid: i32,
     /// The command name at the time of the samples.
     pub comm: Arc<str>,
-}
-
-/// A position in source code.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Line {
-    /// The path of the file as debug information has it.
-    pub file: String,
-    /// The line, from 1.
-    pub line: u32,
 }
 
 /// All samples that were equal in event, thread, path and line.

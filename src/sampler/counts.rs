@@ -3,37 +3,16 @@
 //! The kernel counts an event of a clock or of software all the time, sampled or not, also in
 //! threads that live too short for a sample; `read` gives the sum over all that inherited it.
 
-use std::convert::Infallible;
 use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
 
-use rustc_hash::FxHashMap;
-
-use super::cast::Open;
-use super::doubles;
-use super::event::EventSpec;
-use super::kernel;
-use super::rows::Row;
-use super::tally::{SAMPLE, word};
-use crate::base::{Counted, Counting};
-use crate::perfdata::writer::{EventDescription, count_record};
 use perf_event_open_sys::bindings as sys;
 
-/// How long counters that are read again and again rest at least.
-const LEAST_PAUSE: Duration = Duration::from_millis(150);
-/// Reading them takes at most one part in this many of the time.
-const COST: u32 = 50;
-/// Where they are in an attr.
-const PERIOD_AT: usize = 16;
-const SAMPLE_TYPE_AT: usize = 24;
-const FLAGS_AT: usize = 40;
-/// `exclude_kernel` and `freq`, flags.
-const EXCLUDE_KERNEL: u64 = 1 << 5;
-const FREQ: u64 = 1 << 10;
-/// Where the id and the period are in a sample: behind the header, and behind IDENTIFIER, IP, TID,
-/// TIME, CPU.
-const SAMPLE_ID_AT: usize = 8;
-const SAMPLE_PERIOD_AT: usize = 48;
+use super::events::event::EventSpec;
+use super::kernel;
+use super::rings::rows::Row;
+use crate::base::{Counted, Counting};
+use crate::perfdata::raw::{Field, Layouts, RawRecord};
+use crate::perfdata::writer::EventDescription;
 
 /// What the counters of one event have counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,50 +78,33 @@ pub(super) fn since(now: Vec<Option<Count>>, before: &[Option<Count>]) -> Vec<Op
 /// The sums of the periods of samples.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
-    /// By the ids of events: which event it is, and the period where samples do not have it.
-    ids: FxHashMap<u64, (usize, Option<u64>)>,
-    sums: Vec<(u64, u64)>,
+    /// By event: the period where samples do not have it, the sum, the samples.
+    events: Vec<(Option<u64>, u64, u64)>,
 }
 
 impl Sums {
     pub(super) fn new(events: &[EventDescription]) -> Sums {
-        let mut ids = FxHashMap::default();
-        for (index, event) in events.iter().enumerate() {
-            let asked = word(&event.attr, SAMPLE_TYPE_AT).unwrap_or(0);
-            let has_period = asked & u64::from(sys::PERF_SAMPLE_PERIOD) != 0;
-            let fixed = word(&event.attr, PERIOD_AT).filter(|_| !has_period);
-            ids.extend(event.ids.iter().map(|&id| (id, (index, fixed))));
-        }
-        Sums {
-            ids,
-            sums: vec![(0, 0); events.len()],
-        }
-    }
-
-    /// Adds the samples among whole records.
-    fn add_all(&mut self, records: &[u8]) {
-        let all = doubles::filter(
-            records,
-            &mut |record| {
-                if doubles::kind(record) == Some(SAMPLE) {
-                    self.add(record);
-                }
-                true
-            },
-            &mut |_| Ok::<(), Infallible>(()),
-        );
-        let Ok(()) = all;
-    }
-
-    /// Adds a sample.
-    pub(super) fn add(&mut self, sample: &[u8]) {
-        let event = word(sample, SAMPLE_ID_AT).and_then(|id| self.ids.get(&id));
-        let Some(&(index, fixed)) = event else {
-            return;
+        let fixed = |event: &EventDescription| {
+            let attr = event.settings();
+            let has_period = attr.sample_type & u64::from(sys::PERF_SAMPLE_PERIOD) != 0;
+            (!has_period).then_some(attr.period_or_frequency)
         };
-        let period = fixed.or_else(|| word(sample, SAMPLE_PERIOD_AT));
-        if let Some((sum, samples)) = self.sums.get_mut(index) {
-            *sum = sum.saturating_add(period.unwrap_or(1));
+        Sums {
+            events: events.iter().map(|event| (fixed(event), 0, 0)).collect(),
+        }
+    }
+
+    /// Adds a sample, if it is of one of the events.
+    pub(super) fn add_sample(&mut self, sample: RawRecord<'_>, layouts: &Layouts) {
+        if let Some((event, offsets)) = layouts.event(sample) {
+            self.add(event, sample.field(Field::Period, offsets));
+        }
+    }
+
+    /// Adds a sample of an event, with its period if it has one.
+    fn add(&mut self, event: usize, period: Option<u64>) {
+        if let Some((fixed, sum, samples)) = self.events.get_mut(event) {
+            *sum = sum.saturating_add(fixed.or(period).unwrap_or(1));
             *samples += 1;
         }
     }
@@ -155,72 +117,16 @@ impl Sums {
         spec: &EventSpec,
         count: Count,
     ) -> Counted {
-        let (sampled, samples) = self.sums.get(index).copied().unwrap_or_default();
-        let number = word(&event.attr, PERIOD_AT).unwrap_or(0);
-        let flags = word(&event.attr, FLAGS_AT).unwrap_or(0);
-        let counting = Counting::of(spec.kind, spec.config[0], flags & EXCLUDE_KERNEL != 0);
+        let (_, sampled, samples) = self.events.get(index).copied().unwrap_or_default();
+        let attr = event.settings();
+        let counting = Counting::of(spec.kind, spec.config[0], attr.excludes_kernel());
         Counted {
             counting,
             counted: count.nearest(sampled),
             sampled,
             samples,
-            period: counting.period(flags & FREQ != 0, number),
+            period: counting.period(attr.has_frequency(), attr.period_or_frequency),
         }
-    }
-}
-
-/// The counters of a recording that is watched: they are read again and again, as nobody knows when
-/// it ends.
-#[derive(Debug, Default)]
-pub(super) struct Counters {
-    sums: Sums,
-    /// What the READ records so far add up to, by event.
-    reported: Vec<u64>,
-    due: Option<Instant>,
-}
-
-impl Counters {
-    pub(super) fn new(events: &[EventDescription]) -> Counters {
-        Counters {
-            sums: Sums::new(events),
-            reported: vec![0; events.len()],
-            due: None,
-        }
-    }
-
-    /// Adds the samples among whole records.
-    pub(super) fn sampled(&mut self, records: &[u8]) {
-        self.sums.add_all(records);
-    }
-
-    /// Whether it is time to read them.
-    pub(super) fn are_due(&self) -> bool {
-        self.due.is_none_or(|due| Instant::now() >= due)
-    }
-
-    /// Returns READ records of what was counted since the last ones.
-    pub(super) fn read(&mut self, open: &Open, time: u64) -> Vec<u8> {
-        let begin = Instant::now();
-        let session = &open.session;
-        let lost = session.lost().map(|_| 0);
-        let mut records = Vec::new();
-        for (index, count) in session.counts(&open.user_share).into_iter().enumerate() {
-            let (Some(count), Some((spec, event)), Some(reported)) =
-                (count, session.event(index), self.reported.get_mut(index))
-            else {
-                continue;
-            };
-            let counted = self.sums.compared(index, event, spec, count).counted;
-            if let Some(&id) = event.ids.first() {
-                let since = counted.saturating_sub(*reported);
-                records.extend(count_record(time, id, since, lost));
-                *reported = counted.max(*reported);
-            }
-        }
-        // A counter of each of thousands of threads takes a while to read.
-        let pause = LEAST_PAUSE.max(begin.elapsed() * COST);
-        self.due = Some(Instant::now() + pause);
-        records
     }
 }
 
@@ -231,27 +137,22 @@ mod tests {
 
     #[test]
     fn samples_add_up_by_event() {
-        let event = |id: u64, sample_type: u32, period: u64| {
+        let event = |sample_type: u32, period: u64| {
             let mut attr = [0; ATTR_SIZE];
-            attr[PERIOD_AT..PERIOD_AT + 8].copy_from_slice(&period.to_ne_bytes());
-            attr[SAMPLE_TYPE_AT..SAMPLE_TYPE_AT + 4].copy_from_slice(&sample_type.to_ne_bytes());
+            attr[16..24].copy_from_slice(&period.to_ne_bytes());
+            attr[24..32].copy_from_slice(&u64::from(sample_type).to_ne_bytes());
             EventDescription {
                 name: "page-faults".into(),
                 attr,
-                ids: vec![id, id + 1],
+                ids: Vec::new(),
             }
         };
-        let events = [event(70, sys::PERF_SAMPLE_PERIOD, 1), event(80, 0, 100)];
+        let events = [event(sys::PERF_SAMPLE_PERIOD, 1), event(0, 100)];
         let mut sums = Sums::new(&events);
-        let sample = |id: u64, period: u64| {
-            let words = [9, id, 0, 0, 0, 0, period].map(u64::to_ne_bytes);
-            words.concat()
-        };
-        for (id, period) in [(70, 5), (71, 7), (80, 3), (81, 3), (99, 1)] {
-            sums.add(&sample(id, period));
+        for (event, period) in [(0, Some(5)), (0, None), (1, None), (1, Some(3)), (2, None)] {
+            sums.add(event, period);
         }
-        sums.add(&[0; 3]);
-        assert_eq!(sums.sums, [(12, 2), (200, 2)]);
+        assert_eq!(sums.events, [(None, 6, 2), (Some(100), 200, 2)]);
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use super::command::CommandError;
 use super::rights::Rights;
+use super::targets::command_error::CommandError;
 use crate::base::shell_quoted;
 
 /// How many of the processes that are left out are told by number.

@@ -3,10 +3,6 @@
 use std::fs;
 use std::str::FromStr;
 
-use super::attr::Rate;
-use super::error::{Error, Note};
-use super::session::Options;
-
 /// `kernel.perf_event_paranoid`: what those without privilege may do; 2 user space, 1 the kernel
 /// too, 0 whole processors, -1 everything; some distributions have 3 and 4: nothing.
 pub(super) fn paranoid() -> Option<i32> {
@@ -18,45 +14,6 @@ pub(super) fn max_stack() -> Option<u16> {
     setting("/proc/sys/kernel/perf_event_max_stack")
 }
 
-/// The rate at which to sample: the one that was chosen, or the usual one, if the kernel allows.
-pub(super) fn rate(chosen: Option<Rate>, notes: &mut dyn FnMut(Note)) -> Result<Rate, Error> {
-    let limit = setting("/proc/sys/kernel/perf_event_max_sample_rate").unwrap_or(u64::MAX);
-    within(chosen, limit, notes)
-}
-
-fn within(chosen: Option<Rate>, limit: u64, notes: &mut dyn FnMut(Note)) -> Result<Rate, Error> {
-    match chosen {
-        Some(Rate::Frequency(wanted)) if wanted > limit => Err(Error::Frequency { wanted, limit }),
-        Some(rate) => Ok(rate),
-        None if Options::FREQUENCY > limit => {
-            notes(Note::LowerFrequency { limit });
-            Ok(Rate::Frequency(limit.max(1)))
-        }
-        None => Ok(Rate::Frequency(Options::FREQUENCY)),
-    }
-}
-
 pub(super) fn setting<T: FromStr>(path: &str) -> Option<T> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_chosen_frequency_is_refused_and_the_usual_one_lowered() {
-        let mut notes = Vec::new();
-        let mut note = |n| notes.push(n);
-        let high = within(Some(Rate::Frequency(200_000)), 100_000, &mut note);
-        assert_eq!(
-            high.unwrap_err().hint().unwrap(),
-            "-F 100000, or as root: sysctl kernel.perf_event_max_sample_rate=200000"
-        );
-        let usual = within(None, 500, &mut note).unwrap();
-        assert_eq!(usual, Rate::Frequency(500));
-        let period = within(Some(Rate::Period(1)), 500, &mut note).unwrap();
-        assert_eq!(period, Rate::Period(1));
-        assert_eq!(notes, [Note::LowerFrequency { limit: 500 }]);
-    }
 }

@@ -14,12 +14,14 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-use super::attr::{Allowed, Common, Rate, attr};
 use super::error::reason;
-use super::event::EventSpec;
+use super::events::attr::{Allowed, Common, attr};
+use super::events::event::EventSpec;
+use super::events::rate::Rate;
+use super::events::stacks::{CopySize, Stacks};
 use super::kernel::{self, Who};
 use super::rights::{Rights, capabilities};
-use super::stacks::{CopySize, Stacks};
+use super::status::field;
 use super::{host, limits};
 
 const CAP_IPC_LOCK: u32 = 14;
@@ -205,13 +207,6 @@ fn shows_addresses() -> bool {
     digits
         .filter_map(|line| line.split(|byte| *byte == b' ').next())
         .any(|address| address.len() >= 8 && address.iter().any(|digit| *digit != b'0'))
-}
-
-/// The value of a line `name:  value`.
-pub(super) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    let mut lines = text.lines();
-    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    Some(value.trim())
 }
 
 fn read(path: &str) -> io::Result<String> {

@@ -19,78 +19,59 @@
 //! it writes what is there with one or two writes a buffer. It looks at the headers of records
 //! only to count them. [`watch()`] is the same for a [`Watcher`] that takes the records itself.
 //!
-//! How stacks come into samples is told in `stacks`: by frame pointers, or by copies from which
+//! How stacks come into samples is told in `events/stacks`: by frame pointers, or by copies from which
 //! they are found later. [`Machine`] and [`Process`] say beforehand what may be recorded.
 //!
 //! What the kernel does not tell is made up for here: the mapping of its own image and modules,
 //! the threads and mappings of what already runs (`existing`), build ids, the machine's
 //! description.
 //!
-//! This is the only room with `unsafe` code, in the files that make system calls (`kernel`,
-//! `child`, `signals`) and in `ring`, which reads memory that the kernel writes.
+//! ```text
+//!   events    names of events, and their attrs         targets   the processes to sample
+//!   rings     events opened, and their ring buffers    session   a recording from begin to end
+//!   output    the file                                 the rest  this machine and its kernel
+//! ```
+//!
+//! `unsafe` code is in the files that make system calls (`kernel`, `targets/child`, `signals`) and in
+//! `rings/ring`, which reads memory that the kernel writes.
 
-mod attr;
-mod cast;
-mod cgroup;
-mod child;
-mod command;
-mod cost;
 mod counts;
-mod descendants;
-mod doubles;
-mod elf_notes;
-mod elsewhere;
 mod error;
-mod event;
-mod event_list;
-mod existing;
-mod group_values;
-mod history;
+mod events;
 mod host;
-mod interpreter;
 mod kernel;
 mod kernel_images;
 mod limits;
-mod log;
 mod machine;
-mod mapped;
-mod modifiers;
-mod off_cpu;
 mod output;
-mod plan;
-mod pmu;
-mod process;
-mod recording;
 mod rights;
-mod ring;
-mod ring_size;
-mod rows;
+mod rings;
 mod session;
 mod signals;
-mod stacks;
-mod stop;
-mod tally;
-mod target;
-mod tracepoint;
+mod status;
+mod targets;
 mod user_share;
-mod watch;
 
-pub use attr::Rate;
-pub use child::Ending;
-pub use command::{Command, CommandError};
-pub use cost::{Costs, sample_cost};
+pub use self::events::error::{EventError, UnknownEvent};
+pub use self::events::rate::Rate;
+pub use self::session::bounds::{Bounds, End, Subject};
+pub use self::session::options::Options;
+pub use self::targets::command_error::CommandError;
 pub use error::{Error, Note};
-pub use event::{EventError, EventSpec, UnknownEvent};
-pub use event_list::EventList;
-pub use history::{History, Written, samples_apart};
+pub use events::event::EventSpec;
+pub use events::event_list::EventList;
+pub use events::stacks::{CopySize, NoCopySize, Stacks};
 pub use machine::{Machine, Trial};
-pub use process::{MappedFile, Process};
-pub use recording::{Bounds, End, Recording, Subject, record};
+pub use output::history::{History, Written, samples_apart};
 pub use rights::Rights;
-pub use session::{Options, Session};
+pub use session::Session;
+pub use session::cost::{Costs, sample_cost};
+pub use session::recording::{Recording, record};
+pub use session::watch::{Start, Watched, Watcher, watch};
 pub use signals::{stop_job, stop_until_continued};
-pub use stacks::{CopySize, NoCopySize, Stacks};
-pub use target::Target;
-pub use watch::{Start, Watched, Watcher, watch};
+pub use targets::child::Ending;
+pub use targets::command::Command;
+pub use targets::process::{MappedFile, Process};
+pub use targets::target::Target;
 
 use error::reason;

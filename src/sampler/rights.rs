@@ -15,7 +15,7 @@
 use std::fs;
 
 use super::limits;
-use super::machine::field;
+use super::status::field;
 use crate::base::{shell_quoted, utf8};
 
 const CAP_SYS_PTRACE: u32 = 19;

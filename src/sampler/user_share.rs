@@ -6,7 +6,7 @@
 use std::fs;
 
 use super::kernel::{self, Usage};
-use super::target::Target;
+use super::targets::target::Target;
 
 /// Where they are in `/proc/PID/stat`, behind the name in parentheses: utime, stime, cutime, cstime.
 const TIMES_AT: usize = 11;

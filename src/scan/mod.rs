@@ -22,10 +22,8 @@
 
 mod aarch64;
 mod flow;
-pub mod frame_pointers;
 mod held;
 mod imports;
-pub mod keeping;
 mod parts;
 mod resolve;
 mod riscv;
@@ -46,7 +44,7 @@ pub use self::tables::Tables;
 use self::imports::Imports;
 use self::parts::Parts;
 use self::resolve::{Import, Kind, Resolver, Target};
-use self::workers::Found;
+use self::workers::{Found, Scan};
 use crate::base::{IdVec, Svma, define_id};
 use crate::binary::{Binary, Error, FunctionSymbol};
 
@@ -170,7 +168,7 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
     let tables = Tables::read(binary)?;
     let resolver = tables.resolver();
     let lots = tables.lots();
-    let scan = tables.scan(&resolver);
+    let scan = Scan::new(&tables, &resolver);
     let (pointers, chunks) =
         workers::scan(&scan, &lots, workers, || Pointers::read(binary, &resolver));
     let mut functions: IdVec<CodeFunctionId, CodeFunction> = tables

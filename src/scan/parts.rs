@@ -17,8 +17,7 @@ use std::cell::OnceCell;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::resolve::{Kind, Target};
-use super::workers::Site;
+use super::resolve::{Kind, Site, Target};
 use super::{CodeFunction, CodeFunctionId};
 use crate::base::IdVec;
 use crate::binary::{Binary, SymbolSource};

@@ -5,11 +5,10 @@ use rustc_hash::FxHashMap;
 use super::CodeFunctionId;
 use super::flow::{Flow, Step};
 use super::starts::Starts;
-use super::tables::id_at;
-use super::workers::Stretch;
 use crate::base::Svma;
 use crate::binary::{
-    Binary, Code, Machine, Reference, References, SlotTarget, Slots, SymbolSource,
+    Binary, Code, CodePiece, FunctionSymbol, Machine, Reference, References, SlotTarget, Slots,
+    SymbolSource,
 };
 
 /// What is called, before imports have ids.
@@ -42,6 +41,37 @@ pub(super) enum Kind {
     /// A call into the middle of another function: Go's `duffzero` and `duffcopy` are entered so as
     /// to clear or copy the rest.
     Inside,
+}
+
+/// A reference to a function, before imports have ids and parts are folded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Site {
+    pub(super) at: u64,
+    pub(super) length: u8,
+    pub(super) kind: Kind,
+    pub(super) caller: CodeFunctionId,
+    pub(super) target: Target,
+}
+
+/// Where the code of a function is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lot<'a> {
+    pub(super) caller: CodeFunctionId,
+    pub(super) symbol: &'a FunctionSymbol,
+    /// Not empty.
+    pub(super) piece: CodePiece,
+    /// The address of the first byte.
+    pub(super) start: u64,
+}
+
+/// Code of a function.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stretch<'a> {
+    pub(super) caller: CodeFunctionId,
+    pub(super) symbol: &'a FunctionSymbol,
+    pub(super) bytes: &'a [u8],
+    /// The address of the first byte.
+    pub(super) start: u64,
 }
 
 /// What became of a step.
@@ -320,4 +350,9 @@ fn kind(target: Target, own: Kind) -> Kind {
         Target::Function(_) => own,
         Target::Import(_) => Kind::Import,
     }
+}
+
+/// The id of the function at this index of [`Binary::functions`], if it is one.
+pub(super) fn id_at(ids: &[Option<CodeFunctionId>], index: usize) -> Option<CodeFunctionId> {
+    ids.get(index).copied().flatten()
 }

@@ -3,6 +3,7 @@
 use super::flow::{Flow, Step};
 use super::resolve::{Kind, Resolved, Resolver, Target};
 use super::tables::Tables;
+use super::workers::Scan;
 use super::{parts, tables_of_switches, workers, x86};
 use crate::base::{FileOffset, Svma};
 use crate::binary::{FunctionSymbol, Machine};
@@ -214,7 +215,7 @@ impl<'t> Single<'t> {
         let symbol = self.tables.binary.functions().get(index)?;
         self.tables.id(index).filter(|_| symbol.start == start)?;
         let lots = self.tables.lots_of(&self.tables.binary.stretches_of(index));
-        let scan = self.tables.scan(&self.resolver);
+        let scan = Scan::new(self.tables, &self.resolver);
         let (mut steps, mut buffer) = (Vec::new(), Vec::new());
         let mut found = Vec::new();
         for lot in &lots {

@@ -5,10 +5,8 @@ use std::sync::OnceLock;
 use rustc_hash::FxHashSet;
 
 use super::CodeFunctionId;
-use super::flow::Wants;
 use super::parts;
-use super::resolve::{Facts, Resolver};
-use super::workers::{Lot, Scan};
+use super::resolve::{Facts, Lot, Resolver, id_at};
 use crate::base::IdVec;
 use crate::binary::{
     Binary, Code, Error, FunctionSymbol, References, Slots, Stretch, SymbolSource,
@@ -121,23 +119,6 @@ impl<'b> Tables<'b> {
         })
     }
 
-    pub(super) fn scan<'s>(&'s self, resolver: &'s Resolver<'s>) -> Scan<'s> {
-        let binary = self.binary;
-        Scan {
-            tables: self,
-            resolver,
-            wants: Wants {
-                addresses: if binary.is_linked() {
-                    self.code.range()
-                } else {
-                    0..=u64::MAX
-                },
-                immediates: binary.is_fixed() || !binary.is_linked(),
-                unlinked: !binary.is_linked(),
-            },
-        }
-    }
-
     /// The id of the function at this index of [`Binary::functions`], if it is one.
     pub(super) fn id(&self, index: usize) -> Option<CodeFunctionId> {
         id_at(&self.ids, index)
@@ -147,9 +128,4 @@ impl<'b> Tables<'b> {
     pub(super) fn split_functions(&self) -> &FxHashSet<String> {
         self.split.get_or_init(|| parts::split(self.binary))
     }
-}
-
-/// The id of the function at this index of [`Binary::functions`], if it is one.
-pub(super) fn id_at(ids: &[Option<CodeFunctionId>], index: usize) -> Option<CodeFunctionId> {
-    ids.get(index).copied().flatten()
 }

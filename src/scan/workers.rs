@@ -8,47 +8,16 @@ use std::thread;
 use rustc_hash::FxHashSet;
 
 use super::flow::{Flow, Step, Wants};
-use super::resolve::{Kind, Resolved, Resolver, Target};
+use super::resolve::{Kind, Lot, Resolved, Resolver, Site, Stretch, Target};
 use super::riscv::Width;
 use super::tables::Tables;
 use super::{CodeFunctionId, aarch64, held, parts, riscv, tables_of_switches, x86};
 use crate::base::Svma;
-use crate::binary::{CodePiece, FunctionSymbol, Machine, SlotTarget};
+use crate::binary::{CodePiece, Machine, SlotTarget};
 
 /// The bytes that a worker comes back for, about a millisecond of work; they stay in the cache of
 /// its processor.
 const CHUNK: u64 = 256 << 10;
-
-/// A reference to a function, before imports have ids and parts are folded.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Site {
-    pub(super) at: u64,
-    pub(super) length: u8,
-    pub(super) kind: Kind,
-    pub(super) caller: CodeFunctionId,
-    pub(super) target: Target,
-}
-
-/// Where the code of a function is.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Lot<'a> {
-    pub(super) caller: CodeFunctionId,
-    pub(super) symbol: &'a FunctionSymbol,
-    /// Not empty.
-    pub(super) piece: CodePiece,
-    /// The address of the first byte.
-    pub(super) start: u64,
-}
-
-/// Code of a function.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Stretch<'a> {
-    pub(super) caller: CodeFunctionId,
-    pub(super) symbol: &'a FunctionSymbol,
-    pub(super) bytes: &'a [u8],
-    /// The address of the first byte.
-    pub(super) start: u64,
-}
 
 /// The numbers of calls and jumps whose targets are not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,6 +52,26 @@ pub(super) struct Scan<'a> {
     pub(super) tables: &'a Tables<'a>,
     pub(super) resolver: &'a Resolver<'a>,
     pub(super) wants: Wants,
+}
+
+impl<'a> Scan<'a> {
+    /// A scan for all that leads to functions.
+    pub(super) fn new(tables: &'a Tables<'a>, resolver: &'a Resolver<'a>) -> Scan<'a> {
+        let binary = tables.binary;
+        Scan {
+            tables,
+            resolver,
+            wants: Wants {
+                addresses: if binary.is_linked() {
+                    tables.code.range()
+                } else {
+                    0..=u64::MAX
+                },
+                immediates: binary.is_fixed() || !binary.is_linked(),
+                unlinked: !binary.is_linked(),
+            },
+        }
+    }
 }
 
 /// Scans stretches of code, which are in order of address; the answers are in their order. One

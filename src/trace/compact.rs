@@ -23,15 +23,6 @@ use super::{AddressPathId, AddressPaths, TraceThreadId};
 /// Records are never so far behind, in nanoseconds.
 const BEHIND: u64 = 10_000_000_000;
 
-/// A thread that has ended.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ended {
-    pub(super) pid: i32,
-    pub(super) tid: i32,
-    /// The time at which it was seen that nobody has its number.
-    pub(super) gone: Option<u64>,
-}
-
 /// How large tables may become.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Limits {

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use crate::perfdata::{Feed, Reader, Record};
 
-use super::build::TimeRange;
 use super::compact::Limits;
 use super::copies::Copies;
 use super::fading::Fading;
 use super::jit::Dumps;
 use super::samples::Samples;
+use super::time_range::TimeRange;
 use super::tracer::Tracer;
 use super::unwinders::Unwinders;
 use super::{Image, JitSource, Trace, Unwinding};

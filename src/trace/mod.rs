@@ -25,6 +25,7 @@ mod chain;
 mod compact;
 mod copies;
 mod counts;
+mod events;
 mod fading;
 mod image;
 mod jit;
@@ -38,15 +39,17 @@ mod stacks;
 mod state;
 mod switches;
 mod threads;
+mod time_range;
 mod tracer;
 mod unwinders;
 
-pub use build::{TimeRange, read};
+pub use build::read;
 pub use image::{FrameAddress, FrameId, Image, ImageId, ImageKind};
 pub use jit::JitSource;
 pub use live::{Live, Moment};
 pub use paths::{AddressPath, AddressPathId, AddressPaths};
 pub use threads::{TraceThread, TraceThreadId};
+pub use time_range::TimeRange;
 pub use unwinders::{RuleSource, Unwinding};
 
 use std::time::SystemTime;

@@ -23,9 +23,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::base::{BLOCKED_BEFORE, CaveatKind, Caveats, Event, Id, NO_SWITCH_STACK, Sampling};
 use crate::perfdata::{Attr, EventDescription};
 
-use super::build::TimeRange;
 use super::samples::{SampleKey, Samples};
 use super::switches::{self, Switches};
+use super::time_range::TimeRange;
 use super::{AddressPathId, Trace, TraceEventId, TraceSample, TraceThreadId};
 
 /// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_CONTEXT_SWITCHES`.

@@ -2,14 +2,15 @@
 
 use linux_perf_event_reader::{AttrFlags, BranchSampleFormat, SampleFormat, constants};
 
-use crate::base::{CaveatKind, Caveats, Counting, Event, IdVec, Sampling, Unit};
+use crate::base::{CaveatKind, Caveats, IdVec};
 use crate::perfdata::Reader;
 
-use super::counts::counting;
+use super::events::{event, sampling};
 use super::off_cpu::OffCpu;
 use super::remembered::Remembered;
 use super::samples::Samples;
-use super::tracer::{Depths, Lost, Tracer, listed_builds};
+use super::tracer::mappings::listed_builds;
+use super::tracer::{Depths, Lost, Tracer};
 use super::{Recording, Trace, TraceSample};
 
 /// Fewer samples say nothing about frame pointers.
@@ -168,36 +169,6 @@ fn summed(mut rows: Vec<TraceSample>) -> Vec<TraceSample> {
     rows
 }
 
-/// The event in the profile's terms. Without periods in its samples a sample counts one.
-pub(super) fn event(description: &crate::perfdata::EventDescription) -> Event {
-    let mut event = Event::named(&description.name);
-    let attr = &description.attr;
-    let format = attr.sample_format();
-    // A group's samples have the values of all its counters.
-    let has_values =
-        format.contains(SampleFormat::READ) && attr.read_format & constants::PERF_FORMAT_GROUP != 0;
-    let has_period = format.contains(SampleFormat::PERIOD) || has_values;
-    if !has_period && attr.fixed_period().is_none() {
-        event.unit = Unit::Samples;
-    }
-    event
-}
-
-/// How the samples of an event are chosen.
-///
-/// The kernel records each occurrence of a software event, a tracepoint or a breakpoint if the
-/// period is 1. It does so for any fixed period if samples hold their period, which is then how
-/// often the event occurred at once (`perf_swevent_event`). Clocks and counters of the processor
-/// are always sampled: the shortest period of a clock is 10 µs, and a counter overflows on.
-pub(super) fn sampling(attr: &crate::perfdata::Attr) -> Sampling {
-    let is_countable = counting(attr) == Counting::Occurrences;
-    let has_period = attr.sample_format().contains(SampleFormat::PERIOD);
-    match attr.fixed_period() {
-        Some(period) if is_countable && (period == 1 || has_period) => Sampling::Census,
-        _ => Sampling::Drawn,
-    }
-}
-
 /// What the settings of all events leave out.
 fn note_what_was_recorded(reader: &Reader, caveats: &mut crate::base::Caveats) {
     let all = |test: fn(&crate::perfdata::Attr) -> bool| {
@@ -211,44 +182,5 @@ fn note_what_was_recorded(reader: &Reader, caveats: &mut crate::base::Caveats) {
         .union(SampleFormat::STACK_USER);
     if all(|attr| !attr.sample_format().intersects(STACKS)) {
         caveats.add(CaveatKind::NoStacks, 1);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::perfdata::Attr;
-    use linux_perf_event_reader::AttrFlags;
-
-    fn attr(kind: u32, config: u64, period: u64) -> Attr {
-        let mut attr = Attr::default();
-        (attr.kind, attr.config, attr.period_or_frequency) = (kind, config, period);
-        attr
-    }
-
-    #[test]
-    fn only_countable_events_of_period_one_are_a_census() {
-        const PAGE_FAULTS: u64 = 2;
-        let census = |attr: &Attr| sampling(attr) == Sampling::Census;
-        assert!(census(&attr(1, PAGE_FAULTS, 1)));
-        assert!(census(&attr(2, 315, 1)));
-        assert!(census(&attr(5, 0, 1)));
-        // Every hundredth.
-        assert!(!census(&attr(1, PAGE_FAULTS, 100)));
-        // With their period in the samples the kernel writes one for each.
-        let mut with_period = attr(1, PAGE_FAULTS, 100);
-        with_period.sample_type = SampleFormat::PERIOD.bits();
-        assert!(census(&with_period));
-        // By frequency: the number is in Hz.
-        let mut by_frequency = attr(1, PAGE_FAULTS, 1);
-        by_frequency.set_flags(AttrFlags::FREQ);
-        assert!(!census(&by_frequency));
-        // Clocks and counters of the processor.
-        assert!(!census(&attr(1, 0, 1)));
-        assert!(!census(&attr(1, 1, 1)));
-        assert!(!census(&attr(0, 0, 1)));
-        assert!(!census(&attr(4, 0x1c2, 1)));
-        // Counted along with a group, no period of its own.
-        assert!(!census(&attr(1, PAGE_FAULTS, 0)));
     }
 }

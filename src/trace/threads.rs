@@ -11,6 +11,15 @@ define_id! {
     pub TraceThreadId
 }
 
+/// A thread that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ended {
+    pub(super) pid: i32,
+    pub(super) tid: i32,
+    /// The time at which it was seen that nobody has its number.
+    pub(super) gone: Option<u64>,
+}
+
 /// A thread under one name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TraceThread {

@@ -1,33 +1,27 @@
 //! Takes records one by one and builds the trace.
 
+pub(super) mod mappings;
 mod switches;
-
-use std::borrow::Cow;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use linux_perf_event_reader::{AttrFlags, CpuMode, SampleFormat, constants};
 use rustc_hash::FxHashMap;
 
 use crate::base::{BuildId, CaveatKind, Id, utf8};
-use crate::perfdata::{Body, Mapping, Reader, Record, Sample, Task};
+use crate::perfdata::{Body, Reader, Record, Sample, Task};
 use crate::unwind::End;
 
-use super::build::TimeRange;
 use super::chain::Space;
-use super::compact::Ended;
 use super::copies::{Copies, Copy, Finished, Waiting, Weights};
 use super::counts::{Counts, weight_of};
-use super::image::user_image_kind;
+use super::events::{event, sampling};
 use super::jit::Dumps;
 use super::off_cpu::{OffCpu, SwitchStack, Ticket};
 use super::remembered::{Circumstances, Met, Remembered};
 use super::samples::{SampleId, SampleKey, Samples};
 use super::stacks::{Stack, Stacks};
-use super::state::{event, sampling};
-use super::threads::Threads;
-use super::{AddressPathId, Image, ImageId, ImageKind, Trace, TraceEventId, TraceThreadId};
+use super::threads::{Ended, Threads};
+use super::time_range::TimeRange;
+use super::{AddressPathId, Image, Trace, TraceEventId, TraceThreadId};
 
 /// Builds a [`Trace`].
 pub(super) struct Tracer<'o, 'scope, 'env> {
@@ -188,123 +182,6 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         self.threads.fork(task.pid, task.tid, task.parent_tid);
         // Numbers come again; what the new thread inherits counts from zero.
         self.counters.remove(&Some(task.tid));
-    }
-
-    fn mapping(&mut self, reader: &Reader, record: &Record<'_>, mapping: &Mapping<'_>) {
-        if !mapping.executable || mapping.length == 0 {
-            return;
-        }
-        let start = mapping.address;
-        let end = start.checked_add(mapping.length - 1);
-        let Some(end) = end.map(|last| last.saturating_add(1)) else {
-            return self.trace.caveats.add_with(CaveatKind::Skipped, 1, || {
-                format!(
-                    "at offset {:#x}: mapping of {:#x} bytes at {start:#x} passes the end of memory",
-                    record.offset, mapping.length
-                )
-            });
-        };
-        let path = utf8(mapping.path);
-        let build_id = mapping.build_id.clone().or_else(|| {
-            let builds = self.builds.get_or_insert_with(|| {
-                let listed = listed_builds(reader).into_iter();
-                listed
-                    .map(|(path, id)| (path.to_owned(), id.clone()))
-                    .collect()
-            });
-            let path = path
-                .strip_suffix("_text")
-                .filter(|p| p.starts_with('['))
-                .unwrap_or(&path);
-            builds.get(path).cloned()
-        });
-        match Space::of(record.cpu_mode()) {
-            Space::Other => {}
-            Space::Kernel => {
-                self.settle(reader);
-                let (image, base) = self.kernel_image(&path, build_id, mapping);
-                self.stacks
-                    .kernel
-                    .change(|m| m.map(start, end, image, base));
-            }
-            Space::User => {
-                self.mapped += 1;
-                self.dumps
-                    .advance(mapping.pid, record.time, &mut self.stacks);
-                // The page that shows the file is there to name it; no code of it runs.
-                if self.dumps.is_dump(reader, &path, mapping.pid) {
-                    return;
-                }
-                let kind = user_image_kind(&path, mapping.pid);
-                let base = match kind {
-                    ImageKind::File => mapping.page_offset,
-                    ImageKind::Vdso => 0,
-                    _ => start,
-                };
-                let raw = match &path {
-                    Cow::Owned(_) => Some(Path::new(OsStr::from_bytes(mapping.path)).into()),
-                    Cow::Borrowed(_) => None,
-                };
-                let image = self.stacks.images.id_of(Image {
-                    path: path.into(),
-                    raw_path: raw,
-                    build_id,
-                    kind,
-                });
-                let process = self.stacks.processes.entry(mapping.pid).or_default();
-                process.change(|m| {
-                    m.map(start, end, image, base);
-                    if !matches!(kind, ImageKind::Generated { .. }) {
-                        m.ungenerate(start, end);
-                    }
-                });
-            }
-        }
-    }
-
-    /// The image of a kernel mapping and the address in it of the mapping's start.
-    fn kernel_image(
-        &mut self,
-        path: &str,
-        build_id: Option<BuildId>,
-        mapping: &Mapping<'_>,
-    ) -> (ImageId, u64) {
-        if let Some(reference) = path.strip_prefix("[kernel.kallsyms]") {
-            // `[kernel.kallsyms]_text`: the page offset is that symbol's address.
-            let text =
-                (!reference.is_empty() && mapping.page_offset > 0).then_some(mapping.page_offset);
-            let image = self.image("[kernel.kallsyms]", build_id, ImageKind::Kernel { text });
-            return (image, mapping.address);
-        }
-        let kind = match path.starts_with("[bpf") || path.starts_with("bpf_") {
-            true => ImageKind::KernelGenerated,
-            false => ImageKind::Module,
-        };
-        (self.image(path, build_id, kind), mapping.address)
-    }
-
-    fn kernel_symbol(&mut self, address: u64, size: u64, removed: bool, name: &[u8]) {
-        let Some(end) = address.checked_add(size).filter(|_| size > 0) else {
-            return;
-        };
-        if removed {
-            return self.stacks.kernel.change(|m| m.unmap(address, end));
-        }
-        let image = self.image("[bpf]", None, ImageKind::KernelGenerated);
-        self.stacks
-            .kernel
-            .change(|m| m.map(address, end, image, address));
-        let name = utf8(name).into_owned();
-        self.trace.kernel_symbols.push((address, size, name));
-    }
-
-    fn image(&mut self, path: &str, build_id: Option<BuildId>, kind: ImageKind) -> ImageId {
-        self.stacks.images.id_of(Image {
-            path: path.into(),
-            raw_path: None,
-            build_id,
-            kind,
-        })
     }
 
     fn sample(&mut self, reader: &Reader, record: &Record<'_>, sample: &Sample<'_>) {
@@ -583,13 +460,4 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         self.depths.user_samples += u64::from(stack.has_user_frames);
         self.depths.shallow += u64::from(stack.has_user_frames && stack.is_shallow);
     }
-}
-
-/// The builds of files as the recorder lists them at the end: old kernels do not tell them with
-/// the mappings.
-pub(super) fn listed_builds(reader: &Reader) -> FxHashMap<&str, &BuildId> {
-    let listed = reader.features().build_ids.iter();
-    listed
-        .map(|file| (file.path.as_str(), &file.build_id))
-        .collect()
 }

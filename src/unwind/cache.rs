@@ -4,9 +4,9 @@
 use hashbrown::HashMap;
 
 use super::arch::Arch;
+use super::code::{Code, Place};
 use super::row::Row;
 use super::rules::Scratch;
-use super::walk::{Code, Place};
 use crate::base::{Distinct, Svma, define_id};
 
 define_id! {

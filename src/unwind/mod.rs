@@ -19,6 +19,7 @@
 
 mod arch;
 mod cache;
+mod code;
 mod expression;
 mod frame;
 mod index;
@@ -29,10 +30,11 @@ mod stack;
 mod walk;
 
 pub use arch::Arch;
+pub use code::{Code, Place};
 pub use expression::Expression;
 pub use frame::FrameState;
 pub use registers::Registers;
 pub use row::{Cfa, Row, Rule};
 pub use rules::{Rules, Scratch};
 pub use stack::StackCopy;
-pub use walk::{Code, End, Place, Unwinder};
+pub use walk::{End, Unwinder};

@@ -1,12 +1,12 @@
 //! The walk over a stack, from the innermost frame outwards.
 
 use super::cache::{Cache, Known};
+use super::code::Code;
 use super::expression::{Circumstances, Missing};
 use super::registers::Registers;
 use super::row::{Cfa, Row, Rule};
-use super::rules::Rules;
 use super::stack::StackCopy;
-use crate::base::{CodeAddress, Svma};
+use crate::base::CodeAddress;
 
 /// How many frames a stack may have beside those that take a word of it each: frames that were
 /// interrupted, of which some ten are much.
@@ -14,34 +14,6 @@ const INTERRUPTED_LIMIT: usize = 256;
 
 /// The most operations of expressions for one stack.
 const EXPRESSION_LIMIT: u32 = 1 << 16;
-
-/// The code of one process at one moment.
-pub trait Code {
-    /// A number that tells it from other code, and from the same before it changed. Of one
-    /// [`Unwinder`]'s codes, no two that answer differently have the same.
-    fn number(&self) -> u32;
-
-    /// What an address in its memory shows.
-    fn place(&self, address: u64) -> Place<'_>;
-}
-
-/// What an address shows.
-#[derive(Clone, Copy, Debug)]
-pub enum Place<'a> {
-    /// Nothing that could be run.
-    Unmapped,
-    /// Code without rules.
-    Unruled,
-    /// Code of a file that has rules.
-    Ruled {
-        /// Tells the file from others.
-        file: u32,
-        /// The file's rules.
-        rules: &'a Rules,
-        /// The address as the file states it.
-        address: Svma,
-    },
-}
 
 /// Where a walk ended, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,27 +4,7 @@ use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
 use crate::base::{Caveats, Event, Unit};
 
-/// How a check ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Status {
-    /// Nothing to change.
-    Ok,
-    /// Something will be missing or less than it could be.
-    Warn,
-    /// Answers will be wrong or there will be none.
-    Bad,
-}
-
-impl Status {
-    /// The word for it, as JSON has it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Status::Ok => "ok",
-            Status::Warn => "warn",
-            Status::Bad => "bad",
-        }
-    }
-}
+pub use super::page::Status;
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,6 +21,11 @@ pub fn percent(part: u64, whole: u64, decimals: u32) -> String {
     format!("{}.{:0width$}", units / scale, units % scale)
 }
 
+/// A weight as a whole number.
+pub(super) fn rounded(weight: f64) -> u64 {
+    weight.round() as u64
+}
+
 /// A part that cannot be larger, but whether it can be as large is not known: `? 97.31`.
 pub fn limit(part: u64, whole: u64) -> String {
     format!("? {}", percent(part, whole, 2))

@@ -1,8 +1,29 @@
 //! A page for people: headings, sentences and tables, one under the other.
 
-use super::doctor::Status;
 use super::table::Table;
 use crate::base::Unit;
+
+/// How a check ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// Nothing to change.
+    Ok,
+    /// Something will be missing or less than it could be.
+    Warn,
+    /// Answers will be wrong or there will be none.
+    Bad,
+}
+
+impl Status {
+    /// The word for it, as JSON has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Ok => "ok",
+            Status::Warn => "warn",
+            Status::Bad => "bad",
+        }
+    }
+}
 
 /// A part of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]

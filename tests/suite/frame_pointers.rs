@@ -6,8 +6,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use proftool::binary::{Binary, Finder, Libraries};
-use proftool::scan::frame_pointers::{FramePointers, frame_pointers};
-use proftool::scan::keeping::{self, Judgement, Time};
+use proftool::frame_pointers::verdict::{self, Judgement, Time};
+use proftool::frame_pointers::{FramePointers, frame_pointers};
 
 use crate::support::skipped;
 
@@ -35,8 +35,8 @@ fn looked_at(program: &Path) -> FramePointers {
 fn judged(program: &Path) -> Judgement {
     let finder = Finder::default();
     let binary = Arc::new(finder.open_named(program).unwrap());
-    let files = keeping::of_program(&Libraries::of(&binary, &finder));
-    keeping::judge(&files, Time::OnCpu)
+    let files = verdict::of_program(&Libraries::of(&binary, &finder));
+    verdict::judge(&files, Time::OnCpu)
 }
 
 const WITH: [&str; 2] = ["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"];

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proftool::binary::{Binary, Diagnosis, Finder, Kept, Libraries};
-use proftool::scan::frame_pointers::{FramePointers, frame_pointers};
-use proftool::scan::keeping::{self, FileFrames, Judgement, Time};
+use proftool::frame_pointers::verdict::{self, FileFrames, Judgement, Time};
+use proftool::frame_pointers::{FramePointers, frame_pointers};
 use proftool::view::doctor::{Check, LIBRARY, Status};
 
 use super::super::failure::{fragment, hinted};
@@ -36,7 +36,7 @@ pub fn of_program(path: &Path) -> anyhow::Result<Vec<Check>> {
     let mut checks = with_libraries(
         &binary,
         &libraries.files().skip(1).cloned().collect::<Vec<_>>(),
-        &keeping::called(&libraries),
+        &verdict::called(&libraries),
     );
     let name = file_name(&binary);
     for problem in &libraries.problems {
@@ -67,7 +67,7 @@ pub fn with_libraries(program: &Binary, libraries: &[Arc<Binary>], called: &[boo
             .zip(libraries)
             .map(|(index, library)| file(library, frame_pointers(library), index)),
     );
-    let judgement = keeping::judge(&looked, Time::OnCpu);
+    let judgement = verdict::judge(&looked, Time::OnCpu);
     let mut checks = of_binary(program, &looked[0]);
     let mut beside: Vec<Check> = (1..)
         .zip(libraries.iter().zip(&looked[1..]))

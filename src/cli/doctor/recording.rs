@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use proftool::base::{CaveatKind, Caveats};
+use proftool::frame_pointers::verdict::Time;
 use proftool::input::{self, Options, sampled_programs};
 use proftool::perfdata::Reader;
 use proftool::profile::{Profile, Selection};
 use proftool::sampler::Stacks;
-use proftool::scan::keeping::Time;
 use proftool::view::doctor::{Check, Findings, Status};
 use proftool::view::quality;
 

@@ -1,7 +1,10 @@
 //! The manual in the program: the help of each command, and topics that belong to several.
 //!
 //! A topic is a text of at most 79 columns: lines that begin with `# ` are headings, indented lines
-//! are shown as they are. [`generate`](super::generate) makes manual pages of the same texts.
+//! are shown as they are. [`generate`] makes manual pages of the same texts.
+
+pub mod generate;
+pub mod version;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;

@@ -189,7 +189,7 @@ impl App {
     /// Tells how the writing of a recording ended.
     pub fn written(&mut self, path: &std::path::Path, written: Result<Written, String>) {
         let name = path.display().to_string();
-        self.message = Some(super::text::written(&name, written));
+        self.message = Some(super::written::written(&name, written));
     }
 
     /// What a key does.

@@ -16,7 +16,7 @@ pub fn page(app: &App, width: usize) -> String {
     let mut blocks = vec![Block::Heading("Samples:".into())];
     blocks.push(Block::Line(format!(
         "{} in {}, {} lost in the kernel, {} left out as they came too fast",
-        sentences::samples(seen.samples),
+        super::written::samples(seen.samples),
         sentences::clock(seen.elapsed),
         number::grouped(seen.lost),
         number::grouped(seen.behind)

@@ -33,6 +33,7 @@ mod tests;
 mod text;
 mod tree;
 mod wish;
+mod written;
 
 use std::ffi::OsString;
 use std::io;
@@ -47,7 +48,7 @@ use self::signals::Signals;
 use self::source::Source;
 use self::text::Shown;
 use super::look::{self, SortKey, When};
-use super::record_target::seconds;
+use super::record::target::seconds;
 use super::sampling::SamplingArgs;
 
 /// The arguments of `proftool top`.

@@ -174,7 +174,7 @@ fn table(seen: &Seen, shown: &Shown, options: &Options, out: &mut dyn Write) -> 
     match options.half_life {
         None => head.push_str(&subject.headline()),
         Some(_) => {
-            let samples = super::text::samples(seen.samples);
+            let samples = super::written::samples(seen.samples);
             let unit = &selection.event.unit;
             let weight = number::weight(selection.total, unit);
             head.push_str(&format!(

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use proftool::base::{CaveatKind, Unit, shell_quoted};
+use proftool::base::{CaveatKind, Unit};
 use proftool::view::flat::Sort;
 use proftool::view::number;
 
 use super::app::App;
 use super::listing::Whole;
-use super::source::{Seen, State, Written};
+use super::source::{Seen, State};
 use super::wish::Wish;
+use super::written::samples;
 
 /// What is sampled, as a person names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,12 +35,6 @@ pub fn clock(time: Duration) -> String {
 fn seconds(time: Duration) -> String {
     let text = format!("{:.1}", time.as_secs_f64());
     format!("{} s", text.strip_suffix(".0").unwrap_or(&text))
-}
-
-/// So many samples.
-pub fn samples(count: u64) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} sample{plural}", number::grouped(count))
 }
 
 /// Since when is counted.
@@ -186,33 +181,6 @@ pub fn sort(sort: Sort) -> &'static str {
         Sort::Total => "total",
         Sort::Name => "name",
         Sort::Samples => "samples",
-    }
-}
-
-/// How the writing of a recording ended.
-pub fn written(file: &str, written: Result<Written, String>) -> String {
-    match written {
-        Err(why) => format!("could not write {file}: {why}"),
-        Ok(written) => {
-            let note = written
-                .note
-                .map_or(String::new(), |note| format!("; {note}"));
-            format!(
-                "wrote {file}: {}, {}{note}; see: proftool report {}",
-                samples(written.samples),
-                size(written.bytes),
-                shell_quoted(file)
-            )
-        }
-    }
-}
-
-/// The size of a file.
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..10_000 => format!("{bytes} bytes"),
-        10_000..10_000_000 => format!("{} kB", number::grouped(bytes / 1000)),
-        _ => format!("{} MB", number::grouped(bytes / 1_000_000)),
     }
 }
 

@@ -17,7 +17,7 @@
 use rustc_hash::FxHashMap;
 
 use super::file::{Arc, Gmon};
-use super::symbols;
+use super::function_at::function_at;
 use crate::base::{CaveatKind, Caveats, Svma};
 use crate::binary::{Binary, FunctionSymbol};
 use crate::scan::{Destination, Leaving, LeavingKind, Single, Tables};
@@ -129,7 +129,7 @@ struct Code<'t> {
 impl Code<'_> {
     /// The index of the function that holds an address.
     fn index(&self, address: u64) -> Option<usize> {
-        symbols::at(self.program, address)
+        function_at(self.program, address)
     }
 
     fn starting_at(&self, start: Svma) -> Option<usize> {

@@ -17,6 +17,7 @@ mod classic;
 pub(super) mod contents;
 mod entry;
 mod file;
+mod function_at;
 pub(super) mod join;
 mod share;
 mod symbols;

@@ -6,9 +6,10 @@
 
 use super::callers;
 use super::file::Gmon;
+use super::function_at::function_at;
 use super::share::{self, Extent, Rule};
 use super::{Counted, Symbol};
-use crate::base::{Caveats, Svma};
+use crate::base::Caveats;
 use crate::binary::Binary;
 
 /// What the files say of [`Binary::functions`], in their order.
@@ -25,31 +26,13 @@ pub(super) fn count(gmon: &Gmon, program: &Binary, caveats: &mut Caveats) -> Cou
         &extents(program),
         functions.len(),
         Rule::Covered,
-        |unit| at(program, unit.saturating_mul(2)),
+        |unit| function_at(program, unit.saturating_mul(2)),
     );
     Counted {
         symbols: symbols.collect(),
         shares,
         calls: callers::calls(gmon, program, caveats),
     }
-}
-
-/// The index of the function that holds an address, or of the one before it in the same section
-/// where none does.
-pub(super) fn at(program: &Binary, address: u64) -> Option<usize> {
-    let functions = program.functions();
-    if let Some(function) = program.function_at(Svma(address)) {
-        return functions
-            .binary_search_by_key(&function.start, |f| f.start)
-            .ok();
-    }
-    let before = functions.partition_point(|f| f.start.0 <= address);
-    let before = before.checked_sub(1)?;
-    let start = functions.get(before)?.start;
-    let length = address.checked_sub(start.0)?.checked_add(1)?;
-    let code = program.code().ok()?;
-    let piece = code.piece(start, Svma(start.0.checked_add(length)?))?;
-    (piece.length == length).then_some(before)
 }
 
 /// Where the functions are. A unit of two bytes at the end of one function and the start of the

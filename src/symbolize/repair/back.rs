@@ -14,10 +14,10 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashSet;
 
-use super::code::{Code, Place};
+use super::callers::Callers;
+use super::code::Code;
 use super::frames::Frames;
-use crate::base::IdVec;
-use crate::scan::{CallKind, Callee, Calls, CodeFunctionId};
+use super::ways_out::Place;
 
 /// Which functions, entered from somewhere unknown, lead to the function that is next on the stack
 /// and leave no frame in between but the owner's.
@@ -46,75 +46,6 @@ impl Entries {
 
 /// More functions are not looked at.
 const FUNCTIONS: usize = 256;
-
-/// All calls of a file, from callees to callers.
-pub(super) struct Callers {
-    /// The starts of functions that may be entered from anywhere, sorted: their addresses are taken
-    /// by code or data, or nothing in the file is known to call them.
-    entered: Vec<u64>,
-    /// The starts of callee and caller, and the stated address of the call, `None` for a jump;
-    /// sorted.
-    calls: Vec<(u64, u64, Option<u64>)>,
-    /// The addresses of all functions, sorted.
-    functions: Vec<u64>,
-}
-
-impl Callers {
-    /// `exported` are the addresses by which other files find functions.
-    pub(super) fn of(calls: &Calls, exported: impl Iterator<Item = u64>) -> Callers {
-        let start = |id: CodeFunctionId| calls.functions[id].symbol.start.0;
-        let mut callers = Callers {
-            entered: exported.collect(),
-            functions: calls.functions.ids().map(start).collect(),
-            calls: Vec::with_capacity(calls.sites.len()),
-        };
-        let mut is_called = IdVec::filled(false, calls.functions.len());
-        for site in &calls.sites {
-            let Callee::Function(callee) = site.callee else {
-                continue;
-            };
-            let at = match site.kind {
-                CallKind::Pointer => {
-                    callers.entered.push(start(callee));
-                    continue;
-                }
-                CallKind::Tail => None,
-                CallKind::Call | CallKind::Import => Some(site.at.0),
-            };
-            is_called[callee] |= site.caller != callee;
-            callers.calls.push((start(callee), start(site.caller), at));
-        }
-        for jump in &calls.inside_jumps {
-            is_called[jump.callee] = true;
-            let call = (start(jump.callee), start(jump.caller), None);
-            callers.calls.push(call);
-        }
-        for (id, function) in calls.functions.enumerate() {
-            // A part goes with its function. What nothing calls is dead, or reached in a way that
-            // is not seen: by an address in a form of its own.
-            let is_reached = is_called[id] || function.part_of.is_some();
-            if function.pointers_in_data > 0 || !is_reached {
-                callers.entered.push(start(id));
-            }
-        }
-        callers.functions.sort_unstable();
-        callers.entered.sort_unstable();
-        callers.calls.sort_unstable();
-        callers
-    }
-
-    fn may_be_entered(&self, start: u64) -> bool {
-        self.entered.binary_search(&start).is_ok()
-    }
-
-    /// The calls of the function that starts here.
-    fn of_function(&self, start: u64) -> impl Iterator<Item = (u64, Option<u64>)> {
-        let from = self.calls.partition_point(|&(callee, ..)| callee < start);
-        let calls = self.calls.get(from..).unwrap_or_default().iter();
-        let calls = calls.take_while(move |&&(callee, ..)| callee == start);
-        calls.map(|&(_, caller, at)| (caller, at))
-    }
-}
 
 /// What leads to a function from somewhere unknown. `is_owner_missing`: whether the frame that the
 /// frame pointer points to there is that of a caller.

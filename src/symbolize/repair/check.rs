@@ -11,9 +11,10 @@ use crate::trace::{FrameAddress, FrameId, ImageId, ImageKind, Trace};
 use super::super::home::Home;
 use super::super::library::Library;
 use super::super::names::Names;
-use super::code::{AllTables, Code, Place, To};
+use super::code::{AllTables, Code};
 use super::explain::{Explanation, Explanations, Missing, Question};
 use super::frames::Frames;
+use super::ways_out::{Place, To};
 
 /// What the code says of a frame and the one outside of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,9 +23,10 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use super::back::{self, Entries};
-use super::code::{Code, Place};
+use super::code::Code;
 use super::frames::Frames;
 use super::ways::{End, Finder, Step, Ways};
+use super::ways_out::Place;
 
 /// A function that is missing, and how it was left.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,6 +14,7 @@
 //! nothing or more than one thing explains a stack it stays as it is, and is counted.
 
 mod back;
+mod callers;
 mod check;
 mod code;
 mod explain;
@@ -21,6 +22,7 @@ mod frames;
 mod mapped;
 mod paths;
 mod ways;
+mod ways_out;
 
 use std::cell::OnceCell;
 

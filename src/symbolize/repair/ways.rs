@@ -18,8 +18,9 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use super::code::{Code, Place, To};
+use super::code::Code;
 use super::frames::Frames;
+use super::ways_out::{Place, To};
 
 /// A function, and whether it runs behind the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

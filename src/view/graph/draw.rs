@@ -2,10 +2,10 @@
 
 use rustc_hash::FxHashMap;
 
-use super::table::rounded;
 use super::{Entry, GraphView};
 use crate::profile::FunctionId;
 use crate::view::drawing::{Arrow, Drawing, Node};
+use crate::view::number::rounded;
 use crate::view::table::Cell;
 use crate::view::{Subject, label, number, range};
 

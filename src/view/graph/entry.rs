@@ -2,13 +2,13 @@
 
 use std::cmp::Ordering;
 
-use super::table::rounded;
 use super::{Entry, GraphView};
 use crate::analysis::attribution::Portion;
 use crate::analysis::cut::AtMost;
 use crate::callgraph::{Arc, ArcId, CycleId, Origin};
 use crate::profile::FunctionId;
 use crate::view::label;
+use crate::view::number::rounded;
 use rustc_hash::FxHashMap;
 
 /// How many callers or callees an entry names where not all were asked for.

@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 
 use super::GraphView;
-use super::table::rounded;
 use crate::analysis::error::{ArcError, SIGNIFICANT};
 use crate::base::IdVec;
 use crate::callgraph::ArcId;
 use crate::profile::FunctionId;
+use crate::view::number::rounded;
 use crate::view::page::{Block, Page};
 use crate::view::table::{Cell, Column, Role, Table};
 use crate::view::{Subject, number};

@@ -442,7 +442,8 @@ impl GraphView {
                     .unwrap_or_default()
             }
         };
-        (self.model == Model::Measured).then(|| more.plus(table::rounded(self.total(entry))))
+        (self.model == Model::Measured)
+            .then(|| more.plus(crate::view::number::rounded(self.total(entry))))
     }
 
     /// Its self weight and what came up from its callees.

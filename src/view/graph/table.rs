@@ -4,6 +4,7 @@ use super::entry::{Line, Relation, Who};
 use super::{Entry, GraphView};
 use crate::callgraph::Origin;
 use crate::profile::FunctionId;
+use crate::view::number::rounded;
 use crate::view::table::{Cell, Column, Role, Table};
 use crate::view::{Figures, Subject, label, number, range};
 
@@ -318,9 +319,4 @@ impl GraphView {
         }
         table
     }
-}
-
-/// A weight as a whole number.
-pub(super) fn rounded(weight: f64) -> u64 {
-    weight.round() as u64
 }

@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::circles;
 use super::map::{Map, Room};
 use super::names::{NamedPath, Names};
 use super::tree::{Tree, module_path, room_of};
 
 /// No file is longer.
 const LINES_MAX: usize = 600;
+/// No folder has more files, not counting those of its folders.
+const FILES_MAX: usize = 25;
 
 /// Names that say nothing about what a module owns.
 const IDLE_NAMES: [&str; 10] = [
@@ -35,6 +38,8 @@ pub fn check(tree: &Tree) -> Vec<String> {
     check_packages(&map, tree, &mut told);
     check_pages_and_lengths(&map, tree, &mut told);
     check_names(&names, &mut told);
+    check_folders(tree, &mut told);
+    check_circles(&names, &mut told);
     check_unsafe(&map, &names, &mut told);
     let macros = exported_macros(&names);
     for (file, found) in &names {
@@ -175,6 +180,32 @@ fn check_names(names: &BTreeMap<&str, Names>, told: &mut Vec<String>) {
     }
 }
 
+/// Nobody finds a file among forty.
+fn check_folders(tree: &Tree, told: &mut Vec<String>) {
+    let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
+    for (file, _) in tree.sources() {
+        let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
+        *folders.entry(folder).or_default() += 1;
+    }
+    for (folder, files) in folders {
+        if files > FILES_MAX {
+            told.push(format!(
+                "{folder}: {files} files, above {FILES_MAX}: look for a folder's worth of them"
+            ));
+        }
+    }
+}
+
+/// Files that name each other can only be read together.
+fn check_circles(names: &BTreeMap<&str, Names>, told: &mut Vec<String>) {
+    for circle in circles::circles(&circles::arrows(names)) {
+        told.push(format!(
+            "{}: files name each other in a circle",
+            circle.join(" -> ")
+        ));
+    }
+}
+
 fn check_unsafe(map: &Map, names: &BTreeMap<&str, Names>, told: &mut Vec<String>) {
     let listed = |file: &str| {
         let inner = file.strip_prefix("src/").unwrap_or(file);
@@ -282,7 +313,7 @@ fn is_import_of_tested(segments: &[&str], path: &NamedPath) -> bool {
 }
 
 /// The path from the crate's root; `None` if it climbs above it.
-fn resolve(file: &str, path: &NamedPath) -> Option<Vec<String>> {
+pub fn resolve(file: &str, path: &NamedPath) -> Option<Vec<String>> {
     let mut full = module_path(file);
     full.extend(path.inside.iter().cloned());
     let mut segments = path.segments.as_slice();

@@ -1,0 +1,160 @@
+//! Source lines and inlined calls, from DWARF.
+//!
+//! ```text
+//!   address ─▶ units     which compilation unit        .debug_aranges, else the ranges of each unit
+//!                │
+//!                ├─▶ rows      its line and file       .debug_line
+//!                └─▶ functions its function            .debug_info: subprograms with their ranges
+//!                       └─▶ inlines  the calls that were inlined there, by depth
+//!                              └─▶ definition  along abstract origins and specifications
+//! ```
+//!
+//! Each step is done the first time an address needs it, once, and is shared by all workers. What
+//! is never asked for is never read: of a unit's inlined calls only those of functions that were
+//! hit, of names only those that are shown.
+//!
+//! Nothing recurses on the input, so deeply nested debug information cannot overflow the stack;
+//! calls nested deeper than 512 are left out. Whatever is kept, and whatever is looked at more often
+//! than it stands in the file, is taken from the account of the file: see `budget.rs`.
+
+mod abbreviations;
+mod definition;
+mod described;
+mod extents;
+mod functions;
+mod inlines;
+mod names;
+mod ranges;
+mod rows;
+mod scopes;
+mod unit;
+mod units;
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex};
+
+use gimli::{EndianSlice, RunTimeEndian};
+use rustc_hash::FxHashMap;
+
+pub use self::definition::{Definition, DefinitionId};
+pub use self::described::{Declared, Described};
+
+use self::units::Units;
+use super::dwarf::DebugInfo;
+use crate::base::{Svma, utf8};
+use crate::binary::budget::{Account, Budget};
+
+/// Bytes of a DWARF section.
+type Slice<'b> = EndianSlice<'b, RunTimeEndian>;
+
+/// One frame of an address: the function itself, or a call that was inlined into it.
+#[derive(Clone, Debug)]
+pub struct InlineFrame<'l> {
+    /// The linkage name, not demangled; where there is none (C) the plain name.
+    pub function: Option<Cow<'l, str>>,
+    /// The function that it is.
+    pub definition: Option<&'l Definition<'l>>,
+    /// Whether it is not a call of the source but a part of the function around it, split off and
+    /// inlined back by the compiler.
+    pub is_split_off: bool,
+    /// The path of the source file as the compiler knew it.
+    pub file: Option<&'l str>,
+    /// The line, from 1: of the address itself in the innermost frame, of the inlined call in the
+    /// others.
+    pub line: Option<u32>,
+}
+
+/// Looks addresses up in DWARF debug information: see [`Binary::lines`](crate::binary::Binary::lines).
+///
+/// It is `Sync`. Workers that share one share what it has read; workers that each make their own
+/// read again what others have read.
+#[derive(Debug)]
+pub struct Lines<'b> {
+    debug: Option<Debug<'b>>,
+}
+
+/// The debug information of one file, as far as it has been read.
+#[derive(Debug)]
+struct Debug<'b> {
+    info: &'b DebugInfo,
+    dwarf: gimli::Dwarf<Slice<'b>>,
+    units: Units<'b>,
+    /// The units of the supplementary file (`.gnu_debugaltlink`), if there is one.
+    supplement: Option<Units<'b>>,
+    package: Option<gimli::DwarfPackage<Slice<'b>>>,
+    definitions: Mutex<FxHashMap<DefinitionId, Arc<Definition<'b>>>>,
+    account: Account,
+}
+
+impl<'b> Lines<'b> {
+    pub(in crate::binary) fn new(info: Option<&'b DebugInfo>, budget: &Arc<Budget>) -> Lines<'b> {
+        Lines {
+            debug: info.map(|info| Debug::new(info, budget)),
+        }
+    }
+
+    /// Lines of a file without debug information: it knows no address.
+    pub fn none() -> Lines<'b> {
+        Lines { debug: None }
+    }
+
+    /// Puts the frames of `address` into `out`, which is emptied first: innermost first, so the
+    /// last one is the function that has the symbol. None when nothing is known of the address.
+    pub fn frames<'l>(&'l self, address: Svma, out: &mut Vec<InlineFrame<'l>>) {
+        out.clear();
+        let Some(debug) = &self.debug else { return };
+        for index in debug.units.candidates(address.0, debug) {
+            let unit = debug.units.unit(index, &debug.dwarf, &debug.account);
+            if unit.is_some_and(|unit| unit.frames(address.0, debug, out)) {
+                return;
+            }
+        }
+    }
+
+    /// How many units describe functions, and how many of these do not say where any is declared:
+    /// they have line tables only.
+    pub fn units_with_functions(&self) -> (usize, usize) {
+        let debug = self.debug.as_ref();
+        debug.map_or((0, 0), |debug| debug.units.with_functions(&debug.account))
+    }
+
+    /// Whether so much of the debug information was read that reading it was given up: it is
+    /// hostile, or larger than we are ready to hold.
+    pub fn is_exhausted(&self) -> bool {
+        let debug = self.debug.as_ref();
+        debug.is_some_and(|debug| debug.account.is_refused())
+    }
+}
+
+impl<'b> Debug<'b> {
+    fn new(info: &'b DebugInfo, budget: &Arc<Budget>) -> Debug<'b> {
+        let dwarf = info.borrow();
+        Debug {
+            units: Units::list(&dwarf),
+            supplement: dwarf.sup().map(Units::list),
+            package: info.borrow_package(),
+            definitions: Mutex::default(),
+            info,
+            dwarf,
+            account: Account::new(budget),
+        }
+    }
+}
+
+/// A name as text.
+fn text(name: &[u8]) -> Cow<'_, str> {
+    utf8(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lines;
+    use crate::binary::Binary;
+
+    #[test]
+    fn workers_may_share_a_binary_and_its_lines() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Binary>();
+        shared::<Lines<'_>>();
+    }
+}

@@ -1,0 +1,134 @@
+//! The sections that tell how to unwind a stack: call frame information, as bytes.
+
+use gimli::{BaseAddresses, CommonInformationEntry, EndianSlice, Endianity, UnwindSection};
+
+use super::Elf;
+use super::code::Machine;
+use crate::base::Svma;
+use crate::binary::{Binary, Error, SymbolSource};
+
+/// A section of call frame information.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrameSection {
+    /// The address of its first byte.
+    pub address: Svma,
+    /// Its contents.
+    pub bytes: Vec<u8>,
+}
+
+/// What the exception handling of a program needs, which is loaded with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExceptionFrames {
+    /// `.eh_frame`: the entries.
+    pub entries: Option<FrameSection>,
+    /// `.eh_frame_hdr`: a table of the entries, sorted by address.
+    pub table: Option<FrameSection>,
+    /// The address of `.text`, from which some pointers are counted.
+    pub text: Svma,
+    /// The address of `.got`, from which others are.
+    pub got: Svma,
+}
+
+impl Binary {
+    /// The instruction set; `None` where it is not known here.
+    pub fn machine(&self) -> Option<Machine> {
+        Machine::of(&self.elf)
+    }
+
+    /// Whether its numbers have the least significant byte first.
+    pub fn is_little_endian(&self) -> bool {
+        self.elf.endian == gimli::RunTimeEndian::Little
+    }
+
+    /// Where the program begins; `None` for a library that is none.
+    pub fn entry(&self) -> Option<Svma> {
+        Some(Svma(self.elf.entry)).filter(|entry| entry.0 != 0)
+    }
+
+    /// Whether code of the file computes addresses of its functions from distances, which no
+    /// relocation and no pointer shows: Go does, for the methods of interfaces.
+    pub fn has_distances(&self) -> bool {
+        let sections: [&[u8]; 3] = [
+            b".gopclntab",
+            b".data.rel.ro.gopclntab",
+            b".note.go.buildid",
+        ];
+        let mut sections = sections.into_iter();
+        sections.any(|name| self.elf.section(name).is_some())
+    }
+
+    /// Whether an address is in a stub of a linkage table (PLT): a jump to where a slot says.
+    pub fn is_stub(&self, address: Svma) -> bool {
+        let function = self.function_at(address);
+        function.is_some_and(|function| function.source == SymbolSource::Plt)
+    }
+
+    /// `.eh_frame` and what belongs to it. In an object file it has no addresses yet, and counts as
+    /// absent.
+    ///
+    /// # Errors
+    /// When a section does not lie in the file, is too large or cannot be read.
+    pub fn exception_frames(&self) -> Result<ExceptionFrames, Error> {
+        let elf = &self.elf;
+        if elf.relocatable {
+            return Ok(ExceptionFrames::default());
+        }
+        let address = |name: &[u8]| Svma(elf.section(name).map_or(0, |section| section.address));
+        Ok(ExceptionFrames {
+            entries: read(elf, ".eh_frame")?,
+            table: read(elf, ".eh_frame_hdr")?,
+            text: address(b".text"),
+            got: address(b".got"),
+        })
+    }
+
+    /// `.debug_frame` of this file or of its debug file, which is looked for at the first call.
+    ///
+    /// # Errors
+    /// As [`Binary::exception_frames`].
+    pub fn debug_frames(&self) -> Result<Option<FrameSection>, Error> {
+        match self.with_section(b".debug_frame") {
+            Some(elf) if !elf.relocatable => read(elf, ".debug_frame"),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// A section with its address; `None` where there is none or it is empty.
+fn read(elf: &Elf, name: &'static str) -> Result<Option<FrameSection>, Error> {
+    let Some(section) = elf.section(name.as_bytes()) else {
+        return Ok(None);
+    };
+    let bytes = elf.contents(name, section)?;
+    let address = Svma(section.address);
+    Ok((!bytes.is_empty()).then_some(FrameSection { address, bytes }))
+}
+
+/// The common part of entries (CIE) at `offset`, unless the text that names its extensions is longer
+/// than any (`zPLRSBG`): each of many entries could have it read to the end of the section. `bytes` are
+/// those of the section.
+///
+/// # Errors
+/// When there is none at `offset`, or it cannot be read.
+pub fn common_entry<'a, E, S>(
+    section: &S,
+    bytes: &[u8],
+    bases: &BaseAddresses,
+    offset: S::Offset,
+) -> gimli::Result<CommonInformationEntry<EndianSlice<'a, E>>>
+where
+    E: Endianity,
+    S: UnwindSection<EndianSlice<'a, E>>,
+{
+    /// Lengths, id and version, in either form, and a text of ten bytes or more.
+    const HEAD: usize = 32;
+    let at: usize = gimli::UnwindOffset::into(offset);
+    let head = bytes.get(at..).unwrap_or_default();
+    let head = head.get(..HEAD).unwrap_or(head);
+    let is_long = head.first_chunk() == Some(&[0xff; 4]);
+    let text = head.get(if is_long { 21 } else { 9 }..).unwrap_or_default();
+    match text.contains(&0) {
+        true => section.cie_from_offset(bases, offset),
+        false => Err(gimli::Error::UnknownAugmentation),
+    }
+}

@@ -1,0 +1,542 @@
+//! The skeleton of an ELF file: its header, segments, sections and build id.
+//!
+//! ```text
+//!   e_ident   0x7f 'E' 'L' 'F', class (1: 32 bits, 2: 64), data (1: little, 2: big)
+//!             64 bit   32 bit
+//!   e_type      0x10     0x10   1 relocatable, 2 executable, 3 shared, 4 core
+//!   e_machine   0x12     0x12
+//!   e_entry     0x18     0x18   where the program begins
+//!   e_phoff     0x20     0x1c   program headers: p_type p_offset p_vaddr p_filesz p_flags
+//!   e_shoff     0x28     0x20   section headers: sh_name sh_type sh_flags sh_addr sh_offset …
+//!   e_phentsize 0x36     0x2a   then e_phnum, e_shentsize, e_shnum, e_shstrndx, 2 bytes each
+//! ```
+//!
+//! Only these are read when a file is opened, a few pages whatever its size. What cannot be
+//! believed is left out and told as a problem.
+
+pub(super) mod code;
+pub(super) mod fields;
+pub(super) mod frames;
+pub(super) mod functions;
+pub(super) mod gprof;
+mod inflate;
+pub(super) mod mini_debug;
+pub(super) mod needed;
+pub(super) mod plt;
+pub(super) mod references;
+mod relocations;
+pub(super) mod sampled;
+pub(super) mod slot_target;
+pub(super) mod slots;
+pub(super) mod source;
+pub(super) mod symbols;
+pub(super) mod unwind_bounds;
+
+use std::sync::Arc;
+
+use gimli::RunTimeEndian;
+use object::elf;
+
+use self::fields::{Fields, c_string};
+use self::source::Source;
+use super::Error;
+use super::budget::Budget;
+use crate::base::{BuildId, FileOffset, Svma};
+
+/// The most sections and segments that are read.
+const TABLE_LIMIT: u64 = 1 << 20;
+/// The longest section name that is kept, in bytes.
+const NAME_LIMIT: usize = 256;
+/// The most bytes of one note section that are searched for a build id.
+const NOTE_LIMIT: u64 = 1 << 20;
+
+/// How many times larger than its bytes a table may be that is made of an inflated section.
+const TABLE_FACTOR: u64 = 4;
+
+/// A section header.
+#[derive(Clone, Debug)]
+pub(super) struct Section {
+    pub(super) name: Box<[u8]>,
+    pub(super) kind: u32,
+    pub(super) flags: u64,
+    pub(super) address: u64,
+    pub(super) offset: u64,
+    pub(super) size: u64,
+    pub(super) link: u32,
+    pub(super) info: u32,
+    pub(super) entry_size: u64,
+    /// Whether it is a `.zdebug_*`, which is kept under the name `.debug_*`.
+    pub(super) is_old_compressed: bool,
+}
+
+impl Section {
+    /// Whether it holds instructions.
+    pub(super) fn is_code(&self) -> bool {
+        let wanted = elf::SHF_EXECINSTR.0 | elf::SHF_ALLOC.0;
+        self.flags & wanted == wanted
+    }
+
+    /// Whether it holds stubs of imported functions.
+    pub(super) fn is_linkage_table(&self) -> bool {
+        let names: [&[u8]; 4] = [b".plt", b".plt.sec", b".plt.got", b".iplt"];
+        names.contains(&&*self.name)
+    }
+
+    /// Whether its contents are compressed.
+    pub(super) fn is_compressed(&self) -> bool {
+        self.is_old_compressed || self.flags & elf::SHF_COMPRESSED.0 != 0
+    }
+
+    /// Whether it holds bytes that are loaded and are no instructions.
+    pub(super) fn is_data(&self) -> bool {
+        let loaded = self.flags & elf::SHF_ALLOC.0 != 0;
+        loaded && !self.is_code() && self.kind != elf::SHT_NOBITS.0
+    }
+}
+
+/// A loadable segment.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    offset: u64,
+    address: u64,
+    file_size: u64,
+    executable: bool,
+}
+
+/// One ELF file: its skeleton and where its bytes are.
+#[derive(Debug)]
+pub(super) struct Elf {
+    pub(super) source: Source,
+    /// What the file may cost; its debug files have the same.
+    pub(super) budget: Arc<Budget>,
+    pub(super) endian: RunTimeEndian,
+    pub(super) wide: bool,
+    pub(super) machine: u16,
+    pub(super) relocatable: bool,
+    /// The address at which the program begins, or 0.
+    pub(super) entry: u64,
+    /// Whether its addresses are those in memory: an executable that is not moved.
+    pub(super) fixed: bool,
+    pub(super) sections: Vec<Section>,
+    segments: Vec<Segment>,
+    pub(super) build_id: Option<BuildId>,
+    pub(super) problems: Vec<String>,
+}
+
+/// The fields of the file header that say where the tables are.
+struct Tables {
+    segments: (u64, u64, u64),
+    sections: (u64, u64, u64),
+    names: u64,
+}
+
+impl Elf {
+    /// Reads the skeleton.
+    pub(super) fn read(source: Source, budget: Arc<Budget>) -> Result<Elf, Error> {
+        let head = source.read("the file header", 0, source.size().min(64))?;
+        if head.get(..4) != Some(b"\x7fELF") {
+            return Err(Error::NotElf);
+        }
+        let wide = match head.get(4) {
+            Some(1) => false,
+            Some(2) => true,
+            Some(class) => return Err(Error::Malformed(format!("ELF class {class} is unknown"))),
+            None => return Err(cut_header(&source)),
+        };
+        let endian = match head.get(5) {
+            Some(1) => RunTimeEndian::Little,
+            Some(2) => RunTimeEndian::Big,
+            Some(data) => {
+                return Err(Error::Malformed(format!(
+                    "ELF byte order {data} is unknown"
+                )));
+            }
+            None => return Err(cut_header(&source)),
+        };
+        let fields = Fields {
+            bytes: &head,
+            endian,
+            wide,
+        };
+        let kind = fields.u16(0x10).ok_or_else(|| cut_header(&source))?;
+        let machine = fields.u16(0x12).ok_or_else(|| cut_header(&source))?;
+        let tables = tables(fields).ok_or_else(|| cut_header(&source))?;
+        let entry = fields.word(0x18).ok_or_else(|| cut_header(&source))?;
+        let mut elf = Elf {
+            source,
+            budget,
+            entry,
+            endian,
+            wide,
+            machine,
+            relocatable: kind == elf::ET_REL.0,
+            fixed: kind == elf::ET_EXEC.0,
+            sections: Vec::new(),
+            segments: Vec::new(),
+            build_id: None,
+            problems: Vec::new(),
+        };
+        let notes = elf.read_segments(&tables);
+        elf.read_sections(&tables);
+        elf.read_build_id(&notes);
+        Ok(elf)
+    }
+
+    /// A view of bytes of this file.
+    pub(super) fn fields<'a>(&self, bytes: &'a [u8]) -> Fields<'a> {
+        Fields {
+            bytes,
+            endian: self.endian,
+            wide: self.wide,
+        }
+    }
+
+    /// The segments that are loaded; returns where the notes are.
+    fn read_segments(&mut self, tables: &Tables) -> Vec<(u64, u64)> {
+        let mut notes = Vec::new();
+        let Some(bytes) = self.table("program headers", tables.segments, 56, 32) else {
+            return notes;
+        };
+        let entry = if self.wide { 56 } else { 32 };
+        for header in bytes.chunks_exact(entry) {
+            let f = self.fields(header);
+            let at = |wide, narrow| if self.wide { wide } else { narrow };
+            let (Some(kind), Some(flags)) = (f.u32(0), f.u32(at(4, 24))) else {
+                continue;
+            };
+            let (Some(offset), Some(address), Some(file_size)) =
+                (f.word(at(8, 4)), f.word(at(16, 8)), f.word(at(32, 16)))
+            else {
+                continue;
+            };
+            if kind == elf::PT_LOAD.0 {
+                self.segments.push(Segment {
+                    offset,
+                    address,
+                    file_size,
+                    executable: flags & elf::PF_X.0 != 0,
+                });
+            } else if kind == elf::PT_NOTE.0 {
+                notes.push((offset, file_size));
+            }
+        }
+        notes
+    }
+
+    fn read_sections(&mut self, tables: &Tables) {
+        let entry: usize = if self.wide { 64 } else { 40 };
+        let (offset, stride, mut count) = tables.sections;
+        let mut names = tables.names;
+        if offset == 0 {
+            return;
+        }
+        // More than 0xff00 sections: the true numbers stand in the first header.
+        if count == 0 || names == u64::from(elf::SHN_XINDEX.0) {
+            let first = self
+                .source
+                .read("the first section header", offset, entry as u64);
+            let first = first.unwrap_or_default();
+            let first = self.fields(&first);
+            let at = if self.wide {
+                (0x20, 0x28)
+            } else {
+                (0x14, 0x18)
+            };
+            if count == 0 {
+                count = first.word(at.0).unwrap_or(0);
+            }
+            if names == u64::from(elf::SHN_XINDEX.0) {
+                names = first.u32(at.1).map_or(0, u64::from);
+            }
+        }
+        let Some(bytes) = self.table("section headers", (offset, stride, count), 64, 40) else {
+            return;
+        };
+        let mut name_offsets = Vec::new();
+        for header in bytes.chunks_exact(entry) {
+            let f = self.fields(header);
+            let at = |wide, narrow| if self.wide { wide } else { narrow };
+            let section = (|| {
+                name_offsets.push(f.u32(0)?);
+                Some(Section {
+                    name: Box::default(),
+                    kind: f.u32(4)?,
+                    flags: f.word(8)?,
+                    address: f.word(at(0x10, 0x0c))?,
+                    offset: f.word(at(0x18, 0x10))?,
+                    size: f.word(at(0x20, 0x14))?,
+                    link: f.u32(at(0x28, 0x18))?,
+                    info: f.u32(at(0x2c, 0x1c))?,
+                    entry_size: f.word(at(0x38, 0x24))?,
+                    is_old_compressed: false,
+                })
+            })();
+            self.sections.extend(section);
+        }
+        let strings = usize::try_from(names)
+            .ok()
+            .and_then(|index| self.sections.get(index));
+        let strings = match strings {
+            Some(section) => self
+                .source
+                .read("section names", section.offset, section.size),
+            None => Err(Error::Malformed(format!(
+                "section {names} should hold the section names; there are {count} sections"
+            ))),
+        };
+        match strings {
+            Ok(strings) => {
+                for (section, &at) in self.sections.iter_mut().zip(&name_offsets) {
+                    let name = c_string(&strings, at as usize).unwrap_or_default();
+                    let name = name.get(..NAME_LIMIT).unwrap_or(name);
+                    section.name = name.into();
+                    if let Some(rest) = name.strip_prefix(b".zdebug") {
+                        section.name = [b".debug", rest].concat().into();
+                        section.is_old_compressed = true;
+                    }
+                }
+            }
+            Err(error) => self.problems.push(error.to_string()),
+        }
+    }
+
+    /// The bytes of a table of headers, if it can be believed.
+    fn table(
+        &mut self,
+        what: &'static str,
+        (offset, stride, count): (u64, u64, u64),
+        wide: u64,
+        narrow: u64,
+    ) -> Option<Vec<u8>> {
+        if count == 0 {
+            return None;
+        }
+        let expected = if self.wide { wide } else { narrow };
+        if stride != expected {
+            self.problems
+                .push(format!("{what} of {stride} bytes, expected {expected}"));
+            return None;
+        }
+        if count > TABLE_LIMIT {
+            self.problems
+                .push(format!("{count} {what}, the limit is {TABLE_LIMIT}"));
+            return None;
+        }
+        match self.source.read(what, offset, stride.saturating_mul(count)) {
+            Ok(bytes) => Some(bytes),
+            Err(error) => {
+                self.problems.push(error.to_string());
+                None
+            }
+        }
+    }
+
+    fn read_build_id(&mut self, segments: &[(u64, u64)]) {
+        let sections = self.sections.iter();
+        let notes = sections
+            .filter(|section| section.kind == elf::SHT_NOTE.0)
+            .map(|section| (section.offset, section.size))
+            .chain(segments.iter().copied());
+        for (offset, size) in notes.take(64) {
+            let Ok(bytes) = self.source.read("notes", offset, size.min(NOTE_LIMIT)) else {
+                continue;
+            };
+            self.build_id = build_id_note(self.fields(&bytes));
+            if self.build_id.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// The first section of this name.
+    pub(super) fn section(&self, name: &[u8]) -> Option<&Section> {
+        self.sections.iter().find(|section| &*section.name == name)
+    }
+
+    /// The sections that pass and have contents, as long as they can be believed: sound ones share
+    /// no bytes, so together they are no larger than the file. What is left out is a problem;
+    /// `what` names it.
+    pub(super) fn believed(
+        &self,
+        what: &str,
+        problems: &mut Vec<String>,
+        pass: impl Fn(&Section) -> bool,
+    ) -> Vec<&Section> {
+        let mut room = self.source.size();
+        let mut left_out: u64 = 0;
+        let mut believed = Vec::new();
+        for section in self.sections.iter().filter(|section| pass(section)) {
+            if section.kind == elf::SHT_NOBITS.0 || section.size == 0 {
+                continue;
+            }
+            let end = section.offset.saturating_add(section.size);
+            match room.checked_sub(section.size) {
+                Some(rest) if end <= self.source.size() => {
+                    room = rest;
+                    believed.push(section);
+                }
+                _ => left_out = left_out.saturating_add(1),
+            }
+        }
+        if left_out > 0 {
+            let problem = format!("{what}: {left_out} sections do not fit into the file");
+            if !problems.contains(&problem) {
+                problems.push(problem);
+            }
+        }
+        believed
+    }
+
+    /// An address in the width of the file's.
+    pub(super) fn address(&self, wrapped: u64) -> u64 {
+        if self.wide {
+            wrapped
+        } else {
+            wrapped & 0xffff_ffff
+        }
+    }
+
+    /// The contents of a section, inflated when they are compressed, as long as the share of the
+    /// file allows it. Linkers compress only debug information, for which [`Elf::inflated`] is.
+    pub(super) fn contents(&self, what: &'static str, section: &Section) -> Result<Vec<u8>, Error> {
+        if section.is_compressed() {
+            let size = self.full_size(section);
+            if !self
+                .budget
+                .take_for_table(size.saturating_mul(TABLE_FACTOR))
+            {
+                let what = format!("{what}, inflated,");
+                return Err(Error::BeyondShare { what, size });
+            }
+        }
+        self.inflated(what, section)
+    }
+
+    /// The same, where the caller has the bytes counted.
+    pub(super) fn inflated(&self, what: &'static str, section: &Section) -> Result<Vec<u8>, Error> {
+        if section.kind == elf::SHT_NOBITS.0 {
+            return Ok(Vec::new());
+        }
+        let bytes = self.source.read(what, section.offset, section.size)?;
+        if section.is_old_compressed {
+            return inflate::old_section(what, &bytes);
+        }
+        if section.is_compressed() {
+            return inflate::section(what, self.fields(&bytes));
+        }
+        Ok(bytes)
+    }
+
+    /// The size of a section's contents, inflated, as its headers state it. Nothing is inflated.
+    pub(super) fn full_size(&self, section: &Section) -> u64 {
+        if section.kind == elf::SHT_NOBITS.0 {
+            return 0;
+        }
+        if !section.is_compressed() {
+            return section.size;
+        }
+        let head = section.size.min(inflate::HEADER_SIZE);
+        let head = self.source.read("compression header", section.offset, head);
+        let head = head.unwrap_or_default();
+        let size = match section.is_old_compressed {
+            true => inflate::old_stated_size(&head),
+            false => inflate::stated_size(self.fields(&head)),
+        };
+        size.unwrap_or(0)
+    }
+
+    /// Whether a section of this name is in the file, with contents.
+    pub(super) fn has(&self, name: &[u8]) -> bool {
+        self.section(name)
+            .is_some_and(|s| s.kind != elf::SHT_NOBITS.0 && s.size > 0)
+    }
+
+    /// The stated address of the byte at `offset`, by the loadable segments, executable ones
+    /// first. A relocatable file (`.o`, `.ko`) has no addresses yet: there it is the offset
+    /// itself, if it lies in code.
+    pub(super) fn svma(&self, offset: FileOffset) -> Option<Svma> {
+        if self.relocatable {
+            let code = self.sections.iter().filter(|section| section.is_code());
+            let mut inside = code.filter(|s| offset.0.wrapping_sub(s.offset) < s.size);
+            return inside.next().map(|_| Svma(offset.0));
+        }
+        let contains = |segment: &&Segment| {
+            offset.0 >= segment.offset && offset.0 - segment.offset < segment.file_size
+        };
+        let mut found = self.segments.iter().filter(contains);
+        let first = found.clone().find(|segment| segment.executable);
+        let segment = first.or_else(|| found.next())?;
+        let distance = offset.0.checked_sub(segment.offset)?;
+        Some(Svma(segment.address.wrapping_add(distance)))
+    }
+
+    /// Where code is, as (start, end) of sections, sorted.
+    pub(super) fn code_ranges(&self) -> Vec<(u64, u64)> {
+        let code = self.sections.iter().filter(|section| section.is_code());
+        let mut ranges: Vec<(u64, u64)> = code
+            .map(|section| {
+                let start = self.section_start(section);
+                (start, start.saturating_add(section.size))
+            })
+            .collect();
+        ranges.sort_unstable();
+        ranges
+    }
+
+    /// The stated address of a section's first byte; in relocatable files its offset in the file.
+    pub(super) fn section_start(&self, section: &Section) -> u64 {
+        if self.relocatable {
+            section.offset
+        } else {
+            section.address
+        }
+    }
+}
+
+fn cut_header(source: &Source) -> Error {
+    Error::Truncated {
+        what: "the file header",
+        needed: 64,
+        size: source.size(),
+    }
+}
+
+fn tables(f: Fields<'_>) -> Option<Tables> {
+    let at = |wide, narrow| if f.wide { wide } else { narrow };
+    let half = |wide, narrow| f.u16(at(wide, narrow)).map(u64::from);
+    Some(Tables {
+        segments: (
+            f.word(at(0x20, 0x1c))?,
+            half(0x36, 0x2a)?,
+            half(0x38, 0x2c)?,
+        ),
+        sections: (
+            f.word(at(0x28, 0x20))?,
+            half(0x3a, 0x2e)?,
+            half(0x3c, 0x30)?,
+        ),
+        names: half(0x3e, 0x32)?,
+    })
+}
+
+/// The build id in a series of notes:
+///
+/// ```text
+///   namesz, descsz, type   4 bytes each
+///   name                   padded to 4 bytes: "GNU\0"
+///   desc                   padded to 4 bytes; type 3 (NT_GNU_BUILD_ID): the id
+/// ```
+fn build_id_note(notes: Fields<'_>) -> Option<BuildId> {
+    let mut at: usize = 0;
+    loop {
+        let name_size = notes.u32(at)? as usize;
+        let size = notes.u32(at.checked_add(4)?)? as usize;
+        let kind = notes.u32(at.checked_add(8)?)?;
+        let name = at.checked_add(12)?;
+        let desc = name.checked_add(name_size.checked_next_multiple_of(4)?)?;
+        if kind == elf::NT_GNU_BUILD_ID.0 && notes.slice(name, name_size)?.bytes == b"GNU\0" {
+            return BuildId::new(notes.slice(desc, size)?.bytes);
+        }
+        at = desc.checked_add(size.checked_next_multiple_of(4)?)?;
+    }
+}

@@ -1,0 +1,185 @@
+//! What a linked file says to the dynamic linker, and what it gives to others.
+//!
+//! ```text
+//!   .dynamic     d_tag, d_val                          a word each, up to a tag of 0
+//!   1  NEEDED    libm.so.6                             as often as there are libraries
+//!   14 SONAME    libm.so.6                             what the file is called by
+//!   15 RPATH     $ORIGIN/../lib:/opt/lib               where to look, and those that are loaded by it too
+//!   29 RUNPATH   $ORIGIN/../lib:/opt/lib               where to look, first
+//!   .gnu.version                                       2 bytes a symbol; with 0x8000 not the default one
+//! ```
+
+use std::hash::BuildHasher;
+
+use object::elf;
+use rustc_hash::FxBuildHasher;
+
+use super::fields::c_string;
+use super::symbols;
+use super::{Elf, Section};
+use crate::base::Svma;
+use crate::binary::Binary;
+
+/// The most entries of a dynamic section that are read.
+const ENTRY_LIMIT: usize = 4096;
+/// The most libraries that one file may need.
+const NEEDED_LIMIT: usize = 1024;
+/// The longest name or list of directories, in bytes.
+const TEXT_LIMIT: usize = 16 << 10;
+/// The flag of a version that is only used by those that ask for it by name.
+const HIDDEN_VERSION: u16 = 0x8000;
+
+/// What a file says to the dynamic linker.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needed {
+    /// The names of the libraries that it is linked with, in order.
+    pub libraries: Vec<Vec<u8>>,
+    /// The name by which others need it.
+    pub soname: Option<Vec<u8>>,
+    /// Directories that hold for what it loads and for what that loads, separated by colons.
+    pub rpath: Option<Vec<u8>>,
+    /// Directories that hold for what it loads itself; with these the others do not count.
+    pub runpath: Option<Vec<u8>>,
+}
+
+/// The functions that a file gives to others, by linkage name.
+#[derive(Debug, Default)]
+pub struct Exports {
+    symbols: symbols::Table,
+    /// The hash of a name, whether it is not of the default version, and which symbol; sorted.
+    by_name: Vec<(u64, bool, u32)>,
+}
+
+impl Exports {
+    /// Where the function of this name starts: that of the default version, if there are several.
+    pub fn start(&self, name: &[u8]) -> Option<Svma> {
+        self.starts(name).next()
+    }
+
+    /// Where each version of the function of this name starts, the default version first.
+    pub fn starts(&self, name: &[u8]) -> impl Iterator<Item = Svma> {
+        let hash = hash(name);
+        let from = self.by_name.partition_point(|&(known, ..)| known < hash);
+        let same = self.by_name.get(from..).unwrap_or_default().iter();
+        let same = same.take_while(move |&&(known, ..)| known == hash);
+        same.filter_map(move |&(_, _, symbol)| {
+            let entry = self.symbols.entries.get(symbol as usize)?;
+            (self.symbols.name(entry)? == name).then_some(Svma(entry.value))
+        })
+    }
+
+    /// The addresses of all exported functions, in no particular order. Several names may share one.
+    pub fn addresses(&self) -> impl Iterator<Item = Svma> {
+        self.entries().map(|entry| Svma(entry.value))
+    }
+
+    /// Those that pick the function which is called under their name (GNU indirect functions).
+    pub fn choosers(&self) -> impl Iterator<Item = Svma> {
+        let choosers = self.entries();
+        let choosers = choosers.filter(|entry| entry.kind == elf::STT_GNU_IFUNC.0);
+        choosers.map(|entry| Svma(entry.value))
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &symbols::Entry> {
+        let entries = &self.symbols.entries;
+        let symbols = self.by_name.iter();
+        symbols.filter_map(|&(_, _, symbol)| entries.get(symbol as usize))
+    }
+
+    /// The number of names, each version counted.
+    pub fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+}
+
+fn hash(name: &[u8]) -> u64 {
+    FxBuildHasher.hash_one(name)
+}
+
+impl Binary {
+    /// What the file says to the dynamic linker; nothing, if it is linked statically. It is read
+    /// at once and not kept.
+    pub fn needed(&self) -> Needed {
+        read(&self.elf).unwrap_or_default()
+    }
+
+    /// The functions that the file defines for others. They are read at once and not kept.
+    pub fn exports(&self) -> Exports {
+        let elf = &self.elf;
+        let mut exports = Exports::default();
+        let is_it = |s: &&Section| s.kind == elf::SHT_DYNSYM.0;
+        let Some(table) = elf.sections.iter().find(is_it) else {
+            return exports;
+        };
+        exports.symbols = symbols::Table::read(elf, table).unwrap_or_default();
+        let is_versions = |s: &&Section| s.kind == elf::SHT_GNU_VERSYM.0;
+        let versions = elf.sections.iter().find(is_versions);
+        let versions = versions.and_then(|s| elf.source.read("versions", s.offset, s.size).ok());
+        let versions = versions.unwrap_or_default();
+        for (entry, index) in exports.symbols.entries.iter().zip(0_u32..) {
+            let section = elf.sections.get(entry.section as usize);
+            if !section.is_some_and(Section::is_code) || !is_given(entry) {
+                continue;
+            }
+            let Some(name) = exports.symbols.name(entry) else {
+                continue;
+            };
+            let version = elf.fields(&versions).u16(index as usize * 2);
+            let hidden = version.is_some_and(|version| version & HIDDEN_VERSION != 0);
+            exports.by_name.push((hash(name), hidden, index));
+        }
+        exports.by_name.sort_unstable();
+        exports
+    }
+}
+
+/// Whether others see a symbol, and it may be a function's.
+fn is_given(entry: &symbols::Entry) -> bool {
+    let kinds = [elf::STT_FUNC.0, elf::STT_GNU_IFUNC.0, elf::STT_NOTYPE.0];
+    let hidden = [elf::STV_HIDDEN.0, elf::STV_INTERNAL.0].contains(&entry.visibility);
+    kinds.contains(&entry.kind) && entry.binding != elf::STB_LOCAL.0 && !hidden
+}
+
+fn read(elf: &Elf) -> Option<Needed> {
+    let mut sections = elf.sections.iter();
+    let section = sections.find(|s| s.kind == elf::SHT_DYNAMIC.0)?;
+    let bytes = elf
+        .source
+        .read("the dynamic section", section.offset, section.size);
+    let bytes = bytes.ok()?;
+    let strings = elf.sections.get(section.link as usize);
+    let strings = strings.filter(|section| section.kind == elf::SHT_STRTAB.0)?;
+    let strings = elf
+        .source
+        .read("names", strings.offset, strings.size)
+        .ok()?;
+    let text = |at: u64| {
+        let text = c_string(&strings, usize::try_from(at).ok()?)?;
+        (!text.is_empty() && text.len() <= TEXT_LIMIT).then(|| text.to_vec())
+    };
+    let mut needed = Needed::default();
+    let word = if elf.wide { 8 } else { 4 };
+    // A table may be long and say the same again and again: texts are copied within a limit.
+    for entry in bytes.chunks_exact(2 * word).take(ENTRY_LIMIT) {
+        let (Some(tag), Some(at)) = (elf.fields(entry).word(0), elf.fields(entry).word(word))
+        else {
+            break;
+        };
+        match i64::try_from(tag).map(elf::DynamicTag) {
+            Ok(elf::DT_NULL) => break,
+            Ok(elf::DT_NEEDED) if needed.libraries.len() < NEEDED_LIMIT => {
+                needed.libraries.extend(text(at));
+            }
+            Ok(elf::DT_SONAME) => needed.soname = text(at),
+            Ok(elf::DT_RPATH) => needed.rpath = text(at),
+            Ok(elf::DT_RUNPATH) => needed.runpath = text(at),
+            _ => {}
+        }
+    }
+    Some(needed)
+}

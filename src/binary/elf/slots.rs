@@ -1,0 +1,337 @@
+//! What pointers in memory point to when the program starts, as far as they cannot change later.
+//!
+//! Compilers call through such slots: `call *slot(%rip)`. Relocations say what the dynamic linker
+//! writes into them:
+//!
+//! ```text
+//!   JUMP_SLOT, GLOB_DAT   the address of a symbol of .dynsym, here or in another file
+//!   64, ABS64             the same, in a table of pointers
+//!   RELATIVE              an address in this file: the addend
+//!   IRELATIVE             what the function at the addend chooses
+//!   .relr.dyn             RELATIVE without records: the addend stands in the slot itself
+//!   none                  in a program that is not moved, the address itself may stand in the slot
+//! ```
+//!
+//! A slot in writable memory may be given another value by the program; those are left out.
+
+use std::borrow::Cow;
+
+use object::elf;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::references::{self, Form, Reference};
+use super::relocations::{self, Dynamic, Memory};
+use super::slot_target::SlotTarget;
+use super::symbols;
+use super::{Elf, Section};
+use crate::base::{Svma, utf8};
+use crate::binary::Binary;
+
+/// The most slots of one file; more than the largest programs have.
+const SLOT_LIMIT: usize = 1 << 23;
+/// The longest name of a symbol, in bytes; others are cut.
+const NAME_LIMIT: usize = 8 << 10;
+/// How many bytes of data are searched for pointers at once; a multiple of all words.
+const PIECE: u64 = 1 << 20;
+
+/// The slots of a file by address.
+#[derive(Debug, Default)]
+pub struct Slots {
+    targets: FxHashMap<u64, SlotTarget>,
+    symbols: symbols::Table,
+    /// What could not be read; each a lower-case fragment.
+    pub problems: Vec<String>,
+}
+
+impl Slots {
+    /// What the slot at this address points to.
+    pub fn target(&self, slot: Svma) -> Option<SlotTarget> {
+        self.targets.get(&slot.0).copied()
+    }
+
+    /// The linkage name of a symbol.
+    pub fn name(&self, symbol: u32) -> Option<Cow<'_, str>> {
+        let entry = self.symbols.entries.get(symbol as usize)?;
+        let name = self.symbols.name(entry)?;
+        Some(utf8(name.get(..NAME_LIMIT).unwrap_or(name)))
+    }
+
+    /// Where the file itself defines a symbol that others might define too.
+    pub fn definition(&self, symbol: u32) -> Option<Svma> {
+        let entry = self.symbols.entries.get(symbol as usize)?;
+        let here = entry.section != u32::from(elf::SHN_UNDEF.0) && entry.kind == elf::STT_FUNC.0;
+        here.then_some(Svma(entry.value))
+    }
+
+    /// Whether a symbol is a function's. Files that are not linked do not say so of what they do
+    /// not define; there, and for data, the answer is no.
+    pub fn is_function(&self, symbol: u32) -> bool {
+        let kinds = [elf::STT_FUNC.0, elf::STT_GNU_IFUNC.0];
+        let entry = self.symbols.entries.get(symbol as usize);
+        entry.is_some_and(|entry| kinds.contains(&entry.kind))
+    }
+
+    /// The functions that choose what a slot points to, each once, in order of address.
+    pub fn choosers(&self) -> Vec<Svma> {
+        let chosen = self.targets.values().filter_map(|target| match target {
+            SlotTarget::ChosenBy(at) => Some(*at),
+            _ => None,
+        });
+        let mut choosers: Vec<Svma> = chosen.collect();
+        choosers.sort_unstable();
+        choosers.dedup();
+        choosers
+    }
+
+    /// The symbols that slots point to and that the file itself defines, each once, in order.
+    pub fn defined(&self) -> Vec<u32> {
+        let mut defined: Vec<u32> = self
+            .targets
+            .values()
+            .filter_map(|target| match target {
+                SlotTarget::Symbol(symbol) => Some(*symbol),
+                _ => None,
+            })
+            .filter(|&symbol| self.definition(symbol).is_some())
+            .collect();
+        defined.sort_unstable();
+        defined.dedup();
+        defined
+    }
+}
+
+impl Binary {
+    /// The slots. They are read at once and not kept. Machines that [`Binary::code`] does not know
+    /// have none.
+    pub fn slots(&self) -> Slots {
+        let elf = &self.elf;
+        let mut slots = Slots::default();
+        let constants = elf.believed("constant data", &mut slots.problems, is_constant);
+        let constants = Ranges::of(elf, &constants);
+        let Slots {
+            targets, problems, ..
+        } = &mut slots;
+        if elf.fixed {
+            let starts = self.functions().iter().map(|symbol| symbol.start.0);
+            let starts: FxHashSet<u64> = starts.collect();
+            words(
+                elf,
+                problems,
+                &|s| is_constant(s) || is_rodata(s),
+                |at, word| {
+                    if starts.contains(&word) && targets.len() < SLOT_LIMIT {
+                        targets.insert(at, SlotTarget::Address(Svma(word)));
+                    }
+                },
+            );
+        }
+        visit(elf, problems, |slot, target, how| {
+            let fixed = matches!(how, Dynamic::Linkage | Dynamic::Chosen);
+            if (fixed || constants.contain(slot)) && targets.len() < SLOT_LIMIT {
+                targets.insert(slot, target);
+            }
+        });
+        let kind = if elf.relocatable {
+            elf::SHT_SYMTAB
+        } else {
+            elf::SHT_DYNSYM
+        };
+        if let Some(table) = elf.sections.iter().find(|s| s.kind == kind.0) {
+            match symbols::Table::read(elf, table) {
+                Ok(symbols) => slots.symbols = symbols,
+                Err(error) => slots.problems.push(error.to_string()),
+            }
+        }
+        slots
+    }
+
+    /// Hands on what each pointer in the file's data points to when the program starts, writable
+    /// data included, linkage tables not: virtual tables, tables of callbacks, initialized
+    /// variables. In a program that is not moved, where no relocation tells pointers from numbers,
+    /// every aligned word counts as one. Returns what could not be read.
+    pub fn data_pointers(&self, mut pointer: impl FnMut(SlotTarget)) -> Vec<String> {
+        let elf = &self.elf;
+        let mut problems = Vec::new();
+        // What has no contents may lie where other sections do: variables of threads.
+        let is_table = |s: &&Section| s.kind != elf::SHT_NOBITS.0 && !holds_pointers(s);
+        let tables: Vec<&Section> = elf.sections.iter().filter(is_table).collect();
+        let tables = Ranges::of(elf, &tables);
+        visit(elf, &mut problems, |slot, target, how| {
+            let wanted = matches!(how, Dynamic::Symbol | Dynamic::Relative);
+            if wanted && !tables.contain(slot) {
+                pointer(target);
+            }
+        });
+        if elf.fixed {
+            words(
+                elf,
+                &mut problems,
+                &|s| s.is_data() && holds_pointers(s),
+                |_, word| {
+                    pointer(SlotTarget::Address(Svma(word)));
+                },
+            );
+        }
+        problems
+    }
+}
+
+/// Whether a section is made read-only before the program's own code runs.
+fn is_constant(section: &Section) -> bool {
+    let name = &*section.name;
+    matches!(name, b".got" | b".got.plt") || name.starts_with(b".data.rel.ro")
+}
+
+/// Whether a section never was writable.
+fn is_rodata(section: &Section) -> bool {
+    let writable = section.flags & elf::SHF_WRITE.0 != 0;
+    section.is_data() && !writable && holds_pointers(section)
+}
+
+/// Whether words of this section may be pointers that a program uses: not those that only the
+/// dynamic linker, unwinders and tracers know.
+fn holds_pointers(section: &Section) -> bool {
+    let kinds = [
+        elf::SHT_PROGBITS.0,
+        elf::SHT_INIT_ARRAY.0,
+        elf::SHT_FINI_ARRAY.0,
+        elf::SHT_PREINIT_ARRAY.0,
+    ];
+    let name = &*section.name;
+    let known = matches!(
+        name,
+        b".got" | b".got.plt" | b".interp" | b"__mcount_loc" | b"__patchable_function_entries"
+    );
+    let tables: [&[u8]; 3] = [b".eh_frame", b".gcc_except_table", b".plt"];
+    kinds.contains(&section.kind) && !known && !tables.iter().any(|table| name.starts_with(table))
+}
+
+/// Parts of memory.
+struct Ranges(Vec<(u64, u64)>);
+
+impl Ranges {
+    /// Where these sections are; what they share is counted once.
+    fn of(elf: &Elf, sections: &[&Section]) -> Ranges {
+        let loaded = sections.iter().filter(|s| s.flags & elf::SHF_ALLOC.0 != 0);
+        let mut sorted: Vec<(u64, u64)> = loaded
+            .filter(|s| !(elf.relocatable && s.kind == elf::SHT_NOBITS.0))
+            .map(|section| {
+                let start = elf.section_start(section);
+                (start, start.saturating_add(section.size))
+            })
+            .collect();
+        sorted.sort_unstable();
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        for (start, end) in sorted {
+            match ranges.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => ranges.push((start, end)),
+            }
+        }
+        Ranges(ranges)
+    }
+
+    fn contain(&self, address: u64) -> bool {
+        let after = self.0.partition_point(|&(start, _)| start <= address);
+        let range = after.checked_sub(1).and_then(|i| self.0.get(i));
+        range.is_some_and(|&(_, end)| address < end)
+    }
+}
+
+/// Hands on each pointer that relocations write into data: where it is, what it points to, and by
+/// which kind of record.
+pub(in crate::binary) fn visit(
+    elf: &Elf,
+    problems: &mut Vec<String>,
+    mut pointer: impl FnMut(u64, SlotTarget, Dynamic),
+) {
+    if elf.relocatable {
+        references::visit(elf, problems, &Section::is_data, |at, form, reference| {
+            if form == Form::Word
+                && let Reference::To(target) = reference
+            {
+                pointer(at, target, Dynamic::Symbol);
+            }
+        });
+        return;
+    }
+    let tables = elf.believed("relocations", problems, |section| {
+        let records = relocations::is_table(section) || section.kind == elf::SHT_RELR.0;
+        records && section.flags & elf::SHF_ALLOC.0 != 0
+    });
+    let stated = tables.iter().all(|table| table.kind == elf::SHT_RELA.0);
+    let sections = elf.believed("data", problems, |section| {
+        !stated && section.is_data() && section.flags & elf::SHF_WRITE.0 != 0
+    });
+    let memory = Memory::read(elf, &sections);
+    for table in tables {
+        let Ok(bytes) = elf.source.read("relocations", table.offset, table.size) else {
+            continue;
+        };
+        let contents = elf.fields(&bytes);
+        if table.kind == elf::SHT_RELR.0 {
+            relocations::packed(contents, |at| {
+                if let Some(to) = memory.word(at) {
+                    pointer(at, SlotTarget::Address(Svma(to)), Dynamic::Relative);
+                }
+            });
+            continue;
+        }
+        for record in relocations::records(contents, table.kind) {
+            let Some(how) = relocations::dynamic(elf.machine, elf.wide, record.kind) else {
+                continue;
+            };
+            let addend = || match record.addend {
+                Some(addend) => Some(elf.address(addend.cast_unsigned())),
+                None => memory.word(record.at),
+            };
+            let target = match how {
+                Dynamic::Linkage if record.symbol != 0 => SlotTarget::Symbol(record.symbol),
+                Dynamic::Symbol if record.symbol != 0 && addend() == Some(0) => {
+                    SlotTarget::Symbol(record.symbol)
+                }
+                Dynamic::Relative => match addend() {
+                    Some(to) => SlotTarget::Address(Svma(to)),
+                    None => continue,
+                },
+                Dynamic::Chosen => match addend() {
+                    Some(by) => SlotTarget::ChosenBy(Svma(by)),
+                    None => continue,
+                },
+                _ => continue,
+            };
+            pointer(record.at, target, how);
+        }
+    }
+}
+
+/// Hands on the aligned words of some sections that are not zero, with their addresses.
+fn words(
+    elf: &Elf,
+    problems: &mut Vec<String>,
+    pass: &dyn Fn(&Section) -> bool,
+    mut word: impl FnMut(u64, u64),
+) {
+    let size: usize = if elf.wide { 8 } else { 4 };
+    for section in elf.believed("data", problems, pass) {
+        // A section need not begin at a whole word.
+        let skipped = section.address.wrapping_neg() % size as u64;
+        let mut from = skipped;
+        while from < section.size {
+            let length = section.size.saturating_sub(from).min(PIECE);
+            let offset = section.offset.saturating_add(from);
+            let Ok(bytes) = elf.source.read("data", offset, length) else {
+                break;
+            };
+            let mut at = section.address.wrapping_add(from);
+            for bytes in bytes.chunks_exact(size) {
+                match elf.fields(bytes).word(0) {
+                    Some(0) | None => {}
+                    Some(value) => word(at, value),
+                }
+                at = at.wrapping_add(size as u64);
+            }
+            from = from.saturating_add(length);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The bytes of a file, read piece by piece into owned buffers.
+//!
+//! Files are never mapped into memory: a mapped file that another process cuts short kills the
+//! reader with SIGBUS. Every length is checked against the size of the file before memory is asked
+//! for, and holes of a sparse file, which cost nothing on the disk, against its [`Budget`].
+
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::binary::Error;
+use crate::binary::budget::{self, Budget};
+use crate::files::Opened;
+
+/// The most bytes that one piece may have.
+pub(in crate::binary) const PIECE_LIMIT: u64 = 1 << 30;
+/// How many bytes a byte of a hole counts: a table that is made of it may be so much larger.
+const HOLE_FACTOR: u64 = 4;
+
+/// Where the bytes come from.
+#[derive(Debug)]
+pub(in crate::binary) enum Source {
+    /// An open regular file.
+    File {
+        /// The file.
+        file: File,
+        /// Its size when it was opened.
+        size: u64,
+        /// Its device and inode, which tell it from every other file.
+        identity: (u64, u64),
+        /// When it was last written.
+        modified: Option<SystemTime>,
+        /// What counts the bytes that are read, if most of the file is holes.
+        metered: Option<Arc<Budget>>,
+    },
+    /// Bytes already in memory.
+    Memory(Vec<u8>),
+}
+
+impl Source {
+    /// The bytes of a file that was opened. Its share is added to the budget.
+    pub(in crate::binary) fn file(opened: Opened, budget: &Arc<Budget>) -> Source {
+        let Opened { file, metadata } = opened;
+        budget.add_file(&metadata);
+        Source::File {
+            file,
+            size: metadata.len(),
+            identity: (metadata.dev(), metadata.ino()),
+            modified: metadata.modified().ok(),
+            metered: budget::is_sparse(&metadata).then(|| budget.clone()),
+        }
+    }
+
+    /// The size in bytes.
+    pub(in crate::binary) fn size(&self) -> u64 {
+        match self {
+            Source::File { size, .. } => *size,
+            Source::Memory(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Whether most of it is holes, which are no input.
+    pub(in crate::binary) fn is_sparse(&self) -> bool {
+        matches!(
+            self,
+            Source::File {
+                metered: Some(_),
+                ..
+            }
+        )
+    }
+
+    /// The device and inode of the file.
+    pub(in crate::binary) fn identity(&self) -> Option<(u64, u64)> {
+        match self {
+            Source::File { identity, .. } => Some(*identity),
+            Source::Memory(_) => None,
+        }
+    }
+
+    /// When the file was last written, where that is known.
+    pub(in crate::binary) fn modified(&self) -> Option<SystemTime> {
+        match self {
+            Source::File { modified, .. } => *modified,
+            Source::Memory(_) => None,
+        }
+    }
+
+    /// Whether it has `length` bytes from `offset` on, and those are not too many for a piece.
+    pub(in crate::binary) fn check(
+        &self,
+        what: &'static str,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), Error> {
+        let end = offset.saturating_add(length);
+        if end > self.size() {
+            return Err(Error::Truncated {
+                what,
+                needed: end,
+                size: self.size(),
+            });
+        }
+        if length > PIECE_LIMIT {
+            return Err(Error::TooLarge {
+                what: what.to_owned(),
+                size: length,
+                limit: PIECE_LIMIT,
+            });
+        }
+        Ok(())
+    }
+
+    /// `length` bytes from `offset` on; `what` names them in errors.
+    pub(in crate::binary) fn read(
+        &self,
+        what: &'static str,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<u8>, Error> {
+        let length = self.admit(what, offset, length)?;
+        match self {
+            Source::File { file, .. } => {
+                let mut bytes = Vec::new();
+                reserve(what, &mut bytes, length)?;
+                while bytes.len() < length {
+                    let at = offset.saturating_add(bytes.len() as u64);
+                    let spare = rustix::buffer::spare_capacity(&mut bytes);
+                    match rustix::io::pread(file, spare, at) {
+                        Ok(0) => {
+                            return Err(
+                                std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()
+                            );
+                        }
+                        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                        Err(error) => return Err(std::io::Error::from(error).into()),
+                    }
+                }
+                bytes.truncate(length);
+                Ok(bytes)
+            }
+            Source::Memory(bytes) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX);
+                let piece = bytes.get(start..start.saturating_add(length));
+                Ok(piece.unwrap_or_default().to_vec())
+            }
+        }
+    }
+
+    /// The same, into memory that is there already and may be longer.
+    pub(in crate::binary) fn read_into<'a>(
+        &self,
+        what: &'static str,
+        offset: u64,
+        length: u64,
+        into: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], Error> {
+        let length = self.admit(what, offset, length)?;
+        if into.len() < length {
+            into.resize(length, 0);
+        }
+        let bytes = into.get_mut(..length).unwrap_or_default();
+        match self {
+            Source::File { file, .. } => file.read_exact_at(bytes, offset)?,
+            Source::Memory(all) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX);
+                let piece = all.get(start..start.saturating_add(length));
+                bytes.copy_from_slice(piece.unwrap_or_default());
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Checks that a piece may be read, and counts it where the file is sparse.
+    fn admit(&self, what: &'static str, offset: u64, length: u64) -> Result<usize, Error> {
+        self.check(what, offset, length)?;
+        if let Source::File {
+            metered: Some(budget),
+            ..
+        } = self
+            && !budget.take_for_table(length.saturating_mul(HOLE_FACTOR))
+        {
+            return Err(Error::BeyondShare {
+                what: what.to_owned(),
+                size: length,
+            });
+        }
+        Ok(usize::try_from(length).expect("the limit of a piece fits usize"))
+    }
+}
+
+/// Makes room for so many bytes. Where the system has no memory for them, that is an error.
+pub(in crate::binary) fn reserve(
+    what: &str,
+    bytes: &mut Vec<u8>,
+    length: usize,
+) -> Result<(), Error> {
+    bytes
+        .try_reserve_exact(length)
+        .map_err(|_| Error::OutOfMemory {
+            what: what.to_owned(),
+            size: length as u64,
+        })
+}

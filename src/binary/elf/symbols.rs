@@ -1,0 +1,238 @@
+//! The symbol tables `.symtab` and `.dynsym`, read for the functions they name.
+//!
+//! ```text
+//!   Elf64_Sym   st_name 4, st_info 1, st_other 1, st_shndx 2, st_value 8, st_size 8
+//!   Elf32_Sym   st_name 4, st_value 4, st_size 4, st_info 1, st_other 1, st_shndx 2
+//!   st_info     binding << 4 | type      st_other & 3: visibility
+//! ```
+
+use std::ffi::CStr;
+
+use object::elf;
+
+use super::fields::{Fields, c_string};
+use super::functions::{FunctionSymbol, Functions, Rank, SymbolSource};
+use super::{Elf, Section};
+use crate::base::Svma;
+use crate::binary::Error;
+
+/// The most symbols that are read from one table.
+const SYMBOL_LIMIT: usize = 1 << 25;
+/// How many times longer than their table names may be together. Linkers let some share their
+/// ends; a damaged file could have a million names that end at the same byte.
+const SHARING_LIMIT: usize = 16;
+/// The bytes that names of any table may have together.
+const NAMES_AT_LEAST: usize = 1 << 20;
+
+/// One entry of a symbol table, as it stands there.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::binary) struct Entry {
+    pub(in crate::binary) name: u32,
+    pub(in crate::binary) kind: u8,
+    pub(in crate::binary) binding: u8,
+    pub(in crate::binary) visibility: u8,
+    /// An index of the sections, or one of the few above 0xff00 that are none.
+    pub(in crate::binary) section: u32,
+    pub(in crate::binary) value: u64,
+    size: u64,
+}
+
+/// Reads one entry from exactly its bytes.
+pub(in crate::binary) fn entry(f: Fields<'_>) -> Option<Entry> {
+    let at = |wide, narrow| if f.wide { wide } else { narrow };
+    let info = f.u8(at(4, 12))?;
+    Some(Entry {
+        name: f.u32(0)?,
+        kind: info & 0xf,
+        binding: info >> 4,
+        visibility: f.u8(at(5, 13))? & 3,
+        section: f.u16(at(6, 14))?.into(),
+        value: f.word(at(8, 4))?,
+        size: f.word(at(16, 8))?,
+    })
+}
+
+/// The entries of a symbol table.
+pub(in crate::binary) fn entries(elf: &Elf, table: &Section) -> Result<Vec<Entry>, Error> {
+    let size = entry_size(elf.wide);
+    if table.entry_size != size as u64 {
+        return Err(Error::Malformed(format!(
+            "symbols of {} bytes, expected {size}",
+            table.entry_size
+        )));
+    }
+    let bytes = elf.contents("symbols", table)?;
+    let records = bytes.chunks_exact(size).take(SYMBOL_LIMIT);
+    let mut entries: Vec<Entry> = records
+        .map_while(|record| entry(elf.fields(record)))
+        .collect();
+    let elsewhere = u32::from(elf::SHN_XINDEX.0);
+    if entries.iter().any(|entry| entry.section == elsewhere) {
+        // More than 0xff00 sections: the true numbers stand in a table beside this one.
+        let is_it = |s: &&Section| s.kind == elf::SHT_SYMTAB_SHNDX.0;
+        let numbers = elf.sections.iter().find(is_it);
+        let numbers = numbers.map(|s| elf.source.read("section numbers", s.offset, s.size));
+        let numbers = numbers.transpose()?.unwrap_or_default();
+        for (entry, number) in entries.iter_mut().zip(numbers.chunks_exact(4)) {
+            if entry.section == elsewhere {
+                entry.section = elf.fields(number).u32(0).unwrap_or(elsewhere);
+            }
+        }
+    }
+    Ok(entries)
+}
+
+/// The bytes of one entry.
+pub(in crate::binary) fn entry_size(wide: bool) -> usize {
+    if wide { 24 } else { 16 }
+}
+
+/// The strings that a symbol table links to.
+fn strings(elf: &Elf, table: &Section) -> Result<Vec<u8>, Error> {
+    let linked = elf.sections.get(table.link as usize);
+    match linked.filter(|section| section.kind == elf::SHT_STRTAB.0) {
+        Some(section) => elf.contents("symbol names", section),
+        None => Err(Error::Malformed(format!(
+            "symbol names: section {} is not a string table",
+            table.link
+        ))),
+    }
+}
+
+/// A symbol table with its names.
+#[derive(Debug, Default)]
+pub(in crate::binary) struct Table {
+    pub(in crate::binary) entries: Vec<Entry>,
+    pub(in crate::binary) strings: Vec<u8>,
+    /// How many names cannot be believed; their symbols have none.
+    unnamed: u64,
+}
+
+impl Table {
+    /// Reads a table. Whoever copies all names that are left needs no more than some multiple of
+    /// the file's size.
+    pub(in crate::binary) fn read(elf: &Elf, table: &Section) -> Result<Table, Error> {
+        let mut entries = entries(elf, table)?;
+        let strings = strings(elf, table)?;
+        let mut room = strings.len().saturating_mul(SHARING_LIMIT);
+        room = room.saturating_add(NAMES_AT_LEAST);
+        let mut unnamed: u64 = 0;
+        for entry in entries.iter_mut().filter(|entry| entry.name != 0) {
+            let within = strings.get(entry.name as usize..).unwrap_or_default();
+            let within = within.get(..room).unwrap_or(within);
+            match CStr::from_bytes_until_nul(within) {
+                Ok(name) => room = room.saturating_sub(name.count_bytes()),
+                Err(_) => {
+                    entry.name = 0;
+                    unnamed = unnamed.saturating_add(1);
+                }
+            }
+        }
+        Ok(Table {
+            entries,
+            strings,
+            unnamed,
+        })
+    }
+
+    /// The name of an entry, if it has one.
+    pub(in crate::binary) fn name(&self, entry: &Entry) -> Option<&[u8]> {
+        let name = c_string(&self.strings, entry.name as usize)?;
+        (entry.name != 0 && !name.is_empty()).then_some(name)
+    }
+}
+
+/// Adds the functions of every table of `kind` (`SHT_SYMTAB` or `SHT_DYNSYM`).
+pub(in crate::binary) fn read(elf: &Elf, kind: u32, source: SymbolSource, into: &mut Functions) {
+    let Some(table) = elf.sections.iter().find(|section| section.kind == kind) else {
+        return;
+    };
+    if let Err(error) = read_table(elf, table, source, into) {
+        into.problems.push(error.to_string());
+    }
+}
+
+fn read_table(
+    elf: &Elf,
+    table: &Section,
+    source: SymbolSource,
+    into: &mut Functions,
+) -> Result<(), Error> {
+    let table = Table::read(elf, table)?;
+    let names = into.add_names(table.strings);
+    for symbol in table.entries {
+        let Some(mut function) = function(elf, &symbol) else {
+            continue;
+        };
+        function.source = source;
+        function.name = symbol.name;
+        function.names = names;
+        match into.name_bytes(&function) {
+            Some(name) if is_mapping(elf.machine, name) => {}
+            Some(name) if function.rank.is_label() && name.starts_with(b".L") => {}
+            Some([]) | None => {}
+            Some(_) => {
+                if symbol.kind == elf::STT_GNU_IFUNC.0 {
+                    into.push_chooser(function);
+                }
+                into.push(function);
+            }
+        }
+    }
+    if table.unnamed > 0 {
+        return Err(Error::Malformed(format!(
+            "{} symbols have names outside their string table, or too long together",
+            table.unnamed
+        )));
+    }
+    Ok(())
+}
+
+/// What a symbol says about a function: still without its name.
+fn function(elf: &Elf, symbol: &Entry) -> Option<FunctionSymbol> {
+    let is_function = symbol.kind == elf::STT_FUNC.0 || symbol.kind == elf::STT_GNU_IFUNC.0;
+    let is_label = symbol.kind == elf::STT_NOTYPE.0;
+    if symbol.section == u32::from(elf::SHN_UNDEF.0)
+        || symbol.name == 0
+        || !(is_function || is_label)
+    {
+        return None;
+    }
+    let section = elf.sections.get(symbol.section as usize);
+    let mut start = symbol.value;
+    let mut size = symbol.size;
+    match section {
+        Some(section) if !section.is_code() => return None,
+        Some(section) => {
+            if elf.relocatable {
+                start = start.wrapping_add(section.offset);
+            }
+            let end = elf.section_start(section).saturating_add(section.size);
+            if start < elf.section_start(section) || start >= end {
+                return None;
+            }
+            size = size.min(end.saturating_sub(start));
+        }
+        None if is_label => return None,
+        None => size = size.min(u64::MAX.saturating_sub(start)),
+    }
+    if elf.machine == elf::EM_ARM.0 && is_function {
+        // The lowest bit says that the code is Thumb code.
+        start &= !1;
+    }
+    Some(FunctionSymbol {
+        start: Svma(start),
+        size,
+        name: 0,
+        names: 0,
+        rank: Rank::new(is_label, size, symbol.binding),
+        source: SymbolSource::Symtab,
+    })
+}
+
+/// Marks that tell code from data for disassemblers: `$x`, `$d.12`, `$a`, `$t`.
+fn is_mapping(machine: u16, name: &[u8]) -> bool {
+    let marked = [elf::EM_ARM.0, elf::EM_AARCH64.0, elf::EM_RISCV.0].contains(&machine);
+    let kind = matches!(name, [b'$', b'a' | b'd' | b't' | b'x', ..]);
+    marked && kind && matches!(name.get(2), None | Some(b'.' | b'r'))
+}

@@ -1,0 +1,179 @@
+//! Finds the file that was mapped when a program ran.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::namespaces::Namespaces;
+use super::places::{self, Place, Places};
+use super::vdso;
+use crate::base::BuildId;
+use crate::binary::budget::Budget;
+use crate::binary::{Binary, Error, JitDump, PerfMap};
+use crate::files::{LastLink, Root};
+
+/// The most paths of one build that are tried.
+const LISTED: usize = 8;
+
+/// Where files that a recording names are looked for.
+///
+/// A file is used only if it is the build that was recorded, as far as the recording says which
+/// one that was:
+///
+/// 1. the recorded path, under `symfs` if there is one;
+/// 2. with `symfs`, and if the build is known, the recorded path itself;
+/// 3. the caches by build ID: `~/.debug`, `/usr/lib/debug`, debuginfod's;
+/// 4. other paths that the recording has for the same build, as those of a container's files;
+/// 5. the same path in the containers of this machine, if the build is known.
+#[derive(Clone, Debug)]
+pub struct Finder {
+    places: Arc<Places>,
+    namespaces: Namespaces,
+    /// The paths that a recording has for each build.
+    listed: Arc<FxHashMap<BuildId, Vec<PathBuf>>>,
+}
+
+impl Default for Finder {
+    fn default() -> Finder {
+        Finder::new(None)
+    }
+}
+
+impl Finder {
+    /// Makes a finder; `symfs` is a directory that stands for `/`. With it, files are looked for
+    /// under it first. A file elsewhere is used only if it has the build ID that was recorded.
+    pub fn new(symfs: Option<&Path>) -> Finder {
+        Finder {
+            places: Arc::new(Places::usual(symfs)),
+            namespaces: Namespaces::default(),
+            listed: Arc::default(),
+        }
+    }
+
+    /// Adds the paths that a recording lists with their builds.
+    pub fn with_listed<'a>(self, files: impl Iterator<Item = (&'a BuildId, &'a str)>) -> Finder {
+        let mut listed: FxHashMap<BuildId, Vec<PathBuf>> = FxHashMap::default();
+        for (build_id, path) in files.filter(|(_, path)| path.starts_with('/')) {
+            let paths = listed.entry(build_id.clone()).or_default();
+            if paths.len() < LISTED {
+                paths.push(path.into());
+            }
+        }
+        Finder {
+            listed: Arc::new(listed),
+            ..self
+        }
+    }
+
+    /// Opens the file that a recording knows by `path`, which ends in ` (deleted)` where the
+    /// kernel said so. `[vdso]` is the vdso of the running kernel.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::NotRegular`], [`Error::NotElf`] and so on when there is no
+    /// usable file; [`Error::ChangedBuild`] when there is one, but not the one that ran;
+    /// [`Error::RelativePath`] for paths that would depend on the current directory.
+    pub fn find(
+        &self,
+        path: impl AsRef<Path>,
+        build_id: Option<&BuildId>,
+    ) -> Result<Binary, Error> {
+        let path = path.as_ref();
+        let error = match self.at_path(path) {
+            Ok(binary) => match build_id {
+                Some(recorded) if binary.build_id() != Some(recorded) => Error::ChangedBuild {
+                    found: binary.build_id().cloned(),
+                    recorded: recorded.clone(),
+                },
+                _ => return Ok(binary),
+            },
+            Err(error) => error,
+        };
+        let elsewhere = build_id.and_then(|id| {
+            let here = |path: &Path| Place::below(&Root::default(), path.to_owned());
+            let is_file = path.is_absolute() && self.has_root();
+            let mut candidates: Vec<Place> = is_file.then(|| here(path)).into_iter().collect();
+            candidates.extend(self.places.programs(id));
+            let listed = self.listed.get(id).into_iter().flatten();
+            let listed = listed.filter(|listed| *listed != path);
+            candidates.extend(listed.flat_map(|listed| {
+                let below = self.has_root().then(|| self.places.recorded(listed));
+                below.into_iter().chain([here(listed)])
+            }));
+            candidates.extend(self.in_containers(path));
+            candidates.into_iter().find_map(|place| {
+                let budget = Budget::new(&self.places.pool);
+                let elf = places::open(&place, id, &budget)?;
+                Some(Binary::new(place, elf, self.places.clone()))
+            })
+        });
+        elsewhere.ok_or(error)
+    }
+
+    /// Where a path leads for processes that see other file systems.
+    fn in_containers(&self, path: &Path) -> Vec<Place> {
+        if !path.is_absolute() {
+            return Vec::new();
+        }
+        let roots = self.namespaces.roots();
+        let below = |root: &PathBuf| Place::below(&Root::at(root), path.to_owned());
+        roots.iter().map(below).collect()
+    }
+
+    /// Opens the file that a person names; its debug files are looked for in this finder's places.
+    ///
+    /// # Errors
+    /// As [`Binary::open`].
+    pub fn open_named(&self, path: &Path) -> Result<Binary, Error> {
+        Binary::open_with(Place::named(path), self.places.clone())
+    }
+
+    /// Reads the jitdump file that a recording knows by `path`.
+    ///
+    /// # Errors
+    /// As [`JitDump::read`].
+    pub fn jit_dump(&self, path: impl AsRef<Path>) -> Result<JitDump, Error> {
+        let path = path.as_ref();
+        if !path.is_absolute() {
+            return Err(Error::RelativePath);
+        }
+        JitDump::read_opened(self.places.root().open(path, LastLink::Refuse)?, path)
+    }
+
+    /// Reads the map of code that a process made at run time.
+    ///
+    /// # Errors
+    /// As [`PerfMap::read`].
+    pub fn perf_map(&self, pid: u32) -> Result<PerfMap, Error> {
+        PerfMap::read_below(self.places.root(), &PerfMap::path(pid), None)
+    }
+
+    /// Whether files are looked for under a directory that stands for `/`.
+    pub fn has_root(&self) -> bool {
+        self.places.root().directory().is_some()
+    }
+
+    fn at_path(&self, path: &Path) -> Result<Binary, Error> {
+        let name = path.as_os_str().as_encoded_bytes();
+        if name == b"[vdso]" {
+            return vdso::own();
+        }
+        if name.ends_with(b" (deleted)") {
+            return Err(Error::Deleted);
+        }
+        self.open(path)
+    }
+
+    /// Opens the file at this absolute path.
+    pub(in crate::binary) fn open(&self, path: &Path) -> Result<Binary, Error> {
+        if !path.is_absolute() {
+            return Err(Error::RelativePath);
+        }
+        Binary::open_with(self.places.recorded(path), self.places.clone())
+    }
+
+    /// What the paths of a recording begin at.
+    pub(in crate::binary) fn root(&self) -> &Root {
+        self.places.root()
+    }
+}

@@ -1,0 +1,228 @@
+//! The kernel's own list of its symbols: `/proc/kallsyms`.
+//!
+//! ```text
+//!   ffffffff81000000 T _stext
+//!   ffffffffc0a01000 t nf_hook     [nf_tables]
+//! ```
+//!
+//! Without the right to see them the kernel gives every address as zero.
+
+use std::io::Read;
+use std::path::Path;
+
+use crate::base::{Avma, utf8};
+use crate::binary::Error;
+use crate::files;
+
+/// The most bytes that are read.
+const SIZE_LIMIT: u64 = 256 << 20;
+/// Longer names are passed over, in bytes.
+const NAME_LIMIT: usize = 8 << 10;
+/// The last symbol of all reaches to the end of its page.
+const PAGE: u64 = 4096;
+
+/// A function of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelFunction<'k> {
+    /// The address of its first byte while the kernel ran.
+    pub start: Avma,
+    /// The bytes up to the next symbol.
+    pub size: u64,
+    /// Its name.
+    pub name: &'k str,
+    /// The module that it belongs to; `None` for the kernel itself.
+    pub module: Option<&'k str>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Symbol {
+    start: u64,
+    end: u64,
+    /// Where its name is, and that of its module.
+    name: (u32, u32),
+    module: Option<u32>,
+    /// Other symbols only end what stands before them.
+    is_code: bool,
+}
+
+/// The functions of a running kernel, sorted.
+///
+/// ```
+/// use proftool::base::Avma;
+/// use proftool::binary::Kallsyms;
+/// let list = "ffff0000 T start\nffff0010 t next\t[mod]\nffff0020 d table\n";
+/// let kernel = Kallsyms::parse(list.as_bytes());
+/// let next = kernel.at(Avma(0xffff001f)).unwrap();
+/// assert_eq!((next.name, next.module, next.size), ("next", Some("mod"), 16));
+/// assert!(kernel.at(Avma(0xffff0020)).is_none());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Kallsyms {
+    symbols: Vec<Symbol>,
+    names: String,
+    modules: Vec<Box<str>>,
+    text: Option<Avma>,
+    hidden: bool,
+}
+
+impl Kallsyms {
+    /// Reads a list such as `/proc/kallsyms`.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or read, or is longer than 256 MB.
+    pub fn read(path: &Path) -> Result<Kallsyms, Error> {
+        let mut bytes = Vec::new();
+        let file = files::open_named(path)?.file;
+        let mut limited = file.take(SIZE_LIMIT.saturating_add(1));
+        limited.read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > SIZE_LIMIT {
+            return Err(Error::TooLarge {
+                what: "the list of kernel symbols".to_owned(),
+                size: bytes.len() as u64,
+                limit: SIZE_LIMIT,
+            });
+        }
+        Ok(Kallsyms::parse(&bytes))
+    }
+
+    /// Reads a list that is in memory. Lines that are not understood are passed over.
+    pub fn parse(list: &[u8]) -> Kallsyms {
+        let mut all = Kallsyms::default();
+        for line in list.split(|&b| b == b'\n') {
+            all.line(line);
+        }
+        let code = all.symbols.iter().filter(|symbol| symbol.is_code);
+        all.hidden = code.clone().count() > 0 && code.clone().all(|symbol| symbol.start == 0);
+        if all.hidden {
+            all.symbols.clear();
+            return all;
+        }
+        // Of the names of one address the last in the list is kept, as perf does: the kernel lists
+        // `__do_sys_read`, `__ia32_sys_read`, `__x64_sys_read` in this order.
+        all.symbols.sort_by_key(|symbol| symbol.start);
+        all.symbols.dedup_by(|later, first| {
+            let alias = later.start == first.start;
+            if alias && later.is_code {
+                *first = *later;
+            }
+            alias
+        });
+        let mut next: Option<u64> = None;
+        for symbol in all.symbols.iter_mut().rev() {
+            let page = || {
+                symbol
+                    .start
+                    .saturating_add(1)
+                    .checked_next_multiple_of(PAGE)
+            };
+            symbol.end = next.or_else(page).unwrap_or(u64::MAX);
+            next = Some(symbol.start);
+        }
+        all.symbols.retain(|symbol| symbol.is_code);
+        all
+    }
+
+    /// Whether the list names functions but hides their addresses.
+    pub fn is_hidden(&self) -> bool {
+        self.hidden
+    }
+
+    /// How many functions there are.
+    pub fn len(&self) -> usize {
+        self.symbols.len()
+    }
+
+    /// Whether there are no functions.
+    pub fn is_empty(&self) -> bool {
+        self.symbols.is_empty()
+    }
+
+    /// Where the kernel's text begins: the address of `_text`, or of `_stext` where that is not
+    /// listed. Recordings tell by it where the kernel was.
+    pub fn text(&self) -> Option<Avma> {
+        self.text
+    }
+
+    /// The function that contains `address`.
+    pub fn at(&self, address: Avma) -> Option<KernelFunction<'_>> {
+        let after = self.symbols.partition_point(|s| s.start <= address.0);
+        let symbol = self.symbols.get(after.checked_sub(1)?)?;
+        if address.0 >= symbol.end {
+            return None;
+        }
+        let module = symbol.module.and_then(|m| self.modules.get(m as usize));
+        Some(KernelFunction {
+            start: Avma(symbol.start),
+            size: symbol.end.saturating_sub(symbol.start),
+            name: named(&self.names, symbol.name),
+            module: module.map(|module| &**module),
+        })
+    }
+
+    fn line(&mut self, line: &[u8]) -> Option<()> {
+        if line.len() > NAME_LIMIT {
+            return None;
+        }
+        let line = utf8(line);
+        let mut words = line.split_ascii_whitespace();
+        let start = u64::from_str_radix(words.next()?, 16).ok()?;
+        let kind = words.next()?;
+        let name = words.next()?;
+        // Other symbols may have the same address, and only one of them is kept.
+        if name == "_text" || (name == "_stext" && self.text.is_none()) {
+            self.text = Some(Avma(start));
+        }
+        let is_code = matches!(kind, "T" | "t" | "W" | "w");
+        let module = words.next().map(|word| word.trim_matches(['[', ']']));
+        let module = module.and_then(|module| self.module(module));
+        let at = self.names.len();
+        if is_code {
+            self.names.push_str(name);
+        }
+        self.symbols.push(Symbol {
+            start,
+            end: start,
+            name: (
+                u32::try_from(at).ok()?,
+                u32::try_from(self.names.len()).ok()?,
+            ),
+            module,
+            is_code,
+        });
+        Some(())
+    }
+
+    /// The number of a module. The symbols of one stand together.
+    fn module(&mut self, name: &str) -> Option<u32> {
+        if self.modules.last().is_none_or(|last| **last != *name) {
+            self.modules.push(name.into());
+        }
+        u32::try_from(self.modules.len().checked_sub(1)?).ok()
+    }
+}
+
+fn named(names: &str, (from, to): (u32, u32)) -> &str {
+    names.get(from as usize..to as usize).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_zero_are_hidden() {
+        let kernel = Kallsyms::parse(b"0000000000000000 T a\n0000000000000000 t b\n");
+        assert!(kernel.is_hidden() && kernel.is_empty());
+        assert!(!Kallsyms::parse(b"").is_hidden());
+    }
+
+    #[test]
+    fn the_last_name_of_code_wins_and_bad_lines_are_passed_over() {
+        let list = b"10 t local\n10 W weak\n10 T global\n10 d data\n\xff\n12 T\nzz T x\n20 T end\n";
+        let kernel = Kallsyms::parse(list);
+        assert_eq!(kernel.at(Avma(0x1f)).map(|f| f.name), Some("global"));
+        assert_eq!(kernel.at(Avma(0x20)).map(|f| f.size), Some(0xfe0));
+        assert_eq!(kernel.at(Avma(0xf)), None);
+        assert_eq!(kernel.text(), None);
+    }
+}

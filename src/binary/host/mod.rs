@@ -1,0 +1,16 @@
+//! This machine's files: where programs, libraries, debug files and the kernel's symbols are.
+//!
+//! ```text
+//!   finder      the file that was mapped when a program ran     places      where copies are kept
+//!   libraries   what the dynamic linker would load              namespaces  files of containers
+//!   kallsyms    the kernel's list of its symbols                vdso        code without a file
+//! ```
+//!
+//! Everything that depends on the machine on which this runs is here; what is inside a file is not.
+
+pub(super) mod finder;
+pub(super) mod kallsyms;
+pub(super) mod libraries;
+mod namespaces;
+pub(super) mod places;
+pub mod vdso;

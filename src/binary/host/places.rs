@@ -1,0 +1,387 @@
+//! Where copies of programs and their debug information are kept on a machine.
+//!
+//! ```text
+//!   /usr/lib/debug/.build-id/ab/cdef….debug            debug files by build id
+//!   /usr/lib/debug/usr/bin/prog.debug                  debug files by path
+//!   ~/.debug/.build-id/ab/cdef…/{elf,debug,vdso}       perf's cache of what was recorded
+//!   ~/.cache/debuginfod_client/abcdef…/{executable,debuginfo}
+//! ```
+//!
+//! Nothing is ever fetched.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use crate::base::BuildId;
+use crate::binary::Error;
+use crate::binary::budget::{Budget, Pool};
+use crate::binary::elf::Elf;
+use crate::binary::elf::fields::c_string;
+use crate::binary::elf::source::Source;
+use crate::files::{self, LastLink, Opened, Root};
+
+/// The most bytes of a section that only names a file.
+const LINK_LIMIT: u64 = 64 << 10;
+/// The largest debug file of which a checksum is made, in bytes.
+const CHECKSUM_LIMIT: u64 = 4 << 30;
+
+/// Where a file is: a path below a directory that stands for `/`, or one that a person named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::binary) struct Place {
+    /// Nothing leads out of it. `None` for a file that a person named.
+    root: Option<Root>,
+    path: PathBuf,
+}
+
+impl Place {
+    /// The file that a person named.
+    pub(in crate::binary) fn named(path: &Path) -> Place {
+        Place {
+            root: None,
+            path: path.to_owned(),
+        }
+    }
+
+    /// The file at an absolute path below a root.
+    pub(in crate::binary) fn below(root: &Root, path: PathBuf) -> Place {
+        Place {
+            root: Some(root.clone()),
+            path,
+        }
+    }
+
+    /// The path for people.
+    pub(in crate::binary) fn full(&self) -> PathBuf {
+        let root = self.root.as_ref();
+        root.map_or_else(|| self.path.clone(), |root| root.full(&self.path))
+    }
+
+    /// The file whose path ends in `suffix` behind the whole path of this one.
+    pub(in crate::binary) fn with_suffix(&self, suffix: &str) -> Place {
+        let mut path = self.path.clone();
+        path.as_mut_os_string().push(suffix);
+        self.with(path)
+    }
+
+    /// Another file below the same root.
+    pub(in crate::binary) fn with(&self, path: PathBuf) -> Place {
+        let root = self.root.clone();
+        Place { root, path }
+    }
+
+    /// Opens the file, if it is a regular one.
+    pub(in crate::binary) fn open(&self) -> Result<Opened, Error> {
+        Ok(match &self.root {
+            Some(root) => root.open(&self.path, LastLink::Follow)?,
+            None => files::open_named(&self.path)?,
+        })
+    }
+
+    /// Opens the ELF file; `budget` counts what it costs.
+    pub(in crate::binary) fn elf(&self, budget: &Arc<Budget>) -> Result<Elf, Error> {
+        Elf::read(Source::file(self.open()?, budget), budget.clone())
+    }
+}
+
+/// A file and its state, as far as the system tells: device, inode, size, time of the last change.
+type FileState = (u64, u64, u64, i64, i64);
+
+/// The directories.
+#[derive(Debug, Default)]
+pub(in crate::binary) struct Places {
+    /// What stands for `/`, for paths that a recording names.
+    root: Root,
+    /// Trees of debug files: `/usr/lib/debug`.
+    trees: Vec<Place>,
+    /// Caches of recorded programs, in perf's layout: `~/.debug`.
+    recorded: Vec<PathBuf>,
+    /// Caches of downloads, in the layout of debuginfod's client.
+    fetched: Vec<PathBuf>,
+    /// What the debug information of all files found here may cost.
+    pub(in crate::binary) pool: Pool,
+    /// Checksums of files, so that many that name one debug file do not have it read as often.
+    checksums: Mutex<FxHashMap<FileState, u32>>,
+}
+
+impl Places {
+    /// The usual directories; `symfs` is a directory that stands for `/`.
+    pub(in crate::binary) fn usual(symfs: Option<&Path>) -> Places {
+        let root = symfs.map(Root::at).unwrap_or_default();
+        let usual = Path::new("/usr/lib/debug");
+        let own = Place::below(&Root::default(), usual.to_owned());
+        let inside = symfs.map(|_| Place::below(&root, usual.to_owned()));
+        let mut places = Places {
+            trees: inside.into_iter().chain([own]).collect(),
+            root,
+            ..Places::default()
+        };
+        let directory = |name| std::env::var_os(name).map(PathBuf::from);
+        let absolute = |path: &PathBuf| path.is_absolute();
+        if let Some(home) = directory("HOME").filter(absolute) {
+            places.recorded.push(home.join(".debug"));
+            places.fetched.push(home.join(".cache/debuginfod_client"));
+        }
+        let cache = directory("DEBUGINFOD_CACHE_PATH").filter(absolute);
+        places.fetched.extend(cache);
+        places
+    }
+
+    /// What stands for `/`.
+    pub(in crate::binary) fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// Where an absolute path that a recording names leads.
+    pub(in crate::binary) fn recorded(&self, path: &Path) -> Place {
+        Place::below(&self.root, path.to_owned())
+    }
+
+    /// Where a copy of the program with this build id may be.
+    pub(in crate::binary) fn programs(&self, id: &BuildId) -> Vec<Place> {
+        let mut places = Vec::new();
+        let hex = id.to_string();
+        let (first, rest) = hex.split_at_checked(2).unwrap_or_default();
+        let own = |path| Place::below(&Root::default(), path);
+        for cache in &self.recorded {
+            let directory = cache.join(".build-id").join(first).join(rest);
+            places.extend(["elf", "vdso"].map(|name| own(directory.join(name))));
+        }
+        for tree in &self.trees {
+            places.push(tree.with(tree.path.join(".build-id").join(first).join(rest)));
+        }
+        for cache in &self.fetched {
+            places.push(own(cache.join(&hex).join("executable")));
+        }
+        places
+    }
+
+    /// The debug file of a program: by build id, by `.gnu_debuglink`, by path. It is believed
+    /// only if it has the program's build id or the checksum that the program states. `problems`
+    /// has what was not looked at.
+    pub(in crate::binary) fn debug_file(
+        &self,
+        elf: &Elf,
+        program: &Place,
+        problems: &mut Vec<String>,
+    ) -> Option<Elf> {
+        if let Some(id) = &elf.build_id {
+            let found = self.by_id(id, &elf.budget);
+            if found.is_some() {
+                return found;
+            }
+        }
+        let link = debug_link(elf);
+        let candidates = self.beside(elf, program, link.as_ref());
+        candidates.iter().find_map(|candidate| {
+            let found = candidate.elf(&elf.budget).ok()?;
+            let same = match (&elf.build_id, &found.build_id, &link) {
+                (Some(a), Some(b), _) => a == b,
+                (None, _, Some((_, sum))) | (_, None, Some((_, sum))) => {
+                    match self.checksum(&found.source) {
+                        Ok(found) => found == *sum,
+                        Err(error) => {
+                            let path = candidate.full();
+                            problems.push(format!("{}: {error}", path.display()));
+                            false
+                        }
+                    }
+                }
+                _ => false,
+            };
+            same.then_some(found)
+        })
+    }
+
+    /// Where the debug file of a program is looked for, in order.
+    pub(in crate::binary) fn debug_places(&self, elf: &Elf, program: &Place) -> Vec<Place> {
+        let by_id = elf.build_id.as_ref().map(|id| self.places_by_id(id));
+        let mut places = by_id.unwrap_or_default();
+        places.extend(self.beside(elf, program, debug_link(elf).as_ref()));
+        places
+    }
+
+    /// The program as a place below a root: what it names is looked for below the same one.
+    /// `None` for a program whose path is not absolute.
+    pub(in crate::binary) fn rooted(&self, program: &Place) -> Option<Place> {
+        if program.root.is_some() {
+            return Some(program.clone());
+        }
+        let path = &program.path;
+        let inside = self
+            .root
+            .directory()
+            .and_then(|root| path.strip_prefix(root).ok());
+        match inside {
+            Some(inside) => Some(Place::below(&self.root, Path::new("/").join(inside))),
+            None => (path.is_absolute()).then(|| Place::below(&Root::default(), path.clone())),
+        }
+    }
+
+    /// A file that a program names: below the same root, relative to its directory.
+    pub(in crate::binary) fn named_by(&self, program: &Place, name: &Path) -> Option<Place> {
+        let program = self.rooted(program)?;
+        let path = program.path.parent()?.join(name);
+        Some(program.with(path))
+    }
+
+    /// Where the debug file may be that a program names, or that is found by its path.
+    fn beside(&self, elf: &Elf, program: &Place, link: Option<&(PathBuf, u32)>) -> Vec<Place> {
+        let Some(program) = self.rooted(program) else {
+            return Vec::new();
+        };
+        let mut places = Vec::new();
+        if let (Some((name, _)), Some(directory)) = (link, program.path.parent()) {
+            places.push(program.with(directory.join(name)));
+            places.push(program.with(directory.join(".debug").join(name)));
+            places.extend(self.under_trees(&directory.join(name)));
+        }
+        if elf.build_id.is_some() {
+            for place in self.under_trees(&program.path) {
+                let debug = place.with_suffix(".debug");
+                places.extend([place, debug]);
+            }
+        }
+        places.retain(|candidate| *candidate != program);
+        places
+    }
+
+    /// The supplementary file that `.gnu_debugaltlink` names: a path, a zero byte, a build id.
+    pub(in crate::binary) fn supplement(&self, elf: &Elf, program: &Place) -> Option<Elf> {
+        let section = elf.section(b".gnu_debugaltlink")?;
+        let link = elf
+            .source
+            .read("debug link", section.offset, section.size.min(LINK_LIMIT));
+        let link = link.ok()?;
+        let name = c_string(&link, 0)?;
+        let id = BuildId::new(link.get(name.len().checked_add(1)?..)?)?;
+        let named = self.named_by(program, Path::new(OsStr::from_bytes(name)));
+        let found = named.and_then(|place| open(&place, &id, &elf.budget));
+        found.or_else(|| self.by_id(&id, &elf.budget))
+    }
+
+    fn by_id(&self, id: &BuildId, budget: &Arc<Budget>) -> Option<Elf> {
+        let places = self.places_by_id(id);
+        let mut found = places.iter().filter_map(|place| open(place, id, budget));
+        found.find(|elf| elf.has(b".debug_info") || elf.has(b".symtab"))
+    }
+
+    /// Where debug files are kept by build id.
+    fn places_by_id(&self, id: &BuildId) -> Vec<Place> {
+        let hex = id.to_string();
+        let (first, rest) = hex.split_at_checked(2).unwrap_or_default();
+        let own = |path| Place::below(&Root::default(), path);
+        let mut places = Vec::new();
+        for tree in &self.trees {
+            let directory = tree.path.join(".build-id").join(first);
+            places.push(tree.with(directory.join(format!("{rest}.debug"))));
+        }
+        for cache in &self.recorded {
+            let directory = cache.join(".build-id").join(first).join(rest);
+            places.extend(["debug", "elf", "vdso"].map(|name| own(directory.join(name))));
+        }
+        for cache in &self.fetched {
+            places.push(own(cache.join(&hex).join("debuginfo")));
+        }
+        places
+    }
+
+    /// An absolute path under each of the trees of debug files.
+    fn under_trees(&self, path: &Path) -> impl Iterator<Item = Place> {
+        let relative = path.strip_prefix("/").unwrap_or(Path::new("")).to_owned();
+        self.trees
+            .iter()
+            .map(move |tree| tree.with(tree.path.join(&relative)))
+    }
+
+    /// The CRC-32 of a whole file, made once for each file. Holes are not read for it: a debug file
+    /// that is mostly holes is none.
+    fn checksum(&self, source: &Source) -> Result<u32, Error> {
+        let size = source.size();
+        let what = "the debug file, whose checksum was not made,".to_owned();
+        if source.is_sparse() {
+            return Err(Error::BeyondShare { what, size });
+        }
+        if size > CHECKSUM_LIMIT {
+            return Err(Error::TooLarge {
+                what,
+                size,
+                limit: CHECKSUM_LIMIT,
+            });
+        }
+        let Some(state) = state(source) else {
+            return checksum(source);
+        };
+        let known = || {
+            self.checksums
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some(sum) = known().get(&state) {
+            return Ok(*sum);
+        }
+        let sum = checksum(source)?;
+        known().insert(state, sum);
+        Ok(sum)
+    }
+}
+
+/// What tells whether a file is the one of which a checksum is known.
+fn state(source: &Source) -> Option<FileState> {
+    let Source::File { file, .. } = source else {
+        return None;
+    };
+    let is = file.metadata().ok()?;
+    Some((is.dev(), is.ino(), is.len(), is.ctime(), is.ctime_nsec()))
+}
+
+/// The file at `place` if it has this build id.
+pub(in crate::binary) fn open(place: &Place, id: &BuildId, budget: &Arc<Budget>) -> Option<Elf> {
+    let elf = place.elf(budget).ok()?;
+    (elf.build_id.as_ref() == Some(id)).then_some(elf)
+}
+
+/// The contents of `.gnu_debuglink`: a file name, zeros up to a multiple of 4 bytes, the CRC-32 of
+/// that file. A name with a slash is not believed.
+fn debug_link(elf: &Elf) -> Option<(PathBuf, u32)> {
+    let section = elf.section(b".gnu_debuglink")?;
+    let link = elf
+        .source
+        .read("debug link", section.offset, section.size.min(LINK_LIMIT))
+        .ok()?;
+    let name = c_string(&link, 0)?;
+    let sum = name.len().checked_add(1)?.checked_next_multiple_of(4)?;
+    let sum = elf.fields(&link).u32(sum)?;
+    if name.is_empty() || name.contains(&b'/') || name == b".." || name == b"." {
+        return None;
+    }
+    Some((PathBuf::from(OsStr::from_bytes(name)), sum))
+}
+
+/// The CRC-32 of a whole file, as zlib has it.
+fn checksum(source: &Source) -> Result<u32, Error> {
+    let mut sum = flate2::Crc::new();
+    let mut piece = Vec::new();
+    let mut at = 0;
+    while at < source.size() {
+        let length = source.size().saturating_sub(at).min(1 << 20);
+        sum.update(source.read_into("the debug file", at, length, &mut piece)?);
+        at = at.saturating_add(length);
+    }
+    Ok(sum.sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_that_of_zlib() {
+        let source = Source::Memory(b"123456789".to_vec());
+        assert_eq!(checksum(&source).ok(), Some(0xcbf4_3926));
+    }
+}

@@ -1,0 +1,114 @@
+//! How `-z` is told its level: joined to it, `-z3`, as for gzip and zstd; a word that follows is the
+//! command. The parser of arguments knows the like only with an equals sign, `-z=3`.
+
+use std::ffi::OsString;
+
+use clap::{Arg, Args, Command};
+
+use super::RecordArgs;
+
+/// The letter of the option.
+const LETTER: char = 'z';
+
+/// The arguments of the process, with `-z3` as `-z=3` where they are those of `record` itself and not
+/// of the command that it runs.
+pub fn with_equals(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut args: Vec<OsString> = args.collect();
+    if args.get(1).is_none_or(|word| word != "record") {
+        return args;
+    }
+    let command = RecordArgs::augment_args(Command::new("record"));
+    let known: Vec<&Arg> = command.get_arguments().collect();
+    let mut at = 2;
+    while let Some(word) = args.get(at).and_then(|word| word.to_str()) {
+        at += 1;
+        let takes_next = match word.strip_prefix("--") {
+            Some("") => break,
+            Some(name) => known
+                .iter()
+                .any(|arg| arg.get_long() == Some(name) && takes_word(arg)),
+            None => match word.strip_prefix('-') {
+                // The command, or what is wrong in another way.
+                None | Some("") => break,
+                Some(letters) => match read(letters, &known) {
+                    Letters::Flags => false,
+                    Letters::TakeNext => true,
+                    Letters::Level(before) => {
+                        let (before, level) = letters.split_at(before);
+                        args[at - 1] = format!("-{before}={level}").into();
+                        false
+                    }
+                },
+            },
+        };
+        at += usize::from(takes_next);
+    }
+    args
+}
+
+/// What several letters in one word are.
+enum Letters {
+    /// Options without values, or with one that is joined.
+    Flags,
+    /// The next word is the value of the last.
+    TakeNext,
+    /// So many bytes in there is the level.
+    Level(usize),
+}
+
+fn read(letters: &str, known: &[&Arg]) -> Letters {
+    for (at, letter) in letters.char_indices() {
+        let rest = &letters[at + letter.len_utf8()..];
+        if letter == LETTER && rest.starts_with(|c: char| c.is_ascii_digit()) {
+            return Letters::Level(letters.len() - rest.len());
+        }
+        let arg = known.iter().find(|arg| arg.get_short() == Some(letter));
+        if arg.is_some_and(|arg| takes_word(arg)) {
+            return match rest.is_empty() {
+                true => Letters::TakeNext,
+                false => Letters::Flags,
+            };
+        }
+        if rest.starts_with('=') {
+            break;
+        }
+    }
+    Letters::Flags
+}
+
+/// Whether the next word is the option's value where none is joined to it.
+fn takes_word(arg: &Arg) -> bool {
+    arg.get_action().takes_values() && !arg.is_require_equals_set()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_equals;
+
+    #[test]
+    fn a_level_gets_its_equals_sign_but_not_in_the_command() {
+        for (words, expected) in [
+            ("p record -z3 ./x", "p record -z=3 ./x"),
+            ("p record -z=3 ./x", "p record -z=3 ./x"),
+            ("p record -z ./x -z3", "p record -z ./x -z3"),
+            ("p record -z 3 ./x", "p record -z 3 ./x"),
+            ("p record -qz19 ./x", "p record -qz=19 ./x"),
+            ("p record -zq ./x", "p record -zq ./x"),
+            ("p record -o f -z9 ./x", "p record -o f -z=9 ./x"),
+            ("p record -of -z9 ./x", "p record -of -z=9 ./x"),
+            ("p record -o -z9 ./x", "p record -o -z9 ./x"),
+            ("p record -oz9 ./x", "p record -oz9 ./x"),
+            ("p record --output f -z9", "p record --output f -z=9"),
+            ("p record --output=f -z9", "p record --output=f -z=9"),
+            ("p record --off-cpu -z9", "p record --off-cpu -z=9"),
+            ("p record -- x -z9", "p record -- x -z9"),
+            ("p record -z99 x", "p record -z=99 x"),
+            ("p top -z9", "p top -z9"),
+            ("p", "p"),
+        ] {
+            let made = with_equals(words.split(' ').map(Into::into));
+            let made: Vec<_> = made.iter().map(|word| word.to_str().unwrap()).collect();
+            assert_eq!(made.join(" "), expected);
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! `proftool record`: runs a command and samples it, or samples what already runs.
+
+mod cost;
+pub mod level;
+pub mod target;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use proftool::base::printable;
+use proftool::sampler::{
+    self, CommandError, End, Error, Options, Recording, Stacks, Subject, Target,
+};
+
+use self::target::BoundsArgs;
+use super::failure::tell;
+use super::sampling::SamplingArgs;
+use super::stack_choice;
+
+/// The exit status when the recording itself failed, as of `env` and `timeout`.
+const FAILED: u8 = 125;
+/// The exit status when the command cannot be run.
+const NOT_EXECUTABLE: u8 = 126;
+/// The exit status when there is no such command.
+const NOT_FOUND: u8 = 127;
+
+/// The arguments of `proftool record`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A command is recorded from its start to its end, with all that it starts. What already runs
+(-p, -t, --comm, -a, -C, --cgroup) is recorded until it has ended, a Ctrl-C, or the end of
+--duration; a command given with it is run, and bounds the recording:
+
+  proftool record ./app --its-option
+  proftool record -p 4711 -d 10
+  proftool record -a -- make -j8
+
+The exit status is the command's own, 128 and the signal's number if it died of one; 0 without
+a command; 125 if the recording failed or what is to be recorded is not there, 126 if the
+command cannot be run, 127 if it is not found.
+
+While it is made, the recording is in FILE.part, which can be read at any time. An earlier FILE is
+kept as FILE.old; a symbolic link is replaced, not followed. FILE.part stays if proftool is killed
+or the disk is full; every view then reports that the recording was not finished. It also stays if
+it cannot be named FILE at the end. If its directory was removed meanwhile, it is saved in the
+directory for temporary files. A message says where the recording is.")]
+pub struct RecordArgs {
+    #[command(flatten)]
+    sampling: SamplingArgs,
+
+    /// Compress the recording with zstd at level N, 1 (fastest) to 22 (smallest), without a space:
+    /// -z3; 1 if not given
+    #[arg(short = 'z', long, value_name = "N", num_args = 0..=1, require_equals = true,
+          default_missing_value = "1", value_parser = clap::value_parser!(u8).range(1..=22))]
+    compression_level: Option<u8>,
+
+    /// The file to write
+    #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
+    output: PathBuf,
+
+    #[command(flatten)]
+    bounds: BoundsArgs,
+
+    /// Print only warnings and errors
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Report the cost of the recording at the end: the recorder's own time, buffer use, and how
+    /// much the program was slowed down
+    #[arg(short, long, conflicts_with = "quiet")]
+    verbose: bool,
+
+    /// The command to run, with its arguments. It is recorded; with -p, -t, --comm, -a, -C or --cgroup
+    /// it limits the time of the recording instead
+    #[arg(
+        required_unless_present = "TargetArgs",
+        trailing_var_arg = true,
+        value_name = "COMMAND"
+    )]
+    command: Vec<OsString>,
+}
+
+/// Records, and passes the command's exit status on.
+///
+/// # Errors
+///
+/// None: what fails is told on stderr here, since its exit status depends on what it is.
+pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
+    if args.output.as_os_str() == "-" {
+        tell("a recording needs a file: standard output cannot hold one");
+        hint_at("name one: -o FILE");
+        return Ok(ExitCode::from(FAILED));
+    }
+    Ok(match record(&args) {
+        Ok((recording, options, was_empty)) => {
+            let path = args.output.display().to_string();
+            report(&recording, &options, (&path, was_empty), args.quiet);
+            for caveat in recording.caveats.iter() {
+                tell(&format!("warning: {}", caveat.text()));
+                caveat.hint().into_iter().for_each(hint_at);
+            }
+            if args.verbose {
+                let lines = cost::lines(&recording, &options);
+                lines.iter().for_each(|line| tell(line));
+            }
+            ExitCode::from(recording.ending.map_or(0, sampler::Ending::status))
+        }
+        Err(error) => {
+            let status = failed(&error);
+            let word = args.command.first().and_then(|word| word.to_str());
+            if let (Error::Command(CommandError::NotFound(_)), Some(_), Some(level)) = (
+                &error,
+                args.compression_level,
+                word.filter(|word| is_level(word)),
+            ) {
+                hint_at(&format!("a level is joined to its option: -z{level}"));
+            }
+            status
+        }
+    })
+}
+
+/// Whether a word could be meant as a level of compression.
+fn is_level(word: &str) -> bool {
+    word.parse()
+        .is_ok_and(|level: u8| (1..=22).contains(&level))
+}
+
+/// Says why nothing was recorded. Gives the exit status.
+pub fn failed(error: &Error) -> ExitCode {
+    tell(&error.to_string());
+    if let Some(hint) = error.hint() {
+        hint_at(&hint);
+    }
+    ExitCode::from(match error {
+        Error::Command(CommandError::NotFound(_)) => NOT_FOUND,
+        Error::Command(_) => NOT_EXECUTABLE,
+        _ => FAILED,
+    })
+}
+
+/// The recording, how it was made, and whether it is of a control group in which there was no process at
+/// its start and its end.
+fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
+    let asked = args.sampling.asked(&args.command)?;
+    let subject = asked.subject()?;
+    let (mut options, why) = args.sampling.options(subject);
+    options.compression = args.compression_level.or(options.compression);
+    // Which program will use the time is known only afterwards: a driver or a script starts others.
+    let judged = match subject {
+        Subject::Command(command) if why.is_some() && !args.quiet => Some(command.code_file()),
+        _ => None,
+    };
+    if let Some(why) = why.filter(|_| !args.quiet) {
+        tell(&why);
+    }
+    let was_empty = is_empty_group(&asked.target);
+    if was_empty && !args.quiet {
+        tell(&format!(
+            "no process is in {} now; processes that enter it are recorded",
+            named(&asked.target)
+        ));
+    }
+    let bounds = args.bounds.bounds();
+    let endless = asked.command.is_none() && bounds.duration.is_none();
+    let mut note = |note: sampler::Note| match note {
+        sampler::Note::Begun if endless && !args.quiet => {
+            tell(&format!(
+                "recording {}; Ctrl-C ends it",
+                named(&asked.target)
+            ));
+        }
+        sampler::Note::Begun => {}
+        note => {
+            if !args.quiet || note.is_loss() {
+                tell(&note.to_string());
+            }
+        }
+    };
+    let recording = sampler::record(&options, subject, &bounds, &args.output, &mut note)?;
+    let chosen = (options.stacks, args.sampling.time());
+    if let Some(judged) = judged.filter(|_| recording.samples > 0)
+        && let Some(line) = stack_choice::after(&args.output, recording.bytes, &judged, chosen)
+    {
+        tell(&line);
+    }
+    let is_empty = was_empty && is_empty_group(&asked.target);
+    Ok((recording, options, is_empty))
+}
+
+fn is_empty_group(target: &Option<Target>) -> bool {
+    target.as_ref().is_some_and(Target::is_empty_group)
+}
+
+/// What is recorded that already runs, in words.
+pub fn named(target: &Option<Target>) -> String {
+    let list = |what: &str, numbers: &[i32]| match numbers {
+        [one] => format!("{what} {one}"),
+        many => format!(
+            "{} {what}{}",
+            many.len(),
+            if what == "thread" { "s" } else { "es" }
+        ),
+    };
+    match target {
+        Some(Target::Processes(pids)) => list("process", pids),
+        Some(Target::Threads(tids)) => list("thread", tids),
+        Some(Target::Cgroup(path)) => format!("the control group {}", path.display()),
+        Some(Target::Processors(Some(_))) => "these processors".into(),
+        _ => "the whole machine".into(),
+    }
+}
+
+/// Says what was recorded; what was not, even to those who want quiet. With the path, whether nobody
+/// was in the control group that was recorded.
+fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool), quiet: bool) {
+    let &Options {
+        stacks, off_cpu, ..
+    } = options;
+    if let Some(ending @ sampler::Ending::Signalled(number)) = recording.ending
+        && !recording.interrupted
+    {
+        match ending.signal_name() {
+            Some(name) => tell(&format!("the command died of signal {number} ({name})")),
+            None => tell(&format!("the command died of signal {number}")),
+        }
+    }
+    match recording.end {
+        End::Subject if !quiet => tell("all that was recorded has ended"),
+        End::Size => tell("the recording ended at --max-size"),
+        _ => {}
+    }
+    let is_reasoned = recording.stopped_at_exec || empty || recording.end == End::Size;
+    if recording.samples == 0 && off_cpu && !is_reasoned {
+        tell(&format!(
+            "no thread ran while it was recorded; to see where they wait: proftool report {path}"
+        ));
+    } else if recording.samples == 0 {
+        tell(&format!("warning: no samples were recorded in {path}"));
+        hint_at(&match recording.end {
+            _ if recording.stopped_at_exec => {
+                "the kernel stopped recording when the program started: the program is set-uid or \
+                 set-gid, has file capabilities, or is not readable by this user; record it as root, \
+                 or as the user it changes to"
+                    .to_owned()
+            }
+            End::Size => format!(
+                "--max-size leaves no room for samples: the file needs {} bytes for the machine's \
+                 description, mappings and build IDs",
+                recording.bytes
+            ),
+            _ if empty => "no process was in the control group when the recording began and when it ended; \
+                           start one there, or name another group: cat /proc/PID/cgroup"
+                .to_owned(),
+            _ => "the program used little processor time while it was recorded; run it longer, sample \
+                  more often (-F 9973), or record where it waits (--off-cpu)"
+                .to_owned(),
+        });
+    }
+    if recording.throttled > 0 {
+        tell(&format!(
+            "warning: the kernel throttled sampling {} times because it took too much time",
+            recording.throttled
+        ));
+        hint_at("sample less often, or as root: sysctl kernel.perf_cpu_time_max_percent=0");
+    }
+    if recording.lost > 0 {
+        tell(&format!(
+            "warning: {} records were lost because the buffers were full",
+            recording.lost
+        ));
+        hint_at(match stacks {
+            Stacks::Copies(_) if off_cpu => {
+                "smaller copies (-g dwarf,4096) or none (-g fp), or larger buffers (-m 8192)"
+            }
+            Stacks::Copies(_) => {
+                "fewer samples (-F 499), smaller copies (-g dwarf,4096), or larger buffers (-m 8192)"
+            }
+            _ if off_cpu => "larger buffers (-m 8192)",
+            _ => "larger buffers (-m 1024), or fewer samples (-F 499)",
+        });
+    }
+    if !quiet && recording.samples > 0 {
+        tell(&format!(
+            "{} sample{} in {path} ({:.1} MB), {} lost; see: proftool report{}",
+            recording.samples,
+            if recording.samples == 1 { "" } else { "s" },
+            recording.bytes as f64 / 1e6,
+            recording.lost,
+            if path == "perf.data" {
+                String::new()
+            } else {
+                format!(" {path}")
+            },
+        ));
+    }
+}
+
+fn hint_at(text: &str) {
+    let _ = writeln!(io::stderr(), "hint: {}", printable(text));
+}

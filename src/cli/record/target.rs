@@ -1,0 +1,169 @@
+//! What `proftool record` samples besides a command, and for how long.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use proftool::sampler::{Bounds, Error, Target};
+
+use super::super::failure::tell;
+
+/// Arguments that name what already runs.
+#[derive(Args, Debug)]
+pub struct TargetArgs {
+    /// Record running processes: all their threads, and the processes that they start
+    #[arg(short, long, group = "who", value_name = "PID", value_delimiter = ',', value_parser = number)]
+    pid: Vec<i32>,
+
+    /// Record running threads, without what they start
+    #[arg(short, long, group = "who", value_name = "TID", value_delimiter = ',', value_parser = number)]
+    tid: Vec<i32>,
+
+    /// Record all running processes of this name, as ps -eo comm prints it
+    #[arg(long, group = "who", value_name = "NAME")]
+    comm: Option<String>,
+
+    /// Record the whole machine: everything that runs on any processor
+    #[arg(short, long, group = "who")]
+    all_cpus: bool,
+
+    /// Record everything that runs on these processors, such as 0,2-3
+    #[arg(short = 'C', long, value_name = "CPUS", value_parser = processors,
+          conflicts_with_all = ["pid", "tid", "comm", "cgroup"])]
+    cpu: Option<Processors>,
+
+    /// Record everything that runs in a control group: its path below the cgroup2 file system
+    #[arg(long, group = "who", value_name = "PATH")]
+    cgroup: Option<PathBuf>,
+}
+
+/// Arguments that tell when a recording begins and ends.
+#[derive(Args, Debug)]
+pub struct BoundsArgs {
+    /// Stop recording after this time; a command continues unrecorded
+    #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
+    duration: Option<Duration>,
+
+    /// Wait before recording starts, in milliseconds; a command runs meanwhile
+    #[arg(
+        short = 'D',
+        long,
+        value_name = "MS",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    delay: u64,
+
+    /// Stop recording at this file size, such as 100M; a command continues unrecorded
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_size: Option<u64>,
+}
+
+/// A list of processors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Processors(Vec<u32>);
+
+impl TargetArgs {
+    /// What was named, if anything was. Says what of it is left out.
+    pub fn target(&self) -> Result<Option<Target>, Error> {
+        let processors = self.cpu.as_ref().map(|Processors(numbers)| numbers.clone());
+        Ok(Some(if !self.pid.is_empty() {
+            Target::Processes(distinct(&self.pid))
+        } else if !self.tid.is_empty() {
+            Target::Threads(distinct(&self.tid))
+        } else if let Some(name) = &self.comm {
+            let (target, left_out) = Target::named(name)?;
+            if let Some(note) = left_out {
+                tell(&note.to_string());
+            }
+            target
+        } else if self.all_cpus || processors.is_some() {
+            Target::Processors(processors)
+        } else if let Some(path) = &self.cgroup {
+            Target::Cgroup(path.clone())
+        } else {
+            return Ok(None);
+        }))
+    }
+}
+
+impl BoundsArgs {
+    /// When to begin and to end.
+    pub fn bounds(&self) -> Bounds {
+        Bounds {
+            delay: Duration::from_millis(self.delay),
+            duration: self.duration,
+            max_bytes: self.max_size,
+        }
+    }
+}
+
+fn distinct(numbers: &[i32]) -> Vec<i32> {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+fn number(text: &str) -> Result<i32, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "it is no number of a process".into())
+}
+
+/// A number of seconds above 0.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: Option<f64> = text.parse().ok().filter(|seconds| *seconds > 0.0);
+    let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    duration.ok_or_else(|| "it is no number of seconds above 0, such as 10 or 0.5".into())
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 10),
+        Some((at, 'M')) => (&text[..at], 20),
+        Some((at, 'G')) => (&text[..at], 30),
+        _ => (text, 0),
+    };
+    let size = digits.parse::<u64>().ok();
+    let size = size.and_then(|size| size.checked_mul(1 << shift));
+    size.filter(|size| *size > 0)
+        .ok_or_else(|| "it is no size, such as 500000, 64K, 100M or 2G".into())
+}
+
+fn processors(text: &str) -> Result<Processors, String> {
+    let mut numbers = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        match (first.parse::<u32>(), last.parse::<u32>()) {
+            // Linux has at most 8192 processors.
+            (Ok(first), Ok(last)) if first <= last && last < 8192 => numbers.extend(first..=last),
+            _ => return Err("it is no list of processors, such as 0,2-3".into()),
+        }
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    Ok(Processors(numbers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_times_and_lists_are_read() {
+        assert_eq!(size("500"), Ok(500));
+        assert_eq!(size("64K"), Ok(64 << 10));
+        assert_eq!(size("2G"), Ok(2 << 30));
+        for text in ["", "K", "0", "-1M", "1T", "99999999999999G", "1 M"] {
+            assert!(size(text).is_err(), "{text:?}");
+        }
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        for text in ["", "0", "-1", "x", "nan", "inf", "1e30"] {
+            assert!(seconds(text).is_err(), "{text:?}");
+        }
+        assert_eq!(processors("0,2-3,2"), Ok(Processors(vec![0, 2, 3])));
+        for text in ["", "3-2", "a", "0,", "0-99999"] {
+            assert!(processors(text).is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Frame pointers: which functions keep one, and whether that is enough to record call stacks.
+//!
+//! ```text
+//!   Binary ─▶ functions: how many keep one, keep none, need none
+//!                 │  of the program and each of its libraries
+//!                 ▼
+//!              verdict: can the kernel find the callers of this program?
+//! ```
+//!
+//! It decodes instructions as [`scan`](crate::scan) does, but asks another question of them. Of
+//! the calls it needs only which libraries a small program calls, since those do its work.
+
+mod functions;
+pub mod verdict;
+
+pub use functions::{FramePointers, frame_pointers};

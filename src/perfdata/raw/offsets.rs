@@ -1,0 +1,242 @@
+//! Where the fields of an event's records are, by what its attr asks for.
+//!
+//! ```text
+//! SAMPLE      header │ identifier? ip? pid,tid? time? addr? id? stream_id? cpu? period? read? …
+//! any other   header │ its own fields │ pid,tid? time? id? stream_id? cpu? identifier?
+//! ```
+//!
+//! Each field up to the period takes one word, so the fields before it tell its place. The counters
+//! of a group come next (`struct read_format` with `PERF_FORMAT_GROUP`):
+//!
+//! ```text
+//! u64 nr; [u64 time_enabled;] [u64 time_running;] { u64 value; [u64 id;] [u64 lost;] }[nr]
+//! ```
+
+use linux_perf_event_reader::constants::{
+    PERF_FORMAT_GROUP, PERF_FORMAT_ID, PERF_FORMAT_TOTAL_TIME_ENABLED,
+    PERF_FORMAT_TOTAL_TIME_RUNNING,
+};
+use linux_perf_event_reader::{AttrFlags, SampleFormat};
+
+use super::word;
+use crate::perfdata::Attr;
+use crate::perfdata::attr::READ_FORMAT_LOST;
+
+const WORD: usize = 8;
+
+/// The order of the fields of a sample that take one word each (`perf_output_sample` in the
+/// kernel).
+const SAMPLE: [SampleFormat; 9] = [
+    SampleFormat::IDENTIFIER,
+    SampleFormat::IP,
+    SampleFormat::TID,
+    SampleFormat::TIME,
+    SampleFormat::ADDR,
+    SampleFormat::ID,
+    SampleFormat::STREAM_ID,
+    SampleFormat::CPU,
+    SampleFormat::PERIOD,
+];
+
+/// The order of the fields of `struct sample_id` (`__perf_event__output_id_sample`).
+const TRAILER: [SampleFormat; 6] = [
+    SampleFormat::TID,
+    SampleFormat::TIME,
+    SampleFormat::ID,
+    SampleFormat::STREAM_ID,
+    SampleFormat::CPU,
+    SampleFormat::IDENTIFIER,
+];
+
+/// A field that has a fixed place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    /// The process and the thread, a half each.
+    Task,
+    /// Nanoseconds of the recording's clock.
+    Time,
+    /// The id of the event, by which a record tells its event.
+    Id,
+    /// The processor, in the first half.
+    Cpu,
+    /// How much of the event a sample stands for; no other record has it.
+    Period,
+}
+
+impl Field {
+    const ALL: [Field; 5] = [
+        Field::Task,
+        Field::Time,
+        Field::Id,
+        Field::Cpu,
+        Field::Period,
+    ];
+
+    /// The bits of `sample_type` that put it into records, the preferred one first.
+    fn bits(self) -> &'static [SampleFormat] {
+        match self {
+            Field::Task => &[SampleFormat::TID],
+            Field::Time => &[SampleFormat::TIME],
+            Field::Id => &[SampleFormat::IDENTIFIER, SampleFormat::ID],
+            Field::Cpu => &[SampleFormat::CPU],
+            Field::Period => &[SampleFormat::PERIOD],
+        }
+    }
+
+    /// Its place among the fields of `order`, of which only those in `format` are there.
+    fn place(self, order: &[SampleFormat], format: SampleFormat) -> Option<u8> {
+        let bit = self.bits().iter().find(|bit| format.contains(**bit))?;
+        let before = order.iter().position(|field| field == bit)?;
+        Some(words(&order[..before], format) as u8)
+    }
+}
+
+/// The number of these fields that are in `format`.
+fn words(fields: &[SampleFormat], format: SampleFormat) -> usize {
+    let is_there = |field: &&SampleFormat| format.contains(**field);
+    fields.iter().filter(is_there).count()
+}
+
+/// The counters of a group in a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Group {
+    /// Where their number is, in words from the end of the header.
+    nr: u8,
+    /// The words between their number and the first of them.
+    times: u8,
+    /// The words of each.
+    stride: u8,
+}
+
+/// One counter of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counter {
+    /// The id of its event.
+    pub(crate) id: u64,
+    /// What it has counted since it was opened.
+    pub(crate) value: u64,
+}
+
+/// Where the fields of an event's records are. All places are in words: those of a sample from the
+/// end of its header, those of other records from the start of their `struct sample_id`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Offsets {
+    sample: [Option<u8>; Field::ALL.len()],
+    trailer: [Option<u8>; Field::ALL.len()],
+    /// The words of `struct sample_id`, where records have it.
+    trailer_words: Option<u8>,
+    group: Option<Group>,
+}
+
+impl Offsets {
+    /// The offsets in the records of the event with this attr.
+    pub(crate) fn new(attr: &Attr) -> Offsets {
+        let format = attr.sample_format();
+        let has_trailer = attr.flags().contains(AttrFlags::SAMPLE_ID_ALL);
+        let asked = |bit| attr.read_format & bit != 0;
+        // Without ids nobody could tell the counters apart.
+        let has_group = format.contains(SampleFormat::READ)
+            && asked(PERF_FORMAT_GROUP)
+            && asked(PERF_FORMAT_ID);
+        Offsets {
+            sample: Field::ALL.map(|field| field.place(&SAMPLE, format)),
+            trailer: Field::ALL.map(|field| field.place(&TRAILER, format).filter(|_| has_trailer)),
+            trailer_words: has_trailer.then(|| words(&TRAILER, format) as u8),
+            group: has_group.then(|| Group {
+                nr: words(&SAMPLE, format) as u8,
+                times: u8::from(asked(PERF_FORMAT_TOTAL_TIME_ENABLED))
+                    + u8::from(asked(PERF_FORMAT_TOTAL_TIME_RUNNING)),
+                stride: 2 + u8::from(asked(READ_FORMAT_LOST)),
+            }),
+        }
+    }
+
+    /// What is at the same place in records of this event and of the other one.
+    pub(super) fn shared_with(&self, other: &Offsets) -> Offsets {
+        fn shared<T: PartialEq>(one: Option<T>, other: Option<T>) -> Option<T> {
+            one.filter(|one| other.as_ref() == Some(one))
+        }
+        let places = |one: [Option<u8>; 5], other: [Option<u8>; 5]| {
+            std::array::from_fn(|at| shared(one[at], other[at]))
+        };
+        let trailer_words = shared(self.trailer_words, other.trailer_words);
+        let trailer = places(self.trailer, other.trailer);
+        Offsets {
+            sample: places(self.sample, other.sample),
+            // Places in a trailer count from its start, which its size tells.
+            trailer: trailer.map(|place| place.filter(|_| trailer_words.is_some())),
+            trailer_words,
+            group: shared(self.group, other.group),
+        }
+    }
+
+    /// The offset of a field in the body of a sample.
+    pub(crate) fn in_sample(&self, field: Field) -> Option<usize> {
+        self.sample[field as usize].map(|words| usize::from(words) * WORD)
+    }
+
+    /// The offset of a field in the body, of this many bytes, of a record that is not a sample.
+    pub(crate) fn in_trailer(&self, field: Field, body: usize) -> Option<usize> {
+        let words = self.trailer[field as usize]?;
+        Some(self.trailer_start(body)? + usize::from(words) * WORD)
+    }
+
+    /// Whether records that are not samples end with a `struct sample_id`.
+    pub(crate) fn has_trailer(&self) -> bool {
+        self.trailer_words.is_some()
+    }
+
+    /// Where `struct sample_id` begins in a body of this many bytes; `None` if there is none.
+    pub(crate) fn trailer_start(&self, body: usize) -> Option<usize> {
+        body.checked_sub(usize::from(self.trailer_words?) * WORD)
+    }
+
+    /// A body without its `struct sample_id`.
+    pub(crate) fn without_trailer<'a>(&self, body: &'a [u8]) -> &'a [u8] {
+        let start = self.trailer_start(body.len());
+        start.and_then(|start| body.get(..start)).unwrap_or(body)
+    }
+
+    /// Whether samples have the counters of a group.
+    pub(crate) fn has_counters(&self) -> bool {
+        self.group.is_some()
+    }
+
+    /// Where the counters of a group are in the body of a sample, as far as the body goes; and the
+    /// bytes of each.
+    fn counter_bytes(&self, body: &[u8]) -> Option<(std::ops::Range<usize>, usize)> {
+        let group = self.group?;
+        let nr_at = usize::from(group.nr) * WORD;
+        let nr = usize::try_from(word(body, nr_at)?).ok()?;
+        let begin = nr_at + WORD + usize::from(group.times) * WORD;
+        let stride = usize::from(group.stride) * WORD;
+        let end = begin.saturating_add(nr.saturating_mul(stride));
+        Some((begin..end.min(body.len()), stride))
+    }
+
+    /// The counters of a group in the body of a sample.
+    pub(super) fn counters(&self, body: &[u8]) -> impl Iterator<Item = Counter> {
+        let (range, stride) = self.counter_bytes(body).unwrap_or((0..0, WORD));
+        let counters = body.get(range).unwrap_or_default().chunks_exact(stride);
+        counters.filter_map(|counter| {
+            Some(Counter {
+                value: word(counter, 0)?,
+                id: word(counter, WORD)?,
+            })
+        })
+    }
+
+    /// Changes the values of the counters of a group in the body of a sample.
+    pub(super) fn change_counters(&self, body: &mut [u8], change: &mut dyn FnMut(u64, u64) -> u64) {
+        let (range, stride) = self.counter_bytes(body).unwrap_or((0..0, WORD));
+        let counters = body.get_mut(range).unwrap_or_default();
+        for counter in counters.chunks_exact_mut(stride) {
+            let Some(id) = word(counter, WORD) else {
+                return;
+            };
+            if let Some(value) = counter.first_chunk_mut::<WORD>() {
+                *value = change(id, u64::from_ne_bytes(*value)).to_ne_bytes();
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What is wrong with events as they were given.
+
+use std::path::PathBuf;
+
+/// The letters with what they mean, for who has given another one.
+const LETTERS: &str = "u (user space), k (kernel), h (hypervisor), G (guests), \
+    H (host), p to ppp (precise address), P (as precise as can be), S (only the leader of the \
+    group samples), D (pinned to its counter), e (alone on the counters), W (ungrouped if the \
+    group does not fit)";
+
+/// Why what was given is no event to sample.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EventError {
+    /// There is no such event.
+    #[error(transparent)]
+    Unknown(#[from] UnknownEvent),
+    /// This user may not look tracepoints up.
+    #[error("tracepoint {event}: {} cannot be read by this user", tracefs.display())]
+    Hidden {
+        /// The tracepoint.
+        event: String,
+        /// Where tracefs is mounted.
+        tracefs: PathBuf,
+    },
+    /// A letter behind the name means nothing.
+    #[error("{event}: there is no modifier {letter:?}; those that exist are: {LETTERS}")]
+    Modifier {
+        /// The event or group.
+        event: String,
+        /// The letter.
+        letter: char,
+    },
+    /// The terms of a PMU's event mean nothing.
+    #[error("{event}: {problem}")]
+    Terms {
+        /// The event.
+        event: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Braces, slashes or commas stand where they mean nothing.
+    #[error("{text:?} is no list of events: {problem}")]
+    Syntax {
+        /// What was given.
+        text: String,
+        /// What is wrong.
+        problem: &'static str,
+    },
+}
+
+impl EventError {
+    /// What a person can do.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            EventError::Unknown(unknown) => unknown.hint.clone(),
+            EventError::Hidden { tracefs, .. } => Some(format!(
+                "run as root; or, as root: mount -o remount,mode=750,gid={} {} && sysctl \
+                 kernel.perf_event_paranoid=-1",
+                crate::sampler::rights::group(),
+                tracefs.display()
+            )),
+            _ => None,
+        }
+    }
+}
+
+/// The name of no event that this machine has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown event {name:?}{}", did_you_mean(.near))]
+#[non_exhaustive]
+pub struct UnknownEvent {
+    /// The name that was given.
+    pub name: String,
+    /// The names most like it, nearest first.
+    pub near: Vec<String>,
+    /// What a person can do.
+    pub hint: Option<String>,
+}
+
+fn did_you_mean(near: &[String]) -> String {
+    match near {
+        [] => String::new(),
+        names => format!("; the nearest are: {}", names.join(", ")),
+    }
+}

@@ -1,0 +1,148 @@
+//! How samples come by the stacks of user space.
+//!
+//! ```text
+//!   frame pointers  the kernel walks the chain of frames:    IP … CALLCHAIN {kernel, user}
+//!   copies          a reader unwinds later, by the debug     IP … CALLCHAIN {kernel} REGS_USER
+//!                   information of the code:                     STACK_USER {bytes from sp upwards}
+//! ```
+//!
+//! A record tells its size in 16 bits, in steps of 8, and the copy has to fit into it beside
+//! everything else:
+//!
+//! ```text
+//!   header  fields of every sample  chain of the kernel   registers      size, copy, size used
+//!   8       6 × 8                   8 + (127 + 9) × 8     8 + 33 × 8     8 + BYTES + 8
+//! ```
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The user registers that copies come with, as `perf record --call-graph dwarf` has them: on
+/// x86-64 all but the segment registers `ds es fs gs`, which no unwinder needs and which the
+/// kernel refuses; elsewhere all. 0 where it is not known which there are.
+pub(in crate::sampler) const USER_REGISTERS: u64 = if cfg!(target_arch = "x86_64") {
+    0xff_0fff
+} else if cfg!(target_arch = "aarch64") {
+    // x0 to x30, sp, pc.
+    0x1_ffff_ffff
+} else if cfg!(any(target_arch = "riscv64", target_arch = "riscv32")) {
+    // pc, x1 to x31.
+    0xffff_ffff
+} else {
+    0
+};
+
+/// The largest record of which the size is a multiple of 8.
+const RECORD_MAX: u32 = 65_528;
+/// What a sample needs beside its copy, as drawn above, for the usual limit of frames.
+const BESIDE: u32 = 8 + 6 * 8 + (8 + (127 + 9) * 8) + (8 + 33 * 8) + 8 + 8;
+
+/// How each sample has its stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stacks {
+    /// Not at all: only the place of the sample is recorded.
+    None,
+    /// The kernel follows frame pointers.
+    FramePointers,
+    /// The registers and a copy of so many bytes of the stack, from which a reader finds the
+    /// frames by the debug information of the code (DWARF's call frame information).
+    Copies(CopySize),
+}
+
+impl Stacks {
+    /// Whether kernels copy stacks on machines of this kind.
+    pub fn can_copy() -> bool {
+        USER_REGISTERS != 0
+    }
+}
+
+/// How much of the stack is copied into each sample.
+///
+/// ```
+/// use proftool::sampler::CopySize;
+/// assert_eq!(CopySize::default().bytes(), 8192);
+/// assert_eq!("1001".parse::<CopySize>().unwrap().bytes(), 1008);
+/// assert!("0".parse::<CopySize>().is_err());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopySize(u32);
+
+impl CopySize {
+    /// The most bytes that fit into a sample.
+    pub const MAX: u32 = RECORD_MAX - BESIDE;
+
+    /// The size in bytes, a multiple of 8.
+    pub fn bytes(self) -> u32 {
+        self.0
+    }
+
+    /// The bytes of a record with such a copy, on the whole.
+    pub(in crate::sampler) fn record_bytes(self) -> u64 {
+        u64::from(self.0) + 400
+    }
+}
+
+impl Default for CopySize {
+    fn default() -> CopySize {
+        CopySize(8192)
+    }
+}
+
+impl fmt::Display for CopySize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_multiple_of(1024) {
+            write!(f, "{} KiB", self.0 / 1024)
+        } else {
+            write!(f, "{} bytes", self.0)
+        }
+    }
+}
+
+/// A size that no copy can have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{given} is no size of stack copies: how many bytes from the top of the stack are copied into \
+     each sample, 8 to {} (8192 is usual)",
+    CopySize::MAX
+)]
+pub struct NoCopySize {
+    given: String,
+}
+
+impl FromStr for CopySize {
+    type Err = NoCopySize;
+
+    /// Reads a number of bytes; it is rounded up to a multiple of 8.
+    fn from_str(text: &str) -> Result<CopySize, NoCopySize> {
+        let bytes = text.parse::<u32>().ok();
+        let bytes = bytes.filter(|bytes| (1..=CopySize::MAX).contains(bytes));
+        let refuse = || NoCopySize {
+            given: format!("{text:?}"),
+        };
+        bytes
+            .map(|bytes| CopySize(bytes.next_multiple_of(8)))
+            .ok_or_else(refuse)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_copy_fits_into_a_record() {
+        assert_eq!(CopySize::MAX % 8, 0);
+        assert_eq!(CopySize::MAX, 64_088);
+        let largest = CopySize::MAX.to_string().parse::<CopySize>().unwrap();
+        assert_eq!(largest.bytes(), CopySize::MAX);
+    }
+
+    #[test]
+    fn other_sizes_are_refused_with_what_is_allowed() {
+        for text in ["0", "", "-8", "8k", "64089", "99999999999", "1.5"] {
+            let error = text.parse::<CopySize>().unwrap_err().to_string();
+            assert!(error.contains(&format!("{text:?}")), "{error}");
+            assert!(error.contains("8 to 64088 (8192 is usual)"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! From the ring buffers to the file: the one consumer of a session that writes.
+
+mod limit;
+
+use std::io::{self, Seek, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use limit::Limit;
+
+use super::tally::Tally;
+use crate::base::Caveats;
+use crate::perfdata::Feature;
+use crate::perfdata::writer::{
+    BuildIdEntry, EventDescription, FeatureSections, Writer, count_record, lost_samples_record,
+    time_record,
+};
+use crate::sampler::events::tracepoint;
+use crate::sampler::kernel_images::KernelImages;
+use crate::sampler::session::Session;
+use crate::sampler::session::bounds::End;
+use crate::sampler::session::cast::{Open, Sink};
+use crate::sampler::targets::elf_notes;
+use crate::sampler::{host, kernel};
+
+/// What the head and the end of a file tell of a session.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::sampler) struct About<'a> {
+    pub(in crate::sampler) events: &'a [EventDescription],
+    /// System and event of tracepoints.
+    pub(in crate::sampler) tracepoints: &'a [(String, String)],
+    /// The groups of events: of each the index of its first, and how many there are.
+    pub(in crate::sampler) groups: &'a [(usize, usize)],
+    pub(in crate::sampler) images: &'a KernelImages,
+}
+
+impl<'a> About<'a> {
+    pub(in crate::sampler) fn session(session: &'a Session, images: &'a KernelImages) -> About<'a> {
+        About {
+            events: session.events(),
+            tracepoints: session.tracepoints(),
+            groups: session.groups(),
+            images,
+        }
+    }
+}
+
+/// A recording being written.
+#[derive(Debug)]
+pub(in crate::sampler) struct Log<W> {
+    writer: Writer<W>,
+    tally: Tally,
+    passes: u64,
+    drained: u64,
+    /// The bytes of records of what was there before; as many as can be until they are written.
+    existing: u64,
+    file_size: u64,
+    limit: Option<Limit>,
+    /// What is wrong with what was recorded.
+    pub(in crate::sampler) caveats: Caveats,
+}
+
+impl<W: Write + Seek> Log<W> {
+    pub(in crate::sampler) fn new(out: W, events: &[EventDescription]) -> io::Result<Log<W>> {
+        Ok(Log {
+            writer: Writer::new(out, events)?,
+            tally: Tally::new(events),
+            passes: 0,
+            drained: 0,
+            existing: u64::MAX,
+            file_size: 0,
+            limit: None,
+            caveats: Caveats::default(),
+        })
+    }
+
+    /// Compresses what comes from the ring buffers, at a level of zstd.
+    pub(in crate::sampler) fn compress(&mut self, level: Option<u8>) -> io::Result<()> {
+        level.map_or(Ok(()), |level| self.writer.compress(level))
+    }
+
+    /// How often the ring buffers were gone over.
+    pub(in crate::sampler) fn passes(&self) -> u64 {
+        self.passes
+    }
+
+    /// The bytes that came from them.
+    pub(in crate::sampler) fn drained_bytes(&self) -> u64 {
+        self.drained
+    }
+
+    /// The bytes of records so far.
+    pub(in crate::sampler) fn data_size(&self) -> u64 {
+        self.writer.data_size()
+    }
+
+    /// Whether anything was written that came from the ring buffers.
+    pub(in crate::sampler) fn has_recorded(&self) -> bool {
+        self.data_size() > self.existing
+    }
+
+    /// Appends whole records.
+    pub(in crate::sampler) fn append(&mut self, records: &[u8]) -> io::Result<()> {
+        self.writer.append(records)?;
+        self.tally.count(records);
+        Ok(())
+    }
+
+    /// Ends a pass over all buffers.
+    pub(in crate::sampler) fn end_round(&mut self) -> io::Result<()> {
+        self.writer.finish_round()
+    }
+
+    /// What has been written, the size of the file once it is finished, and what was written to.
+    pub(in crate::sampler) fn into_parts(self) -> (Tally, u64, W) {
+        (self.tally, self.file_size, self.writer.into_inner())
+    }
+
+    /// Writes what was there before the recording began: the kernel's images, and records of
+    /// processes.
+    pub(in crate::sampler) fn open(
+        &mut self,
+        images: &KernelImages,
+        existing: &[u8],
+    ) -> io::Result<()> {
+        for mapping in &images.mappings {
+            self.writer.append(&mapping.kernel_record())?;
+        }
+        self.append(existing)
+    }
+
+    /// Writes what is known only at the end; `lost` is what the kernel counts as lost.
+    pub(in crate::sampler) fn close(&mut self, about: &About<'_>, lost: u64) -> io::Result<()> {
+        // The kernel tells of losses in a record when it has room again; of the last ones never.
+        // As perf does, the end tells of all of them.
+        if lost > 0 {
+            self.append(&lost_samples_record(lost))?;
+        }
+        let mut features = fixed_features(about);
+        self.describe(&mut features, about.images);
+        self.file_size = self.writer.finish(&features)?;
+        Ok(())
+    }
+
+    /// Writes what the events have counted, and notes where their samples do not add up to it.
+    fn compare(&mut self, open: &Open) -> io::Result<()> {
+        let session = &open.session;
+        for (index, count) in session.counts(&open.user_share).into_iter().enumerate() {
+            let (Some(count), Some((spec, event))) = (count, session.event(index)) else {
+                continue;
+            };
+            let counted = self.tally.sums.compared(index, event, spec, count);
+            if let Some(&id) = event.ids.first() {
+                let lost = session.lost().map(|_| 0);
+                self.append(&count_record(open.ended, id, counted.counted, lost))?;
+            }
+            if let Some((kind, detail)) = counted.caveat(&event.name) {
+                self.caveats.add_detail(kind, 1, detail);
+            }
+        }
+        Ok(())
+    }
+
+    /// After a failed write: makes what was written before readable, if it can. If not even the
+    /// head can be changed any more, the file is readable up to the pass before.
+    pub(in crate::sampler) fn salvage(&mut self) {
+        let _ = self.writer.sync();
+    }
+
+    /// Adds the features that depend on what was recorded.
+    fn describe(&self, features: &mut FeatureSections, images: &KernelImages) {
+        if let Some((first, last)) = self.tally.times {
+            features.sample_time(first, last);
+        }
+        let mut files: Vec<BuildIdEntry> = self
+            .tally
+            .images
+            .iter()
+            .filter_map(|(path, build_id)| {
+                let build_id = build_id.clone().or_else(|| {
+                    let path = std::ffi::OsStr::from_bytes(path);
+                    elf_notes::build_id_of(Path::new(path))
+                })?;
+                Some(BuildIdEntry {
+                    path: path.clone(),
+                    build_id,
+                    kernel: false,
+                })
+            })
+            .collect();
+        // What paths of containers lead to, for those who read the file outside of them.
+        files.extend(self.tally.elsewhere.found.iter().cloned());
+        let key = |file: &BuildIdEntry| (file.path.clone(), file.build_id.clone());
+        files.sort_by_cached_key(key);
+        files.dedup_by_key(|file| key(file));
+        features.build_ids(images.build_ids.iter().chain(&files));
+    }
+}
+
+/// The features that are known before anything is recorded.
+fn fixed_features(about: &About<'_>) -> FeatureSections {
+    let mut features = FeatureSections::default();
+    host::describe(&mut features);
+    let version = concat!("proftool ", env!("CARGO_PKG_VERSION"));
+    features.text(Feature::VERSION, version);
+    let words: Vec<_> = std::env::args_os().collect();
+    let words: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
+    features.command_line(&words);
+    features.events(about.events);
+    if !about.groups.is_empty() {
+        features.groups(about.groups);
+    }
+    if !about.tracepoints.is_empty()
+        && let Some(tracefs) = tracepoint::directory()
+        && let Ok(formats) = tracepoint::formats(&tracefs, about.tracepoints)
+    {
+        features.tracepoints(&formats, kernel::page_size() as u32);
+    }
+    features
+}
+
+impl<W: Write + Seek> Sink for Log<W> {
+    fn begin(&mut self, open: &Open) -> io::Result<()> {
+        self.open(&open.images, &open.existing.records)?;
+        self.existing = self.data_size();
+        self.reserve(&About::session(&open.session, &open.images));
+        self.writer.sync()
+    }
+
+    /// Straight from the buffers to the file, in a few large writes. The file is true afterwards.
+    fn pass(&mut self, open: &mut Open) -> io::Result<()> {
+        let session = &mut open.session;
+        let begin = kernel::now();
+        if self.is_full() {
+            // Their place in the buffers is needed no more either.
+            return session.drain(&mut |_| Ok::<(), io::Error>(())).map(drop);
+        }
+        let bytes = match self.may_fill(session.most_drained()) {
+            true => self.pass_to_limit(session)?,
+            false => {
+                let (writer, tally) = (&mut self.writer, &mut self.tally);
+                session.drain(&mut |records| {
+                    writer.append_drained(records)?;
+                    tally.count(records);
+                    Ok::<(), io::Error>(())
+                })?
+            }
+        };
+        self.passes += 1;
+        self.drained += bytes;
+        // Should the recorder be killed, threads that are off have been until now at least.
+        let mark = time_record(begin);
+        let is_told =
+            session.has_switches() && !self.is_full() && !self.may_fill(mark.len() as u64);
+        if is_told {
+            self.append(&mark)?;
+        }
+        if bytes > 0 || is_told {
+            self.end_round()?;
+        }
+        self.writer.sync()
+    }
+
+    fn finish(&mut self, open: &Open) -> io::Result<()> {
+        let about = About::session(&open.session, &open.images);
+        // What was left out at the limit is counted all the same, and the records end before it.
+        if !self.is_full() {
+            self.append(&time_record(open.ended))?;
+            self.compare(open)?;
+        }
+        self.close(&about, open.session.lost().unwrap_or(0))
+    }
+
+    fn wants_end(&self) -> Option<End> {
+        self.is_full().then_some(End::Size)
+    }
+}

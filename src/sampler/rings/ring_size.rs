@@ -1,0 +1,86 @@
+//! How large ring buffers are.
+
+use std::io;
+
+use crate::sampler::events::rate::Rate;
+use crate::sampler::events::stacks::Stacks;
+use crate::sampler::session::options::Options;
+
+/// How much of a ring buffer is filled before the recorder is woken: one part of so many.
+const WAKE_AT: usize = 4;
+/// The most that a ring buffer takes unless it is asked for.
+const RING_BYTES_MAX: usize = 16 << 20;
+/// The most that all ring buffers together take unless it is asked for.
+const RINGS_BYTES: usize = 256 << 20;
+
+/// The size of each ring buffer when nothing is said. A recorder on a busy machine may have to
+/// wait for its turn for a tenth of a second and more.
+///
+/// ```text
+///   copies of 8 KiB    99 Hz   0.5 MiB        chains    any rate   0.5 MiB
+///                     997 Hz     4 MiB
+///                    4999 Hz    16 MiB
+/// ```
+pub(in crate::sampler) fn ring_bytes(stacks: Stacks, rate: Rate, processors: usize) -> usize {
+    let Stacks::Copies(size) = stacks else {
+        return Options::RING_BYTES;
+    };
+    let hertz = match rate {
+        Rate::Frequency(hertz) => hertz,
+        // Nobody knows how often that is.
+        Rate::Period(_) => Options::FREQUENCY,
+    };
+    let quarter_second = size.record_bytes().saturating_mul(hertz) / 4;
+    let most = ring_bytes_max(processors);
+    let wanted = usize::try_from(quarter_second).unwrap_or(usize::MAX);
+    wanted
+        .clamp(Options::RING_BYTES, most.max(Options::RING_BYTES))
+        .next_power_of_two()
+}
+
+/// The most that each ring buffer takes unless it is asked for.
+pub(in crate::sampler) fn ring_bytes_max(processors: usize) -> usize {
+    (RINGS_BYTES / processors.max(1)).min(RING_BYTES_MAX)
+}
+
+/// How much of a ring buffer has to be filled before the recorder is woken, in bytes.
+pub(in crate::sampler) fn watermark(ring_bytes: usize) -> u32 {
+    u32::try_from(ring_bytes / WAKE_AT).unwrap_or(u32::MAX / 2)
+}
+
+/// Whether the kernel refused a buffer because too much memory would be locked.
+pub(in crate::sampler) fn is_memory_limit(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EPERM | libc::ENOMEM | libc::EAGAIN)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampler::session::off_cpu;
+
+    #[test]
+    fn buffers_grow_with_what_comes_in_a_second() {
+        let copies = Stacks::Copies(Default::default());
+        let size = |stacks, hertz, processors| {
+            ring_bytes(stacks, Rate::Frequency(hertz), processors) >> 10
+        };
+        assert_eq!(size(Stacks::FramePointers, 4999, 2), 512);
+        assert_eq!(size(copies, 99, 2), 512);
+        assert_eq!(size(copies, 997, 2), 4096);
+        assert_eq!(size(copies, 4999, 2), 16384);
+        assert_eq!(size(copies, u64::MAX, 2), 16384);
+        assert_eq!(size(copies, 4999, 128), 2048);
+        assert_eq!(size(copies, 4999, 8192), 512);
+        let period = ring_bytes(copies, Rate::Period(1), 2);
+        assert_eq!(period, 4 << 20);
+        let with_switches = |usual: usize, processors| {
+            off_cpu::ring_bytes(usual << 10, ring_bytes_max(processors)) >> 10
+        };
+        assert_eq!(with_switches(512, 2), 4096);
+        assert_eq!(with_switches(4096, 2), 16384);
+        assert_eq!(with_switches(512, 8192), 512);
+    }
+}

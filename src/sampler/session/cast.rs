@@ -1,0 +1,256 @@
+//! Who takes part in sampling: the command, the session, whoever sends signals, and who takes what
+//! is sampled.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::{Duration, Instant};
+
+use super::Session;
+use super::bounds::{Bounds, End, Subject};
+use super::options::Options;
+use super::stop::Stop;
+use crate::perfdata::writer::time_record;
+use crate::sampler::error::{Error, Note};
+use crate::sampler::kernel;
+use crate::sampler::kernel_images::KernelImages;
+use crate::sampler::rights::Rights;
+use crate::sampler::signals::Signals;
+use crate::sampler::targets::child::{Child, Ending};
+use crate::sampler::targets::command::Command;
+use crate::sampler::targets::existing::Existing;
+use crate::sampler::targets::target::Target;
+use crate::sampler::user_share::UserShare;
+
+/// The longest time between two passes over the buffers, after each of which a file is true.
+const PASS: Duration = Duration::from_millis(200);
+
+/// A session, and what was there before it.
+pub(in crate::sampler) struct Open {
+    pub(in crate::sampler) session: Session,
+    pub(in crate::sampler) images: KernelImages,
+    pub(in crate::sampler) existing: Existing,
+    /// When nothing more was sampled, in nanoseconds of the clock of all records.
+    pub(in crate::sampler) ended: u64,
+    /// Which part of the processor time is in user space.
+    pub(in crate::sampler) user_share: UserShare,
+    /// Whether it ends when all that is sampled has ended.
+    ends_with_target: bool,
+}
+
+/// Who takes what is sampled.
+pub(in crate::sampler) trait Sink {
+    /// Takes what was there before.
+    fn begin(&mut self, open: &Open) -> io::Result<()>;
+    /// Makes one pass over the ring buffers.
+    fn pass(&mut self, open: &mut Open) -> io::Result<()>;
+    /// Nothing more will come.
+    fn finish(&mut self, open: &Open) -> io::Result<()>;
+    /// Why nothing more is to come, if so.
+    fn wants_end(&self) -> Option<End>;
+}
+
+/// Who takes part in a recording besides the kernel: the command, if there is one, and whoever
+/// sends signals.
+pub(in crate::sampler) struct Cast<'a> {
+    command: Option<&'a Command>,
+    child: Option<Child>,
+    started: bool,
+    signals: Signals,
+    stop: Stop,
+}
+
+impl<'a> Cast<'a> {
+    /// Holds the command back before it runs. `signals` are held back already.
+    pub(in crate::sampler) fn gather(
+        subject: Subject<'a>,
+        signals: io::Result<Signals>,
+    ) -> Result<Cast<'a>, Error> {
+        let signals = signals.map_err(Error::system("hold signals back"))?;
+        let child = subject
+            .command()
+            .map(|command| Child::fork(command, signals.inherited()))
+            .transpose()
+            .map_err(Error::system("make a process"))?;
+        Ok(Cast {
+            command: subject.command(),
+            child,
+            started: false,
+            signals,
+            stop: Stop::default(),
+        })
+    }
+
+    /// Whether a signal has ended it.
+    pub(in crate::sampler) fn is_stopped(&self) -> bool {
+        self.stop.began()
+    }
+
+    /// Waits for the delay, opens the session, looks at what is there, and lets the command run.
+    pub(in crate::sampler) fn open(
+        &mut self,
+        options: &Options,
+        subject: Subject<'_>,
+        bounds: &Bounds,
+        notes: &mut dyn FnMut(Note),
+    ) -> Result<Open, Error> {
+        if !bounds.delay.is_zero() {
+            self.start()?;
+            self.sleep(bounds.delay)?;
+        }
+        let target = match (subject, &self.child) {
+            (Subject::Running { target, .. }, _) => target.clone(),
+            (Subject::Command(_), Some(child)) if self.started => Target::Tree(child.pid()),
+            (Subject::Command(_), Some(child)) => Target::Held(child.pid()),
+            (Subject::Command(_), None) => return Err(Error::Ended),
+        };
+        let held = matches!(target, Target::Held(_));
+        let mut session = Session::open(options, &target, notes)?;
+        let mut user_share = UserShare::begin(&target);
+        if held {
+            self.start()?;
+        }
+        // The kernel's image is looked at while a command runs already. Nothing has been written
+        // yet, so its records still come before all others.
+        let mut images = KernelImages::default();
+        if session.includes_kernel() {
+            images = KernelImages::running();
+            if images.mappings.is_empty() {
+                notes(Note::HiddenKernel(Rights::look()));
+            }
+        }
+        let mut existing = Existing::default();
+        if !held {
+            let begin = kernel::now();
+            // Of a whole machine nearly all is blocked, and nobody asks for that.
+            let blocked = options.off_cpu && !matches!(target, Target::Processors(_));
+            existing = Existing::look(&target.existing(), session.includes_data(), blocked);
+            existing.records.extend(time_record(begin));
+            if existing.hidden > 0 {
+                notes(Note::HiddenMappings {
+                    processes: existing.hidden,
+                    rights: Rights::look(),
+                });
+            }
+            session.skip_samples();
+            user_share = UserShare::begin(&target);
+            self.start()?;
+        }
+        notes(Note::Begun);
+        Ok(Open {
+            session,
+            images,
+            existing,
+            ended: 0,
+            user_share,
+            ends_with_target: target.is_of_tasks() && matches!(subject, Subject::Running { .. }),
+        })
+    }
+
+    /// Lets the command run, unless it does.
+    fn start(&mut self) -> Result<(), Error> {
+        if let (Some(child), Some(command), false) = (&mut self.child, self.command, self.started) {
+            child.start(command)?;
+            self.started = true;
+        }
+        Ok(())
+    }
+
+    /// Waits for `delay` to be over.
+    fn sleep(&mut self, delay: Duration) -> Result<(), Error> {
+        let begin = Instant::now();
+        loop {
+            if self.attend() {
+                return Err(match self.stop.began() {
+                    true => Error::Stopped,
+                    false => Error::Ended,
+                });
+            }
+            let left = delay.saturating_sub(begin.elapsed());
+            if left.is_zero() {
+                return Ok(());
+            }
+            self.pause(left.min(PASS));
+        }
+    }
+
+    /// Samples until an end has come. Only the sink can fail.
+    pub(in crate::sampler) fn run(
+        &mut self,
+        open: &mut Open,
+        sink: &mut dyn Sink,
+        bounds: &Bounds,
+    ) -> io::Result<End> {
+        sink.begin(open)?;
+        let begin = Instant::now();
+        let end = loop {
+            let left = bounds
+                .duration
+                .map(|duration| duration.saturating_sub(begin.elapsed()));
+            let timeout = left.map_or(PASS, |left| left.min(PASS));
+            if open.session.wait(self.signals.as_fd(), timeout).is_err() {
+                std::thread::sleep(timeout);
+            }
+            let over = self.attend();
+            sink.pass(open)?;
+            if over {
+                break match self.child {
+                    Some(_) => End::Command,
+                    None => End::Signal,
+                };
+            }
+            if open.ends_with_target && open.session.has_ended() {
+                break End::Subject;
+            }
+            if left.is_some_and(|left| left.is_zero()) {
+                break End::Duration;
+            }
+            if let Some(end) = sink.wants_end() {
+                break end;
+            }
+        };
+        open.session.stop();
+        open.ended = kernel::now();
+        sink.pass(open)?;
+        sink.finish(open)?;
+        Ok(end)
+    }
+
+    /// Asks the command to end, as a signal to this process does.
+    pub(in crate::sampler) fn ask(&mut self) {
+        if let Some(child) = &mut self.child {
+            self.stop.ask(child);
+        }
+    }
+
+    /// Does what signals demand. Tells whether the command has ended; where there is none,
+    /// whether there was a signal to end.
+    fn attend(&mut self) -> bool {
+        self.stop.attend(self.child.as_mut(), &self.signals)
+    }
+
+    /// Whether the command runs.
+    pub(in crate::sampler) fn goes_on(&mut self) -> bool {
+        self.started
+            && self
+                .child
+                .as_mut()
+                .is_some_and(|child| child.ended().is_none())
+    }
+
+    /// Waits for a command to end that runs when it is not recorded any more.
+    pub(in crate::sampler) fn run_on(&mut self) -> Option<Ending> {
+        while self.goes_on() {
+            self.pause(PASS);
+            self.attend();
+        }
+        self.child.as_mut().and_then(Child::ended)
+    }
+
+    /// Waits until a signal comes, or for `most`.
+    fn pause(&self, most: Duration) {
+        let mut nothing = Vec::new();
+        if kernel::poll(&[self.signals.as_fd().as_raw_fd()], most, &mut nothing).is_err() {
+            std::thread::sleep(most);
+        }
+    }
+}

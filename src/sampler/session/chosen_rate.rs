@@ -1,0 +1,48 @@
+//! The rate that was asked for, held against what the kernel allows.
+
+use super::options::Options;
+use crate::sampler::error::{Error, Note};
+use crate::sampler::events::rate::Rate;
+use crate::sampler::limits::setting;
+
+/// The rate at which to sample: the one that was chosen, or the usual one, if the kernel allows.
+pub(in crate::sampler) fn rate(
+    chosen: Option<Rate>,
+    notes: &mut dyn FnMut(Note),
+) -> Result<Rate, Error> {
+    let limit = setting("/proc/sys/kernel/perf_event_max_sample_rate").unwrap_or(u64::MAX);
+    within(chosen, limit, notes)
+}
+
+fn within(chosen: Option<Rate>, limit: u64, notes: &mut dyn FnMut(Note)) -> Result<Rate, Error> {
+    match chosen {
+        Some(Rate::Frequency(wanted)) if wanted > limit => Err(Error::Frequency { wanted, limit }),
+        Some(rate) => Ok(rate),
+        None if Options::FREQUENCY > limit => {
+            notes(Note::LowerFrequency { limit });
+            Ok(Rate::Frequency(limit.max(1)))
+        }
+        None => Ok(Rate::Frequency(Options::FREQUENCY)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chosen_frequency_is_refused_and_the_usual_one_lowered() {
+        let mut notes = Vec::new();
+        let mut note = |n| notes.push(n);
+        let high = within(Some(Rate::Frequency(200_000)), 100_000, &mut note);
+        assert_eq!(
+            high.unwrap_err().hint().unwrap(),
+            "-F 100000, or as root: sysctl kernel.perf_event_max_sample_rate=200000"
+        );
+        let usual = within(None, 500, &mut note).unwrap();
+        assert_eq!(usual, Rate::Frequency(500));
+        let period = within(Some(Rate::Period(1)), 500, &mut note).unwrap();
+        assert_eq!(period, Rate::Period(1));
+        assert_eq!(notes, [Note::LowerFrequency { limit: 500 }]);
+    }
+}

@@ -1,0 +1,501 @@
+//! Events open on a target, and the ring buffers into which they write.
+
+pub(super) mod bounds;
+pub(super) mod cast;
+mod chosen_rate;
+pub(super) mod cost;
+mod counters;
+pub(super) mod off_cpu;
+pub(super) mod options;
+mod plan;
+pub(super) mod recording;
+mod stop;
+pub(super) mod watch;
+
+use std::convert::Infallible;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use self::options::Options;
+use self::plan::{Plan, leaders};
+use super::counts::{self, Count};
+use super::error::{Error, Note, reason};
+use super::events::attr::{Allowed, Common};
+use super::events::event::EventSpec;
+use super::events::modifiers::Modifiers;
+use super::events::stacks::Stacks;
+use super::kernel::{self, MoreFiles};
+use super::rights::Rights;
+use super::rings::doubles::{self, Doubles};
+use super::rings::ring::Ring;
+use super::rings::ring_size::{is_memory_limit, ring_bytes, ring_bytes_max, watermark};
+use super::rings::rows::{self, Refusal, Row, Wanted};
+use super::targets::cgroup;
+use super::targets::target::{self, Target};
+use super::user_share::UserShare;
+use super::{host, limits};
+use crate::base::Counting;
+use crate::perfdata::raw::{self, Layouts, RawRecord};
+use crate::perfdata::writer::EventDescription;
+
+/// Sampling of a [`Target`].
+///
+/// The records that the kernel makes are handed out as bytes by [`Session::drain`]; whoever takes
+/// them writes them to a file ([`Writer`](crate::perfdata::writer::Writer)) or reads them on the
+/// spot.
+#[derive(Debug)]
+pub struct Session {
+    specs: Vec<EventSpec>,
+    events: Vec<EventDescription>,
+    rows: Vec<Row>,
+    rings: Vec<ProcessorRing>,
+    doubles: Doubles,
+    /// Records without samples of the time before [`Session::skip_samples`].
+    early: Vec<u8>,
+    allowed: Allowed,
+    stacks: Stacks,
+    includes_kernel: bool,
+    has_switches: bool,
+    tracepoints: Vec<(String, String)>,
+    groups: Vec<(usize, usize)>,
+    /// What the events had counted when their samples began to be taken.
+    before: Vec<Option<Count>>,
+    _files: Option<MoreFiles>,
+}
+
+#[derive(Debug)]
+struct ProcessorRing {
+    ring: Ring,
+    /// The row of which the first event is polled: the first whose thread, or one that inherited
+    /// from it, is still there. The kernel reports POLLHUP of the others at once and forever, and
+    /// who goes on polling them is never at rest again.
+    polled: usize,
+}
+
+impl Session {
+    /// Opens the events on a target, for each thread one for each processor: only so can they be
+    /// inherited and still write to a buffer.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel does not let this user record the target, or does not have an event; if
+    /// there is no such target, or it has ended.
+    pub fn open(
+        options: &Options,
+        target: &Target,
+        notes: &mut dyn FnMut(Note),
+    ) -> Result<Session, Error> {
+        target.check()?;
+        let cgroup = match target {
+            Target::Cgroup(path) => {
+                let opened = cgroup::directory(path).and_then(|directory| {
+                    File::open(directory).map_err(|error| Error::Cgroup {
+                        path: path.clone(),
+                        reason: reason(&error),
+                    })
+                });
+                Some(opened?)
+            }
+            _ => None,
+        };
+        let cgroup = cgroup.as_ref().map(AsFd::as_fd);
+        let rate = chosen_rate::rate(options.rate, notes)?;
+        let page = kernel::page_size();
+        let processors = processors(target)?;
+        let mut usual = ring_bytes(options.stacks, rate, processors.len());
+        let by_occurrence = options.rate.is_none() && options.events.iter().any(|event| event.each);
+        if options.off_cpu || by_occurrence {
+            usual = off_cpu::ring_bytes(usual, ring_bytes_max(processors.len()));
+        }
+        let wanted_pages = options.ring_pages.unwrap_or(usual / page).max(1);
+        let wanted_pages = wanted_pages.next_power_of_two();
+        let mut plan = Plan {
+            events: options.events.clone(),
+            precise: Vec::new(),
+            cycles_by_default: options.events.is_empty(),
+            off_cpu: false,
+            processors,
+            tasks: target.tasks().len().max(1),
+            common: Common {
+                rate,
+                rate_chosen: options.rate.is_some(),
+                stacks: options.stacks,
+                max_stack: limits::max_stack().unwrap_or(0),
+                allowed: Allowed::ALL,
+                watermark: watermark(wanted_pages * page),
+                at_once: !matches!(target, Target::Held(_)),
+                inherit: target.inherits(),
+            },
+            copies_refused: false,
+            files: None,
+        };
+        if plan.cycles_by_default {
+            plan.events.push(EventSpec::cycles());
+        }
+        plan.precise = plan
+            .events
+            .iter()
+            .map(|event| {
+                event
+                    .modifiers
+                    .precise()
+                    .unwrap_or(3 * u64::from(plan.cycles_by_default))
+            })
+            .collect();
+        if options.off_cpu {
+            plan.add_off_cpu();
+        }
+
+        let mut pages = wanted_pages;
+        loop {
+            let wanted = plan.wanted();
+            let opened = rows::open(target, cgroup, &wanted, &plan.processors, pages);
+            let opened = opened.and_then(|(rows, rings)| {
+                Session::with_rows(&plan, &wanted, rows, rings).map_err(Refusal::Ring)
+            });
+            match opened {
+                Ok(mut session) => {
+                    // More than the least is asked for only to be sure.
+                    let enough = match options.ring_pages {
+                        Some(_) => wanted_pages,
+                        None => wanted_pages.min(Options::RING_BYTES / page),
+                    };
+                    if pages < enough {
+                        notes(Note::SmallerRings {
+                            kib: pages * page / 1024,
+                            wanted: wanted_pages * page / 1024,
+                        });
+                    }
+                    if plan.copies_refused {
+                        notes(Note::NoCopies);
+                    }
+                    if !plan.common.allowed.kernel && plan.events.iter().any(counts_kernel) {
+                        notes(Note::UserOnly(Rights::look()));
+                    }
+                    if plan.lacks_inherited_reads() {
+                        notes(Note::GroupsNotInherited);
+                    }
+                    if plan.common.at_once {
+                        session.start_groups();
+                    }
+                    if options.off_cpu && !plan.has_switch_stacks() {
+                        notes(Note::NoSwitchStacks(Rights::look()));
+                    }
+                    session._files = plan.files;
+                    return Ok(session);
+                }
+                Err(Refusal::Event(index, tid, error)) => plan
+                    .give_in(index, &error, notes)
+                    .map_err(|error| of_target(error, target, tid))?,
+                // More than may be locked in memory; the watermark goes with the size.
+                Err(Refusal::Ring(error)) if pages > 1 && is_memory_limit(&error) => {
+                    pages /= 2;
+                    plan.common.watermark = watermark(pages * page);
+                }
+                Err(Refusal::Ring(error)) => {
+                    return Err(Error::RingBuffer {
+                        reason: reason(&error),
+                    });
+                }
+                Err(Refusal::Ended) => return Err(Error::Ended),
+            }
+        }
+    }
+
+    fn with_rows(
+        plan: &Plan,
+        wanted: &[Wanted],
+        rows: Vec<Row>,
+        rings: Vec<Ring>,
+    ) -> io::Result<Session> {
+        let mut events: Vec<EventDescription> = plan
+            .events
+            .iter()
+            .zip(wanted)
+            .map(|(spec, wanted)| EventDescription {
+                name: shown_name(spec, plan.common.allowed.kernel),
+                attr: kernel::attr_bytes(&wanted.attr),
+                ids: Vec::new(),
+            })
+            .collect();
+        let mut doubles = Doubles::new(Layouts::new(&events).shared());
+        for row in &rows {
+            let mut own = Vec::new();
+            for (event, fds) in events.iter_mut().zip(&row.events) {
+                let ids = fds.iter().map(|fd| kernel::event_id(fd.as_fd()));
+                let ids = ids.collect::<io::Result<Vec<u64>>>()?;
+                own.extend(&ids);
+                event.ids.extend(ids);
+            }
+            if row.late {
+                doubles.expect(row.tid, own);
+            }
+        }
+        let rings = rings.into_iter();
+        Ok(Session {
+            events,
+            rows,
+            rings: rings
+                .map(|ring| ProcessorRing { ring, polled: 0 })
+                .collect(),
+            doubles,
+            early: Vec::new(),
+            allowed: plan.common.allowed,
+            stacks: plan.common.stacks,
+            includes_kernel: plan.common.allowed.kernel && plan.events.iter().any(counts_kernel),
+            has_switches: plan.off_cpu,
+            specs: plan.events.clone(),
+            groups: groups(&plan.events),
+            before: Vec::new(),
+            tracepoints: plan
+                .events
+                .iter()
+                .filter_map(EventSpec::tracepoint)
+                .collect(),
+            _files: None,
+        })
+    }
+
+    /// The events as a file describes them.
+    pub fn events(&self) -> &[EventDescription] {
+        &self.events
+    }
+
+    /// Whether samples in the kernel are recorded.
+    pub fn includes_kernel(&self) -> bool {
+        self.includes_kernel
+    }
+
+    /// Whether time off the processor is recorded.
+    pub(super) fn has_switches(&self) -> bool {
+        self.has_switches
+    }
+
+    /// System and event of those events that are tracepoints.
+    pub(super) fn tracepoints(&self) -> &[(String, String)] {
+        &self.tracepoints
+    }
+
+    /// Whether mappings are recorded that are not to be executed.
+    pub(super) fn includes_data(&self) -> bool {
+        matches!(self.stacks, Stacks::Copies(_))
+    }
+
+    /// Waits until a ring buffer is a quarter full, `other` can be read, or `timeout` is over.
+    pub fn wait(&mut self, other: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
+        let rows = &self.rows;
+        let mut fds: Vec<RawFd> = (0..)
+            .zip(&self.rings)
+            .map(|(processor, ring)| polled(rows, ring, processor))
+            .collect();
+        fds.push(other.as_raw_fd());
+        let mut revents = Vec::with_capacity(fds.len());
+        kernel::poll(&fds, timeout, &mut revents)?;
+        for (ring, revents) in self.rings.iter_mut().zip(revents) {
+            if revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0 {
+                ring.polled += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all threads that are sampled have ended, as far as [`Session::wait`] has seen.
+    pub fn has_ended(&self) -> bool {
+        self.rings.iter().all(|ring| ring.polled >= self.rows.len())
+    }
+
+    /// Hands out all records that have come since the last time, as slices of whole records in
+    /// the order of each processor. Gives the number of bytes.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `consume`.
+    pub fn drain<E>(&mut self, consume: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<u64, E> {
+        let mut bytes = self.early.len() as u64;
+        if !self.early.is_empty() {
+            consume(&self.early)?;
+            self.early = Vec::new();
+        }
+        let doubles = &mut self.doubles;
+        for ring in &mut self.rings {
+            bytes += match doubles.is_empty() {
+                true => ring.ring.drain(consume)?,
+                false => ring.ring.drain(&mut |records: &[u8]| {
+                    raw::filter(records, &mut |record| doubles.admits(record), consume)
+                })?,
+            };
+        }
+        Ok(bytes)
+    }
+
+    /// The most bytes that [`Session::drain`] hands out the next time.
+    pub(super) fn most_drained(&self) -> u64 {
+        let rings = self.rings.iter().map(|ring| ring.ring.size());
+        self.early.len() as u64 + rings.sum::<u64>()
+    }
+
+    /// Leaves out the samples and switches so far; everything else is kept. The events of a running target are
+    /// opened one after the other, and the first would have samples for longer than the last.
+    pub(super) fn skip_samples(&mut self) {
+        let (early, doubles) = (&mut self.early, &mut self.doubles);
+        let mut admits =
+            |record: RawRecord<'_>| !doubles::is_of_time(record) && doubles.admits(record);
+        for ring in &mut self.rings {
+            let kept = ring.ring.drain(&mut |records: &[u8]| {
+                raw::filter(records, &mut admits, &mut |records| {
+                    early.extend_from_slice(records);
+                    Ok::<(), Infallible>(())
+                })
+            });
+            let Ok(_) = kept;
+        }
+        self.before = counts::read(&self.specs, &self.rows);
+    }
+
+    /// What each event has counted while its samples were taken; `None` where it is read with a
+    /// group, or that cannot be told.
+    pub(super) fn counts(&self, user: &UserShare) -> Vec<Option<Count>> {
+        let mut counts = counts::since(counts::read(&self.specs, &self.rows), &self.before);
+        for (count, spec) in counts.iter_mut().zip(&self.specs) {
+            // A clock counts all time, whatever part of it is sampled.
+            if Counting::of(spec.kind, spec.config[0], false) == Counting::Clock {
+                let kernel = counts_kernel(spec) && self.allowed.kernel;
+                *count = match (spec.modifiers.user(), kernel) {
+                    (true, true) => *count,
+                    (true, false) => user.read().zip(*count).map(|(part, it)| it.part(part)),
+                    (false, _) => None,
+                };
+            }
+        }
+        counts
+    }
+
+    /// An event as it was asked for, and as a file describes it.
+    pub(super) fn event(&self, index: usize) -> Option<(&EventSpec, &EventDescription)> {
+        self.specs.get(index).zip(self.events.get(index))
+    }
+
+    /// Lets the leaders of groups count, which have waited for their members.
+    fn start_groups(&self) {
+        let rows = self.rows.iter();
+        let events = rows.flat_map(|row| self.specs.iter().zip(&row.events));
+        for fd in events
+            .filter(|(event, _)| event.leads)
+            .flat_map(|(_, fds)| fds)
+        {
+            // An event whose processes have all ended cannot be started any more.
+            let _ = kernel::enable(fd.as_fd());
+        }
+    }
+
+    /// Stops sampling, also in processes that are still running.
+    pub fn stop(&self) {
+        for fd in self.descriptors() {
+            // An event whose processes have all ended is stopped already.
+            let _ = kernel::disable(fd.as_fd());
+        }
+    }
+
+    /// How many records the kernel could not write to the ring buffers, by its own count; `None`
+    /// where it does not count (before Linux 6.0).
+    pub fn lost(&self) -> Option<u64> {
+        if !self.allowed.lost {
+            return None;
+        }
+        let rows = self.rows.iter();
+        let counts = rows.flat_map(|row| self.specs.iter().zip(&row.events));
+        let counts = counts.flat_map(|(event, fds)| fds.iter().map(move |fd| (event, fd)));
+        Some(counts.map(|(event, fd)| self.lost_by(event, fd)).sum())
+    }
+
+    /// What an event counts as lost; of a group that is read as one, all that its leader tells.
+    ///
+    /// ```c
+    /// struct { u64 value; u64 id; u64 lost; }
+    /// struct { u64 nr; struct { u64 value; u64 id; u64 lost; } values[nr]; }
+    /// ```
+    fn lost_by(&self, event: &EventSpec, fd: &OwnedFd) -> u64 {
+        if event.reads && event.member {
+            return 0;
+        }
+        let words = kernel::read_event(fd.as_fd(), 1 + 3 * self.specs.len()).unwrap_or_default();
+        let values = words.get(usize::from(event.reads)..).unwrap_or_default();
+        values.chunks_exact(3).map(|value| value[2]).sum()
+    }
+
+    /// How many ring buffers there are, the bytes of each, and the most that were waiting in one.
+    pub(super) fn rings(&self) -> (usize, u64, u64) {
+        let rings = self.rings.iter().map(|ring| &ring.ring);
+        let fullest = rings.clone().map(Ring::fullest).max();
+        let size = rings.map(Ring::size).next();
+        (self.rings.len(), size.unwrap_or(0), fullest.unwrap_or(0))
+    }
+
+    /// The groups of events: of each the index of its first, and how many there are.
+    pub(super) fn groups(&self) -> &[(usize, usize)] {
+        &self.groups
+    }
+
+    fn descriptors(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.rows.iter().flat_map(|row| row.events.iter().flatten())
+    }
+}
+
+/// The descriptor to poll for a ring buffer; -1, which is passed over, when all have ended.
+fn polled(rows: &[Row], ring: &ProcessorRing, processor: usize) -> RawFd {
+    let fds = rows.get(ring.polled).and_then(|row| row.events.first());
+    fds.and_then(|fds| fds.get(processor))
+        .map_or(-1, AsRawFd::as_raw_fd)
+}
+
+/// The processors on which a target is sampled.
+fn processors(target: &Target) -> Result<Vec<u32>, Error> {
+    let online = host::online_processors();
+    let Target::Processors(Some(chosen)) = target else {
+        return Ok(online);
+    };
+    match chosen.iter().find(|processor| !online.contains(processor)) {
+        Some(&processor) => Err(Error::NoProcessor { processor, online }),
+        None => Ok(chosen.clone()),
+    }
+}
+
+/// What the refusal of any recording means for this target.
+fn of_target(error: Error, target: &Target, tid: i32) -> Error {
+    match (error, target) {
+        (Error::Forbidden { paranoid }, Target::Processors(_) | Target::Cgroup(_)) => {
+            Error::SystemForbidden { paranoid }
+        }
+        // Some distributions refuse everything at 3 and above.
+        (
+            Error::Forbidden { paranoid },
+            Target::Processes(_) | Target::Tree(_) | Target::Threads(_),
+        ) if paranoid.is_none_or(|level| level < 3) => Error::TaskForbidden {
+            tid,
+            user: target::user(tid),
+        },
+        (error, _) => error,
+    }
+}
+
+fn groups(events: &[EventSpec]) -> Vec<(usize, usize)> {
+    let leaders = leaders(events);
+    let groups = leaders.chunk_by(|one, other| one == other);
+    let groups = groups.map(|group| (group[0], group.len()));
+    groups.filter(|(_, events)| *events > 1).collect()
+}
+
+fn counts_kernel(event: &EventSpec) -> bool {
+    event.modifiers.kernel()
+}
+
+/// The event's name with the modifier that holds it to user space, when that was not asked for.
+fn shown_name(event: &EventSpec, kernel: bool) -> String {
+    if counts_kernel(event) && event.modifiers.user() && !kernel {
+        event.clone().with_group(Modifiers::user_only()).name
+    } else {
+        event.name.clone()
+    }
+}

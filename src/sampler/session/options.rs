@@ -1,0 +1,46 @@
+//! What to sample, and how.
+
+use crate::sampler::events::event::EventSpec;
+use crate::sampler::events::rate::Rate;
+use crate::sampler::events::stacks::Stacks;
+
+/// What to sample, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The events. With none, cycles, or the processor's clock where cycles cannot be counted.
+    pub events: Vec<EventSpec>,
+    /// How often. With `None`, at [`Options::FREQUENCY`], but events that are rare by nature
+    /// (tracepoints, context switches) at each occurrence.
+    pub rate: Option<Rate>,
+    /// How each sample has its stack.
+    pub stacks: Stacks,
+    /// Pages of each ring buffer, a power of two; by default [`Options::RING_BYTES`], for copies
+    /// of stacks as much as comes in a quarter of a second, for time off the processor eight times
+    /// that, and less where so much memory may not be locked.
+    pub ring_pages: Option<usize>,
+    /// At which level of zstd, 1 to 22, a file's records are compressed, if they are.
+    pub compression: Option<u8>,
+    /// Whether time off the processor is recorded beside the events.
+    pub off_cpu: bool,
+}
+
+impl Options {
+    /// Samples a second when nothing else is said: a prime, so as not to run in step with
+    /// anything in the program.
+    pub const FREQUENCY: u64 = 997;
+    /// The size of the ring buffer of each processor when nothing else is said.
+    pub const RING_BYTES: usize = 512 * 1024;
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            events: Vec::new(),
+            rate: None,
+            stacks: Stacks::FramePointers,
+            ring_pages: None,
+            compression: None,
+            off_cpu: false,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! A recording from its beginning to its end: one subject, one file.
+
+use std::io;
+use std::path::Path;
+
+use super::bounds::{Bounds, End, Subject};
+use super::cast::Cast;
+use super::cost::{Costs, Meter};
+use super::options::Options;
+use crate::base::Caveats;
+use crate::sampler::error::{Error, Note, reason};
+use crate::sampler::kernel::SoonerTurns;
+use crate::sampler::output::file::Output;
+use crate::sampler::output::log::Log;
+use crate::sampler::signals::Signals;
+use crate::sampler::targets::child::Ending;
+
+/// Up to this level compression takes so little time that the recorder may go before others.
+const QUICK_COMPRESSION: u8 = 3;
+
+/// What became of a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recording {
+    /// The samples in the file.
+    pub samples: u64,
+    /// Records that the kernel had no room for, samples above all.
+    pub lost: u64,
+    /// How often the kernel held an event back because it took too much time.
+    pub throttled: u64,
+    /// The size of the file.
+    pub bytes: u64,
+    /// How the command ended, if there was one.
+    pub ending: Option<Ending>,
+    /// Why the recording ended.
+    pub end: End,
+    /// Whether a signal to the recorder ended it.
+    pub interrupted: bool,
+    /// Whether the kernel stopped recording the command as it started: nothing was mapped. It does
+    /// so where a program gains privileges or may not be read (`begin_new_exec`).
+    pub stopped_at_exec: bool,
+    /// Where the samples do not add up to what the kernel counted; the file says so as well.
+    pub caveats: Caveats,
+    /// What it took.
+    pub costs: Costs,
+}
+
+/// Records into a perf.data file at `path`, until the command ends, all that is sampled has
+/// ended, or the bounds are reached. In the latter cases a command that is still there is left
+/// alone, and waited for.
+///
+/// INT, TERM and HUP end the recording, and with it the command and what it has started: they get
+/// a SIGTERM (after a Ctrl-C, which they got themselves, only when the command does not end
+/// within two seconds), and two seconds later, or when the signal comes once more, a SIGKILL.
+/// When the command ends by itself, processes that it has left in the background are left alone;
+/// they are not recorded any more. Nothing is ever sent to what ran already.
+///
+/// While it goes on, the records are in `path` with `.part` appended. The file has its true data
+/// size five times a second and can be read even if this process is killed, in which case the
+/// command gets a SIGTERM from the kernel. (The kernel sends it when the *thread* that called
+/// this function ends, however it does.) Until it is whole the file says that it is not: reading it
+/// gives [`CaveatKind::Unfinished`](crate::base::CaveatKind::Unfinished). At the end the part file
+/// takes the name `path`, and what had the name is kept with `.old` appended.
+///
+/// # Errors
+///
+/// If the command cannot be started, the kernel does not let this user record, the target is not
+/// there or ends before the recording begins, or the file cannot be written. What was at `path`
+/// is then still there. A command that runs already when recording fails has run on to its end.
+/// What was recorded before the failure is kept, and the error says where
+/// ([`Error::Interrupted`], [`Error::Unnamed`]).
+pub fn record(
+    options: &Options,
+    subject: Subject<'_>,
+    bounds: &Bounds,
+    path: &Path,
+    notes: &mut dyn FnMut(Note),
+) -> Result<Recording, Error> {
+    let failed = |error: io::Error| Error::Output {
+        path: path.to_owned(),
+        reason: reason(&error),
+    };
+    // SIGXFSZ is held back before the first byte is written: a limit is an error, not the end.
+    let signals = Signals::hold();
+    let (mut output, file, other) = Output::create(path)?;
+    if let Some(other) = other {
+        notes(Note::Unfinished(other));
+    }
+    let mut cast = Cast::gather(subject, signals)?;
+    let opened = cast.open(options, subject, bounds, notes).and_then(|open| {
+        let mut log = Log::new(file, open.session.events()).map_err(failed)?;
+        log.compress(options.compression).map_err(failed)?;
+        log.limit(bounds.max_bytes);
+        Ok((open, log))
+    });
+    let (mut open, mut log) = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            cast.run_on();
+            return Err(error);
+        }
+    };
+    let meter = Meter::start();
+    // The command is forked already. Where it has hundreds of threads that want to run, the
+    // buffers would be full before it is the recorder's turn.
+    let is_quick = options
+        .compression
+        .is_none_or(|level| level <= QUICK_COMPRESSION);
+    let _turns = SoonerTurns::ask(is_quick);
+    output.begin();
+    match cast.run(&mut open, &mut log, bounds) {
+        Ok(end) => {
+            let mut costs = meter.read(&open.session, &log);
+            let interrupted = cast.is_stopped();
+            let caveats = std::mem::take(&mut log.caveats);
+            let (tally, bytes, file) = log.into_parts();
+            let committed = output.commit(&file);
+            if cast.goes_on() {
+                notes(Note::CommandGoesOn);
+            }
+            let ending = cast.run_on();
+            if end == End::Command && matches!(subject, Subject::Command(_)) {
+                costs.program = Some(Costs::commands());
+            }
+            let stopped_at_exec = matches!(subject, Subject::Command(_))
+                && end != End::Size
+                && ending.is_some()
+                && tally.is_empty();
+            let recording = Recording {
+                samples: tally.samples,
+                lost: tally.lost(),
+                throttled: tally.throttled,
+                bytes,
+                ending,
+                end,
+                interrupted,
+                stopped_at_exec,
+                caveats,
+                costs,
+            };
+            committed?;
+            Ok(recording)
+        }
+        Err(error) => {
+            let reason = reason(&error);
+            notes(Note::OutputFailed {
+                path: path.to_owned(),
+                reason: reason.clone(),
+            });
+            open.session.stop();
+            // Before anything is waited for: the recorder may be killed while it waits.
+            log.salvage();
+            let has_recorded = log.has_recorded();
+            let (_, _, file) = log.into_parts();
+            let kept = match has_recorded {
+                true => output.keep_part(&file),
+                false => {
+                    output.discard();
+                    None
+                }
+            };
+            cast.run_on();
+            Err(Error::Interrupted {
+                path: path.to_owned(),
+                reason,
+                kept,
+            })
+        }
+    }
+}

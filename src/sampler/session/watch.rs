@@ -1,0 +1,155 @@
+//! Sampling for whoever looks on, without a file.
+
+use std::convert::Infallible;
+use std::io::{self, Cursor};
+use std::ops::ControlFlow;
+
+use super::bounds::{Bounds, End, Subject};
+use super::cast::{Cast, Open, Sink};
+use super::counters::Counters;
+use super::options::Options;
+use crate::perfdata::writer::{lost_samples_record, time_record};
+use crate::sampler::error::{Error, Note};
+use crate::sampler::kernel::{self, SoonerTurns};
+use crate::sampler::output::history::History;
+use crate::sampler::output::log::{About, Log};
+use crate::sampler::signals::Signals;
+use crate::sampler::targets::child::Ending;
+
+/// What is known when sampling begins.
+#[derive(Debug)]
+pub struct Start {
+    /// A perf.data file without samples: the events, the machine, the recorder.
+    pub head: Vec<u8>,
+    /// Records of what was there before: the kernel's images, the threads and mappings of what
+    /// already runs.
+    pub records: Vec<u8>,
+    /// Where samples may be kept, to be written to a file later.
+    pub history: History,
+}
+
+/// Who looks on while something is sampled. It is called by the thread that empties the kernel's
+/// buffers, which overflow if it is held up.
+pub trait Watcher {
+    /// Sampling has begun.
+    fn begin(&mut self, start: Start);
+    /// Whole records have come.
+    fn records(&mut self, records: &[u8]);
+    /// All buffers of the kernel were looked at once. `Break` ends the sampling, and with it the
+    /// command.
+    fn end_round(&mut self) -> ControlFlow<()>;
+}
+
+/// How watching ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// How the command ended, if there was one.
+    pub ending: Option<Ending>,
+    /// Why it ended.
+    pub end: End,
+}
+
+/// Samples until the command ends, all that is sampled has ended, the bounds are reached or the
+/// watcher has seen enough. A command that still runs then is asked to end as
+/// [`record`](crate::sampler::record) does when a signal comes. Signals to end this process are for its other
+/// threads: the one that calls this holds them back. `notes` is called before the watcher is.
+///
+/// # Errors
+///
+/// If the command cannot be started, the kernel does not let this user record, the target is not
+/// there or ends before the sampling begins.
+pub fn watch(
+    options: &Options,
+    subject: Subject<'_>,
+    bounds: &Bounds,
+    watcher: &mut dyn Watcher,
+    notes: &mut dyn FnMut(Note),
+) -> Result<Watched, Error> {
+    let mut cast = Cast::gather(subject, Signals::hold_for_others())?;
+    let mut open = match cast.open(options, subject, bounds, notes) {
+        Ok(open) => open,
+        Err(error) => {
+            cast.run_on();
+            return Err(error);
+        }
+    };
+    let mut audience = Audience {
+        watcher,
+        counters: Counters::default(),
+        is_over: false,
+    };
+    let _turns = SoonerTurns::ask(true);
+    let run = cast.run(&mut open, &mut audience, bounds);
+    let end = run.map_err(Error::system("describe this machine"))?;
+    // It was run to be watched.
+    cast.ask();
+    Ok(Watched {
+        ending: cast.run_on(),
+        end,
+    })
+}
+
+/// The watcher as one who takes what is sampled.
+struct Audience<'a> {
+    watcher: &'a mut dyn Watcher,
+    counters: Counters,
+    is_over: bool,
+}
+
+impl Sink for Audience<'_> {
+    fn begin(&mut self, open: &Open) -> io::Result<()> {
+        self.counters = Counters::new(open.session.events());
+        let about = About::session(&open.session, &open.images);
+        let mut head = Log::new(Cursor::new(Vec::new()), open.session.events())?;
+        head.end_round()?;
+        head.close(&about, 0)?;
+        let mappings = open.images.mappings.iter();
+        let mut records: Vec<u8> = mappings.flat_map(|m| m.kernel_record()).collect();
+        records.extend_from_slice(&open.existing.records);
+        self.watcher.begin(Start {
+            head: head.into_parts().2.into_inner(),
+            records,
+            history: History::new(&open.session, &open.images, &open.existing),
+        });
+        Ok(())
+    }
+
+    fn pass(&mut self, open: &mut Open) -> io::Result<()> {
+        let begin = kernel::now();
+        let (watcher, counters) = (&mut *self.watcher, &mut self.counters);
+        let counts = if counters.are_due() {
+            counters.read(open, begin)
+        } else {
+            Vec::new()
+        };
+        let session = &mut open.session;
+        let drained = session.drain(&mut |records| {
+            counters.sampled(records);
+            watcher.records(records);
+            Ok::<(), Infallible>(())
+        });
+        let Ok(_) = drained;
+        if session.has_switches() {
+            watcher.records(&time_record(begin));
+        }
+        watcher.records(&counts);
+        self.is_over |= self.watcher.end_round().is_break();
+        Ok(())
+    }
+
+    fn finish(&mut self, open: &Open) -> io::Result<()> {
+        self.watcher.records(&time_record(open.ended));
+        let counts = self.counters.read(open, open.ended);
+        self.watcher.records(&counts);
+        // Of the last losses the kernel has not told.
+        let lost = open.session.lost().unwrap_or(0);
+        if lost > 0 {
+            self.watcher.records(&lost_samples_record(lost));
+        }
+        Ok(())
+    }
+
+    fn wants_end(&self) -> Option<End> {
+        self.is_over.then_some(End::Watcher)
+    }
+}

@@ -1,0 +1,260 @@
+//! The command as a process of ours: made, held before its `exec`, let go, waited for.
+//!
+//! ```text
+//!   this process                    the child
+//!   ────────────                    ─────────
+//!   fork ─────────────────────────▶ wait for a byte
+//!   open events on it                  ┊
+//!   write a byte ─────────────────▶ exec ──▶ the command (and the events are on)
+//!   read: end of file ◀──────────────┘ └─ failed: write errno, exit
+//! ```
+//!
+//! When this process dies before the byte is written, the child reads the end of the pipe and
+//! exits without having run anything. When it dies later (it can be killed without being asked),
+//! the kernel sends the command a SIGTERM: a command that was started to be recorded is not left
+//! behind, but may clean up.
+#![expect(
+    unsafe_code,
+    reason = "fork, exec and wait with a step in between have no safe interface"
+)]
+
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr;
+
+use super::command::Command;
+use super::command_error::CommandError;
+use crate::sampler::kernel::check;
+use crate::sampler::signals::{self, Inherited};
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It exited by itself with this status.
+    Exited(u8),
+    /// It died of this signal.
+    Signalled(i32),
+}
+
+impl Ending {
+    /// The status by which a shell would tell it: 128 and the number for a signal.
+    ///
+    /// ```
+    /// use proftool::sampler::Ending;
+    /// assert_eq!(Ending::Signalled(11).status(), 139);
+    /// assert_eq!(Ending::Exited(3).status(), 3);
+    /// ```
+    pub fn status(self) -> u8 {
+        match self {
+            Ending::Exited(status) => status,
+            Ending::Signalled(number) => 128u8.saturating_add(number as u8),
+        }
+    }
+
+    /// The name of the signal of which it died, if it did and the signal has a common name.
+    pub fn signal_name(self) -> Option<&'static str> {
+        let Ending::Signalled(number) = self else {
+            return None;
+        };
+        Some(match number {
+            libc::SIGHUP => "SIGHUP",
+            libc::SIGINT => "SIGINT",
+            libc::SIGQUIT => "SIGQUIT",
+            libc::SIGILL => "SIGILL, illegal instruction",
+            libc::SIGTRAP => "SIGTRAP",
+            libc::SIGABRT => "SIGABRT, aborted",
+            libc::SIGBUS => "SIGBUS, bus error",
+            libc::SIGFPE => "SIGFPE, arithmetic error",
+            libc::SIGKILL => "SIGKILL, killed",
+            libc::SIGSEGV => "SIGSEGV, segmentation fault",
+            libc::SIGPIPE => "SIGPIPE, broken pipe",
+            libc::SIGALRM => "SIGALRM",
+            libc::SIGTERM => "SIGTERM, terminated",
+            libc::SIGUSR1 => "SIGUSR1",
+            libc::SIGUSR2 => "SIGUSR2",
+            libc::SIGXCPU => "SIGXCPU, processor time used up",
+            libc::SIGXFSZ => "SIGXFSZ, file too large",
+            libc::SIGSYS => "SIGSYS, forbidden system call",
+            _ => return None,
+        })
+    }
+}
+
+/// A process that is not waited for yet. Dropping it kills it.
+#[derive(Debug)]
+pub(in crate::sampler) struct Child {
+    pid: i32,
+    go: Option<File>,
+    failure: File,
+    ended: Option<Ending>,
+}
+
+impl Child {
+    /// Makes the process, which waits for [`Child::start`].
+    pub(in crate::sampler) fn fork(command: &Command, inherited: Inherited) -> io::Result<Child> {
+        let (wait, go) = pipe()?;
+        let (failure, failed) = pipe()?;
+        // All memory that the child needs is made before: another thread may hold the allocator's
+        // lock at the moment of the fork, and nobody would ever release it in the child.
+        let arguments = pointers(&command.arguments);
+        let as_script = pointers(&command.as_script);
+        let environment = pointers(&command.environment);
+        let program = command.program.as_ptr();
+        let null = match command.is_silent {
+            true => Some(
+                OpenOptions::new()
+                    .read(true)
+                    .write(true)
+                    .open("/dev/null")?,
+            ),
+            false => None,
+        };
+        // SAFETY: getpid and fork touch no memory of ours. Between fork and exec or _exit the
+        // child calls only functions that are safe in a signal handler (prctl, getppid, dup2, read,
+        // signal, sigmask, execve, write, _exit), does not allocate, unwind or return, and the
+        // arrays end with a null pointer and point at strings that live in `command`.
+        let pid = unsafe {
+            let parent = libc::getpid();
+            let pid = check(libc::fork())?;
+            if pid == 0 {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong);
+                if libc::getppid() != parent {
+                    libc::_exit(125);
+                }
+                // The child's copies of the other ends; without this it would wait for itself.
+                libc::close(go.as_raw_fd());
+                libc::close(failure.as_raw_fd());
+                let mut byte = 0u8;
+                loop {
+                    let got = libc::read(wait.as_raw_fd(), (&raw mut byte).cast(), 1);
+                    if got == 1 {
+                        break;
+                    }
+                    if got == 0 || *libc::__errno_location() != libc::EINTR {
+                        libc::_exit(125);
+                    }
+                }
+                if let Some(null) = &null {
+                    for standard in 0..=2 {
+                        libc::dup2(null.as_raw_fd(), standard);
+                    }
+                }
+                inherited.restore();
+                libc::execve(program, arguments.as_ptr(), environment.as_ptr());
+                let mut errno = *libc::__errno_location();
+                if errno == libc::ENOEXEC {
+                    libc::execve(
+                        c"/bin/sh".as_ptr(),
+                        as_script.as_ptr(),
+                        environment.as_ptr(),
+                    );
+                    errno = *libc::__errno_location();
+                }
+                let size = size_of::<libc::c_int>();
+                libc::write(failed.as_raw_fd(), (&raw const errno).cast(), size);
+                libc::_exit(127);
+            }
+            pid
+        };
+        Ok(Child {
+            pid,
+            go: Some(File::from(go)),
+            failure: File::from(failure),
+            ended: None,
+        })
+    }
+
+    /// Its process id.
+    pub(in crate::sampler) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Lets it run, and returns when it has become the command.
+    ///
+    /// # Errors
+    ///
+    /// What `exec` said.
+    pub(in crate::sampler) fn start(&mut self, command: &Command) -> Result<(), CommandError> {
+        let told = match self.go.take() {
+            Some(mut go) => go.write_all(&[1]),
+            None => Ok(()),
+        };
+        let mut errno = [0; size_of::<libc::c_int>()];
+        let failed = self.failure.read_exact(&mut errno).is_ok();
+        match (failed, told) {
+            (true, _) => {
+                let errno = libc::c_int::from_ne_bytes(errno);
+                Err(command.refused(&io::Error::from_raw_os_error(errno)))
+            }
+            // Killed while it was waiting: that is how the command ended, as `wait` will tell.
+            (false, Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(command.refused(&error))
+            }
+            (false, _) => Ok(()),
+        }
+    }
+
+    /// How it ended, if it has.
+    pub(in crate::sampler) fn ended(&mut self) -> Option<Ending> {
+        if self.ended.is_none() {
+            self.ended = self.wait(libc::WNOHANG);
+        }
+        self.ended
+    }
+
+    /// Sends it a signal, unless it has ended.
+    pub(in crate::sampler) fn signal(&mut self, number: i32) {
+        if self.ended().is_none() {
+            signals::send(self.pid, number);
+        }
+    }
+
+    /// Waits until it has ended.
+    pub(in crate::sampler) fn join(&mut self) -> Ending {
+        loop {
+            if let Some(ending) = self.ended.or_else(|| self.wait(0)) {
+                self.ended = Some(ending);
+                return ending;
+            }
+        }
+    }
+
+    fn wait(&self, flags: libc::c_int) -> Option<Ending> {
+        let mut status = 0;
+        // SAFETY: the status is written to a live local; `pid` is our child and not waited for
+        // yet, so the number still belongs to it.
+        let got = check(unsafe { libc::waitpid(self.pid, &mut status, flags) });
+        match got {
+            Ok(0) => None,
+            Ok(_) if libc::WIFSIGNALED(status) => Some(Ending::Signalled(libc::WTERMSIG(status))),
+            Ok(_) => Some(Ending::Exited(libc::WEXITSTATUS(status) as u8)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => None,
+            // Somebody else in this process has waited for it.
+            Err(_) => Some(Ending::Exited(0)),
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if self.ended().is_none() {
+            signals::send(self.pid, libc::SIGKILL);
+            self.join();
+        }
+    }
+}
+
+/// A pipe, closed on exec: the end to read and the end to write.
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = io::pipe()?;
+    Ok((reader.into(), writer.into()))
+}
+
+/// The addresses of `strings`, ended with null, as exec wants them.
+fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
+    let mut pointers: Vec<_> = strings.iter().map(|string| string.as_ptr()).collect();
+    pointers.push(ptr::null());
+    pointers
+}

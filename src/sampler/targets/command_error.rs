@@ -1,0 +1,21 @@
+//! Why a command cannot be started.
+
+/// Why a command cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// There is no such program.
+    #[error("program not found: {0}")]
+    NotFound(String),
+    /// It is there, but cannot be run.
+    #[error("cannot run {program}: {reason}")]
+    NotExecutable {
+        /// The program.
+        program: String,
+        /// What the system says.
+        reason: String,
+    },
+    /// No word was given, or one with a zero byte inside.
+    #[error("not a command: {0}")]
+    Unusable(String),
+}

@@ -1,0 +1,213 @@
+//! What ran before the recording began, told as the kernel would have told it then.
+//!
+//! ```text
+//! /proc/PID/task/TID/comm        COMM of each thread, and FORK of all but the first
+//! /proc/PID/task/TID/stat        SWITCH of each that is blocked, for time off the processor
+//! /proc/PID/maps                 MMAP2 of each mapping with code
+//! /proc/PID/map_files/RANGE      the file that is mapped, whatever its path leads to now
+//! /proc/PID/exe, PID/root/PATH   the same for those who may not open the former
+//! ```
+//!
+//! All records have the time 0: they stand before everything that is sampled.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustc_hash::FxHashMap;
+
+use super::elf_notes;
+use super::mapped::{Mapped, mappings};
+use super::target::Group;
+use crate::base::BuildId;
+use crate::perfdata::writer::{UserMapping, blocked_record, comm_record, thread_record};
+
+/// A device and an inode of it.
+type File = ((u32, u32), u64);
+
+/// Records of what ran before.
+#[derive(Debug, Default)]
+pub(in crate::sampler) struct Existing {
+    /// Whole records.
+    pub(in crate::sampler) records: Vec<u8>,
+    /// In how many processes what is mapped could not be read.
+    pub(in crate::sampler) hidden: usize,
+    /// Whether mappings without code are told too.
+    data: bool,
+    /// Whether it is told which threads are blocked.
+    blocked: bool,
+    build_ids: FxHashMap<File, Option<BuildId>>,
+}
+
+impl Existing {
+    /// Looks at these processes. With `data`, mappings of files without code are told too; with
+    /// `blocked`, which threads are blocked.
+    pub(in crate::sampler) fn look(groups: &[Group], data: bool, blocked: bool) -> Existing {
+        let mut existing = Existing {
+            data,
+            blocked,
+            ..Existing::default()
+        };
+        for group in groups {
+            existing.process(group);
+        }
+        existing
+    }
+
+    /// What has ended meanwhile has nothing to tell.
+    fn process(&mut self, group: &Group) {
+        let pid = group.pid;
+        self.name(pid, pid);
+        for &tid in group.threads.iter().filter(|tid| **tid != pid) {
+            self.records.extend(thread_record(pid, tid));
+            self.name(pid, tid);
+        }
+        match fs::read(format!("/proc/{pid}/maps")) {
+            Ok(maps) => {
+                for mapping in mappings(&maps) {
+                    self.mapping(pid, &mapping);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.hidden += 1,
+            Err(_) => {}
+        }
+    }
+
+    fn name(&mut self, pid: i32, tid: i32) {
+        if let Ok(comm) = fs::read(format!("/proc/{pid}/task/{tid}/comm")) {
+            let comm = comm.strip_suffix(b"\n").unwrap_or(&comm);
+            self.records.extend(comm_record(pid, tid, comm));
+        }
+        if self.blocked && is_blocked(pid, tid) {
+            self.records.extend(blocked_record(pid, tid));
+        }
+    }
+
+    fn mapping(&mut self, pid: i32, mapping: &Mapped<'_>) {
+        let code = mapping.executable();
+        let is_file = mapping.path.starts_with(b"/");
+        let wanted = code || self.data && is_file;
+        if !wanted {
+            return;
+        }
+        let record = UserMapping {
+            start: mapping.start,
+            len: mapping.len(),
+            page_offset: mapping.offset,
+            device: mapping.device,
+            inode: mapping.inode,
+            build_id: self.build_id(pid, mapping),
+            protection: mapping.protection,
+            flags: match mapping.shared {
+                true => libc::MAP_SHARED as u32,
+                false => libc::MAP_PRIVATE as u32,
+            },
+            data: !code,
+            name: name(mapping.path),
+        };
+        self.records.extend(record.record(pid));
+    }
+
+    fn build_id(&mut self, pid: i32, mapping: &Mapped<'_>) -> Option<BuildId> {
+        if !mapping.path.starts_with(b"/") || mapping.inode == 0 {
+            return None;
+        }
+        let file = (mapping.device, mapping.inode);
+        if let Some(known) = self.build_ids.get(&file) {
+            return known.clone();
+        }
+        let build_id = places(pid, mapping)
+            .iter()
+            .find_map(|place| elf_notes::build_id_of(place));
+        self.build_ids.insert(file, build_id.clone());
+        build_id
+    }
+}
+
+/// Whether a thread waits for something: it sleeps, for a while or for a disk, or is stopped.
+fn is_blocked(pid: i32, tid: i32) -> bool {
+    let stat = fs::read(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+    // The name stands in parentheses and may have any byte.
+    let state = stat.iter().rposition(|&byte| byte == b')');
+    let state = state.and_then(|end| stat.get(end.checked_add(2)?));
+    matches!(state, Some(b'S' | b'D' | b'T' | b't'))
+}
+
+/// Where the very file that is mapped may be opened.
+fn places(pid: i32, mapping: &Mapped<'_>) -> Vec<PathBuf> {
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    let range = format!("map_files/{:x}-{:x}", mapping.start, mapping.end);
+    let path = Path::new(OsStr::from_bytes(mapping.path));
+    let path = path.strip_prefix("/").unwrap_or(path);
+    let same = |place: &PathBuf| {
+        let found = fs::metadata(place);
+        found.is_ok_and(|found| found.ino() == mapping.inode)
+    };
+    let mut places = vec![process.join(range)];
+    let others = [process.join("exe"), process.join("root").join(path)];
+    places.extend(others.into_iter().filter(same));
+    places
+}
+
+/// The path as the kernel's records have it.
+fn name(path: &[u8]) -> Vec<u8> {
+    if path.is_empty() || path.starts_with(b"[anon") {
+        return b"//anon".to_vec();
+    }
+    let mut name = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((&byte, after)) = rest.split_first() {
+        match rest.strip_prefix(b"\\012") {
+            Some(after) => {
+                name.push(b'\n');
+                rest = after;
+            }
+            None => {
+                name.push(byte);
+                rest = after;
+            }
+        }
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampler::output::tally::Tally;
+
+    #[test]
+    fn this_process_is_told_with_the_build_of_its_files() {
+        let pid = std::process::id() as i32;
+        let threads = vec![pid];
+        let existing = Existing::look(&[Group { pid, threads }], false, false);
+        assert_eq!(existing.hidden, 0);
+        let mut tally = Tally::default();
+        tally.count(&existing.records);
+        let program = std::env::current_exe().unwrap();
+        let told = &tally.images[program.as_os_str().as_bytes()];
+        assert_eq!(*told, elf_notes::build_id_of(&program));
+        assert!(tally.images.contains_key(b"[vdso]".as_slice()));
+    }
+
+    #[test]
+    fn what_has_ended_has_nothing_to_tell() {
+        let threads = vec![i32::MAX];
+        let gone = Group {
+            pid: i32::MAX,
+            threads,
+        };
+        assert!(Existing::look(&[gone], true, true).records.is_empty());
+    }
+
+    #[test]
+    fn names_are_those_of_the_kernels_records() {
+        assert_eq!(name(b""), b"//anon");
+        assert_eq!(name(b"[anon:stack]"), b"//anon");
+        assert_eq!(name(b"[vdso]"), b"[vdso]");
+        assert_eq!(name(b"/a\\012b (deleted)"), b"/a\nb (deleted)");
+    }
+}

@@ -1,0 +1,100 @@
+//! The lines of `/proc/PID/maps`.
+//!
+//! ```text
+//! 55d4c8a00000-55d4c8a02000 r-xp 00002000 fe:00 1234    /usr/bin/prog (deleted)
+//! range                     rights offset device inode  path as the process has it
+//! ```
+
+use crate::base::utf8;
+
+/// A mapping of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::sampler) struct Mapped<'a> {
+    pub(in crate::sampler) start: u64,
+    pub(in crate::sampler) end: u64,
+    /// `PROT_READ`, `PROT_WRITE` and `PROT_EXEC`.
+    pub(in crate::sampler) protection: u32,
+    pub(in crate::sampler) shared: bool,
+    /// The position in the file of what is at `start`.
+    pub(in crate::sampler) offset: u64,
+    /// Major and minor number of the device.
+    pub(in crate::sampler) device: (u32, u32),
+    pub(in crate::sampler) inode: u64,
+    /// Empty if it shows no file; a line feed in it stands as `\012`.
+    pub(in crate::sampler) path: &'a [u8],
+}
+
+impl Mapped<'_> {
+    /// Whether it has code.
+    pub(in crate::sampler) fn executable(&self) -> bool {
+        self.protection & libc::PROT_EXEC as u32 != 0
+    }
+
+    /// Its length in bytes.
+    pub(in crate::sampler) fn len(&self) -> u64 {
+        self.end - self.start
+    }
+}
+
+/// The mappings in a list; lines that are none are passed over.
+pub(in crate::sampler) fn mappings(list: &[u8]) -> impl Iterator<Item = Mapped<'_>> {
+    list.split(|byte| *byte == b'\n').filter_map(mapping)
+}
+
+fn mapping(line: &[u8]) -> Option<Mapped<'_>> {
+    let mut words = line.splitn(6, |byte| *byte == b' ');
+    let (range, rights) = (utf8(words.next()?), words.next()?);
+    let (offset, device) = (utf8(words.next()?), utf8(words.next()?));
+    let inode = utf8(words.next()?);
+    let path = words.next().unwrap_or_default().trim_ascii_start();
+    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+    let (start, end) = range.split_once('-')?;
+    let (start, end) = (hex(start)?, hex(end)?);
+    let (major, minor) = device.split_once(':')?;
+    let right = |at: usize, letter: u8, bit: i32| match rights.get(at) {
+        Some(found) if *found == letter => bit as u32,
+        _ => 0,
+    };
+    (start <= end).then_some(Mapped {
+        start,
+        end,
+        protection: right(0, b'r', libc::PROT_READ)
+            | right(1, b'w', libc::PROT_WRITE)
+            | right(2, b'x', libc::PROT_EXEC),
+        shared: rights.get(3) == Some(&b's'),
+        offset: hex(&offset)?,
+        device: (
+            u32::try_from(hex(major)?).ok()?,
+            u32::try_from(hex(minor)?).ok()?,
+        ),
+        inode: inode.parse().ok()?,
+        path,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_taken_apart() {
+        let list = b"55d4c8a00000-55d4c8a02000 r-xp 00002000 fe:1a 12    /usr/my prog (deleted)\n\
+            7f0000000000-7f0000003000 rw-s 00000000 00:00 0 \n\
+            \n bad\nx-y r-xp\n5-4 r-xp 0 0:0 0 \n";
+        let found: Vec<Mapped<'_>> = mappings(list).collect();
+        let program = Mapped {
+            start: 0x55d4_c8a0_0000,
+            end: 0x55d4_c8a0_2000,
+            protection: 5,
+            shared: false,
+            offset: 0x2000,
+            device: (0xfe, 0x1a),
+            inode: 12,
+            path: b"/usr/my prog (deleted)",
+        };
+        assert_eq!(found[0], program);
+        assert!(found[0].executable() && found[0].len() == 0x2000);
+        assert!(found[1].shared && found[1].protection == 3 && found[1].path.is_empty());
+        assert_eq!(found.len(), 2);
+    }
+}

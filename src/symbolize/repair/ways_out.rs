@@ -1,0 +1,67 @@
+//! How control leaves functions: their calls and jumps, by where functions start.
+
+use std::rc::Rc;
+
+use crate::trace::ImageId;
+
+/// A function by where it starts, never a part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) image: ImageId,
+    /// The stated address of its first byte.
+    pub(super) start: u64,
+}
+
+/// Where a call or jump leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum To {
+    /// To this function.
+    Function(Place),
+    /// To the function that this one chose when the program started.
+    ChosenBy(Place),
+    /// Only a run can tell.
+    Unknown,
+}
+
+/// An instruction that calls or jumps to elsewhere, by the stated addresses of its first byte and of
+/// what is behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Site {
+    pub(super) at: u64,
+    pub(super) end: u64,
+}
+
+/// How control leaves a function: all calls of one other, or all jumps to it.
+#[derive(Clone, Debug)]
+pub(super) struct WayOut {
+    /// Whether it comes back.
+    pub(super) is_call: bool,
+    /// Where to.
+    pub(super) to: To,
+    /// The linkage name by which it is called, where it is by name.
+    pub(super) name: Option<Rc<str>>,
+    /// In order of address.
+    pub(super) sites: Vec<Site>,
+}
+
+/// What is known of the code of a function.
+#[derive(Debug, Default)]
+pub(super) struct Function {
+    /// In order of their first sites.
+    pub(super) ways_out: Vec<WayOut>,
+    /// The stated address behind each call and the place of its way, in order of address.
+    pub(super) calls: Vec<(u64, usize)>,
+    /// Whether all of its code could be read, so that there are no other ways out.
+    pub(super) is_complete: bool,
+}
+
+impl Function {
+    /// The call that returns to this stated address.
+    pub(super) fn call_before(&self, end: u64) -> Option<&WayOut> {
+        let found = self
+            .calls
+            .binary_search_by_key(&end, |&(end, _)| end)
+            .ok()?;
+        self.ways_out.get(self.calls.get(found)?.1)
+    }
+}

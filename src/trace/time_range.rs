@@ -1,0 +1,87 @@
+//! Parts of a recording by time.
+
+/// A part of a recording, in nanoseconds from its first sample; an open end reaches to the end
+/// of the recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeRange {
+    /// The first nanosecond.
+    pub start: Option<u64>,
+    /// The nanosecond after the last.
+    pub end: Option<u64>,
+    /// Whether these are times of the recorder's clock; else they count from the first sample.
+    pub is_absolute: bool,
+}
+
+impl TimeRange {
+    /// Whether it leaves nothing out.
+    pub fn is_all(self) -> bool {
+        self.start.is_none() && self.end.is_none()
+    }
+
+    /// The range in times of the recorder's clock, whose first sample was taken at `first`.
+    fn absolute(self, first: u64) -> (u64, u64) {
+        let origin = if self.is_absolute { 0 } else { first };
+        let at = |time: Option<u64>, open| time.map_or(open, |time| origin.saturating_add(time));
+        (at(self.start, 0), at(self.end, u64::MAX))
+    }
+
+    /// How much of what went from `start` to `end` is in it, where it is counted from `first` on;
+    /// `None` if nothing is.
+    pub(super) fn overlap(self, first: u64, start: u64, end: u64) -> Option<u64> {
+        let (begin, limit) = self.absolute(first);
+        let (from, to) = (begin.max(start), limit.min(end));
+        (from < to || self.is_all()).then(|| to.saturating_sub(from))
+    }
+
+    /// Whether a sample at `time` is in it, where the first one was taken at `first`.
+    pub(super) fn covers(self, first: u64, time: u64) -> bool {
+        let (begin, limit) = self.absolute(first);
+        begin <= time && (time < limit || self.end.is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_an_interval_counts_what_lies_in_the_range() {
+        let range = |start, end| TimeRange {
+            start,
+            end,
+            is_absolute: false,
+        };
+        let all = TimeRange::default();
+        assert_eq!(all.overlap(1000, 1010, 1015), Some(5));
+        assert_eq!(all.overlap(1000, 1010, 1010), Some(0));
+        // Counted from 1000 on: 1010 to 1020.
+        let part = range(Some(10), Some(20));
+        assert_eq!(part.overlap(1000, 1005, 1015), Some(5));
+        assert_eq!(part.overlap(1000, 1012, 1013), Some(1));
+        assert_eq!(part.overlap(1000, 900, 5000), Some(10));
+        assert_eq!(part.overlap(1000, 1000, 1010), None);
+        assert_eq!(part.overlap(1000, 1020, 1030), None);
+        let open = range(Some(10), None);
+        assert_eq!(open.overlap(u64::MAX, 0, u64::MAX), None);
+        assert_eq!(open.overlap(0, 0, u64::MAX), Some(u64::MAX - 10));
+    }
+
+    #[test]
+    fn absolute_times_do_not_depend_on_the_first_sample() {
+        let part = TimeRange {
+            start: Some(1010),
+            end: Some(1020),
+            is_absolute: true,
+        };
+        for first in [0, 1000, 1015] {
+            assert_eq!(part.overlap(first, 1005, 1015), Some(5));
+            let covered = [1009, 1010, 1019, 1020].map(|time| part.covers(first, time));
+            assert_eq!(covered, [false, true, true, false]);
+        }
+        let relative = TimeRange {
+            is_absolute: false,
+            ..part
+        };
+        assert!(!relative.covers(1000, 1010) && relative.covers(1000, 2010));
+    }
+}

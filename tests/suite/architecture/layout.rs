@@ -1,0 +1,96 @@
+//! Circles between files, and folders of too many, planted into the sound tree.
+
+use super::tree::Tree;
+use super::{rules, sound};
+
+/// A tree of one room, `view`, of these files with these lines.
+fn room_of_files(files: &[(&str, &str)]) -> Tree {
+    let mut tree = sound();
+    for (path, text) in files {
+        tree.add(path, text);
+    }
+    tree
+}
+
+#[test]
+fn files_that_name_each_other_are_reported() {
+    let report = |files: &[(&str, &str)]| rules::check(&room_of_files(files));
+    let circle = [
+        (
+            "src/view/row.rs",
+            "use super::cell::Cell;\npub struct Row;\n",
+        ),
+        (
+            "src/view/cell.rs",
+            "use super::row::Row;\npub struct Cell;\n",
+        ),
+    ];
+    let message = "src/view/cell.rs -> src/view/row.rs: files name each other in a circle";
+    assert_eq!(report(&circle), [message]);
+    // A name that the page hands on is its file's, and a path in code is an arrow as well.
+    let handed_on = [
+        (
+            "src/view/mod.rs",
+            "//! Tables.\nmod cell;\nmod row;\npub use row::Row;\n",
+        ),
+        (
+            "src/view/row.rs",
+            "pub struct Row;\nfn f() { super::cell::g() }\n",
+        ),
+        ("src/view/cell.rs", "use crate::view::Row;\n"),
+    ];
+    assert_eq!(report(&handed_on), [message]);
+    let of_three = [
+        ("src/view/row.rs", "use super::cell::Cell;\n"),
+        ("src/view/cell.rs", "use super::deep::leaf::Leaf;\n"),
+        ("src/view/deep/leaf.rs", "use crate::view::row::Row;\n"),
+    ];
+    let message = "src/view/cell.rs -> src/view/deep/leaf.rs -> src/view/row.rs: \
+                   files name each other in a circle";
+    assert_eq!(report(&of_three), [message]);
+}
+
+#[test]
+fn a_page_and_its_files_are_no_circle() {
+    let report = |files: &[(&str, &str)]| rules::check(&room_of_files(files));
+    let page = [
+        (
+            "src/view/mod.rs",
+            "//! Tables.\nmod cell;\nmod row;\nuse self::cell::Cell;\npub struct Table;\n",
+        ),
+        ("src/view/cell.rs", "use super::Table;\n"),
+        (
+            "src/view/row.rs",
+            "use super::cell::Cell;\nuse super::Table;\n",
+        ),
+    ];
+    assert_eq!(report(&page), Vec::<String>::new());
+    // Tests may name what they like.
+    let tested = [
+        ("src/view/row.rs", "use super::cell::Cell;\n"),
+        (
+            "src/view/cell.rs",
+            "pub struct Cell;\nmod tests {\n    use crate::view::row::Row;\n}\n",
+        ),
+    ];
+    assert_eq!(report(&tested), Vec::<String>::new());
+}
+
+#[test]
+fn a_folder_of_too_many_files_is_reported() {
+    let files = |count: usize| {
+        let mut tree = sound();
+        // There are two already.
+        for number in 2..count {
+            tree.add(&format!("src/view/row{number}.rs"), "//! A row.\n");
+            tree.add(&format!("src/view/deep/row{number}.rs"), "//! A row.\n");
+        }
+        rules::check(&tree)
+    };
+    assert_eq!(files(25), Vec::<String>::new());
+    let report = files(26);
+    assert_eq!(
+        report,
+        ["src/view: 26 files, above 25: look for a folder's worth of them"]
+    );
+}
