@@ -13,13 +13,13 @@ use crate::trace::{FrameId, ImageId, ImageKind, Trace};
 
 use super::definitions::Definitions;
 use super::demangled::name_for_people;
-use super::home::Home;
+use super::distinct_addresses::DistinctAddresses;
 use super::identity::Identities;
 use super::limits::{self, TextLeft};
 use super::look_up::{AllAnswers, Answers, ByChunk, Physical};
+use super::name_source::NameSource;
 use super::names::Names;
 use super::places::{self, FrameLines};
-use super::plan::Plans;
 use super::repair::Checked;
 use super::{Options, StaticCalls};
 use super::{code, interrupts, nameless};
@@ -84,23 +84,29 @@ const CUT_ONE_IN: u64 = 20;
 pub(super) fn profile<'h>(
     trace: &Trace,
     checked: &Checked,
-    plans: Plans,
-    homes: &'h IdVec<ImageId, Home>,
+    addresses_of_images: DistinctAddresses,
+    name_sources: &'h IdVec<ImageId, NameSource>,
     names: &'h Names<'h>,
     answers: AllAnswers<'h>,
     options: &Options,
 ) -> Builder {
     let mut builder = Builder::default();
     *builder.caveats() = trace.caveats.clone();
-    let mut identities = Identities::new(&trace.images, homes, names, answers.lines, &mut builder);
+    let mut identities = Identities::new(
+        &trace.images,
+        name_sources,
+        names,
+        answers.lines,
+        &mut builder,
+    );
     let mut resolution = resolve(
         checked,
-        &plans,
+        &addresses_of_images,
         &answers.by_chunk,
         &mut identities,
         &mut builder,
     );
-    drop(plans);
+    drop(addresses_of_images);
     let cut_below = limit_inlined(&mut resolution, checked);
     let cut = [CaveatKind::CutStack, CaveatKind::ShortCopy];
     let cut: u64 = cut.into_iter().map(|kind| trace.caveats.count(kind)).sum();
@@ -112,7 +118,7 @@ pub(super) fn profile<'h>(
     };
     if calls != StaticCalls::Off {
         let contained = contained(&resolution);
-        let scanned = code::scan(homes, options.workers, |binary, error| {
+        let scanned = code::scan(name_sources, options.workers, |binary, error| {
             let detail = format!("{}: {error}", binary.path().display());
             let caveats = builder.caveats();
             caveats.add_detail(CaveatKind::UnscannedBinary, 1, detail);
@@ -149,9 +155,9 @@ pub(super) fn profile<'h>(
     }
     let is_named =
         |frame| resolution.frames[frame].is_some_and(|resolved: Resolved| resolved.named);
-    nameless::note(trace, checked, homes, is_named, &mut builder);
-    note_problems(trace, homes, &mut builder);
-    note_unchecked(trace, homes, &mut builder);
+    nameless::note(trace, checked, name_sources, is_named, &mut builder);
+    note_problems(trace, name_sources, &mut builder);
+    note_unchecked(trace, name_sources, &mut builder);
     note_reused(trace, checked, &resolution, &mut builder);
 
     let events: Vec<_> = trace
@@ -251,7 +257,7 @@ fn contained(resolution: &Resolution) -> FxHashSet<(FunctionId, FunctionId)> {
 
 fn resolve(
     checked: &Checked,
-    plans: &Plans,
+    addresses_of_images: &DistinctAddresses,
     answers: &ByChunk,
     identities: &mut Identities,
     builder: &mut Builder,
@@ -261,7 +267,7 @@ fn resolve(
         inlined: Vec::new(),
         call_lines: Vec::new(),
     };
-    for (image, plan) in plans.enumerate() {
+    for (image, plan) in addresses_of_images.enumerate() {
         let answers = answers.of_image(image);
         learn(image, answers.clone(), identities);
         let mut addresses = plan.iter();
@@ -448,11 +454,11 @@ fn line_of(
 }
 
 /// Tells which debug information could not be read.
-fn note_problems(trace: &Trace, homes: &IdVec<ImageId, Home>, builder: &mut Builder) {
-    for (image, home) in homes.enumerate() {
-        let (kind, problems) = match home {
-            Home::Binary(binary) => (CaveatKind::BadDebugInfo, binary.problems()),
-            Home::JitDump(dump) => (CaveatKind::BadJitDump, dump.problems().to_vec()),
+fn note_problems(trace: &Trace, name_sources: &IdVec<ImageId, NameSource>, builder: &mut Builder) {
+    for (image, name_source) in name_sources.enumerate() {
+        let (kind, problems) = match name_source {
+            NameSource::Binary(binary) => (CaveatKind::BadDebugInfo, binary.problems()),
+            NameSource::JitDump(dump) => (CaveatKind::BadJitDump, dump.problems().to_vec()),
             _ => continue,
         };
         if problems.is_empty() {
@@ -487,14 +493,14 @@ fn note_reused(trace: &Trace, checked: &Checked, resolution: &Resolution, builde
 
 /// Tells of files that nobody can check: the recording has no build id of theirs, and they were
 /// written after it.
-fn note_unchecked(trace: &Trace, homes: &IdVec<ImageId, Home>, builder: &mut Builder) {
+fn note_unchecked(trace: &Trace, name_sources: &IdVec<ImageId, NameSource>, builder: &mut Builder) {
     // Clocks and copies of a recording and its programs may differ by so much.
     const SLACK: Duration = Duration::from_secs(60);
     let Some(written) = trace.recording.written else {
         return;
     };
-    for (image, home) in trace.images.iter().zip(homes) {
-        let Home::Binary(binary) = home else {
+    for (image, name_source) in trace.images.iter().zip(name_sources) {
+        let NameSource::Binary(binary) = name_source else {
             continue;
         };
         let changed = binary.modified();

@@ -25,7 +25,7 @@ pub(super) mod needed;
 pub(super) mod plt;
 pub(super) mod references;
 mod relocations;
-pub(super) mod sampled;
+pub(super) mod selected_functions;
 pub(super) mod slot_target;
 pub(super) mod slots;
 pub(super) mod source;
