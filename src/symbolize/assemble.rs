@@ -1,16 +1,15 @@
 //! From answers to the profile: address paths become call paths.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
 use crate::base::{CaveatKind, Id, IdVec, Interner, NameId};
 use crate::binary::DefinitionId;
 use crate::profile::{Builder, FunctionId, Line, LineId, PathId, Thread};
-use crate::trace::{FrameId, ImageId, ImageKind, Trace};
+use crate::trace::{FrameId, ImageId, Trace};
 
+use super::caveats::{note_limits, note_problems, note_unchecked};
 use super::definitions::Definitions;
 use super::demangled::name_for_people;
 use super::distinct_addresses::DistinctAddresses;
@@ -366,49 +365,6 @@ fn limit_inlined(resolution: &mut Resolution, checked: &Checked) -> Option<usize
     Some(depth)
 }
 
-/// Tells what was left out of debug information, as it was too much.
-fn note_limits(
-    trace: &Trace,
-    answers: &ByChunk,
-    cut_on_stacks: Option<usize>,
-    identities: &mut Identities,
-    builder: &mut Builder,
-) {
-    let mut files: BTreeMap<ImageId, Vec<String>> = BTreeMap::new();
-    let mut depths: BTreeMap<ImageId, usize> = BTreeMap::new();
-    for &(image, ref answers) in answers.iter() {
-        // What is cut on all stacks is told once.
-        let depth = answers.cut_below;
-        if let Some(depth) = depth.filter(|&depth| cut_on_stacks.is_none_or(|all| depth < all)) {
-            let least = depths.entry(image).or_insert(depth);
-            *least = depth.min(*least);
-        }
-    }
-    for (image, depth) in depths {
-        let detail = format!("calls inlined more than {depth} deep");
-        files.entry(image).or_default().push(detail);
-    }
-    for (image, count) in identities.text_left().nameless() {
-        let detail = format!("names of {count} functions, too long together");
-        files.entry(image).or_default().push(detail);
-    }
-    let lineless = identities.text_left().lineless;
-    let caveats = builder.caveats();
-    for (image, details) in &files {
-        let path = &trace.images[*image].path;
-        let details = details
-            .iter()
-            .map(|detail| (format!("{path}: {detail}"), 1));
-        caveats.add_once(CaveatKind::DebugInfoLimit, 1, details);
-    }
-    let lines = || format!("source lines of {lineless} addresses, their paths too long together");
-    let calls = |depth| format!("calls inlined more than {depth} deep, too many on all stacks");
-    let of_all = [(lineless > 0).then(lines), cut_on_stacks.map(calls)];
-    for detail in of_all.into_iter().flatten() {
-        caveats.add_detail(CaveatKind::DebugInfoLimit, 1, detail);
-    }
-}
-
 /// Lets the definitions of an image be known before its functions are made, so that these do not
 /// depend on which of their copies comes first.
 fn learn<'a>(
@@ -453,25 +409,6 @@ fn line_of(
     Some(line)
 }
 
-/// Tells which debug information could not be read.
-fn note_problems(trace: &Trace, name_sources: &IdVec<ImageId, NameSource>, builder: &mut Builder) {
-    for (image, name_source) in name_sources.enumerate() {
-        let (kind, problems) = match name_source {
-            NameSource::Binary(binary) => (CaveatKind::BadDebugInfo, binary.problems()),
-            NameSource::JitDump(dump) => (CaveatKind::BadJitDump, dump.problems().to_vec()),
-            _ => continue,
-        };
-        if problems.is_empty() {
-            continue;
-        }
-        let path = &trace.images[image].path;
-        let details = problems
-            .iter()
-            .map(|problem| (format!("{path}: {problem}"), 1));
-        builder.caveats().add_once(kind, 1, details);
-    }
-}
-
 /// Counts the samples whose stacks have frames that may be of several functions.
 fn note_reused(trace: &Trace, checked: &Checked, resolution: &Resolution, builder: &mut Builder) {
     let is_ambiguous = |frame| resolution.frames[frame].is_some_and(|frame| frame.ambiguous);
@@ -488,30 +425,5 @@ fn note_reused(trace: &Trace, checked: &Checked, resolution: &Resolution, builde
     let count = reused.map(|sample| sample.count).sum();
     if count > 0 {
         builder.caveats().add(CaveatKind::ReusedCode, count);
-    }
-}
-
-/// Tells of files that nobody can check: the recording has no build id of theirs, and they were
-/// written after it.
-fn note_unchecked(trace: &Trace, name_sources: &IdVec<ImageId, NameSource>, builder: &mut Builder) {
-    // Clocks and copies of a recording and its programs may differ by so much.
-    const SLACK: Duration = Duration::from_secs(60);
-    let Some(written) = trace.recording.written else {
-        return;
-    };
-    for (image, name_source) in trace.images.iter().zip(name_sources) {
-        let NameSource::Binary(binary) = name_source else {
-            continue;
-        };
-        let changed = binary.modified();
-        if image.kind == ImageKind::File
-            && image.build_id.is_none()
-            && changed.is_some_and(|changed| changed > written + SLACK)
-        {
-            let path = &*image.path;
-            builder
-                .caveats()
-                .add_detail(CaveatKind::UncheckedBinary, 1, path);
-        }
     }
 }

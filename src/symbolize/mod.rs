@@ -18,6 +18,7 @@
 //! other: it is told by its function's bounds where unwind tables have them, else by itself.
 
 mod assemble;
+mod caveats;
 mod code;
 mod copies;
 mod definitions;
