@@ -21,9 +21,6 @@ mod look;
 mod progress;
 mod query;
 mod record;
-mod record_cost;
-mod record_level;
-mod record_target;
 mod report;
 mod sampling;
 mod stack_choice;
@@ -99,7 +96,7 @@ fn grammar() -> clap::Command {
 
 /// Runs the command line of this process.
 pub fn run() -> ExitCode {
-    let args = record_level::with_equals(std::env::args_os());
+    let args = record::level::with_equals(std::env::args_os());
     let matches = grammar().get_matches_from(args);
     let parsed = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let Some(command) = parsed.command else {

@@ -9,7 +9,7 @@ use proftool::sampler::{
     Stacks, Subject, Target,
 };
 
-use super::record_target::TargetArgs;
+use super::record::target::TargetArgs;
 use super::stack_choice;
 
 /// How to sample, and what already runs.

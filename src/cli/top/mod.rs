@@ -48,7 +48,7 @@ use self::signals::Signals;
 use self::source::Source;
 use self::text::Shown;
 use super::look::{self, SortKey, When};
-use super::record_target::seconds;
+use super::record::target::seconds;
 use super::sampling::SamplingArgs;
 
 /// The arguments of `proftool top`.

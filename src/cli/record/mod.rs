@@ -1,5 +1,9 @@
 //! `proftool record`: runs a command and samples it, or samples what already runs.
 
+mod cost;
+pub(super) mod level;
+pub(super) mod target;
+
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -11,9 +15,8 @@ use proftool::sampler::{
     self, CommandError, End, Error, Options, Recording, Stacks, Subject, Target,
 };
 
+use self::target::BoundsArgs;
 use super::failure::tell;
-use super::record_cost;
-use super::record_target::BoundsArgs;
 use super::sampling::SamplingArgs;
 use super::stack_choice;
 
@@ -100,7 +103,7 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
                 caveat.hint().into_iter().for_each(hint_at);
             }
             if args.verbose {
-                let lines = record_cost::lines(&recording, &options);
+                let lines = cost::lines(&recording, &options);
                 lines.iter().for_each(|line| tell(line));
             }
             ExitCode::from(recording.ending.map_or(0, sampler::Ending::status))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use proftool::sampler::{Bounds, Error, Target};
 
-use super::failure::tell;
+use super::super::failure::tell;
 
 /// Arguments that name what already runs.
 #[derive(Args, Debug)]

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::{Arg, Args, Command};
 
-use super::record::RecordArgs;
+use super::RecordArgs;
 
 /// The letter of the option.
 const LETTER: char = 'z';
