@@ -6,7 +6,7 @@ use crate::base::Svma;
 /// The code of one process at one moment.
 pub trait ProcessCode {
     /// A number that tells it from other code, and from the same before it changed. Of one
-    /// [`Unwinder`]'s codes, no two that answer differently have the same.
+    /// [`Unwinder`](super::Unwinder)'s codes, no two that answer differently have the same.
     fn number(&self) -> u32;
 
     /// What an address in its memory shows.
