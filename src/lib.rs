@@ -25,7 +25,7 @@
 //! # Rooms
 //!
 //! A file or folder directly below `src/` is a room. A room names only rooms of its last column.
-//! `tests/suite/architecture.rs` reads the three tables of this page and holds them against the
+//! `tests/suite/architecture.rs` reads the four tables of this page and holds them against the
 //! code; to move a wall, change the table first.
 //!
 //! | room | owns | may import |
@@ -48,6 +48,16 @@
 //! | `input` | a file of any known kind, or what is being sampled, to a profile | sampler perfdata trace symbolize scan binary profile base |
 //! | `cli` | the command line; sees the library as any user does | the library's public items |
 //! | `main` | the start of the program, and its exit status | cli, the library's public items |
+//!
+//! A folder of a room that could stand alone is a room in the room: it names what is listed here of
+//! the room around it, which sees nothing of it but its page.
+//!
+//! | room in a room | owns | may import of the room around it |
+//! |---|---|---|
+//! | `cli/top` | the live screen: what it shows, its keys, its threads | failure look record sampling |
+//!
+//! Inside a room, files do not import each other in circles, and no folder has more than 25 files. A
+//! page (`mod.rs`) and the files below it count as one.
 //!
 //! `main.rs` declares `mod cli;` and this file does not: the command line cannot name a private
 //! item. Globs import nothing but the variants of an enum, and in a room's own `mod tests` what

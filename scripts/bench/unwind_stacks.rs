@@ -13,7 +13,7 @@ use linux_perf_event_reader::{CpuMode, constants::PERF_RECORD_MISC_FORK_EXEC};
 use proftool::base::FileOffset;
 use proftool::binary::Finder;
 use proftool::perfdata::{Body, Mapping, Pass, Reader, Record, Sample};
-use proftool::unwind::{Arch, Code, Place, Registers, Rules, StackCopy, Unwinder};
+use proftool::unwind::{Arch, CodeAt, ProcessCode, Registers, Rules, StackCopy, Unwinder};
 
 /// Files by number, opened once.
 #[derive(Default)]
@@ -42,24 +42,24 @@ struct Process<'a> {
     files: &'a Files,
 }
 
-impl Code for Process<'_> {
+impl ProcessCode for Process<'_> {
     fn number(&self) -> u32 {
         self.number
     }
 
-    fn place(&self, address: u64) -> Place<'_> {
+    fn place(&self, address: u64) -> CodeAt<'_> {
         let Some((start, offset, file)) = self.maps.find(address) else {
-            return Place::Unmapped;
+            return CodeAt::Unmapped;
         };
         let ruled = || {
             let rules = self.files.rules[file].as_deref()?;
-            Some(Place::Ruled {
+            Some(CodeAt::Ruled {
                 file: file as u32,
                 rules,
                 address: rules.svma(FileOffset(address - start + offset))?,
             })
         };
-        ruled().unwrap_or(Place::Unruled)
+        ruled().unwrap_or(CodeAt::Unruled)
     }
 }
 

@@ -60,7 +60,7 @@ use self::debug::dwarf::DebugInfo;
 use self::elf::functions::Functions;
 use self::elf::source::Source;
 use self::elf::{Elf, mini_debug, plt, symbols, unwind_bounds};
-use self::host::places::{Place, Places};
+use self::host::places::{FileLocation, Places};
 use crate::base::{BuildId, FileOffset, Svma, utf8};
 
 /// What reading a file has taken of memory, in bytes: see [`Binary::memory_taken`].
@@ -79,7 +79,7 @@ pub struct MemoryTaken {
 #[derive(Debug)]
 pub struct Binary {
     path: PathBuf,
-    place: Place,
+    place: FileLocation,
     elf: Elf,
     places: Arc<Places>,
     companion: OnceLock<Companion>,
@@ -108,7 +108,7 @@ impl Binary {
     /// When it is missing, not a regular file, not ELF or its header is cut short. Damage behind
     /// the header leaves a [`Binary`] that knows less and has [`problems`](Binary::problems).
     pub fn open(path: &Path) -> Result<Binary, Error> {
-        Binary::open_with(Place::named(path), Arc::new(Places::usual(None)))
+        Binary::open_with(FileLocation::named(path), Arc::new(Places::usual(None)))
     }
 
     /// Reads an ELF file that is already in memory, such as the vdso.
@@ -120,15 +120,15 @@ impl Binary {
         let budget = Budget::new(&places.pool);
         budget.add_bytes(bytes.len() as u64);
         let elf = Elf::read(Source::Memory(bytes), budget)?;
-        Ok(Binary::new(Place::named(Path::new("")), elf, places))
+        Ok(Binary::new(FileLocation::named(Path::new("")), elf, places))
     }
 
-    fn open_with(place: Place, places: Arc<Places>) -> Result<Binary, Error> {
+    fn open_with(place: FileLocation, places: Arc<Places>) -> Result<Binary, Error> {
         let elf = place.elf(&Budget::new(&places.pool))?;
         Ok(Binary::new(place, elf, places))
     }
 
-    fn new(place: Place, elf: Elf, places: Arc<Places>) -> Binary {
+    fn new(place: FileLocation, elf: Elf, places: Arc<Places>) -> Binary {
         Binary {
             path: place.full(),
             place,

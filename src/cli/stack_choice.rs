@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use proftool::binary::{Binary, Finder, Libraries};
 use proftool::frame_pointers::frame_pointers;
-use proftool::frame_pointers::verdict::{self, FileFrames, Judgement, Time};
+use proftool::frame_pointers::verdict::{self, FileFrames, Time, Verdict};
 use proftool::input::{SampledProgram, sampled_programs};
 use proftool::sampler::{CopySize, Process, Stacks, Target};
 
@@ -83,12 +83,12 @@ pub fn judge_sampled(program: &SampledProgram, time: Time) -> Option<(Stacks, St
     }
     let files = verdict::of_program(&Libraries::of(&binary, &finder));
     match verdict::judge(&files, time) {
-        Judgement::Copies { file } => Some((
+        Verdict::Copies { file } => Some((
             Stacks::Copies(CopySize::default()),
             lack(&files, file, time),
         )),
-        Judgement::FramePointers { beside } => Some((Stacks::FramePointers, kept(&files, &beside))),
-        Judgement::Unknown => None,
+        Verdict::FramePointers { beside } => Some((Stacks::FramePointers, kept(&files, &beside))),
+        Verdict::Unknown => None,
     }
 }
 
@@ -192,8 +192,8 @@ fn of_process(pid: i32) -> Option<Vec<FileFrames>> {
 
 fn told(files: &[FileFrames], name: &str, time: Time) -> (Stacks, String) {
     match verdict::judge(files, time) {
-        Judgement::Copies { file } if Stacks::can_copy() => copies(&lack(files, file, time), time),
-        Judgement::Copies { file } => (
+        Verdict::Copies { file } if Stacks::can_copy() => copies(&lack(files, file, time), time),
+        Verdict::Copies { file } => (
             Stacks::FramePointers,
             format!(
                 "call stacks: frame pointers ({}, but the kernel copies no stacks on this machine, \
@@ -201,11 +201,11 @@ fn told(files: &[FileFrames], name: &str, time: Time) -> (Stacks, String) {
                 lack(files, file, time)
             ),
         ),
-        Judgement::FramePointers { beside } => (
+        Verdict::FramePointers { beside } => (
             Stacks::FramePointers,
             format!("call stacks: frame pointers ({})", kept(files, &beside)),
         ),
-        Judgement::Unknown => unknown(
+        Verdict::Unknown => unknown(
             &format!("{name} has no code that shows if it keeps them"),
             time,
         ),
@@ -219,7 +219,7 @@ fn lack(files: &[FileFrames], index: usize, time: Time) -> String {
     let share = file.frames.lacking().unwrap_or(0.0) * 100.0;
     let digits = usize::from(share < 9.95);
     let on_cpu = verdict::judge(files, Time::OnCpu);
-    let for_waits = time == Time::OffCpu && on_cpu != Judgement::Copies { file: index };
+    let for_waits = time == Time::OffCpu && on_cpu != Verdict::Copies { file: index };
     match (for_waits, share > 50.0) {
         (true, true) => format!("threads wait in {name}, which is built without frame pointers"),
         (true, false) => format!(

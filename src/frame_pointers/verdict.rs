@@ -88,7 +88,7 @@ impl FileFrames {
 
 /// How the stacks of a program can be found. Indices are those of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Judgement {
+pub enum Verdict {
     /// By frame pointers. In these files samples may lack callers.
     FramePointers {
         /// Libraries that do not carry the work and keep none.
@@ -157,7 +157,7 @@ pub fn called(libraries: &Libraries) -> Vec<bool> {
 ///
 /// ```
 /// use proftool::frame_pointers::FramePointers;
-/// use proftool::frame_pointers::verdict::{FileFrames, Judgement, Time, judge};
+/// use proftool::frame_pointers::verdict::{FileFrames, Verdict, Time, judge};
 /// let file = |name: &str, code, keeping, not_keeping| FileFrames {
 ///     name: name.into(),
 ///     code,
@@ -168,14 +168,14 @@ pub fn called(libraries: &Libraries) -> Vec<bool> {
 /// let libc = file("libc.so.6", 1_400_000, 50, 950);
 /// let beside = vec![1];
 /// let files = [app, libc.clone()];
-/// assert_eq!(judge(&files, Time::OnCpu), Judgement::FramePointers { beside });
-/// assert_eq!(judge(&files, Time::OffCpu), Judgement::Copies { file: 1 });
+/// assert_eq!(judge(&files, Time::OnCpu), Verdict::FramePointers { beside });
+/// assert_eq!(judge(&files, Time::OffCpu), Verdict::Copies { file: 1 });
 /// let stripped = file("app", 90_000, 50, 250);
-/// assert_eq!(judge(&[stripped, libc], Time::OnCpu), Judgement::Copies { file: 0 });
+/// assert_eq!(judge(&[stripped, libc], Time::OnCpu), Verdict::Copies { file: 0 });
 /// ```
-pub fn judge(files: &[FileFrames], time: Time) -> Judgement {
+pub fn judge(files: &[FileFrames], time: Time) -> Verdict {
     let judgement = judge_on_cpu(files);
-    let is_copies = matches!(judgement, Judgement::Copies { .. });
+    let is_copies = matches!(judgement, Verdict::Copies { .. });
     if time == Time::OnCpu || is_copies {
         return judgement;
     }
@@ -187,7 +187,7 @@ pub fn judge(files: &[FileFrames], time: Time) -> Judgement {
         .zip(files.iter().skip(1))
         .filter(|(_, library)| library.lacks() && waits(library))
         .min_by_key(|(index, library)| (!is_c_library(library), *index))
-        .map_or(judgement, |(file, _)| Judgement::Copies { file })
+        .map_or(judgement, |(file, _)| Verdict::Copies { file })
 }
 
 fn is_of(library: &FileFrames, names: &[&str]) -> bool {
@@ -195,12 +195,12 @@ fn is_of(library: &FileFrames, names: &[&str]) -> bool {
 }
 
 /// Decides for samples of run time.
-fn judge_on_cpu(files: &[FileFrames]) -> Judgement {
+fn judge_on_cpu(files: &[FileFrames]) -> Verdict {
     let Some((program, libraries)) = files.split_first() else {
-        return Judgement::Unknown;
+        return Verdict::Unknown;
     };
     if program.lacks() {
-        return Judgement::Copies { file: 0 };
+        return Verdict::Copies { file: 0 };
     }
     let launcher = program.frames.decided() < LAUNCHER;
     // What a launcher starts is the largest library that it calls. Others are larger than it, too.
@@ -221,12 +221,12 @@ fn judge_on_cpu(files: &[FileFrames]) -> Judgement {
     };
     let lacking = || (1..).zip(libraries).filter(|(_, library)| library.lacks());
     if let Some((file, _)) = lacking().find(|(_, library)| carries(library)) {
-        return Judgement::Copies { file };
+        return Verdict::Copies { file };
     }
     if program.frames.decided() == 0 && !libraries.iter().any(carries) {
-        return Judgement::Unknown;
+        return Verdict::Unknown;
     }
-    Judgement::FramePointers {
+    Verdict::FramePointers {
         beside: lacking().map(|(index, _)| index).collect(),
     }
 }
@@ -256,24 +256,24 @@ mod tests {
         let python = file("libpython3.11.so.1.0", 2_500_000, 0, 900);
         let app = file("app", 30_000, 60, 0);
         let large = file("app", 900_000, 900, 0);
-        let beside = |beside: &[usize]| Judgement::FramePointers {
+        let beside = |beside: &[usize]| Verdict::FramePointers {
             beside: beside.to_vec(),
         };
         let files = [app.clone(), cpp.clone(), libc.clone()];
         assert_eq!(judge(&files, Time::OnCpu), beside(&[1, 2]));
         let files = [app, python.clone(), libc.clone()];
-        assert_eq!(judge(&files, Time::OnCpu), Judgement::Copies { file: 1 });
+        assert_eq!(judge(&files, Time::OnCpu), Verdict::Copies { file: 1 });
         let files = [large, python.clone(), libc.clone()];
         assert_eq!(judge(&files, Time::OnCpu), beside(&[1, 2]));
         // A program of one function that calls the interpreter.
         let launcher = file("python3", 400, 1, 0);
         let files = [launcher.clone(), libc.clone(), python];
-        assert_eq!(judge(&files, Time::OnCpu), Judgement::Copies { file: 2 });
+        assert_eq!(judge(&files, Time::OnCpu), Verdict::Copies { file: 2 });
         let kept = file("libpython3.11.so.1.0", 2_500_000, 900, 0);
         assert_eq!(judge(&[launcher.clone(), kept], Time::OnCpu), beside(&[]));
         assert_eq!(
             judge(&[launcher, cpp, libc], Time::OnCpu),
-            Judgement::Copies { file: 1 }
+            Verdict::Copies { file: 1 }
         );
     }
 
@@ -291,17 +291,17 @@ mod tests {
             let files: Vec<FileFrames> = files.iter().map(|&file| file.clone()).collect();
             judge(&files, Time::OffCpu)
         };
-        let beside = |beside: &[usize]| Judgement::FramePointers {
+        let beside = |beside: &[usize]| Verdict::FramePointers {
             beside: beside.to_vec(),
         };
-        assert_eq!(waits(&[&app, &cpp, &libc]), Judgement::Copies { file: 2 });
-        assert_eq!(waits(&[&app, &cpp, &kept]), Judgement::Copies { file: 1 });
+        assert_eq!(waits(&[&app, &cpp, &libc]), Verdict::Copies { file: 2 });
+        assert_eq!(waits(&[&app, &cpp, &kept]), Verdict::Copies { file: 1 });
         assert_eq!(waits(&[&app, &libm, &linker, &kept]), beside(&[1, 2]));
-        assert_eq!(waits(&[&app, &musl]), Judgement::Copies { file: 1 });
-        assert_eq!(waits(&[&nothing, &libc]), Judgement::Copies { file: 1 });
-        assert_eq!(waits(&[&nothing, &kept]), Judgement::Unknown);
-        assert_eq!(waits(&[&libc, &app]), Judgement::Copies { file: 0 });
-        assert_eq!(waits(&[]), Judgement::Unknown);
+        assert_eq!(waits(&[&app, &musl]), Verdict::Copies { file: 1 });
+        assert_eq!(waits(&[&nothing, &libc]), Verdict::Copies { file: 1 });
+        assert_eq!(waits(&[&nothing, &kept]), Verdict::Unknown);
+        assert_eq!(waits(&[&libc, &app]), Verdict::Copies { file: 0 });
+        assert_eq!(waits(&[]), Verdict::Unknown);
     }
 
     #[test]
@@ -312,7 +312,7 @@ mod tests {
             is_called: false,
             ..file("libz.so.1", 100_000, 0, 90)
         };
-        let beside = |beside: &[usize]| Judgement::FramePointers {
+        let beside = |beside: &[usize]| Verdict::FramePointers {
             beside: beside.to_vec(),
         };
         let files = [launcher.clone(), zlib.clone(), jli.clone()];
@@ -345,8 +345,8 @@ mod tests {
     fn a_program_that_tells_nothing_is_not_judged() {
         let nothing = file("app", 400, 0, 0);
         let libc = file("libc.so.6", 1_400_000, 50, 950);
-        assert_eq!(judge(&[nothing, libc], Time::OnCpu), Judgement::Unknown);
-        assert_eq!(judge(&[], Time::OnCpu), Judgement::Unknown);
+        assert_eq!(judge(&[nothing, libc], Time::OnCpu), Verdict::Unknown);
+        assert_eq!(judge(&[], Time::OnCpu), Verdict::Unknown);
     }
 
     #[test]
@@ -354,9 +354,9 @@ mod tests {
         let app = file("app", 2_700_000, 1745, 3);
         assert_eq!(
             judge(&[app], Time::OnCpu),
-            Judgement::FramePointers { beside: vec![] }
+            Verdict::FramePointers { beside: vec![] }
         );
         let app = file("app", 300_000, 423, 31);
-        assert_eq!(judge(&[app], Time::OnCpu), Judgement::Copies { file: 0 });
+        assert_eq!(judge(&[app], Time::OnCpu), Verdict::Copies { file: 0 });
     }
 }

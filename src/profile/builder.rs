@@ -2,7 +2,7 @@
 
 use crate::base::{Distinct, Event, Id, IdVec, Sampling, WeightSum};
 
-use super::rows::Rows;
+use super::collected_samples::CollectedSamples;
 
 use super::{
     About, Call, CallCount, CallKind, CallPath, Counts, EventId, Function, FunctionCode,
@@ -46,9 +46,9 @@ pub struct Builder {
     modules: Distinct<ModuleId, Module>,
     threads: Distinct<ThreadId, Thread>,
     lines: Distinct<LineId, Line>,
-    samples: Rows<SampleKey>,
+    samples: CollectedSamples<SampleKey>,
     places: Distinct<PlaceId, Place>,
-    placed: Rows<PlacedKey>,
+    placed: CollectedSamples<PlacedKey>,
     calls: Vec<(FunctionId, FunctionId, CallKind)>,
     codes: Vec<(FunctionId, FunctionCode)>,
     counts: Vec<CallCount>,

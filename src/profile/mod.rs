@@ -28,6 +28,7 @@
 mod about;
 mod builder;
 mod code;
+mod collected_samples;
 mod contents;
 mod counts;
 pub mod distinct;
@@ -37,7 +38,6 @@ mod links;
 mod path;
 mod place;
 mod quality;
-mod rows;
 mod sample;
 mod select;
 mod weights;

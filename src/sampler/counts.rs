@@ -9,7 +9,7 @@ use perf_event_open_sys::bindings as sys;
 
 use super::events::event::EventSpec;
 use super::kernel;
-use super::rings::rows::Row;
+use super::rings::descriptors::ThreadEvents;
 use crate::base::{Counted, Counting};
 use crate::perfdata::raw::{Field, Layouts, RawRecord};
 use crate::perfdata::writer::EventDescription;
@@ -41,7 +41,7 @@ impl Count {
 }
 
 /// Reads the counters of each event of `specs`; `None` where its counters are read with a group.
-pub(super) fn read(specs: &[EventSpec], rows: &[Row]) -> Vec<Option<Count>> {
+pub(super) fn read(specs: &[EventSpec], rows: &[ThreadEvents]) -> Vec<Option<Count>> {
     let counts = specs.iter().enumerate().map(|(index, spec)| {
         if spec.reads {
             return None;

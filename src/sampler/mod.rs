@@ -35,6 +35,7 @@
 //! `unsafe` code is in the files that make system calls (`kernel`, `targets/child`, `signals`) and in
 //! `rings/ring`, which reads memory that the kernel writes.
 
+mod capabilities;
 mod counts;
 mod error;
 mod events;
@@ -42,7 +43,6 @@ mod host;
 mod kernel;
 mod kernel_images;
 mod limits;
-mod machine;
 mod output;
 mod rights;
 mod rings;
@@ -52,6 +52,7 @@ mod status;
 mod targets;
 mod user_share;
 
+pub use self::capabilities::{Machine, Trial};
 pub use self::events::error::{EventError, UnknownEvent};
 pub use self::events::rate::Rate;
 pub use self::session::bounds::{Bounds, End, Subject};
@@ -61,7 +62,6 @@ pub use error::{Error, Note};
 pub use events::event::EventSpec;
 pub use events::event_list::EventList;
 pub use events::stacks::{CopySize, NoCopySize, Stacks};
-pub use machine::{Machine, Trial};
 pub use output::history::{History, Written, samples_apart};
 pub use rights::Rights;
 pub use session::Session;

@@ -18,7 +18,7 @@
 //! register, calls, or jumps without condition.
 
 use super::flow::{Flow, Step, Wants};
-use super::held::{Effect, Next};
+use super::register_values::{Effect, Next};
 
 /// Puts everything that the code in `bytes`, which lies at address `start`, refers to behind
 /// `steps`. Returns the number of bytes behind the last whole instruction.

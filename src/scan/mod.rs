@@ -21,16 +21,16 @@
 //! a call graph execution profiler", 1982, section 2.
 
 mod aarch64;
+mod file_tables;
 mod flow;
-mod held;
 mod imports;
 mod parts;
+mod register_values;
 mod resolve;
 mod riscv;
 mod single;
 mod starts;
-mod tables;
-mod tables_of_switches;
+mod switch_tables;
 mod workers;
 mod x86;
 
@@ -38,13 +38,13 @@ use std::num::NonZeroUsize;
 
 use rustc_hash::FxHashMap;
 
+pub use self::file_tables::Tables;
 pub use self::single::{Destination, Exits, Leaving, LeavingKind, Single};
-pub use self::tables::Tables;
 
 use self::imports::Imports;
 use self::parts::Parts;
 use self::resolve::{Import, Kind, Resolver, Target};
-use self::workers::{Found, Scan};
+use self::workers::{ChunkCalls, Scan};
 use crate::base::{IdVec, Svma, define_id};
 use crate::binary::{Binary, Error, FunctionSymbol};
 
@@ -241,7 +241,7 @@ impl Calls {
     fn gather(
         &mut self,
         binary: &Binary,
-        chunks: Vec<Found>,
+        chunks: Vec<ChunkCalls>,
         mut imports: Imports,
         pointed: &FxHashMap<Import, u64>,
         id_at: &dyn Fn(Svma) -> Option<CodeFunctionId>,

@@ -28,7 +28,7 @@
 //! calls or jumps.
 
 use super::flow::{Flow, Step, Wants};
-use super::held::{Effect, Next};
+use super::register_values::{Effect, Next};
 
 /// Widths of addresses.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! The calls of single functions, for whoever asks about few functions of a large file.
 
+use super::file_tables::Tables;
 use super::flow::{Flow, Step};
 use super::resolve::{Kind, Resolved, Resolver, Target};
-use super::tables::Tables;
 use super::workers::Scan;
-use super::{parts, tables_of_switches, workers, x86};
+use super::{parts, switch_tables, workers, x86};
 use crate::base::{FileOffset, Svma};
 use crate::binary::{FunctionSymbol, Machine};
 
@@ -104,14 +104,14 @@ impl<'t> Single<'t> {
                 let to = match (resolved, step.flow) {
                     (Resolved::UnknownJump, _) => {
                         let tables = tables.get_or_insert_with(|| {
-                            let place = tables_of_switches::Place {
+                            let place = switch_tables::MappedCode {
                                 binary: self.tables.binary,
                                 slots: self.tables.slots(),
                                 machine,
                                 bytes: code.bytes,
                                 start: code.start,
                             };
-                            tables_of_switches::jumps(&place, &is_inside)
+                            switch_tables::jumps(&place, &is_inside)
                         });
                         (!tables.contains(&step.at)).then_some(Destination::Unknown)
                     }

@@ -7,11 +7,11 @@ use std::thread;
 
 use rustc_hash::FxHashSet;
 
+use super::file_tables::Tables;
 use super::flow::{Flow, Step, Wants};
 use super::resolve::{Kind, Lot, Resolved, Resolver, Site, Stretch, Target};
 use super::riscv::Width;
-use super::tables::Tables;
-use super::{CodeFunctionId, aarch64, held, parts, riscv, tables_of_switches, x86};
+use super::{CodeFunctionId, aarch64, parts, register_values, riscv, switch_tables, x86};
 use crate::base::Svma;
 use crate::binary::{CodePiece, Machine, SlotTarget};
 
@@ -30,7 +30,7 @@ pub(super) struct Undecided {
 
 /// What was found in a chunk.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ChunkCalls {
     pub(super) sites: Vec<Site>,
     /// Functions with calls and jumps whose targets are not known.
     pub(super) undecided: Vec<(CodeFunctionId, Undecided)>,
@@ -81,7 +81,7 @@ pub(super) fn scan<T>(
     lots: &[Lot],
     workers: Option<NonZeroUsize>,
     first: impl FnOnce() -> T,
-) -> (T, Vec<Found>) {
+) -> (T, Vec<ChunkCalls>) {
     let chunks = chunks(lots);
     let available = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let workers = workers.unwrap_or_else(available).get().min(chunks.len());
@@ -135,8 +135,8 @@ fn span(lots: &[Lot]) -> Option<CodePiece> {
 }
 
 /// `buffer` is for the bytes of the chunk.
-fn scan_chunk(scan: &Scan, lots: &[Lot], buffer: &mut Vec<u8>) -> Found {
-    let mut found = Found::default();
+fn scan_chunk(scan: &Scan, lots: &[Lot], buffer: &mut Vec<u8>) -> ChunkCalls {
+    let mut found = ChunkCalls::default();
     let Some(span) = span(lots) else { return found };
     let code = match scan.tables.code.read(span, buffer) {
         Ok(code) => code,
@@ -193,14 +193,14 @@ fn scan_chunk(scan: &Scan, lots: &[Lot], buffer: &mut Vec<u8>) -> Found {
 /// The jumps of a function that go through the table of a switch for certain.
 fn jumps_of_switches(scan: &Scan, lot: &Lot, bytes: &[u8]) -> FxHashSet<u64> {
     let own = lot.symbol.start.0..lot.symbol.start.0.saturating_add(lot.symbol.size);
-    let place = tables_of_switches::Place {
+    let place = switch_tables::MappedCode {
         binary: scan.tables.binary,
         slots: scan.tables.slots(),
         machine: scan.tables.code.machine,
         bytes,
         start: lot.start,
     };
-    tables_of_switches::jumps(&place, &|to| to != own.start && own.contains(&to))
+    switch_tables::jumps(&place, &|to| to != own.start && own.contains(&to))
 }
 
 /// Tells what each instruction refers to. `steps` is for these. Returns the number of bytes that
@@ -278,12 +278,12 @@ fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut [Step]) {
         Machine::Riscv32 => (riscv::effects(Width::Bits32, bytes, start), 0),
     };
     let Some(effects) = effects else { return };
-    let place = held::Place {
+    let place = register_values::FollowedCode {
         end,
         kept,
         followed,
     };
-    held::decide(&effects, &place, steps);
+    register_values::decide(&effects, &place, steps);
 }
 
 /// The registers that it is worth following, as bits.

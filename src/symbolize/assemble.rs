@@ -1,25 +1,24 @@
 //! From answers to the profile: address paths become call paths.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
 use crate::base::{CaveatKind, Id, IdVec, Interner, NameId};
 use crate::binary::DefinitionId;
 use crate::profile::{Builder, FunctionId, Line, LineId, PathId, Thread};
-use crate::trace::{FrameId, ImageId, ImageKind, Trace};
+use crate::trace::{FrameId, ImageId, Trace};
 
+use super::caveats::{note_limits, note_problems, note_unchecked};
 use super::definitions::Definitions;
 use super::demangled::name_for_people;
-use super::home::Home;
+use super::distinct_addresses::DistinctAddresses;
 use super::identity::Identities;
 use super::limits::{self, TextLeft};
 use super::look_up::{AllAnswers, Answers, ByChunk, Physical};
+use super::name_source::NameSource;
 use super::names::Names;
 use super::places::{self, FrameLines};
-use super::plan::Plans;
 use super::repair::Checked;
 use super::{Options, StaticCalls};
 use super::{code, interrupts, nameless};
@@ -84,23 +83,29 @@ const CUT_ONE_IN: u64 = 20;
 pub(super) fn profile<'h>(
     trace: &Trace,
     checked: &Checked,
-    plans: Plans,
-    homes: &'h IdVec<ImageId, Home>,
+    addresses_of_images: DistinctAddresses,
+    name_sources: &'h IdVec<ImageId, NameSource>,
     names: &'h Names<'h>,
     answers: AllAnswers<'h>,
     options: &Options,
 ) -> Builder {
     let mut builder = Builder::default();
     *builder.caveats() = trace.caveats.clone();
-    let mut identities = Identities::new(&trace.images, homes, names, answers.lines, &mut builder);
+    let mut identities = Identities::new(
+        &trace.images,
+        name_sources,
+        names,
+        answers.lines,
+        &mut builder,
+    );
     let mut resolution = resolve(
         checked,
-        &plans,
+        &addresses_of_images,
         &answers.by_chunk,
         &mut identities,
         &mut builder,
     );
-    drop(plans);
+    drop(addresses_of_images);
     let cut_below = limit_inlined(&mut resolution, checked);
     let cut = [CaveatKind::CutStack, CaveatKind::ShortCopy];
     let cut: u64 = cut.into_iter().map(|kind| trace.caveats.count(kind)).sum();
@@ -112,7 +117,7 @@ pub(super) fn profile<'h>(
     };
     if calls != StaticCalls::Off {
         let contained = contained(&resolution);
-        let scanned = code::scan(homes, options.workers, |binary, error| {
+        let scanned = code::scan(name_sources, options.workers, |binary, error| {
             let detail = format!("{}: {error}", binary.path().display());
             let caveats = builder.caveats();
             caveats.add_detail(CaveatKind::UnscannedBinary, 1, detail);
@@ -149,9 +154,9 @@ pub(super) fn profile<'h>(
     }
     let is_named =
         |frame| resolution.frames[frame].is_some_and(|resolved: Resolved| resolved.named);
-    nameless::note(trace, checked, homes, is_named, &mut builder);
-    note_problems(trace, homes, &mut builder);
-    note_unchecked(trace, homes, &mut builder);
+    nameless::note(trace, checked, name_sources, is_named, &mut builder);
+    note_problems(trace, name_sources, &mut builder);
+    note_unchecked(trace, name_sources, &mut builder);
     note_reused(trace, checked, &resolution, &mut builder);
 
     let events: Vec<_> = trace
@@ -251,7 +256,7 @@ fn contained(resolution: &Resolution) -> FxHashSet<(FunctionId, FunctionId)> {
 
 fn resolve(
     checked: &Checked,
-    plans: &Plans,
+    addresses_of_images: &DistinctAddresses,
     answers: &ByChunk,
     identities: &mut Identities,
     builder: &mut Builder,
@@ -261,7 +266,7 @@ fn resolve(
         inlined: Vec::new(),
         call_lines: Vec::new(),
     };
-    for (image, plan) in plans.enumerate() {
+    for (image, plan) in addresses_of_images.enumerate() {
         let answers = answers.of_image(image);
         learn(image, answers.clone(), identities);
         let mut addresses = plan.iter();
@@ -360,49 +365,6 @@ fn limit_inlined(resolution: &mut Resolution, checked: &Checked) -> Option<usize
     Some(depth)
 }
 
-/// Tells what was left out of debug information, as it was too much.
-fn note_limits(
-    trace: &Trace,
-    answers: &ByChunk,
-    cut_on_stacks: Option<usize>,
-    identities: &mut Identities,
-    builder: &mut Builder,
-) {
-    let mut files: BTreeMap<ImageId, Vec<String>> = BTreeMap::new();
-    let mut depths: BTreeMap<ImageId, usize> = BTreeMap::new();
-    for &(image, ref answers) in answers.iter() {
-        // What is cut on all stacks is told once.
-        let depth = answers.cut_below;
-        if let Some(depth) = depth.filter(|&depth| cut_on_stacks.is_none_or(|all| depth < all)) {
-            let least = depths.entry(image).or_insert(depth);
-            *least = depth.min(*least);
-        }
-    }
-    for (image, depth) in depths {
-        let detail = format!("calls inlined more than {depth} deep");
-        files.entry(image).or_default().push(detail);
-    }
-    for (image, count) in identities.text_left().nameless() {
-        let detail = format!("names of {count} functions, too long together");
-        files.entry(image).or_default().push(detail);
-    }
-    let lineless = identities.text_left().lineless;
-    let caveats = builder.caveats();
-    for (image, details) in &files {
-        let path = &trace.images[*image].path;
-        let details = details
-            .iter()
-            .map(|detail| (format!("{path}: {detail}"), 1));
-        caveats.add_once(CaveatKind::DebugInfoLimit, 1, details);
-    }
-    let lines = || format!("source lines of {lineless} addresses, their paths too long together");
-    let calls = |depth| format!("calls inlined more than {depth} deep, too many on all stacks");
-    let of_all = [(lineless > 0).then(lines), cut_on_stacks.map(calls)];
-    for detail in of_all.into_iter().flatten() {
-        caveats.add_detail(CaveatKind::DebugInfoLimit, 1, detail);
-    }
-}
-
 /// Lets the definitions of an image be known before its functions are made, so that these do not
 /// depend on which of their copies comes first.
 fn learn<'a>(
@@ -447,25 +409,6 @@ fn line_of(
     Some(line)
 }
 
-/// Tells which debug information could not be read.
-fn note_problems(trace: &Trace, homes: &IdVec<ImageId, Home>, builder: &mut Builder) {
-    for (image, home) in homes.enumerate() {
-        let (kind, problems) = match home {
-            Home::Binary(binary) => (CaveatKind::BadDebugInfo, binary.problems()),
-            Home::JitDump(dump) => (CaveatKind::BadJitDump, dump.problems().to_vec()),
-            _ => continue,
-        };
-        if problems.is_empty() {
-            continue;
-        }
-        let path = &trace.images[image].path;
-        let details = problems
-            .iter()
-            .map(|problem| (format!("{path}: {problem}"), 1));
-        builder.caveats().add_once(kind, 1, details);
-    }
-}
-
 /// Counts the samples whose stacks have frames that may be of several functions.
 fn note_reused(trace: &Trace, checked: &Checked, resolution: &Resolution, builder: &mut Builder) {
     let is_ambiguous = |frame| resolution.frames[frame].is_some_and(|frame| frame.ambiguous);
@@ -482,30 +425,5 @@ fn note_reused(trace: &Trace, checked: &Checked, resolution: &Resolution, builde
     let count = reused.map(|sample| sample.count).sum();
     if count > 0 {
         builder.caveats().add(CaveatKind::ReusedCode, count);
-    }
-}
-
-/// Tells of files that nobody can check: the recording has no build id of theirs, and they were
-/// written after it.
-fn note_unchecked(trace: &Trace, homes: &IdVec<ImageId, Home>, builder: &mut Builder) {
-    // Clocks and copies of a recording and its programs may differ by so much.
-    const SLACK: Duration = Duration::from_secs(60);
-    let Some(written) = trace.recording.written else {
-        return;
-    };
-    for (image, home) in trace.images.iter().zip(homes) {
-        let Home::Binary(binary) = home else {
-            continue;
-        };
-        let changed = binary.modified();
-        if image.kind == ImageKind::File
-            && image.build_id.is_none()
-            && changed.is_some_and(|changed| changed > written + SLACK)
-        {
-            let path = &*image.path;
-            builder
-                .caveats()
-                .add_detail(CaveatKind::UncheckedBinary, 1, path);
-        }
     }
 }

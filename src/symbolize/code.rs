@@ -24,9 +24,9 @@ use crate::scan::{self, CallSite, Callee, Calls, CodeFunctionId, ImportId};
 use crate::trace::ImageId;
 
 use super::definitions::{Definition, Definitions};
-use super::home::Home;
 use super::identity::Identities;
 use super::look_up::inlined_calls;
+use super::name_source::NameSource;
 use super::{Options, StaticCalls};
 
 /// The number of call sites that a worker looks up at once.
@@ -39,15 +39,18 @@ pub(super) struct Scanned {
     pub(super) calls: Calls,
 }
 
-/// Finds the calls in the code of all files among `homes`; tells of files that do not allow it.
+/// Finds the calls in the code of all files that `name_sources` has; tells of files that do not
+/// allow it.
 pub(super) fn scan(
-    homes: &IdVec<ImageId, Home>,
+    name_sources: &IdVec<ImageId, NameSource>,
     workers: NonZeroUsize,
     mut refused: impl FnMut(&Binary, binary::Error),
 ) -> Vec<Scanned> {
     let mut all = Vec::new();
-    for (image, home) in homes.enumerate() {
-        let Home::Binary(binary) = home else { continue };
+    for (image, name_source) in name_sources.enumerate() {
+        let NameSource::Binary(binary) = name_source else {
+            continue;
+        };
         match scan::calls(binary, Some(workers)) {
             Ok(calls) => all.push(Scanned {
                 image,
@@ -303,11 +306,11 @@ impl File<'_, '_> {
             }
             (_, Wanted::Sampled) => None,
             (definition, Wanted::All) => {
-                let home = match definition {
+                let name_source = match definition {
                     Some(Definition::Elsewhere(path, start)) => Some((path, start)),
                     _ => None,
                 };
-                let function = self.identities.import(self.builder, name, home);
+                let function = self.identities.import(self.builder, name, name_source);
                 let code = FunctionCode {
                     imported: true,
                     pointers_in_data: self.scanned.calls.pointers_to_imports[id],

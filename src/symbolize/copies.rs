@@ -77,7 +77,7 @@ enum Key {
 }
 
 /// Where to look for an out-of-line copy.
-pub(super) struct Place<'p, 'a> {
+pub(super) struct CopySource<'p, 'a> {
     pub(super) image: ImageId,
     pub(super) lines: &'p Lines<'a>,
     pub(super) names: &'p Names<'a>,
@@ -88,7 +88,7 @@ impl Copies {
     /// by start and symbol, that stem from them.
     pub(super) fn learn(
         &mut self,
-        place: &Place<'_, '_>,
+        place: &CopySource<'_, '_>,
         definitions: &[DefinitionId],
         code: &[(u64, Cow<'_, str>, DefinitionId)],
     ) {
@@ -134,7 +134,7 @@ impl Copies {
     }
 
     /// The function of a definition.
-    pub(super) fn class(&mut self, place: &Place<'_, '_>, id: DefinitionId) -> Option<&Class> {
+    pub(super) fn class(&mut self, place: &CopySource<'_, '_>, id: DefinitionId) -> Option<&Class> {
         let known = self.by_definition.get(&(place.image, id)).copied();
         let class = match known {
             Some(class) => class,
@@ -154,7 +154,7 @@ impl Copies {
     }
 
     /// What debug information says of a definition, as long as there is room for names.
-    fn describe(&mut self, place: &Place<'_, '_>, id: DefinitionId) -> Option<Described> {
+    fn describe(&mut self, place: &CopySource<'_, '_>, id: DefinitionId) -> Option<Described> {
         if !self.text.has_names(place.image, id) {
             return None;
         }
@@ -175,7 +175,7 @@ impl Copies {
 
     fn add(
         &mut self,
-        place: &Place<'_, '_>,
+        place: &CopySource<'_, '_>,
         id: DefinitionId,
         described: Described,
         first_line: Option<(String, u32)>,
@@ -298,7 +298,7 @@ fn key(described: &Described, first_line: Option<&(String, u32)>) -> Key {
 }
 
 /// The starts of the out-of-line copies of a definition, in order.
-fn out_of_line(place: &Place<'_, '_>, described: &Described) -> Vec<u64> {
+fn out_of_line(place: &CopySource<'_, '_>, described: &Described) -> Vec<u64> {
     let linkage_name = described.linkage_name.as_deref();
     let Some(name) = linkage_name.or(described.name.as_deref()) else {
         return Vec::new();

@@ -15,10 +15,10 @@ use crate::binary::{DefinitionId, Lines};
 use crate::profile::{Builder, Function, FunctionId, FunctionKind, Line, Module, ModuleId};
 use crate::trace::{FrameAddress, Image, ImageId, ImageKind};
 
-use super::copies::{self, Class, Copies, Place};
-use super::home::Home;
+use super::copies::{self, Class, Copies, CopySource};
 use super::limits::TextLeft;
 use super::look_up::ImageLines;
+use super::name_source::NameSource;
 use super::names::Names;
 
 /// What a function is told apart by.
@@ -42,7 +42,7 @@ pub(super) struct Identities<'a> {
     nameless: Vec<(FrameAddress, FunctionId)>,
     modules: IdVec<ImageId, ModuleId>,
     names: &'a Names<'a>,
-    homes: &'a IdVec<ImageId, Home>,
+    name_sources: &'a IdVec<ImageId, NameSource>,
     lines: ImageLines<'a>,
     copies: Copies,
     /// What debug information says of functions, beside their names.
@@ -57,15 +57,16 @@ struct Said {
 }
 
 /// Debug information of which nothing has been read yet.
-pub(super) fn nothing_read<'a>(homes: &'a IdVec<ImageId, Home>) -> ImageLines<'a> {
-    let lines: Vec<OnceLock<Box<Lines<'a>>>> = homes.iter().map(|_| OnceLock::new()).collect();
+pub(super) fn nothing_read<'a>(name_sources: &'a IdVec<ImageId, NameSource>) -> ImageLines<'a> {
+    let lines: Vec<OnceLock<Box<Lines<'a>>>> =
+        name_sources.iter().map(|_| OnceLock::new()).collect();
     lines.into()
 }
 
 impl<'a> Identities<'a> {
     pub(super) fn new(
         images: &IdVec<ImageId, Image>,
-        homes: &'a IdVec<ImageId, Home>,
+        name_sources: &'a IdVec<ImageId, NameSource>,
         names: &'a Names<'a>,
         lines: ImageLines<'a>,
         builder: &mut Builder,
@@ -85,7 +86,7 @@ impl<'a> Identities<'a> {
             nameless: Vec::new(),
             modules: modules.into(),
             names,
-            homes,
+            name_sources,
             lines,
             copies: Copies::default(),
             said: FxHashMap::default(),
@@ -94,7 +95,7 @@ impl<'a> Identities<'a> {
 
     /// The debug information of an image.
     pub(super) fn lines(&self, image: ImageId) -> Option<&Lines<'a>> {
-        lines(self.homes, &self.lines, image)
+        lines(self.name_sources, &self.lines, image)
     }
 
     /// Takes note of the definitions of an image that samples hit, and of the functions with code,
@@ -105,11 +106,11 @@ impl<'a> Identities<'a> {
         definitions: &[DefinitionId],
         code: &[(u64, Cow<'_, str>, DefinitionId)],
     ) {
-        let Some(lines) = lines(self.homes, &self.lines, image) else {
+        let Some(lines) = lines(self.name_sources, &self.lines, image) else {
             return;
         };
         let names = self.names;
-        let place = Place {
+        let place = CopySource {
             image,
             lines,
             names,
@@ -124,7 +125,7 @@ impl<'a> Identities<'a> {
         image: ImageId,
         functions: impl Iterator<Item = (u64, Cow<'n, str>)>,
     ) {
-        let Some(lines) = lines(self.homes, &self.lines, image) else {
+        let Some(lines) = lines(self.name_sources, &self.lines, image) else {
             return;
         };
         let clones = functions.filter(|(_, symbol)| copies::is_clone(symbol));
@@ -193,15 +194,15 @@ impl<'a> Identities<'a> {
         if let Some(&(_, function)) = known {
             return function;
         }
-        let home = &self.homes[frame.image];
-        let function = builder.function(match home {
-            Home::Mark => Function {
+        let name_source = &self.name_sources[frame.image];
+        let function = builder.function(match name_source {
+            NameSource::Mark => Function {
                 kind: FunctionKind::Mark,
                 ..unknown(module, None, builder.module_name(module).to_owned())
             },
             _ => {
                 let lookup = frame.address.lookup();
-                let address = home.svma(lookup).map_or(lookup, |svma| svma.0);
+                let address = name_source.svma(lookup).map_or(lookup, |svma| svma.0);
                 let name = format!("{}+{address:#x}", builder.module_name(module));
                 unknown(module, Some(address), name)
             }
@@ -244,9 +245,9 @@ impl<'a> Identities<'a> {
         &mut self,
         builder: &mut Builder,
         name: &str,
-        home: Option<(PathBuf, Svma)>,
+        name_source: Option<(PathBuf, Svma)>,
     ) -> FunctionId {
-        let (module, start) = match home {
+        let (module, start) = match name_source {
             Some((path, start)) => (of_file(&path.to_string_lossy()), Some(start.0)),
             None => (of_file("[import]"), None),
         };
@@ -289,7 +290,7 @@ impl<'a> Identities<'a> {
             if let Some(name) = self.copies.cloned(image, start) {
                 return Some(Cow::Borrowed(name));
             }
-            let Home::Binary(binary) = &self.homes[image] else {
+            let NameSource::Binary(binary) = &self.name_sources[image] else {
                 return None;
             };
             binary.function_name(binary.function_at(Svma(start))?)
@@ -308,9 +309,9 @@ impl<'a> Identities<'a> {
     }
 
     fn class(&mut self, image: ImageId, definition: DefinitionId) -> Option<&Class> {
-        let lines = lines(self.homes, &self.lines, image)?;
+        let lines = lines(self.name_sources, &self.lines, image)?;
         let names = self.names;
-        let place = Place {
+        let place = CopySource {
             image,
             lines,
             names,
@@ -407,12 +408,12 @@ fn inlined_key(image: ImageId, class: &Class) -> Key {
 }
 
 fn lines<'l, 'a>(
-    homes: &'a IdVec<ImageId, Home>,
+    name_sources: &'a IdVec<ImageId, NameSource>,
     lines: &'l ImageLines<'a>,
     image: ImageId,
 ) -> Option<&'l Lines<'a>> {
-    match &homes[image] {
-        Home::Binary(binary) => Some(lines[image].get_or_init(|| Box::new(binary.lines()))),
+    match &name_sources[image] {
+        NameSource::Binary(binary) => Some(lines[image].get_or_init(|| Box::new(binary.lines()))),
         _ => None,
     }
 }

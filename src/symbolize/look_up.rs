@@ -11,9 +11,9 @@ use crate::binary::{Binary, DefinitionId, InlineFrame, JitDump, Lines, PerfMap, 
 use crate::trace::ImageId;
 
 use super::Options;
-use super::home::Home;
+use super::distinct_addresses::DistinctAddresses;
 use super::limits;
-use super::plan::Plans;
+use super::name_source::NameSource;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The number of addresses that a worker takes at once.
@@ -106,13 +106,13 @@ impl ByChunk {
 
 /// Looks everything up.
 pub(super) fn all<'h>(
-    plans: &Plans,
-    homes: &'h IdVec<ImageId, Home>,
+    addresses_of_images: &DistinctAddresses,
+    name_sources: &'h IdVec<ImageId, NameSource>,
     options: &Options,
 ) -> AllAnswers<'h> {
     let mut chunks = Vec::new();
-    for (image, plan) in plans.enumerate() {
-        if matches!(homes[image], Home::Mark | Home::None(_)) {
+    for (image, plan) in addresses_of_images.enumerate() {
+        if matches!(name_sources[image], NameSource::Mark | NameSource::None(_)) {
             continue;
         }
         let len = plan.len();
@@ -127,29 +127,32 @@ pub(super) fn all<'h>(
     order.sort_by_key(|&i| std::cmp::Reverse(chunks[i].to - chunks[i].from));
     let answers: Vec<Mutex<Answers>> = chunks.iter().map(|_| Mutex::default()).collect();
     // What one worker has read of a file's debug information, the others need not.
-    let lines: Vec<OnceLock<Box<Lines<'h>>>> = homes.iter().map(|_| OnceLock::new()).collect();
+    let lines: Vec<OnceLock<Box<Lines<'h>>>> =
+        name_sources.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
     let work = || {
         while let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
             let chunk = &chunks[index];
-            let addresses = &plans.of_image(chunk.image)[chunk.from..chunk.to];
+            let addresses = &addresses_of_images.of_image(chunk.image)[chunk.from..chunk.to];
             let addresses = addresses.iter().map(|&(address, _)| address);
-            let answer = match &homes[chunk.image] {
-                Home::Binary(binary) => {
+            let answer = match &name_sources[chunk.image] {
+                NameSource::Binary(binary) => {
                     let lines = &lines[chunk.image.index()];
                     let lines = options
                         .inlines
                         .then(|| &**lines.get_or_init(|| Box::new(binary.lines())));
                     in_binary(binary, lines, options.call_lines, addresses)
                 }
-                Home::Kernel(symbols, shift) => in_table(addresses, |address| {
+                NameSource::Kernel(symbols, shift) => in_table(addresses, |address| {
                     let function = symbols.at(Avma(address.wrapping_add(*shift)))?;
                     Some((function.start.0, function.size, function.name))
                 }),
-                Home::PerfMap(map) => in_map(map, addresses),
-                Home::JitDump(dump) => in_dump(dump, addresses),
-                Home::Ranges(ranges) => in_table(addresses, |address| in_ranges(ranges, address)),
-                Home::Mark | Home::None(_) => Answers::default(),
+                NameSource::PerfMap(map) => in_map(map, addresses),
+                NameSource::JitDump(dump) => in_dump(dump, addresses),
+                NameSource::Ranges(ranges) => {
+                    in_table(addresses, |address| in_ranges(ranges, address))
+                }
+                NameSource::Mark | NameSource::None(_) => Answers::default(),
             };
             *answers[index].lock().expect("no worker panics") = answer;
         }
@@ -168,11 +171,11 @@ pub(super) fn all<'h>(
     let mut lines: ImageLines<'h> = lines.into();
     // What was read of such a file depends on which worker came first, so none of it is used. All
     // are asked before any is forgotten, which gives back what it took.
-    let is_too_large = |image: &ImageId| match &homes[*image] {
-        Home::Binary(binary) => binary.is_debug_info_too_large(),
+    let is_too_large = |image: &ImageId| match &name_sources[*image] {
+        NameSource::Binary(binary) => binary.is_debug_info_too_large(),
         _ => false,
     };
-    let too_large: FxHashSet<ImageId> = homes.ids().filter(is_too_large).collect();
+    let too_large: FxHashSet<ImageId> = name_sources.ids().filter(is_too_large).collect();
     for (image, answers) in &mut all {
         if too_large.contains(image) {
             answers.forget_debug_info();

@@ -1,15 +1,15 @@
 //! From addresses to functions: where the source wing meets the hall.
 //!
 //! ```text
-//!   Trace ──▶ library   files, opened once, and the running kernel's symbols
-//!         ──▶ home      what each image's names come from: a file, kallsyms, a perf map, nothing
-//!         ──▶ repair    stacks held against the code, and functions put in that they lack
-//!         ──▶ plan      the distinct addresses of each image, sorted
-//!         ──▶ look_up   addresses ──▶ frames by name, in parallel, in chunks
-//!         ──▶ identity  names and starts ──▶ functions, each once
-//!         ──▶ code      calls that the files' code contains, where they are asked for
-//!         ──▶ assemble  address paths ──▶ call paths and samples
-//!         ──▶ places    and the lines of the calls on them, where they are asked for
+//!   Trace ──▶ library             files, opened once, and the running kernel's symbols
+//!         ──▶ name_source         what each image's names come from: a file, kallsyms, a perf map, nothing
+//!         ──▶ repair              stacks held against the code, and functions put in that they lack
+//!         ──▶ distinct_addresses  the addresses of each image, each once, sorted
+//!         ──▶ look_up             addresses ──▶ frames by name, in parallel, in chunks
+//!         ──▶ identity            names and starts ──▶ functions, each once
+//!         ──▶ code                calls that the files' code contains, where they are asked for
+//!         ──▶ assemble            address paths ──▶ call paths and samples
+//!         ──▶ places              and the lines of the calls on them, where they are asked for
 //!         ══▶ Profile
 //! ```
 //!
@@ -18,21 +18,22 @@
 //! other: it is told by its function's bounds where unwind tables have them, else by itself.
 
 mod assemble;
+mod caveats;
 mod code;
 mod copies;
 mod definitions;
 mod demangled;
-mod home;
+mod distinct_addresses;
 mod host;
 mod identity;
 mod interrupts;
 mod library;
 mod limits;
 mod look_up;
+mod name_source;
 mod nameless;
 mod names;
 mod places;
-mod plan;
 mod programs;
 mod repair;
 
@@ -102,19 +103,20 @@ pub fn symbolize(trace: &Trace, library: &Library) -> Profile {
 /// The same up to where the trace is needed no longer: both may be large, and finishing takes memory,
 /// too.
 pub fn unfinished(trace: &Trace, library: &Library) -> Builder {
-    let homes = home::open_all(trace, library);
-    let names = Names::new(&homes);
+    let name_sources = name_source::open_all(trace, library);
+    let names = Names::new(&name_sources);
     let checked = match library.options.repairs {
-        true => repair::check(trace, &homes, &names, library),
+        true => repair::check(trace, &name_sources, &names, library),
         false => repair::Checked::as_recorded(trace),
     };
-    let plans = plan::Plans::of(&checked.frames, trace.images.len());
-    let answers = look_up::all(&plans, &homes, &library.options);
+    let addresses_of_images =
+        distinct_addresses::DistinctAddresses::of(&checked.frames, trace.images.len());
+    let answers = look_up::all(&addresses_of_images, &name_sources, &library.options);
     assemble::profile(
         trace,
         &checked,
-        plans,
-        &homes,
+        addresses_of_images,
+        &name_sources,
         &names,
         answers,
         &library.options,

@@ -5,7 +5,7 @@ use crate::base::{CaveatKind, Id, IdVec};
 use crate::profile::Builder;
 use crate::trace::{AddressPathId, AddressPaths, FrameId, ImageId, ImageKind, Trace};
 
-use super::home::Home;
+use super::name_source::NameSource;
 use super::repair::Checked;
 
 /// Counts the samples whose stacks have frames without names, by reason, and for each reason by
@@ -14,7 +14,7 @@ use super::repair::Checked;
 pub(super) fn note(
     trace: &Trace,
     checked: &Checked,
-    homes: &IdVec<ImageId, Home>,
+    name_sources: &IdVec<ImageId, NameSource>,
     is_named: impl Fn(FrameId) -> bool,
     builder: &mut Builder,
 ) {
@@ -22,7 +22,7 @@ pub(super) fn note(
     for (id, frame) in checked.frames.enumerate() {
         lacking[frame.image] |= !is_named(id);
     }
-    let reason = |image: ImageId| reason(trace, image, &homes[image]);
+    let reason = |image: ImageId| reason(trace, image, &name_sources[image]);
     // The kinds of reasons, of which there are few, and the place of that of each image among them.
     let mut kinds: Vec<CaveatKind> = Vec::new();
     let mut kind_of: IdVec<ImageId, Option<u8>> = IdVec::filled(None, lacking.len());
@@ -143,10 +143,10 @@ fn walk(paths: &AddressPaths, mut visit: impl FnMut(AddressPathId, bool)) {
 }
 
 /// Why addresses of an image have no names; `None` where that is told elsewhere.
-fn reason(trace: &Trace, image: ImageId, home: &Home) -> Option<(CaveatKind, String)> {
+fn reason(trace: &Trace, image: ImageId, name_source: &NameSource) -> Option<(CaveatKind, String)> {
     let image = &trace.images[image];
-    match (home, image.kind) {
-        (Home::None(Some(why)), _) => Some((**why).clone()),
+    match (name_source, image.kind) {
+        (NameSource::None(Some(why)), _) => Some((**why).clone()),
         (_, ImageKind::Guest | ImageKind::Unmapped { .. } | ImageKind::Mark) => None,
         (_, ImageKind::Generated { pid }) => {
             Some((CaveatKind::GeneratedCode, format!("process {pid}")))

@@ -11,13 +11,13 @@ use crate::base::{IdVec, Svma};
 use crate::binary::Binary;
 use crate::trace::ImageId;
 
-use super::home::Home;
+use super::name_source::NameSource;
 
 /// The functions of images by name; those of an image are read when the first is asked for. There is
 /// one table for all who ask, as half a million names take a while.
 pub(super) struct Names<'a> {
     starts: IdVec<ImageId, OnceCell<Box<Starts>>>,
-    homes: &'a IdVec<ImageId, Home>,
+    name_sources: &'a IdVec<ImageId, NameSource>,
     /// Seeded for each run, so that no file can foresee which names collide.
     hasher: DefaultHashBuilder,
 }
@@ -35,10 +35,10 @@ struct Starts {
 const SAME_NAME_LIMIT: usize = 256;
 
 impl<'a> Names<'a> {
-    pub(super) fn new(homes: &'a IdVec<ImageId, Home>) -> Names<'a> {
+    pub(super) fn new(name_sources: &'a IdVec<ImageId, NameSource>) -> Names<'a> {
         Names {
-            starts: IdVec::filled(OnceCell::new(), homes.len()),
-            homes,
+            starts: IdVec::filled(OnceCell::new(), name_sources.len()),
+            name_sources,
             hasher: DefaultHashBuilder::default(),
         }
     }
@@ -58,8 +58,8 @@ impl<'a> Names<'a> {
         name: &str,
     ) -> impl Iterator<Item = u64> + use<'_, 'a> {
         let name = without_link_mark(name).to_owned();
-        let binary = match &self.homes[image] {
-            Home::Binary(binary) => Some(binary),
+        let binary = match &self.name_sources[image] {
+            NameSource::Binary(binary) => Some(binary),
             _ => None,
         };
         let hash = self.hasher.hash_one(&*name);

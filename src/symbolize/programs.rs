@@ -8,8 +8,8 @@ use rustc_hash::FxHashSet;
 use super::code::{self, Scanned};
 use super::definitions::Definitions;
 use super::demangled::name_for_people;
-use super::home::Home;
 use super::identity::{Identities, nothing_read};
+use super::name_source::NameSource;
 use super::names::Names;
 use super::{Options, StaticCalls};
 use crate::base::{CaveatKind, Caveats, IdVec, utf8};
@@ -29,15 +29,17 @@ pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, (usize
         kind: ImageKind::File,
     };
     let images: IdVec<ImageId, Image> = files.iter().map(image).collect::<Vec<_>>().into();
-    let homes = files.into_iter().map(|file| Home::Binary(Arc::new(file)));
-    let homes: IdVec<ImageId, Home> = homes.collect::<Vec<_>>().into();
+    let name_sources = files
+        .into_iter()
+        .map(|file| NameSource::Binary(Arc::new(file)));
+    let name_sources: IdVec<ImageId, NameSource> = name_sources.collect::<Vec<_>>().into();
 
     let mut builder = Builder::default();
-    let names = Names::new(&homes);
-    let lines = nothing_read(&homes);
-    let mut identities = Identities::new(&images, &homes, &names, lines, &mut builder);
+    let names = Names::new(&name_sources);
+    let lines = nothing_read(&name_sources);
+    let mut identities = Identities::new(&images, &name_sources, &names, lines, &mut builder);
     let mut refusals = Vec::new();
-    let scanned = code::scan(&homes, options.workers, |binary, error| {
+    let scanned = code::scan(&name_sources, options.workers, |binary, error| {
         let place = images
             .iter()
             .position(|i| *i.path == *utf8(binary.path().as_os_str().as_bytes()));

@@ -13,8 +13,8 @@ use crate::base::{IdVec, SELDOM, WeightSum};
 use crate::perfdata::Reader;
 
 use super::copies::Copies;
+use super::known_chains::KnownChains;
 use super::off_cpu::{EVENTS as OFF_CPU_EVENTS, OffCpu};
-use super::remembered::Remembered;
 use super::samples::{SampleId, SampleKey, Samples};
 use super::threads::TraceThread;
 use super::tracer::Tracer;
@@ -147,9 +147,9 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
 
     /// Whether a table is larger than it may be.
     pub(super) fn passes(&mut self, limits: &Limits) -> bool {
-        if self.remembered.len() > limits.chains {
+        if self.known_chains.len() > limits.chains {
             // They are found anew.
-            self.remembered = Remembered::new();
+            self.known_chains = KnownChains::new();
         }
         let off_cpu = self.off_cpu.as_ref();
         let off_cpu = off_cpu.map_or(0, |off_cpu| off_cpu.samples().keys().len());
@@ -198,7 +198,7 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
             let path = |path| paths[path].unwrap_or(seldom);
             off_cpu.rename(samples, &path, &|thread| threads[thread].unwrap_or(nobody));
         }
-        self.remembered = Remembered::new();
+        self.known_chains = KnownChains::new();
         let off_cpu = self.off_cpu.as_ref().map(OffCpu::samples);
         let all = std::iter::once(&self.samples).chain(off_cpu);
         let rows = all.flat_map(|samples| samples.keys().iter().zip(samples.sums().iter()));

@@ -12,11 +12,11 @@ const NOTHING: f64 = 1e-3;
 /// then without fading.
 #[derive(Debug, Default)]
 pub(super) struct Fading {
-    rows: IdVec<SampleId, Row>,
+    rows: IdVec<SampleId, FadingSum>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Row {
+struct FadingSum {
     weight: f64,
     squares: f64,
     count: f64,
@@ -29,7 +29,7 @@ impl Fading {
     pub(super) fn fade(&mut self, samples: &Samples, share: f64) {
         let known = self.rows.len();
         for _ in known..samples.sums().len() {
-            self.rows.push(Row::default());
+            self.rows.push(FadingSum::default());
         }
         for (row, &sum) in self.rows.iter_mut().zip(samples.sums().iter()) {
             row.weight = row.weight * share + (sum.weight - row.seen.weight) as f64;

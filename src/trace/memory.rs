@@ -178,18 +178,18 @@ impl Snapshot {
 }
 
 /// The frames of addresses, and whether they are mapped; each for return addresses and for others.
-pub(super) type Found = HashMap<(u64, bool), (FrameId, bool)>;
+pub(super) type FrameTable = HashMap<(u64, bool), (FrameId, bool)>;
 
 /// The frames of addresses in the memory of one process, as long as that does not change.
 #[derive(Debug, Default)]
 pub(super) struct FoundNow {
     state: (u32, u32),
-    found: Found,
+    found: FrameTable,
 }
 
 impl FoundNow {
     /// What was found in memory of this state: see [`Process::state`].
-    pub(super) fn at(&mut self, state: (u32, u32)) -> &mut Found {
+    pub(super) fn at(&mut self, state: (u32, u32)) -> &mut FrameTable {
         if self.state != state {
             self.state = state;
             self.found.clear();

@@ -13,7 +13,7 @@ use crate::unwind;
 
 use super::chain::{self, Link, Space};
 use super::copies::Unwound;
-use super::memory::{Found, FoundNow, Process, Snapshot};
+use super::memory::{FoundNow, FrameTable, Process, Snapshot};
 use super::paths::{AddressPath, DistinctPaths};
 use super::{AddressPathId, FrameAddress, FrameId, Image, ImageId, ImageKind};
 
@@ -89,7 +89,7 @@ pub(super) struct Stacks {
     kernel_found: FoundNow,
     now: FxHashMap<i32, FoundNow>,
     /// The frames of addresses in snapshots, by the snapshot's number.
-    past: FxHashMap<u32, Found>,
+    past: FxHashMap<u32, FrameTable>,
     links: Vec<Link>,
     found: Vec<FrameId>,
     /// Which images were hit, and those of them that nobody was told of.
@@ -391,7 +391,7 @@ impl Stacks {
     }
 
     /// The frames of addresses that were met in memory of this state.
-    fn found(&mut self, user: User<'_>, state: Memory, space: Space) -> &mut Found {
+    fn found(&mut self, user: User<'_>, state: Memory, space: Space) -> &mut FrameTable {
         match (space, user) {
             (Space::Kernel, _) => self.kernel_found.at(state.1),
             (_, User::Now(pid)) => {

@@ -6,8 +6,8 @@ use crate::base::{CaveatKind, Caveats, IdVec};
 use crate::perfdata::Reader;
 
 use super::events::{event, sampling};
+use super::known_chains::KnownChains;
 use super::off_cpu::OffCpu;
-use super::remembered::Remembered;
 use super::samples::Samples;
 use super::tracer::mappings::listed_builds;
 use super::tracer::{Depths, Lost, Tracer};
@@ -22,7 +22,7 @@ impl Tracer<'_, '_, '_> {
     pub(super) fn reset(&mut self, reader: &Reader) {
         self.settle(reader);
         self.samples = Samples::default();
-        self.remembered = Remembered::new();
+        self.known_chains = KnownChains::new();
         self.trace.caveats = Caveats::default();
         (self.execs, self.mapped) = (0, 0);
         self.taken = 0;

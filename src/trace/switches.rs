@@ -54,7 +54,7 @@ struct Losses {
 
 /// Where a thread is.
 #[derive(Clone, Copy, Debug)]
-enum Place<S> {
+enum ThreadState<S> {
     /// It was made and has not run yet.
     New,
     /// On a processor; with the stack of which it was said that it is leaving with it, and what had
@@ -76,7 +76,7 @@ enum Place<S> {
 /// The threads by their switches. `S` is what stands for a stack.
 #[derive(Debug)]
 pub(super) struct Switches<S> {
-    places: FxHashMap<i32, Place<S>>,
+    places: FxHashMap<i32, ThreadState<S>>,
     losses: Losses,
     /// The time of the last record of each processor.
     seen: FxHashMap<u32, u64>,
@@ -128,7 +128,7 @@ impl<S: Copy> Switches<S> {
 
     /// A thread was made.
     pub(super) fn fork(&mut self, tid: i32) {
-        self.places.insert(tid, Place::New);
+        self.places.insert(tid, ThreadState::New);
     }
 
     /// There is a thread of which nothing else is known.
@@ -138,14 +138,14 @@ impl<S: Copy> Switches<S> {
 
     /// A thread ended.
     pub(super) fn exit(&mut self, tid: i32) {
-        self.places.insert(tid, Place::Ended);
+        self.places.insert(tid, ThreadState::Ended);
     }
 
     /// A thread runs a new program. If it was not the first of its process it has the first one's
     /// number now, and that one has ended.
     pub(super) fn exec(&mut self, tid: i32) {
-        if let Some(Place::Ended) = self.places.get(&tid) {
-            self.places.insert(tid, Place::On(None));
+        if let Some(ThreadState::Ended) = self.places.get(&tid) {
+            self.places.insert(tid, ThreadState::On(None));
         }
     }
 
@@ -154,9 +154,9 @@ impl<S: Copy> Switches<S> {
         &self,
     ) -> impl Iterator<Item = (Option<S>, Option<TraceThreadId>)> + use<'_, S> {
         self.places.values().filter_map(|place| match *place {
-            Place::On(Some((stack, _))) => Some((Some(stack), None)),
-            Place::Off { stack, thread, .. } => Some((stack, Some(thread))),
-            Place::On(None) | Place::New | Place::Ended => None,
+            ThreadState::On(Some((stack, _))) => Some((Some(stack), None)),
+            ThreadState::Off { stack, thread, .. } => Some((stack, Some(thread))),
+            ThreadState::On(None) | ThreadState::New | ThreadState::Ended => None,
         })
     }
 
@@ -168,19 +168,19 @@ impl<S: Copy> Switches<S> {
     ) {
         for place in self.places.values_mut() {
             match place {
-                Place::On(Some((stack, _))) => *stack = new_stack(*stack),
-                Place::Off { stack, thread, .. } => {
+                ThreadState::On(Some((stack, _))) => *stack = new_stack(*stack),
+                ThreadState::Off { stack, thread, .. } => {
                     *stack = stack.map(new_stack);
                     *thread = new_thread(*thread);
                 }
-                Place::On(None) | Place::New | Place::Ended => {}
+                ThreadState::On(None) | ThreadState::New | ThreadState::Ended => {}
             }
         }
     }
 
     /// A thread was off the processor as the recording began.
     pub(super) fn was_off(&mut self, tid: i32, thread: TraceThreadId) {
-        let off = Place::Off {
+        let off = ThreadState::Off {
             since: None,
             preempted: false,
             stack: None,
@@ -193,10 +193,10 @@ impl<S: Copy> Switches<S> {
 
     /// A thread was seen running its program.
     pub(super) fn runs(&mut self, tid: i32) {
-        if let Some(place @ Place::Off { .. }) = self.places.get_mut(&tid) {
+        if let Some(place @ ThreadState::Off { .. }) = self.places.get_mut(&tid) {
             // It was looked at a moment before it began to run, or after.
-            let is_missed = matches!(place, Place::Off { since: Some(_), .. });
-            *place = Place::On(None);
+            let is_missed = matches!(place, ThreadState::Off { since: Some(_), .. });
+            *place = ThreadState::On(None);
             self.unsure += u64::from(is_missed);
             self.told = self.told.saturating_sub(u64::from(!is_missed));
         }
@@ -205,9 +205,9 @@ impl<S: Copy> Switches<S> {
     /// A thread is about to leave with this stack.
     pub(super) fn leaves_with(&mut self, tid: i32, stack: S) {
         self.runs(tid);
-        let now = Place::On(Some((stack, self.losses)));
+        let now = ThreadState::On(Some((stack, self.losses)));
         let place = self.places.entry(tid).or_insert(now);
-        if !matches!(place, Place::Ended) {
+        if !matches!(place, ThreadState::Ended) {
             *place = now;
         }
     }
@@ -216,20 +216,20 @@ impl<S: Copy> Switches<S> {
     pub(super) fn leaves(&mut self, tid: i32, time: u64, preempted: bool, thread: TraceThreadId) {
         let losses = self.losses;
         let stack = match self.places.get(&tid) {
-            Some(Place::Ended) => return,
-            Some(&Place::On(Some((stack, before)))) if before == losses => Some(stack),
-            Some(Place::Off { since: Some(_), .. }) => {
+            Some(ThreadState::Ended) => return,
+            Some(&ThreadState::On(Some((stack, before)))) if before == losses => Some(stack),
+            Some(ThreadState::Off { since: Some(_), .. }) => {
                 self.unsure += 1;
                 None
             }
             // It had not left yet as the recording began.
-            Some(Place::Off { since: None, .. }) => {
+            Some(ThreadState::Off { since: None, .. }) => {
                 self.told = self.told.saturating_sub(1);
                 None
             }
             _ => None,
         };
-        let off = Place::Off {
+        let off = ThreadState::Off {
             since: Some(time),
             preempted,
             stack,
@@ -242,16 +242,16 @@ impl<S: Copy> Switches<S> {
     /// A thread enters a processor. Gives the time that it was off, where that is known.
     pub(super) fn enters(&mut self, tid: i32, time: u64) -> Option<Interval<S>> {
         let place = self.places.get(&tid).copied();
-        if !matches!(place, Some(Place::Ended)) {
-            self.places.insert(tid, Place::On(None));
+        if !matches!(place, Some(ThreadState::Ended)) {
+            self.places.insert(tid, ThreadState::On(None));
         }
         match place {
-            Some(off @ Place::Off { .. }) => self.interval(off, time),
-            Some(Place::On(_)) => {
+            Some(off @ ThreadState::Off { .. }) => self.interval(off, time),
+            Some(ThreadState::On(_)) => {
                 self.unsure += 1;
                 None
             }
-            Some(Place::New | Place::Ended) => None,
+            Some(ThreadState::New | ThreadState::Ended) => None,
             None => {
                 self.before += 1;
                 None
@@ -263,10 +263,10 @@ impl<S: Copy> Switches<S> {
     /// order of thread. `untold` is whether records were lost of which nobody said when.
     pub(super) fn finish(&mut self, untold: bool) -> Vec<Interval<S>> {
         self.losses.timeless += u64::from(untold);
-        let mut places: Vec<(i32, Place<S>)> = self.places.drain().collect();
+        let mut places: Vec<(i32, ThreadState<S>)> = self.places.drain().collect();
         places.sort_unstable_by_key(|(tid, _)| *tid);
         let off = places.into_iter().map(|(_, place)| place);
-        let off = off.filter(|place| matches!(place, Place::Off { .. }));
+        let off = off.filter(|place| matches!(place, ThreadState::Off { .. }));
         off.filter_map(|place| self.interval(place, self.last.max(1)))
             .collect()
     }
@@ -285,15 +285,15 @@ impl<S: Copy> Switches<S> {
         self.told = 0;
     }
 
-    fn interval(&mut self, off: Place<S>, end: u64) -> Option<Interval<S>> {
+    fn interval(&mut self, off: ThreadState<S>, end: u64) -> Option<Interval<S>> {
         let interval = self.sure_interval(off, end);
         self.unsure += u64::from(interval.is_none());
         interval
     }
 
     /// How long a thread was off, if it was and is known to have been all the time.
-    fn sure_interval(&self, off: Place<S>, end: u64) -> Option<Interval<S>> {
-        let Place::Off {
+    fn sure_interval(&self, off: ThreadState<S>, end: u64) -> Option<Interval<S>> {
+        let ThreadState::Off {
             since,
             preempted,
             stack,

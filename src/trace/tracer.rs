@@ -15,8 +15,8 @@ use super::copies::{Copies, Copy, Finished, Waiting, Weights};
 use super::counts::{Counts, weight_of};
 use super::events::{event, sampling};
 use super::jit::Dumps;
+use super::known_chains::{Circumstances, KnownChains, Met};
 use super::off_cpu::{OffCpu, SwitchStack, Ticket};
-use super::remembered::{Circumstances, Met, Remembered};
 use super::samples::{SampleId, SampleKey, Samples};
 use super::stacks::{Stack, Stacks};
 use super::threads::{Ended, Threads};
@@ -34,7 +34,7 @@ pub(super) struct Tracer<'o, 'scope, 'env> {
     pub(super) trace: Trace,
     pub(super) threads: Threads,
     pub(super) stacks: Stacks,
-    pub(super) remembered: Remembered,
+    pub(super) known_chains: KnownChains,
     pub(super) samples: Samples,
     /// The builds that the recorder lists, by path; read when the first is asked for.
     builds: Option<FxHashMap<String, BuildId>>,
@@ -89,7 +89,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             trace: Trace::default(),
             threads: Threads::default(),
             stacks: Stacks::default(),
-            remembered: Remembered::new(),
+            known_chains: KnownChains::new(),
             samples: Samples::default(),
             builds: None,
             counters: FxHashMap::default(),
@@ -214,7 +214,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             return self.copied(reader, record, sample, copy, weights, switch);
         }
         let key = self.key(record, sample, pid, tid);
-        let met = key.and_then(|key| self.remembered.get(key));
+        let met = key.and_then(|key| self.known_chains.get(key));
         let stack = match met {
             Some(met) => met.stack,
             None => {
@@ -250,7 +250,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             && last != Some(row)
         {
             let sample = Some(row);
-            self.remembered.insert(key, Met { stack, sample });
+            self.known_chains.insert(key, Met { stack, sample });
         }
     }
 
@@ -391,7 +391,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         sample: &Sample<'_>,
         pid: i32,
         tid: i32,
-    ) -> Option<super::remembered::Key> {
+    ) -> Option<super::known_chains::Key> {
         let chain = sample.callchain.filter(|chain| !chain.is_empty())?;
         let circumstances = Circumstances {
             pid,
@@ -402,7 +402,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             ip: sample.ip,
         };
         let has_more = sample.branches.is_some();
-        (!has_more).then(|| self.remembered.key(chain, circumstances))
+        (!has_more).then(|| self.known_chains.key(chain, circumstances))
     }
 
     /// How many events the trace has.

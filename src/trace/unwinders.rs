@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread::Scope;
 
 use crate::base::{CodeAddress, FileOffset, Id, IdVec};
-use crate::unwind::{Code, End, Place, Registers, Rules, StackCopy, Unwinder};
+use crate::unwind::{CodeAt, End, ProcessCode, Registers, Rules, StackCopy, Unwinder};
 
 use super::memory::Snapshot;
 use super::{Image, ImageId, ImageKind};
@@ -116,14 +116,14 @@ struct Memory<'a> {
     source: &'a dyn RuleSource,
 }
 
-impl Code for Memory<'_> {
+impl ProcessCode for Memory<'_> {
     fn number(&self) -> u32 {
         self.snapshot.number
     }
 
-    fn place(&self, address: u64) -> Place<'_> {
+    fn place(&self, address: u64) -> CodeAt<'_> {
         let Some((id, offset)) = self.snapshot.find(address) else {
-            return Place::Unmapped;
+            return CodeAt::Unmapped;
         };
         let ruled = || {
             let image = self.images.get(id.index())?;
@@ -133,13 +133,13 @@ impl Code for Memory<'_> {
                 has_rules.then(|| self.source.rules(&image.image, release))?
             };
             let rules = image.rules.get_or_init(find).as_deref()?;
-            Some(Place::Ruled {
+            Some(CodeAt::Ruled {
                 file: u32::try_from(id.index()).ok()?,
                 rules,
                 address: rules.svma(FileOffset(offset))?,
             })
         };
-        ruled().unwrap_or(Place::Unruled)
+        ruled().unwrap_or(CodeAt::Unruled)
     }
 }
 

@@ -4,7 +4,7 @@
 use hashbrown::HashMap;
 
 use super::arch::Arch;
-use super::code::{Code, Place};
+use super::code::{CodeAt, ProcessCode};
 use super::row::Row;
 use super::rules::Scratch;
 use crate::base::{Distinct, Svma, define_id};
@@ -73,7 +73,7 @@ impl Cache {
     }
 
     /// The row for the instruction at an address of a process.
-    pub(super) fn row<C: Code>(&mut self, code: &C, address: u64, arch: Arch) -> Known<'_> {
+    pub(super) fn row<C: ProcessCode>(&mut self, code: &C, address: u64, arch: Arch) -> Known<'_> {
         // The bits of a product that depend on all bits of the address.
         let hash = address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - RECENT_BITS);
         let at = hash as usize & (self.recent.len() - 1);
@@ -82,10 +82,10 @@ impl Cache {
             return self.known_as(recent.kept);
         }
         let kept = match code.place(address) {
-            Place::Unmapped => return Known::Unmapped,
-            Place::Unruled => Kept::Unruled,
-            Place::Ruled { rules, .. } if rules.arch() != arch => Kept::Foreign,
-            Place::Ruled {
+            CodeAt::Unmapped => return Known::Unmapped,
+            CodeAt::Unruled => Kept::Unruled,
+            CodeAt::Ruled { rules, .. } if rules.arch() != arch => Kept::Foreign,
+            CodeAt::Ruled {
                 file,
                 rules,
                 address,

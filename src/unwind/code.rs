@@ -4,18 +4,18 @@ use super::rules::Rules;
 use crate::base::Svma;
 
 /// The code of one process at one moment.
-pub trait Code {
+pub trait ProcessCode {
     /// A number that tells it from other code, and from the same before it changed. Of one
-    /// [`Unwinder`]'s codes, no two that answer differently have the same.
+    /// [`Unwinder`](super::Unwinder)'s codes, no two that answer differently have the same.
     fn number(&self) -> u32;
 
     /// What an address in its memory shows.
-    fn place(&self, address: u64) -> Place<'_>;
+    fn place(&self, address: u64) -> CodeAt<'_>;
 }
 
 /// What an address shows.
 #[derive(Clone, Copy, Debug)]
-pub enum Place<'a> {
+pub enum CodeAt<'a> {
     /// Nothing that could be run.
     Unmapped,
     /// Code without rules.

@@ -30,7 +30,7 @@ mod stack;
 mod walk;
 
 pub use arch::Arch;
-pub use code::{Code, Place};
+pub use code::{CodeAt, ProcessCode};
 pub use expression::Expression;
 pub use frame::FrameState;
 pub use registers::Registers;

@@ -53,7 +53,7 @@ enum Kind {
 }
 
 /// What an index leads to.
-enum Found {
+enum LookedUp {
     /// The row, and the addresses that it holds for.
     Row(Row, Range<u64>),
     /// No entry has the address.
@@ -155,9 +155,9 @@ impl Rules {
             return (self.elsewhere(address, scratch), here);
         };
         match self.found(table, &table.index, address, scratch) {
-            Found::Row(row, holds) => return (Some(row), holds),
-            Found::Nothing => return (self.elsewhere(address, scratch), here),
-            Found::Wrong => {}
+            LookedUp::Row(row, holds) => return (Some(row), holds),
+            LookedUp::Nothing => return (self.elsewhere(address, scratch), here),
+            LookedUp::Wrong => {}
         }
         let remade = self.remade.get_or_init(|| match table.index {
             Index::Linked(_) => {
@@ -170,7 +170,7 @@ impl Rules {
             .as_ref()
             .map(|index| self.found(table, index, address, scratch));
         match found {
-            Some(Found::Row(row, _)) => (Some(row), here),
+            Some(LookedUp::Row(row, _)) => (Some(row), here),
             _ => (self.elsewhere(address, scratch), here),
         }
     }
@@ -179,7 +179,7 @@ impl Rules {
     fn elsewhere(&self, address: Svma, scratch: &mut Scratch) -> Option<Row> {
         let debug = self.debug.get_or_init(|| self.debug_table()).as_ref();
         let found = debug.map(|debug| self.found(debug, &debug.index, address, scratch));
-        if let Some(Found::Row(row, _)) = found {
+        if let Some(LookedUp::Row(row, _)) = found {
             return Some(row);
         }
         let is_stub = self.binary.is_stub(address);
@@ -200,9 +200,15 @@ impl Rules {
         })
     }
 
-    fn found(&self, table: &Table, index: &Index, address: Svma, scratch: &mut Scratch) -> Found {
+    fn found(
+        &self,
+        table: &Table,
+        index: &Index,
+        address: Svma,
+        scratch: &mut Scratch,
+    ) -> LookedUp {
         let Some(candidate) = index.find(address.0) else {
-            return Found::Nothing;
+            return LookedUp::Nothing;
         };
         match table.kind {
             Kind::Exception => {
@@ -224,7 +230,7 @@ impl Rules {
         candidate: Candidate,
         address: Svma,
         scratch: &mut Scratch,
-    ) -> Found
+    ) -> LookedUp
     where
         S: UnwindSection<EndianSlice<'a, LittleEndian>>,
         S::Offset: From<usize>,
@@ -235,28 +241,30 @@ impl Rules {
             |section, bases, at| common_entry(section, bytes, bases, at),
         );
         let Ok(entry) = parsed else {
-            return Found::Wrong;
+            return LookedUp::Wrong;
         };
         if entry.initial_address() != candidate.start {
-            return Found::Wrong;
+            return LookedUp::Wrong;
         }
         if !entry.contains(address.0) {
-            return Found::Nothing;
+            return LookedUp::Nothing;
         }
         let program = entry.entry_len().saturating_add(entry.cie().entry_len());
         if program > PROGRAM_LIMIT || !self.take(program) {
-            return Found::Nothing;
+            return LookedUp::Nothing;
         }
         let about = (
             entry.cie().return_address_register(),
             entry.is_signal_trampoline(),
         );
         let row = entry.unwind_info_for_address(section, bases, &mut scratch.0, address.0);
-        let Ok(row) = row else { return Found::Nothing };
+        let Ok(row) = row else {
+            return LookedUp::Nothing;
+        };
         let holds = row.start_address()..row.end_address().min(candidate.next);
         match Row::new(row, about, section, self.arch) {
-            Some(row) => Found::Row(row, holds),
-            None => Found::Nothing,
+            Some(row) => LookedUp::Row(row, holds),
+            None => LookedUp::Nothing,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The walk over a stack, from the innermost frame outwards.
 
 use super::cache::{Cache, Known};
-use super::code::Code;
+use super::code::ProcessCode;
 use super::expression::{Circumstances, Missing};
 use super::registers::Registers;
 use super::row::{Cfa, Row, Rule};
@@ -70,7 +70,7 @@ impl Unwinder {
 
     /// Appends the frames of a stack to `frames`, innermost first: at least one where the program
     /// counter is known.
-    pub fn unwind<C: Code>(
+    pub fn unwind<C: ProcessCode>(
         &mut self,
         code: &C,
         mut registers: Registers,

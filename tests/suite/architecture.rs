@@ -1,8 +1,9 @@
 //! The walls of the house: the map in `src/lib.rs` is held against the code.
 //!
-//! The map is three tables of the crate's page (rooms, packages, files with unsafe code); what
-//! it says is what [`rules::check`] demands. That the checker sees is shown below: a small sound
-//! tree passes, and every kind of violation planted into it is told with its place.
+//! The map is four tables of the crate's page: rooms, rooms in rooms, packages, files with unsafe
+//! code. [`rules::check`] demands what they say, and besides that no circles between files and no
+//! crowded folders. A small sound tree passes below, and each kind of violation planted into it is
+//! reported with its place.
 
 mod circles;
 mod layout;
@@ -35,6 +36,10 @@ fn sound() -> Tree {
         //! | `view` | tables | base |\n\
         //! | `cli` | the command line | the library's public items |\n\
         //! | `main` | the start | cli, the library's public items |\n\
+        //!\n\
+        //! | room in a room | owns | may import of the room around it |\n\
+        //! |---|---|---|\n\
+        //! | `cli/top` | the screen | args |\n\
         //!\n\
         //! | package | at home in |\n\
         //! |---|---|\n\
@@ -87,6 +92,11 @@ fn sound() -> Tree {
             "//! The command line.\nmod args;\nuse any_how::Result;\nuse proftool::view::Table;\n",
         ),
         ("src/cli/args.rs", "use crate::cli::run;\n"),
+        (
+            "src/cli/top/mod.rs",
+            "//! The screen.\nmod key;\nuse super::args::Args;\n",
+        ),
+        ("src/cli/top/key.rs", "use super::Page;\n"),
     ])
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use proftool::binary::{Binary, Finder, Libraries};
-use proftool::frame_pointers::verdict::{self, Judgement, Time};
+use proftool::frame_pointers::verdict::{self, Time, Verdict};
 use proftool::frame_pointers::{FramePointers, frame_pointers};
 
 use crate::support::skipped;
@@ -32,7 +32,7 @@ fn looked_at(program: &Path) -> FramePointers {
     frame_pointers(&Binary::open(program).unwrap())
 }
 
-fn judged(program: &Path) -> Judgement {
+fn judged(program: &Path) -> Verdict {
     let finder = Finder::default();
     let binary = Arc::new(finder.open_named(program).unwrap());
     let files = verdict::of_program(&Libraries::of(&binary, &finder));
@@ -54,7 +54,7 @@ fn how_a_program_was_compiled_is_seen_in_its_code() {
                 assert_eq!(found.not_keeping, 0, "{source} {level}");
                 let judged = judged(&program);
                 assert!(
-                    matches!(judged, Judgement::FramePointers { .. }),
+                    matches!(judged, Verdict::FramePointers { .. }),
                     "{judged:?}"
                 );
             }
@@ -63,7 +63,7 @@ fn how_a_program_was_compiled_is_seen_in_its_code() {
                 let found = looked_at(&program);
                 // A function that asks for the address of its frame has one all the same.
                 assert!(found.lacking() > Some(0.7), "{source} {level}: {found:?}");
-                assert_eq!(judged(&program), Judgement::Copies { file: 0 });
+                assert_eq!(judged(&program), Verdict::Copies { file: 0 });
             }
         }
     }
@@ -83,10 +83,10 @@ fn a_rust_program_is_told_from_the_standard_library_in_it() {
             let found = looked_at(&program);
             match keeps {
                 "yes" => assert!(
-                    matches!(judged, Judgement::FramePointers { .. }),
+                    matches!(judged, Verdict::FramePointers { .. }),
                     "{name}: {found:?}"
                 ),
-                _ => assert_eq!(judged, Judgement::Copies { file: 0 }, "{name}: {found:?}"),
+                _ => assert_eq!(judged, Verdict::Copies { file: 0 }, "{name}: {found:?}"),
             }
         }
     }

@@ -12,7 +12,7 @@ use proftool::perfdata::Reader;
 use proftool::symbolize::{self, Library};
 use proftool::trace::{self, Trace, Unwinding};
 use proftool::unwind::{
-    Arch, Cfa, Code, End, Place, Registers, Row, Rule, Rules, StackCopy, Unwinder,
+    Arch, Cfa, CodeAt, End, ProcessCode, Registers, Row, Rule, Rules, StackCopy, Unwinder,
 };
 
 use crate::support::skipped;
@@ -224,19 +224,19 @@ fn rows_are_those_that_readelf_computes() {
 /// A program where its file says, and nothing else.
 struct Alone(Rules);
 
-impl Code for Alone {
+impl ProcessCode for Alone {
     fn number(&self) -> u32 {
         1
     }
 
-    fn place(&self, address: u64) -> Place<'_> {
+    fn place(&self, address: u64) -> CodeAt<'_> {
         match self.0.row(Svma(address)) {
-            Some(_) => Place::Ruled {
+            Some(_) => CodeAt::Ruled {
                 file: 0,
                 rules: &self.0,
                 address: Svma(address),
             },
-            None => Place::Unmapped,
+            None => CodeAt::Unmapped,
         }
     }
 }
@@ -375,15 +375,15 @@ fn the_caller_of_a_stub_is_known_where_the_linker_wrote_no_rules_for_it() {
 /// Code without any rules, in one page.
 struct Unruled;
 
-impl Code for Unruled {
+impl ProcessCode for Unruled {
     fn number(&self) -> u32 {
         1
     }
 
-    fn place(&self, address: u64) -> Place<'_> {
+    fn place(&self, address: u64) -> CodeAt<'_> {
         match address >> 12 {
-            1 => Place::Unruled,
-            _ => Place::Unmapped,
+            1 => CodeAt::Unruled,
+            _ => CodeAt::Unmapped,
         }
     }
 }

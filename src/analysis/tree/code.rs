@@ -5,7 +5,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::nodes::{Nodes, Row};
+use super::nodes::{NodeRow, Nodes};
 use super::{CallTree, NodeId};
 use crate::base::Id;
 use crate::callgraph::{Arc, CallGraph};
@@ -78,7 +78,7 @@ impl Grown<'_> {
                 continue;
             }
             let inlined = arc.sites() == arc.sites_of(CallKind::Inlined);
-            let mut leaf = Row::new(arc.to, Some(place), None, inlined);
+            let mut leaf = NodeRow::new(arc.to, Some(place), None, inlined);
             leaf.set_level(node.level.saturating_add(1));
             leaf.set_in_code();
             self.nodes.push(leaf, [0; 4]);

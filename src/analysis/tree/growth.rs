@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 
-use super::nodes::{Nodes, Row};
+use super::nodes::{NodeRow, Nodes};
 use super::{CallTree, Collapse, NodeId};
 use crate::analysis::inclusive;
 use crate::base::{Distinct, Id, IdVec};
@@ -81,12 +81,13 @@ impl Growth {
     }
 
     /// The nodes and stubs in order of growth, without weights.
-    pub fn finish(self) -> IdVec<NodeId, Row> {
+    pub fn finish(self) -> IdVec<NodeId, NodeRow> {
         let steps = self.known.into_rows();
         let marks = self.stubs.iter().zip(&self.inlined);
-        let row =
-            |(&(parent, function), (&stub, &inlined))| Row::new(function, parent, stub, inlined);
-        let rows: Vec<Row> = steps.iter().zip(marks).map(row).collect();
+        let row = |(&(parent, function), (&stub, &inlined))| {
+            NodeRow::new(function, parent, stub, inlined)
+        };
+        let rows: Vec<NodeRow> = steps.iter().zip(marks).map(row).collect();
         rows.into()
     }
 }

@@ -19,7 +19,7 @@ use std::num::NonZeroU32;
 
 use super::column::Column;
 use super::growth::{Growth, arrange};
-use super::nodes::{Nodes, Row};
+use super::nodes::{NodeRow, Nodes};
 use super::{CallTree, Collapse, NodeId, Stacks};
 use crate::base::IdVec;
 use crate::profile::{FunctionId, PathId, Step};
@@ -53,7 +53,7 @@ pub(super) fn rows(stacks: &Stacks, collapse: Collapse, most: usize) -> Option<u
 
 /// What waits in a node while the tree grows; in a stub nothing does.
 #[derive(Clone, Copy)]
-struct Place {
+struct NodeState {
     /// The first path that came here and whose callees were not looked at.
     pending: Option<PathId>,
     /// The first child with pending paths.
@@ -79,7 +79,7 @@ struct Shaper<'a> {
     step_of: IdVec<PathId, Option<NodeId>>,
     /// After a pending path the next one of the same node.
     next: IdVec<PathId, Option<PathId>>,
-    places: IdVec<NodeId, Place>,
+    places: IdVec<NodeId, NodeState>,
     /// The first root with pending paths.
     root: Option<NodeId>,
     /// The node at hand and those above it, the root first.
@@ -167,7 +167,7 @@ impl Shaper<'_> {
         if new {
             let target = self.target(call.function);
             self.growth.lead(step, target);
-            self.places.push(Place {
+            self.places.push(NodeState {
                 pending: None,
                 child: None,
                 sibling: None,
@@ -219,7 +219,7 @@ impl Shaper<'_> {
 /// Those that came there through a stub are returned.
 fn weigh(
     stacks: &Stacks,
-    rows: &mut IdVec<NodeId, Row>,
+    rows: &mut IdVec<NodeId, NodeRow>,
     step_of: &IdVec<PathId, Option<NodeId>>,
 ) -> Column {
     let mut visits: IdVec<NodeId, u32> = IdVec::filled(0, rows.len());
@@ -259,7 +259,7 @@ fn weigh(
 /// What of the weights of nodes is not recorded to have come there.
 fn inferred(
     stacks: &Stacks,
-    rows: &IdVec<NodeId, Row>,
+    rows: &IdVec<NodeId, NodeRow>,
     indirect: &Column,
     step_of: &IdVec<PathId, Option<NodeId>>,
 ) -> Column {
@@ -290,7 +290,7 @@ fn inferred(
 /// The weights of the samples that end in each node.
 fn ends(
     stacks: &Stacks,
-    rows: &IdVec<NodeId, Row>,
+    rows: &IdVec<NodeId, NodeRow>,
     step_of: &IdVec<PathId, Option<NodeId>>,
 ) -> Column {
     let ends = || {

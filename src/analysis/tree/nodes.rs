@@ -6,7 +6,7 @@ use super::{Node, NodeId};
 use crate::base::{Id, IdVec};
 use crate::profile::FunctionId;
 
-/// The bits of [`Row::marks`].
+/// The bits of [`NodeRow::marks`].
 const STUB: u32 = 1 << 31;
 const INLINED: u32 = 1 << 30;
 const IN_CODE: u32 = 1 << 29;
@@ -15,7 +15,7 @@ const DEEPEST: u32 = IN_CODE - 1;
 
 /// What every node has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct NodeRow {
     pub function: FunctionId,
     pub parent: Option<NodeId>,
     /// Of a stub the node that it leads to. Of a node the first one under it while the tree is
@@ -26,16 +26,16 @@ pub(super) struct Row {
     pub weight: u64,
 }
 
-impl Row {
+impl NodeRow {
     /// A node, or a stub if there is a target.
     pub fn new(
         function: FunctionId,
         parent: Option<NodeId>,
         stub: Option<NodeId>,
         inlined: bool,
-    ) -> Row {
+    ) -> NodeRow {
         let mark = |is: bool, bit| if is { bit } else { 0 };
-        Row {
+        NodeRow {
             function,
             parent,
             link: stub,
@@ -69,7 +69,7 @@ impl Row {
 /// The nodes in order of appearance: each before its children.
 #[derive(Clone, Debug, Default)]
 pub struct Nodes {
-    pub(super) rows: IdVec<NodeId, Row>,
+    pub(super) rows: IdVec<NodeId, NodeRow>,
     pub(super) indirect: Column,
     pub(super) in_only: Column,
     pub(super) cut: Column,
@@ -158,7 +158,7 @@ impl Nodes {
     /// Adds a node without children, or a stub, with the weights that only some have.
     pub(super) fn push(
         &mut self,
-        row: Row,
+        row: NodeRow,
         [indirect, in_only, cut, inferred]: [u64; 4],
     ) -> NodeId {
         self.indirect.push(indirect);

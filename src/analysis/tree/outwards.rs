@@ -124,7 +124,7 @@ pub(super) fn collapsed(stacks: &Stacks, collapse: Collapse, reach: Reach) -> Ca
 
 /// What is known of a node or stub while the tree grows.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct NodeState {
     /// How deep it is.
     level: u32,
     /// How many functions stand on the way from the root to here.
@@ -144,7 +144,7 @@ struct Place {
 struct Grower {
     collapse: Collapse,
     growth: Growth,
-    places: IdVec<NodeId, Place>,
+    places: IdVec<NodeId, NodeState>,
 }
 
 impl Grower {
@@ -160,7 +160,7 @@ impl Grower {
     fn step(&mut self, from: Option<NodeId>, function: FunctionId, inlined: bool) -> NodeId {
         let (step, new) = self.growth.step(from, function, inlined);
         if new {
-            let here = from.map_or(Place::default(), |from| self.places[from]);
+            let here = from.map_or(NodeState::default(), |from| self.places[from]);
             // Where nothing is collapsed nobody asks what stands above.
             let up = match self.collapse {
                 Collapse::None => None,
@@ -175,10 +175,10 @@ impl Grower {
                 Collapse::Full => true,
             });
             self.growth.lead(step, target);
-            self.places.push(Place {
+            self.places.push(NodeState {
                 level: here.level.saturating_add(1),
                 distinct: here.distinct + u32::from(above.is_none()),
-                ..Place::default()
+                ..NodeState::default()
             });
         }
         step

@@ -14,7 +14,7 @@ use object::elf;
 
 use crate::binary::Binary;
 use crate::binary::elf::Elf;
-use crate::binary::host::places::Place;
+use crate::binary::host::places::FileLocation;
 
 /// How many bytes of debug information are read to see how it is kept.
 const HEAD: u64 = 64;
@@ -72,7 +72,7 @@ impl Binary {
             }
         };
         let looked = self.places.debug_places(own, &self.place);
-        let same = |place: &&Place| {
+        let same = |place: &&FileLocation| {
             let found = place.elf(&own.budget);
             found.is_ok_and(|found| found.build_id == own.build_id)
         };
@@ -86,8 +86,8 @@ impl Binary {
             exports: own.has(b".dynsym"),
             lines: kept(b".debug_line"),
             is_split: is_split(self.with_section(b".debug_info").unwrap_or(own)),
-            debug_file: debug_file.map(Place::full),
-            looked: looked.iter().map(Place::full).collect(),
+            debug_file: debug_file.map(FileLocation::full),
+            looked: looked.iter().map(FileLocation::full).collect(),
         }
     }
 }

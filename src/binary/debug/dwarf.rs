@@ -11,7 +11,7 @@ use gimli::{
 
 use crate::binary::budget::Account;
 use crate::binary::elf::{Elf, Section};
-use crate::binary::host::places::Place;
+use crate::binary::host::places::FileLocation;
 
 /// The sections that are read. Types, locations and macros are not.
 const WANTED: [SectionId; 10] = [
@@ -43,7 +43,7 @@ pub(in crate::binary) struct DebugInfo {
     split: OnceLock<Vec<OnceLock<Option<Box<Sections>>>>>,
     endian: RunTimeEndian,
     /// Where the program is, if its path is absolute: split DWARF is looked for below its root.
-    program: Option<Place>,
+    program: Option<FileLocation>,
     /// What the sections take.
     account: Account,
 }
@@ -54,7 +54,7 @@ impl DebugInfo {
     pub(in crate::binary) fn load(
         elf: &Elf,
         supplement: Option<&Elf>,
-        program: Option<Place>,
+        program: Option<FileLocation>,
         problems: &mut Vec<String>,
     ) -> DebugInfo {
         let account = Account::new(&elf.budget);
@@ -163,7 +163,7 @@ fn sections(
 }
 
 fn package(
-    program: &Place,
+    program: &FileLocation,
     elf: &Elf,
     account: &Account,
     problems: &mut Vec<String>,

@@ -22,10 +22,12 @@ pub(super) mod gprof;
 mod inflate;
 pub(super) mod mini_debug;
 pub(super) mod needed;
+mod notes;
 pub(super) mod plt;
 pub(super) mod references;
 mod relocations;
-pub(super) mod sampled;
+mod section;
+pub(super) mod selected_functions;
 pub(super) mod slot_target;
 pub(super) mod slots;
 pub(super) mod source;
@@ -38,6 +40,8 @@ use gimli::RunTimeEndian;
 use object::elf;
 
 use self::fields::{Fields, c_string};
+use self::notes::build_id_note;
+pub(super) use self::section::Section;
 use self::source::Source;
 use super::Error;
 use super::budget::Budget;
@@ -52,47 +56,6 @@ const NOTE_LIMIT: u64 = 1 << 20;
 
 /// How many times larger than its bytes a table may be that is made of an inflated section.
 const TABLE_FACTOR: u64 = 4;
-
-/// A section header.
-#[derive(Clone, Debug)]
-pub(super) struct Section {
-    pub(super) name: Box<[u8]>,
-    pub(super) kind: u32,
-    pub(super) flags: u64,
-    pub(super) address: u64,
-    pub(super) offset: u64,
-    pub(super) size: u64,
-    pub(super) link: u32,
-    pub(super) info: u32,
-    pub(super) entry_size: u64,
-    /// Whether it is a `.zdebug_*`, which is kept under the name `.debug_*`.
-    pub(super) is_old_compressed: bool,
-}
-
-impl Section {
-    /// Whether it holds instructions.
-    pub(super) fn is_code(&self) -> bool {
-        let wanted = elf::SHF_EXECINSTR.0 | elf::SHF_ALLOC.0;
-        self.flags & wanted == wanted
-    }
-
-    /// Whether it holds stubs of imported functions.
-    pub(super) fn is_linkage_table(&self) -> bool {
-        let names: [&[u8]; 4] = [b".plt", b".plt.sec", b".plt.got", b".iplt"];
-        names.contains(&&*self.name)
-    }
-
-    /// Whether its contents are compressed.
-    pub(super) fn is_compressed(&self) -> bool {
-        self.is_old_compressed || self.flags & elf::SHF_COMPRESSED.0 != 0
-    }
-
-    /// Whether it holds bytes that are loaded and are no instructions.
-    pub(super) fn is_data(&self) -> bool {
-        let loaded = self.flags & elf::SHF_ALLOC.0 != 0;
-        loaded && !self.is_code() && self.kind != elf::SHT_NOBITS.0
-    }
-}
 
 /// A loadable segment.
 #[derive(Clone, Copy, Debug)]
@@ -517,26 +480,4 @@ fn tables(f: Fields<'_>) -> Option<Tables> {
         ),
         names: half(0x3e, 0x32)?,
     })
-}
-
-/// The build id in a series of notes:
-///
-/// ```text
-///   namesz, descsz, type   4 bytes each
-///   name                   padded to 4 bytes: "GNU\0"
-///   desc                   padded to 4 bytes; type 3 (NT_GNU_BUILD_ID): the id
-/// ```
-fn build_id_note(notes: Fields<'_>) -> Option<BuildId> {
-    let mut at: usize = 0;
-    loop {
-        let name_size = notes.u32(at)? as usize;
-        let size = notes.u32(at.checked_add(4)?)? as usize;
-        let kind = notes.u32(at.checked_add(8)?)?;
-        let name = at.checked_add(12)?;
-        let desc = name.checked_add(name_size.checked_next_multiple_of(4)?)?;
-        if kind == elf::NT_GNU_BUILD_ID.0 && notes.slice(name, name_size)?.bytes == b"GNU\0" {
-            return BuildId::new(notes.slice(desc, size)?.bytes);
-        }
-        at = desc.checked_add(size.checked_next_multiple_of(4)?)?;
-    }
 }

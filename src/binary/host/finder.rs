@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::namespaces::Namespaces;
-use super::places::{self, Place, Places};
+use super::places::{self, FileLocation, Places};
 use super::vdso;
 use crate::base::BuildId;
 use crate::binary::budget::Budget;
@@ -90,9 +90,10 @@ impl Finder {
             Err(error) => error,
         };
         let elsewhere = build_id.and_then(|id| {
-            let here = |path: &Path| Place::below(&Root::default(), path.to_owned());
+            let here = |path: &Path| FileLocation::below(&Root::default(), path.to_owned());
             let is_file = path.is_absolute() && self.has_root();
-            let mut candidates: Vec<Place> = is_file.then(|| here(path)).into_iter().collect();
+            let mut candidates: Vec<FileLocation> =
+                is_file.then(|| here(path)).into_iter().collect();
             candidates.extend(self.places.programs(id));
             let listed = self.listed.get(id).into_iter().flatten();
             let listed = listed.filter(|listed| *listed != path);
@@ -111,12 +112,12 @@ impl Finder {
     }
 
     /// Where a path leads for processes that see other file systems.
-    fn in_containers(&self, path: &Path) -> Vec<Place> {
+    fn in_containers(&self, path: &Path) -> Vec<FileLocation> {
         if !path.is_absolute() {
             return Vec::new();
         }
         let roots = self.namespaces.roots();
-        let below = |root: &PathBuf| Place::below(&Root::at(root), path.to_owned());
+        let below = |root: &PathBuf| FileLocation::below(&Root::at(root), path.to_owned());
         roots.iter().map(below).collect()
     }
 
@@ -125,7 +126,7 @@ impl Finder {
     /// # Errors
     /// As [`Binary::open`].
     pub fn open_named(&self, path: &Path) -> Result<Binary, Error> {
-        Binary::open_with(Place::named(path), self.places.clone())
+        Binary::open_with(FileLocation::named(path), self.places.clone())
     }
 
     /// Reads the jitdump file that a recording knows by `path`.

@@ -18,12 +18,12 @@ const FRESH: Duration = Duration::from_secs(1);
 const MOST: usize = 256;
 
 /// Directories, and when they were found.
-type Found = Option<(Instant, Arc<[PathBuf]>)>;
+type Cached = Option<(Instant, Arc<[PathBuf]>)>;
 
 /// The roots of file systems that are not this process's own, as far as they may be looked at.
 #[derive(Clone, Debug, Default)]
 pub(in crate::binary) struct Namespaces {
-    found: Arc<Mutex<Found>>,
+    found: Arc<Mutex<Cached>>,
 }
 
 impl Namespaces {

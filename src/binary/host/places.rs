@@ -32,24 +32,24 @@ const CHECKSUM_LIMIT: u64 = 4 << 30;
 
 /// Where a file is: a path below a directory that stands for `/`, or one that a person named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::binary) struct Place {
+pub(in crate::binary) struct FileLocation {
     /// Nothing leads out of it. `None` for a file that a person named.
     root: Option<Root>,
     path: PathBuf,
 }
 
-impl Place {
+impl FileLocation {
     /// The file that a person named.
-    pub(in crate::binary) fn named(path: &Path) -> Place {
-        Place {
+    pub(in crate::binary) fn named(path: &Path) -> FileLocation {
+        FileLocation {
             root: None,
             path: path.to_owned(),
         }
     }
 
     /// The file at an absolute path below a root.
-    pub(in crate::binary) fn below(root: &Root, path: PathBuf) -> Place {
-        Place {
+    pub(in crate::binary) fn below(root: &Root, path: PathBuf) -> FileLocation {
+        FileLocation {
             root: Some(root.clone()),
             path,
         }
@@ -62,16 +62,16 @@ impl Place {
     }
 
     /// The file whose path ends in `suffix` behind the whole path of this one.
-    pub(in crate::binary) fn with_suffix(&self, suffix: &str) -> Place {
+    pub(in crate::binary) fn with_suffix(&self, suffix: &str) -> FileLocation {
         let mut path = self.path.clone();
         path.as_mut_os_string().push(suffix);
         self.with(path)
     }
 
     /// Another file below the same root.
-    pub(in crate::binary) fn with(&self, path: PathBuf) -> Place {
+    pub(in crate::binary) fn with(&self, path: PathBuf) -> FileLocation {
         let root = self.root.clone();
-        Place { root, path }
+        FileLocation { root, path }
     }
 
     /// Opens the file, if it is a regular one.
@@ -97,7 +97,7 @@ pub(in crate::binary) struct Places {
     /// What stands for `/`, for paths that a recording names.
     root: Root,
     /// Trees of debug files: `/usr/lib/debug`.
-    trees: Vec<Place>,
+    trees: Vec<FileLocation>,
     /// Caches of recorded programs, in perf's layout: `~/.debug`.
     recorded: Vec<PathBuf>,
     /// Caches of downloads, in the layout of debuginfod's client.
@@ -113,8 +113,8 @@ impl Places {
     pub(in crate::binary) fn usual(symfs: Option<&Path>) -> Places {
         let root = symfs.map(Root::at).unwrap_or_default();
         let usual = Path::new("/usr/lib/debug");
-        let own = Place::below(&Root::default(), usual.to_owned());
-        let inside = symfs.map(|_| Place::below(&root, usual.to_owned()));
+        let own = FileLocation::below(&Root::default(), usual.to_owned());
+        let inside = symfs.map(|_| FileLocation::below(&root, usual.to_owned()));
         let mut places = Places {
             trees: inside.into_iter().chain([own]).collect(),
             root,
@@ -137,16 +137,16 @@ impl Places {
     }
 
     /// Where an absolute path that a recording names leads.
-    pub(in crate::binary) fn recorded(&self, path: &Path) -> Place {
-        Place::below(&self.root, path.to_owned())
+    pub(in crate::binary) fn recorded(&self, path: &Path) -> FileLocation {
+        FileLocation::below(&self.root, path.to_owned())
     }
 
     /// Where a copy of the program with this build id may be.
-    pub(in crate::binary) fn programs(&self, id: &BuildId) -> Vec<Place> {
+    pub(in crate::binary) fn programs(&self, id: &BuildId) -> Vec<FileLocation> {
         let mut places = Vec::new();
         let hex = id.to_string();
         let (first, rest) = hex.split_at_checked(2).unwrap_or_default();
-        let own = |path| Place::below(&Root::default(), path);
+        let own = |path| FileLocation::below(&Root::default(), path);
         for cache in &self.recorded {
             let directory = cache.join(".build-id").join(first).join(rest);
             places.extend(["elf", "vdso"].map(|name| own(directory.join(name))));
@@ -166,7 +166,7 @@ impl Places {
     pub(in crate::binary) fn debug_file(
         &self,
         elf: &Elf,
-        program: &Place,
+        program: &FileLocation,
         problems: &mut Vec<String>,
     ) -> Option<Elf> {
         if let Some(id) = &elf.build_id {
@@ -198,7 +198,11 @@ impl Places {
     }
 
     /// Where the debug file of a program is looked for, in order.
-    pub(in crate::binary) fn debug_places(&self, elf: &Elf, program: &Place) -> Vec<Place> {
+    pub(in crate::binary) fn debug_places(
+        &self,
+        elf: &Elf,
+        program: &FileLocation,
+    ) -> Vec<FileLocation> {
         let by_id = elf.build_id.as_ref().map(|id| self.places_by_id(id));
         let mut places = by_id.unwrap_or_default();
         places.extend(self.beside(elf, program, debug_link(elf).as_ref()));
@@ -207,7 +211,7 @@ impl Places {
 
     /// The program as a place below a root: what it names is looked for below the same one.
     /// `None` for a program whose path is not absolute.
-    pub(in crate::binary) fn rooted(&self, program: &Place) -> Option<Place> {
+    pub(in crate::binary) fn rooted(&self, program: &FileLocation) -> Option<FileLocation> {
         if program.root.is_some() {
             return Some(program.clone());
         }
@@ -217,20 +221,31 @@ impl Places {
             .directory()
             .and_then(|root| path.strip_prefix(root).ok());
         match inside {
-            Some(inside) => Some(Place::below(&self.root, Path::new("/").join(inside))),
-            None => (path.is_absolute()).then(|| Place::below(&Root::default(), path.clone())),
+            Some(inside) => Some(FileLocation::below(&self.root, Path::new("/").join(inside))),
+            None => {
+                (path.is_absolute()).then(|| FileLocation::below(&Root::default(), path.clone()))
+            }
         }
     }
 
     /// A file that a program names: below the same root, relative to its directory.
-    pub(in crate::binary) fn named_by(&self, program: &Place, name: &Path) -> Option<Place> {
+    pub(in crate::binary) fn named_by(
+        &self,
+        program: &FileLocation,
+        name: &Path,
+    ) -> Option<FileLocation> {
         let program = self.rooted(program)?;
         let path = program.path.parent()?.join(name);
         Some(program.with(path))
     }
 
     /// Where the debug file may be that a program names, or that is found by its path.
-    fn beside(&self, elf: &Elf, program: &Place, link: Option<&(PathBuf, u32)>) -> Vec<Place> {
+    fn beside(
+        &self,
+        elf: &Elf,
+        program: &FileLocation,
+        link: Option<&(PathBuf, u32)>,
+    ) -> Vec<FileLocation> {
         let Some(program) = self.rooted(program) else {
             return Vec::new();
         };
@@ -251,7 +266,7 @@ impl Places {
     }
 
     /// The supplementary file that `.gnu_debugaltlink` names: a path, a zero byte, a build id.
-    pub(in crate::binary) fn supplement(&self, elf: &Elf, program: &Place) -> Option<Elf> {
+    pub(in crate::binary) fn supplement(&self, elf: &Elf, program: &FileLocation) -> Option<Elf> {
         let section = elf.section(b".gnu_debugaltlink")?;
         let link = elf
             .source
@@ -271,10 +286,10 @@ impl Places {
     }
 
     /// Where debug files are kept by build id.
-    fn places_by_id(&self, id: &BuildId) -> Vec<Place> {
+    fn places_by_id(&self, id: &BuildId) -> Vec<FileLocation> {
         let hex = id.to_string();
         let (first, rest) = hex.split_at_checked(2).unwrap_or_default();
-        let own = |path| Place::below(&Root::default(), path);
+        let own = |path| FileLocation::below(&Root::default(), path);
         let mut places = Vec::new();
         for tree in &self.trees {
             let directory = tree.path.join(".build-id").join(first);
@@ -291,7 +306,7 @@ impl Places {
     }
 
     /// An absolute path under each of the trees of debug files.
-    fn under_trees(&self, path: &Path) -> impl Iterator<Item = Place> {
+    fn under_trees(&self, path: &Path) -> impl Iterator<Item = FileLocation> {
         let relative = path.strip_prefix("/").unwrap_or(Path::new("")).to_owned();
         self.trees
             .iter()
@@ -340,7 +355,11 @@ fn state(source: &Source) -> Option<FileState> {
 }
 
 /// The file at `place` if it has this build id.
-pub(in crate::binary) fn open(place: &Place, id: &BuildId, budget: &Arc<Budget>) -> Option<Elf> {
+pub(in crate::binary) fn open(
+    place: &FileLocation,
+    id: &BuildId,
+    budget: &Arc<Budget>,
+) -> Option<Elf> {
     let elf = place.elf(budget).ok()?;
     (elf.build_id.as_ref() == Some(id)).then_some(elf)
 }

@@ -56,7 +56,7 @@ const LINES_LIMIT: u64 = 64 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct JitDump {
     names: Interner,
-    code: Vec<Code>,
+    code: Vec<CompiledCode>,
     lines: Vec<Line>,
     changes: Vec<GeneratedCode>,
     /// The process as it knows itself.
@@ -69,7 +69,7 @@ pub struct JitDump {
 
 /// A piece of code. They are in order of place, and do not overlap.
 #[derive(Clone, Copy, Debug)]
-struct Code {
+struct CompiledCode {
     place: u64,
     start: u64,
     size: u64,
@@ -175,7 +175,7 @@ impl JitDump {
         &self.problems
     }
 
-    fn code_at(&self, place: u64) -> Option<&Code> {
+    fn code_at(&self, place: u64) -> Option<&CompiledCode> {
         let after = self.code.partition_point(|code| code.place <= place);
         let code = self.code.get(after.checked_sub(1)?)?;
         (place - code.place < code.size).then_some(code)
@@ -348,7 +348,7 @@ impl<R: Read + Seek> Parser<R> {
             self.outside_after_header += is_outside(line.offset.checked_sub(ELF_HEADER));
         }
         self.by_index.insert(index, self.dump.code.len() as u32);
-        self.dump.code.push(Code {
+        self.dump.code.push(CompiledCode {
             place,
             start,
             size,

@@ -23,7 +23,7 @@ const NAME_LIMIT: usize = 8 << 10;
 
 /// A piece of code that was compiled while the program ran.
 #[derive(Clone, Copy, Debug)]
-struct Code {
+struct CompiledCode {
     start: u64,
     end: u64,
     function: NameId,
@@ -52,7 +52,7 @@ struct Part {
 #[derive(Clone, Debug, Default)]
 pub struct PerfMap {
     names: Interner,
-    code: Vec<Code>,
+    code: Vec<CompiledCode>,
     parts: Vec<Part>,
     bad_lines: u64,
 }
@@ -138,7 +138,7 @@ impl PerfMap {
         if has_room {
             let function = self.names.intern(&function_name(name));
             let end = start.saturating_add(size);
-            self.code.push(Code {
+            self.code.push(CompiledCode {
                 start,
                 end,
                 function,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proftool::binary::{Binary, Diagnosis, Finder, Kept, Libraries};
-use proftool::frame_pointers::verdict::{self, FileFrames, Judgement, Time};
+use proftool::frame_pointers::verdict::{self, FileFrames, Time, Verdict};
 use proftool::frame_pointers::{FramePointers, frame_pointers};
 use proftool::view::doctor::{Check, LIBRARY, Status};
 
@@ -72,7 +72,7 @@ pub fn with_libraries(program: &Binary, libraries: &[Arc<Binary>], called: &[boo
     let mut beside: Vec<Check> = (1..)
         .zip(libraries.iter().zip(&looked[1..]))
         .map(|(index, (library, file))| {
-            let decides = judgement == Judgement::Copies { file: index };
+            let decides = judgement == Verdict::Copies { file: index };
             of_library(library, file, decides)
         })
         .collect();

@@ -1,8 +1,8 @@
 //! `proftool record`: runs a command and samples it, or samples what already runs.
 
 mod cost;
-pub mod level;
-pub mod target;
+pub(super) mod level;
+pub(super) mod target;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

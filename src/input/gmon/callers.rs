@@ -16,7 +16,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::file::{Arc, Gmon};
+use super::file::{ArcCount, Gmon};
 use super::function_at::function_at;
 use crate::base::{CaveatKind, Caveats, Svma};
 use crate::binary::{Binary, FunctionSymbol};
@@ -99,7 +99,7 @@ pub(super) fn calls(
 }
 
 impl Places {
-    fn of(arcs: &[Arc], gmon: &Gmon, program: &Binary) -> Places {
+    fn of(arcs: &[ArcCount], gmon: &Gmon, program: &Binary) -> Places {
         let starts = |address: u64| {
             let function = program.function_at(Svma(address));
             function.is_some_and(|function| function.start.0 == address)
@@ -110,7 +110,7 @@ impl Places {
         let size: u64 = if program.is_wide() { 16 } else { 8 };
         let low = gmon.histograms.first().map(|first| first.low);
         let low = low.or(arcs.first().map(|arc| arc.from)).unwrap_or(0);
-        let is_first = |arc: &Arc| arc.from.wrapping_sub(low).is_multiple_of(size);
+        let is_first = |arc: &ArcCount| arc.from.wrapping_sub(low).is_multiple_of(size);
         match arcs.iter().all(is_first) {
             true => Places::Bucket(size),
             false => Places::Exact,

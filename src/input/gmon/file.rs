@@ -60,7 +60,7 @@ impl Histogram {
 
 /// A call that was counted, by addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Arc {
+pub(super) struct ArcCount {
     /// Where it was made.
     pub(super) from: u64,
     /// What was called.
@@ -77,7 +77,7 @@ pub(super) struct Gmon {
     /// No two of them overlap.
     pub(super) histograms: Vec<Histogram>,
     /// In the order of their records, those of one file after those of the other.
-    pub(super) arcs: Vec<Arc>,
+    pub(super) arcs: Vec<ArcCount>,
     /// The number of arcs up to the end of each file.
     pub(super) arcs_up_to: Vec<usize>,
     /// The number of counts of basic blocks, which were passed over.
@@ -187,7 +187,7 @@ impl Gmon {
     }
 
     /// The arcs, file by file: how places of calls are stated differs between files.
-    pub(super) fn arcs_by_file(&self) -> impl Iterator<Item = &[Arc]> {
+    pub(super) fn arcs_by_file(&self) -> impl Iterator<Item = &[ArcCount]> {
         let starts = std::iter::once(0).chain(self.arcs_up_to.iter().copied());
         let ends = self.arcs_up_to.iter().copied();
         starts
@@ -250,7 +250,7 @@ impl Gmon {
     fn arc(&mut self, cursor: &mut Cursor) -> Option<()> {
         let (from, to) = (cursor.word()?, cursor.word()?);
         let count = u64::from(cursor.u32()?);
-        self.arcs.push(Arc { from, to, count });
+        self.arcs.push(ArcCount { from, to, count });
         Some(())
     }
 
@@ -295,7 +295,7 @@ impl Gmon {
         while cursor.at < cursor.bytes.len() {
             let mut arc = || {
                 let (from, to, count) = (cursor.word()?, cursor.word()?, cursor.word()?);
-                self.arcs.push(Arc { from, to, count });
+                self.arcs.push(ArcCount { from, to, count });
                 Some(())
             };
             if arc().is_none() {

@@ -23,7 +23,7 @@ use crate::perfdata::writer::{EventDescription, FINISHED_ROUND, time_record};
 use crate::perfdata::{Body, Packed};
 use crate::sampler::error::{Error, reason};
 use crate::sampler::kernel_images::KernelImages;
-use crate::sampler::rings::doubles::is_of_time;
+use crate::sampler::rings::duplicate_samples::is_of_time;
 use crate::sampler::session::Session;
 use crate::sampler::targets::existing::Existing;
 

@@ -19,7 +19,7 @@ use crate::sampler::events::tracepoint;
 use crate::sampler::kernel_images::KernelImages;
 use crate::sampler::session::Session;
 use crate::sampler::session::bounds::End;
-use crate::sampler::session::cast::{Open, Sink};
+use crate::sampler::session::participants::{Open, Sink};
 use crate::sampler::targets::elf_notes;
 use crate::sampler::{host, kernel};
 

@@ -4,7 +4,7 @@
 //! while events are opened may be sampled twice; the second sample of each pair is dropped here,
 //! before anyone else sees the records.
 
-pub(super) mod doubles;
+pub(super) mod descriptors;
+pub(super) mod duplicate_samples;
 pub(super) mod ring;
 pub(super) mod ring_size;
-pub(super) mod rows;

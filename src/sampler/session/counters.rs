@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::cast::Open;
+use super::participants::Open;
 use crate::perfdata::raw::{self, Layouts};
 use crate::perfdata::writer::{EventDescription, count_record};
 use crate::sampler::counts::Sums;

@@ -1,14 +1,14 @@
 //! Events open on a target, and the ring buffers into which they write.
 
 pub(super) mod bounds;
-pub(super) mod cast;
 mod chosen_rate;
 pub(super) mod cost;
 mod counters;
 pub(super) mod off_cpu;
 pub(super) mod options;
-mod plan;
+pub(super) mod participants;
 pub(super) mod recording;
+mod request;
 mod stop;
 pub(super) mod watch;
 
@@ -19,7 +19,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use self::options::Options;
-use self::plan::{Plan, leaders};
+use self::request::{Request, leaders};
 use super::counts::{self, Count};
 use super::error::{Error, Note, reason};
 use super::events::attr::{Allowed, Common};
@@ -28,10 +28,12 @@ use super::events::modifiers::Modifiers;
 use super::events::stacks::Stacks;
 use super::kernel::{self, MoreFiles};
 use super::rights::Rights;
-use super::rings::doubles::{self, Doubles};
+use super::rings::descriptors;
+use super::rings::descriptors::{Refusal, ThreadEvents, Wanted};
+use super::rings::duplicate_samples;
+use super::rings::duplicate_samples::DuplicateSamples;
 use super::rings::ring::Ring;
 use super::rings::ring_size::{is_memory_limit, ring_bytes, ring_bytes_max, watermark};
-use super::rings::rows::{self, Refusal, Row, Wanted};
 use super::targets::cgroup;
 use super::targets::target::{self, Target};
 use super::user_share::UserShare;
@@ -49,9 +51,9 @@ use crate::perfdata::writer::EventDescription;
 pub struct Session {
     specs: Vec<EventSpec>,
     events: Vec<EventDescription>,
-    rows: Vec<Row>,
+    rows: Vec<ThreadEvents>,
     rings: Vec<ProcessorRing>,
-    doubles: Doubles,
+    duplicates: DuplicateSamples,
     /// Records without samples of the time before [`Session::skip_samples`].
     early: Vec<u8>,
     allowed: Allowed,
@@ -111,7 +113,7 @@ impl Session {
         }
         let wanted_pages = options.ring_pages.unwrap_or(usual / page).max(1);
         let wanted_pages = wanted_pages.next_power_of_two();
-        let mut plan = Plan {
+        let mut request = Request {
             events: options.events.clone(),
             precise: Vec::new(),
             cycles_by_default: options.events.is_empty(),
@@ -131,29 +133,29 @@ impl Session {
             copies_refused: false,
             files: None,
         };
-        if plan.cycles_by_default {
-            plan.events.push(EventSpec::cycles());
+        if request.cycles_by_default {
+            request.events.push(EventSpec::cycles());
         }
-        plan.precise = plan
+        request.precise = request
             .events
             .iter()
             .map(|event| {
                 event
                     .modifiers
                     .precise()
-                    .unwrap_or(3 * u64::from(plan.cycles_by_default))
+                    .unwrap_or(3 * u64::from(request.cycles_by_default))
             })
             .collect();
         if options.off_cpu {
-            plan.add_off_cpu();
+            request.add_off_cpu();
         }
 
         let mut pages = wanted_pages;
         loop {
-            let wanted = plan.wanted();
-            let opened = rows::open(target, cgroup, &wanted, &plan.processors, pages);
+            let wanted = request.wanted();
+            let opened = descriptors::open(target, cgroup, &wanted, &request.processors, pages);
             let opened = opened.and_then(|(rows, rings)| {
-                Session::with_rows(&plan, &wanted, rows, rings).map_err(Refusal::Ring)
+                Session::with_rows(&request, &wanted, rows, rings).map_err(Refusal::Ring)
             });
             match opened {
                 Ok(mut session) => {
@@ -168,31 +170,31 @@ impl Session {
                             wanted: wanted_pages * page / 1024,
                         });
                     }
-                    if plan.copies_refused {
+                    if request.copies_refused {
                         notes(Note::NoCopies);
                     }
-                    if !plan.common.allowed.kernel && plan.events.iter().any(counts_kernel) {
+                    if !request.common.allowed.kernel && request.events.iter().any(counts_kernel) {
                         notes(Note::UserOnly(Rights::look()));
                     }
-                    if plan.lacks_inherited_reads() {
+                    if request.lacks_inherited_reads() {
                         notes(Note::GroupsNotInherited);
                     }
-                    if plan.common.at_once {
+                    if request.common.at_once {
                         session.start_groups();
                     }
-                    if options.off_cpu && !plan.has_switch_stacks() {
+                    if options.off_cpu && !request.has_switch_stacks() {
                         notes(Note::NoSwitchStacks(Rights::look()));
                     }
-                    session._files = plan.files;
+                    session._files = request.files;
                     return Ok(session);
                 }
-                Err(Refusal::Event(index, tid, error)) => plan
+                Err(Refusal::Event(index, tid, error)) => request
                     .give_in(index, &error, notes)
                     .map_err(|error| of_target(error, target, tid))?,
                 // More than may be locked in memory; the watermark goes with the size.
                 Err(Refusal::Ring(error)) if pages > 1 && is_memory_limit(&error) => {
                     pages /= 2;
-                    plan.common.watermark = watermark(pages * page);
+                    request.common.watermark = watermark(pages * page);
                 }
                 Err(Refusal::Ring(error)) => {
                     return Err(Error::RingBuffer {
@@ -205,22 +207,22 @@ impl Session {
     }
 
     fn with_rows(
-        plan: &Plan,
+        request: &Request,
         wanted: &[Wanted],
-        rows: Vec<Row>,
+        rows: Vec<ThreadEvents>,
         rings: Vec<Ring>,
     ) -> io::Result<Session> {
-        let mut events: Vec<EventDescription> = plan
+        let mut events: Vec<EventDescription> = request
             .events
             .iter()
             .zip(wanted)
             .map(|(spec, wanted)| EventDescription {
-                name: shown_name(spec, plan.common.allowed.kernel),
+                name: shown_name(spec, request.common.allowed.kernel),
                 attr: kernel::attr_bytes(&wanted.attr),
                 ids: Vec::new(),
             })
             .collect();
-        let mut doubles = Doubles::new(Layouts::new(&events).shared());
+        let mut duplicates = DuplicateSamples::new(Layouts::new(&events).shared());
         for row in &rows {
             let mut own = Vec::new();
             for (event, fds) in events.iter_mut().zip(&row.events) {
@@ -230,7 +232,7 @@ impl Session {
                 event.ids.extend(ids);
             }
             if row.late {
-                doubles.expect(row.tid, own);
+                duplicates.expect(row.tid, own);
             }
         }
         let rings = rings.into_iter();
@@ -240,16 +242,17 @@ impl Session {
             rings: rings
                 .map(|ring| ProcessorRing { ring, polled: 0 })
                 .collect(),
-            doubles,
+            duplicates,
             early: Vec::new(),
-            allowed: plan.common.allowed,
-            stacks: plan.common.stacks,
-            includes_kernel: plan.common.allowed.kernel && plan.events.iter().any(counts_kernel),
-            has_switches: plan.off_cpu,
-            specs: plan.events.clone(),
-            groups: groups(&plan.events),
+            allowed: request.common.allowed,
+            stacks: request.common.stacks,
+            includes_kernel: request.common.allowed.kernel
+                && request.events.iter().any(counts_kernel),
+            has_switches: request.off_cpu,
+            specs: request.events.clone(),
+            groups: groups(&request.events),
             before: Vec::new(),
-            tracepoints: plan
+            tracepoints: request
                 .events
                 .iter()
                 .filter_map(EventSpec::tracepoint)
@@ -318,12 +321,12 @@ impl Session {
             consume(&self.early)?;
             self.early = Vec::new();
         }
-        let doubles = &mut self.doubles;
+        let duplicates = &mut self.duplicates;
         for ring in &mut self.rings {
-            bytes += match doubles.is_empty() {
+            bytes += match duplicates.is_empty() {
                 true => ring.ring.drain(consume)?,
                 false => ring.ring.drain(&mut |records: &[u8]| {
-                    raw::filter(records, &mut |record| doubles.admits(record), consume)
+                    raw::filter(records, &mut |record| duplicates.admits(record), consume)
                 })?,
             };
         }
@@ -339,9 +342,10 @@ impl Session {
     /// Leaves out the samples and switches so far; everything else is kept. The events of a running target are
     /// opened one after the other, and the first would have samples for longer than the last.
     pub(super) fn skip_samples(&mut self) {
-        let (early, doubles) = (&mut self.early, &mut self.doubles);
-        let mut admits =
-            |record: RawRecord<'_>| !doubles::is_of_time(record) && doubles.admits(record);
+        let (early, duplicates) = (&mut self.early, &mut self.duplicates);
+        let mut admits = |record: RawRecord<'_>| {
+            !duplicate_samples::is_of_time(record) && duplicates.admits(record)
+        };
         for ring in &mut self.rings {
             let kept = ring.ring.drain(&mut |records: &[u8]| {
                 raw::filter(records, &mut admits, &mut |records| {
@@ -444,7 +448,7 @@ impl Session {
 }
 
 /// The descriptor to poll for a ring buffer; -1, which is passed over, when all have ended.
-fn polled(rows: &[Row], ring: &ProcessorRing, processor: usize) -> RawFd {
+fn polled(rows: &[ThreadEvents], ring: &ProcessorRing, processor: usize) -> RawFd {
     let fds = rows.get(ring.polled).and_then(|row| row.events.first());
     fds.and_then(|fds| fds.get(processor))
         .map_or(-1, AsRawFd::as_raw_fd)

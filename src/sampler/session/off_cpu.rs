@@ -9,7 +9,7 @@
 
 use perf_event_open_sys::bindings::perf_event_attr;
 
-use super::plan::Plan;
+use super::request::Request;
 use crate::sampler::events::event::EventSpec;
 
 /// How many times larger ring buffers are than for samples alone: threads that wait for each other
@@ -22,7 +22,7 @@ pub(in crate::sampler) fn ring_bytes(usual: usize, most: usize) -> usize {
     usual.saturating_mul(LARGER).min(most).max(usual)
 }
 
-impl Plan {
+impl Request {
     /// Records time off the processor too, with stacks unless that is refused later.
     pub(in crate::sampler) fn add_off_cpu(&mut self) {
         self.off_cpu = true;

@@ -4,9 +4,9 @@ use std::io;
 use std::path::Path;
 
 use super::bounds::{Bounds, End, Subject};
-use super::cast::Cast;
 use super::cost::{Costs, Meter};
 use super::options::Options;
+use super::participants::Participants;
 use crate::base::Caveats;
 use crate::sampler::error::{Error, Note, reason};
 use crate::sampler::kernel::SoonerTurns;
@@ -86,17 +86,19 @@ pub fn record(
     if let Some(other) = other {
         notes(Note::Unfinished(other));
     }
-    let mut cast = Cast::gather(subject, signals)?;
-    let opened = cast.open(options, subject, bounds, notes).and_then(|open| {
-        let mut log = Log::new(file, open.session.events()).map_err(failed)?;
-        log.compress(options.compression).map_err(failed)?;
-        log.limit(bounds.max_bytes);
-        Ok((open, log))
-    });
+    let mut participants = Participants::gather(subject, signals)?;
+    let opened = participants
+        .open(options, subject, bounds, notes)
+        .and_then(|open| {
+            let mut log = Log::new(file, open.session.events()).map_err(failed)?;
+            log.compress(options.compression).map_err(failed)?;
+            log.limit(bounds.max_bytes);
+            Ok((open, log))
+        });
     let (mut open, mut log) = match opened {
         Ok(opened) => opened,
         Err(error) => {
-            cast.run_on();
+            participants.run_on();
             return Err(error);
         }
     };
@@ -108,17 +110,17 @@ pub fn record(
         .is_none_or(|level| level <= QUICK_COMPRESSION);
     let _turns = SoonerTurns::ask(is_quick);
     output.begin();
-    match cast.run(&mut open, &mut log, bounds) {
+    match participants.run(&mut open, &mut log, bounds) {
         Ok(end) => {
             let mut costs = meter.read(&open.session, &log);
-            let interrupted = cast.is_stopped();
+            let interrupted = participants.is_stopped();
             let caveats = std::mem::take(&mut log.caveats);
             let (tally, bytes, file) = log.into_parts();
             let committed = output.commit(&file);
-            if cast.goes_on() {
+            if participants.goes_on() {
                 notes(Note::CommandGoesOn);
             }
-            let ending = cast.run_on();
+            let ending = participants.run_on();
             if end == End::Command && matches!(subject, Subject::Command(_)) {
                 costs.program = Some(Costs::commands());
             }
@@ -159,7 +161,7 @@ pub fn record(
                     None
                 }
             };
-            cast.run_on();
+            participants.run_on();
             Err(Error::Interrupted {
                 path: path.to_owned(),
                 reason,

@@ -5,9 +5,9 @@ use std::io::{self, Cursor};
 use std::ops::ControlFlow;
 
 use super::bounds::{Bounds, End, Subject};
-use super::cast::{Cast, Open, Sink};
 use super::counters::Counters;
 use super::options::Options;
+use super::participants::{Open, Participants, Sink};
 use crate::perfdata::writer::{lost_samples_record, time_record};
 use crate::sampler::error::{Error, Note};
 use crate::sampler::kernel::{self, SoonerTurns};
@@ -65,11 +65,11 @@ pub fn watch(
     watcher: &mut dyn Watcher,
     notes: &mut dyn FnMut(Note),
 ) -> Result<Watched, Error> {
-    let mut cast = Cast::gather(subject, Signals::hold_for_others())?;
-    let mut open = match cast.open(options, subject, bounds, notes) {
+    let mut participants = Participants::gather(subject, Signals::hold_for_others())?;
+    let mut open = match participants.open(options, subject, bounds, notes) {
         Ok(open) => open,
         Err(error) => {
-            cast.run_on();
+            participants.run_on();
             return Err(error);
         }
     };
@@ -79,12 +79,12 @@ pub fn watch(
         is_over: false,
     };
     let _turns = SoonerTurns::ask(true);
-    let run = cast.run(&mut open, &mut audience, bounds);
+    let run = participants.run(&mut open, &mut audience, bounds);
     let end = run.map_err(Error::system("describe this machine"))?;
     // It was run to be watched.
-    cast.ask();
+    participants.ask();
     Ok(Watched {
-        ending: cast.run_on(),
+        ending: participants.run_on(),
         end,
     })
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use super::mapped::{Mapped, mappings};
 use crate::base::utf8;
-use crate::sampler::machine::{Trial, try_process};
+use crate::sampler::capabilities::{Trial, try_process};
 use crate::sampler::status::field;
 
 /// A file with code that a process has mapped.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::cgroup;
 use super::descendants;
 use crate::base::utf8;
+use crate::sampler::capabilities;
 use crate::sampler::error::{Error, Note};
-use crate::sampler::machine;
 use crate::sampler::status::field;
 
 /// The longest name that the kernel keeps of a process.
@@ -67,7 +67,7 @@ impl Target {
             found.retain(|&pid| !has_ended(pid, false));
         }
         let (permitted, others): (Vec<i32>, Vec<i32>) =
-            found.iter().partition(|&&pid| machine::permits(pid));
+            found.iter().partition(|&&pid| capabilities::permits(pid));
         Ok(match permitted.is_empty() || others.is_empty() {
             true => (Target::Processes(found), None),
             false => {

@@ -15,9 +15,9 @@
 use iced_x86::{Code, Instruction, OpKind};
 
 use super::super::flow::{Flow, Step};
-use super::super::held::Next;
 use super::careful::Careful;
 use super::effects::{called_register, loaded_register, next, number};
+use crate::scan::register_values::Next;
 
 /// The most bytes that are looked at before a call.
 const BEFORE: u64 = 256;

@@ -7,8 +7,8 @@ use iced_x86::{
 };
 
 use super::super::flow::{Flow, Step};
-use super::super::held::{Effect, Next};
 use super::careful::Careful;
+use crate::scan::register_values::{Effect, Next};
 
 /// rbx, rbp, r12 to r15: what callees keep (System V ABI, AMD64 supplement, figure 3.4).
 pub(in super::super) const KEPT: u32 = 1 << 3 | 1 << 5 | 0xf << 12;

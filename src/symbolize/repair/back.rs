@@ -15,9 +15,9 @@ use std::rc::Rc;
 use rustc_hash::FxHashSet;
 
 use super::callers::Callers;
-use super::code::Code;
+use super::code::CodeReader;
 use super::frames::Frames;
-use super::ways_out::Place;
+use super::ways_out::FunctionStart;
 
 /// Which functions, entered from somewhere unknown, lead to the function that is next on the stack
 /// and leave no frame in between but the owner's.
@@ -50,9 +50,9 @@ const FUNCTIONS: usize = 256;
 /// What leads to a function from somewhere unknown. `is_owner_missing`: whether the frame that the
 /// frame pointer points to there is that of a caller.
 pub(super) fn entries(
-    next: Place,
+    next: FunctionStart,
     is_owner_missing: bool,
-    code: &mut Code,
+    code: &mut CodeReader,
     frames: &mut Frames,
 ) -> Entries {
     let image = next.image;

@@ -8,13 +8,13 @@ use crate::base::{CodeAddress, FileOffset, IdVec, Svma};
 use crate::profile::CheckedCalls;
 use crate::trace::{FrameAddress, FrameId, ImageId, ImageKind, Trace};
 
-use super::super::home::Home;
 use super::super::library::Library;
 use super::super::names::Names;
-use super::code::{AllTables, Code};
+use super::code::{AllTables, CodeReader};
 use super::explain::{Explanation, Explanations, Missing, Question};
 use super::frames::Frames;
-use super::ways_out::{Place, To};
+use super::ways_out::{FunctionStart, To};
+use crate::symbolize::name_source::NameSource;
 
 /// What the code says of a frame and the one outside of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(super) enum Verdict {
 #[derive(Clone, Debug)]
 enum Site {
     /// A call of one of these functions, by what name if by one.
-    Call(Rc<[Place]>, Option<Rc<str>>),
+    Call(Rc<[FunctionStart]>, Option<Rc<str>>),
     /// A call of a program's `main`, as far as the programs have one by name.
     Main,
     /// A call of something.
@@ -51,8 +51,8 @@ enum Site {
 /// Checks pairs of frames, each once.
 pub(super) struct Checks<'h> {
     trace: &'h Trace,
-    homes: &'h IdVec<ImageId, Home>,
-    code: Code<'h>,
+    name_sources: &'h IdVec<ImageId, NameSource>,
+    code: CodeReader<'h>,
     frames: Frames<'h>,
     explanations: Explanations,
     sites: IdVec<FrameId, Option<Site>>,
@@ -62,15 +62,15 @@ pub(super) struct Checks<'h> {
 impl<'h> Checks<'h> {
     pub(super) fn new(
         trace: &'h Trace,
-        homes: &'h IdVec<ImageId, Home>,
+        name_sources: &'h IdVec<ImageId, NameSource>,
         names: &'h Names<'h>,
         tables: &'h AllTables<'h>,
         library: &'h Library,
     ) -> Checks<'h> {
         Checks {
             trace,
-            homes,
-            code: Code::new(trace, homes, names, tables, library),
+            name_sources,
+            code: CodeReader::new(trace, name_sources, names, tables, library),
             frames: Frames::new(trace, library),
             explanations: Explanations::new(),
             sites: IdVec::filled(None, trace.frames.len()),
@@ -172,7 +172,7 @@ impl<'h> Checks<'h> {
         let CodeAddress::Return(address) = frame.address else {
             return frame;
         };
-        let here = self.homes[frame.image].svma(address);
+        let here = self.name_sources[frame.image].svma(address);
         let is_signal_frame = here.is_some_and(|here| {
             self.code.starts_at(frame.image, here.0)
                 && self.frames.is_signal_frame(frame.image, here.0)
@@ -214,7 +214,7 @@ impl<'h> Checks<'h> {
 
     /// Whether no pointer leads to a function, but one leads to functions that jump to it: called
     /// through a pointer, one of these made way for it.
-    fn is_only_jumped_to(&mut self, place: Place) -> bool {
+    fn is_only_jumped_to(&mut self, place: FunctionStart) -> bool {
         let entries = self
             .explanations
             .entries(place, &mut self.code, &mut self.frames);
@@ -224,7 +224,7 @@ impl<'h> Checks<'h> {
     /// Whether a frame is that to which a signal handler returns.
     fn is_interrupted(&mut self, frame: FrameId) -> bool {
         let frame = self.trace.frames[frame];
-        let here = self.homes[frame.image].svma(frame.address.recorded());
+        let here = self.name_sources[frame.image].svma(frame.address.recorded());
         here.is_some_and(|here| self.frames.is_signal_frame(frame.image, here.0))
     }
 
@@ -238,9 +238,9 @@ impl<'h> Checks<'h> {
     }
 
     /// The function that a frame is in, and the stated address where.
-    fn place(&mut self, frame: FrameId) -> Option<(Place, u64)> {
+    fn place(&mut self, frame: FrameId) -> Option<(FunctionStart, u64)> {
         let frame = self.trace.frames[frame];
-        let at = self.homes[frame.image].svma(frame.address.lookup())?;
+        let at = self.name_sources[frame.image].svma(frame.address.lookup())?;
         Some((self.code.function_at(frame.image, at.0)?, at.0))
     }
 
@@ -274,7 +274,7 @@ impl<'h> Checks<'h> {
         let CodeAddress::Return(_) = frame.address else {
             return Site::Interrupted;
         };
-        let Some(before) = self.homes[frame.image].svma(frame.address.lookup()) else {
+        let Some(before) = self.name_sources[frame.image].svma(frame.address.lookup()) else {
             return Site::Unknown;
         };
         let end = before.0.wrapping_add(1);
@@ -305,7 +305,7 @@ impl<'h> Checks<'h> {
         if !is_user_code || !is_return {
             return false;
         }
-        let Some(before) = self.homes[frame.image].svma(frame.address.lookup()) else {
+        let Some(before) = self.name_sources[frame.image].svma(frame.address.lookup()) else {
             return false;
         };
         let function = self.code.function_around(frame.image, before.0);

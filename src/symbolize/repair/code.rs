@@ -13,12 +13,12 @@ use crate::scan::{self, Destination, LeavingKind, Single, Tables};
 use crate::trace::{ImageId, Trace};
 
 use super::super::definitions::Definitions;
-use super::super::home::Home;
 use super::super::library::Library;
 use super::super::names::{Names, base_of_part};
 use super::callers::Callers;
 use super::mapped::Mapped;
-use super::ways_out::{Function, Place, Site, To, WayOut};
+use super::ways_out::{Function, FunctionStart, Site, To, WayOut};
+use crate::symbolize::name_source::NameSource;
 
 /// The code of larger files is not read as a whole, in bytes.
 const LARGE: u64 = 32 << 20;
@@ -43,8 +43,8 @@ const THUNKS: [&str; 5] = [
 pub(super) type AllTables<'h> = IdVec<ImageId, OnceCell<Option<Box<Tables<'h>>>>>;
 
 /// The code of all files.
-pub(super) struct Code<'h> {
-    homes: &'h IdVec<ImageId, Home>,
+pub(super) struct CodeReader<'h> {
+    name_sources: &'h IdVec<ImageId, NameSource>,
     tables: &'h AllTables<'h>,
     singles: IdVec<ImageId, Option<Option<Box<Single<'h>>>>>,
     /// The files by their places in `definitions`.
@@ -56,37 +56,39 @@ pub(super) struct Code<'h> {
     names: &'h Names<'h>,
     /// The images that are programs, not libraries.
     programs: Option<Vec<ImageId>>,
-    mains: FxHashMap<ImageId, Option<Place>>,
-    choices: FxHashMap<Place, Rc<[Place]>>,
+    mains: FxHashMap<ImageId, Option<FunctionStart>>,
+    choices: FxHashMap<FunctionStart, Rc<[FunctionStart]>>,
     /// All calls of files; `None` where that was not looked into.
     callers: FxHashMap<ImageId, Option<Rc<Callers>>>,
-    functions: FxHashMap<Place, Option<Rc<Function>>>,
+    functions: FxHashMap<FunctionStart, Option<Rc<Function>>>,
     /// Functions with what each is a part of.
-    wholes: FxHashMap<Place, Place>,
+    wholes: FxHashMap<FunctionStart, FunctionStart>,
     /// Whether programs and threads start with a function.
-    starts: FxHashMap<Place, bool>,
+    starts: FxHashMap<FunctionStart, bool>,
 }
 
-impl<'h> Code<'h> {
+impl<'h> CodeReader<'h> {
     pub(super) fn new(
         trace: &'h Trace,
-        homes: &'h IdVec<ImageId, Home>,
+        name_sources: &'h IdVec<ImageId, NameSource>,
         names: &'h Names<'h>,
         tables: &'h AllTables<'h>,
         library: &'h Library,
-    ) -> Code<'h> {
-        let files = homes.enumerate().filter_map(|(image, home)| match home {
-            Home::Binary(binary) => Some((image, binary)),
-            _ => None,
-        });
+    ) -> CodeReader<'h> {
+        let files = name_sources
+            .enumerate()
+            .filter_map(|(image, name_source)| match name_source {
+                NameSource::Binary(binary) => Some((image, binary)),
+                _ => None,
+            });
         let (files, binaries): (Vec<ImageId>, Vec<&Arc<Binary>>) = files.unzip();
-        Code {
-            homes,
+        CodeReader {
+            name_sources,
             tables,
-            singles: homes.iter().map(|_| None).collect::<Vec<_>>().into(),
+            singles: name_sources.iter().map(|_| None).collect::<Vec<_>>().into(),
             files,
             definitions: Definitions::new(binaries, None),
-            mapped: Mapped::new(trace, homes, library),
+            mapped: Mapped::new(trace, name_sources, library),
             imports: FxHashMap::default(),
             names,
             programs: None,
@@ -101,16 +103,16 @@ impl<'h> Code<'h> {
 
     /// The file of an image.
     pub(super) fn binary(&self, image: ImageId) -> Option<&'h Arc<Binary>> {
-        match &self.homes[image] {
-            Home::Binary(binary) => Some(binary),
+        match &self.name_sources[image] {
+            NameSource::Binary(binary) => Some(binary),
             _ => None,
         }
     }
 
     /// The function at a stated address.
-    pub(super) fn function_at(&mut self, image: ImageId, at: u64) -> Option<Place> {
+    pub(super) fn function_at(&mut self, image: ImageId, at: u64) -> Option<FunctionStart> {
         let symbol = self.binary(image)?.function_at(Svma(at))?;
-        Some(self.whole(Place {
+        Some(self.whole(FunctionStart {
             image,
             start: symbol.start.0,
         }))
@@ -118,32 +120,32 @@ impl<'h> Code<'h> {
 
     /// Whether this is the place in the C library that calls a program's `main`, by a pointer.
     pub(super) fn starts_programs(&self, image: ImageId, at: u64) -> bool {
-        let name = self.name(Place { image, start: at });
+        let name = self.name(FunctionStart { image, start: at });
         name.is_some_and(|name| name == STARTER)
     }
 
     /// The linkage name of the function that holds a place.
-    fn full_name(&self, place: Place) -> Option<Cow<'h, str>> {
+    fn full_name(&self, place: FunctionStart) -> Option<Cow<'h, str>> {
         let binary = self.binary(place.image)?;
         binary.function_name(binary.function_at(Svma(place.start))?)
     }
 
     /// The same without a version or suffix.
-    fn name(&self, place: Place) -> Option<String> {
+    fn name(&self, place: FunctionStart) -> Option<String> {
         let name = self.full_name(place)?;
         Some(name.split(['@', '.']).next().unwrap_or_default().to_owned())
     }
 
     /// Whether this is the function of the dynamic linker that finds what is called for the first
     /// time.
-    pub(super) fn links_lazily(&self, place: Place) -> bool {
+    pub(super) fn links_lazily(&self, place: FunctionStart) -> bool {
         let name = self.name(place);
         name.is_some_and(|name| name.starts_with("_dl_runtime_resolve"))
     }
 
     /// Whether a program or a thread starts with this function of the C library, as far as frame
     /// pointers can show.
-    pub(super) fn starts_tasks(&mut self, place: Place) -> bool {
+    pub(super) fn starts_tasks(&mut self, place: FunctionStart) -> bool {
         const TASKS: [&str; 6] = [
             STARTER,
             "__libc_start_main",
@@ -164,7 +166,7 @@ impl<'h> Code<'h> {
 
     /// Whether a goroutine or a thread of a Go program starts with this function. What runs in a
     /// goroutine seems to return to `goexit`, which did not call it.
-    pub(super) fn starts_in_go(&self, place: Place) -> bool {
+    pub(super) fn starts_in_go(&self, place: FunctionStart) -> bool {
         const STARTS: [&str; 3] = ["runtime.goexit", "runtime.mstart", "runtime.rt0_go"];
         let name = self.full_name(place);
         name.is_some_and(|name| STARTS.contains(&name.trim_end_matches(".abi0")))
@@ -172,11 +174,11 @@ impl<'h> Code<'h> {
 
     /// The `main` of the program that code of this image runs in, where that can be told: the image
     /// is the program, or there is no other in the recording.
-    pub(super) fn main_around(&mut self, image: ImageId) -> Option<Place> {
-        let (homes, files) = (self.homes, &self.files);
+    pub(super) fn main_around(&mut self, image: ImageId) -> Option<FunctionStart> {
+        let (name_sources, files) = (self.name_sources, &self.files);
         let programs = self.programs.get_or_insert_with(|| {
-            let is_program = |image: &ImageId| match &homes[*image] {
-                Home::Binary(binary) => binary.is_program(),
+            let is_program = |image: &ImageId| match &name_sources[*image] {
+                NameSource::Binary(binary) => binary.is_program(),
                 _ => false,
             };
             files.iter().copied().filter(is_program).collect()
@@ -195,7 +197,7 @@ impl<'h> Code<'h> {
             name.is_some_and(|name| name == "main")
         };
         let main = binary.functions().iter().find(is_main);
-        let main = main.map(|symbol| Place {
+        let main = main.map(|symbol| FunctionStart {
             image,
             start: symbol.start.0,
         });
@@ -212,11 +214,11 @@ impl<'h> Code<'h> {
     }
 
     /// The function that this one is a part of; itself, if it is none.
-    fn whole(&mut self, part: Place) -> Place {
+    fn whole(&mut self, part: FunctionStart) -> FunctionStart {
         if let Some(&known) = self.wholes.get(&part) {
             return known;
         }
-        let Place { image, start } = part;
+        let FunctionStart { image, start } = part;
         let name = self.binary(image).and_then(|binary| {
             let symbol = binary.function_at(Svma(start))?;
             let nameless = symbol.source == SymbolSource::Unwind;
@@ -224,13 +226,13 @@ impl<'h> Code<'h> {
         });
         let whole = name.and_then(|name| Some(self.names.whole(image, &name)?.0));
         let start = whole.unwrap_or(start);
-        let whole = Place { image, start };
+        let whole = FunctionStart { image, start };
         self.wholes.insert(part, whole);
         whole
     }
 
     /// The name that a stub of a linkage table stands for, if there is one at this place.
-    pub(super) fn stub(&self, place: Place) -> Option<String> {
+    pub(super) fn stub(&self, place: FunctionStart) -> Option<String> {
         let binary = self.binary(place.image)?;
         let symbol = binary.function_at(Svma(place.start))?;
         let name = (symbol.source == SymbolSource::Plt).then(|| binary.function_name(symbol))??;
@@ -238,7 +240,7 @@ impl<'h> Code<'h> {
     }
 
     /// Whether others call a function by this name.
-    pub(super) fn is_exported_as(&self, place: Place, name: &str) -> bool {
+    pub(super) fn is_exported_as(&self, place: FunctionStart, name: &str) -> bool {
         let file = self.files.iter().position(|&image| image == place.image);
         let start = file.and_then(|file| self.definitions.exports(file).start(name.as_bytes()));
         start.is_some_and(|start| start.0 == place.start)
@@ -248,11 +250,11 @@ impl<'h> Code<'h> {
     /// cannot be read.
     pub(super) fn function_around(&mut self, image: ImageId, at: u64) -> Option<Rc<Function>> {
         let start = self.binary(image)?.function_at(Svma(at))?.start.0;
-        self.function(Place { image, start })
+        self.function(FunctionStart { image, start })
     }
 
     /// The same for what starts here.
-    pub(super) fn function(&mut self, place: Place) -> Option<Rc<Function>> {
+    pub(super) fn function(&mut self, place: FunctionStart) -> Option<Rc<Function>> {
         if let Some(known) = self.functions.get(&place) {
             return known.clone();
         }
@@ -261,7 +263,7 @@ impl<'h> Code<'h> {
         function
     }
 
-    fn read(&mut self, place: Place) -> Option<Function> {
+    fn read(&mut self, place: FunctionStart) -> Option<Function> {
         let image = place.image;
         let whole = self.whole(place);
         let mut function = Function {
@@ -323,7 +325,7 @@ impl<'h> Code<'h> {
     fn destination(&mut self, image: ImageId, to: Destination) -> (To, Option<Rc<str>>) {
         match to {
             Destination::Function(Svma(start)) => {
-                let place = Place { image, start };
+                let place = FunctionStart { image, start };
                 let name = self.full_name(place);
                 let is_thunk = |name: &str| THUNKS.iter().any(|thunk| name.starts_with(thunk));
                 match name.is_some_and(|name| is_thunk(&name)) {
@@ -359,7 +361,7 @@ impl<'h> Code<'h> {
             .binary(image)
             .is_some_and(|binary| binary.chosen_name(start).is_some());
         let start = start.0;
-        let place = Place { image, start };
+        let place = FunctionStart { image, start };
         match chooses {
             true => To::ChosenBy(place),
             false => To::Function(place),
@@ -367,16 +369,16 @@ impl<'h> Code<'h> {
     }
 
     /// The functions that a function of this kind chooses from, whose addresses it takes; sorted.
-    pub(super) fn choices(&mut self, chooser: Place) -> Rc<[Place]> {
+    pub(super) fn choices(&mut self, chooser: FunctionStart) -> Rc<[FunctionStart]> {
         if let Some(known) = self.choices.get(&chooser) {
             return known.clone();
         }
-        let Place { image, start } = chooser;
+        let FunctionStart { image, start } = chooser;
         let single = self.single(image);
         let taken = single.and_then(|single| single.addresses_taken(Svma(start)));
         let taken = taken.unwrap_or_default().into_iter();
-        let choices: Rc<[Place]> = taken
-            .map(|start| Place {
+        let choices: Rc<[FunctionStart]> = taken
+            .map(|start| FunctionStart {
                 image,
                 start: start.0,
             })
@@ -411,14 +413,14 @@ impl<'h> Code<'h> {
     }
 
     /// The stated addresses of a function's first byte and of what is behind its last.
-    pub(super) fn bounds(&self, place: Place) -> Option<(u64, u64)> {
+    pub(super) fn bounds(&self, place: FunctionStart) -> Option<(u64, u64)> {
         let symbol = self.binary(place.image)?.function_at(Svma(place.start))?;
         Some((symbol.start.0, symbol.end().0))
     }
 
     /// Whether a function is one that the dynamic linker may run when another one is called for the
     /// first time: its own, and those that choose functions.
-    pub(super) fn may_run_while_linking(&self, place: Place) -> bool {
+    pub(super) fn may_run_while_linking(&self, place: FunctionStart) -> bool {
         let chooses = self
             .binary(place.image)
             .is_some_and(|binary| binary.chosen_name(Svma(place.start)).is_some());
@@ -428,7 +430,7 @@ impl<'h> Code<'h> {
     }
 
     /// Whether one function is, by its name, a part of another that a compiler has moved.
-    pub(super) fn is_part(&self, part: Place, of: Place) -> bool {
+    pub(super) fn is_part(&self, part: FunctionStart, of: FunctionStart) -> bool {
         let names = self.full_name(part).zip(self.full_name(of));
         part.image == of.image
             && names.is_some_and(|(part, whole)| base_of_part(&part) == Some(&*whole))

@@ -23,15 +23,15 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use super::back::{self, Entries};
-use super::code::Code;
+use super::code::CodeReader;
 use super::frames::Frames;
 use super::ways::{End, Finder, Step, Ways};
-use super::ways_out::Place;
+use super::ways_out::FunctionStart;
 
 /// A function that is missing, and how it was left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Missing {
-    pub(super) function: Place,
+    pub(super) function: FunctionStart,
     /// The stated addresses behind the calls or jumps, one of which left it; empty if it may have
     /// been left elsewhere.
     pub(super) left_at: Rc<[u64]>,
@@ -63,9 +63,9 @@ impl Explanation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Question {
     /// The function that was called.
-    pub(super) called: Place,
+    pub(super) called: FunctionStart,
     /// The next function on the stack.
-    pub(super) next: Place,
+    pub(super) next: FunctionStart,
     /// Whether the frame of what called `next` is missing; `None` if that is not known.
     pub(super) is_caller_missing: Option<bool>,
 }
@@ -75,7 +75,7 @@ pub(super) struct Explanations {
     known: FxHashMap<Question, Explanation>,
     finder: Finder,
     /// What leads to functions from somewhere unknown, by whether the owner is missing.
-    entries: FxHashMap<(Place, bool), Entries>,
+    entries: FxHashMap<(FunctionStart, bool), Entries>,
 }
 
 impl Explanations {
@@ -90,7 +90,7 @@ impl Explanations {
     pub(super) fn of<'h>(
         &mut self,
         question: Question,
-        code: &mut Code<'h>,
+        code: &mut CodeReader<'h>,
         frames: &mut Frames<'h>,
     ) -> Explanation {
         if let Some(known) = self.known.get(&question) {
@@ -102,7 +102,12 @@ impl Explanations {
     }
 
     /// What leads to a function from somewhere unknown, by jumps alone.
-    pub(super) fn entries(&mut self, next: Place, code: &mut Code, frames: &mut Frames) -> Entries {
+    pub(super) fn entries(
+        &mut self,
+        next: FunctionStart,
+        code: &mut CodeReader,
+        frames: &mut Frames,
+    ) -> Entries {
         let entries = self.entries.entry((next, false));
         *entries.or_insert_with(|| back::entries(next, false, code, frames))
     }
@@ -110,7 +115,7 @@ impl Explanations {
     fn find<'h>(
         &mut self,
         question: Question,
-        code: &mut Code<'h>,
+        code: &mut CodeReader<'h>,
         frames: &mut Frames<'h>,
     ) -> Explanation {
         let missing = question.is_caller_missing;
@@ -144,14 +149,14 @@ impl Explanations {
 /// One question, with one answer to whether the owner is missing.
 struct Case<'s, 'h> {
     ways: &'s Ways,
-    next: Place,
+    next: FunctionStart,
     is_owner_missing: bool,
     /// The name that `next` stands for, if it is a stub.
     stub: Option<String>,
     /// Whether the dynamic linker may run `next` when something is called for the first time.
     may_link: bool,
-    entries: &'s mut FxHashMap<(Place, bool), Entries>,
-    code: &'s mut Code<'h>,
+    entries: &'s mut FxHashMap<(FunctionStart, bool), Entries>,
+    code: &'s mut CodeReader<'h>,
     frames: &'s mut Frames<'h>,
 }
 

@@ -7,8 +7,8 @@ use crate::base::IdVec;
 use crate::binary::{Binary, Exports};
 use crate::trace::{ImageId, ImageKind, Trace};
 
-use super::super::home::Home;
 use super::super::library::Library;
+use crate::symbolize::name_source::NameSource;
 
 /// More files are not looked at.
 const FILES: usize = 1 << 10;
@@ -17,7 +17,7 @@ const FILES: usize = 1 << 10;
 /// define what another one defines as well.
 pub(super) struct Mapped<'h> {
     trace: &'h Trace,
-    homes: &'h IdVec<ImageId, Home>,
+    name_sources: &'h IdVec<ImageId, NameSource>,
     library: &'h Library,
     exports: OnceCell<Option<Vec<Exports>>>,
 }
@@ -25,12 +25,12 @@ pub(super) struct Mapped<'h> {
 impl<'h> Mapped<'h> {
     pub(super) fn new(
         trace: &'h Trace,
-        homes: &'h IdVec<ImageId, Home>,
+        name_sources: &'h IdVec<ImageId, NameSource>,
         library: &'h Library,
     ) -> Mapped<'h> {
         Mapped {
             trace,
-            homes,
+            name_sources,
             library,
             exports: OnceCell::new(),
         }
@@ -59,8 +59,8 @@ impl<'h> Mapped<'h> {
         let files = images.filter(|(_, image)| image.kind == ImageKind::File);
         let mut exports = Vec::new();
         for (id, image) in files {
-            let binary: Arc<Binary> = match &self.homes[id] {
-                Home::Binary(binary) => binary.clone(),
+            let binary: Arc<Binary> = match &self.name_sources[id] {
+                NameSource::Binary(binary) => binary.clone(),
                 _ => self.library.file(image).ok()?,
             };
             exports.push(binary.exports());

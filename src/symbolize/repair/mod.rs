@@ -29,8 +29,8 @@ use std::cell::OnceCell;
 use crate::base::IdVec;
 use crate::trace::{ImageId, Trace};
 
-use super::home::Home;
 use super::library::Library;
+use super::name_source::NameSource;
 use super::names::Names;
 
 pub(super) use paths::Checked;
@@ -40,12 +40,12 @@ use self::check::Checks;
 /// Holds the stacks of a trace against the code, and puts in what is missing.
 pub(super) fn check(
     trace: &Trace,
-    homes: &IdVec<ImageId, Home>,
+    name_sources: &IdVec<ImageId, NameSource>,
     names: &Names,
     library: &Library,
 ) -> Checked {
-    let tables: Vec<_> = homes.iter().map(|_| OnceCell::new()).collect();
+    let tables: Vec<_> = name_sources.iter().map(|_| OnceCell::new()).collect();
     let tables = tables.into();
-    let mut checks = Checks::new(trace, homes, names, &tables, library);
+    let mut checks = Checks::new(trace, name_sources, names, &tables, library);
     paths::checked(trace, &mut checks)
 }

@@ -18,14 +18,14 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use super::code::Code;
+use super::code::CodeReader;
 use super::frames::Frames;
-use super::ways_out::{Place, To};
+use super::ways_out::{FunctionStart, To};
 
 /// A function, and whether it runs behind the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Node {
-    pub(super) function: Place,
+    pub(super) function: FunctionStart,
     pub(super) is_behind: bool,
 }
 
@@ -38,7 +38,7 @@ pub(super) enum End {
     /// is certain, or whatever it calls.
     Named {
         name: Rc<str>,
-        to: Option<Place>,
+        to: Option<FunctionStart>,
         /// Whether it is followed by steps to nodes as well.
         is_followed: bool,
     },
@@ -78,8 +78,8 @@ const CHOICES: usize = 32;
 
 /// Finds ways, each once.
 pub(super) struct Finder {
-    known: FxHashMap<(Place, bool), Option<Rc<Ways>>>,
-    small: FxHashMap<Place, bool>,
+    known: FxHashMap<(FunctionStart, bool), Option<Rc<Ways>>>,
+    small: FxHashMap<FunctionStart, bool>,
     /// How many calls and jumps may still be looked at.
     fuel: usize,
 }
@@ -100,9 +100,9 @@ impl Finder {
     /// or code cannot be read.
     pub(super) fn ways(
         &mut self,
-        from: Place,
+        from: FunctionStart,
         by_jumps_only: bool,
-        code: &mut Code,
+        code: &mut CodeReader,
         frames: &mut Frames,
     ) -> Option<Rc<Ways>> {
         if let Some(known) = self.known.get(&(from, by_jumps_only)) {
@@ -120,7 +120,7 @@ impl Finder {
     }
 
     /// Whether a function leads to few functions of its file.
-    fn is_small(&mut self, function: Place, code: &mut Code) -> bool {
+    fn is_small(&mut self, function: FunctionStart, code: &mut CodeReader) -> bool {
         if let Some(&known) = self.small.get(&function) {
             return known;
         }
@@ -157,9 +157,9 @@ struct Search {
 impl Search {
     fn all(
         &mut self,
-        from: Place,
+        from: FunctionStart,
         finder: &mut Finder,
-        code: &mut Code,
+        code: &mut CodeReader,
         frames: &mut Frames,
     ) -> Option<()> {
         self.id(Node {
@@ -190,7 +190,7 @@ impl Search {
         &mut self,
         node: Node,
         finder: &mut Finder,
-        code: &mut Code,
+        code: &mut CodeReader,
         frames: &mut Frames,
     ) -> Option<Vec<Step>> {
         let Node {
@@ -245,12 +245,12 @@ impl Search {
         &mut self,
         step: &Step,
         (to, name): (To, Option<&Rc<str>>),
-        from: Place,
+        from: FunctionStart,
         finder: &mut Finder,
-        code: &mut Code,
+        code: &mut CodeReader,
         steps: &mut Vec<Step>,
     ) {
-        let mut followed: Vec<Place> = Vec::new();
+        let mut followed: Vec<FunctionStart> = Vec::new();
         let mut only = None;
         let is_certain = name.is_none_or(|name| code.is_certain_import(name));
         match to {

@@ -6,7 +6,7 @@ use crate::trace::ImageId;
 
 /// A function by where it starts, never a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct FunctionStart {
     pub(super) image: ImageId,
     /// The stated address of its first byte.
     pub(super) start: u64,
@@ -16,9 +16,9 @@ pub(super) struct Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum To {
     /// To this function.
-    Function(Place),
+    Function(FunctionStart),
     /// To the function that this one chose when the program started.
-    ChosenBy(Place),
+    ChosenBy(FunctionStart),
     /// Only a run can tell.
     Unknown,
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use proftool::base::{CodeAddress, Svma};
 use proftool::binary::Binary;
-use proftool::unwind::{Code, End, Place, Registers, Rules, StackCopy, Unwinder};
+use proftool::unwind::{ProcessCode, End, CodeAt, Registers, Rules, StackCopy, Unwinder};
 
 const REGISTERS: usize = 32;
 /// Functions whose rows are asked for: enough to find a fault, few enough to be quick.
@@ -22,20 +22,20 @@ const LOOKED_UP: usize = 64;
 /// The program where its file says, in the lower half of memory; above it code without rules.
 struct Program(Rules);
 
-impl Code for Program {
+impl ProcessCode for Program {
     fn number(&self) -> u32 {
         1
     }
 
-    fn place(&self, address: u64) -> Place<'_> {
+    fn place(&self, address: u64) -> CodeAt<'_> {
         match address >> 46 {
-            0 => Place::Ruled {
+            0 => CodeAt::Ruled {
                 file: 0,
                 rules: &self.0,
                 address: Svma(address),
             },
-            1 => Place::Unruled,
-            _ => Place::Unmapped,
+            1 => CodeAt::Unruled,
+            _ => CodeAt::Unmapped,
         }
     }
 }

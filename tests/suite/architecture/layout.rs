@@ -1,4 +1,4 @@
-//! Circles between files, and folders of too many, planted into the sound tree.
+//! Circles between files, folders of too many, and rooms in rooms, planted into the sound tree.
 
 use super::tree::Tree;
 use super::{rules, sound};
@@ -93,4 +93,18 @@ fn a_folder_of_too_many_files_is_reported() {
         report,
         ["src/view: 26 files, above 25: look for a folder's worth of them"]
     );
+}
+
+#[test]
+fn a_room_in_a_room_keeps_to_its_row() {
+    let report = |files: &[(&str, &str)]| rules::check(&room_of_files(files));
+    let other = [
+        ("src/cli/flat.rs", "use super::top::Page;\n"),
+        ("src/cli/top/key.rs", "use super::super::flat::Flat;\n"),
+    ];
+    let message = "src/cli/top/key.rs:1: `cli/top` may not import `cli::flat::Flat`";
+    assert_eq!(report(&other), [message]);
+    let inside = [("src/cli/flat.rs", "\nuse crate::cli::top::key::Key;\n")];
+    let message = "src/cli/flat.rs:2: of `cli/top` only its page may be named";
+    assert_eq!(report(&inside), [message]);
 }

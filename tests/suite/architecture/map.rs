@@ -1,7 +1,8 @@
-//! The map: three tables in the docs of `src/lib.rs`.
+//! The map: four tables in the docs of `src/lib.rs`.
 //!
 //! ```text
 //! //! | room | owns | may import |             rooms, each below all that it imports
+//! //! | room in a room | owns | may import of the room around it |
 //! //! | package | at home in |                 every dependency, and parts of std that are walled
 //! //! | file with unsafe code | what for |     every such file, from src/
 //! ```
@@ -22,9 +23,17 @@ pub struct Package {
     pub homes: Option<Vec<String>>,
 }
 
+/// A folder of a room, and the files of that room that it may name.
+pub struct Inner {
+    /// From `src/`: `cli/top`.
+    pub path: Vec<String>,
+    pub imports: Vec<String>,
+}
+
 /// What `src/lib.rs` says.
 pub struct Map {
     pub rooms: Vec<Room>,
+    pub inner: Vec<Inner>,
     pub packages: Vec<Package>,
     /// Files with unsafe code, from `src/`.
     pub unsafe_files: Vec<String>,
@@ -34,10 +43,13 @@ impl Map {
     /// Reads the tables in the docs of `lib`; `Err` says which is missing.
     pub fn read(lib: &str) -> Result<Self, String> {
         let rooms = table(lib, &["room", "owns", "may import"])?;
+        let inner = ["room in a room", "owns", "may import of the room around it"];
+        let inner = table(lib, &inner)?;
         let packages = table(lib, &["package", "at home in"])?;
         let unsafe_files = table(lib, &["file with unsafe code", "what for"])?;
         Ok(Self {
             rooms: rooms.iter().map(|row| room(row)).collect(),
+            inner: inner.iter().map(|row| inner_room(row)).collect(),
             packages: packages.iter().map(|row| package(row)).collect(),
             unsafe_files: unsafe_files
                 .into_iter()
@@ -59,6 +71,13 @@ fn room(row: &[String]) -> Room {
         name: row[0].clone(),
         imports,
         outside,
+    }
+}
+
+fn inner_room(row: &[String]) -> Inner {
+    Inner {
+        path: row[0].split('/').map(String::from).collect(),
+        imports: names(&row[2]),
     }
 }
 

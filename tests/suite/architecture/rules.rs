@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::circles;
-use super::map::{Map, Room};
+use super::map::{Inner, Map, Room};
 use super::names::{NamedPath, Names};
 use super::tree::{Tree, module_path, room_of};
 
@@ -47,6 +47,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
             check_path(&map, &macros, file, path, &mut told);
         }
     }
+    check_inner(&map, &names, &mut told);
     told.dedup();
     told
 }
@@ -176,6 +177,54 @@ fn check_names(names: &BTreeMap<&str, Names>, told: &mut Vec<String>) {
         }
         for module in found.modules.iter().filter(|module| idle(&module.name)) {
             told.push(format!("{file}:{}: {}", module.line, message(&module.name)));
+        }
+    }
+}
+
+/// A room in a room names of the one around it what its row lists, and is seen by its page only.
+fn check_inner(map: &Map, names: &BTreeMap<&str, Names>, told: &mut Vec<String>) {
+    for Inner {
+        path: inner,
+        imports,
+    } in &map.inner
+    {
+        let around = &inner[..inner.len() - 1];
+        let shown = inner.join("/");
+        let modules: BTreeSet<Vec<String>> = names.keys().map(|file| module_path(file)).collect();
+        if !modules.contains(inner) {
+            told.push(format!(
+                "src/lib.rs: the map has a room `{shown}`, but src/ has not"
+            ));
+        }
+        for (file, found) in names {
+            let module = module_path(file);
+            if !module.starts_with(around) {
+                continue;
+            }
+            let is_inside = module.starts_with(inner);
+            for path in &found.paths {
+                let Some(full) = resolve(file, path) else {
+                    continue;
+                };
+                let named = full.get(around.len()).filter(|_| full.starts_with(around));
+                let is_listed =
+                    named.is_none_or(|named| full.starts_with(inner) || imports.contains(named));
+                let deeper = full.get(..inner.len() + 1).map(<[String]>::to_vec);
+                let is_page = !full.starts_with(inner)
+                    || deeper.is_none_or(|deeper| !modules.contains(&deeper));
+                if is_inside && !is_listed {
+                    told.push(format!(
+                        "{file}:{}: `{shown}` may not import `{}`",
+                        path.line,
+                        full.join("::")
+                    ));
+                } else if !is_inside && !is_page {
+                    told.push(format!(
+                        "{file}:{}: of `{shown}` only its page may be named",
+                        path.line
+                    ));
+                }
+            }
         }
     }
 }

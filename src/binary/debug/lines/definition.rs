@@ -21,7 +21,7 @@ const STEPS: usize = 16;
 
 /// The file in which an entry stands, which decides what its references mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Place {
+pub(super) enum DebugFile {
     /// The file with the debug information.
     Main,
     /// The supplementary file.
@@ -33,7 +33,7 @@ pub(super) enum Place {
 /// Identifies an entry of one file's debug information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DefinitionId {
-    pub(super) place: Place,
+    pub(super) place: DebugFile,
     /// The offset of its unit's header, then that of the entry in the unit.
     pub(super) unit: usize,
     pub(super) entry: usize,
@@ -83,7 +83,7 @@ struct Entry<'b> {
 pub(super) struct At<'d, 'b> {
     pub(super) offset: UnitOffset,
     pub(super) unit: UnitRef<'d, Slice<'b>>,
-    pub(super) place: Place,
+    pub(super) place: DebugFile,
 }
 
 impl At<'_, '_> {
@@ -166,20 +166,20 @@ fn follow<'d, 'b>(
     match reference {
         AttributeValue::UnitRef(offset) => Some(At { offset, ..from }),
         AttributeValue::DebugInfoRef(target) => elsewhere(target, from.place, debug),
-        AttributeValue::DebugInfoRefSup(target) => elsewhere(target, Place::Supplement, debug),
+        AttributeValue::DebugInfoRefSup(target) => elsewhere(target, DebugFile::Supplement, debug),
         _ => None,
     }
 }
 
 fn elsewhere<'d, 'b>(
     target: DebugInfoOffset,
-    place: Place,
+    place: DebugFile,
     debug: &'d Debug<'b>,
 ) -> Option<At<'d, 'b>> {
     let (units, dwarf) = match place {
-        Place::Main => (&debug.units, &debug.dwarf),
-        Place::Supplement => (debug.supplement.as_ref()?, debug.dwarf.sup()?),
-        Place::Split(_) => return None,
+        DebugFile::Main => (&debug.units, &debug.dwarf),
+        DebugFile::Supplement => (debug.supplement.as_ref()?, debug.dwarf.sup()?),
+        DebugFile::Split(_) => return None,
     };
     let (index, offset) = units.around(target)?;
     let unit = units.unit(index, dwarf, &debug.account)?.main(dwarf);
@@ -192,7 +192,7 @@ fn elsewhere<'d, 'b>(
 
 /// The entry of an id, with its unit.
 pub(super) fn at<'d, 'b>(id: DefinitionId, debug: &'d Debug<'b>) -> Option<At<'d, 'b>> {
-    if let Place::Split(index) = id.place {
+    if let DebugFile::Split(index) = id.place {
         let unit = debug
             .units
             .unit(index, &debug.dwarf, &debug.account)?

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::definition::{self, Definition, DefinitionId, Place};
+use super::definition::{self, DebugFile, Definition, DefinitionId};
 use super::unit::Unit;
 use super::{Debug, Lines, scopes, text};
 use crate::base::Svma;
@@ -78,9 +78,9 @@ impl Lines<'_> {
 
 fn split_number(id: DefinitionId) -> u64 {
     match id.place {
-        Place::Main => 0,
-        Place::Supplement => 1,
-        Place::Split(unit) => (unit as u64).saturating_add(2),
+        DebugFile::Main => 0,
+        DebugFile::Supplement => 1,
+        DebugFile::Split(unit) => (unit as u64).saturating_add(2),
     }
 }
 
@@ -92,9 +92,9 @@ fn units_at<'l, 'b>(debug: &'l Debug<'b>, address: Svma) -> impl Iterator<Item =
 /// The unit with the entry of this id.
 fn unit_of<'l, 'b>(id: DefinitionId, debug: &'l Debug<'b>) -> Option<&'l Unit<'b>> {
     let (units, dwarf) = match id.place {
-        Place::Main => (&debug.units, &debug.dwarf),
-        Place::Supplement => (debug.supplement.as_ref()?, debug.dwarf.sup()?),
-        Place::Split(index) => return debug.units.unit(index, &debug.dwarf, &debug.account),
+        DebugFile::Main => (&debug.units, &debug.dwarf),
+        DebugFile::Supplement => (debug.supplement.as_ref()?, debug.dwarf.sup()?),
+        DebugFile::Split(index) => return debug.units.unit(index, &debug.dwarf, &debug.account),
     };
     let (index, _) = units.around(gimli::DebugInfoOffset(id.unit))?;
     units.unit(index, dwarf, &debug.account)
@@ -106,7 +106,7 @@ fn declared(definition: &Definition<'_>, debug: &Debug<'_>) -> Option<Declared> 
         return Some(Declared::At(path, position.line));
     }
     let unit = unit_of(definition.root, debug)?;
-    if definition.root.place == Place::Supplement {
+    if definition.root.place == DebugFile::Supplement {
         return None;
     }
     let at = definition::at(definition.root, debug)?;
@@ -124,7 +124,7 @@ fn qualified(definition: &Definition<'_>, debug: &Debug<'_>) -> Option<String> {
     // C has no scopes; Rust and others write linkage names wherever they write scopes.
     if !scopes::is_cpp(at.unit)
         || definition.linkage_name.is_some()
-        || at.place == Place::Supplement
+        || at.place == DebugFile::Supplement
     {
         return Some(name.into_owned());
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use gimli::{AttributeValue, DwarfFileType, UnitOffset, UnitRef};
 
-use super::definition::{self, At, Definition, Place, Position};
+use super::definition::{self, At, DebugFile, Definition, Position};
 use super::extents::{Extent, Extents};
 use super::functions::Functions;
 use super::names;
@@ -141,13 +141,16 @@ impl<'b> Unit<'b> {
     }
 
     /// The part of the unit with the entries of functions.
-    pub(super) fn entries<'l>(&'l self, debug: &'l Debug<'b>) -> (UnitRef<'l, Slice<'b>>, Place) {
+    pub(super) fn entries<'l>(
+        &'l self,
+        debug: &'l Debug<'b>,
+    ) -> (UnitRef<'l, Slice<'b>>, DebugFile) {
         match self.split(debug) {
             Some(split) => (
                 UnitRef::new(&split.dwarf, &split.unit),
-                Place::Split(self.index),
+                DebugFile::Split(self.index),
             ),
-            None => (self.main(&debug.dwarf), Place::Main),
+            None => (self.main(&debug.dwarf), DebugFile::Main),
         }
     }
 

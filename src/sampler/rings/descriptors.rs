@@ -8,7 +8,7 @@
 //!
 //! A thread that is made while this goes on inherits the events of its maker, if the maker had
 //! them already; nobody can tell. So threads are listed and opened again until there is no new
-//! one, and what comes of a thread twice is taken out (`doubles`).
+//! one, and what comes of a thread twice is taken out (`duplicate_samples`).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -34,7 +34,7 @@ pub(in crate::sampler) struct Wanted {
 
 /// The events of one thread; of everybody where whole processors are sampled.
 #[derive(Debug)]
-pub(in crate::sampler) struct Row {
+pub(in crate::sampler) struct ThreadEvents {
     /// The thread; 0 where it is everybody.
     pub(in crate::sampler) tid: i32,
     /// Whether it was found only when other threads had been opened already.
@@ -55,7 +55,7 @@ pub(in crate::sampler) enum Refusal {
 }
 
 /// The rows, and the ring buffers of the processors.
-pub(in crate::sampler) type Opened = (Vec<Row>, Vec<Ring>);
+pub(in crate::sampler) type Opened = (Vec<ThreadEvents>, Vec<Ring>);
 
 /// Opens `events` on a target, on each of `processors`, with ring buffers of so many pages.
 pub(in crate::sampler) fn open(
@@ -103,7 +103,7 @@ struct Opening<'a> {
     wanted: &'a [Wanted],
     processors: &'a [u32],
     pages: usize,
-    rows: Vec<Row>,
+    rows: Vec<ThreadEvents>,
     rings: Vec<Ring>,
 }
 
@@ -135,7 +135,7 @@ impl Opening<'_> {
             }
             events.push(fds);
         }
-        self.rows.push(Row { tid, late, events });
+        self.rows.push(ThreadEvents { tid, late, events });
         Ok(())
     }
 }

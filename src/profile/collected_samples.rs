@@ -1,4 +1,4 @@
-//! Rows of samples while they are collected: sorted, equal ones added up.
+//! Samples while they are collected: sorted, equal ones added up.
 
 use crate::base::WeightSum;
 
@@ -10,13 +10,13 @@ const FEW: usize = 4096;
 /// They are a list that is sorted whenever it has doubled, rather than a table of hashes: there may be
 /// millions of rows, most inputs bring them in order, and a table takes two to four times the memory.
 #[derive(Debug)]
-pub(super) struct Rows<K> {
+pub(super) struct CollectedSamples<K> {
     rows: Vec<(K, WeightSum)>,
     /// How many there were when equal ones were added up last.
     distinct: usize,
 }
 
-impl<K: Ord + Copy> Rows<K> {
+impl<K: Ord + Copy> CollectedSamples<K> {
     /// Counts samples.
     pub(super) fn add(&mut self, key: K, sum: WeightSum) {
         if let Some((last, total)) = self.rows.last_mut()
@@ -50,9 +50,9 @@ impl<K: Ord + Copy> Rows<K> {
     }
 }
 
-impl<K> Default for Rows<K> {
+impl<K> Default for CollectedSamples<K> {
     fn default() -> Self {
-        Rows {
+        CollectedSamples {
             rows: Vec::new(),
             distinct: 0,
         }
@@ -72,7 +72,7 @@ mod tests {
         fn each_key_has_one_row_with_all_its_samples(
             keys in proptest::collection::vec(0u32..300, 0..20_000),
         ) {
-            let mut rows = Rows::default();
+            let mut rows = CollectedSamples::default();
             let mut sums: BTreeMap<u32, WeightSum> = BTreeMap::new();
             for (weight, key) in (1..).zip(keys) {
                 rows.add(key, WeightSum::of(weight));

@@ -69,7 +69,7 @@ pub(super) enum Next {
 }
 
 /// What is known about the stretch as a whole. No jump leaves it but to start another function.
-pub(super) struct Place {
+pub(super) struct FollowedCode {
     /// The address behind its last byte.
     pub(super) end: u64,
     /// Registers that a callee keeps.
@@ -91,7 +91,7 @@ const ROUNDS: usize = 16;
 
 /// Replaces the steps that go through a register by what they lead to, where it is certain.
 /// `effects` are all instructions of the stretch, in order, and `steps` what they refer to.
-pub(super) fn decide(effects: &[Effect], place: &Place, steps: &mut [Step]) {
+pub(super) fn decide(effects: &[Effect], place: &FollowedCode, steps: &mut [Step]) {
     let mut ways = Ways::new(effects, place, steps);
     if !ways.follow() {
         return;
@@ -120,7 +120,7 @@ struct Ways<'a> {
     effects: &'a [Effect],
     /// Indices of the instructions that matter. The next three tables are at first of all.
     kept: Vec<u32>,
-    place: &'a Place,
+    place: &'a FollowedCode,
     /// For each instruction the step that stands for what it loads.
     loads: Vec<Option<Value>>,
     /// For each instruction the index of its entry, if direct jumps lead to it.
@@ -139,7 +139,7 @@ struct Ways<'a> {
 }
 
 impl<'a> Ways<'a> {
-    fn new(effects: &'a [Effect], place: &'a Place, steps: &'a [Step]) -> Ways<'a> {
+    fn new(effects: &'a [Effect], place: &'a FollowedCode, steps: &'a [Step]) -> Ways<'a> {
         // Loads of the same are one: the first.
         let mut first: FxHashMap<Flow, Value> = FxHashMap::default();
         let loads = effects.iter().map(|effect| {

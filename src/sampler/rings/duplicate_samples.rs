@@ -16,17 +16,17 @@ use crate::perfdata::raw::{Field, Offsets, RawRecord};
 
 /// The threads of which samples may come twice.
 #[derive(Clone, Debug, Default)]
-pub(in crate::sampler) struct Doubles {
+pub(in crate::sampler) struct DuplicateSamples {
     /// Where the records of every event have the thread and the id.
     offsets: Offsets,
     /// The ids of each one's own events.
     own: FxHashMap<i32, Rc<FxHashSet<u64>>>,
 }
 
-impl Doubles {
+impl DuplicateSamples {
     /// No such threads, in records with these offsets.
-    pub(in crate::sampler) fn new(offsets: &Offsets) -> Doubles {
-        Doubles {
+    pub(in crate::sampler) fn new(offsets: &Offsets) -> DuplicateSamples {
+        DuplicateSamples {
             offsets: *offsets,
             own: FxHashMap::default(),
         }
@@ -89,8 +89,8 @@ mod tests {
     use crate::perfdata::raw::{self, Layouts, oracle};
     use crate::sampler::events::attr::tests::description;
 
-    fn doubles() -> Doubles {
-        Doubles::new(Layouts::new(&[description("cpu-clock")]).shared())
+    fn duplicates() -> DuplicateSamples {
+        DuplicateSamples::new(Layouts::new(&[description("cpu-clock")]).shared())
     }
 
     fn record(kind: u32, halves: &[u32]) -> Vec<u8> {
@@ -114,8 +114,8 @@ mod tests {
 
     #[test]
     fn what_comes_twice_counts_once() {
-        let mut doubles = doubles();
-        doubles.expect(7, [70, 71]);
+        let mut duplicates = duplicates();
+        duplicates.expect(7, [70, 71]);
         let task = |kind, tid: u32, parent: u32| {
             let own = [1, 1, tid, parent, 0, 0];
             record(kind, &[&own[..], &[0; 8]].concat())
@@ -140,7 +140,7 @@ mod tests {
         all.push(switch(8, 10));
         let all = all.concat();
         let mut seen = Vec::new();
-        let mut admits = |record: RawRecord<'_>| doubles.admits(record);
+        let mut admits = |record: RawRecord<'_>| duplicates.admits(record);
         let taken = raw::filter(&all, &mut admits, &mut |records| {
             seen.extend_from_slice(records);
             Ok::<(), ()>(())
@@ -151,10 +151,10 @@ mod tests {
 
     #[test]
     fn broken_records_do_not_hang_it() {
-        let mut doubles = doubles();
-        doubles.expect(0, []);
+        let mut duplicates = duplicates();
+        duplicates.expect(0, []);
         for bytes in [&[0; 64][..], &[9, 0, 0, 0, 0, 0, 255, 255, 1], &[4; 12]] {
-            let mut admits = |record: RawRecord<'_>| doubles.admits(record);
+            let mut admits = |record: RawRecord<'_>| duplicates.admits(record);
             let taken = raw::filter(bytes, &mut admits, &mut |_| Ok::<(), ()>(()));
             assert_eq!(taken, Ok(()));
         }

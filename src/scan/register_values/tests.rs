@@ -2,7 +2,7 @@
 
 use super::super::flow::{Flow, Step, Wants};
 use super::super::x86::{self, effects};
-use super::{Place, decide};
+use super::{FollowedCode, decide};
 
 /// Where the code lies, and another function.
 const START: u64 = 0x1000;
@@ -66,7 +66,7 @@ impl Code {
         let mut steps = Vec::new();
         let undecoded = x86::walk(&self.0, START, &Wants::default(), &mut steps);
         assert_eq!(undecoded, 0);
-        let place = Place {
+        let place = FollowedCode {
             end: self.here(),
             kept: effects::KEPT,
             followed: effects::candidates(&self.0, START, &steps),
@@ -118,7 +118,7 @@ fn a_step_through_a_register_has_the_field_of_the_load() {
     let code = code().load_rax(A).call_rax();
     let mut steps = Vec::new();
     x86::walk(&code.0, START, &Wants::default(), &mut steps);
-    let place = Place {
+    let place = FollowedCode {
         end: code.here(),
         kept: effects::KEPT,
         followed: u32::MAX,

@@ -22,7 +22,7 @@ use crate::base::Svma;
 use crate::binary::{Binary, Machine, SlotTarget, Slots};
 
 /// A piece of code and the file that it is in.
-pub(super) struct Place<'a> {
+pub(super) struct MappedCode<'a> {
     pub(super) binary: &'a Binary,
     pub(super) slots: &'a Slots,
     pub(super) machine: Machine,
@@ -33,7 +33,7 @@ pub(super) struct Place<'a> {
 
 /// The addresses of the jumps that go through the table of a switch for certain. `is_inside` says
 /// whether an address lies in the function, behind its first byte.
-pub(super) fn jumps(place: &Place, is_inside: &dyn Fn(u64) -> bool) -> FxHashSet<u64> {
+pub(super) fn jumps(place: &MappedCode, is_inside: &dyn Fn(u64) -> bool) -> FxHashSet<u64> {
     match place.machine {
         Machine::X86_64 => x86(place, is_inside),
         Machine::Aarch64 => aarch64(place),
@@ -42,7 +42,7 @@ pub(super) fn jumps(place: &Place, is_inside: &dyn Fn(u64) -> bool) -> FxHashSet
 }
 
 /// Jumps behind an ADD (extended register) of 64 bits: tables of bytes and halves.
-fn aarch64(place: &Place) -> FxHashSet<u64> {
+fn aarch64(place: &MappedCode) -> FxHashSet<u64> {
     let words = place.bytes.chunks_exact(4).zip((place.start..).step_by(4));
     let mut before = 0;
     let mut found = FxHashSet::default();
@@ -77,12 +77,12 @@ enum Value {
 /// The values of registers where code is read from its start to its end, whatever jumps there are:
 /// what is found is checked against the table.
 struct Registers<'a> {
-    place: &'a Place<'a>,
+    place: &'a MappedCode<'a>,
     values: [Value; 16],
     info: InstructionInfoFactory,
 }
 
-fn x86(place: &Place, is_inside: &dyn Fn(u64) -> bool) -> FxHashSet<u64> {
+fn x86(place: &MappedCode, is_inside: &dyn Fn(u64) -> bool) -> FxHashSet<u64> {
     let mut decoder = Decoder::with_ip(64, place.bytes, place.start, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
     let mut registers = Registers {
@@ -225,7 +225,7 @@ mod tests {
     /// Code at this address, in a file that has no table there.
     fn found(bytes: &[u8]) -> usize {
         let binary = Binary::open(Path::new("/proc/self/exe")).unwrap();
-        let place = Place {
+        let place = MappedCode {
             binary: &binary,
             slots: &binary.slots(),
             machine: Machine::X86_64,

@@ -15,7 +15,7 @@ use super::stacks::{Memory, Stack};
 ///
 /// A chain is known by 128 bits of hash with a seed that no file can foresee: that two differ and
 /// agree in these will not happen.
-pub(super) struct Remembered {
+pub(super) struct KnownChains {
     seeds: DefaultHashBuilder,
     chains: FxHashMap<u128, Met>,
 }
@@ -44,9 +44,9 @@ pub(super) struct Met {
     pub(super) sample: Option<SampleId>,
 }
 
-impl Remembered {
-    pub(super) fn new() -> Remembered {
-        Remembered {
+impl KnownChains {
+    pub(super) fn new() -> KnownChains {
+        KnownChains {
             seeds: DefaultHashBuilder::default(),
             chains: FxHashMap::default(),
         }

@@ -51,7 +51,7 @@ pub(in crate::sampler) trait Sink {
 
 /// Who takes part in a recording besides the kernel: the command, if there is one, and whoever
 /// sends signals.
-pub(in crate::sampler) struct Cast<'a> {
+pub(in crate::sampler) struct Participants<'a> {
     command: Option<&'a Command>,
     child: Option<Child>,
     started: bool,
@@ -59,19 +59,19 @@ pub(in crate::sampler) struct Cast<'a> {
     stop: Stop,
 }
 
-impl<'a> Cast<'a> {
+impl<'a> Participants<'a> {
     /// Holds the command back before it runs. `signals` are held back already.
     pub(in crate::sampler) fn gather(
         subject: Subject<'a>,
         signals: io::Result<Signals>,
-    ) -> Result<Cast<'a>, Error> {
+    ) -> Result<Participants<'a>, Error> {
         let signals = signals.map_err(Error::system("hold signals back"))?;
         let child = subject
             .command()
             .map(|command| Child::fork(command, signals.inherited()))
             .transpose()
             .map_err(Error::system("make a process"))?;
-        Ok(Cast {
+        Ok(Participants {
             command: subject.command(),
             child,
             started: false,

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::library::Library;
 
 /// The source of an image's names.
-pub(super) enum Home {
+pub(super) enum NameSource {
     /// An ELF file.
     Binary(Arc<Binary>),
     /// Names by range of addresses, sorted by start: start, size, name.
@@ -29,18 +29,18 @@ pub(super) enum Home {
     None(Option<Box<(CaveatKind, String)>>),
 }
 
-impl Home {
+impl NameSource {
     /// The stated address of an address in the image.
     pub(super) fn svma(&self, address: u64) -> Option<Svma> {
         match self {
-            Home::Binary(binary) => binary.svma(FileOffset(address)),
+            NameSource::Binary(binary) => binary.svma(FileOffset(address)),
             _ => None,
         }
     }
 }
 
-/// Finds the homes of all images that were hit.
-pub(super) fn open_all(trace: &Trace, library: &Library) -> IdVec<ImageId, Home> {
+/// Finds what the names of all images that were hit come from.
+pub(super) fn open_all(trace: &Trace, library: &Library) -> IdVec<ImageId, NameSource> {
     let mut is_hit = IdVec::filled(false, trace.images.len());
     for frame in &trace.frames {
         is_hit[frame.image] = true;
@@ -68,9 +68,12 @@ pub(super) fn open_all(trace: &Trace, library: &Library) -> IdVec<ImageId, Home>
             if !is_hit[id] {
                 continue;
             }
-            let home = open(trace, &trace.images[id], &dumps, library);
-            if !matches!(home, Home::None(None)) {
-                found.lock().expect("no worker panics").push((id, home));
+            let name_source = open(trace, &trace.images[id], &dumps, library);
+            if !matches!(name_source, NameSource::None(None)) {
+                found
+                    .lock()
+                    .expect("no worker panics")
+                    .push((id, name_source));
             }
         }
     };
@@ -80,58 +83,63 @@ pub(super) fn open_all(trace: &Trace, library: &Library) -> IdVec<ImageId, Home>
         }
         work();
     });
-    let homes: Vec<Home> = is_hit.iter().map(|_| Home::None(None)).collect();
-    let mut homes: IdVec<ImageId, Home> = homes.into();
-    for (id, home) in found.into_inner().expect("no worker panics") {
-        homes[id] = home;
+    let name_sources: Vec<NameSource> = is_hit.iter().map(|_| NameSource::None(None)).collect();
+    let mut name_sources: IdVec<ImageId, NameSource> = name_sources.into();
+    for (id, name_source) in found.into_inner().expect("no worker panics") {
+        name_sources[id] = name_source;
     }
-    homes
+    name_sources
 }
 
-fn open(trace: &Trace, image: &Image, dumps: &FxHashMap<i32, &Image>, library: &Library) -> Home {
+fn open(
+    trace: &Trace,
+    image: &Image,
+    dumps: &FxHashMap<i32, &Image>,
+    library: &Library,
+) -> NameSource {
     let host = &library.host;
     let none = |kind, error: &dyn std::fmt::Display| {
-        Home::None(Some(Box::new((kind, format!("{}: {error}", image.path)))))
+        NameSource::None(Some(Box::new((kind, format!("{}: {error}", image.path)))))
     };
     match image.kind {
         ImageKind::File => match library.file(image) {
             Ok(binary) => {
                 binary.functions();
-                Home::Binary(binary)
+                NameSource::Binary(binary)
             }
-            Err(why) => Home::None(Some(Box::new(why))),
+            Err(why) => NameSource::None(Some(Box::new(why))),
         },
         ImageKind::Vdso if host.may_have_made(&trace.recording) => match vdso::own() {
             Ok(vdso) if image.build_id.is_none() || vdso.build_id() == image.build_id.as_ref() => {
-                Home::Binary(Arc::new(vdso))
+                NameSource::Binary(Arc::new(vdso))
             }
             Ok(_) => none(CaveatKind::ChangedBinary, &"it is not that of this kernel"),
             Err(error) => none(CaveatKind::MissingBinary, &error),
         },
         ImageKind::Kernel { .. } | ImageKind::Module => match host.kernel(trace, image) {
-            Ok((symbols, shift)) => Home::Kernel(symbols, shift),
-            Err(why) => Home::None(Some(Box::new(why))),
+            Ok((symbols, shift)) => NameSource::Kernel(symbols, shift),
+            Err(why) => NameSource::None(Some(Box::new(why))),
         },
         ImageKind::Generated { pid } if library.may_name_generated(&trace.recording) => {
             let Ok(pid) = u32::try_from(pid) else {
-                return Home::None(None);
+                return NameSource::None(None);
             };
             let dump = dumps.get(&pid.cast_signed());
             if let Some(Ok(dump)) = dump.map(|dump| library.read_dump(&dump.path)) {
-                return Home::PerfMap(Box::new(PerfMap::of(dump.everywhere())));
+                return NameSource::PerfMap(Box::new(PerfMap::of(dump.everywhere())));
             }
             match library.perf_map(pid) {
-                Ok(map) => Home::PerfMap(Box::new(map)),
-                Err(binary::Error::NotFound) => Home::None(None),
+                Ok(map) => NameSource::PerfMap(Box::new(map)),
+                Err(binary::Error::NotFound) => NameSource::None(None),
                 Err(error) => none(CaveatKind::MissingBinary, &error),
             }
         }
         ImageKind::JitDump { .. } => match library.dump(&image.path) {
-            Ok(dump) => Home::JitDump(dump),
+            Ok(dump) => NameSource::JitDump(dump),
             Err(error) => none(CaveatKind::BadJitDump, &error),
         },
-        ImageKind::Mark => Home::Mark,
-        ImageKind::KernelGenerated => Home::Ranges(trace.kernel_symbols.clone().into()),
-        _ => Home::None(None),
+        ImageKind::Mark => NameSource::Mark,
+        ImageKind::KernelGenerated => NameSource::Ranges(trace.kernel_symbols.clone().into()),
+        _ => NameSource::None(None),
     }
 }

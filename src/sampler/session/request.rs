@@ -10,10 +10,10 @@ use crate::sampler::events::event::EventSpec;
 use crate::sampler::events::stacks::Stacks;
 use crate::sampler::kernel::MoreFiles;
 use crate::sampler::limits;
-use crate::sampler::rings::rows::Wanted;
+use crate::sampler::rings::descriptors::Wanted;
 
 /// What is going to be opened; changed by each refusal until the kernel accepts it.
-pub(in crate::sampler) struct Plan {
+pub(in crate::sampler) struct Request {
     pub(in crate::sampler) events: Vec<EventSpec>,
     pub(in crate::sampler) precise: Vec<u64>,
     pub(in crate::sampler) cycles_by_default: bool,
@@ -29,7 +29,7 @@ pub(in crate::sampler) struct Plan {
     pub(in crate::sampler) files: Option<MoreFiles>,
 }
 
-impl Plan {
+impl Request {
     /// What to open, in order of the events; the first one also tracks what happens to processes.
     pub(in crate::sampler) fn wanted(&self) -> Vec<Wanted> {
         let leaders = leaders(&self.events);
@@ -198,8 +198,8 @@ mod tests {
     use crate::sampler::events::event_list::EventList;
     use crate::sampler::events::rate::Rate;
 
-    fn plan() -> Plan {
-        Plan {
+    fn request() -> Request {
+        Request {
             events: vec![EventSpec::cycles()],
             precise: vec![2],
             cycles_by_default: true,
@@ -226,65 +226,71 @@ mod tests {
 
     #[test]
     fn copies_are_the_last_thing_that_an_old_kernel_takes_away() {
-        let mut plan = plan();
+        let mut request = request();
         let mut refusals = 0;
-        while plan.copies() {
+        while request.copies() {
             let error = io::Error::from_raw_os_error(libc::EINVAL);
-            plan.give_in(0, &error, &mut |_| ()).unwrap();
+            request.give_in(0, &error, &mut |_| ()).unwrap();
             refusals += 1;
         }
         // Twice precision, five times what is newer: the choice of the clock among it.
-        assert_eq!((refusals, plan.precise[0]), (8, 0));
-        assert!(plan.copies_refused);
-        assert_eq!(plan.common.stacks, Stacks::FramePointers);
-        assert!(plan.common.allowed.lost && !plan.common.allowed.kernel);
+        assert_eq!((refusals, request.precise[0]), (8, 0));
+        assert!(request.copies_refused);
+        assert_eq!(request.common.stacks, Stacks::FramePointers);
+        assert!(request.common.allowed.lost && !request.common.allowed.kernel);
     }
 
     #[test]
     fn a_weak_group_that_is_refused_is_taken_apart() {
         let list: EventList = "cs,{cpu-clock,faults}:SW".parse().unwrap();
-        let mut plan = Plan {
+        let mut request = Request {
             events: list.events().to_vec(),
             precise: vec![0; 3],
-            ..plan()
+            ..request()
         };
-        assert_eq!(leaders(&plan.events), [0, 1, 1]);
+        assert_eq!(leaders(&request.events), [0, 1, 1]);
         let mut told = Vec::new();
         let refusal = io::Error::from_raw_os_error(libc::EINVAL);
-        plan.give_in(2, &refusal, &mut |note| told.push(note))
+        request
+            .give_in(2, &refusal, &mut |note| told.push(note))
             .unwrap();
         let names = ["cpu-clock", "faults"].map(str::to_owned).to_vec();
         assert_eq!(told, [Note::Ungrouped(names)]);
-        assert_eq!(leaders(&plan.events), [0, 1, 2]);
-        assert!(plan.wanted().iter().all(|wanted| wanted.leader.is_none()));
+        assert_eq!(leaders(&request.events), [0, 1, 2]);
+        assert!(
+            request
+                .wanted()
+                .iter()
+                .all(|wanted| wanted.leader.is_none())
+        );
     }
 
     #[test]
     fn a_kernel_that_cannot_copy_stacks_is_not_one_without_events() {
-        let mut plan = plan();
+        let mut request = request();
         let refusal = io::Error::from_raw_os_error(libc::ENOSYS);
-        plan.give_in(0, &refusal, &mut |_| ()).unwrap();
-        assert_eq!(plan.common.stacks, Stacks::FramePointers);
-        let error = plan.give_in(0, &refusal, &mut |_| ()).unwrap_err();
+        request.give_in(0, &refusal, &mut |_| ()).unwrap();
+        assert_eq!(request.common.stacks, Stacks::FramePointers);
+        let error = request.give_in(0, &refusal, &mut |_| ()).unwrap_err();
         assert!(matches!(error, Error::NoPerfEvents));
     }
 
     #[test]
     fn switches_come_with_the_first_event_and_their_stacks_as_long_as_the_kernel_may_be_seen() {
-        let mut plan = plan();
-        plan.common.allowed.kernel = true;
-        plan.add_off_cpu();
-        let told = |plan: &Plan| -> Vec<(u64, u64, u64)> {
-            let attrs = plan.attrs();
+        let mut request = request();
+        request.common.allowed.kernel = true;
+        request.add_off_cpu();
+        let told = |request: &Request| -> Vec<(u64, u64, u64)> {
+            let attrs = request.attrs();
             let of = |attr: &perf_event_attr| (attr.config, attr.context_switch(), attr.freq());
             attrs.iter().map(of).collect()
         };
         // Context switches have number 3, and each is a sample.
-        assert_eq!(told(&plan), [(0, 1, 1), (3, 0, 0)]);
+        assert_eq!(told(&request), [(0, 1, 1), (3, 0, 0)]);
         let refusal = io::Error::from_raw_os_error(libc::EACCES);
-        plan.give_in(0, &refusal, &mut |_| ()).unwrap();
-        assert_eq!(told(&plan), [(0, 1, 1)]);
-        assert_eq!(plan.precise.len(), plan.events.len());
-        assert!(!plan.has_switch_stacks());
+        request.give_in(0, &refusal, &mut |_| ()).unwrap();
+        assert_eq!(told(&request), [(0, 1, 1)]);
+        assert_eq!(request.precise.len(), request.events.len());
+        assert!(!request.has_switch_stacks());
     }
 }

@@ -1,0 +1,107 @@
+//! What a profile does not know of its files, noted in it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::base::{CaveatKind, IdVec};
+use crate::profile::Builder;
+use crate::trace::{ImageId, ImageKind, Trace};
+
+use super::identity::Identities;
+use super::look_up::ByChunk;
+use super::name_source::NameSource;
+
+/// Tells what was left out of debug information, as it was too much.
+pub(super) fn note_limits(
+    trace: &Trace,
+    answers: &ByChunk,
+    cut_on_stacks: Option<usize>,
+    identities: &mut Identities,
+    builder: &mut Builder,
+) {
+    let mut files: BTreeMap<ImageId, Vec<String>> = BTreeMap::new();
+    let mut depths: BTreeMap<ImageId, usize> = BTreeMap::new();
+    for &(image, ref answers) in answers.iter() {
+        // What is cut on all stacks is told once.
+        let depth = answers.cut_below;
+        if let Some(depth) = depth.filter(|&depth| cut_on_stacks.is_none_or(|all| depth < all)) {
+            let least = depths.entry(image).or_insert(depth);
+            *least = depth.min(*least);
+        }
+    }
+    for (image, depth) in depths {
+        let detail = format!("calls inlined more than {depth} deep");
+        files.entry(image).or_default().push(detail);
+    }
+    for (image, count) in identities.text_left().nameless() {
+        let detail = format!("names of {count} functions, too long together");
+        files.entry(image).or_default().push(detail);
+    }
+    let lineless = identities.text_left().lineless;
+    let caveats = builder.caveats();
+    for (image, details) in &files {
+        let path = &trace.images[*image].path;
+        let details = details
+            .iter()
+            .map(|detail| (format!("{path}: {detail}"), 1));
+        caveats.add_once(CaveatKind::DebugInfoLimit, 1, details);
+    }
+    let lines = || format!("source lines of {lineless} addresses, their paths too long together");
+    let calls = |depth| format!("calls inlined more than {depth} deep, too many on all stacks");
+    let of_all = [(lineless > 0).then(lines), cut_on_stacks.map(calls)];
+    for detail in of_all.into_iter().flatten() {
+        caveats.add_detail(CaveatKind::DebugInfoLimit, 1, detail);
+    }
+}
+
+/// Tells which debug information could not be read.
+pub(super) fn note_problems(
+    trace: &Trace,
+    name_sources: &IdVec<ImageId, NameSource>,
+    builder: &mut Builder,
+) {
+    for (image, name_source) in name_sources.enumerate() {
+        let (kind, problems) = match name_source {
+            NameSource::Binary(binary) => (CaveatKind::BadDebugInfo, binary.problems()),
+            NameSource::JitDump(dump) => (CaveatKind::BadJitDump, dump.problems().to_vec()),
+            _ => continue,
+        };
+        if problems.is_empty() {
+            continue;
+        }
+        let path = &trace.images[image].path;
+        let details = problems
+            .iter()
+            .map(|problem| (format!("{path}: {problem}"), 1));
+        builder.caveats().add_once(kind, 1, details);
+    }
+}
+
+/// Tells of files that nobody can check: the recording has no build id of theirs, and they were
+/// written after it.
+pub(super) fn note_unchecked(
+    trace: &Trace,
+    name_sources: &IdVec<ImageId, NameSource>,
+    builder: &mut Builder,
+) {
+    // Clocks and copies of a recording and its programs may differ by so much.
+    const SLACK: Duration = Duration::from_secs(60);
+    let Some(written) = trace.recording.written else {
+        return;
+    };
+    for (image, name_source) in trace.images.iter().zip(name_sources) {
+        let NameSource::Binary(binary) = name_source else {
+            continue;
+        };
+        let changed = binary.modified();
+        if image.kind == ImageKind::File
+            && image.build_id.is_none()
+            && changed.is_some_and(|changed| changed > written + SLACK)
+        {
+            let path = &*image.path;
+            builder
+                .caveats()
+                .add_detail(CaveatKind::UncheckedBinary, 1, path);
+        }
+    }
+}
