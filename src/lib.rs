@@ -165,7 +165,8 @@
 //! | a view | a file in `view`, a subcommand in `cli` |
 //! | a view of the live screen | a file in `cli/top` that makes lines of what a view has, an arm where it is prepared |
 //! | an exporter | a file in `export`, and an arm where the format is chosen |
-//! | a reason why something is not known | a kind of [`base::Caveat`] |
+//! | a reason why something is not known | a kind of [`base::Caveat`] with its fact, its advice in `cli/advice` |
+//! | advice on a fact | a sentence in `cli/advice`; the library has no flags, settings or commands in its texts |
 //! | a room | a row above, below everything that it imports |
 //! | a package | a row above; its types stay in its room |
 

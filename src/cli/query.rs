@@ -10,6 +10,7 @@ use proftool::profile::{Counts, EventId, Filter, Profile, Selection, Weighing, p
 use proftool::view::search;
 use regex::Regex;
 
+use super::advice::Situation;
 use super::failure::{self, hinted};
 use super::progress::Meter;
 
@@ -233,6 +234,14 @@ impl Query {
             }
         }
         Ok(selection)
+    }
+
+    /// The command that shows this file, for which advice is worded.
+    pub fn shown_by(&self, command: &'static str) -> Situation {
+        Situation::View {
+            command,
+            file: self.file_in_command(),
+        }
     }
 
     /// Whether only percentages are asked for.

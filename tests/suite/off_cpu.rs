@@ -313,7 +313,7 @@ fn a_process_that_runs_already_is_followed_from_the_beginning() {
     let nap = off["nap_outer"];
     assert!((300_000_000..900_000_000).contains(&nap), "{nap}");
     assert!(off["[blocked before the recording]"] > 0);
-    assert!(!info(&file).contains("off the processor when the recording began"));
+    assert!(!info(&file).contains("off-CPU when the recording began"));
 }
 
 /// Two threads that wait for each other and one that waits for both.
@@ -363,7 +363,7 @@ fn threads_that_hang_are_off_from_the_beginning_of_a_recording_to_its_end() {
     let all = off["all"];
     assert!((2_990_000_000..3_300_000_000).contains(&all), "{all}");
     assert_eq!(off["[blocked before the recording]"], all);
-    assert!(info(file).contains("3 threads were blocked already"));
+    assert!(info(file).contains("3 threads were already blocked"));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use proftool::binary::{Binary, Finder};
 use proftool::sampler::{Process, Rights, Trial};
 use proftool::view::doctor::{Check, Status};
 
+use super::super::advice::NAME_GENERATED_CODE;
 use super::super::failure::{fragment, hinted};
 use super::{files, fine, told};
 
@@ -111,16 +112,12 @@ fn generated(subject: &str, process: &Process) -> Option<Check> {
         return Some(fine(subject, "code made at run time", found));
     }
     let found = format!("{size} KiB without names: there is no {}", map.display());
-    let remedy = "have the runtime write it: node --perf-basic-prof --interpreted-frames-native-stack; \
-                  java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit \
-                  -XX:+PreserveFramePointer (17 and later, written when it ends); python3 -X perf \
-                  (3.12 and later)";
     Some(told(
         subject,
         "code made at run time",
         Status::Warn,
         found,
-        remedy,
+        NAME_GENERATED_CODE,
     ))
 }
 
