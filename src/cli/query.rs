@@ -10,7 +10,7 @@ use proftool::profile::{Counts, EventId, Filter, Profile, Selection, Weighing, p
 use proftool::view::search;
 use regex::Regex;
 
-use super::advice::Situation;
+use super::advice::{Situation, inputs};
 use super::failure::{self, hinted};
 use super::progress::Meter;
 
@@ -327,7 +327,7 @@ fn lacks_stacks(profile: &Profile) -> bool {
 
 /// Says why a file could not be opened, and what can be done.
 pub fn could_not_open(file: &Path, error: &input::Error) -> anyhow::Error {
-    let hint = error.hint(&shell_quoted(&file.to_string_lossy()));
+    let hint = inputs::on_error(error, file);
     let reason = failure::fragment(&error.to_string());
     hinted(format!("could not open {}: {reason}", file.display()), hint)
 }

@@ -10,7 +10,7 @@ use proftool::base::{CaveatKind, Caveats, printable};
 use proftool::export::Advice;
 use proftool::sampler::{self, CommandError, End, Error, Options, Recording, Subject, Target};
 
-use super::advice::Situation;
+use super::advice::{self, Situation};
 use super::record_cost;
 use super::record_target::BoundsArgs;
 use super::sampling::SamplingArgs;
@@ -124,7 +124,7 @@ fn is_level(word: &str) -> bool {
 /// Says why nothing was recorded. Gives the exit status.
 pub fn failed(error: &Error) -> ExitCode {
     say(&error.to_string());
-    if let Some(hint) = error.hint() {
+    if let Some(hint) = advice::sampling::on_error(error) {
         hint_at(&hint);
     }
     ExitCode::from(match error {
@@ -168,7 +168,7 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
         sampler::Note::Begun => {}
         note => {
             if !args.quiet || note.is_loss() {
-                say(&note.to_string());
+                say(&advice::sampling::note(&note));
             }
         }
     };

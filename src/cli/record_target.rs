@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use proftool::sampler::{Bounds, Error, Target};
 
+use super::advice;
 use super::record::say;
 
 /// Arguments that name what already runs.
@@ -74,7 +75,7 @@ impl TargetArgs {
         } else if let Some(name) = &self.comm {
             let (target, left_out) = Target::named(name)?;
             if let Some(note) = left_out {
-                say(&note.to_string());
+                say(&advice::sampling::note(&note));
             }
             target
         } else if self.all_cpus || processors.is_some() {

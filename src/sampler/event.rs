@@ -96,11 +96,6 @@ const CACHE_EVENTS: &[(&str, u32, u32)] = &[
 const ACCESS: u32 = sys::PERF_COUNT_HW_CACHE_RESULT_ACCESS;
 const MISS: u32 = sys::PERF_COUNT_HW_CACHE_RESULT_MISS;
 
-/// What there is, for who has given nothing like it.
-const KINDS: &str = "events are: cycles, instructions, cache-misses, cpu-clock, page-faults, \
-    context-switches, L1-dcache-load-misses and the like, rNNN (raw), SYSTEM:NAME (tracepoint), \
-    PMU/TERM=N,…/";
-
 /// An event to sample, parsed from its name.
 ///
 /// A name is a hardware event (`cycles`), a cache event (`L1-dcache-load-misses`), a software
@@ -149,6 +144,8 @@ pub enum EventError {
         event: String,
         /// Where tracefs is mounted.
         tracefs: PathBuf,
+        /// The number of this process's group, to which tracefs can be given.
+        group: u32,
     },
     /// A letter behind the name means nothing.
     #[error("{event}: there is no modifier {letter:?}; those that exist are: {LETTERS}")]
@@ -167,29 +164,13 @@ pub enum EventError {
         problem: String,
     },
     /// Braces, slashes or commas stand where they mean nothing.
-    #[error("{text:?} is no list of events: {problem}")]
+    #[error("{text:?} is not a list of events: {problem}")]
     Syntax {
         /// What was given.
         text: String,
         /// What is wrong.
         problem: &'static str,
     },
-}
-
-impl EventError {
-    /// What a person can do.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            EventError::Unknown(unknown) => unknown.hint.clone(),
-            EventError::Hidden { tracefs, .. } => Some(format!(
-                "run as root; or, as root: mount -o remount,mode=750,gid={} {} && sysctl \
-                 kernel.perf_event_paranoid=-1",
-                super::rights::group(),
-                tracefs.display()
-            )),
-            _ => None,
-        }
-    }
 }
 
 /// The name of no event that this machine has.
@@ -201,8 +182,19 @@ pub struct UnknownEvent {
     pub name: String,
     /// The names most like it, nearest first.
     pub near: Vec<String>,
-    /// What a person can do.
-    pub hint: Option<String>,
+    /// Where it was looked for.
+    pub searched: Searched,
+}
+
+/// Where the name of an event was looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Searched {
+    /// Among the events that the kernel's interface names.
+    BuiltIn,
+    /// Among the tracepoints.
+    Tracepoints,
+    /// Nowhere: it would be a tracepoint, and tracefs is not mounted.
+    NoTracefs,
 }
 
 fn did_you_mean(near: &[String]) -> String {
@@ -362,8 +354,8 @@ fn built_in_named(name: &str) -> Result<EventSpec, UnknownEvent> {
         let near = nearest(name, built_in_names());
         UnknownEvent {
             name: name.to_owned(),
-            hint: near.is_empty().then(|| KINDS.to_owned()),
             near,
+            searched: Searched::BuiltIn,
         }
     })
 }
@@ -426,18 +418,15 @@ fn built_in_names() -> impl Iterator<Item = String> {
 }
 
 fn tracepoint_named(system: &str, event: &str) -> Result<EventSpec, EventError> {
-    let unknown = |near, hint: Option<&str>| {
+    let unknown = |near, searched| {
         EventError::Unknown(UnknownEvent {
             name: format!("{system}:{event}"),
             near,
-            hint: hint.map(str::to_owned),
+            searched,
         })
     };
     let Some(tracefs) = tracepoint::directory() else {
-        return Err(unknown(
-            Vec::new(),
-            Some("tracepoints need tracefs; as root: mount -t tracefs nodev /sys/kernel/tracing"),
-        ));
+        return Err(unknown(Vec::new(), Searched::NoTracefs));
     };
     match tracepoint::id(&tracefs, system, event) {
         Ok(id) => Ok(EventSpec {
@@ -448,9 +437,13 @@ fn tracepoint_named(system: &str, event: &str) -> Result<EventSpec, EventError> 
             Err(EventError::Hidden {
                 event: format!("{system}:{event}"),
                 tracefs,
+                group: super::rights::group(),
             })
         }
-        Err(_) => Err(unknown(near_tracepoints(&tracefs, system, event), None)),
+        Err(_) => Err(unknown(
+            near_tracepoints(&tracefs, system, event),
+            Searched::Tracepoints,
+        )),
     }
 }
 

@@ -80,7 +80,7 @@ pub use child::Ending;
 pub use command::{Command, CommandError};
 pub use cost::{Costs, sample_cost};
 pub use error::{Error, Note};
-pub use event::{EventError, EventSpec, UnknownEvent};
+pub use event::{EventError, EventSpec, Searched, UnknownEvent};
 pub use event_list::EventList;
 pub use history::{History, Written, samples_apart};
 pub use machine::{Machine, Trial};

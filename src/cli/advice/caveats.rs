@@ -4,6 +4,7 @@ use proftool::base::CaveatKind;
 use proftool::sampler::{CopySize, Rights, Stacks};
 
 use super::Situation;
+use super::rights::{to_name_the_kernel, to_see_the_kernel};
 use super::stacks::{NAME_GENERATED_CODE, frame_pointers};
 
 /// Returns what can be done about a caveat of this kind; `None` where there is nothing to do.
@@ -79,7 +80,7 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
             proftool record, or perf record -k mono"
             .to_owned(),
         Kind::HiddenKernel => match situation {
-            Situation::Top | Situation::Record { .. } => Rights::look().to_name_the_kernel(),
+            Situation::Top | Situation::Record { .. } => to_name_the_kernel(&Rights::look()),
             _ => {
                 "as root: sysctl kernel.kptr_restrict=0, then record and report as root; for other \
                   users, see proftool doctor"
@@ -105,7 +106,7 @@ const STOPPED_AT_EXEC: &str = "the program is set-uid or set-gid, has file capab
 /// How to get the right to see the kernel. A file may come from another machine than this one.
 fn see_the_kernel(situation: &Situation) -> String {
     match situation {
-        Situation::Top | Situation::Record { .. } => Rights::look().to_see_the_kernel(),
+        Situation::Top | Situation::Record { .. } => to_see_the_kernel(&Rights::look()),
         _ => "record as root, or as root: sysctl kernel.perf_event_paranoid=1, or setcap \
               cap_perfmon,cap_syslog=ep $(command -v proftool)"
             .to_owned(),

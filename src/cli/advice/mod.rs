@@ -7,10 +7,16 @@
 //! |---|---|
 //! | [`caveats`] | what a recording or a program does not tell |
 //! | [`stacks`] | incomplete stacks: how to record and how to build |
+//! | [`rights`] | what this user may not see of the kernel and of others |
+//! | [`sampling`] | errors and notes of the sampler, names of events |
+//! | [`inputs`] | files that cannot be opened |
 //! | [`questions`] | rows that are not shown, and what to look at next |
 
 mod caveats;
+pub mod inputs;
 mod questions;
+pub mod rights;
+pub mod sampling;
 mod stacks;
 
 use proftool::base::{Caveat, CaveatKind};

@@ -12,6 +12,7 @@ use proftool::sampler::{
     Bounds, Command, CopySize, End, Ending, Error, Note, Options, Rate, Stacks, Target, Watched,
 };
 
+use super::super::advice;
 use super::super::record;
 use super::signals::Signals;
 use super::source::{Seen, Source, State, Written};
@@ -60,7 +61,7 @@ fn sample(args: &TopArgs, left: &mut Option<anyhow::Result<Signals>>) -> Result<
     let how = (&options, subject, &bounds);
     let mut note = |note: Note| match note {
         Note::Begun => {}
-        note => record::say(&note.to_string()),
+        note => record::say(&advice::sampling::note(&note)),
     };
     live::watch(how, &reading, args.interval(), &mut note, |live| {
         *left = Some(watch(&Connected(live), &shown, args));
