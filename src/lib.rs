@@ -94,6 +94,13 @@
 //! The last three rows are walls of another kind: the meaning wing does no I/O, only the recorder
 //! starts a program, and nothing is ever fetched.
 //!
+//! # Texts
+//!
+//! Only `cli` speaks to a person about commands. The library states facts as kinds and data, with a
+//! neutral line where a text is needed; outside of `cli` no string literal names an option, a
+//! `sysctl`, or a `proftool` command. Writers of pages and documents ask the caller's
+//! [`export::Advice`] what can be done.
+//!
 //! # Unsafe code
 //!
 //! | file with unsafe code | what for |

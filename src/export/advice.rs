@@ -21,6 +21,11 @@ pub trait Advice {
         None
     }
 
+    /// Returns what shows stacks as they were recorded, without restored frames.
+    fn on_restored(&self) -> Option<String> {
+        None
+    }
+
     /// Returns how to see the rows that a page leaves out.
     fn on_hidden(&self, _rows: &HiddenRows) -> Option<String> {
         None

@@ -79,6 +79,13 @@ pub fn write(
                     write_sentence(out, options, "hint: ", TITLE, &hint)?;
                 }
             }
+            Block::Restored(legend) => {
+                let how = advice.on_restored();
+                let how = how.map_or(String::new(), |how| {
+                    format!(" {how} shows stacks as recorded.")
+                });
+                write_sentence(out, options, "", Style::new(), &format!("{legend}{how}"))?;
+            }
             Block::Hidden(rows) => {
                 let (one, many) = rows.noun;
                 let noun = if rows.count == 1 { one } else { many };

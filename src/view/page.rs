@@ -26,6 +26,8 @@ pub enum Block {
     Table(Table),
     /// Something that a reader has to know to read the figures right.
     Caveat(Caveat),
+    /// What a mark means that stands at frames which were restored from the code.
+    Restored(String),
     /// Rows that the page leaves out.
     Hidden(HiddenRows),
     /// The other events of the recording, each with its number of samples.

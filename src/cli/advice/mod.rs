@@ -98,6 +98,10 @@ impl Advice for Situation {
         }
     }
 
+    fn on_restored(&self) -> Option<String> {
+        matches!(self, Situation::View { .. } | Situation::Top).then(|| "--no-repair".to_owned())
+    }
+
     fn on_hidden(&self, rows: &HiddenRows) -> Option<String> {
         questions::hidden(rows, self)
     }

@@ -248,7 +248,7 @@ impl DetailView {
         }
         let mut shown = self.callers.iter().chain(&self.descendants);
         if shown.any(|other| other.inferred) {
-            blocks.push(Block::Line(label::LEGEND_OF_CALLS.into()));
+            blocks.push(Block::Restored(label::LEGEND_OF_CALLS.into()));
         }
         blocks.extend(caveats::foot_of(subject));
         Page {

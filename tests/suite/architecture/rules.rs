@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::map::{Map, Room};
 use super::names::{NamedPath, Names};
+use super::speech;
 use super::tree::{Tree, module_path, room_of};
 
 /// No file is longer.
@@ -36,6 +37,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
     check_pages_and_lengths(&map, tree, &mut told);
     check_names(&names, &mut told);
     check_unsafe(&map, &names, &mut told);
+    speech::check(&map, tree, &mut told);
     let macros = exported_macros(&names);
     for (file, found) in &names {
         for path in &found.paths {
