@@ -10,6 +10,9 @@
 //! Weights do not fade here; what is written is the recording. With `time` nothing is shown, but how
 //! long it takes to make each view of the whole recording, and to draw it.
 
+#[allow(dead_code, unused_imports, reason = "other commands use it")]
+#[path = "../src/cli/advice/mod.rs"]
+mod advice;
 #[allow(dead_code, reason = "the program has arguments and commands beside it")]
 #[path = "../src/cli/top"]
 mod top {
@@ -19,7 +22,6 @@ mod top {
     pub mod draw;
     pub mod flat;
     pub mod graph;
-    pub mod hint;
     pub mod info;
     pub mod key;
     pub mod listing;

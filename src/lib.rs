@@ -54,7 +54,7 @@
 //!
 //! | room in a room | owns | may import of the room around it |
 //! |---|---|---|
-//! | `cli/top` | the live screen: what it shows, its keys, its threads | failure look record sampling |
+//! | `cli/top` | the live screen: what it shows, its keys, its threads | advice failure look record sampling |
 //!
 //! Inside a room, files do not import each other in circles, and no folder has more than 25 files. A
 //! page (`mod.rs`) and the files below it count as one.
@@ -108,6 +108,13 @@
 //!
 //! The last three rows are walls of another kind: the meaning wing does no I/O, only the recorder
 //! starts a program, and nothing is ever fetched.
+//!
+//! # Texts
+//!
+//! Only `cli` speaks to a person about commands. The library states facts as kinds and data, with a
+//! neutral line where a text is needed; outside of `cli` no string literal names an option, a
+//! `sysctl`, or a `proftool` command. Writers of pages and documents ask the caller's
+//! [`export::Advice`] what can be done.
 //!
 //! # Unsafe code
 //!
@@ -180,7 +187,8 @@
 //! | a view | a file in `view`, a subcommand in `cli` |
 //! | a view of the live screen | a file in `cli/top` that makes lines of what a view has, an arm where it is prepared |
 //! | an exporter | a file in `export`, and an arm where the format is chosen |
-//! | a reason why something is not known | a kind of [`base::Caveat`] |
+//! | a reason why something is not known | a kind of [`base::Caveat`] with its fact, its advice in `cli/advice` |
+//! | advice on a fact | a sentence in `cli/advice`; the library has no flags, settings or commands in its texts |
 //! | a room | a row above, below everything that it imports |
 //! | a package | a row above; its types stay in its room |
 

@@ -8,11 +8,12 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Context;
 use proftool::base::Caveats;
-use proftool::export::{csv, dot, text};
+use proftool::export::{Advice, csv, dot, text};
 use proftool::view::drawing::Drawing;
 use proftool::view::page::Page;
 use proftool::view::table::Table;
 
+use super::advice::Situation;
 use super::failure;
 use super::look::{Format, Look};
 
@@ -23,33 +24,38 @@ pub struct Forms<'a> {
     /// For spreadsheets.
     pub table: &'a dyn Fn() -> Table,
     /// For programs.
-    pub json: &'a dyn Fn(&mut dyn Write) -> io::Result<()>,
+    pub json: &'a dyn Fn(&mut dyn Write, &dyn Advice) -> io::Result<()>,
     /// For Graphviz; `None` for what is no graph.
     pub dot: Option<&'a dyn Fn() -> Drawing>,
 }
 
 /// Writes the answer of a view in the form that is asked for.
-pub fn give(look: &Look, caveats: &Caveats, forms: &Forms) -> anyhow::Result<ExitCode> {
+pub fn give(
+    look: &Look,
+    situation: &Situation,
+    caveats: &Caveats,
+    forms: &Forms,
+) -> anyhow::Result<ExitCode> {
     match look.format {
         Format::Text => {
             let (page, options) = ((forms.page)(), look.text());
-            let write = |out: &mut dyn Write| text::write(out, &page, &options);
+            let write = |out: &mut dyn Write| text::write(out, &page, &options, situation);
             if look.no_pager || !paged(write)? {
                 write_to(io::stdout().lock(), write)?;
             }
             // Who reads both has read it at the page's foot.
             if !go_to_one_place() {
-                warn(caveats);
+                warn(caveats, situation);
             }
         }
         Format::Csv => {
             let table = (forms.table)();
             write_to(io::stdout().lock(), |out| csv::write(out, &table))?;
-            warn(caveats);
+            warn(caveats, situation);
         }
         Format::Json => {
-            write_to(io::stdout().lock(), forms.json)?;
-            warn(caveats);
+            write_to(io::stdout().lock(), |out| (forms.json)(out, situation))?;
+            warn(caveats, situation);
         }
         Format::Dot => {
             let Some(drawing) = forms.dot else {
@@ -58,7 +64,7 @@ pub fn give(look: &Look, caveats: &Caveats, forms: &Forms) -> anyhow::Result<Exi
             };
             let drawing = drawing();
             write_to(io::stdout().lock(), |out| dot::write(out, &drawing))?;
-            warn(caveats);
+            warn(caveats, situation);
         }
     }
     strictly(look.strict, caveats)
@@ -67,6 +73,7 @@ pub fn give(look: &Look, caveats: &Caveats, forms: &Forms) -> anyhow::Result<Exi
 /// Writes an answer that has one form only, a text of another tool.
 pub fn give_text(
     look: &Look,
+    situation: &Situation,
     caveats: &Caveats,
     write: &dyn Fn(&mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<ExitCode> {
@@ -75,7 +82,7 @@ pub fn give_text(
         return Err(failure::Misused(text.into()).into());
     }
     write_to(io::stdout().lock(), write)?;
-    warn(caveats);
+    warn(caveats, situation);
     strictly(look.strict, caveats)
 }
 
@@ -111,12 +118,12 @@ pub fn strictly(strict: bool, caveats: &Caveats) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says each caveat on stderr.
-pub fn warn(caveats: &Caveats) {
+/// Prints each caveat on stderr, and what can be done about it.
+pub fn warn(caveats: &Caveats, situation: &Situation) {
     for caveat in caveats.iter() {
-        failure::line("warning", &caveat.text());
-        if let Some(hint) = caveat.hint() {
-            failure::line("hint", hint);
+        failure::line("warning", &caveat.to_string());
+        if let Some(hint) = situation.on_caveat(caveat) {
+            failure::line("hint", &hint);
         }
     }
 }

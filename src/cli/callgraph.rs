@@ -11,6 +11,7 @@ use proftool::profile::{Filter, ModuleId, Profile, Selection};
 use proftool::view::callgraph::{self, Options, Part};
 use proftool::view::{Figures, Subject};
 
+use super::advice::Situation;
 use super::answer::{self, Forms};
 use super::failure::hinted;
 use super::function;
@@ -115,10 +116,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let forms = Forms {
         page: &|| view.page(&subject),
         table: &|| view.table(&subject),
-        json: &|out| json::callgraph::write(out, &subject, &view),
+        json: &|out, advice| json::callgraph::write(out, &subject, &view, advice),
         dot: Some(&|| view.drawing(&subject)),
     };
-    answer::give(&args.look, &profile.caveats, &forms)
+    answer::give(&args.look, &Situation::Callgraph, &profile.caveats, &forms)
 }
 
 fn part(args: &Args, subject: &Subject) -> anyhow::Result<Part> {

@@ -60,8 +60,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let forms = Forms {
         page: &|| view.page(&subject),
         table: &|| view.table(&subject),
-        json: &|out| json::cycles::write(out, &subject, &view),
+        json: &|out, advice| json::cycles::write(out, &subject, &view, advice),
         dot: None,
     };
-    answer::give(&args.look, &profile.caveats, &forms)
+    answer::give(
+        &args.look,
+        &args.query.shown_by("cycles"),
+        &profile.caveats,
+        &forms,
+    )
 }

@@ -89,8 +89,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let forms = Forms {
         page: &|| view.page(&subject),
         table: &|| view.table(&subject),
-        json: &|out| json::detail::write(out, &subject, &view),
+        json: &|out, advice| json::detail::write(out, &subject, &view, advice),
         dot: None,
     };
-    answer::give(&args.look, &profile.caveats, &forms)
+    answer::give(
+        &args.look,
+        &args.query.shown_by("detail"),
+        &profile.caveats,
+        &forms,
+    )
 }

@@ -110,6 +110,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             answer::write_file(args.output.as_deref(), write)?;
         }
     }
-    answer::warn(&profile.caveats);
+    answer::warn(&profile.caveats, &args.query.shown_by("export"));
     answer::strictly(args.strict, &profile.caveats)
 }

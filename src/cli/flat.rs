@@ -50,7 +50,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let selection = args.query.select(&profile)?;
     if let Some(options) = args.classic.options(&profile)? {
         let write = |out: &mut dyn Write| gprof::write_flat(out, &profile, &selection, &options);
-        return answer::give_text(&args.look, &profile.caveats, &write);
+        return answer::give_text(
+            &args.look,
+            &args.query.shown_by("flat"),
+            &profile.caveats,
+            &write,
+        );
     }
     let subject = args.look.subject(&args.query, &profile, &selection);
     let weights = inclusive::by_function(&profile, &selection);
@@ -63,8 +68,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let forms = Forms {
         page: &|| flat.page(&subject),
         table: &|| flat.table(&subject),
-        json: &|out| json::flat::write(out, &subject, &flat),
+        json: &|out, advice| json::flat::write(out, &subject, &flat, advice),
         dot: None,
     };
-    answer::give(&args.look, &profile.caveats, &forms)
+    answer::give(
+        &args.look,
+        &args.query.shown_by("flat"),
+        &profile.caveats,
+        &forms,
+    )
 }

@@ -189,7 +189,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(options) = args.classic.options(&profile)? {
         forget(&mut profile, &without);
         let write = |out: &mut dyn Write| gprof::write_graph(out, &profile, &selection, &options);
-        return answer::give_text(&args.look, &profile.caveats, &write);
+        return answer::give_text(
+            &args.look,
+            &args.query.shown_by("graph"),
+            &profile.caveats,
+            &write,
+        );
     }
     let subject = args.look.subject(&args.query, &profile, &selection);
     let mut functions = Vec::new();
@@ -222,10 +227,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let forms = Forms {
         page: &page,
         table: &table,
-        json: &|out| json::graph::write(out, &subject, &view),
+        json: &|out, advice| json::graph::write(out, &subject, &view, advice),
         dot: Some(&|| view.drawing(&subject, args.pruning.pruning())),
     };
-    answer::give(&args.look, &profile.caveats, &forms)
+    answer::give(
+        &args.look,
+        &args.query.shown_by("graph"),
+        &profile.caveats,
+        &forms,
+    )
 }
 
 /// Joins counted calls to the profile.

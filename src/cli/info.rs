@@ -7,6 +7,7 @@ use proftool::export::json;
 use proftool::input;
 use proftool::view::info;
 
+use super::advice::Situation;
 use super::answer::{self, Forms};
 use super::look::Look;
 use super::progress::Meter;
@@ -52,8 +53,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let forms = Forms {
         page: &|| info::page(&contents),
         table: &|| info::events(&contents),
-        json: &|out| json::info::write(out, &contents),
+        json: &|out, advice| json::info::write(out, &contents, advice),
         dot: None,
     };
-    answer::give(&args.look, &contents.caveats, &forms)
+    answer::give(&args.look, &Situation::Info, &contents.caveats, &forms)
 }

@@ -2,8 +2,10 @@
 //!
 //! Each command is a file with its arguments and a function that answers. [`query`] has the
 //! arguments about *what* is looked at, [`look`] those about *how* it is shown, [`answer`] takes
-//! the bytes to where they belong, and [`failure`] says what went wrong.
+//! the bytes to where they belong, [`advice`] words what a person can do, and [`failure`] prints
+//! errors.
 
+mod advice;
 mod answer;
 mod callgraph;
 mod classic;

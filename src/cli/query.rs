@@ -10,6 +10,7 @@ use proftool::profile::{Counts, EventId, Filter, Profile, Selection, Weighing, p
 use proftool::view::search;
 use regex::Regex;
 
+use super::advice::{Situation, inputs};
 use super::failure::{self, hinted};
 use super::progress::Meter;
 
@@ -250,6 +251,14 @@ impl Query {
         Ok(selection)
     }
 
+    /// The command that shows this file, for which advice is worded.
+    pub fn shown_by(&self, command: &'static str) -> Situation {
+        Situation::View {
+            command,
+            file: self.file_in_command(),
+        }
+    }
+
     /// Whether only percentages are asked for.
     pub fn percent_only(&self) -> bool {
         self.unit == Some(Counting::Percent)
@@ -336,7 +345,7 @@ fn lacks_stacks(profile: &Profile) -> bool {
 
 /// Says why a file could not be opened, and what can be done.
 pub fn could_not_open(file: &Path, error: &input::Error) -> anyhow::Error {
-    let hint = error.hint(&shell_quoted(&file.to_string_lossy()));
+    let hint = inputs::on_error(error, file);
     let reason = failure::fragment(&error.to_string());
     hinted(format!("could not open {}: {reason}", file.display()), hint)
 }

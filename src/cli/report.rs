@@ -46,14 +46,18 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         limit: args.look.limit(ROWS),
         min: args.look.min(0.0),
         in_code: args.in_code != InCode::Off,
-        file: args.query.file_in_command(),
     };
     let report = report::arrange(&subject, &options);
     let forms = Forms {
         page: &|| report.page(&subject),
         table: &|| report.table(&subject),
-        json: &|out| json::report::write(out, &subject, &report),
+        json: &|out, advice| json::report::write(out, &subject, &report, advice),
         dot: None,
     };
-    answer::give(&args.look, &profile.caveats, &forms)
+    answer::give(
+        &args.look,
+        &args.query.shown_by("report"),
+        &profile.caveats,
+        &forms,
+    )
 }

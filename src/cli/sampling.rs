@@ -9,6 +9,7 @@ use proftool::sampler::{
     Stacks, Subject, Target,
 };
 
+use super::advice;
 use super::record::target::TargetArgs;
 use super::stack_choice;
 
@@ -84,12 +85,12 @@ fn call_graph(how: &str) -> Result<CallGraph, String> {
 
 /// What `-e` says.
 fn events(names: &str) -> Result<EventList, String> {
-    names
-        .parse()
-        .map_err(|error: EventError| match error.hint() {
+    names.parse().map_err(
+        |error: EventError| match advice::sampling::on_event(&error) {
             Some(hint) => format!("{error}\nhint: {hint}"),
             None => error.to_string(),
-        })
+        },
+    )
 }
 
 /// Who is to be sampled.

@@ -168,7 +168,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if args.classic {
         let write = |out: &mut dyn Write| puma::write(out, &subject, &tree);
-        return answer::give_text(&args.look, &profile.caveats, &write);
+        return answer::give_text(
+            &args.look,
+            &args.query.shown_by("tree"),
+            &profile.caveats,
+            &write,
+        );
     }
     let forms = Forms {
         page: &|| {
@@ -182,10 +187,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             tree.page(&subject, &notes)
         },
         table: &|| tree.table(&subject),
-        json: &|out| json::tree::write(out, &subject, &tree),
+        json: &|out, advice| json::tree::write(out, &subject, &tree, advice),
         dot: None,
     };
-    answer::give(&args.look, &profile.caveats, &forms)
+    answer::give(
+        &args.look,
+        &args.query.shown_by("tree"),
+        &profile.caveats,
+        &forms,
+    )
 }
 
 impl Args {

@@ -13,7 +13,10 @@
 //! Names come from outside and may hold anything. Each writer makes them safe in the way of its
 //! format, so that no output ever has a control character, a C1 code or a mark that reorders
 //! text. Writers give the errors of what they write to and make none of their own.
+//!
+//! Writers state facts. What a person can do about them is for the caller's [`Advice`].
 
+mod advice;
 pub mod csv;
 pub mod dot;
 pub mod folded;
@@ -21,3 +24,5 @@ pub mod gprof;
 pub mod json;
 pub mod puma;
 pub mod text;
+
+pub use advice::{Advice, Facts};

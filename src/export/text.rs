@@ -10,9 +10,11 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 
 use crate::base::{Unit, printable};
+use crate::export::Advice;
 use crate::view::doctor::Status;
 use crate::view::number;
 use crate::view::page::{Block, Page};
+use crate::view::question::Question;
 use crate::view::table::{Cell, Role, Table};
 
 /// How text is written.
@@ -44,7 +46,12 @@ const NOTE: Style = AnsiColor::Yellow.on_default();
 /// # Errors
 ///
 /// Those of `out`.
-pub fn write(out: &mut dyn Write, page: &Page, options: &Options) -> io::Result<()> {
+pub fn write(
+    out: &mut dyn Write,
+    page: &Page,
+    options: &Options,
+    advice: &dyn Advice,
+) -> io::Result<()> {
     for block in &page.blocks {
         match block {
             Block::Space => writeln!(out)?,
@@ -66,10 +73,42 @@ pub fn write(out: &mut dyn Write, page: &Page, options: &Options) -> io::Result<
                 let text = format!("{before} {}{after}", calls.join(", "));
                 write_sentence(out, options, "", Style::new(), &text)?;
             }
-            Block::Note { text, hint } => {
-                write_sentence(out, options, "note: ", NOTE, text)?;
-                if let Some(hint) = hint {
-                    write_sentence(out, options, "hint: ", TITLE, hint)?;
+            Block::Caveat(caveat) => {
+                write_sentence(out, options, "note: ", NOTE, &caveat.to_string())?;
+                if let Some(hint) = advice.on_caveat(caveat) {
+                    write_sentence(out, options, "hint: ", TITLE, &hint)?;
+                }
+            }
+            Block::Restored(legend) => {
+                let how = advice.on_restored();
+                let how = how.map_or(String::new(), |how| {
+                    format!(" {how} shows stacks as recorded.")
+                });
+                write_sentence(out, options, "", Style::new(), &format!("{legend}{how}"))?;
+            }
+            Block::Hidden(rows) => {
+                let (one, many) = rows.noun;
+                let noun = if rows.count == 1 { one } else { many };
+                let mut text = format!("… {} more {noun}", number::grouped(rows.count));
+                if let Some(how) = advice.on_hidden(rows) {
+                    text.push_str(&format!(". To see all: {how}"));
+                }
+                write_sentence(out, options, "", Style::new(), &text)?;
+            }
+            Block::OtherEvents(events) => {
+                let how = advice.on_events();
+                let how = how.map_or(String::new(), |how| format!(" ({how})"));
+                let events = events
+                    .iter()
+                    .map(|(name, samples)| format!("{name} ({})", number::grouped(*samples)));
+                let events: Vec<String> = events.collect();
+                let text = format!("Other events{how}: {}", events.join(", "));
+                write_sentence(out, options, "", Style::new(), &text)?;
+            }
+            Block::StackGap(gap) => {
+                if let Some(remedy) = advice.on_stacks(*gap) {
+                    let text = format!("For better stacks: {remedy}");
+                    write_sentence(out, options, "", Style::new(), &text)?;
                 }
             }
             Block::Check {
@@ -88,15 +127,33 @@ pub fn write(out: &mut dyn Write, page: &Page, options: &Options) -> io::Result<
                     write_sentence(out, options, "      → ", TITLE, remedy)?;
                 }
             }
-            Block::Commands(commands) => {
-                let widest = commands.iter().map(|(_, what)| what.chars().count()).max();
-                let widest = widest.unwrap_or(0);
-                for (command, what) in commands {
-                    writeln!(out, "  {what:widest$}  {}", printable(command))?;
-                }
-            }
+            Block::Next(questions) => write_next(out, questions, options, advice)?,
             Block::Table(table) => write_table(out, table, &page.unit, options)?,
         }
+    }
+    Ok(())
+}
+
+/// Writes the commands that answer these questions, each after what it shows, under a heading;
+/// nothing where there is no command.
+fn write_next(
+    out: &mut dyn Write,
+    questions: &[Question],
+    options: &Options,
+    advice: &dyn Advice,
+) -> io::Result<()> {
+    let command = |question: &Question| Some((question.shows(), advice.command(question)?));
+    let commands: Vec<_> = questions.iter().filter_map(command).collect();
+    if commands.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    styled(out, options, HEADING, "Next commands")?;
+    writeln!(out)?;
+    let widest = commands.iter().map(|(shows, _)| shows.chars().count());
+    let widest = widest.max().unwrap_or(0);
+    for (shows, command) in &commands {
+        writeln!(out, "  {shows:widest$}  {}", printable(command))?;
     }
     Ok(())
 }

@@ -28,10 +28,12 @@ pub enum Error {
     #[error("it is neither a perf.data file nor folded stacks nor a gmon.out")]
     Unknown,
     /// A part of the time was asked for, and the input has no times.
-    #[error("{0} no times, a part of the time cannot be shown")]
+    #[error("{0} no times, so no time range can be shown")]
     NoTimes(&'static str),
     /// A gmon.out, and it was not said of which program.
-    #[error("it is a gmon.out: it holds addresses, and names are in the program that made it")]
+    #[error(
+        "it is a gmon.out, which has addresses only: the names are in the program that made it"
+    )]
     NoProgram,
     /// A gmon.out that cannot be read, or that another program made.
     #[error("as a gmon.out: {0}")]
@@ -40,7 +42,7 @@ pub enum Error {
     #[error("the recording has no samples in it")]
     NotSampled,
     /// Something that was to be added to a gmon.out and is none.
-    #[error("it is not a gmon.out, and only these can be added up")]
+    #[error("it is not a gmon.out; only those can be added up")]
     NotGmon,
     /// A recording that cannot be read.
     #[error(transparent)]
@@ -48,38 +50,4 @@ pub enum Error {
     /// A program that cannot be looked at.
     #[error(transparent)]
     Binary(crate::binary::Error),
-}
-
-impl Error {
-    /// What a person can do about it; `path` is what was to be opened, ready for a shell.
-    pub fn hint(&self, path: &str) -> Option<String> {
-        match self {
-            Error::Io(error)
-                if error.kind() == io::ErrorKind::NotFound
-                    && std::path::Path::new(&format!("{path}.part")).is_file() =>
-            {
-                Some(format!(
-                    "an unfinished recording is there: proftool report {path}.part"
-                ))
-            }
-            Error::Io(error) if error.kind() == io::ErrorKind::NotFound => {
-                Some("make a recording: proftool record -- COMMAND".into())
-            }
-            Error::NotRegular("a pipe") => Some(format!(
-                "read it from standard input: proftool report - < {path}"
-            )),
-            Error::Program => Some(format!(
-                "record a run of it: proftool record -- {path}; or see the calls in its code: proftool callgraph {path}"
-            )),
-            Error::Compressed("gzip") => Some(format!("gzip -dc {path} | proftool report -")),
-            Error::Compressed(_) => Some(format!("zstd -dc {path} | proftool report -")),
-            Error::Binary(crate::binary::Error::NotElf) => {
-                Some("an ELF program or shared library is needed".into())
-            }
-            Error::NoTimes(_) => Some("leave --time out".into()),
-            Error::NoProgram => Some("name the program: --binary PROGRAM".into()),
-            Error::Gmon(_) => Some("name the program that made it: --binary PROGRAM".into()),
-            _ => None,
-        }
-    }
 }

@@ -6,10 +6,9 @@ use std::path::PathBuf;
 
 use super::rights::Rights;
 use super::targets::command_error::CommandError;
-use crate::base::shell_quoted;
 
-/// How many of the processes that are left out are told by number.
-const LEFT_OUT_TOLD: usize = 4;
+/// How many of the processes that are left out are named.
+const LEFT_OUT_NAMED: usize = 4;
 
 /// Why a recording could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +30,7 @@ pub enum Error {
         "could not write {}: {reason}; the recording ends there{}",
         path.display(),
         kept.as_ref().map_or(String::new(), |kept| format!(
-            ", and what was recorded until then is in {}", kept.display()
+            "; what was recorded before is in {}", kept.display()
         ))
     )]
     Interrupted {
@@ -70,7 +69,7 @@ pub enum Error {
     },
     /// The part file was removed by someone, and could not be saved under another name.
     #[error(
-        "the recording {} was removed while it was made, and could not be saved again: {reason}",
+        "the recording {} was removed while it was being made, and could not be saved again: {reason}",
         path.display()
     )]
     Gone {
@@ -92,7 +91,7 @@ pub enum Error {
     },
     /// This user may not record the kernel, and the event is of the kernel alone.
     #[error(
-        "event {event} is of the kernel, and this user may only record user space{}",
+        "event {event} occurs in the kernel, and this user may record user space only{}",
         paranoid.map_or(String::new(), |level| format!(
             ": /proc/sys/kernel/perf_event_paranoid is {level}"
         ))
@@ -148,7 +147,7 @@ pub enum Error {
     },
     /// It has ended, and its parent has not asked how.
     #[error(
-        "{} {number} has ended; only its exit status is left (a zombie)",
+        "{} {number} has ended; its parent has not read its exit status (a zombie)",
         if *thread { "thread" } else { "process" }
     )]
     Zombie {
@@ -161,14 +160,14 @@ pub enum Error {
     #[error("no process is named {0:?}")]
     NoneNamed(String),
     /// What was to be recorded has ended before the recording began.
-    #[error("it ended before the recording began")]
+    #[error("the target ended before the recording began")]
     Ended,
     /// A signal came before the recording began.
     #[error("stopped before the recording began")]
     Stopped,
     /// There is no such processor.
     #[error(
-        "there is no processor {processor}; online are: {}",
+        "there is no processor {processor}; online: {}",
         online.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
     )]
     NoProcessor {
@@ -186,7 +185,7 @@ pub enum Error {
         reason: String,
     },
     /// The kernel has no `perf_event_open`.
-    #[error("this kernel, or a sandbox around this program, has no perf_event_open")]
+    #[error("perf_event_open is missing: the kernel lacks it, or a sandbox hides it")]
     NoPerfEvents,
     /// The machine has no such event.
     #[error("event {event} is not supported on this machine")]
@@ -205,7 +204,7 @@ pub enum Error {
         reason: String,
     },
     /// Each event needs a file descriptor for each thread that runs and each processor.
-    #[error("too many open files: {needed} are needed, events times threads times processors")]
+    #[error("too many open files: {needed} are needed (events × threads × processors)")]
     TooManyFiles {
         /// How many descriptors the events need.
         needed: usize,
@@ -238,74 +237,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// What a person can do about it.
-    pub fn hint(&self) -> Option<String> {
-        Some(match self {
-            Error::Forbidden {
-                paranoid: Some(3..),
-            } => "as root: sysctl \
-                kernel.perf_event_paranoid=2 (user space) or =1 (with the kernel); or run as root"
-                .into(),
-            Error::Forbidden { .. } => "a sandbox may forbid it; for a container: docker run \
-                --cap-add PERFMON --security-opt seccomp=unconfined"
-                .into(),
-            Error::KernelForbidden { .. } => Rights::look().to_see_the_kernel(),
-            Error::TracepointForbidden { .. } => "run as root; or, as root: sysctl \
-                kernel.perf_event_paranoid=-1"
-                .into(),
-            Error::NoPerfEvents => "the kernel needs CONFIG_PERF_EVENTS; for a container: docker \
-                run --security-opt seccomp=unconfined"
-                .into(),
-            Error::Unsupported { hardware: true, .. } => "this may be a virtual machine without \
-                hardware counters; sample the clock: -e cpu-clock"
-                .into(),
-            Error::TooManyFiles { needed } => format!(
-                "raise the limit (as root: ulimit -Hn {0}; ulimit -n {0}), or record fewer events \
-                 or threads, or whole processors (-a)",
-                (needed + 64).next_power_of_two()
-            ),
-            Error::SystemForbidden { .. } => match Rights::look() {
-                rights if rights.contained => {
-                    "outside of this container (user namespace), as root: \
-                    sysctl kernel.perf_event_paranoid=0 (-1 for tracepoints)"
-                        .into()
-                }
-                rights => format!(
-                    "run as root; or as root: {}, or sysctl kernel.perf_event_paranoid=0 (-1 for \
-                     tracepoints)",
-                    rights.setcap("cap_perfmon,cap_syslog,cap_sys_ptrace")
-                ),
-            },
-            Error::TaskForbidden { .. } => match Rights::look() {
-                rights if rights.ptrace => "it belongs to another user namespace, or a security \
-                    module protects it: record it from outside of this container"
-                    .into(),
-                rights => format!(
-                    "record it as its user or as root; or as root: {}",
-                    rights.setcap("cap_perfmon,cap_syslog,cap_sys_ptrace")
-                ),
-            },
-            Error::NoneNamed(_) => "names are those of: ps -eo comm".into(),
-            Error::RingBuffer { .. } => "all memory that this user may lock may be taken by other \
-                recorders; more: ulimit -l, or as root: sysctl kernel.perf_event_mlock_kb=4096"
-                .into(),
-            Error::Frequency { wanted, limit } => {
-                format!("-F {limit}, or as root: sysctl kernel.perf_event_max_sample_rate={wanted}")
-            }
-            Error::Interrupted {
-                kept: Some(kept), ..
-            }
-            | Error::Unnamed { kept, .. } => {
-                format!("proftool report {}", shell_quoted(&kept.to_string_lossy()))
-            }
-            Error::EarlierStays { old, .. } => format!(
-                "move {} away, or record to another file: -o FILE",
-                old.display()
-            ),
-            _ => return None,
-        })
-    }
-
     pub(super) fn system(action: &'static str) -> impl FnOnce(io::Error) -> Error {
         move |error| Error::System {
             action,
@@ -389,89 +320,67 @@ impl Note {
     }
 }
 
+/// Writes the fact as one lower-case line.
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Note::NoCycles => f.write_str(
-                "no hardware cycle counter here (a virtual machine?); sampling cpu-clock instead",
+                "no hardware cycle counter (a virtual machine?); sampling cpu-clock instead",
             ),
             Note::UserOnly(rights) => {
                 f.write_str("recording user space only")?;
-                if let Some(level) = rights.paranoid {
-                    write!(f, " (kernel.perf_event_paranoid is {level})")?;
-                }
-                write!(f, "; to see the kernel: {}", rights.to_see_the_kernel())
+                write_paranoid(f, rights)
             }
             Note::NoSwitchStacks(rights) => {
-                f.write_str("time off the processor is recorded by thread, without stacks")?;
-                if let Some(level) = rights.paranoid {
-                    write!(f, " (kernel.perf_event_paranoid is {level})")?;
-                }
-                write!(f, "; with stacks: {}", rights.to_see_the_kernel())
+                f.write_str("off-CPU time is recorded by thread, without stacks")?;
+                write_paranoid(f, rights)
             }
             Note::NoCopies => f.write_str(
-                "this kernel does not copy registers and stacks into samples; stacks are recorded \
-                 by frame pointers instead",
+                "this kernel does not copy registers and stacks into samples; recording stacks by \
+                 frame pointers instead",
             ),
             Note::Ungrouped(names) => write!(
                 f,
-                "{} do not fit on the counters together; each is sampled by itself",
+                "{} do not fit on the counters together; each is sampled separately",
                 names.join(", ")
             ),
             Note::GroupsNotInherited => f.write_str(
-                "this kernel (before Linux 6.12) samples groups with :S only in threads that are \
-                 there when the recording begins; all threads: -a, or the group without :S",
+                "this kernel (before Linux 6.12) samples groups with :S only in threads that exist \
+                 when the recording begins",
             ),
-            Note::HiddenKernel(rights) => write!(
-                f,
-                "the kernel hides its addresses: kernel functions will have no names; {}",
-                rights.to_name_the_kernel()
-            ),
+            Note::HiddenKernel(_) => {
+                f.write_str("the kernel hides its addresses: kernel functions will have no names")
+            }
             Note::LeftOut { processes, of } => {
-                let told = processes
+                let named = processes
                     .iter()
-                    .take(LEFT_OUT_TOLD)
+                    .take(LEFT_OUT_NAMED)
                     .map(|(pid, user)| match user {
                         Some(user) => format!("{pid} of user {user}"),
                         None => pid.to_string(),
                     });
-                let told: Vec<String> = told.collect();
-                let more = if processes.len() > told.len() {
+                let named: Vec<String> = named.collect();
+                let more = if processes.len() > named.len() {
                     ", …"
                 } else {
                     ""
                 };
                 write!(
                     f,
-                    "{} of {of} processes may not be recorded by this user and are left out: \
-                     {}{more}; record as root, or as root: {}",
+                    "left out {} of {of} processes, which this user may not record: {}{more}",
                     processes.len(),
-                    told.join(", "),
-                    Rights::look().setcap("cap_perfmon,cap_syslog,cap_sys_ptrace")
+                    named.join(", "),
                 )
             }
-            Note::HiddenMappings { processes, rights } => write!(
+            Note::HiddenMappings { processes, .. } => write!(
                 f,
-                "what is mapped in {processes} running process{} may not be read: their code will \
-                 have no names; {}",
+                "the mappings of {processes} running process{} cannot be read: their code will have \
+                 no names",
                 if *processes == 1 { "" } else { "es" },
-                match rights.ptrace {
-                    true => {
-                        "another user namespace or a security module protects them, as process 1 of \
-                         some containers: record from outside of it"
-                            .to_owned()
-                    }
-                    false => format!(
-                        "record as root, or as root: {}; some, as process 1 of some containers, \
-                         remain hidden even so",
-                        rights.setcap("cap_perfmon,cap_syslog,cap_sys_ptrace")
-                    ),
-                }
             ),
             Note::SmallerRings { kib, wanted } => write!(
                 f,
-                "ring buffers of {kib} KiB a processor instead of {wanted} (limit of locked \
-                 memory); more: ulimit -l, or sysctl kernel.perf_event_mlock_kb"
+                "ring buffers of {kib} KiB per processor instead of {wanted} (limit of locked memory)"
             ),
             Note::LowerFrequency { limit } => write!(
                 f,
@@ -479,19 +388,24 @@ impl fmt::Display for Note {
             ),
             Note::Unfinished(path) => write!(
                 f,
-                "{} is left from another recording, which still runs or was killed; it can be \
-                 read: proftool report {}",
-                path.display(),
-                shell_quoted(&path.to_string_lossy())
+                "{} is left from another recording, which still runs or was killed",
+                path.display()
             ),
             Note::Begun => f.write_str("recording"),
-            Note::CommandGoesOn => f.write_str("the recording is over; the command goes on"),
+            Note::CommandGoesOn => f.write_str("the recording has ended; the command continues"),
             Note::OutputFailed { path, reason } => write!(
                 f,
-                "could not write {}: {reason}; the command goes on unrecorded",
+                "could not write {}: {reason}; the command continues unrecorded",
                 path.display()
             ),
         }
+    }
+}
+
+fn write_paranoid(f: &mut fmt::Formatter<'_>, rights: &Rights) -> fmt::Result {
+    match rights.paranoid {
+        Some(level) => write!(f, " (kernel.perf_event_paranoid is {level})"),
+        None => Ok(()),
     }
 }
 

@@ -53,7 +53,7 @@ mod targets;
 mod user_share;
 
 pub use self::capabilities::{Machine, Trial};
-pub use self::events::error::{EventError, UnknownEvent};
+pub use self::events::error::{EventError, Searched, UnknownEvent};
 pub use self::events::rate::Rate;
 pub use self::session::bounds::{Bounds, End, Subject};
 pub use self::session::options::Options;

@@ -2,7 +2,7 @@
 
 use super::Subject;
 use super::page::Block;
-use crate::base::{Caveat, Caveats};
+use crate::base::Caveats;
 
 /// A note for each caveat of a view's profile, after an empty line. Caveats are counted over the whole
 /// file; where less is shown that is said.
@@ -26,9 +26,5 @@ pub fn foot(caveats: &Caveats) -> Vec<Block> {
 
 /// A note for each caveat.
 pub fn notes(caveats: &Caveats) -> Vec<Block> {
-    let note = |caveat: &Caveat| Block::Note {
-        text: caveat.text(),
-        hint: caveat.hint().map(str::to_owned),
-    };
-    caveats.iter().map(note).collect()
+    caveats.iter().cloned().map(Block::Caveat).collect()
 }

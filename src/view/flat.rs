@@ -2,9 +2,9 @@
 
 use super::basis::{self, Total};
 use super::label::Labels;
-use super::page::{Block, Page};
+use super::page::{Block, HiddenBy, HiddenRows, Page};
 use super::table::{Cell, Column, Role, Table};
-use super::{Figures, Subject, caveats, label, number, range};
+use super::{Figures, Subject, caveats, label, range};
 use crate::analysis::cut::{self, AtMost, Hidden};
 use crate::analysis::inclusive::{self, FunctionWeights};
 use crate::profile::FunctionId;
@@ -229,13 +229,8 @@ impl Flat {
             blocks.push(Block::Space);
             blocks.push(Block::Table(table));
         }
-        if self.hidden > 0 {
-            let plural = if self.hidden == 1 { "" } else { "s" };
-            let more = number::grouped(self.hidden as u64);
-            blocks.push(Block::Line(format!(
-                "… {more} more function{plural}; all of them: --limit 0 --min 0"
-            )));
-        }
+        let noun = ("function", "functions");
+        blocks.extend(HiddenRows::block(self.hidden, noun, HiddenBy::LimitOrShare));
         blocks.extend(legend);
         let marked = |row: &Row| label::is_inferred(row.inferred, row.total);
         blocks.extend(label::legend(self.rows.iter().any(marked)));

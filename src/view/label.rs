@@ -14,8 +14,8 @@ pub const INFERRED: &str = "~";
 pub(super) const BY_CODE: &str = " (inferred)";
 
 /// What that means.
-pub(super) const LEGEND_OF_CALLS: &str = "(inferred): few or no stacks were recorded with this call; it was restored from the code. \
-    --no-repair shows stacks as recorded.";
+pub(super) const LEGEND_OF_CALLS: &str =
+    "(inferred): few or no stacks were recorded with this call; it was restored from the code.";
 
 /// What stands behind a caller and a callee between which frames are missing.
 pub(super) const ACROSS_GAP: &str = " (frames missing)";
@@ -39,10 +39,11 @@ pub(super) fn legends<'a>(
     arcs: impl Iterator<Item = &'a Arc> + Clone,
 ) -> impl Iterator<Item = Block> {
     let is_marked = |arc: &Arc| !arc.is_gap() && is_inferred(arc.inferred, arc.weight);
-    let by_code = arcs.clone().any(is_marked).then_some(LEGEND_OF_CALLS);
-    let gaps = arcs.clone().any(Arc::is_gap).then_some(LEGEND_OF_GAPS);
-    let legends = by_code.into_iter().chain(gaps);
-    legends.map(|legend| Block::Line(legend.into()))
+    let by_code = arcs.clone().any(is_marked);
+    let by_code = by_code.then(|| Block::Restored(LEGEND_OF_CALLS.into()));
+    let gaps = arcs.clone().any(Arc::is_gap);
+    let gaps = gaps.then(|| Block::Line(LEGEND_OF_GAPS.into()));
+    by_code.into_iter().chain(gaps)
 }
 
 /// Whether what has this weight is marked: at least half of it rests on functions that were put into
@@ -75,9 +76,9 @@ pub(super) fn marked(text: &str, inferred: u64, weight: u64) -> String {
 
 /// What the mark means, where there are any.
 pub(super) fn legend(is_marked: bool) -> Option<Block> {
-    let text = "~f: in most samples here, f was not recorded; it was restored because every way through \
-                the code passes through it. --no-repair shows stacks as recorded.";
-    is_marked.then(|| Block::Line(text.into()))
+    let text = "~f: in most samples here, f was not recorded; it was restored because every path through \
+                the code leads through it.";
+    is_marked.then(|| Block::Restored(text.into()))
 }
 
 /// What functions are called: so that none is called like another one of the profile, in every view,

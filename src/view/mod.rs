@@ -27,6 +27,7 @@ pub mod name;
 pub mod number;
 pub mod page;
 pub mod quality;
+pub mod question;
 mod range;
 pub mod report;
 pub mod search;

@@ -1,7 +1,9 @@
 //! A page for people: headings, sentences and tables, one under the other.
 
+use super::quality::StackGap;
+use super::question::Question;
 use super::table::Table;
-use crate::base::Unit;
+use crate::base::{Caveat, Unit};
 
 /// How a check ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,13 +45,16 @@ pub enum Block {
     },
     /// A table.
     Table(Table),
-    /// Something that a reader has to know to read the figures right, and what can be done.
-    Note {
-        /// What it is.
-        text: String,
-        /// What can be done about it.
-        hint: Option<String>,
-    },
+    /// Something that a reader has to know to read the figures right.
+    Caveat(Caveat),
+    /// What a mark means that stands at frames which were restored from the code.
+    Restored(String),
+    /// Rows that the page leaves out.
+    Hidden(HiddenRows),
+    /// The other events of the recording, each with its number of samples.
+    OtherEvents(Vec<(String, u64)>),
+    /// Why stacks are not as reliable as they could be.
+    StackGap(StackGap),
     /// One thing that was looked at.
     Check {
         /// How it ended.
@@ -59,10 +64,42 @@ pub enum Block {
         /// What to change.
         remedy: Option<String>,
     },
-    /// Commands to go on with, each with what it shows.
-    Commands(Vec<(String, &'static str)>),
+    /// Questions to ask next.
+    Next(Vec<Question>),
     /// An empty line.
     Space,
+}
+
+/// Rows that a page leaves out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HiddenRows {
+    /// The number of rows.
+    pub count: u64,
+    /// What one row is, and what several are: `function`, `functions`.
+    pub noun: (&'static str, &'static str),
+    /// What leaves them out.
+    pub by: HiddenBy,
+}
+
+/// What leaves rows out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HiddenBy {
+    /// The largest number of rows.
+    Limit,
+    /// The largest number of rows, or the smallest share.
+    LimitOrShare,
+}
+
+impl HiddenRows {
+    /// Returns the block that states this many rows; nothing for none.
+    pub(super) fn block(
+        count: usize,
+        noun: (&'static str, &'static str),
+        by: HiddenBy,
+    ) -> Option<Block> {
+        let count = count as u64;
+        (count > 0).then_some(Block::Hidden(HiddenRows { count, noun, by }))
+    }
 }
 
 /// A page.

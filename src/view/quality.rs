@@ -1,4 +1,4 @@
-//! How reliable the stacks are, line by line, with what would improve them.
+//! How reliable the stacks are, line by line, and why they are no better.
 
 use super::number;
 use super::page::Block;
@@ -15,12 +15,18 @@ pub struct Line {
     pub samples: u64,
     /// What it is, in words.
     pub what: &'static str,
-    /// What a person can do where it is not as it should be.
-    pub remedy: Option<&'static str>,
+    /// Why some stacks are not as they should be, where the reason is known.
+    pub gap: Option<StackGap>,
 }
 
-const FRAMES: &str = "record copies of the stack (proftool record -g dwarf -- COMMAND), or build what keeps no frame \
-                      pointers with them: -fno-omit-frame-pointer (Rust: RUSTFLAGS=\"-C force-frame-pointers=yes\")";
+/// Why stacks are not as reliable as they could be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackGap {
+    /// They were recorded by frame pointers, which some of the code does not keep.
+    FramePointers,
+    /// What this caveat of the profile says.
+    Caveat(CaveatKind),
+}
 
 /// What is known of the stacks; nothing where that was not looked into.
 pub fn lines(profile: &Profile) -> Vec<Line> {
@@ -28,13 +34,17 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         return Vec::new();
     };
     // Of stacks that are unwound from copies, caveats tell what is wrong.
-    let frames = quality.by_frame_pointers.then_some(FRAMES);
+    let frames = quality.by_frame_pointers.then_some(StackGap::FramePointers);
     let count = |kind| profile.caveats.count(kind);
-    let line = |key, samples, what, remedy: Option<&'static str>| Line {
+    let line = |key, samples, what, gap: Option<StackGap>| Line {
         key,
         samples,
         what,
-        remedy: remedy.filter(|_| samples > 0),
+        gap: gap.filter(|_| samples > 0),
+    };
+    let seen = |kinds: &[CaveatKind]| {
+        let first = kinds.iter().find(|&&kind| count(kind) > 0);
+        first.map(|&kind| StackGap::Caveat(kind))
     };
     let cut = [CaveatKind::CutStack, CaveatKind::ShortCopy];
     let broken = [CaveatKind::BrokenStack, CaveatKind::NoUnwindRules];
@@ -45,7 +55,7 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         "complete (reach the entry point)",
         None,
     );
-    rooted.remedy = frames.filter(|_| not_rooted);
+    rooted.gap = frames.filter(|_| not_rooted);
     vec![
         rooted,
         line(
@@ -83,18 +93,13 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
             "cut",
             cut.iter().map(|&kind| count(kind)).sum(),
             "truncated: the outermost callers are unknown",
-            cut.iter()
-                .find(|&&kind| count(kind) > 0)
-                .and_then(|kind| kind.hint()),
+            seen(&cut),
         ),
         line(
             "broken",
             broken.iter().map(|&kind| count(kind)).sum(),
             "unwinding hit an unmapped address or code without unwind information",
-            broken
-                .iter()
-                .find(|&&kind| count(kind) > 0)
-                .and_then(|kind| kind.hint()),
+            seen(&broken),
         ),
     ]
 }
@@ -111,7 +116,7 @@ pub fn blocks(profile: &Profile) -> Vec<Block> {
         Column::new("samples", "samples", Role::Figure),
         Column::new("what", "of user-space stacks", Role::Name),
     ]);
-    let mut remedies: Vec<&'static str> = Vec::new();
+    let mut gaps: Vec<StackGap> = Vec::new();
     for line in lines(profile) {
         if elsewhere.contains(&line.key) || line.samples == 0 && !always.contains(&line.key) {
             continue;
@@ -124,7 +129,7 @@ pub fn blocks(profile: &Profile) -> Vec<Block> {
             Cell::Count(line.samples),
             Cell::Text(line.what.to_owned()),
         ]);
-        remedies.extend(line.remedy.filter(|remedy| !remedies.contains(remedy)));
+        gaps.extend(line.gap.filter(|gap| !gaps.contains(gap)));
     }
     let mut blocks = vec![Block::Table(table)];
     blocks.extend(calls(&quality.calls).map(Block::Line));
@@ -132,8 +137,7 @@ pub fn blocks(profile: &Profile) -> Vec<Block> {
         + quality.ambiguous
         + quality.contradicted;
     if doubtful * DOUBTFUL > quality.stacks {
-        let hints = remedies.into_iter();
-        blocks.extend(hints.map(|remedy| Block::Line(format!("For better stacks: {remedy}"))));
+        blocks.extend(gaps.into_iter().map(Block::StackGap));
     }
     blocks
 }

@@ -7,6 +7,7 @@ use super::callgraph::Coverage;
 use super::flat::{self, Flat, Row, Sort};
 use super::label::{self, Labels};
 use super::page::{Block, Page};
+use super::question::Question;
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, certainty, merged, number, quality, range};
 use crate::analysis::cut;
@@ -16,7 +17,7 @@ use crate::analysis::sampling_error::{self, SamplingError};
 use crate::analysis::threads;
 use crate::analysis::tree::Stacks;
 use crate::analysis::waits::{self, Wait};
-use crate::base::{Event, IdVec, Unit, shell_quoted};
+use crate::base::{Event, IdVec, Unit};
 use crate::callgraph::{CallGraph, Cycles};
 use crate::profile::{FunctionId, ThreadId, pattern_of};
 
@@ -29,8 +30,6 @@ pub struct Options {
     pub min: f64,
     /// Whether it is told what the code could do, where it was looked at.
     pub in_code: bool,
-    /// How the input is named in a command, ready for a shell; empty where it is the default.
-    pub file: String,
 }
 
 /// The hottest line of a function.
@@ -62,8 +61,8 @@ pub struct Report {
     pub waits: Vec<(Wait, u64)>,
     /// How many of them a page lists.
     waits_shown: usize,
-    /// Commands to go on with, each with what it shows.
-    pub next: Vec<(String, &'static str)>,
+    /// Questions to ask next.
+    pub next: Vec<Question>,
     /// How far shares may be off because not every event was recorded.
     pub sampling_error: SamplingError,
     in_code: bool,
@@ -138,7 +137,7 @@ pub fn arrange(subject: &Subject, options: &Options) -> Report {
         sampling_error: sampling_error::of(subject.profile, subject.selection),
         in_code: options.in_code,
     };
-    report.next = next_commands(&report, subject, &options.file);
+    report.next = questions(&report, subject);
     report
 }
 
@@ -152,54 +151,32 @@ fn hottest_line(subject: &Subject, lines: &Lines, row: &Row) -> Option<HotLine> 
     })
 }
 
-/// Commands that lead on from here.
-fn next_commands(report: &Report, subject: &Subject, file: &str) -> Vec<(String, &'static str)> {
+/// The questions that lead on from here.
+fn questions(report: &Report, subject: &Subject) -> Vec<Question> {
+    /// A longer pattern is too long for a page.
+    const PATTERN: usize = 60;
     if subject.selection.samples == 0 {
         return Vec::new();
     }
-    let command = |view: &str, options: &str| {
-        [view, file, options]
-            .into_iter()
-            .filter(|part| !part.is_empty())
-            .fold("proftool".to_owned(), |all, part| all + " " + part)
-    };
-    let by_self = report.functions.iter().map(|(row, _)| row);
-    match flat::known(by_self) {
+    match report.known() {
         Some(Total::Estimated(_)) => {
-            let graph = "each function with its callers and callees, estimated";
-            return vec![
-                (command("graph", ""), graph),
-                (command("flat", "--sort total"), "all functions by total"),
-            ];
+            let graph = Question::CallersAndCallees { estimated: true };
+            return vec![graph, Question::Totals];
         }
         Some(Total::Unknown) => return Vec::new(),
         _ => {}
     }
-    let mut next = vec![(command("tree", ""), "the call tree")];
+    let mut next = vec![Question::CallTree];
     if let Some((row, _)) = report.functions.first() {
         let pattern = pattern_of(subject.profile.distinct_name(row.function));
-        let focus = if pattern.len() <= 60 {
-            format!(" --focus {}", shell_quoted(&pattern))
-        } else {
-            String::new()
-        };
-        next.push((
-            command("tree", focus.trim_start()),
-            "the calls around the hottest function",
-        ));
+        let pattern = Some(pattern).filter(|pattern| pattern.len() <= PATTERN);
+        next.push(Question::AroundHottest(pattern));
     }
-    next.push((
-        command("graph", ""),
-        "each function with its callers and callees",
-    ));
+    next.push(Question::CallersAndCallees { estimated: false });
     if Stacks::new(subject.profile, subject.selection).recurse() {
-        next.push((command("cycles", ""), "recursion: cycles and depth"));
+        next.push(Question::Recursion);
     }
-    next.push((command("flat", "--sort total"), "all functions by total"));
-    next.push((
-        command("export", "--to folded -o stacks.folded"),
-        "input for flame graphs",
-    ));
+    next.extend([Question::Totals, Question::FoldedStacks]);
     next
 }
 
@@ -281,9 +258,7 @@ impl Report {
         blocks.extend(trust(subject));
         blocks.extend(certainty::line(subject, &self.sampling_error).map(Block::Line));
         if !self.next.is_empty() {
-            blocks.push(Block::Space);
-            blocks.push(Block::Heading("Next commands".into()));
-            blocks.push(Block::Commands(self.next.clone()));
+            blocks.push(Block::Next(self.next.clone()));
         }
         Page {
             unit: subject.selection.event.unit.clone(),
@@ -341,7 +316,7 @@ impl Report {
             text.push_str(&format!(", {} threads", self.threads.len()));
         }
         blocks.push(Block::Line(text));
-        blocks.extend(other_events(subject).map(Block::Line));
+        blocks.extend(other_events(subject));
         blocks
     }
 
@@ -472,18 +447,17 @@ fn what_is_counted(event: &Event) -> &str {
     }
 }
 
-/// A line on the events that the recording has beside the one that is shown.
-fn other_events(subject: &Subject) -> Option<String> {
+/// A line on the other events of the recording.
+fn other_events(subject: &Subject) -> Option<Block> {
     let profile = subject.profile;
     let counts = profile.samples_by_event();
-    let others: Vec<String> = profile
+    let others: Vec<(String, u64)> = profile
         .events
         .enumerate()
         .filter(|&(id, event)| counts[id] > 0 && event.name != subject.selection.event.name)
-        .map(|(id, event)| format!("{} ({})", event.name, number::grouped(counts[id])))
+        .map(|(id, event)| (event.name.clone(), counts[id]))
         .collect();
-    let list = others.join(", ");
-    (!others.is_empty()).then(|| format!("Other events (--event NAME): {list}"))
+    (!others.is_empty()).then_some(Block::OtherEvents(others))
 }
 
 /// What is not known, and how exact the shares are.

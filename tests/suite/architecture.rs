@@ -10,6 +10,7 @@ mod layout;
 mod map;
 mod names;
 mod rules;
+mod speech;
 mod tree;
 
 use tree::Tree;
@@ -332,6 +333,56 @@ fn the_command_line_lives_in_the_binary_and_sees_what_a_user_sees() {
         "use proftool::cellar::Wine;",
         "src/cli/args.rs:2: `proftool::cellar` is no room of the map",
     );
+}
+
+#[test]
+fn text_of_the_library_that_names_options_or_commands_is_told() {
+    let told = |word: &str| {
+        format!(
+            "src/view/cell.rs:3: a text names `{word}`; the library states facts, `cli` words advice"
+        )
+    };
+    for (line, word) in [
+        ("const A: &str = \"to see all: --limit 0\";", "--limit"),
+        ("const A: &str = \"(-F 499)\";", "-F"),
+        ("const A: &str = \"-g dwarf\";", "-g"),
+        ("const A: &str = \"level\\n-z3\";", "-z3"),
+        ("const A: &str = r\"link with -Wl,x\";", "-Wl"),
+        ("fn g() { m!(\"{} --symfs={x}\") }", "--symfs"),
+        ("#[error(\"leave --time out\")] struct E;", "--time"),
+        ("const A: &str = \"as root: sysctl a.b=1\";", "sysctl"),
+        ("const A: &[u8] = b\"see: proftool report\";", "proftool "),
+        (
+            "const A: &str = \"see: proftool \\\n    report\";",
+            "proftool ",
+        ),
+        ("const A: [&str; 2] = [\"proftool\", \"flat\"];", "proftool"),
+        ("mod a { fn f() { g(\"ulimit\") } }", "ulimit"),
+        (
+            "#[test_only] mod b { fn f() { g(\"setcap x\") } }",
+            "setcap",
+        ),
+    ] {
+        line_is_told("src/view/cell.rs", line, &told(word));
+    }
+}
+
+#[test]
+fn text_that_only_looks_like_an_option_is_not_told() {
+    let mut tree = sound();
+    for line in [
+        "/// As `perf record -F 99` has it; see `proftool record --help`.",
+        "// proftool report --limit 0",
+        "const A: &str = \"a - b, 1-a, x--y, r--p, -1, --, ->, build-id, perf.data-old\";",
+        "const B: &str = \"proftool/1\";",
+        "#[cfg(test)] mod tests { const A: &str = \"proftool flat --limit 0\"; }",
+        "#[cfg(test)]\nfn a() { f(\"sysctl\") }",
+    ] {
+        tree.append("src/view/cell.rs", &format!("{line}\n"));
+    }
+    let args = "const A: &str = \"proftool flat --limit 0\";\n";
+    tree.append("src/cli/args.rs", args);
+    assert_eq!(rules::check(&tree), Vec::<String>::new());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use proftool::analysis::detail::{self, Rule};
 use proftool::analysis::{inclusive, lines};
 use proftool::base::{Event, Id, WeightSum};
 use proftool::callgraph::CallGraph;
-use proftool::export::{csv, json, text};
+use proftool::export::{Facts, csv, json, text};
 use proftool::input::folded;
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionId, FunctionKind, Line, LineId, Module, Profile,
@@ -288,9 +288,9 @@ fn the_page_shows_lines_what_is_inlined_and_what_is_hidden() {
         width: 80,
         color: false,
     };
-    text::write(&mut out, &view.page(&subject), &look).unwrap();
+    text::write(&mut out, &view.page(&subject), &look, &Facts).unwrap();
     csv::write(&mut out, &view.table(&subject)).unwrap();
-    json::detail::write(&mut out, &subject, &view).unwrap();
+    json::detail::write(&mut out, &subject, &view, &Facts).unwrap();
     let told = String::from_utf8_lossy(&out);
     assert!(golden::holds("call-sites.detail.txt", &out), "{told}");
 }

@@ -66,7 +66,7 @@ fn every_recording_opens_and_has_the_records_that_perf_counts() {
         else {
             // perf cannot read it; we do, or say why.
             let samples = counts.get("SAMPLE").copied().unwrap_or(0);
-            let caveats: Vec<String> = reader.caveats().iter().map(|c| c.text()).collect();
+            let caveats: Vec<String> = reader.caveats().iter().map(|c| c.to_string()).collect();
             eprintln!(
                 "{file}: perf {}; ours: {samples} samples {caveats:?}",
                 row["perf_version_used"]

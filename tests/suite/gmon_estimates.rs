@@ -4,7 +4,7 @@ use proftool::analysis::detail::{self, Rule};
 use proftool::analysis::inclusive::{self, Basis};
 use proftool::analysis::lines;
 use proftool::callgraph::CallGraph;
-use proftool::export::json;
+use proftool::export::{Facts, json};
 use proftool::view::graph::{self, Entry, Model};
 use proftool::view::{Figures, Names, Subject, cycles, detail as detail_view, flat, report};
 use proptest::collection::vec;
@@ -57,7 +57,7 @@ fn flat_document(built: &Built) -> Value {
     let subject = subject(built);
     let weights = inclusive::by_function(&built.profile, &built.selection);
     let flat = flat::arrange(&subject, &weights, &flat::Options::default());
-    document(|out| json::flat::write(out, &subject, &flat))
+    document(|out| json::flat::write(out, &subject, &flat, &Facts))
 }
 
 fn report_document(built: &Built) -> Value {
@@ -66,10 +66,9 @@ fn report_document(built: &Built) -> Value {
         limit: None,
         min: 0.0,
         in_code: false,
-        file: String::new(),
     };
     let report = report::arrange(&subject, &options);
-    document(|out| json::report::write(out, &subject, &report))
+    document(|out| json::report::write(out, &subject, &report, &Facts))
 }
 
 fn detail_document(built: &Built, name: &str) -> Value {
@@ -79,7 +78,7 @@ fn detail_document(built: &Built, name: &str) -> Value {
     let lines = lines::by_function(&built.profile, &built.selection);
     let options = detail_view::Options::default();
     let view = detail_view::arrange(&subject, figures, None, &lines, &options);
-    document(|out| json::detail::write(out, &subject, &view))
+    document(|out| json::detail::write(out, &subject, &view, &Facts))
 }
 
 fn rows<'a>(document: &'a Value, key: &str) -> &'a [Value] {
@@ -163,7 +162,7 @@ fn without_stacks_no_depth_is_told() {
     let subject = subject(&built);
     let graph = CallGraph::of(&built.profile, &built.selection);
     let view = cycles::arrange(&subject, graph, &graph::Options::default());
-    let document = document(|out| json::cycles::write(out, &subject, &view));
+    let document = document(|out| json::cycles::write(out, &subject, &view, &Facts));
     assert!(document["cycles"][0]["depth"].is_null());
     assert!(document["recursive"][0]["deepest"].is_null());
     assert!(document["recursive"][0]["mean"].is_null());
@@ -172,7 +171,7 @@ fn without_stacks_no_depth_is_told() {
         width: 100,
         color: false,
     };
-    proftool::export::text::write(&mut text, &view.page(&subject), &options).unwrap();
+    proftool::export::text::write(&mut text, &view.page(&subject), &options, &Facts).unwrap();
     let text = String::from_utf8(text).unwrap();
     assert!(!text.contains("deepest"), "{text}");
 }

@@ -214,7 +214,7 @@ fn an_arc_that_is_left_out_is_told_and_breaks_its_cycle() {
     assert!(page.contains(", b → main (1 sample)"), "{page}");
     let page = text(&["graph", path(&folded), "-k", "b/main", "-k", "b/a"]);
     assert!(
-        page.contains("left out (-k): ")
+        page.contains("left out on request: ")
             && page.contains("b → a (30 samples)")
             && !page.contains("cycle 1"),
         "{page}"

@@ -108,7 +108,7 @@ fn profile(trace: &Trace) -> Profile {
 /// What the profile says of a kind of caveat.
 fn told(profile: &Profile, kind: CaveatKind) -> String {
     let caveat = profile.caveats.iter().find(|caveat| caveat.kind == kind);
-    caveat.map(|caveat| caveat.text()).unwrap_or_default()
+    caveat.map(|caveat| caveat.to_string()).unwrap_or_default()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use proftool::base::Id;
 use proftool::callgraph::CallGraph;
-use proftool::export::text;
+use proftool::export::{Facts, text};
 use proftool::input::folded;
 use proftool::profile::{EventId, Filter, FunctionId, Profile};
 use proftool::view::{Figures, Names, Subject, cycles, graph};
@@ -35,7 +35,7 @@ fn page(profile: &Profile) -> (usize, String) {
         width: 200,
         color: false,
     };
-    text::write(&mut out, &view.page(&subject), &look).unwrap();
+    text::write(&mut out, &view.page(&subject), &look, &Facts).unwrap();
     let text = String::from_utf8(out).unwrap();
     (view.cycles.members.len(), text)
 }

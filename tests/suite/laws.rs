@@ -6,14 +6,15 @@ use proftool::analysis::detail::{self, Rule};
 use proftool::analysis::inclusive::{self, FunctionWeights};
 use proftool::analysis::tree::{CallTree, Collapse, Reach, Stacks};
 use proftool::analysis::{call_sites, lines};
-use proftool::base::{Event, Id, WeightSum, is_unsafe_char};
+use proftool::base::{Caveat, Event, Id, WeightSum, is_unsafe_char};
 use proftool::callgraph::{CallGraph, Cycles};
-use proftool::export::{csv, folded as export, json, text};
+use proftool::export::{Advice, csv, folded as export, json, text};
 use proftool::input::folded as input;
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionKind, Line, Module, PathId, Profile, Selection,
     Thread, Weighing, pattern_of,
 };
+use proftool::view::question::Question;
 use proftool::view::search::{self, Found};
 use proftool::view::tree::Direction;
 use proftool::view::{
@@ -261,6 +262,22 @@ fn holds_together(tree: &CallTree) -> bool {
     })
 }
 
+/// Advice that repeats what it is asked about, as a front end may.
+struct Hostile;
+
+impl Advice for Hostile {
+    fn on_caveat(&self, caveat: &Caveat) -> Option<String> {
+        Some(caveat.to_string())
+    }
+
+    fn command(&self, question: &Question) -> Option<String> {
+        match question {
+            Question::AroundHottest(pattern) => pattern.clone(),
+            _ => Some("a\u{1b}[2Jb".into()),
+        }
+    }
+}
+
 /// Everything that can be written about a profile.
 fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
     let selection = all(profile);
@@ -290,7 +307,6 @@ fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
         limit: None,
         min: 0.0,
         in_code: true,
-        file: "a b".into(),
     };
     let report = report::arrange(&subject, &options);
     let notes = tree_view::Notes::default();
@@ -315,6 +331,7 @@ fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
                 width: 60,
                 color: false,
             },
+            &Hostile,
         )
         .unwrap();
         outputs.push((name, out));
@@ -335,17 +352,17 @@ fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
         outputs.push((name, out));
     }
     let mut out = Vec::new();
-    json::flat::write(&mut out, &subject, &flat).unwrap();
+    json::flat::write(&mut out, &subject, &flat, &Hostile).unwrap();
     outputs.push(("flat json", std::mem::take(&mut out)));
-    json::tree::write(&mut out, &subject, &tree).unwrap();
+    json::tree::write(&mut out, &subject, &tree, &Hostile).unwrap();
     outputs.push(("tree json", std::mem::take(&mut out)));
-    json::tree::write(&mut out, &subject, &folded).unwrap();
+    json::tree::write(&mut out, &subject, &folded, &Hostile).unwrap();
     outputs.push(("collapsed tree json", std::mem::take(&mut out)));
     if let Some(detail) = &detail {
-        json::detail::write(&mut out, &subject, detail).unwrap();
+        json::detail::write(&mut out, &subject, detail, &Hostile).unwrap();
         outputs.push(("detail json", std::mem::take(&mut out)));
     }
-    json::report::write(&mut out, &subject, &report).unwrap();
+    json::report::write(&mut out, &subject, &report, &Hostile).unwrap();
     outputs.push(("report json", std::mem::take(&mut out)));
     export::write(&mut out, &subject, &down).unwrap();
     outputs.push(("folded", out));
@@ -496,7 +513,7 @@ proptest! {
             let subject = Subject { profile: &profile, selection: &selection, names, figures: Figures::All };
             let flat = flat::arrange(&subject, &weights, &flat::Options::default());
             let mut out = Vec::new();
-            json::flat::write(&mut out, &subject, &flat).unwrap();
+            json::flat::write(&mut out, &subject, &flat, &Hostile).unwrap();
             let document: serde_json::Value = serde_json::from_slice(&out).unwrap();
             let rows = document["functions"].as_array().unwrap().iter();
             let labels: BTreeSet<&str> = rows.map(|row| row["label"].as_str().unwrap()).collect();

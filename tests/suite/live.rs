@@ -209,7 +209,7 @@ fn beginning_anew_forgets_samples_and_not_what_runs() {
 fn differences(profile: &Profile) -> Vec<String> {
     let all = profile.caveats.iter();
     let told = all.filter(|it| matches!(it.kind, CaveatKind::MissedTime | CaveatKind::Miscounted));
-    told.map(Caveat::text).collect()
+    told.map(Caveat::to_string).collect()
 }
 
 #[test]

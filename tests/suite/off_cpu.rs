@@ -247,7 +247,7 @@ fn waits_take_what_the_program_measures() {
         is_as_perf_says(&file);
         // Nothing of it was off the processor when the recording began, nothing is doubtful.
         let info = info(&file);
-        assert!(!info.contains("off the processor"), "{info}");
+        assert!(!info.contains("off-CPU"), "{info}");
         // The burning takes a fifteenth of the time; it is what is shown unless asked otherwise.
         let (event, totals) = totals(&file, &[]);
         assert!(
@@ -314,7 +314,7 @@ fn a_process_that_runs_already_is_followed_from_the_beginning() {
     let nap = off["nap_outer"];
     assert!((300_000_000..900_000_000).contains(&nap), "{nap}");
     assert!(off["[blocked before the recording]"] > 0);
-    assert!(!info(&file).contains("off the processor when the recording began"));
+    assert!(!info(&file).contains("off-CPU when the recording began"));
 }
 
 /// Two threads that wait for each other and one that waits for both.
@@ -333,7 +333,7 @@ fn threads_that_hang_are_off_from_the_beginning_of_a_recording_to_its_end() {
     // They begin to hang in it.
     let program = program.to_str().unwrap();
     let output = room.record(&["--off-cpu", "-d", "1", "timeout", "2", program]);
-    assert!(stderr(&output).contains("the command goes on"));
+    assert!(stderr(&output).contains("the command continues"));
     if is_disturbed(file) {
         return;
     }
@@ -364,7 +364,7 @@ fn threads_that_hang_are_off_from_the_beginning_of_a_recording_to_its_end() {
     let all = off["all"];
     assert!((2_990_000_000..3_300_000_000).contains(&all), "{all}");
     assert_eq!(off["[blocked before the recording]"], all);
-    assert!(info(file).contains("3 threads were blocked already"));
+    assert!(info(file).contains("3 threads were already blocked"));
 }
 
 #[test]

@@ -167,7 +167,10 @@ fn the_recording_ends_with_its_target() {
     succeeds(&output);
     let text = stderr(&output);
     assert!(text.contains("Ctrl-C ends it"), "{text}");
-    assert!(text.contains("all that was recorded has ended"), "{text}");
+    assert!(
+        text.contains("all recorded processes have exited"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -247,7 +250,7 @@ fn a_command_outlives_the_end_of_its_recording() {
         assert_eq!(output.stdout, b"end\n");
         let text = stderr(&output);
         assert!(
-            text.contains("the recording is over; the command goes on"),
+            text.contains("the recording has ended; the command continues"),
             "{text}"
         );
         assert!(samples(&room.path("perf.data")) > 5);
@@ -267,7 +270,7 @@ fn a_delay_leaves_out_the_beginning() {
     assert!(samples(&room.path("perf.data")) > 20);
     let output = room.record(&["-q", "-g", "fp", "-D", "5000", "true"]);
     assert_eq!(output.status.code(), Some(125));
-    assert!(stderr(&output).contains("it ended before the recording began"));
+    assert!(stderr(&output).contains("the target ended before the recording began"));
 }
 
 #[test]
@@ -296,7 +299,7 @@ fn the_whole_machine_is_recorded_with_the_names_of_what_ran_before() {
     succeeds(&output);
     let output = room.record(&["-q", "-C", "8000", "-d", "0.2"]);
     assert_eq!(output.status.code(), Some(125));
-    assert!(stderr(&output).contains("there is no processor 8000; online are: 0"));
+    assert!(stderr(&output).contains("there is no processor 8000; online: 0"));
     let output = room.record(&["-q", "--cgroup", "no/such", "-d", "0.2"]);
     assert_eq!(output.status.code(), Some(125));
     assert!(stderr(&output).contains("could not record the control group no/such"));

@@ -111,7 +111,7 @@ fn what_was_recorded_up_to_a_limit_of_the_files_size_is_kept() {
     assert_eq!(output.status.code(), Some(125));
     let told = stderr(&output);
     assert!(
-        told.contains("what was recorded until then is in perf.data.part"),
+        told.contains("what was recorded before is in perf.data.part"),
         "{told}"
     );
     assert!(samples(&room.path("perf.data.part")) > 1);

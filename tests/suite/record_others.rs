@@ -115,8 +115,9 @@ fn a_zombie_is_told_to_be_one() {
     for (option, what) in [("-p", "process"), ("-t", "thread")] {
         let output = room.record(&[option, pid, "-d", "5"]);
         assert_eq!(output.status.code(), Some(125), "{}", stderr(&output));
-        let expected =
-            format!("proftool: {what} {pid} has ended; only its exit status is left (a zombie)\n");
+        let expected = format!(
+            "proftool: {what} {pid} has ended; its parent has not read its exit status (a zombie)\n"
+        );
         assert_eq!(stderr(&output), expected);
     }
     assert!(room.names().is_empty());
@@ -154,7 +155,7 @@ fn of_processes_of_a_name_those_of_others_are_left_out_and_told() {
     let output = record_as_nobody(&room, &args);
     succeeds(&output);
     let told = format!(
-        "1 of 2 processes may not be recorded by this user and are left out: {} of user 0;",
+        "left out 1 of 2 processes, which this user may not record: {} of user 0;",
         other.pid()
     );
     assert!(stderr(&output).contains(&told), "{}", stderr(&output));
@@ -186,10 +187,7 @@ fn a_set_uid_program_is_given_as_the_reason_why_there_are_no_samples() {
     assert_eq!(status, Some(0), "{said}");
     assert!(said.contains("set-uid"), "{said}");
     assert!(said.contains("as root"), "{said}");
-    assert!(
-        !said.contains("longer") && !said.contains("-F 9973"),
-        "{said}"
-    );
+    assert!(!said.contains("longer") && !said.contains("-F "), "{said}");
     // The same program without that bit is not said to be one.
     let (status, said) = record(0o755);
     assert_eq!(status, Some(0), "{said}");

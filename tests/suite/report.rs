@@ -1,10 +1,11 @@
 //! The report as a page.
 
-use proftool::base::{CaveatKind, Event, Id, Sampling, WeightSum};
-use proftool::export::text;
+use proftool::base::{Caveat, CaveatKind, Event, Id, Sampling, WeightSum};
+use proftool::export::{Advice, text};
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionId, FunctionKind, Line, Module, Profile, Thread,
 };
+use proftool::view::question::Question;
 use proftool::view::{Figures, Names, Subject, report};
 
 use crate::golden;
@@ -76,6 +77,22 @@ fn recording() -> Profile {
     builder.finish()
 }
 
+/// What a front end may add to the facts.
+struct Words;
+
+impl Advice for Words {
+    fn on_caveat(&self, caveat: &Caveat) -> Option<String> {
+        Some(format!("advice on {}", caveat.kind.name()))
+    }
+
+    fn command(&self, question: &Question) -> Option<String> {
+        Some(match question {
+            Question::AroundHottest(Some(pattern)) => format!("tree of {pattern}"),
+            other => format!("{other:?}"),
+        })
+    }
+}
+
 #[test]
 fn a_recording_has_lines_threads_and_caveats_in_its_report() {
     let profile = recording();
@@ -90,7 +107,6 @@ fn a_recording_has_lines_threads_and_caveats_in_its_report() {
         limit: Some(10),
         min: 0.0,
         in_code: true,
-        file: String::new(),
     };
     let page = report::arrange(&subject, &options).page(&subject);
     let mut out = Vec::new();
@@ -101,6 +117,7 @@ fn a_recording_has_lines_threads_and_caveats_in_its_report() {
             width: 80,
             color: false,
         },
+        &Words,
     )
     .unwrap();
     assert!(

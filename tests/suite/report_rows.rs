@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proftool::base::{Event, Id, WeightSum};
-use proftool::export::text;
+use proftool::export::{Facts, text};
 use proftool::input::folded;
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionKind, Module, Profile, Thread,
@@ -31,7 +31,6 @@ fn report_on(profile: &Profile, limit: Option<usize>) -> (Report, String) {
         limit,
         min: 0.0,
         in_code: false,
-        file: String::new(),
     };
     let report = report::arrange(&subject, &options);
     let page = report.page(&subject);
@@ -40,7 +39,7 @@ fn report_on(profile: &Profile, limit: Option<usize>) -> (Report, String) {
         width: 80,
         color: false,
     };
-    text::write(&mut out, &page, &options).unwrap();
+    text::write(&mut out, &page, &options, &Facts).unwrap();
     (report, String::from_utf8(out).unwrap())
 }
 

@@ -8,13 +8,18 @@ use proftool::frame_pointers::verdict::{self, FileFrames, Time, Verdict};
 use proftool::frame_pointers::{FramePointers, frame_pointers};
 use proftool::view::doctor::{Check, LIBRARY, Status};
 
+use super::super::advice::BUILD_WITH_FRAME_POINTERS;
 use super::super::failure::{fragment, hinted};
 use super::{fine, told};
 
-/// How to build with frame pointers.
-const FRAMES: &str = "record with DWARF unwinding, which proftool record then chooses by default (-g dwarf), or \
-    build with frame pointers: C and C++: -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer; \
-    Rust: RUSTFLAGS=\"-C force-frame-pointers=yes\"";
+/// How to get complete stacks of code without frame pointers.
+fn complete_stacks() -> String {
+    format!(
+        "record with DWARF unwinding, which proftool record then chooses by default (-g dwarf), or \
+         {BUILD_WITH_FRAME_POINTERS}"
+    )
+}
+
 /// How to build with lines.
 const LINES: &str = "C and C++: build with -g; Rust: debug = 1 under [profile.release] in \
     Cargo.toml";
@@ -141,7 +146,7 @@ fn frames(file: &FileFrames) -> Check {
         "{} of the functions that need one do not keep it ({not_keeping} of {decided})",
         share(file)
     );
-    told(name, check, Status::Warn, found, FRAMES)
+    told(name, check, Status::Warn, found, complete_stacks())
 }
 
 fn share(file: &FileFrames) -> String {
@@ -244,7 +249,10 @@ fn of_library(library: &Binary, file: &FileFrames, decides: bool) -> Check {
     let (status, remedy) = match (decides, nameless) {
         (true, _) => (
             Status::Warn,
-            Some(format!("the program spends its time in it; {FRAMES}")),
+            Some(format!(
+                "the program spends its time in it; {}",
+                complete_stacks()
+            )),
         ),
         (false, true) => (Status::Warn, Some(PACKAGE.to_owned())),
         (false, false) if file.lacks() => (Status::Warn, None),

@@ -3,6 +3,7 @@
 use proftool::sampler::{Machine, Options, Trial};
 use proftool::view::doctor::{Check, Status};
 
+use super::super::advice::rights::{setcap_everything, to_name_the_kernel};
 use super::{fine, told};
 
 const SUBJECT: &str = "this machine";
@@ -67,9 +68,7 @@ fn privilege(machine: &Machine) -> Check {
     let check = fine(SUBJECT, "privilege", format!("{found}{seccomp}"));
     let remedy = (!machine.perfmon).then(|| {
         let whole = "to record the kernel and other users' programs";
-        let setcap = machine
-            .rights
-            .setcap("cap_perfmon,cap_syslog,cap_sys_ptrace");
+        let setcap = setcap_everything(&machine.rights);
         match machine.rights.contained {
             true => format!("{whole}: outside of this container (user namespace)"),
             false => format!("{whole}, as root: {setcap}"),
@@ -114,7 +113,7 @@ fn kernel(machine: &Machine) -> Check {
         let found = format!("{level}: kernel functions have names");
         return fine(SUBJECT, "kernel.kptr_restrict", found);
     }
-    let remedy = machine.rights.to_name_the_kernel();
+    let remedy = to_name_the_kernel(&machine.rights);
     let found =
         format!("{level}: the kernel hides its addresses, so kernel functions have no names");
     told(SUBJECT, "kernel.kptr_restrict", Status::Warn, found, remedy)

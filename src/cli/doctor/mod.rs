@@ -18,6 +18,7 @@ use proftool::export::json;
 use proftool::sampler::Command;
 use proftool::view::doctor::{self, Check, Findings, Status};
 
+use super::advice::Situation;
 use super::answer::{self, Forms};
 use super::failure::{fragment, hinted};
 use super::look::Look;
@@ -59,7 +60,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let forms = Forms {
         page: &|| doctor::page(&findings),
         table: &|| doctor::table(&findings),
-        json: &|out| json::doctor::write(out, &findings),
+        json: &|out, advice| json::doctor::write(out, &findings, advice),
         dot: None,
     };
     // What is not known of a recording is among the checks.
@@ -69,7 +70,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         &none
     };
-    answer::give(&args.look, caveats, &forms)
+    answer::give(&args.look, &Situation::Doctor, caveats, &forms)
 }
 
 /// What a file is, by its first bytes, decides what is looked at.

@@ -8,6 +8,8 @@ use proftool::binary::{Binary, Finder};
 use proftool::sampler::{Process, Rights, Trial};
 use proftool::view::doctor::{Check, Status};
 
+use super::super::advice::NAME_GENERATED_CODE;
+use super::super::advice::rights::to_record_others;
 use super::super::failure::{fragment, hinted};
 use super::{files, fine, told};
 
@@ -50,17 +52,9 @@ fn sampling(subject: &str, process: &Process) -> Check {
     match &process.trial {
         Trial::Works => fine(subject, "sampling", "this user may sample it"),
         Trial::Refused { reason, forbidden } => {
-            let rights = Rights::look();
-            let remedy = match (forbidden, rights.ptrace) {
-                (true, false) => format!(
-                    "record as its user or as root; or as root: {}; proftool doctor shows what this \
-                     machine allows",
-                    rights.setcap("cap_perfmon,cap_syslog,cap_sys_ptrace")
-                ),
-                (true, true) => "it belongs to another user namespace, or a security module \
-                                 protects it: record it from outside of this container"
-                    .to_owned(),
-                (false, _) => "proftool doctor shows what this machine allows".to_owned(),
+            let remedy = match forbidden {
+                true => to_record_others(&Rights::look()),
+                false => "proftool doctor shows what this machine allows".to_owned(),
             };
             let found = format!("perf_event_open is refused: {reason}");
             told(subject, "sampling", Status::Bad, found, remedy)
@@ -111,16 +105,12 @@ fn generated(subject: &str, process: &Process) -> Option<Check> {
         return Some(fine(subject, "code made at run time", found));
     }
     let found = format!("{size} KiB without names: there is no {}", map.display());
-    let remedy = "have the runtime write it: node --perf-basic-prof --interpreted-frames-native-stack; \
-                  java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit \
-                  -XX:+PreserveFramePointer (17 and later, written when it ends); python3 -X perf \
-                  (3.12 and later)";
     Some(told(
         subject,
         "code made at run time",
         Status::Warn,
         found,
-        remedy,
+        NAME_GENERATED_CODE,
     ))
 }
 

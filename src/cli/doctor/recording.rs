@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use proftool::base::{CaveatKind, Caveats};
+use proftool::export::Advice;
 use proftool::frame_pointers::verdict::Time;
 use proftool::input::{self, Options, sampled_programs};
 use proftool::perfdata::Reader;
@@ -11,6 +12,7 @@ use proftool::sampler::Stacks;
 use proftool::view::doctor::{Check, Findings, Status};
 use proftool::view::quality;
 
+use super::super::advice::Situation;
 use super::super::progress::Meter;
 use super::super::query::could_not_open;
 use super::super::stack_choice;
@@ -177,7 +179,8 @@ fn believed(subject: &str, profile: &Profile) -> Vec<Check> {
     let lines = quality::lines(profile);
     let remedy = |keys: &[&str]| {
         let mut lines = lines.iter().filter(|line| keys.contains(&line.key));
-        lines.find_map(|line| line.remedy).map(str::to_owned)
+        let gap = lines.find_map(|line| line.gap);
+        gap.and_then(|gap| Situation::Doctor.on_stacks(gap))
     };
     let percent = |n: u64| n as f64 / quality.stacks as f64 * 100.0;
     let check = |name, found, remedy: Option<String>, lacking: f64| {
@@ -238,11 +241,11 @@ fn caveats(
                 }
                 _ => Status::Warn,
             };
-            let remedy = caveat.hint().map(str::to_owned);
+            let remedy = Situation::Doctor.on_caveat(caveat);
             Check {
                 status,
                 remedy,
-                ..fine(subject, check, caveat.text())
+                ..fine(subject, check, caveat.to_string())
             }
         })
         .collect()

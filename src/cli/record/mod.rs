@@ -10,12 +10,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use proftool::base::printable;
-use proftool::sampler::{
-    self, CommandError, End, Error, Options, Recording, Stacks, Subject, Target,
-};
+use proftool::base::{CaveatKind, Caveats, printable};
+use proftool::export::Advice;
+use proftool::sampler::{self, CommandError, End, Error, Options, Recording, Subject, Target};
 
 use self::target::BoundsArgs;
+use super::advice::{self, Situation};
 use super::failure::tell;
 use super::sampling::SamplingArgs;
 use super::stack_choice;
@@ -98,10 +98,6 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         Ok((recording, options, was_empty)) => {
             let path = args.output.display().to_string();
             report(&recording, &options, (&path, was_empty), args.quiet);
-            for caveat in recording.caveats.iter() {
-                tell(&format!("warning: {}", caveat.text()));
-                caveat.hint().into_iter().for_each(hint_at);
-            }
             if args.verbose {
                 let lines = cost::lines(&recording, &options);
                 lines.iter().for_each(|line| tell(line));
@@ -132,7 +128,7 @@ fn is_level(word: &str) -> bool {
 /// Says why nothing was recorded. Gives the exit status.
 pub fn failed(error: &Error) -> ExitCode {
     tell(&error.to_string());
-    if let Some(hint) = error.hint() {
+    if let Some(hint) = advice::sampling::on_error(error) {
         hint_at(&hint);
     }
     ExitCode::from(match error {
@@ -176,7 +172,7 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
         sampler::Note::Begun => {}
         note => {
             if !args.quiet || note.is_loss() {
-                tell(&note.to_string());
+                tell(&advice::sampling::note(&note));
             }
         }
     };
@@ -217,9 +213,6 @@ pub fn named(target: &Option<Target>) -> String {
 /// Says what was recorded; what was not, even to those who want quiet. With the path, whether nobody
 /// was in the control group that was recorded.
 fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool), quiet: bool) {
-    let &Options {
-        stacks, off_cpu, ..
-    } = options;
     if let Some(ending @ sampler::Ending::Signalled(number)) = recording.ending
         && !recording.interrupted
     {
@@ -229,60 +222,28 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
         }
     }
     match recording.end {
-        End::Subject if !quiet => tell("all that was recorded has ended"),
+        End::Subject if !quiet => tell("all recorded processes have exited"),
         End::Size => tell("the recording ended at --max-size"),
         _ => {}
     }
-    let is_reasoned = recording.stopped_at_exec || empty || recording.end == End::Size;
-    if recording.samples == 0 && off_cpu && !is_reasoned {
-        tell(&format!(
-            "no thread ran while it was recorded; to see where they wait: proftool report {path}"
-        ));
-    } else if recording.samples == 0 {
-        tell(&format!("warning: no samples were recorded in {path}"));
-        hint_at(&match recording.end {
-            _ if recording.stopped_at_exec => {
-                "the kernel stopped recording when the program started: the program is set-uid or \
-                 set-gid, has file capabilities, or is not readable by this user; record it as root, \
-                 or as the user it changes to"
-                    .to_owned()
-            }
-            End::Size => format!(
-                "--max-size leaves no room for samples: the file needs {} bytes for the machine's \
-                 description, mappings and build IDs",
-                recording.bytes
-            ),
-            _ if empty => "no process was in the control group when the recording began and when it ended; \
-                           start one there, or name another group: cat /proc/PID/cgroup"
-                .to_owned(),
-            _ => "the program used little processor time while it was recorded; run it longer, sample \
-                  more often (-F 9973), or record where it waits (--off-cpu)"
-                .to_owned(),
-        });
+    let situation = Situation::Record {
+        stacks: options.stacks,
+        off_cpu: options.off_cpu,
+    };
+    if recording.samples == 0 {
+        no_samples(recording, &situation, (path, empty));
     }
-    if recording.throttled > 0 {
-        tell(&format!(
-            "warning: the kernel throttled sampling {} times because it took too much time",
-            recording.throttled
-        ));
-        hint_at("sample less often, or as root: sysctl kernel.perf_cpu_time_max_percent=0");
+    let mut caveats = Caveats::default();
+    for (kind, count) in [
+        (CaveatKind::Lost, recording.lost),
+        (CaveatKind::Throttled, recording.throttled),
+    ] {
+        if count > 0 {
+            caveats.add(kind, count);
+        }
     }
-    if recording.lost > 0 {
-        tell(&format!(
-            "warning: {} records were lost because the buffers were full",
-            recording.lost
-        ));
-        hint_at(match stacks {
-            Stacks::Copies(_) if off_cpu => {
-                "smaller copies (-g dwarf,4096) or none (-g fp), or larger buffers (-m 8192)"
-            }
-            Stacks::Copies(_) => {
-                "fewer samples (-F 499), smaller copies (-g dwarf,4096), or larger buffers (-m 8192)"
-            }
-            _ if off_cpu => "larger buffers (-m 8192)",
-            _ => "larger buffers (-m 1024), or fewer samples (-F 499)",
-        });
-    }
+    caveats.merge(&recording.caveats);
+    warn(&caveats, &situation);
     if !quiet && recording.samples > 0 {
         tell(&format!(
             "{} sample{} in {path} ({:.1} MB), {} lost; see: proftool report{}",
@@ -296,6 +257,49 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
                 format!(" {path}")
             },
         ));
+    }
+}
+
+/// Says why there are no samples, as far as that is known.
+fn no_samples(recording: &Recording, situation: &Situation, (path, empty): (&str, bool)) {
+    let is_off_cpu = matches!(situation, Situation::Record { off_cpu: true, .. });
+    let is_reasoned = recording.stopped_at_exec || empty || recording.end == End::Size;
+    if is_off_cpu && !is_reasoned {
+        tell(&format!(
+            "no thread ran during the recording; to see where they waited: proftool report {path}"
+        ));
+        return;
+    }
+    tell(&format!("warning: no samples were recorded in {path}"));
+    let kind = match recording.stopped_at_exec {
+        true => CaveatKind::StoppedAtExec,
+        false => CaveatKind::NoSamples,
+    };
+    let hint = if recording.stopped_at_exec {
+        situation.on(kind)
+    } else if recording.end == End::Size {
+        Some(format!(
+            "--max-size leaves no room for samples: the file needs {} bytes for the machine's \
+             description, mappings and build IDs",
+            recording.bytes
+        ))
+    } else if empty {
+        let hint = "no process was in the control group when the recording began and when it ended; \
+                    start one there, or name another group: cat /proc/PID/cgroup";
+        Some(hint.to_owned())
+    } else {
+        situation.on(kind)
+    };
+    hint.iter().for_each(|hint| hint_at(hint));
+}
+
+/// Prints each caveat on stderr, and what can be done about it.
+fn warn(caveats: &Caveats, situation: &Situation) {
+    for caveat in caveats.iter() {
+        tell(&format!("warning: {caveat}"));
+        if let Some(hint) = situation.on_caveat(caveat) {
+            hint_at(&hint);
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use proftool::sampler::{Bounds, Error, Target};
 
+use super::super::advice;
 use super::super::failure::tell;
 
 /// Arguments that name what already runs.
@@ -74,7 +75,7 @@ impl TargetArgs {
         } else if let Some(name) = &self.comm {
             let (target, left_out) = Target::named(name)?;
             if let Some(note) = left_out {
-                tell(&note.to_string());
+                tell(&advice::sampling::note(&note));
             }
             target
         } else if self.all_cpus || processors.is_some() {

@@ -4,8 +4,8 @@ use proftool::export::text;
 use proftool::view::page::{Block, Page};
 use proftool::view::{caveats, number, quality};
 
+use super::super::advice::Situation;
 use super::app::App;
-use super::hint;
 use super::text as sentences;
 
 /// The page in lines of at most this width: whether stacks can be believed, what was lost, caveats.
@@ -25,14 +25,14 @@ pub fn page(app: &App, width: usize) -> String {
     if !quality.is_empty() {
         blocks.push(Block::Space);
         blocks.push(Block::Heading("Stacks:".into()));
-        blocks.extend(hint::said_here(quality));
+        blocks.extend(quality);
     }
     blocks.push(Block::Space);
     blocks.push(Block::Heading("What is not known:".into()));
     let notes = caveats::notes(&seen.profile.caveats);
     match notes.is_empty() {
-        true => blocks.push(Block::Line("nothing that is missed".into())),
-        false => blocks.extend(hint::said_here(notes)),
+        true => blocks.push(Block::Line("nothing known to be missing".into())),
+        false => blocks.extend(notes),
     }
     let unit = app.shown().map(|shown| shown.whole.unit.clone());
     let page = Page {
@@ -44,7 +44,7 @@ pub fn page(app: &App, width: usize) -> String {
         color: false,
     };
     let mut bytes = Vec::new();
-    match text::write(&mut bytes, &page, &options) {
+    match text::write(&mut bytes, &page, &options, &Situation::Top) {
         Ok(()) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) => error.to_string(),
     }

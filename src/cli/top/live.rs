@@ -12,7 +12,7 @@ use proftool::sampler::{
     Bounds, Command, CopySize, End, Ending, Error, Note, Options, Rate, Stacks, Target, Watched,
 };
 
-use super::super::{failure, record};
+use super::super::{advice, failure, record};
 use super::signals::Signals;
 use super::source::{Seen, Source, State, Written};
 use super::text::Shown;
@@ -60,7 +60,7 @@ fn sample(args: &TopArgs, left: &mut Option<anyhow::Result<Signals>>) -> Result<
     let how = (&options, subject, &bounds);
     let mut note = |note: Note| match note {
         Note::Begun => {}
-        note => failure::tell(&note.to_string()),
+        note => failure::tell(&advice::sampling::note(&note)),
     };
     live::watch(how, &reading, args.interval(), &mut note, |live| {
         *left = Some(watch(&Connected(live), &shown, args));

@@ -16,7 +16,6 @@ mod cycles;
 mod draw;
 mod flat;
 mod graph;
-mod hint;
 mod info;
 mod key;
 mod listing;

@@ -13,10 +13,11 @@ use proftool::view::flat::{self, Sort};
 use proftool::view::page::{Block, Page};
 use proftool::view::{Figures, Names, Subject, caveats, number};
 
+use super::super::advice::Situation;
+use super::prepare;
 use super::signals::Signals;
 use super::source::{Seen, Source, State};
 use super::text::{Shown, clock};
-use super::{hint, prepare};
 
 /// How often is looked whether there will be more.
 const LOOK: Duration = Duration::from_millis(50);
@@ -97,7 +98,7 @@ fn tables(
     }
     let mut blocks = Vec::new();
     if let Some(seen) = &last {
-        blocks.extend(hint::said_here(caveats::foot(&seen.profile.caveats)));
+        blocks.extend(caveats::foot(&seen.profile.caveats));
     }
     if let State::Ended(why) = source.state() {
         blocks.extend([Block::Space, Block::Line(why)]);
@@ -106,7 +107,7 @@ fn tables(
         unit: Unit::Samples,
         blocks,
     };
-    text::write(out, &page, &options.text)?;
+    text::write(out, &page, &options.text, &Situation::Top)?;
     out.flush()
 }
 
@@ -213,5 +214,5 @@ fn table(seen: &Seen, shown: &Shown, options: &Options, out: &mut dyn Write) -> 
         unit: selection.event.unit.clone(),
         blocks,
     };
-    text::write(out, &page, &options.text)
+    text::write(out, &page, &options.text, &Situation::Top)
 }

@@ -19,6 +19,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use super::{declaration, list, string, view_head};
+use crate::export::Advice;
 use crate::profile::{CallKind, FunctionId};
 use crate::view::Subject;
 use crate::view::callgraph::{CallGraphView, Measured};
@@ -28,8 +29,13 @@ use crate::view::callgraph::{CallGraphView, Measured};
 /// # Errors
 ///
 /// Those of `out`.
-pub fn write(out: &mut dyn Write, subject: &Subject, view: &CallGraphView) -> io::Result<()> {
-    view_head(out, "callgraph", subject)?;
+pub fn write(
+    out: &mut dyn Write,
+    subject: &Subject,
+    view: &CallGraphView,
+    advice: &dyn Advice,
+) -> io::Result<()> {
+    view_head(out, "callgraph", subject, advice)?;
     out.write_all(b"\"functions\":")?;
     list(out, view.functions.iter(), |out, &id| {
         function(out, subject, view, id)

@@ -16,6 +16,7 @@ use std::io::{self, Write};
 
 use super::{identity, list, string, total_max, view_head};
 use crate::callgraph::ArcId;
+use crate::export::Advice;
 use crate::view::Subject;
 use crate::view::cycles::CyclesView;
 use crate::view::graph::Entry;
@@ -25,9 +26,14 @@ use crate::view::graph::Entry;
 /// # Errors
 ///
 /// Those of `out`.
-pub fn write(out: &mut dyn Write, subject: &Subject, view: &CyclesView) -> io::Result<()> {
+pub fn write(
+    out: &mut dyn Write,
+    subject: &Subject,
+    view: &CyclesView,
+    advice: &dyn Advice,
+) -> io::Result<()> {
     let graph = &view.graph;
-    view_head(out, "cycles", subject)?;
+    view_head(out, "cycles", subject, advice)?;
     let weights = if graph.has_stacks() {
         "samples"
     } else {

@@ -25,6 +25,7 @@ use std::io::{self, Write};
 
 use super::{declaration, list, string, total_max, view_head};
 use crate::analysis::detail::{Basis, Neighbour};
+use crate::export::Advice;
 use crate::view::Subject;
 use crate::view::detail::{DetailView, Listed};
 
@@ -33,8 +34,13 @@ use crate::view::detail::{DetailView, Listed};
 /// # Errors
 ///
 /// Those of `out`.
-pub fn write(out: &mut dyn Write, subject: &Subject, view: &DetailView) -> io::Result<()> {
-    view_head(out, "detail", subject)?;
+pub fn write(
+    out: &mut dyn Write,
+    subject: &Subject,
+    view: &DetailView,
+    advice: &dyn Advice,
+) -> io::Result<()> {
+    view_head(out, "detail", subject, advice)?;
     let detail = &view.detail;
     let function = &subject.profile.functions[detail.function];
     let linkage_name = function.linkage_name.as_deref().unwrap_or(&function.name);

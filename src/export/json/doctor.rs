@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use super::{head, list, string};
 use crate::base::Sampling;
+use crate::export::Advice;
 use crate::view::doctor::Findings;
 
 /// Writes the document.
@@ -13,7 +14,7 @@ use crate::view::doctor::Findings;
 /// # Errors
 ///
 /// Those of `out`.
-pub fn write(out: &mut dyn Write, findings: &Findings) -> io::Result<()> {
+pub fn write(out: &mut dyn Write, findings: &Findings, advice: &dyn Advice) -> io::Result<()> {
     head(
         out,
         "doctor",
@@ -21,7 +22,7 @@ pub fn write(out: &mut dyn Write, findings: &Findings) -> io::Result<()> {
         Sampling::Unknown,
         findings.total,
         findings.samples,
-        &findings.caveats,
+        (&findings.caveats, advice),
     )?;
     out.write_all(b"\"checks\":")?;
     list(out, findings.checks.iter(), |out, check| {

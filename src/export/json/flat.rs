@@ -6,6 +6,7 @@
 use std::io::{self, Write};
 
 use super::{identity, list, string, total_max, view_head};
+use crate::export::Advice;
 use crate::view::Subject;
 use crate::view::basis::Total;
 use crate::view::flat::{Flat, Row};
@@ -15,8 +16,13 @@ use crate::view::flat::{Flat, Row};
 /// # Errors
 ///
 /// Those of `out`.
-pub fn write(out: &mut dyn Write, subject: &Subject, flat: &Flat) -> io::Result<()> {
-    view_head(out, "flat", subject)?;
+pub fn write(
+    out: &mut dyn Write,
+    subject: &Subject,
+    flat: &Flat,
+    advice: &dyn Advice,
+) -> io::Result<()> {
+    view_head(out, "flat", subject, advice)?;
     out.write_all(b"\"functions\":")?;
     list(out, flat.rows.iter(), |out, row| {
         fields(out, subject, row)?;

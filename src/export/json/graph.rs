@@ -26,6 +26,7 @@ use rustc_hash::FxHashMap;
 
 use super::{identity, list, string, total_max, view_head};
 use crate::callgraph::{Arc, ArcId};
+use crate::export::Advice;
 use crate::profile::FunctionId;
 use crate::view::Subject;
 use crate::view::graph::{Entry, GraphView};
@@ -35,8 +36,13 @@ use crate::view::graph::{Entry, GraphView};
 /// # Errors
 ///
 /// Those of `out`.
-pub fn write(out: &mut dyn Write, subject: &Subject, view: &GraphView) -> io::Result<()> {
-    view_head(out, "graph", subject)?;
+pub fn write(
+    out: &mut dyn Write,
+    subject: &Subject,
+    view: &GraphView,
+    advice: &dyn Advice,
+) -> io::Result<()> {
+    view_head(out, "graph", subject, advice)?;
     write!(
         out,
         "\"model\":{},\n\"functions\":",

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use super::{head, list, string};
 use crate::base::{Event, Sampling, Unit};
+use crate::export::Advice;
 use crate::profile::Contents;
 
 /// Writes the document. Its `event` is the one with the most samples.
@@ -12,7 +13,7 @@ use crate::profile::Contents;
 /// # Errors
 ///
 /// Those of `out`.
-pub fn write(out: &mut dyn Write, contents: &Contents) -> io::Result<()> {
+pub fn write(out: &mut dyn Write, contents: &Contents, advice: &dyn Advice) -> io::Result<()> {
     let nothing = Event {
         name: "samples".into(),
         unit: Unit::Samples,
@@ -25,7 +26,7 @@ pub fn write(out: &mut dyn Write, contents: &Contents) -> io::Result<()> {
         main.map_or(Sampling::Unknown, |main| main.sampling),
         main.map_or(0, |main| main.total),
         contents.samples,
-        &contents.caveats,
+        (&contents.caveats, advice),
     )?;
     let arch = contents.arch.as_deref().map(string);
     writeln!(

@@ -1,7 +1,7 @@
 //! JSON, schema `proftool/1`: one document a view.
 //!
 //! Every document has `schema`, `view`, `event {name, unit, unit_assumed}`, `total`, `samples` and
-//! `caveats [{kind, count, text, hint|null}]`. `unit_assumed` is true for folded stacks whose unit is
+//! `caveats [{kind, count, text, hint|null}]`, where `hint` is the caller's [`Advice`]. `unit_assumed` is true for folded stacks whose unit is
 //! not stated; they count as samples. For folded stacks of time or bytes, `samples` is the number of lines,
 //! as the number of samples is not stated. The views' own fields stand in [`flat`],
 //! [`tree`], [`graph`], [`cycles`], [`detail`], [`report`], [`doctor`] and [`callgraph`]. Fields are added, never
@@ -35,6 +35,7 @@ use std::io::{self, Write};
 
 use crate::analysis::cut::AtMost;
 use crate::base::{Caveats, Event, Sampling, is_unsafe_char};
+use crate::export::Advice;
 use crate::profile::{Function, FunctionId};
 use crate::view::Subject;
 
@@ -46,7 +47,7 @@ fn head(
     sampling: Sampling,
     total: u64,
     samples: u64,
-    caveats: &Caveats,
+    (caveats, advice): (&Caveats, &dyn Advice),
 ) -> io::Result<()> {
     writeln!(
         out,
@@ -67,15 +68,20 @@ fn head(
             "{{\"kind\":{},\"count\":{},\"text\":{},\"hint\":{}}}",
             string(caveat.kind.name()),
             caveat.count,
-            string(&caveat.text()),
-            caveat.hint().map_or(Cow::Borrowed("null"), string)
+            string(&caveat.to_string()),
+            or_null(advice.on_caveat(caveat))
         )
     })?;
     out.write_all(b",\n")
 }
 
 /// Writes the [`head`] of a view of a profile.
-fn view_head(out: &mut dyn Write, view: &str, subject: &Subject) -> io::Result<()> {
+fn view_head(
+    out: &mut dyn Write,
+    view: &str,
+    subject: &Subject,
+    advice: &dyn Advice,
+) -> io::Result<()> {
     let selection = subject.selection;
     head(
         out,
@@ -84,7 +90,7 @@ fn view_head(out: &mut dyn Write, view: &str, subject: &Subject) -> io::Result<(
         selection.sampling,
         selection.total,
         selection.samples,
-        &subject.profile.caveats,
+        (&subject.profile.caveats, advice),
     )
 }
 
@@ -151,6 +157,11 @@ fn total_max(most: Option<AtMost>) -> String {
             most.weight
         ),
     }
+}
+
+/// A text as a JSON string, or `null`.
+fn or_null(text: Option<String>) -> String {
+    text.map_or("null".to_owned(), |text| string(&text).into_owned())
 }
 
 /// A text as a JSON string, with its quotes.

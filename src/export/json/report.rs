@@ -5,14 +5,16 @@
 //! (percentage points around a share of one half, for independent samples), `census {complete, lost,
 //! throttled, intervals}|null` where every event was recorded or should have been, `quality {stacks, calls {KEY: number}, KEY: {samples, text, remedy|null}, …}|null`
 //! with the keys of [`quality::lines`], of the whole file also where filters leave samples out, `waits [{function, module, caller|null, weight}]`
-//! (where threads leave the processor; empty for events of running threads), `next [{command, shows}]`.
+//! (where threads leave the processor; empty for events of running threads), `next [{command|null, shows}]`. Remedies and
+//! commands are the caller's [`Advice`].
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
 use super::flat::fields;
-use super::{list, string, view_head};
+use super::{list, or_null, string, view_head};
 use crate::analysis::sampling_error::{CONFIDENCE, SamplingError};
+use crate::export::Advice;
 use crate::view::Subject;
 use crate::view::quality;
 use crate::view::report::Report;
@@ -22,8 +24,13 @@ use crate::view::report::Report;
 /// # Errors
 ///
 /// Those of `out`.
-pub fn write(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Result<()> {
-    view_head(out, "report", subject)?;
+pub fn write(
+    out: &mut dyn Write,
+    subject: &Subject,
+    report: &Report,
+    advice: &dyn Advice,
+) -> io::Result<()> {
+    view_head(out, "report", subject, advice)?;
     let about = &subject.profile.about;
     let command = about.command.as_deref();
     write!(
@@ -88,7 +95,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Res
                     line.key,
                     line.samples,
                     string(line.what),
-                    line.remedy.map_or(Cow::Borrowed("null"), string)
+                    or_null(line.gap.and_then(|gap| advice.on_stacks(gap)))
                 )?;
             }
             out.write_all(b"}")?;
@@ -107,12 +114,12 @@ pub fn write(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Res
     })?;
     sampling_error(out, &report.sampling_error)?;
     out.write_all(b",\n\"next\":")?;
-    list(out, report.next.iter(), |out, (command, shows)| {
+    list(out, report.next.iter(), |out, question| {
         write!(
             out,
             "{{\"command\":{},\"shows\":{}}}",
-            string(command),
-            string(shows)
+            or_null(advice.command(question)),
+            string(question.shows())
         )
     })?;
     out.write_all(b"}\n")

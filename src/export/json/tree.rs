@@ -19,6 +19,7 @@ use std::io::{self, Write};
 
 use super::{string, total_max, view_head};
 use crate::analysis::tree::{Collapse, Node, Repeats};
+use crate::export::Advice;
 use crate::view::Subject;
 use crate::view::tree::{Direction, Tree};
 
@@ -27,8 +28,13 @@ use crate::view::tree::{Direction, Tree};
 /// # Errors
 ///
 /// Those of `out`.
-pub fn write(out: &mut dyn Write, subject: &Subject, tree: &Tree) -> io::Result<()> {
-    view_head(out, "tree", subject)?;
+pub fn write(
+    out: &mut dyn Write,
+    subject: &Subject,
+    tree: &Tree,
+    advice: &dyn Advice,
+) -> io::Result<()> {
+    view_head(out, "tree", subject, advice)?;
     write!(
         out,
         "\"direction\":{},\"collapse\":{},\"root\":{},",

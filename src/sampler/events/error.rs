@@ -22,6 +22,8 @@ pub enum EventError {
         event: String,
         /// Where tracefs is mounted.
         tracefs: PathBuf,
+        /// The number of this process's group, to which tracefs can be given.
+        group: u32,
     },
     /// A letter behind the name means nothing.
     #[error("{event}: there is no modifier {letter:?}; those that exist are: {LETTERS}")]
@@ -40,29 +42,13 @@ pub enum EventError {
         problem: String,
     },
     /// Braces, slashes or commas stand where they mean nothing.
-    #[error("{text:?} is no list of events: {problem}")]
+    #[error("{text:?} is not a list of events: {problem}")]
     Syntax {
         /// What was given.
         text: String,
         /// What is wrong.
         problem: &'static str,
     },
-}
-
-impl EventError {
-    /// What a person can do.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            EventError::Unknown(unknown) => unknown.hint.clone(),
-            EventError::Hidden { tracefs, .. } => Some(format!(
-                "run as root; or, as root: mount -o remount,mode=750,gid={} {} && sysctl \
-                 kernel.perf_event_paranoid=-1",
-                crate::sampler::rights::group(),
-                tracefs.display()
-            )),
-            _ => None,
-        }
-    }
 }
 
 /// The name of no event that this machine has.
@@ -74,8 +60,19 @@ pub struct UnknownEvent {
     pub name: String,
     /// The names most like it, nearest first.
     pub near: Vec<String>,
-    /// What a person can do.
-    pub hint: Option<String>,
+    /// Where it was looked for.
+    pub searched: Searched,
+}
+
+/// Where the name of an event was looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Searched {
+    /// Among the events that the kernel's interface names.
+    BuiltIn,
+    /// Among the tracepoints.
+    Tracepoints,
+    /// Nowhere: it would be a tracepoint, and tracefs is not mounted.
+    NoTracefs,
 }
 
 fn did_you_mean(near: &[String]) -> String {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use perf_event_open_sys::bindings as sys;
 
-use super::error::{EventError, UnknownEvent};
+use super::error::{EventError, Searched, UnknownEvent};
 use super::modifiers::Modifiers;
 use super::{pmu, tracepoint};
 
@@ -96,11 +96,6 @@ const CACHE_EVENTS: &[(&str, u32, u32)] = &[
 ];
 const ACCESS: u32 = sys::PERF_COUNT_HW_CACHE_RESULT_ACCESS;
 const MISS: u32 = sys::PERF_COUNT_HW_CACHE_RESULT_MISS;
-
-/// What there is, for who has given nothing like it.
-const KINDS: &str = "events are: cycles, instructions, cache-misses, cpu-clock, page-faults, \
-    context-switches, L1-dcache-load-misses and the like, rNNN (raw), SYSTEM:NAME (tracepoint), \
-    PMU/TERM=N,…/";
 
 /// An event to sample, parsed from its name.
 ///
@@ -286,8 +281,8 @@ fn built_in_named(name: &str) -> Result<EventSpec, UnknownEvent> {
         let near = nearest(name, built_in_names());
         UnknownEvent {
             name: name.to_owned(),
-            hint: near.is_empty().then(|| KINDS.to_owned()),
             near,
+            searched: Searched::BuiltIn,
         }
     })
 }
@@ -350,18 +345,15 @@ fn built_in_names() -> impl Iterator<Item = String> {
 }
 
 fn tracepoint_named(system: &str, event: &str) -> Result<EventSpec, EventError> {
-    let unknown = |near, hint: Option<&str>| {
+    let unknown = |near, searched| {
         EventError::Unknown(UnknownEvent {
             name: format!("{system}:{event}"),
             near,
-            hint: hint.map(str::to_owned),
+            searched,
         })
     };
     let Some(tracefs) = tracepoint::directory() else {
-        return Err(unknown(
-            Vec::new(),
-            Some("tracepoints need tracefs; as root: mount -t tracefs nodev /sys/kernel/tracing"),
-        ));
+        return Err(unknown(Vec::new(), Searched::NoTracefs));
     };
     match tracepoint::id(&tracefs, system, event) {
         Ok(id) => Ok(EventSpec {
@@ -372,9 +364,13 @@ fn tracepoint_named(system: &str, event: &str) -> Result<EventSpec, EventError> 
             Err(EventError::Hidden {
                 event: format!("{system}:{event}"),
                 tracefs,
+                group: crate::sampler::rights::group(),
             })
         }
-        Err(_) => Err(unknown(near_tracepoints(&tracefs, system, event), None)),
+        Err(_) => Err(unknown(
+            near_tracepoints(&tracefs, system, event),
+            Searched::Tracepoints,
+        )),
     }
 }
 

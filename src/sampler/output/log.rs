@@ -201,7 +201,7 @@ impl<W: Write + Seek> Log<W> {
 fn fixed_features(about: &About<'_>) -> FeatureSections {
     let mut features = FeatureSections::default();
     host::describe(&mut features);
-    let version = concat!("proftool ", env!("CARGO_PKG_VERSION"));
+    let version = concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"));
     features.text(Feature::VERSION, version);
     let words: Vec<_> = std::env::args_os().collect();
     let words: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();

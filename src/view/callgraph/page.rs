@@ -6,7 +6,7 @@ use super::{CallGraphView, Part, kinds, sites};
 use crate::base::{Id, Unit};
 use crate::callgraph::{Arc, CycleId};
 use crate::profile::{CallKind, FunctionId};
-use crate::view::page::{Block, Page};
+use crate::view::page::{Block, HiddenBy, HiddenRows, Page};
 use crate::view::table::{Cell, Column, Role, Table};
 use crate::view::{Subject, caveats, number};
 
@@ -29,11 +29,8 @@ impl CallGraphView<'_> {
                 _ => self.listing(subject),
             }));
         }
-        if self.hidden > 0 {
-            let (one, many) = ("function", "functions");
-            let more = counted(self.hidden as u64, one, many);
-            blocks.push(Block::Line(format!("… {more} more. To see all: --limit 0")));
-        }
+        let noun = ("function", "functions");
+        blocks.extend(HiddenRows::block(self.hidden, noun, HiddenBy::Limit));
         blocks.extend(caveats::foot_of(subject));
         Page {
             unit: match self.measured {

@@ -9,7 +9,7 @@ use crate::base::Unit;
 use crate::callgraph::{ArcId, CycleId};
 use crate::profile::FunctionId;
 use crate::view::graph::Entry;
-use crate::view::page::{Block, Page};
+use crate::view::page::{Block, HiddenBy, HiddenRows, Page};
 use crate::view::table::{Cell, Column, Role, Table};
 use crate::view::{Subject, caveats, label, number, range};
 
@@ -77,11 +77,9 @@ impl CyclesView {
             }
         }
         if cycles > shown {
-            let more = counted(cycles - shown, "cycle", "cycles");
             blocks.push(Block::Space);
-            blocks.push(Block::Line(format!(
-                "… {more} more; all of them: --limit 0"
-            )));
+            let noun = ("cycle", "cycles");
+            blocks.extend(HiddenRows::block(cycles - shown, noun, HiddenBy::Limit));
         }
         if own > 0 {
             blocks.push(Block::Space);

@@ -7,7 +7,7 @@ pub use call_sites::Listed;
 use self::call_sites::{Side, place};
 use super::flat::reaches;
 use super::label::Labels;
-use super::page::{Block, Page};
+use super::page::{Block, HiddenBy, HiddenRows, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, basis, caveats, label, number};
 use crate::analysis::call_sites::{CallSite, CallSites};
@@ -239,7 +239,7 @@ impl DetailView {
             blocks.push(Block::Space);
             blocks.push(Block::Heading("Source lines of its own time".into()));
             blocks.push(Block::Table(self.line_table(subject)));
-            blocks.extend(more(self.hidden_lines, "line"));
+            blocks.extend(more(self.hidden_lines, ("line", "lines")));
         }
         if detail.depths.iter().any(|&(depth, _)| depth > 1) {
             blocks.push(Block::Space);
@@ -248,7 +248,7 @@ impl DetailView {
         }
         let mut shown = self.callers.iter().chain(&self.descendants);
         if shown.any(|other| other.inferred) {
-            blocks.push(Block::Line(label::LEGEND_OF_CALLS.into()));
+            blocks.push(Block::Restored(label::LEGEND_OF_CALLS.into()));
         }
         blocks.extend(caveats::foot_of(subject));
         Page {
@@ -310,15 +310,16 @@ impl DetailView {
     /// The callers or the descendants.
     fn neighbours(&self, subject: &Subject, callers: bool, blocks: &mut Vec<Block>) {
         let detail = &self.detail;
-        let (shown, all, title) = if callers {
-            (&self.callers, &detail.callers, "caller")
+        let (shown, all, noun) = if callers {
+            (&self.callers, &detail.callers, ("caller", "callers"))
         } else {
-            (&self.descendants, &detail.descendants, "descendant")
+            let noun = ("descendant", "descendants");
+            (&self.descendants, &detail.descendants, noun)
         };
         let mut table = Table::new(vec![
             Column::new("percent", "%", Role::Heat),
             Column::new("weight", "weight", Role::Figure),
-            Column::new("name", title, Role::Name),
+            Column::new("name", noun.0, Role::Name),
             Column::new("module", "module", Role::Aside),
         ]);
         let mut row = |part, name: String, module: &str| {
@@ -351,7 +352,7 @@ impl DetailView {
             table = table.without(&["module"]);
         }
         blocks.push(Block::Table(without_weights(table, subject)));
-        blocks.extend(more(all.len() - shown.len(), title));
+        blocks.extend(more(all.len() - shown.len(), noun));
     }
 
     /// What the asterisk means, and why shares pass 100 % if they do.
@@ -408,7 +409,7 @@ impl DetailView {
                 let name = |site: &CallSite| self.name(site.function);
                 blocks.push(Block::Table(listed.table(subject, side, whole, name)));
             }
-            blocks.extend(more(listed.hidden, "line"));
+            blocks.extend(more(listed.hidden, ("line", "lines")));
         }
         if any && self.detail.recurses() {
             blocks.push(Block::Line(format!(
@@ -495,11 +496,8 @@ fn without_weights(table: Table, subject: &Subject) -> Table {
 }
 
 /// A line on what is not shown.
-fn more(hidden: usize, what: &str) -> Option<Block> {
-    let plural = if hidden == 1 { "" } else { "s" };
-    let count = number::grouped(hidden as u64);
-    let line = format!("… {count} more {what}{plural}. To see all: --limit 0 --min 0");
-    (hidden > 0).then_some(Block::Line(line))
+fn more(hidden: usize, noun: (&'static str, &'static str)) -> Option<Block> {
+    HiddenRows::block(hidden, noun, HiddenBy::LimitOrShare)
 }
 
 #[cfg(test)]

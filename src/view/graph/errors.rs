@@ -8,7 +8,7 @@ use crate::base::IdVec;
 use crate::callgraph::ArcId;
 use crate::profile::FunctionId;
 use crate::view::number::rounded;
-use crate::view::page::{Block, Page};
+use crate::view::page::{Block, HiddenBy, HiddenRows, Page};
 use crate::view::table::{Cell, Column, Role, Table};
 use crate::view::{Subject, number};
 
@@ -40,11 +40,9 @@ impl GraphView {
                 table.rows.truncate(ROWS);
             }
             blocks.push(Block::Table(table));
-            if hidden > 0 && !self.in_full {
-                let more = number::grouped(hidden as u64);
-                blocks.push(Block::Line(format!(
-                    "… {more} more; all of them: --limit 0"
-                )));
+            if !self.in_full {
+                let noun = ("row", "rows");
+                blocks.extend(HiddenRows::block(hidden, noun, HiddenBy::Limit));
             }
         }
         let flag = format!(

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::{GraphView, Model};
 use crate::callgraph::Arc;
-use crate::view::page::{Block, Page};
+use crate::view::page::{Block, HiddenBy, HiddenRows, Page};
 use crate::view::{Subject, basis, caveats, label, number, range};
 
 /// How many arcs that were left out are named.
@@ -22,16 +22,10 @@ impl GraphView {
             blocks.push(Block::Table(listing));
         }
         if self.unlisted > 0 {
-            let more = number::grouped(self.unlisted as u64);
-            let entries = if self.unlisted == 1 {
-                "entry"
-            } else {
-                "entries"
-            };
             blocks.push(Block::Space);
-            blocks.push(Block::Line(format!(
-                "… {more} more {entries}; all of them: --limit 0 --min 0; some: --function NAME"
-            )));
+            let noun = ("entry", "entries");
+            let by = HiddenBy::LimitOrShare;
+            blocks.extend(HiddenRows::block(self.unlisted, noun, by));
         }
         let mut lines = self.listed.iter().flat_map(|&entry| self.lines(entry));
         let has_marks = lines.any(|line| line.is_inferred);
@@ -67,12 +61,16 @@ impl GraphView {
         let cut = self.cycles.cut.iter().map(|&id| &self.graph.arcs[id]);
         let (interrupts, weak): (Vec<&Arc>, Vec<&Arc>) = cut.partition(|arc| arc.is_interrupt);
         self.tell(&mut blocks, "interrupts (not calls)", &interrupts);
-        self.tell(&mut blocks, "ignored for cycles (--cycle-cut)", &weak);
+        self.tell(
+            &mut blocks,
+            "ignored for cycles (below the cycle cut)",
+            &weak,
+        );
         let mut gaps: Vec<&Arc> = self.graph.arcs.iter().filter(|arc| arc.is_gap()).collect();
         gaps.sort_by_key(|arc| (Reverse(arc.weight), arc.pair()));
         self.tell(&mut blocks, "not calls (frames are missing between)", &gaps);
         let left_out: Vec<&Arc> = self.left_out.iter().collect();
-        self.tell(&mut blocks, "left out (-k)", &left_out);
+        self.tell(&mut blocks, "left out on request", &left_out);
         blocks
     }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::circles;
 use super::map::{Inner, Map, Room};
 use super::names::{NamedPath, Names};
+use super::speech;
 use super::tree::{Tree, module_path, room_of};
 
 /// No file is longer.
@@ -41,6 +42,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
     check_folders(tree, &mut told);
     check_circles(&names, &mut told);
     check_unsafe(&map, &names, &mut told);
+    speech::check(&map, tree, &mut told);
     let macros = exported_macros(&names);
     for (file, found) in &names {
         for path in &found.paths {

@@ -1,0 +1,186 @@
+//! The kinds of things that could not be known, and their stable names.
+
+/// What kind of thing was not known. The name in JSON is [`CaveatKind::name`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum CaveatKind {
+    /// The recording has no samples.
+    NoSamples,
+    /// The kernel stopped recording as the program started, so there are no samples.
+    StoppedAtExec,
+    /// No sample is in the part of time that was asked for; details: when samples were taken.
+    NoSamplesInTime,
+    /// The file ends before it should; details: where.
+    Truncated,
+    /// The recorder did not finish the file; it was read to its end.
+    Unfinished,
+    /// Records or sections that could not be believed were passed over; details: each, with offset.
+    Skipped,
+    /// Record types that are not known; details: type numbers.
+    UnknownRecord,
+    /// Samples that the kernel could not deliver to the recorder.
+    Lost,
+    /// The kernel held the event back; counts the throttle records.
+    Throttled,
+    /// Events whose samples add up to much less processor time than the kernel counted; details:
+    /// each, with both.
+    MissedTime,
+    /// Other events whose samples do not add up to what the kernel counted; details: each, with both.
+    Miscounted,
+    /// Records that arrived too late to be sorted by time.
+    Disordered,
+    /// Samples of an event id that no event of the file has.
+    UnknownEvent,
+    /// Samples whose weight did not fit the 64-bit total any more.
+    WeightLimit,
+    /// Samples whose stack reached the recorder's or our limit of frames.
+    CutStack,
+    /// Samples whose stack leads to an address that holds no code; it was cut there.
+    BrokenStack,
+    /// Intervals off the processor that are counted without a stack: none was recorded.
+    NoSwitchStack,
+    /// Intervals off the processor that are not counted, as switches may have been lost within.
+    UnsureSwitch,
+    /// Threads that were off the processor when the recording began; that interval is not counted.
+    OffBefore,
+    /// Threads that were blocked already when the recording began: their time counts, without a stack.
+    BlockedBefore,
+    /// The recording has no call stacks.
+    NoStacks,
+    /// Samples with a copy of the user's stack from a machine whose stacks are not unwound.
+    NotUnwound,
+    /// Samples whose stack was unwound to the end of its copy, and goes on; details: bytes copied.
+    ShortCopy,
+    /// Samples whose stack leads to code without unwind information at hand, cut there; details:
+    /// files.
+    NoUnwindRules,
+    /// Samples with stacks of depth one or two: a program built without frame pointers.
+    NoFramePointers,
+    /// Samples taken in a guest or hypervisor, which are shown by address.
+    Guest,
+    /// Samples without any code address.
+    NoAddress,
+    /// Samples at addresses to which nothing was mapped.
+    Unmapped,
+    /// Samples in files that could not be found or opened; details: path and reason.
+    MissingBinary,
+    /// Samples in files whose build is not the one that ran; details: path.
+    ChangedBinary,
+    /// Files without a recorded build id that were written after the recording; details: path.
+    UncheckedBinary,
+    /// Samples in files that have no symbol for them; details: path.
+    NoSymbols,
+    /// Samples with frames that a text input has no name for.
+    NamelessFrames,
+    /// Samples in code that a process made at run time and did not list; details: processes.
+    GeneratedCode,
+    /// Samples at addresses at which several generated functions were, at times that are not known.
+    ReusedCode,
+    /// Lists of generated code whose times cannot be compared with those of the samples; details:
+    /// paths.
+    JitWithoutTime,
+    /// Lists of generated code that could not be read completely; details: path and reason.
+    BadJitDump,
+    /// Kernel samples without names because the kernel hides its addresses.
+    HiddenKernel,
+    /// Debug information that could not be read; details: path and reason.
+    BadDebugInfo,
+    /// Debug information that is not used, or only in part, as it would take too much memory;
+    /// details: path and what was left out.
+    DebugInfoLimit,
+    /// Kernel code was left out of the recording for want of privilege.
+    UserOnly,
+    /// Lines of a text input that could not be read; details: each, with line number.
+    BadLine,
+    /// Direct calls in code into the middle of another function, taken as calls of it.
+    InsideCalls,
+    /// Other direct calls in code to addresses at which no function starts.
+    AstrayCalls,
+    /// Bytes of functions that are no instructions.
+    UndecodedCode,
+    /// Numbers of calls and time by function, without stacks: totals are estimates.
+    CountsOnly,
+    /// A histogram of addresses with neither stacks nor counted calls.
+    NothingCounted,
+    /// Files whose code was not looked at for calls; details: path and reason.
+    UnscannedBinary,
+    /// Functions of a file without symbols, known by their bounds only.
+    NamelessFunctions,
+    /// A file in which no function was found.
+    NoFunctions,
+    /// A file in whose code no call was found.
+    NoCalls,
+    /// Parts of a program file that could not be read; details: each.
+    DamagedFile,
+    /// Counted calls from or to addresses at which the program has no function.
+    AstrayCounts,
+    /// Counted calls that one of several functions made: the place that is known of them lies in
+    /// all of these.
+    SharedPlaces,
+    /// A cycle of counted calls that holds `main` and that nobody outside of it calls.
+    AssumedEntry,
+}
+
+impl CaveatKind {
+    /// The stable name, as JSON has it.
+    pub fn name(self) -> &'static str {
+        use CaveatKind::*;
+        match self {
+            NoSamples => "no-samples",
+            StoppedAtExec => "stopped-at-exec",
+            NoSamplesInTime => "no-samples-in-time",
+            Truncated => "truncated",
+            Unfinished => "unfinished",
+            Skipped => "skipped",
+            UnknownRecord => "unknown-record",
+            Lost => "lost",
+            Throttled => "throttled",
+            MissedTime => "missed-time",
+            Miscounted => "miscounted",
+            Disordered => "disordered",
+            UnknownEvent => "unknown-event",
+            WeightLimit => "weight-limit",
+            CutStack => "cut-stack",
+            BrokenStack => "broken-stack",
+            NoSwitchStack => "no-switch-stack",
+            UnsureSwitch => "unsure-switch",
+            OffBefore => "off-before",
+            BlockedBefore => "blocked-before",
+            NoStacks => "no-stacks",
+            NotUnwound => "not-unwound",
+            ShortCopy => "short-copy",
+            NoUnwindRules => "no-unwind-rules",
+            NoFramePointers => "no-frame-pointers",
+            Guest => "guest",
+            NoAddress => "no-address",
+            Unmapped => "unmapped",
+            MissingBinary => "missing-binary",
+            ChangedBinary => "changed-binary",
+            UncheckedBinary => "unchecked-binary",
+            NoSymbols => "no-symbols",
+            NamelessFrames => "nameless-frames",
+            GeneratedCode => "generated-code",
+            ReusedCode => "reused-code",
+            JitWithoutTime => "jit-without-time",
+            BadJitDump => "bad-jitdump",
+            HiddenKernel => "hidden-kernel",
+            BadDebugInfo => "bad-debug-info",
+            DebugInfoLimit => "debug-info-limit",
+            UserOnly => "user-only",
+            BadLine => "bad-line",
+            InsideCalls => "inside-calls",
+            AstrayCalls => "astray-calls",
+            UndecodedCode => "undecoded-code",
+            CountsOnly => "counts-only",
+            NothingCounted => "nothing-counted",
+            UnscannedBinary => "unscanned-binary",
+            NamelessFunctions => "nameless-functions",
+            NoFunctions => "no-functions",
+            NoCalls => "no-calls",
+            DamagedFile => "damaged-file",
+            AstrayCounts => "astray-counts",
+            SharedPlaces => "shared-places",
+            AssumedEntry => "assumed-entry",
+        }
+    }
+}

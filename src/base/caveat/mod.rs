@@ -1,0 +1,176 @@
+//! What could not be known, counted: the one collector of diagnostics.
+//!
+//! A room that has to leave something out adds a caveat and goes on. Every view shows them; nothing
+//! is dropped in silence. A caveat states a fact. What a person can do about it depends on the
+//! program that shows it, and is worded there.
+
+mod fact;
+mod kind;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+pub use kind::CaveatKind;
+
+/// How many distinct details of one kind are kept; beyond it they are only counted.
+const DETAILS_KEPT: usize = 256;
+/// How many details a message names.
+const DETAILS_NAMED: usize = 3;
+
+/// One kind of thing that could not be known, and how often.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caveat {
+    /// What kind.
+    pub kind: CaveatKind,
+    /// How many: samples, records or files, as the kind says.
+    pub count: u64,
+    /// What it was in particular, in order of appearance, each with its count.
+    details: Vec<(String, u64)>,
+    /// Whether there were more details than are kept.
+    is_cut: bool,
+}
+
+impl Caveat {
+    /// The particulars, in order of appearance, each with its count.
+    pub fn details(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.details.iter().map(|(text, n)| (text.as_str(), *n))
+    }
+}
+
+/// Writes the fact: what and how many, with the heaviest details.
+impl fmt::Display for Caveat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.kind.fact(self.count))?;
+        let mut order: Vec<&(String, u64)> = self.details.iter().collect();
+        order.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        // A count next to each says nothing where all are one.
+        let many = self.details.len() > 1 && self.details.iter().any(|(_, count)| *count > 1);
+        for (i, (detail, count)) in order.iter().take(DETAILS_NAMED).enumerate() {
+            f.write_str(if i == 0 { ": " } else { ", " })?;
+            f.write_str(detail)?;
+            if many {
+                write!(f, " ({count})")?;
+            }
+        }
+        let more = self.details.len().saturating_sub(DETAILS_NAMED);
+        if self.is_cut {
+            f.write_str(" and many more")
+        } else if more > 0 {
+            write!(f, " and {more} more")
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// The collector: one [`Caveat`] a kind.
+///
+/// ```
+/// use proftool::base::{CaveatKind, Caveats};
+/// let mut caveats = Caveats::default();
+/// caveats.add(CaveatKind::Lost, 3);
+/// caveats.add(CaveatKind::Lost, 4);
+/// assert_eq!(caveats.iter().next().unwrap().to_string(), "7 samples or other records lost while recording");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caveats {
+    kinds: BTreeMap<CaveatKind, Caveat>,
+}
+
+impl Caveats {
+    /// Counts `count` things of this kind.
+    pub fn add(&mut self, kind: CaveatKind, count: u64) {
+        let caveat = self.entry(kind);
+        caveat.count = caveat.count.saturating_add(count);
+    }
+
+    /// Counts `count` things of this kind and keeps what it was, once for each wording.
+    pub fn add_detail(&mut self, kind: CaveatKind, count: u64, detail: impl Into<String>) {
+        self.add(kind, count);
+        self.detail(kind, count, detail.into());
+    }
+
+    /// Counts `count` things of this kind, each once, and keeps what they were. One thing may have
+    /// several details, so that their counts may add up to more than `count`.
+    ///
+    /// ```
+    /// use proftool::base::{CaveatKind, Caveats};
+    /// let mut caveats = Caveats::default();
+    /// let files = [("a.so".to_owned(), 2), ("b.so".to_owned(), 3)];
+    /// caveats.add_once(CaveatKind::NoSymbols, 3, files);
+    /// let text = caveats.iter().next().unwrap().to_string();
+    /// assert_eq!(text, "3 samples in code without symbols: b.so (3), a.so (2)");
+    /// ```
+    pub fn add_once(
+        &mut self,
+        kind: CaveatKind,
+        count: u64,
+        details: impl IntoIterator<Item = (String, u64)>,
+    ) {
+        self.add(kind, count);
+        for (detail, count) in details {
+            self.detail(kind, count, detail);
+        }
+    }
+
+    /// Counts like [`Caveats::add_detail`], without making the text once enough are kept.
+    pub fn add_with(&mut self, kind: CaveatKind, count: u64, detail: impl FnOnce() -> String) {
+        self.add(kind, count);
+        if self.entry(kind).details.len() < DETAILS_KEPT {
+            self.detail(kind, count, detail());
+        } else {
+            self.entry(kind).is_cut = true;
+        }
+    }
+
+    fn detail(&mut self, kind: CaveatKind, count: u64, detail: String) {
+        let caveat = self.entry(kind);
+        if let Some((_, n)) = caveat.details.iter_mut().find(|(text, _)| *text == detail) {
+            *n = n.saturating_add(count);
+        } else if caveat.details.len() < DETAILS_KEPT {
+            caveat.details.push((detail, count));
+        } else {
+            caveat.is_cut = true;
+        }
+    }
+
+    fn entry(&mut self, kind: CaveatKind) -> &mut Caveat {
+        self.kinds.entry(kind).or_insert_with(|| Caveat {
+            kind,
+            count: 0,
+            details: Vec::new(),
+            is_cut: false,
+        })
+    }
+
+    /// Forgets this kind: what was suspected has turned out to be otherwise.
+    pub fn dismiss(&mut self, kind: CaveatKind) {
+        self.kinds.remove(&kind);
+    }
+
+    /// Adds everything that another collector found.
+    pub fn merge(&mut self, other: &Caveats) {
+        for caveat in other.iter() {
+            self.add(caveat.kind, caveat.count);
+            for (text, count) in &caveat.details {
+                self.detail(caveat.kind, *count, text.clone());
+            }
+            self.entry(caveat.kind).is_cut |= caveat.is_cut;
+        }
+    }
+
+    /// The caveats in order of kind.
+    pub fn iter(&self) -> impl Iterator<Item = &Caveat> {
+        self.kinds.values()
+    }
+
+    /// How many things of this kind were counted.
+    pub fn count(&self, kind: CaveatKind) -> u64 {
+        self.kinds.get(&kind).map_or(0, |caveat| caveat.count)
+    }
+
+    /// Whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
+    }
+}

@@ -1,0 +1,221 @@
+//! What can be done about each kind of caveat.
+
+use proftool::base::CaveatKind;
+use proftool::sampler::{CopySize, Rights, Stacks};
+
+use super::Situation;
+use super::rights::{to_name_the_kernel, to_see_the_kernel};
+use super::stacks::{NAME_GENERATED_CODE, frame_pointers};
+
+/// Returns what can be done about a caveat of this kind; `None` where there is nothing to do.
+pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
+    use CaveatKind as Kind;
+    let sample = |options: &str| situation.sample(options);
+    let files = situation.files();
+    Some(match kind {
+        Kind::NoSamples => format!(
+            "only running threads are sampled: run the program longer, sample more often \
+             ({}), or record off-CPU time ({})",
+            sample("-F 4999"),
+            sample("--off-cpu")
+        ),
+        Kind::StoppedAtExec => STOPPED_AT_EXEC.to_owned(),
+        Kind::BlockedBefore => {
+            "to record these stacks, start the recording before the program; or \
+            attach a debugger: gdb -p PID -batch -ex 'thread apply all backtrace'"
+                .to_owned()
+        }
+        Kind::Truncated | Kind::Unfinished => "record again if the end matters".to_owned(),
+        Kind::Lost => lost(situation),
+        Kind::Throttled => "sample less often, or as root: sysctl \
+            kernel.perf_cpu_time_max_percent=0"
+            .to_owned(),
+        Kind::MissedTime => missed_time(situation),
+        Kind::Miscounted => format!(
+            "record every occurrence: {}; if records are lost then, use a larger period (-c 100)",
+            sample("-c 1 -e EVENT")
+        ),
+        Kind::CutStack => format!(
+            "deep recursion needs a higher limit, 6000 at most; as root, while nothing records: sysctl \
+             kernel.perf_event_max_stack=1024; then {}",
+            match situation {
+                Situation::Top => "start top again",
+                _ => "record again",
+            }
+        ),
+        Kind::NoSwitchStack => format!(
+            "if only some stacks are missing, records were lost: use larger buffers (-m 8192); if all \
+             are missing, get the right to see the kernel: {}",
+            see_the_kernel(situation)
+        ),
+        Kind::UnsureSwitch => format!("use larger buffers: {}", sample("--off-cpu -m 8192")),
+        Kind::NoStacks => format!("record call stacks: {}", sample("-g fp")),
+        Kind::NotUnwound => format!("record with frame pointers: {}", sample("-g fp")),
+        Kind::ShortCopy => format!(
+            "copy more of each stack, {} bytes at most: {}",
+            CopySize::MAX,
+            sample("-g dwarf,32768")
+        ),
+        Kind::NoUnwindRules => format!(
+            "provide the binaries that ran ({files}), or build with -fasynchronous-unwind-tables"
+        ),
+        Kind::BrokenStack | Kind::NoFramePointers => format!(
+            "if stacks were recorded by frame pointers, {}",
+            frame_pointers(situation)
+        ),
+        Kind::MissingBinary => format!("name the directory with the files: {files}"),
+        Kind::UncheckedBinary => "record again; link with -Wl,--build-id".to_owned(),
+        Kind::ChangedBinary => match situation {
+            Situation::Top => "restart the program, so that it runs the current build".to_owned(),
+            _ => format!("record again, or provide the build that ran: {files}"),
+        },
+        Kind::NoSymbols => {
+            "build with -g and do not strip, or install the debug symbols".to_owned()
+        }
+        Kind::GeneratedCode => NAME_GENERATED_CODE.to_owned(),
+        Kind::ReusedCode => {
+            "record with a jitdump file, which has times: node --perf-prof".to_owned()
+        }
+        Kind::JitWithoutTime => "record with the clock of jitdump files, CLOCK_MONOTONIC: \
+            proftool record, or perf record -k mono"
+            .to_owned(),
+        Kind::HiddenKernel => match situation {
+            Situation::Top | Situation::Record { .. } => to_name_the_kernel(&Rights::look()),
+            _ => {
+                "as root: sysctl kernel.kptr_restrict=0, then record and report as root; for other \
+                  users, see proftool doctor"
+                    .to_owned()
+            }
+        },
+        Kind::CountsOnly => format!("record stacks: {}", sample("")),
+        Kind::NothingCounted => format!(
+            "compile the whole program with -pg, not only link it; or record stacks: {}",
+            sample("")
+        ),
+        Kind::NamelessFunctions | Kind::NoFunctions => {
+            "use an unstripped build, or install the debug symbols".to_owned()
+        }
+        Kind::UserOnly => format!("to see the kernel: {}", see_the_kernel(situation)),
+        _ => return None,
+    })
+}
+
+const STOPPED_AT_EXEC: &str = "the program is set-uid or set-gid, has file capabilities, or is not \
+    readable by the user who records; record it as root, or as the user it changes to";
+
+/// How to get the right to see the kernel. A file may come from another machine than this one.
+fn see_the_kernel(situation: &Situation) -> String {
+    match situation {
+        Situation::Top | Situation::Record { .. } => to_see_the_kernel(&Rights::look()),
+        _ => "record as root, or as root: sysctl kernel.perf_event_paranoid=1, or setcap \
+              cap_perfmon,cap_syslog=ep $(command -v proftool)"
+            .to_owned(),
+    }
+}
+
+/// Which buffers and samples avoid losses. Off-CPU time is not sampled, so `-F` does not help there.
+fn lost(situation: &Situation) -> String {
+    match situation {
+        Situation::Record {
+            stacks: Stacks::Copies(_),
+            off_cpu: true,
+        } => {
+            "use smaller copies (-g dwarf,4096) or none (-g fp), or larger buffers (-m 8192)".into()
+        }
+        Situation::Record {
+            stacks: Stacks::Copies(_),
+            off_cpu: false,
+        } => "sample less often (-F 499), use smaller copies (-g dwarf,4096), or larger buffers \
+              (-m 8192)"
+            .into(),
+        Situation::Record { off_cpu: true, .. } => "use larger buffers (-m 8192)".into(),
+        Situation::Record { off_cpu: false, .. } => {
+            "use larger buffers (-m 1024), or sample less often (-F 499)".into()
+        }
+        _ => format!("sample less often: {}", situation.sample("-F 499")),
+    }
+}
+
+/// What is sampled per thread misses short threads; what is sampled per processor does not.
+fn missed_time(situation: &Situation) -> String {
+    let whole = match situation {
+        Situation::Top => "-a",
+        _ => "-a; then proftool report --comm NAME",
+    };
+    format!(
+        "sampling restarts with each thread, so threads that live shorter than the sampling interval \
+         have almost no samples: record the whole machine ({whole}) or a control group (--cgroup), or \
+         sample more often (-F 9973)"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view() -> Situation {
+        Situation::View {
+            command: "flat",
+            file: String::new(),
+        }
+    }
+
+    #[test]
+    fn advice_names_what_the_running_command_has() {
+        for (kind, situation, expected) in [
+            (
+                CaveatKind::Lost,
+                Situation::Top,
+                "sample less often: -F 499",
+            ),
+            (
+                CaveatKind::Lost,
+                view(),
+                "sample less often: proftool record -F 499 -- COMMAND",
+            ),
+            (
+                CaveatKind::Lost,
+                Situation::Record {
+                    stacks: Stacks::FramePointers,
+                    off_cpu: true,
+                },
+                "use larger buffers (-m 8192)",
+            ),
+            (
+                CaveatKind::UnsureSwitch,
+                Situation::Top,
+                "use larger buffers: --off-cpu -m 8192",
+            ),
+            (
+                CaveatKind::MissingBinary,
+                view(),
+                "name the directory with the files: --symfs DIR",
+            ),
+            (
+                CaveatKind::MissingBinary,
+                Situation::Doctor,
+                "name the directory with the files: proftool report --symfs DIR",
+            ),
+            (
+                CaveatKind::MissingBinary,
+                Situation::Top,
+                "name the directory with the files: write a recording with the key w, then \
+                 proftool report FILE --symfs DIR",
+            ),
+        ] {
+            let advice = advice(kind, &situation);
+            assert_eq!(advice.as_deref(), Some(expected), "{situation:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_advised_on_alike_on_every_machine() {
+        let kernel = advice(CaveatKind::UserOnly, &view()).unwrap();
+        assert!(kernel.contains("$(command -v proftool)"), "{kernel}");
+        let frames = advice(CaveatKind::NoFramePointers, &Situation::Top).unwrap();
+        assert!(
+            frames.contains("DWARF unwinding (-g dwarf), or build"),
+            "{frames}"
+        );
+    }
+}

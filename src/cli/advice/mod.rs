@@ -1,0 +1,116 @@
+//! What a person can do: the one table from a fact to advice for the command that is running.
+//!
+//! The library states facts as kinds and data. Here they meet the options of `proftool`, the
+//! settings of the kernel, and the flags of compilers and runtimes:
+//!
+//! | file | facts |
+//! |---|---|
+//! | [`caveats`] | what a recording or a program does not tell |
+//! | [`stacks`] | incomplete stacks: how to record and how to build |
+//! | [`rights`] | what this user may not see of the kernel and of others |
+//! | [`sampling`] | errors and notes of the sampler, names of events |
+//! | [`inputs`] | files that cannot be opened |
+//! | [`questions`] | rows that are not shown, and what to look at next |
+
+mod caveats;
+pub mod inputs;
+mod questions;
+pub mod rights;
+pub mod sampling;
+mod stacks;
+
+use proftool::base::{Caveat, CaveatKind};
+use proftool::export::Advice;
+use proftool::sampler::Stacks;
+use proftool::view::page::HiddenRows;
+use proftool::view::quality::StackGap;
+use proftool::view::question::Question;
+
+pub use stacks::{BUILD_WITH_FRAME_POINTERS, NAME_GENERATED_CODE};
+
+/// What the user is doing, for whom advice is worded.
+#[derive(Clone, Debug)]
+pub enum Situation {
+    /// `record` has just made a recording.
+    Record {
+        /// How stacks were recorded.
+        stacks: Stacks,
+        /// Whether off-CPU time was recorded.
+        off_cpu: bool,
+    },
+    /// `top` samples running programs. Its sampling options are those of `record`, and there is no
+    /// file.
+    Top,
+    /// A view shows the profile in a file.
+    View {
+        /// The name of the command.
+        command: &'static str,
+        /// The file as it is named in a command; empty if it is the default.
+        file: String,
+    },
+    /// `info` shows what a file contains, without looking at programs.
+    Info,
+    /// `doctor` checks a recording.
+    Doctor,
+    /// `callgraph` reads programs.
+    Callgraph,
+}
+
+impl Situation {
+    /// Returns how to sample with these options: a command to record, or the options alone where they
+    /// can be added to the running command.
+    fn sample(&self, options: &str) -> String {
+        match self {
+            Situation::Record { .. } | Situation::Top => options.to_owned(),
+            _ if options.is_empty() => "proftool record -- COMMAND".to_owned(),
+            _ => format!("proftool record {options} -- COMMAND"),
+        }
+    }
+
+    /// Returns what can be done about a caveat of this kind.
+    pub fn on(&self, kind: CaveatKind) -> Option<String> {
+        caveats::advice(kind, self)
+    }
+
+    /// Returns how to name the directory that has the programs and libraries.
+    fn files(&self) -> &'static str {
+        match self {
+            Situation::View { .. } | Situation::Callgraph => "--symfs DIR",
+            Situation::Record { .. } | Situation::Info | Situation::Doctor => {
+                "proftool report --symfs DIR"
+            }
+            Situation::Top => {
+                "write a recording with the key w, then proftool report FILE --symfs DIR"
+            }
+        }
+    }
+}
+
+impl Advice for Situation {
+    fn on_caveat(&self, caveat: &Caveat) -> Option<String> {
+        self.on(caveat.kind)
+    }
+
+    fn on_stacks(&self, gap: StackGap) -> Option<String> {
+        match gap {
+            StackGap::FramePointers => Some(stacks::frame_pointers(self)),
+            StackGap::Caveat(kind) => self.on(kind),
+        }
+    }
+
+    fn on_restored(&self) -> Option<String> {
+        matches!(self, Situation::View { .. } | Situation::Top).then(|| "--no-repair".to_owned())
+    }
+
+    fn on_hidden(&self, rows: &HiddenRows) -> Option<String> {
+        questions::hidden(rows, self)
+    }
+
+    fn on_events(&self) -> Option<String> {
+        matches!(self, Situation::View { .. }).then(|| "--event NAME".to_owned())
+    }
+
+    fn command(&self, question: &Question) -> Option<String> {
+        questions::command(question, self)
+    }
+}

@@ -1,0 +1,178 @@
+//! How a user gets the rights to see the kernel and other users' processes.
+
+use proftool::base::shell_quoted;
+use proftool::sampler::Rights;
+
+/// The capabilities with which the kernel can be recorded and its functions have names.
+const KERNEL: &str = "cap_perfmon,cap_syslog";
+/// The capabilities with which every process can be recorded as well.
+const EVERYTHING: &str = "cap_perfmon,cap_syslog,cap_sys_ptrace";
+
+/// Returns the command with which root gives the running program these capabilities.
+fn setcap(rights: &Rights, capabilities: &str) -> String {
+    let program = match &rights.program {
+        Some(path) => shell_quoted(&path.to_string_lossy()),
+        None => "$(command -v proftool)".to_owned(),
+    };
+    format!("setcap {capabilities}=ep {program}")
+}
+
+/// Returns the command with which root lets the running program record everything.
+pub fn setcap_everything(rights: &Rights) -> String {
+    setcap(rights, EVERYTHING)
+}
+
+/// Returns how to record the kernel with the names of its functions.
+pub fn to_see_the_kernel(rights: &Rights) -> String {
+    let settings = settings(rights);
+    if rights.contained {
+        let settings = settings.unwrap_or_else(|| "run it there".to_owned());
+        return format!("outside of this container (user namespace), as root: {settings}");
+    }
+    let Some(settings) = settings else {
+        return format!("run as root, or as root: {}", setcap(rights, KERNEL));
+    };
+    match rights.kptr_restrict {
+        // Nobody sees the names until this is changed.
+        Some(2..) => format!("run as root, or as root: {settings}"),
+        _ => {
+            let setcap = setcap(rights, KERNEL);
+            format!("run as root, or as root: {setcap}, or {settings}")
+        }
+    }
+}
+
+/// Returns how to get the names of the kernel's functions, which are hidden now.
+pub fn to_name_the_kernel(rights: &Rights) -> String {
+    let elsewhere = || {
+        "the settings allow them, but a container or security module hides them: record outside of it"
+            .to_owned()
+    };
+    if rights.syslog && !rights.contained {
+        return match rights.kptr_restrict {
+            Some(2..) => "as root: sysctl kernel.kptr_restrict=0".to_owned(),
+            _ => elsewhere(),
+        };
+    }
+    match settings(rights) {
+        None => elsewhere(),
+        Some(settings) if rights.contained => {
+            format!("outside of this container (user namespace), as root: {settings}")
+        }
+        Some(settings) if rights.kptr_restrict.is_some_and(|level| level >= 2) => {
+            format!("as root: {settings}")
+        }
+        Some(settings) => format!("as root: {}, or {settings}", setcap(rights, KERNEL)),
+    }
+}
+
+/// Returns how to record a process that this user may not record; `what` is what belongs to others.
+pub fn to_record_others(rights: &Rights) -> String {
+    match rights.ptrace {
+        true => {
+            "it belongs to another user namespace, or a security module protects it: record it \
+                 from outside of this container"
+                .to_owned()
+        }
+        false => format!(
+            "record it as its user or as root; or as root: {}",
+            setcap_everything(rights)
+        ),
+    }
+}
+
+/// The settings with which anybody sees the kernel's functions, as far as they are not set already.
+fn settings(rights: &Rights) -> Option<String> {
+    let mut settings = Vec::new();
+    if rights.paranoid.is_none_or(|level| level > 1) {
+        settings.push("kernel.perf_event_paranoid=1");
+    }
+    if rights.kptr_restrict.is_some_and(|level| level > 0) {
+        settings.push("kernel.kptr_restrict=0");
+    }
+    (!settings.is_empty()).then(|| format!("sysctl {}", settings.join(" ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rights(paranoid: i32, kptr_restrict: i32, syslog: bool) -> Rights {
+        Rights {
+            paranoid: Some(paranoid),
+            kptr_restrict: Some(kptr_restrict),
+            syslog,
+            ptrace: false,
+            contained: false,
+            program: Some("/usr/bin/proftool".into()),
+        }
+    }
+
+    #[test]
+    fn what_is_set_already_is_not_advised() {
+        let setcap = "setcap cap_perfmon,cap_syslog=ep /usr/bin/proftool";
+        for (state, expected) in [
+            (
+                (2, 0, false),
+                format!("as root: {setcap}, or sysctl kernel.perf_event_paranoid=1"),
+            ),
+            (
+                (1, 1, false),
+                format!("as root: {setcap}, or sysctl kernel.kptr_restrict=0"),
+            ),
+            (
+                (2, 1, false),
+                format!(
+                    "as root: {setcap}, or sysctl kernel.perf_event_paranoid=1 \
+                     kernel.kptr_restrict=0"
+                ),
+            ),
+            (
+                (1, 2, false),
+                "as root: sysctl kernel.kptr_restrict=0".to_owned(),
+            ),
+            (
+                (2, 2, true),
+                "as root: sysctl kernel.kptr_restrict=0".to_owned(),
+            ),
+        ] {
+            let (paranoid, kptr, syslog) = state;
+            let advice = to_name_the_kernel(&rights(paranoid, kptr, syslog));
+            assert_eq!(advice, expected, "{state:?}");
+        }
+        for hidden_elsewhere in [rights(1, 0, false), rights(2, 1, true)] {
+            let advice = to_name_the_kernel(&hidden_elsewhere);
+            assert!(advice.contains("container or security module"), "{advice}");
+        }
+        let advice = to_see_the_kernel(&rights(1, 0, false));
+        assert_eq!(advice, format!("run as root, or as root: {setcap}"));
+    }
+
+    #[test]
+    fn capabilities_of_a_container_do_not_count() {
+        let contained = Rights {
+            contained: true,
+            ..rights(2, 0, true)
+        };
+        for advice in [
+            to_see_the_kernel(&contained),
+            to_name_the_kernel(&contained),
+        ] {
+            assert!(advice.starts_with("outside of this container"), "{advice}");
+            assert!(
+                advice.ends_with("sysctl kernel.perf_event_paranoid=1"),
+                "{advice}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_program_without_a_path_is_found_by_the_shell() {
+        let nameless = Rights {
+            program: None,
+            ..rights(2, 0, false)
+        };
+        let advice = setcap_everything(&nameless);
+        assert!(advice.ends_with("=ep $(command -v proftool)"), "{advice}");
+    }
+}

@@ -1,0 +1,165 @@
+//! What can be done where sampling fails, or gives less than a user expects.
+
+use proftool::base::shell_quoted;
+use proftool::sampler::{Error, EventError, Note, Rights, Searched};
+
+use super::rights::{setcap_everything, to_name_the_kernel, to_record_others, to_see_the_kernel};
+
+/// Returns what can be done about an error of the sampler.
+pub fn on_error(error: &Error) -> Option<String> {
+    Some(match error {
+        Error::Forbidden {
+            paranoid: Some(3..),
+        } => "run as root; or as root: sysctl kernel.perf_event_paranoid=2 (user space), or =1 (with \
+              the kernel)"
+            .into(),
+        Error::Forbidden { .. } => "a sandbox may forbid it; for a container: docker run --cap-add \
+                                    PERFMON --security-opt seccomp=unconfined"
+            .into(),
+        Error::KernelForbidden { .. } => to_see_the_kernel(&Rights::look()),
+        Error::TracepointForbidden { .. } => {
+            "run as root; or as root: sysctl kernel.perf_event_paranoid=-1".into()
+        }
+        Error::NoPerfEvents => "build the kernel with CONFIG_PERF_EVENTS; for a container: docker \
+                                run --security-opt seccomp=unconfined"
+            .into(),
+        Error::Unsupported { hardware: true, .. } => {
+            "virtual machines often have no hardware counters; sample the clock: -e cpu-clock".into()
+        }
+        Error::TooManyFiles { needed } => format!(
+            "raise the limit (as root: ulimit -Hn {0}; ulimit -n {0}), record fewer events or \
+             threads, or record whole processors (-a)",
+            (needed + 64).next_power_of_two()
+        ),
+        Error::SystemForbidden { .. } => match Rights::look() {
+            rights if rights.contained => "outside of this container (user namespace), as root: \
+                sysctl kernel.perf_event_paranoid=0 (-1 for tracepoints)"
+                .into(),
+            rights => format!(
+                "run as root; or as root: {}, or sysctl kernel.perf_event_paranoid=0 (-1 for \
+                 tracepoints)",
+                setcap_everything(&rights)
+            ),
+        },
+        Error::TaskForbidden { .. } => to_record_others(&Rights::look()),
+        Error::NoneNamed(_) => "ps -eo comm lists the names".into(),
+        Error::RingBuffer { .. } => "other recorders may use all memory that this user may lock; to \
+            allow more: ulimit -l, or as root: sysctl kernel.perf_event_mlock_kb=4096"
+            .into(),
+        Error::Frequency { wanted, limit } => {
+            format!("-F {limit}, or as root: sysctl kernel.perf_event_max_sample_rate={wanted}")
+        }
+        Error::Interrupted {
+            kept: Some(kept), ..
+        }
+        | Error::Unnamed { kept, .. } => {
+            format!("proftool report {}", shell_quoted(&kept.to_string_lossy()))
+        }
+        Error::EarlierStays { old, .. } => format!(
+            "move {} away, or record to another file: -o FILE",
+            old.display()
+        ),
+        _ => return None,
+    })
+}
+
+/// Returns a note of the sampler as one line, with what can be done about it.
+pub fn note(note: &Note) -> String {
+    match on_note(note) {
+        Some(advice) => format!("{note}; {advice}"),
+        None => note.to_string(),
+    }
+}
+
+fn on_note(note: &Note) -> Option<String> {
+    Some(match note {
+        Note::UserOnly(rights) => format!("to see the kernel: {}", to_see_the_kernel(rights)),
+        Note::NoSwitchStacks(rights) => format!("with stacks: {}", to_see_the_kernel(rights)),
+        Note::GroupsNotInherited => {
+            "for all threads, sample whole processors (-a), or leave :S out".into()
+        }
+        Note::HiddenKernel(rights) => to_name_the_kernel(rights),
+        Note::LeftOut { .. } => format!(
+            "run as root, or as root: {}",
+            setcap_everything(&Rights::look())
+        ),
+        Note::HiddenMappings { rights, .. } if rights.ptrace => "they are in another user namespace, \
+            or a security module protects them, like process 1 of some containers: record from outside \
+            of it"
+            .into(),
+        Note::HiddenMappings { rights, .. } => format!(
+            "run as root, or as root: {}; some, like process 1 of some containers, stay hidden even \
+             then",
+            setcap_everything(rights)
+        ),
+        Note::SmallerRings { .. } => {
+            "to allow more: ulimit -l, or as root: sysctl kernel.perf_event_mlock_kb".into()
+        }
+        Note::Unfinished(path) => format!(
+            "to read it: proftool report {}",
+            shell_quoted(&path.to_string_lossy())
+        ),
+        _ => return None,
+    })
+}
+
+/// Returns what can be done about the name of an event.
+pub fn on_event(error: &EventError) -> Option<String> {
+    match error {
+        EventError::Unknown(unknown) => match unknown.searched {
+            Searched::BuiltIn if unknown.near.is_empty() => Some(
+                "events are: cycles, instructions, cache-misses, cpu-clock, page-faults, \
+                 context-switches, L1-dcache-load-misses and the like, rNNN (raw), SYSTEM:NAME \
+                 (tracepoint), PMU/TERM=N,…/"
+                    .into(),
+            ),
+            Searched::NoTracefs => Some(
+                "tracepoints need tracefs; as root: mount -t tracefs nodev /sys/kernel/tracing"
+                    .into(),
+            ),
+            _ => None,
+        },
+        EventError::Hidden { tracefs, group, .. } => Some(format!(
+            "run as root; or as root: mount -o remount,mode=750,gid={group} {} && sysctl \
+             kernel.perf_event_paranoid=-1",
+            tracefs.display()
+        )),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proftool::sampler::EventSpec;
+
+    use super::*;
+
+    #[test]
+    fn an_event_like_no_other_is_answered_with_what_there_is() {
+        let error = "zzzzzzzzzz".parse().map(|_: EventSpec| ()).unwrap_err();
+        assert!(on_event(&error).unwrap().contains("cycles, instructions"));
+        let error = "cycels".parse().map(|_: EventSpec| ()).unwrap_err();
+        assert_eq!(on_event(&error), None, "{error}");
+    }
+
+    #[test]
+    fn a_limit_is_answered_with_both_ways_around_it() {
+        let error = Error::Frequency {
+            wanted: 200_000,
+            limit: 100_000,
+        };
+        let advice = "-F 100000, or as root: sysctl kernel.perf_event_max_sample_rate=200000";
+        assert_eq!(on_error(&error).unwrap(), advice);
+    }
+
+    #[test]
+    fn a_recording_that_was_kept_is_named() {
+        let error = Error::EarlierStays {
+            path: "perf.data".into(),
+            old: "perf.data.old".into(),
+            reason: String::new(),
+        };
+        let advice = on_error(&error).unwrap();
+        assert!(advice.contains("move perf.data.old away"), "{advice}");
+    }
+}

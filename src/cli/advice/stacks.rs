@@ -1,0 +1,20 @@
+//! How to get complete stacks, and names of generated code.
+
+use super::Situation;
+
+/// How to build with frame pointers.
+pub const BUILD_WITH_FRAME_POINTERS: &str = "build with frame pointers: C and C++: \
+    -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer; Rust: RUSTFLAGS=\"-C \
+    force-frame-pointers=yes\"";
+
+/// How to get the names of functions that a runtime compiles.
+pub const NAME_GENERATED_CODE: &str = "have the runtime write a symbol map: node \
+    --perf-basic-prof --interpreted-frames-native-stack; java -XX:+UnlockDiagnosticVMOptions \
+    -XX:+DumpPerfMapAtExit -XX:+PreserveFramePointer (17 and later, written at exit); python3 -X \
+    perf (3.12 and later)";
+
+/// Returns how to get complete stacks where they were recorded by frame pointers.
+pub fn frame_pointers(situation: &Situation) -> String {
+    let copies = situation.sample("-g dwarf");
+    format!("record with DWARF unwinding ({copies}), or {BUILD_WITH_FRAME_POINTERS}")
+}

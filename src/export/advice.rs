@@ -1,0 +1,57 @@
+//! What the program that shows an answer adds to its facts: what a person can do next.
+//!
+//! The library knows neither the commands nor the options of the program that uses it. Where a
+//! page or a document has room for advice, its writer asks for it here.
+
+use crate::base::Caveat;
+use crate::view::page::HiddenRows;
+use crate::view::quality::StackGap;
+use crate::view::question::Question;
+
+/// Advice on what pages and documents state as data. Each answer is a lower-case fragment, or `None`
+/// where there is nothing to do.
+pub trait Advice {
+    /// Returns what can be done about a caveat.
+    fn on_caveat(&self, _caveat: &Caveat) -> Option<String> {
+        None
+    }
+
+    /// Returns how stacks would become more reliable.
+    fn on_stacks(&self, _gap: StackGap) -> Option<String> {
+        None
+    }
+
+    /// Returns what shows stacks as they were recorded, without restored frames.
+    fn on_restored(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns how to see the rows that a page leaves out.
+    fn on_hidden(&self, _rows: &HiddenRows) -> Option<String> {
+        None
+    }
+
+    /// Returns how to see another event of the recording.
+    fn on_events(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns the command that answers a further question.
+    fn command(&self, _question: &Question) -> Option<String> {
+        None
+    }
+}
+
+/// No advice: facts only.
+///
+/// ```
+/// use proftool::base::{CaveatKind, Caveats};
+/// use proftool::export::{Advice, Facts};
+/// let mut caveats = Caveats::default();
+/// caveats.add(CaveatKind::Lost, 3);
+/// assert_eq!(Facts.on_caveat(caveats.iter().next().unwrap()), None);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Facts;
+
+impl Advice for Facts {}

@@ -1,0 +1,41 @@
+//! Questions that follow from an answer.
+
+/// A question that a report leads to. Another view answers it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// Which calls led to the samples.
+    CallTree,
+    /// Which calls surround the hottest function; it is selected by this regular expression, if
+    /// that is not too long to be shown.
+    AroundHottest(Option<String>),
+    /// What each function's callers and callees are.
+    CallersAndCallees {
+        /// Whether the answer is an estimate from counted calls.
+        estimated: bool,
+    },
+    /// Which functions recurse, and how deep.
+    Recursion,
+    /// What the total of each function is.
+    Totals,
+    /// What other tools draw flame graphs of.
+    FoldedStacks,
+}
+
+impl Question {
+    /// Returns what the answer shows.
+    pub fn shows(&self) -> &'static str {
+        match self {
+            Question::CallTree => "the call tree",
+            Question::AroundHottest(_) => "the calls around the hottest function",
+            Question::CallersAndCallees { estimated: false } => {
+                "each function with its callers and callees"
+            }
+            Question::CallersAndCallees { estimated: true } => {
+                "each function with its callers and callees, estimated"
+            }
+            Question::Recursion => "recursion: cycles and depth",
+            Question::Totals => "all functions by total",
+            Question::FoldedStacks => "input for flame graphs",
+        }
+    }
+}
