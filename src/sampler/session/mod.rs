@@ -1,4 +1,15 @@
-//! Events open on a target, and the ring buffers into which they write.
+//! A session: events open on a target, and the ring buffers into which they write; and a recording
+//! around it, from its beginning to its end.
+//!
+//! ```text
+//!   options, bounds  what was asked for           request       what the kernel lets us open
+//!   recording        into a file                  watch         for someone who takes the records
+//!   participants     the command, the session, signals: what both of them wait for
+//!   off_cpu          switches beside the events   stop, cost    its end, and what it took
+//! ```
+//!
+//! It is the only folder that knows when something happens; events, targets, rings and output do
+//! what they are told.
 
 pub(super) mod bounds;
 mod chosen_rate;
