@@ -42,7 +42,7 @@ use crate::base::Counting;
 use crate::perfdata::raw::{self, RawRecord};
 use crate::perfdata::writer::EventDescription;
 
-/// Sampling of a [`Target`].
+/// Sampling of a [`Target`](super::Target).
 ///
 /// The records that the kernel makes are handed out as bytes by [`Session::drain`]; whoever takes
 /// them writes them to a file ([`Writer`](crate::perfdata::writer::Writer)) or reads them on the
