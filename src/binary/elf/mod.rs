@@ -1,4 +1,7 @@
-//! The skeleton of an ELF file: its header, segments, sections and build id.
+//! An ELF file: what it says without debug information.
+//!
+//! This page has its skeleton: header, segments, sections and build id. The files below it read one
+//! subject each: symbols and functions, code, linkage tables, slots, relocations, unwind sections.
 //!
 //! ```text
 //!   e_ident   0x7f 'E' 'L' 'F', class (1: 32 bits, 2: 64), data (1: little, 2: big)

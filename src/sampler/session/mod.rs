@@ -1,10 +1,23 @@
-//! Events open on a target, and the ring buffers into which they write.
+//! A session: events open on a target, and the ring buffers into which they write; and a recording
+//! around it, from its beginning to its end.
+//!
+//! ```text
+//!   options, bounds  what was asked for           request       what the kernel lets us open
+//!   recording        into a file                  watch         for someone who takes the records
+//!   participants     the command, the session, signals: what both of them wait for
+//!   opening          asks for it, and for less with each refusal
+//!   off_cpu          switches beside the events   stop, cost    its end, and what it took
+//! ```
+//!
+//! It is the only folder that knows when something happens; events, targets, rings and output do
+//! what they are told.
 
 pub(super) mod bounds;
 mod chosen_rate;
 pub(super) mod cost;
 mod counters;
 pub(super) mod off_cpu;
+mod opening;
 pub(super) mod options;
 pub(super) mod participants;
 pub(super) mod recording;
@@ -13,36 +26,24 @@ mod stop;
 pub(super) mod watch;
 
 use std::convert::Infallible;
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use self::options::Options;
-use self::request::{Request, leaders};
 use super::counts::{self, Count};
-use super::error::{Error, Note, reason};
-use super::events::attr::{Allowed, Common};
+use super::events::attr::Allowed;
 use super::events::event::EventSpec;
-use super::events::modifiers::Modifiers;
 use super::events::stacks::Stacks;
 use super::kernel::{self, MoreFiles};
-use super::rights::Rights;
-use super::rings::descriptors;
-use super::rings::descriptors::{Refusal, ThreadEvents, Wanted};
-use super::rings::duplicate_samples;
-use super::rings::duplicate_samples::DuplicateSamples;
+use super::rings::descriptors::ThreadEvents;
+use super::rings::duplicate_samples::{self, DuplicateSamples};
 use super::rings::ring::Ring;
-use super::rings::ring_size::{is_memory_limit, ring_bytes, ring_bytes_max, watermark};
-use super::targets::cgroup;
-use super::targets::target::{self, Target};
 use super::user_share::UserShare;
-use super::{host, limits};
 use crate::base::Counting;
-use crate::perfdata::raw::{self, Layouts, RawRecord};
+use crate::perfdata::raw::{self, RawRecord};
 use crate::perfdata::writer::EventDescription;
 
-/// Sampling of a [`Target`].
+/// Sampling of a [`Target`](super::Target).
 ///
 /// The records that the kernel makes are handed out as bytes by [`Session::drain`]; whoever takes
 /// them writes them to a file ([`Writer`](crate::perfdata::writer::Writer)) or reads them on the
@@ -77,190 +78,6 @@ struct ProcessorRing {
 }
 
 impl Session {
-    /// Opens the events on a target, for each thread one for each processor: only so can they be
-    /// inherited and still write to a buffer.
-    ///
-    /// # Errors
-    ///
-    /// If the kernel does not let this user record the target, or does not have an event; if
-    /// there is no such target, or it has ended.
-    pub fn open(
-        options: &Options,
-        target: &Target,
-        notes: &mut dyn FnMut(Note),
-    ) -> Result<Session, Error> {
-        target.check()?;
-        let cgroup = match target {
-            Target::Cgroup(path) => {
-                let opened = cgroup::directory(path).and_then(|directory| {
-                    File::open(directory).map_err(|error| Error::Cgroup {
-                        path: path.clone(),
-                        reason: reason(&error),
-                    })
-                });
-                Some(opened?)
-            }
-            _ => None,
-        };
-        let cgroup = cgroup.as_ref().map(AsFd::as_fd);
-        let rate = chosen_rate::rate(options.rate, notes)?;
-        let page = kernel::page_size();
-        let processors = processors(target)?;
-        let mut usual = ring_bytes(options.stacks, rate, processors.len());
-        let by_occurrence = options.rate.is_none() && options.events.iter().any(|event| event.each);
-        if options.off_cpu || by_occurrence {
-            usual = off_cpu::ring_bytes(usual, ring_bytes_max(processors.len()));
-        }
-        let wanted_pages = options.ring_pages.unwrap_or(usual / page).max(1);
-        let wanted_pages = wanted_pages.next_power_of_two();
-        let mut request = Request {
-            events: options.events.clone(),
-            precise: Vec::new(),
-            cycles_by_default: options.events.is_empty(),
-            off_cpu: false,
-            processors,
-            tasks: target.tasks().len().max(1),
-            common: Common {
-                rate,
-                rate_chosen: options.rate.is_some(),
-                stacks: options.stacks,
-                max_stack: limits::max_stack().unwrap_or(0),
-                allowed: Allowed::ALL,
-                watermark: watermark(wanted_pages * page),
-                at_once: !matches!(target, Target::Held(_)),
-                inherit: target.inherits(),
-            },
-            copies_refused: false,
-            files: None,
-        };
-        if request.cycles_by_default {
-            request.events.push(EventSpec::cycles());
-        }
-        request.precise = request
-            .events
-            .iter()
-            .map(|event| {
-                event
-                    .modifiers
-                    .precise()
-                    .unwrap_or(3 * u64::from(request.cycles_by_default))
-            })
-            .collect();
-        if options.off_cpu {
-            request.add_off_cpu();
-        }
-
-        let mut pages = wanted_pages;
-        loop {
-            let wanted = request.wanted();
-            let opened = descriptors::open(target, cgroup, &wanted, &request.processors, pages);
-            let opened = opened.and_then(|(rows, rings)| {
-                Session::with_rows(&request, &wanted, rows, rings).map_err(Refusal::Ring)
-            });
-            match opened {
-                Ok(mut session) => {
-                    // More than the least is asked for only to be sure.
-                    let enough = match options.ring_pages {
-                        Some(_) => wanted_pages,
-                        None => wanted_pages.min(Options::RING_BYTES / page),
-                    };
-                    if pages < enough {
-                        notes(Note::SmallerRings {
-                            kib: pages * page / 1024,
-                            wanted: wanted_pages * page / 1024,
-                        });
-                    }
-                    if request.copies_refused {
-                        notes(Note::NoCopies);
-                    }
-                    if !request.common.allowed.kernel && request.events.iter().any(counts_kernel) {
-                        notes(Note::UserOnly(Rights::look()));
-                    }
-                    if request.lacks_inherited_reads() {
-                        notes(Note::GroupsNotInherited);
-                    }
-                    if request.common.at_once {
-                        session.start_groups();
-                    }
-                    if options.off_cpu && !request.has_switch_stacks() {
-                        notes(Note::NoSwitchStacks(Rights::look()));
-                    }
-                    session._files = request.files;
-                    return Ok(session);
-                }
-                Err(Refusal::Event(index, tid, error)) => request
-                    .give_in(index, &error, notes)
-                    .map_err(|error| of_target(error, target, tid))?,
-                // More than may be locked in memory; the watermark goes with the size.
-                Err(Refusal::Ring(error)) if pages > 1 && is_memory_limit(&error) => {
-                    pages /= 2;
-                    request.common.watermark = watermark(pages * page);
-                }
-                Err(Refusal::Ring(error)) => {
-                    return Err(Error::RingBuffer {
-                        reason: reason(&error),
-                    });
-                }
-                Err(Refusal::Ended) => return Err(Error::Ended),
-            }
-        }
-    }
-
-    fn with_rows(
-        request: &Request,
-        wanted: &[Wanted],
-        rows: Vec<ThreadEvents>,
-        rings: Vec<Ring>,
-    ) -> io::Result<Session> {
-        let mut events: Vec<EventDescription> = request
-            .events
-            .iter()
-            .zip(wanted)
-            .map(|(spec, wanted)| EventDescription {
-                name: shown_name(spec, request.common.allowed.kernel),
-                attr: kernel::attr_bytes(&wanted.attr),
-                ids: Vec::new(),
-            })
-            .collect();
-        let mut duplicates = DuplicateSamples::new(Layouts::new(&events).shared());
-        for row in &rows {
-            let mut own = Vec::new();
-            for (event, fds) in events.iter_mut().zip(&row.events) {
-                let ids = fds.iter().map(|fd| kernel::event_id(fd.as_fd()));
-                let ids = ids.collect::<io::Result<Vec<u64>>>()?;
-                own.extend(&ids);
-                event.ids.extend(ids);
-            }
-            if row.late {
-                duplicates.expect(row.tid, own);
-            }
-        }
-        let rings = rings.into_iter();
-        Ok(Session {
-            events,
-            rows,
-            rings: rings
-                .map(|ring| ProcessorRing { ring, polled: 0 })
-                .collect(),
-            duplicates,
-            early: Vec::new(),
-            allowed: request.common.allowed,
-            stacks: request.common.stacks,
-            includes_kernel: request.common.allowed.kernel
-                && request.events.iter().any(counts_kernel),
-            has_switches: request.off_cpu,
-            specs: request.events.clone(),
-            groups: groups(&request.events),
-            before: Vec::new(),
-            tracepoints: request
-                .events
-                .iter()
-                .filter_map(EventSpec::tracepoint)
-                .collect(),
-            _files: None,
-        })
-    }
-
     /// The events as a file describes them.
     pub fn events(&self) -> &[EventDescription] {
         &self.events
@@ -454,52 +271,6 @@ fn polled(rows: &[ThreadEvents], ring: &ProcessorRing, processor: usize) -> RawF
         .map_or(-1, AsRawFd::as_raw_fd)
 }
 
-/// The processors on which a target is sampled.
-fn processors(target: &Target) -> Result<Vec<u32>, Error> {
-    let online = host::online_processors();
-    let Target::Processors(Some(chosen)) = target else {
-        return Ok(online);
-    };
-    match chosen.iter().find(|processor| !online.contains(processor)) {
-        Some(&processor) => Err(Error::NoProcessor { processor, online }),
-        None => Ok(chosen.clone()),
-    }
-}
-
-/// What the refusal of any recording means for this target.
-fn of_target(error: Error, target: &Target, tid: i32) -> Error {
-    match (error, target) {
-        (Error::Forbidden { paranoid }, Target::Processors(_) | Target::Cgroup(_)) => {
-            Error::SystemForbidden { paranoid }
-        }
-        // Some distributions refuse everything at 3 and above.
-        (
-            Error::Forbidden { paranoid },
-            Target::Processes(_) | Target::Tree(_) | Target::Threads(_),
-        ) if paranoid.is_none_or(|level| level < 3) => Error::TaskForbidden {
-            tid,
-            user: target::user(tid),
-        },
-        (error, _) => error,
-    }
-}
-
-fn groups(events: &[EventSpec]) -> Vec<(usize, usize)> {
-    let leaders = leaders(events);
-    let groups = leaders.chunk_by(|one, other| one == other);
-    let groups = groups.map(|group| (group[0], group.len()));
-    groups.filter(|(_, events)| *events > 1).collect()
-}
-
 fn counts_kernel(event: &EventSpec) -> bool {
     event.modifiers.kernel()
-}
-
-/// The event's name with the modifier that holds it to user space, when that was not asked for.
-fn shown_name(event: &EventSpec, kernel: bool) -> String {
-    if counts_kernel(event) && event.modifiers.user() && !kernel {
-        event.clone().with_group(Modifiers::user_only()).name
-    } else {
-        event.name.clone()
-    }
 }
