@@ -5,7 +5,7 @@
 
 use crate::base::Caveat;
 use crate::view::page::HiddenRows;
-use crate::view::quality::StackGap;
+use crate::view::page::StackGap;
 use crate::view::question::Question;
 
 /// Advice on what pages and documents state as data. Each answer is a lower-case fragment, or `None`

@@ -1,9 +1,8 @@
 //! A page for people: headings, sentences and tables, one under the other.
 
-use super::quality::StackGap;
 use super::question::Question;
 use super::table::Table;
-use crate::base::{Caveat, Unit};
+use crate::base::{Caveat, CaveatKind, Unit};
 
 /// How a check ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +24,15 @@ impl Status {
             Status::Bad => "bad",
         }
     }
+}
+
+/// Why stacks are not as reliable as they could be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackGap {
+    /// They were recorded by frame pointers, which some of the code does not keep.
+    FramePointers,
+    /// What this caveat of the profile says.
+    Caveat(CaveatKind),
 }
 
 /// A part of a page.

@@ -1,7 +1,7 @@
 //! How reliable the stacks are, line by line, and why they are no better.
 
 use super::number;
-use super::page::Block;
+use super::page::{Block, StackGap};
 use super::table::{Cell, Column, Role, Table};
 use crate::base::CaveatKind;
 use crate::profile::{CheckedCalls, Profile};
@@ -17,15 +17,6 @@ pub struct Line {
     pub what: &'static str,
     /// Why some stacks are not as they should be, where the reason is known.
     pub gap: Option<StackGap>,
-}
-
-/// Why stacks are not as reliable as they could be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StackGap {
-    /// They were recorded by frame pointers, which some of the code does not keep.
-    FramePointers,
-    /// What this caveat of the profile says.
-    Caveat(CaveatKind),
 }
 
 /// What is known of the stacks; nothing where that was not looked into.

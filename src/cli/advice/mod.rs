@@ -23,7 +23,7 @@ use proftool::base::{Caveat, CaveatKind};
 use proftool::export::Advice;
 use proftool::sampler::Stacks;
 use proftool::view::page::HiddenRows;
-use proftool::view::quality::StackGap;
+use proftool::view::page::StackGap;
 use proftool::view::question::Question;
 
 pub use stacks::{BUILD_WITH_FRAME_POINTERS, NAME_GENERATED_CODE};
