@@ -1,4 +1,4 @@
-//! The walls of the house: the map in `src/lib.rs` is held against the code.
+//! The walls of the house: the map in `src/ARCHITECTURE.md` is held against the code.
 //!
 //! The map is four tables of the crate's page: rooms, rooms in rooms, packages, files with unsafe
 //! code. [`rules::check`] demands what they say, and besides that no circles between files and no
@@ -16,7 +16,7 @@ mod tree;
 use tree::Tree;
 
 #[test]
-fn the_code_keeps_to_the_map_in_lib_rs() {
+fn the_code_keeps_to_the_map() {
     let found = rules::check(&Tree::of_this_crate());
     assert!(
         found.is_empty(),
@@ -27,39 +27,40 @@ fn the_code_keeps_to_the_map_in_lib_rs() {
 
 /// A sound house of four rooms.
 fn sound() -> Tree {
-    let lib = "\
-        //! A page.\n\
-        //!\n\
-        //! | room | owns | may import |\n\
-        //! |---|---|---|\n\
-        //! | `base` | numbers | std |\n\
-        //! | `binary` | files | base |\n\
-        //! | `view` | tables | base |\n\
-        //! | `cli` | the command line | the library's public items |\n\
-        //! | `main` | the start | cli, the library's public items |\n\
-        //!\n\
-        //! | room in a room | owns | may import of the room around it |\n\
-        //! |---|---|---|\n\
-        //! | `cli/top` | the screen | args |\n\
-        //!\n\
-        //! | package | at home in |\n\
-        //! |---|---|\n\
-        //! | `gimli` | binary |\n\
-        //! | `any-how` | cli |\n\
-        //! | `std::net` | nowhere |\n\
-        //!\n\
-        //! | file with unsafe code | what for |\n\
-        //! |---|---|\n\
-        //! | `binary/map.rs` | mapping |\n\
-        pub mod base;\n\
-        pub mod binary;\n\
-        pub mod view;\n";
+    let map = "\
+        # A page\n\
+        \n\
+        | room | owns | may import |\n\
+        |---|---|---|\n\
+        | `base` | numbers | std |\n\
+        | `binary` | files | base |\n\
+        | `view` | tables | base |\n\
+        | `cli` | the command line | the library's public items |\n\
+        | `main` | the start | cli, the library's public items |\n\
+        \n\
+        | room in a room | owns | may import of the room around it |\n\
+        |---|---|---|\n\
+        | `cli/top` | the screen | args |\n\
+        \n\
+        | package | at home in |\n\
+        |---|---|\n\
+        | `gimli` | binary |\n\
+        | `any-how` | cli |\n\
+        | `std::net` | nowhere |\n\
+        \n\
+        | file with unsafe code | what for |\n\
+        |---|---|\n\
+        | `binary/map.rs` | mapping |\n";
     Tree::new(&[
         (
             "Cargo.toml",
             "[package]\nname = \"x\"\n[dependencies]\n# a\ngimli = \"1\"\nany-how = \"1\"\n[lints]\nx = 1\n",
         ),
-        ("src/lib.rs", lib),
+        ("src/ARCHITECTURE.md", map),
+        (
+            "src/lib.rs",
+            "//! A page.\npub mod base;\npub mod binary;\npub mod view;\n",
+        ),
         (
             "src/base.rs",
             "//! Numbers.\n#[macro_export]\nmacro_rules! id { () => { $crate::base::Id } }\n\
@@ -183,13 +184,13 @@ fn rooms_and_rows_of_the_map_must_match() {
     tree.add("src/attic/mod.rs", "//! Old things.\n");
     assert_eq!(
         rules::check(&tree),
-        ["src/attic: no row of the map in src/lib.rs"]
+        ["src/attic: no row of the map in src/ARCHITECTURE.md"]
     );
     let mut tree = sound();
     tree.remove("src/view/");
     assert_eq!(
         rules::check(&tree),
-        ["src/lib.rs: the map has a room `view`, but src/ has not"]
+        ["src/ARCHITECTURE.md: the map has a room `view`, but src/ has not"]
     );
     assert_eq!(
         planted("src/lib.rs", "pub mod view;\n", ""),
@@ -204,16 +205,20 @@ fn rooms_and_rows_of_the_map_must_match() {
 #[test]
 fn a_map_that_runs_in_circles_is_told() {
     assert_eq!(
-        planted("src/lib.rs", "| numbers | std |", "| numbers | view |"),
-        ["src/lib.rs: `base` may import `view`, which is not above it in the map"]
+        planted(
+            "src/ARCHITECTURE.md",
+            "| numbers | std |",
+            "| numbers | view |"
+        ),
+        ["src/ARCHITECTURE.md: `base` may import `view`, which is not above it in the map"]
     );
     assert_eq!(
         planted(
-            "src/lib.rs",
+            "src/ARCHITECTURE.md",
             "| tables | base |",
             "| tables | base garden |"
         ),
-        ["src/lib.rs: `view` may import `garden`, which is not above it in the map"]
+        ["src/ARCHITECTURE.md: `view` may import `garden`, which is not above it in the map"]
     );
 }
 
@@ -242,16 +247,20 @@ fn a_package_away_from_home_is_told() {
 fn packages_and_rows_of_the_map_must_match() {
     assert_eq!(
         planted("Cargo.toml", "# a\n", "petgraph = \"1\"\n"),
-        ["Cargo.toml: `petgraph` has no row in the map in src/lib.rs"]
+        ["Cargo.toml: `petgraph` has no row in the map in src/ARCHITECTURE.md"]
     );
     assert_eq!(
         planted("Cargo.toml", "gimli = \"1\"\n", ""),
-        ["src/lib.rs: the map has a package `gimli`, but Cargo.toml has not"]
+        ["src/ARCHITECTURE.md: the map has a package `gimli`, but Cargo.toml has not"]
     );
     assert_eq!(
-        planted("src/lib.rs", "| `gimli` | binary |", "| `gimli` | cellar |"),
+        planted(
+            "src/ARCHITECTURE.md",
+            "| `gimli` | binary |",
+            "| `gimli` | cellar |"
+        ),
         [
-            "src/lib.rs: `gimli` is at home in `cellar`, which is no room of the map",
+            "src/ARCHITECTURE.md: `gimli` is at home in `cellar`, which is no room of the map",
             "src/binary/map.rs:3: `gimli` is not at home in `binary`"
         ]
     );
@@ -265,7 +274,7 @@ fn unsafe_code_outside_the_listed_files_is_told() {
     line_is_told("src/view/cell.rs", "m! { unsafe {} }", told);
     assert_eq!(
         planted("src/binary/map.rs", "unsafe {}", "{}"),
-        ["src/lib.rs: the map lists src/binary/map.rs for unsafe code, but there is none"]
+        ["src/ARCHITECTURE.md: the map lists src/binary/map.rs for unsafe code, but there is none"]
     );
 }
 
@@ -481,7 +490,7 @@ fn what_an_input_names_is_opened_by_one_room() {
 #[test]
 fn a_map_without_its_tables_is_told() {
     assert_eq!(
-        rules::check(&Tree::new(&[("src/lib.rs", "//! A page.\n")])),
-        ["src/lib.rs: no table with the heads `room`, `owns`, `may import`"]
+        rules::check(&Tree::new(&[("src/ARCHITECTURE.md", "# A page\n")])),
+        ["src/ARCHITECTURE.md: no table with the heads `room`, `owns`, `may import`"]
     );
 }

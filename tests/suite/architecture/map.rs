@@ -1,10 +1,10 @@
-//! The map: four tables in the docs of `src/lib.rs`.
+//! The map: four tables in `src/ARCHITECTURE.md`.
 //!
 //! ```text
-//! //! | room | owns | may import |             rooms, each below all that it imports
-//! //! | room in a room | owns | may import of the room around it |
-//! //! | package | at home in |                 every dependency, and parts of std that are walled
-//! //! | file with unsafe code | what for |     every such file, from src/
+//! | room | owns | may import |             rooms, each below all that it imports
+//! | room in a room | owns | may import of the room around it |
+//! | package | at home in |                 every dependency, and parts of std that are walled
+//! | file with unsafe code | what for |     every such file, from src/
 //! ```
 
 /// A row of the table of rooms.
@@ -30,7 +30,7 @@ pub struct Inner {
     pub imports: Vec<String>,
 }
 
-/// What `src/lib.rs` says.
+/// What `src/ARCHITECTURE.md` says.
 pub struct Map {
     pub rooms: Vec<Room>,
     pub inner: Vec<Inner>,
@@ -40,13 +40,13 @@ pub struct Map {
 }
 
 impl Map {
-    /// Reads the tables in the docs of `lib`; `Err` says which is missing.
-    pub fn read(lib: &str) -> Result<Self, String> {
-        let rooms = table(lib, &["room", "owns", "may import"])?;
+    /// Reads the tables of the page; `Err` says which is missing.
+    pub fn read(page: &str) -> Result<Self, String> {
+        let rooms = table(page, &["room", "owns", "may import"])?;
         let inner = ["room in a room", "owns", "may import of the room around it"];
-        let inner = table(lib, &inner)?;
-        let packages = table(lib, &["package", "at home in"])?;
-        let unsafe_files = table(lib, &["file with unsafe code", "what for"])?;
+        let inner = table(page, &inner)?;
+        let packages = table(page, &["package", "at home in"])?;
+        let unsafe_files = table(page, &["file with unsafe code", "what for"])?;
         Ok(Self {
             rooms: rooms.iter().map(|row| room(row)).collect(),
             inner: inner.iter().map(|row| inner_room(row)).collect(),
@@ -100,14 +100,14 @@ fn names(cell: &str) -> Vec<String> {
         .collect()
 }
 
-/// The rows of the table of the docs that has these heads, without backticks.
-fn table(lib: &str, heads: &[&str]) -> Result<Vec<Vec<String>>, String> {
-    let mut lines = lib
-        .lines()
-        .map(|line| line.strip_prefix("//!").map(str::trim).and_then(cells));
+/// The rows of the table of the page that has these heads, without backticks.
+fn table(page: &str, heads: &[&str]) -> Result<Vec<Vec<String>>, String> {
+    let mut lines = page.lines().map(|line| cells(line.trim()));
     if !lines.any(|line| line.as_deref().is_some_and(|row| row == heads)) {
         let heads = heads.join("`, `");
-        return Err(format!("src/lib.rs: no table with the heads `{heads}`"));
+        return Err(format!(
+            "src/ARCHITECTURE.md: no table with the heads `{heads}`"
+        ));
     }
     Ok(lines
         .skip(1)

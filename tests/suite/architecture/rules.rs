@@ -20,7 +20,7 @@ const IDLE_NAMES: [&str; 10] = [
 
 /// Every violation, as `file:line: what` in the order of files.
 pub fn check(tree: &Tree) -> Vec<String> {
-    let map = match Map::read(tree.text("src/lib.rs")) {
+    let map = match Map::read(tree.text("src/ARCHITECTURE.md")) {
         Ok(map) => map,
         Err(missing) => return vec![missing],
     };
@@ -64,7 +64,7 @@ fn check_map(map: &Map, told: &mut Vec<String>) {
         for import in &room.imports {
             if !above.contains(&import.as_str()) {
                 told.push(format!(
-                    "src/lib.rs: `{}` may import `{import}`, which is not above it in the map",
+                    "src/ARCHITECTURE.md: `{}` may import `{import}`, which is not above it in the map",
                     room.name
                 ));
             }
@@ -74,7 +74,7 @@ fn check_map(map: &Map, told: &mut Vec<String>) {
         for home in package.homes.iter().flatten() {
             if map.room(home).is_none() {
                 told.push(format!(
-                    "src/lib.rs: `{}` is at home in `{home}`, which is no room of the map",
+                    "src/ARCHITECTURE.md: `{}` is at home in `{home}`, which is no room of the map",
                     package.name
                 ));
             }
@@ -84,11 +84,14 @@ fn check_map(map: &Map, told: &mut Vec<String>) {
 
 /// What stands directly below `src/` is the rooms of the map; the library declares its own.
 fn check_rooms(map: &Map, tree: &Tree, names: &BTreeMap<&str, Names>, told: &mut Vec<String>) {
-    let files = tree.files.keys().filter(|file| file.starts_with("src/"));
+    let is_code = |file: &&String| file.starts_with("src/") && file.ends_with(".rs");
+    let files = tree.files.keys().filter(is_code);
     let there: BTreeSet<&str> = files.map(|file| room_of(file)).collect();
     for room in there.iter().filter(|&&room| room != "lib") {
         if map.room(room).is_none() {
-            told.push(format!("src/{room}: no row of the map in src/lib.rs"));
+            told.push(format!(
+                "src/{room}: no row of the map in src/ARCHITECTURE.md"
+            ));
         }
     }
     let declares = |file: &str, name: &str, public: bool| {
@@ -100,7 +103,7 @@ fn check_rooms(map: &Map, tree: &Tree, names: &BTreeMap<&str, Names>, told: &mut
     for Room { name, outside, .. } in &map.rooms {
         if !there.contains(name.as_str()) {
             told.push(format!(
-                "src/lib.rs: the map has a room `{name}`, but src/ has not"
+                "src/ARCHITECTURE.md: the map has a room `{name}`, but src/ has not"
             ));
         } else if !outside && !declares("src/lib.rs", name, true) {
             told.push(format!(
@@ -122,7 +125,7 @@ fn check_packages(map: &Map, tree: &Tree, told: &mut Vec<String>) {
     for name in &dependencies {
         if !map.packages.iter().any(|package| package.name == *name) {
             told.push(format!(
-                "Cargo.toml: `{name}` has no row in the map in src/lib.rs"
+                "Cargo.toml: `{name}` has no row in the map in src/ARCHITECTURE.md"
             ));
         }
     }
@@ -130,7 +133,7 @@ fn check_packages(map: &Map, tree: &Tree, told: &mut Vec<String>) {
         let name = package.name.as_str();
         if !name.starts_with("std::") && !dependencies.contains(&name) {
             told.push(format!(
-                "src/lib.rs: the map has a package `{name}`, but Cargo.toml has not"
+                "src/ARCHITECTURE.md: the map has a package `{name}`, but Cargo.toml has not"
             ));
         }
     }
@@ -195,7 +198,7 @@ fn check_inner(map: &Map, names: &BTreeMap<&str, Names>, told: &mut Vec<String>)
         let modules: BTreeSet<Vec<String>> = names.keys().map(|file| module_path(file)).collect();
         if !modules.contains(inner) {
             told.push(format!(
-                "src/lib.rs: the map has a room `{shown}`, but src/ has not"
+                "src/ARCHITECTURE.md: the map has a room `{shown}`, but src/ has not"
             ));
         }
         for (file, found) in names {
@@ -273,7 +276,7 @@ fn check_unsafe(map: &Map, names: &BTreeMap<&str, Names>, told: &mut Vec<String>
         let found = names.get(format!("src/{file}").as_str());
         if found.is_none_or(|found| found.unsafe_lines.is_empty()) {
             told.push(format!(
-                "src/lib.rs: the map lists src/{file} for unsafe code, but there is none"
+                "src/ARCHITECTURE.md: the map lists src/{file} for unsafe code, but there is none"
             ));
         }
     }
