@@ -229,7 +229,7 @@ impl Query {
         if selection.samples == 0 && profile.samples_by_event()[event] > 0 {
             failure::line("warning", "no sample passes the filters");
             if self.focus.is_some() {
-                let hint = "patterns match full names: proftool flat --names full shows them";
+                let hint = "patterns match full names; proftool flat --names full lists them";
                 failure::line("hint", hint);
             }
         }
@@ -272,7 +272,7 @@ impl Query {
         }
         let file = self.file_in_command();
         let text = format!("{what} needs call stacks, and a gmon.out has none");
-        let hint = format!("callers and callees with estimated times: proftool graph {file}");
+        let hint = format!("for callers and callees with estimated times: proftool graph {file}");
         Err(hinted(text, Some(hint)))
     }
 
@@ -283,9 +283,9 @@ impl Query {
             return Ok(());
         }
         let file = self.file_in_command();
-        let text = format!("{what} needs call stacks or counted calls, and there are neither");
+        let text = format!("{what} needs call stacks or counted calls, and the file has neither");
         let hint = format!(
-            "build all of the program with -pg to count its calls; its own time by function: \
+            "build the whole program with -pg to count calls; for self time by function: \
              proftool flat {file}"
         );
         Err(hinted(text, Some(hint)))
@@ -302,7 +302,7 @@ impl Query {
         let all: Vec<EventId> = profile.events.enumerate().map(|(id, _)| id).collect();
         let (text, listed) = match found.is_empty() {
             true => (format!("{} has no event {name}", self.file.display()), all),
-            false => (format!("several events are called {name}"), found),
+            false => (format!("several events are named {name}"), found),
         };
         let list = listed.iter().map(|&id| {
             let name = &profile.events[id].name;
@@ -368,7 +368,7 @@ fn pattern(text: &str) -> Result<Regex, String> {
 fn time_range(text: &str) -> Result<TimeRange, String> {
     let (start, end) = text
         .split_once("..")
-        .ok_or("two times with .. between them are needed, as in 1.5..2")?;
+        .ok_or("not a time range, such as 1.5..2")?;
     let nanoseconds = |text: &str| match text.trim() {
         "" => Ok(None),
         text => match text.parse::<f64>() {
@@ -383,7 +383,7 @@ fn time_range(text: &str) -> Result<TimeRange, String> {
         end: nanoseconds(end)?,
     };
     match (range.start, range.end) {
-        (Some(start), Some(end)) if start >= end => Err("it ends before it starts".into()),
+        (Some(start), Some(end)) if start >= end => Err("the range ends before it starts".into()),
         _ => Ok(range),
     }
 }

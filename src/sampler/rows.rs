@@ -57,7 +57,7 @@ pub(super) enum Refusal {
 /// The rows, and the ring buffers of the processors.
 pub(super) type Opened = (Vec<Row>, Vec<Ring>);
 
-/// Opens `events` on a target, on each of `processors`, with ring buffers of so many pages.
+/// Opens `events` on a target, on each of `processors`, with ring buffers of `pages` pages.
 pub(super) fn open(
     target: &Target,
     cgroup: Option<BorrowedFd<'_>>,
