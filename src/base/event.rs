@@ -85,10 +85,10 @@ impl Event {
         Event::named(PREEMPTED)
     }
 
-    /// The place of the event to show when none is asked for, of all events with the numbers of
-    /// their samples: the one with the most, the first of them. Where time off the processor is
-    /// recorded beside time on it, the latter is what is shown, however many switches there were; where
-    /// nothing ran, how long threads were blocked.
+    /// Returns the index of the event to show by default; each event comes with its number of
+    /// samples. It is the first of those with the most samples. If off-CPU time was recorded as well,
+    /// it is the event that samples running threads, even if there are more switches than samples. If
+    /// no thread ran, it is `off-cpu`.
     ///
     /// ```
     /// use proftool::base::Event;

@@ -78,7 +78,7 @@ pub fn give_text(
     write: &dyn Fn(&mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<ExitCode> {
     if look.format != Format::Text {
-        let text = "--classic is a text: leave --format out";
+        let text = "--classic prints text; leave out --format";
         return Err(failure::Misused(text.into()).into());
     }
     write_to(io::stdout().lock(), write)?;

@@ -28,8 +28,8 @@ impl Classic {
             return Ok(None);
         }
         if !gprof::can_write(profile) {
-            let text = "gprof's text needs numbers of calls, which samples cannot tell";
-            let hint = "build with -pg, run, and give what it leaves: gmon.out --binary PROGRAM";
+            let text = "gprof's text needs call counts, which samples do not have";
+            let hint = "build with -pg and run the program; then: proftool flat gmon.out --binary PROGRAM --classic";
             return Err(hinted(text.into(), Some(hint.into())));
         }
         Ok(Some(Options { zeros: self.zeros }))

@@ -31,10 +31,10 @@ pub fn find(subject: &Subject, text: &str) -> Result<FunctionId, ExitCode> {
             Err(NOT_EXACT.into())
         }
         Found::Nothing(similar) => {
-            let message = format!("no function of the selected samples is called {text}");
+            let message = format!("no function in the selected samples is named {text}");
             failure::line("proftool", &message);
             let hint = match similar.is_empty() {
-                true => "proftool flat --names full shows them all".to_owned(),
+                true => "proftool flat --names full lists all functions".to_owned(),
                 false => format!("similar names: {}", similar.join(", ")),
             };
             failure::line("hint", &hint);
@@ -94,7 +94,7 @@ fn several(
     text: &str,
     fitting: &[(FunctionId, String)],
 ) {
-    let message = format!("{} functions fit {text}; total and name:", fitting.len());
+    let message = format!("{} functions match {text}; total and name:", fitting.len());
     failure::line("proftool", &message);
     let whole = subject.selection.total;
     for (function, label) in fitting.iter().take(TOLD) {
@@ -106,6 +106,6 @@ fn several(
     }
     failure::line(
         "hint",
-        "give one of these names as it stands here, in quotes",
+        "use one of these names exactly as printed, in quotes",
     );
 }

@@ -157,7 +157,7 @@ impl Arcs {
                 }
             }
             let Some((from, to)) = found else {
-                let text = format!("-k {text}: two functions with / between them are needed");
+                let text = format!("-k {text}: expected CALLER/CALLEE");
                 return Err(first.unwrap_or_else(|| super::failure::Misused(text).into()));
             };
             left_out.push(Between::new(from, to));
@@ -212,7 +212,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let view = graph::arrange(&subject, CallGraph::of(&profile, &selection), &options);
     if args.counts.errors && view.errors.is_none() {
-        let text = "errors are between stacks and counted calls, and one of them is missing";
+        let text = "--errors compares stacks with counted calls, and one of them is missing";
         let hint = "give both: proftool graph perf.data --counts gmon.out --errors";
         return Err(hinted(text.into(), Some(hint.into())));
     }

@@ -247,6 +247,6 @@ pub fn share(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end();
     match number.parse::<f64>() {
         Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
-        _ => Err("a percentage from 0 to 100 is needed".into()),
+        _ => Err("not a percentage from 0 to 100".into()),
     }
 }

@@ -244,7 +244,7 @@ impl Query {
         if selection.samples == 0 && profile.samples_by_event()[event] > 0 {
             failure::line("warning", "no sample passes the filters");
             if self.focus.is_some() {
-                let hint = "patterns match full names: proftool flat --names full shows them";
+                let hint = "patterns match full names; proftool flat --names full lists them";
                 failure::line("hint", hint);
             }
         }
@@ -287,7 +287,7 @@ impl Query {
         }
         let file = self.file_in_command();
         let text = format!("{what} needs call stacks, and a gmon.out has none");
-        let hint = format!("callers and callees with estimated times: proftool graph {file}");
+        let hint = format!("for callers and callees with estimated times: proftool graph {file}");
         Err(hinted(text, Some(hint)))
     }
 
@@ -298,9 +298,9 @@ impl Query {
             return Ok(());
         }
         let file = self.file_in_command();
-        let text = format!("{what} needs call stacks or counted calls, and there are neither");
+        let text = format!("{what} needs call stacks or counted calls, and the file has neither");
         let hint = format!(
-            "build all of the program with -pg to count its calls; its own time by function: \
+            "build the whole program with -pg to count calls; for self time by function: \
              proftool flat {file}"
         );
         Err(hinted(text, Some(hint)))
@@ -320,7 +320,7 @@ impl Query {
                 format!("{} has no event {name}", self.file().display()),
                 all,
             ),
-            false => (format!("several events are called {name}"), found),
+            false => (format!("several events are named {name}"), found),
         };
         let list = listed.iter().map(|&id| {
             let name = &profile.events[id].name;
@@ -387,7 +387,7 @@ fn time_range(text: &str) -> Result<TimeRange, String> {
     let absolute = text.split_once(',');
     let (start, end) = absolute
         .or_else(|| text.split_once(".."))
-        .ok_or("two times with .. between them are needed, as in 1.5..2")?;
+        .ok_or("not a time range, such as 1.5..2")?;
     let nanoseconds = |text: &str| match text.trim() {
         "" => Ok(None),
         text => match text.parse::<f64>() {
@@ -403,7 +403,7 @@ fn time_range(text: &str) -> Result<TimeRange, String> {
         is_absolute: absolute.is_some(),
     };
     match (range.start, range.end) {
-        (Some(start), Some(end)) if start >= end => Err("it ends before it starts".into()),
+        (Some(start), Some(end)) if start >= end => Err("the range ends before it starts".into()),
         _ => Ok(range),
     }
 }

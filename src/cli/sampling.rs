@@ -78,7 +78,7 @@ fn call_graph(how: &str) -> Result<CallGraph, String> {
             let size = bytes.parse().map_err(|e: NoCopySize| e.to_string())?;
             Stacks::Copies(size)
         }
-        _ => return Err("it is none of auto, fp, dwarf, dwarf,BYTES, none".into()),
+        _ => return Err("not one of auto, fp, dwarf, dwarf,BYTES, none".into()),
     };
     Ok(CallGraph::Chosen(stacks))
 }

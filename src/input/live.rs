@@ -32,7 +32,7 @@ use super::{Options, recording};
 const QUEUE: usize = 64 << 20;
 /// How soon there is something to be seen first.
 const FIRST: Duration = Duration::from_millis(250);
-/// Making a profile may take one part of so many of the time.
+/// Making profiles takes at most 1/SHARE of the time.
 const SHARE: u32 = 4;
 
 /// What was seen up to one moment.

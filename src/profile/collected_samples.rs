@@ -2,7 +2,7 @@
 
 use crate::base::WeightSum;
 
-/// Below so many rows nothing is gained by adding equal ones up.
+/// With fewer rows than this, adding up equal rows saves nothing.
 const FEW: usize = 4096;
 
 /// Sums by what tells them apart.

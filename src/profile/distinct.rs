@@ -406,7 +406,8 @@ impl<'a> Making<'a, '_> {
         Some(text)
     }
 
-    /// How often each label in this form comes among functions of which there are so many.
+    /// Counts how often each label of this form occurs. `distinct` has one function for all of
+    /// which the same is known, with their number.
     fn counted(
         &self,
         name: &str,

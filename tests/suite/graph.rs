@@ -192,7 +192,7 @@ fn a_column_of_weights_is_not_headed_calls() {
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8(refused.stderr).unwrap();
     assert!(
-        said.contains("needs numbers of calls") && said.contains("--binary"),
+        said.contains("needs call counts") && said.contains("--binary"),
         "{said}"
     );
     let refused = proftool(&["graph", folded, "--errors"]).output().unwrap();

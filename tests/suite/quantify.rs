@@ -300,7 +300,7 @@ fn functions_are_found_by_name_part_or_pattern() {
 fn the_command_says_what_it_cannot_do() {
     let file = fixture("recursion");
     let cases: [(&[&str], i32, &str); 5] = [
-        (&["detail", ".", &file], 2, "5 functions fit ."),
+        (&["detail", ".", &file], 2, "5 functions match ."),
         (&["tree", "--root", ".", &file], 2, " 100.00 %  main\n"),
         (&["detail", "mian", &file], 1, "similar names: main"),
         (&["detail", &file, "a"], 1, "proftool detail FUNCTION FILE"),

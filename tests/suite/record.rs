@@ -255,7 +255,7 @@ fn options_may_be_glued_and_come_before_the_command_only() {
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     let output = room.record(&["-o", "-", "true"]);
     assert_eq!(output.status.code(), Some(125), "{}", stderr(&output));
-    assert!(stderr(&output).contains("hint: name one: -o FILE"));
+    assert!(stderr(&output).contains("hint: name a file: -o FILE"));
     if !can_record() {
         return;
     }

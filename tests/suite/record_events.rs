@@ -395,7 +395,7 @@ fn a_level_of_compression_is_joined_to_its_option() {
     assert_eq!(output.status.code(), Some(127));
     let said = stderr(&output);
     assert!(
-        said.contains("program not found: 3\nhint: a level is joined to its option: -z3\n"),
+        said.contains("program not found: 3\nhint: write the level without a space: -z3\n"),
         "{said}"
     );
     // What comes after the command is the command's.
@@ -441,7 +441,7 @@ fn the_costs_of_a_recording_are_reported_with_an_estimate_of_the_slow_down() {
     if said.contains("above the limit") {
         return skipped(&said);
     }
-    for part in ["the recorder used ", " buffers of ", " bytes a sample"] {
+    for part in ["the recorder used ", " buffers of ", " bytes per sample"] {
         assert!(said.contains(part), "{said}");
     }
     let share = said.split("≈ ").last();

@@ -183,7 +183,7 @@ fn a_copy_that_does_not_fit_is_refused_with_what_does() {
         ("dwarf,0", "how many bytes from the top of the stack"),
         ("dwarf,65528", "8 to 64088 (8192 is usual)"),
         ("dwarf,", "8 to 64088"),
-        ("lbr", "none of auto, fp, dwarf"),
+        ("lbr", "not one of auto, fp, dwarf"),
     ] {
         let output = room.record(&["-g", how, "true"]);
         assert_eq!(output.status.code(), Some(2), "{how}");

@@ -8,6 +8,14 @@ const KERNEL: &str = "cap_perfmon,cap_syslog";
 /// The capabilities with which every process can be recorded as well.
 const EVERYTHING: &str = "cap_perfmon,cap_syslog,cap_sys_ptrace";
 
+/// How to record where `perf_event_paranoid` forbids it, at 3 and above.
+pub const PARANOID: &str = "run as root; or as root: sysctl kernel.perf_event_paranoid=2 (user \
+    space), or =1 (with the kernel)";
+
+/// How to record in a container that filters system calls.
+pub const SECCOMP: &str = "for a container: docker run --cap-add PERFMON --security-opt \
+    seccomp=unconfined";
+
 /// Returns the command with which root gives the running program these capabilities.
 fn setcap(rights: &Rights, capabilities: &str) -> String {
     let program = match &rights.program {
@@ -26,7 +34,7 @@ pub fn setcap_everything(rights: &Rights) -> String {
 pub fn to_see_the_kernel(rights: &Rights) -> String {
     let settings = settings(rights);
     if rights.contained {
-        let settings = settings.unwrap_or_else(|| "run it there".to_owned());
+        let settings = settings.unwrap_or_else(|| "record there".to_owned());
         return format!("outside of this container (user namespace), as root: {settings}");
     }
     let Some(settings) = settings else {

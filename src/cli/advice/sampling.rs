@@ -3,28 +3,25 @@
 use proftool::base::shell_quoted;
 use proftool::sampler::{Error, EventError, Note, Rights, Searched};
 
-use super::rights::{setcap_everything, to_name_the_kernel, to_record_others, to_see_the_kernel};
+use super::rights::{
+    PARANOID, SECCOMP, setcap_everything, to_name_the_kernel, to_record_others, to_see_the_kernel,
+};
 
 /// Returns what can be done about an error of the sampler.
 pub fn on_error(error: &Error) -> Option<String> {
     Some(match error {
         Error::Forbidden {
             paranoid: Some(3..),
-        } => "run as root; or as root: sysctl kernel.perf_event_paranoid=2 (user space), or =1 (with \
-              the kernel)"
-            .into(),
-        Error::Forbidden { .. } => "a sandbox may forbid it; for a container: docker run --cap-add \
-                                    PERFMON --security-opt seccomp=unconfined"
-            .into(),
+        } => PARANOID.into(),
+        Error::Forbidden { .. } => format!("a sandbox may forbid it; {SECCOMP}"),
         Error::KernelForbidden { .. } => to_see_the_kernel(&Rights::look()),
         Error::TracepointForbidden { .. } => {
             "run as root; or as root: sysctl kernel.perf_event_paranoid=-1".into()
         }
-        Error::NoPerfEvents => "build the kernel with CONFIG_PERF_EVENTS; for a container: docker \
-                                run --security-opt seccomp=unconfined"
-            .into(),
+        Error::NoPerfEvents => format!("build the kernel with CONFIG_PERF_EVENTS; {SECCOMP}"),
         Error::Unsupported { hardware: true, .. } => {
-            "virtual machines often have no hardware counters; sample the clock: -e cpu-clock".into()
+            "virtual machines often have no hardware counters; sample the clock: -e cpu-clock"
+                .into()
         }
         Error::TooManyFiles { needed } => format!(
             "raise the limit (as root: ulimit -Hn {0}; ulimit -n {0}), record fewer events or \
@@ -43,9 +40,11 @@ pub fn on_error(error: &Error) -> Option<String> {
         },
         Error::TaskForbidden { .. } => to_record_others(&Rights::look()),
         Error::NoneNamed(_) => "ps -eo comm lists the names".into(),
-        Error::RingBuffer { .. } => "other recorders may use all memory that this user may lock; to \
+        Error::RingBuffer { .. } => {
+            "other recorders may use all memory that this user may lock; to \
             allow more: ulimit -l, or as root: sysctl kernel.perf_event_mlock_kb=4096"
-            .into(),
+                .into()
+        }
         Error::Frequency { wanted, limit } => {
             format!("-F {limit}, or as root: sysctl kernel.perf_event_max_sample_rate={wanted}")
         }

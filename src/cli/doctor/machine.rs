@@ -3,7 +3,7 @@
 use proftool::sampler::{Machine, Options, Trial};
 use proftool::view::doctor::{Check, Status};
 
-use super::super::advice::rights::{setcap_everything, to_name_the_kernel};
+use super::super::advice::rights::{PARANOID, SECCOMP, setcap_everything, to_name_the_kernel};
 use super::{fine, told};
 
 const SUBJECT: &str = "this machine";
@@ -35,15 +35,11 @@ fn recording(machine: &Machine) -> Check {
         ),
         Trial::Refused { reason, .. } => {
             let remedy = match machine.rights.paranoid {
-                Some(3..) => "as root: sysctl kernel.perf_event_paranoid=2",
-                _ if machine.seccomp => {
-                    "a seccomp filter is set, as in containers: docker run --cap-add PERFMON \
-                     --security-opt seccomp=unconfined"
-                }
-                _ => {
-                    "a sandbox or security module may forbid it, or the kernel is built without \
+                Some(3..) => PARANOID.to_owned(),
+                _ if machine.seccomp => format!("a seccomp filter is set; {SECCOMP}"),
+                _ => "a sandbox or security module may forbid it, or the kernel is built without \
                       CONFIG_PERF_EVENTS; try as root, or outside the container"
-                }
+                    .to_owned(),
             };
             let found = format!("perf_event_open is refused: {reason}");
             told(SUBJECT, "recording", Status::Bad, found, remedy)

@@ -77,7 +77,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn of_file(named: &Path) -> anyhow::Result<Findings> {
     let path = located(named);
     let refuse = |what: &str| {
-        let hint = "proftool doctor looks at perf.data files, programs and libraries";
+        let hint = "proftool doctor checks perf.data files, programs and libraries";
         hinted(
             format!("could not use {}: {what}", named.display()),
             Some(hint.into()),

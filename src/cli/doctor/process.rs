@@ -19,7 +19,7 @@ pub fn checks(pid: i32) -> anyhow::Result<Vec<Check>> {
         std::io::ErrorKind::NotFound => hinted(format!("there is no process {pid}"), None),
         _ => {
             let reason = fragment(&error.to_string());
-            hinted(format!("could not look at process {pid}: {reason}"), None)
+            hinted(format!("could not inspect process {pid}: {reason}"), None)
         }
     })?;
     let subject = format!("process {pid} ({})", printable(&process.name));
@@ -69,9 +69,9 @@ fn mounts(subject: &str, process: &Process) -> Check {
             subject,
             "files",
             Status::Warn,
-            "in another mount namespace, as of a container: its paths name other files here",
+            "in another mount namespace, such as a container: its paths lead to other files here",
             format!(
-                "analyze recordings while it runs, with --symfs {}",
+                "analyze recordings while it runs: proftool report --symfs {}",
                 root.display()
             ),
         ),

@@ -26,7 +26,7 @@ pub fn lines(recording: &Recording, options: &Options) -> Vec<String> {
     if recording.samples > 0 {
         let each = |bytes: u64| bytes as f64 / recording.samples as f64;
         let mut line = format!(
-            "{:.0} bytes a sample, over all records",
+            "{:.0} bytes per sample, counting all records",
             each(costs.record_bytes)
         );
         if options.compression.is_some() {

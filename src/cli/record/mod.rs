@@ -90,8 +90,8 @@ pub struct RecordArgs {
 /// None: what fails is told on stderr here, since its exit status depends on what it is.
 pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
     if args.output.as_os_str() == "-" {
-        tell("a recording needs a file: standard output cannot hold one");
-        hint_at("name one: -o FILE");
+        tell("a recording cannot be written to standard output");
+        hint_at("name a file: -o FILE");
         return Ok(ExitCode::from(FAILED));
     }
     Ok(match record(&args) {
@@ -112,7 +112,7 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
                 args.compression_level,
                 word.filter(|word| is_level(word)),
             ) {
-                hint_at(&format!("a level is joined to its option: -z{level}"));
+                hint_at(&format!("write the level without a space: -z{level}"));
             }
             status
         }
@@ -156,7 +156,7 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
     let was_empty = is_empty_group(&asked.target);
     if was_empty && !args.quiet {
         tell(&format!(
-            "no process is in {} now; processes that enter it are recorded",
+            "{} has no processes now; those that enter it are recorded",
             named(&asked.target)
         ));
     }

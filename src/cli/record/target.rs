@@ -108,14 +108,14 @@ fn distinct(numbers: &[i32]) -> Vec<i32> {
 
 fn number(text: &str) -> Result<i32, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| "it is no number of a process".into())
+    number.ok_or_else(|| "not a number above 0".into())
 }
 
 /// A number of seconds above 0.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: Option<f64> = text.parse().ok().filter(|seconds| *seconds > 0.0);
     let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    duration.ok_or_else(|| "it is no number of seconds above 0, such as 10 or 0.5".into())
+    duration.ok_or_else(|| "not a number of seconds above 0, such as 10 or 0.5".into())
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -128,7 +128,7 @@ fn size(text: &str) -> Result<u64, String> {
     let size = digits.parse::<u64>().ok();
     let size = size.and_then(|size| size.checked_mul(1 << shift));
     size.filter(|size| *size > 0)
-        .ok_or_else(|| "it is no size, such as 500000, 64K, 100M or 2G".into())
+        .ok_or_else(|| "not a size, such as 500000, 64K, 100M or 2G".into())
 }
 
 fn processors(text: &str) -> Result<Processors, String> {
@@ -138,7 +138,7 @@ fn processors(text: &str) -> Result<Processors, String> {
         match (first.parse::<u32>(), last.parse::<u32>()) {
             // Linux has at most 8192 processors.
             (Ok(first), Ok(last)) if first <= last && last < 8192 => numbers.extend(first..=last),
-            _ => return Err("it is no list of processors, such as 0,2-3".into()),
+            _ => return Err("not a list of processors, such as 0,2-3".into()),
         }
     }
     numbers.sort_unstable();

@@ -428,7 +428,7 @@ impl App {
         match self.current() {
             None => Some("there are no samples yet"),
             Some(seen) if self.is_outdated(seen) => {
-                Some("samples of before the reset are not kept: w once new ones are shown")
+                Some("samples from before the reset are not kept; press w when new ones are shown")
             }
             Some(_) => None,
         }
@@ -486,7 +486,7 @@ impl App {
 
     fn sort(&mut self) {
         if self.wish.view != View::Flat {
-            self.message = Some("only the flat view is sorted in other ways".into());
+            self.message = Some("only the flat view has other sort orders".into());
             return;
         }
         self.wish.sort = match self.wish.sort {
@@ -499,7 +499,7 @@ impl App {
 
     fn collapse(&mut self) {
         if self.wish.view != View::Tree {
-            self.message = Some("recursion is collapsed in the tree: 3".into());
+            self.message = Some("recursion is collapsed in the tree view (3)".into());
             return;
         }
         let now = self.shown().and_then(|shown| shown.degree);
@@ -532,7 +532,7 @@ impl App {
     fn reset(&mut self) -> Action {
         self.paused = None;
         if let State::Ended(_) = self.state {
-            self.message = Some("it has ended: nothing more comes that could be counted".into());
+            self.message = Some("sampling has ended: there is nothing more to count".into());
             return Action::Nothing;
         }
         self.resets += 1;
@@ -551,7 +551,7 @@ impl App {
 
     fn fade_in(&mut self, other: impl Fn(Duration) -> Duration) -> Action {
         let Some(time) = self.wish.half_life else {
-            self.message = Some("weights do not fade: d lets them".into());
+            self.message = Some("weights do not fade; press d to fade them".into());
             return Action::Nothing;
         };
         let half_life = Some(other(time).clamp(SHORTEST, LONGEST));

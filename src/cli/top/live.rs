@@ -125,13 +125,13 @@ impl Source for Connected<'_> {
         })?;
         let mut let_go = (written.let_go > 0).then(|| {
             format!(
-                "{} older samples are not in it: no more is kept in memory",
+                "{} older samples are missing: memory for samples is limited",
                 written.let_go
             )
         });
         if written.names_let_go {
             let note = let_go.get_or_insert_default();
-            note.push_str("; what was mapped long ago may lack its names");
+            note.push_str("; code that was mapped long ago may have no names");
         }
         Ok(Written {
             samples: written.samples,
@@ -142,7 +142,7 @@ impl Source for Connected<'_> {
 
     fn state(&self) -> State {
         match self.0.outcome() {
-            None if self.0.is_broken() => State::Ended("a fault of proftool's ended it".into()),
+            None if self.0.is_broken() => State::Ended("an internal error ended it".into()),
             None => State::Running,
             Some(watched) => State::Ended(why(&watched)),
         }
@@ -163,6 +163,6 @@ fn why(watched: &Watched) -> String {
             Some(name) => format!("the command died of signal {number} ({name})"),
             None => format!("the command died of signal {number}"),
         },
-        (_, None) => "all that was sampled has ended".into(),
+        (_, None) => "all sampled processes have exited".into(),
     }
 }

@@ -198,7 +198,7 @@ fn table(seen: &Seen, shown: &Shown, options: &Options, out: &mut dyn Write) -> 
         && profile.event_named(name).is_none()
     {
         blocks.push(Block::Line(format!(
-            "event {name} has not been seen; shown is {}",
+            "event {name} has no samples yet; showing {}",
             selection.event.name
         )));
     }

@@ -41,8 +41,8 @@ const LOOK_OFTEN: Duration = Duration::from_millis(5);
 /// A screen that answers a key waits so long for its lines, so as not to be drawn twice.
 const PATIENCE: Duration = Duration::from_millis(80);
 
-/// What is new is made and drawn in one part of so many of the time at most: who measures must not be
-/// in the way. Keys are answered at once.
+/// Preparing and drawing new samples takes at most 1/SHARE of the time, so that the profiler does not
+/// disturb what it measures. Keys are answered at once.
 const SHARE: u32 = 20;
 /// However long it takes to make something, it is made again after this time.
 const STALE: Duration = Duration::from_secs(10);
@@ -240,7 +240,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
         if let Some(writing) = self.writing.take() {
             let is_whole = writing.join().is_ok();
             self.take();
-            anyhow::ensure!(is_whole, "the recording is not whole");
+            anyhow::ensure!(is_whole, "the recording is incomplete");
         }
         Ok(self.told)
     }

@@ -57,7 +57,7 @@ pub(in crate::sampler) enum Refusal {
 /// The rows, and the ring buffers of the processors.
 pub(in crate::sampler) type Opened = (Vec<ThreadEvents>, Vec<Ring>);
 
-/// Opens `events` on a target, on each of `processors`, with ring buffers of so many pages.
+/// Opens `events` on a target, on each of `processors`, with ring buffers of `pages` pages.
 pub(in crate::sampler) fn open(
     target: &Target,
     cgroup: Option<BorrowedFd<'_>>,

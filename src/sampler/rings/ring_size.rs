@@ -6,7 +6,7 @@ use crate::sampler::events::rate::Rate;
 use crate::sampler::events::stacks::Stacks;
 use crate::sampler::session::options::Options;
 
-/// How much of a ring buffer is filled before the recorder is woken: one part of so many.
+/// The recorder is woken when 1/WAKE_AT of a ring buffer is filled.
 const WAKE_AT: usize = 4;
 /// The most that a ring buffer takes unless it is asked for.
 const RING_BYTES_MAX: usize = 16 << 20;

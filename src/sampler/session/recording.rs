@@ -39,7 +39,8 @@ pub struct Recording {
     /// Whether the kernel stopped recording the command as it started: nothing was mapped. It does
     /// so where a program gains privileges or may not be read (`begin_new_exec`).
     pub stopped_at_exec: bool,
-    /// Where the samples do not add up to what the kernel counted; the file says so as well.
+    /// Events whose samples do not add up to the kernel's own count. Reading the file finds them as
+    /// well.
     pub caveats: Caveats,
     /// What it took.
     pub costs: Costs,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::sampler::error::{Error, reason};
 
-/// The most control groups below one that are looked at.
+/// The largest number of groups below one that are read.
 const GROUPS: usize = 10_000;
 
 /// The directory of a control group: the path itself if it leads to one, else below the cgroup2
@@ -37,16 +37,16 @@ pub(in crate::sampler) fn directory(path: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// Whether no process is in a control group now, nor in one below it. The outermost group does not
-/// tell, and is never empty.
+/// Returns whether neither a control group nor any group below it has a process now. The root group
+/// does not report this, and is never empty.
 pub(in crate::sampler) fn is_empty(path: &Path) -> bool {
     let events = directory(path).map(|group| fs::read_to_string(group.join("cgroup.events")));
     let events = events.ok().and_then(Result::ok).unwrap_or_default();
     events.lines().any(|line| line == "populated 0")
 }
 
-/// The processes that are now in a control group and in those below it, in the order of their
-/// numbers; of groups that cannot be read there are none.
+/// Returns the PIDs that are now in a control group and the groups below it, in ascending order.
+/// Groups that cannot be read are skipped.
 pub(in crate::sampler) fn processes(path: &Path) -> Vec<i32> {
     let mut waiting: Vec<PathBuf> = directory(path).into_iter().collect();
     let mut seen = waiting.len();

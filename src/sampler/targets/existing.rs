@@ -1,4 +1,4 @@
-//! What ran before the recording began, told as the kernel would have told it then.
+//! What ran before the recording began, as the records that the kernel would have written then.
 //!
 //! ```text
 //! /proc/PID/task/TID/comm        COMM of each thread, and FORK of all but the first
@@ -33,18 +33,18 @@ type File = ((u32, u32), u64);
 pub(in crate::sampler) struct Existing {
     /// Whole records.
     pub(in crate::sampler) records: Vec<u8>,
-    /// In how many processes what is mapped could not be read.
+    /// The number of processes whose mappings could not be read.
     pub(in crate::sampler) hidden: usize,
-    /// Whether mappings without code are told too.
+    /// Whether mappings without code get records as well.
     data: bool,
-    /// Whether it is told which threads are blocked.
+    /// Whether blocked threads get a switch record.
     blocked: bool,
     build_ids: FxHashMap<File, Option<BuildId>>,
 }
 
 impl Existing {
-    /// Looks at these processes. With `data`, mappings of files without code are told too; with
-    /// `blocked`, which threads are blocked.
+    /// Makes the records of these processes. With `data`, mappings of files without code get records as
+    /// well; with `blocked`, each blocked thread gets a switch record.
     pub(in crate::sampler) fn look(groups: &[Group], data: bool, blocked: bool) -> Existing {
         let mut existing = Existing {
             data,
@@ -57,7 +57,7 @@ impl Existing {
         existing
     }
 
-    /// What has ended meanwhile has nothing to tell.
+    /// Adds the records of one process; nothing if it has ended in the meantime.
     fn process(&mut self, group: &Group) {
         let pid = group.pid;
         self.name(pid, pid);

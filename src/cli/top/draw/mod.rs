@@ -225,7 +225,7 @@ fn views(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
         if let Some(name) = &app.wish.event
             && shown.seen.profile.event_named(name).is_none()
         {
-            about.push(format!("event {name} has not been seen"));
+            about.push(format!("event {name} has no samples yet"));
         }
     }
     if app.wish.view == View::Flat {

@@ -177,7 +177,7 @@ fn other_events_are_named_and_can_be_chosen() {
     );
     let text = printed(Some("cache-misses"));
     assert!(
-        text.contains("\nevent cache-misses has not been seen; shown is cpu-clock\n"),
+        text.contains("\nevent cache-misses has no samples yet; showing cpu-clock\n"),
         "{text}"
     );
     assert!(text.contains("samples of cpu-clock"), "{text}");

@@ -63,7 +63,7 @@ impl<W: Write + Seek> Log<W> {
         }
     }
 
-    /// Whether so many bytes may be more than there is room for.
+    /// Whether this many bytes of records may exceed the room that is left in the file.
     pub(in crate::sampler) fn may_fill(&self, bytes: u64) -> bool {
         let room = self.room();
         room.is_some_and(|room| self.writer.most_appended(bytes) > room)
