@@ -85,6 +85,7 @@
 //! | `petgraph` | callgraph, analysis |
 //! | `regex` | profile, view, cli |
 //! | `serde_json` | export |
+//! | `unicode-width` | export |
 //! | `anstyle` | export, cli |
 //! | `anyhow` | cli, main |
 //! | `clap` | cli |
