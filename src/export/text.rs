@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
+use unicode_width::UnicodeWidthChar;
 
 use crate::base::{Unit, printable};
 use crate::export::Advice;
@@ -20,7 +21,7 @@ use crate::view::table::{Cell, Role, Table};
 /// How text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The width that lines should keep to, in characters.
+    /// The width that lines should keep to, in columns of a terminal.
     pub width: usize,
     /// Whether colours may be used.
     pub color: bool,
@@ -65,7 +66,7 @@ pub fn write(
                 calls,
                 after,
             } => {
-                let room = options.width.saturating_sub(before.chars().count() + 1);
+                let room = options.width.saturating_sub(display_width(before) + 1);
                 let calls: Vec<_> = calls
                     .iter()
                     .map(|call| shortened_call(call, room))
@@ -150,10 +151,11 @@ fn write_next(
     writeln!(out)?;
     styled(out, options, HEADING, "Next commands")?;
     writeln!(out)?;
-    let widest = commands.iter().map(|(shows, _)| shows.chars().count());
+    let widest = commands.iter().map(|(shows, _)| display_width(shows));
     let widest = widest.max().unwrap_or(0);
     for (shows, command) in &commands {
-        writeln!(out, "  {shows:widest$}  {}", printable(command))?;
+        let padding = widest - display_width(shows);
+        writeln!(out, "  {shows}{:padding$}  {}", "", printable(command))?;
     }
     Ok(())
 }
@@ -167,10 +169,10 @@ fn write_sentence(
     text: &str,
 ) -> io::Result<()> {
     styled(out, options, style, mark)?;
-    let indent = mark.chars().count();
+    let indent = display_width(mark);
     let mut column = indent;
     for (i, word) in printable(text).split(' ').enumerate() {
-        let length = word.chars().count();
+        let length = display_width(word);
         if i > 0 && column + 1 + length > options.width {
             write!(out, "\n{:indent$}", "")?;
             column = indent;
@@ -193,7 +195,7 @@ struct Piece<'a> {
 
 impl Piece<'_> {
     fn width(&self) -> usize {
-        self.guide.chars().count() + self.text.chars().count()
+        display_width(self.guide) + display_width(&self.text)
     }
 }
 
@@ -217,7 +219,7 @@ fn write_table(
     let natural: Vec<usize> = (0..roles.len())
         .map(|i| {
             let widest = rows.iter().map(|row| row[i].width()).max().unwrap_or(0);
-            widest.max(table.columns[i].title.chars().count())
+            widest.max(display_width(table.columns[i].title))
         })
         .collect();
     let widths = fit(&roles, &natural, options.width);
@@ -319,12 +321,12 @@ fn write_row(
             spaces += GAP;
         }
         first = false;
-        let room = width.saturating_sub(piece.guide.chars().count());
+        let room = width.saturating_sub(display_width(piece.guide));
         let text = shortened_call(
             &piece.text,
-            room.max(MIN_NAME.min(piece.text.chars().count())),
+            room.max(MIN_NAME.min(display_width(&piece.text))),
         );
-        let used = piece.guide.chars().count() + text.chars().count();
+        let used = display_width(piece.guide) + display_width(&text);
         let right = matches!(role, Role::Figure | Role::Heat);
         let padding = width.saturating_sub(used);
         if right {
@@ -351,7 +353,20 @@ fn styled(out: &mut dyn Write, options: &Options, style: Style, text: &str) -> i
     }
 }
 
-/// A name, or a call of the form `caller → callee`, in at most `width` characters. Both names of a call
+/// Returns the number of columns that a text takes on a terminal. Wide characters (CJK, emoji) take
+/// two, combining characters none. Each character counts by itself, as most terminals do it and
+/// so that widths add up; joiners and variation selectors are never printed as such.
+///
+/// ```
+/// use proftool::export::text::display_width;
+/// assert_eq!(display_width("naïve"), 5);
+/// assert_eq!(display_width("解析 e\u{301}"), 6);
+/// ```
+pub fn display_width(text: &str) -> usize {
+    text.chars().map(columns).sum()
+}
+
+/// A name, or a call of the form `caller → callee`, in at most `width` columns. Both names of a call
 /// are [`shortened`], so that the arrow stays.
 ///
 /// ```
@@ -361,11 +376,11 @@ fn styled(out: &mut dyn Write, options: &Options, style: Style, text: &str) -> i
 /// ```
 pub fn shortened_call(text: &str, width: usize) -> Cow<'_, str> {
     const ARROW: &str = " → ";
-    let room = width.saturating_sub(ARROW.chars().count());
+    let room = width.saturating_sub(display_width(ARROW));
     let (Some((caller, callee)), 4..) = (text.split_once(ARROW), room) else {
         return shortened(text, width);
     };
-    let lengths = [caller, callee].map(|name| name.chars().count());
+    let lengths = [caller, callee].map(|name| display_width(name));
     if lengths[0] + lengths[1] <= room {
         return Cow::Borrowed(text);
     }
@@ -375,22 +390,48 @@ pub fn shortened_call(text: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{caller}{ARROW}{callee}"))
 }
 
-/// `text` in at most `width` characters, with the middle left out where it has more. The end
+/// `text` in at most `width` columns, with the middle left out where it has more. The end
 /// of a name tells more than its start and gets more room.
 ///
 /// ```
 /// use proftool::export::text::shortened;
 /// assert_eq!(shortened("alloc::vec::Vec::push", 12), "allo…c::push");
+/// assert_eq!(shortened("構文解析器", 7), "構…析器");
 /// ```
 pub fn shortened(text: &str, width: usize) -> Cow<'_, str> {
-    let length = text.chars().count();
-    if length <= width {
+    if display_width(text) <= width {
         return Cow::Borrowed(text);
     }
     let kept = width.saturating_sub(1);
-    let head = kept * 2 / 5;
-    let tail = kept - head;
-    let start: String = text.chars().take(head).collect();
-    let end: String = text.chars().skip(length - tail).collect();
+    let mut room = kept * 2 / 5;
+    let start = text.chars().take_while(|&c| takes(&mut room, c));
+    let start = &text[..start.map(char::len_utf8).sum()];
+    let end = last_columns(&text[start.len()..], kept - display_width(start));
     Cow::Owned(format!("{start}…{end}"))
+}
+
+/// Returns the end of `text` that fits into `width` columns.
+///
+/// ```
+/// use proftool::export::text::last_columns;
+/// assert_eq!(last_columns("src/main.rs", 4), "n.rs");
+/// assert_eq!(last_columns("構文", 3), "文");
+/// ```
+pub fn last_columns(text: &str, width: usize) -> &str {
+    let mut room = width;
+    let end = text.chars().rev().take_while(|&c| takes(&mut room, c));
+    let end = &text[text.len() - end.map(char::len_utf8).sum::<usize>()..];
+    // A combining character whose base is cut off would combine with what is written before it.
+    end.trim_start_matches(|c| columns(c) == 0)
+}
+
+/// Takes the columns of `c` from `room`; false where there are too few.
+fn takes(room: &mut usize, c: char) -> bool {
+    let left = room.checked_sub(columns(c));
+    *room = left.unwrap_or(0);
+    left.is_some()
+}
+
+fn columns(c: char) -> usize {
+    c.width().unwrap_or(1)
 }

@@ -58,6 +58,7 @@ mod scan_decoding;
 mod scan_inside;
 mod static_golden;
 mod support;
+mod text_width;
 mod top;
 mod top_terminal;
 mod tree;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use proftool::base::{Unit, printable};
-use proftool::export::text::{shortened, shortened_call};
+use proftool::export::text::{display_width, shortened, shortened_call};
 use proftool::view::number;
 use proftool::view::table::{Cell, Column, Role};
 use ratatui::buffer::Buffer;
@@ -61,7 +61,7 @@ pub fn draw(app: &App, paint: Paint, buffer: &mut Buffer, body: Rect) {
     for (title, &width) in listing.columns.iter().zip(&widths) {
         if width > 0 {
             let text = shortened(title.title, width);
-            let left = left_of(title.role, width, text.chars().count());
+            let left = left_of(title.role, width, display_width(&text));
             put(buffer, cut(column + left), body.y, &text, paint.faint());
             column += width + GAP;
         }
@@ -79,7 +79,7 @@ pub fn draw(app: &App, paint: Paint, buffer: &mut Buffer, body: Rect) {
                 }
                 let branch = line.branch.filter(|_| title.role == Role::Name);
                 let text = cell_text(cell, branch, unit, width);
-                let left = left_of(title.role, width, text.chars().count());
+                let left = left_of(title.role, width, display_width(&text));
                 let mut style = style_of(cell, title.role, paint);
                 if line.look == Look::Chosen {
                     style = style.patch(paint.bold());
@@ -171,7 +171,7 @@ fn cell_text(cell: &Cell, branch: Option<Branch>, unit: &Unit, width: usize) -> 
         _ => format_cell(cell, unit),
     };
     let guide = shortened(&guide, width).into_owned();
-    let room = width.saturating_sub(guide.chars().count());
+    let room = width.saturating_sub(display_width(&guide));
     format!("{guide}{}", shortened_call(&text, room))
 }
 
@@ -198,10 +198,10 @@ fn guide(branch: &Branch) -> String {
 fn widths(columns: &[Column], lines: &[&Line], unit: &Unit, width: usize) -> Vec<usize> {
     let mut widths: Vec<usize> = Vec::new();
     for (at, column) in columns.iter().enumerate() {
-        let title = column.title.chars().count();
+        let title = display_width(column.title);
         let lines = lines.iter().filter(|line| line.look != Look::Heading);
         let cells = lines.filter_map(|line| line.cells.get(at));
-        let length = |cell: &Cell| format_cell(cell, unit).chars().count();
+        let length = |cell: &Cell| display_width(&format_cell(cell, unit));
         widths.push(match column.role {
             Role::Name => NAME,
             Role::Aside => ASIDE.max(title),
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(both, "a…hij → k…rst");
         for width in 0..30 {
             let text = shortened_call("abcdefghij → klmnopqrst", width);
-            assert!(text.chars().count() <= width.max(1), "{text}");
+            assert!(display_width(&text) <= width.max(1), "{text}");
         }
     }
 }

@@ -17,6 +17,7 @@ mod page;
 mod parts;
 
 use proftool::base::printable;
+use proftool::export::text::{display_width, last_columns};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -163,9 +164,9 @@ fn whole(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
             };
             let since = text::Since::of(app, &shown.seen);
             let whole = text::whole(&shown.whole, &app.wish, samples, since);
-            let beside = width.saturating_sub(state.chars().count() + 2);
+            let beside = width.saturating_sub(display_width(&state) + 2);
             // What 100 % is must be read in full; that nothing moves must be told.
-            let first = whole.first().map_or(0, |first| first.chars().count());
+            let first = whole.first().map_or(0, |first| display_width(first));
             let room = match first > beside && !app.is_paused() {
                 true => width,
                 false => beside,
@@ -174,8 +175,8 @@ fn whole(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
         }
     };
     put(buffer, 0, row, &line, paint.bold());
-    let used = line.chars().count();
-    let length = state.chars().count();
+    let used = display_width(&line);
+    let length = display_width(&state);
     if used + 2 + length <= width {
         let style = match app.is_paused() {
             true => paint.chosen(),
@@ -240,7 +241,7 @@ fn views(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
 fn keys(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
     let mut column = 0;
     for (key, what) in text::keys(app) {
-        let length = (key.chars().count() + what.chars().count() + 3) as u16;
+        let length = (display_width(key) + display_width(what) + 3) as u16;
         if column + length > buffer.area.width {
             break;
         }
@@ -262,13 +263,12 @@ fn prompt(prompt: &Prompt, paint: Paint, buffer: &mut Buffer, row: u16) {
     let room = width.saturating_sub(usize::from(column) + 1);
     // Of a long answer the end is seen, where characters come and go.
     let text = printable(&prompt.text);
-    let length = text.chars().count();
-    let end: String = text.chars().skip(length.saturating_sub(room)).collect();
+    let end = last_columns(&text, room);
     let style = match prompt.is_old {
         true => paint.chosen(),
         false => Style::new(),
     };
-    let column = put(buffer, column, row, &end, style);
+    let column = put(buffer, column, row, end, style);
     let column = put(buffer, column, row, " ", paint.chosen());
     if let Some(wrong) = &prompt.wrong {
         put(buffer, column + 1, row, wrong, paint.hot());

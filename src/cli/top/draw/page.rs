@@ -1,5 +1,6 @@
 //! A text over the view.
 
+use proftool::export::text::display_width;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -39,7 +40,7 @@ pub fn draw(text: &str, place: usize, paint: Paint, buffer: &mut Buffer, body: R
 
 /// A line in as many as it needs in this width; those that go on stand under the second column.
 fn wrapped(line: &str, width: usize) -> Vec<String> {
-    if line.chars().count() <= width {
+    if display_width(line) <= width {
         return vec![line.to_owned()];
     }
     let indent = match line.starts_with(' ') {
@@ -49,7 +50,7 @@ fn wrapped(line: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
     for word in line.split_inclusive(' ') {
-        let length = word.trim_end().chars().count();
+        let length = display_width(word.trim_end());
         if used + length > width && used > indent {
             lines.push(" ".repeat(indent));
             used = indent;
@@ -57,7 +58,7 @@ fn wrapped(line: &str, width: usize) -> Vec<String> {
         if let Some(last) = lines.last_mut() {
             last.push_str(word);
         }
-        used += word.chars().count();
+        used += display_width(word);
     }
     lines
 }

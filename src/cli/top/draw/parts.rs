@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use proftool::base::printable;
-use proftool::export::text::shortened;
+use proftool::export::text::{display_width, shortened};
 
 /// As many parts as there is room for, from the first; the first one is shortened if need be.
 pub fn joined(parts: &[String], between: &str, room: usize) -> String {
@@ -11,14 +11,14 @@ pub fn joined(parts: &[String], between: &str, room: usize) -> String {
     let mut used = 0;
     for part in parts {
         let part: Cow<str> = printable(part);
-        let length = part.chars().count();
+        let length = display_width(&part);
         if line.is_empty() {
             line = shortened(&part, room).into_owned();
-            used = line.chars().count();
-        } else if used + between.chars().count() + length <= room {
+            used = display_width(&line);
+        } else if used + display_width(between) + length <= room {
             line.push_str(between);
             line.push_str(&part);
-            used += between.chars().count() + length;
+            used += display_width(between) + length;
         }
     }
     line
