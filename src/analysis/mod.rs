@@ -14,6 +14,7 @@
 //! | [`measured`] | which caller is it on behalf of, as stacks show it? |
 //! | [`propagation`] | and as gprof estimates it from numbers of calls? |
 //! | [`fonseca`] | and inside of cycles? |
+//! | [`gprof`] | and which figures does GNU gprof itself make of it, to the last bit? |
 //! | [`estimated`] | which totals follow from that where no stacks were recorded? |
 //! | [`error`] | how wrong is gprof's estimate, where stacks know better? |
 //! | [`sampling_error`] | how far may a share be off because not every event was recorded? |
@@ -35,6 +36,7 @@ pub mod error;
 pub mod estimated;
 pub mod flow;
 pub mod fonseca;
+pub mod gprof;
 pub mod inclusive;
 pub mod lines;
 pub mod measured;
