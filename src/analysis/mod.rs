@@ -21,6 +21,8 @@
 //! | [`recursion`] | how deep does recursion go? |
 //! | [`breaking`] | which arcs make a cycle one? |
 //! | [`same_samples`] | which functions are on exactly the same samples? |
+//! | [`coverage`] | how much of the code's call graph did samples touch? |
+//! | [`report`] | what does one want to know first? Several of these at once |
 //! | [`flow`] | how much came over each arc, by calls or by weight? |
 //!
 //! All take a [`Profile`](crate::profile::Profile) and a
@@ -30,6 +32,7 @@
 pub mod attribution;
 pub mod breaking;
 pub mod call_sites;
+pub mod coverage;
 pub mod cut;
 pub mod detail;
 pub mod error;
@@ -42,6 +45,7 @@ pub mod lines;
 pub mod measured;
 pub mod propagation;
 pub mod recursion;
+pub mod report;
 pub mod same_samples;
 pub mod sampling_error;
 pub mod threads;
