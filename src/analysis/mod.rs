@@ -14,12 +14,15 @@
 //! | [`measured`] | which caller is it on behalf of, as stacks show it? |
 //! | [`propagation`] | and as gprof estimates it from numbers of calls? |
 //! | [`fonseca`] | and inside of cycles? |
+//! | [`gprof`] | and which figures does GNU gprof itself make of it, to the last bit? |
 //! | [`estimated`] | which totals follow from that where no stacks were recorded? |
 //! | [`error`] | how wrong is gprof's estimate, where stacks know better? |
 //! | [`sampling_error`] | how far may a share be off because not every event was recorded? |
 //! | [`recursion`] | how deep does recursion go? |
 //! | [`breaking`] | which arcs make a cycle one? |
 //! | [`same_samples`] | which functions are on exactly the same samples? |
+//! | [`coverage`] | how much of the code's call graph did samples touch? |
+//! | [`report`] | what does one want to know first? Several of these at once |
 //! | [`flow`] | how much came over each arc, by calls or by weight? |
 //!
 //! All take a [`Profile`](crate::profile::Profile) and a
@@ -29,17 +32,20 @@
 pub mod attribution;
 pub mod breaking;
 pub mod call_sites;
+pub mod coverage;
 pub mod cut;
 pub mod detail;
 pub mod error;
 pub mod estimated;
 pub mod flow;
 pub mod fonseca;
+pub mod gprof;
 pub mod inclusive;
 pub mod lines;
 pub mod measured;
 pub mod propagation;
 pub mod recursion;
+pub mod report;
 pub mod same_samples;
 pub mod sampling_error;
 pub mod threads;

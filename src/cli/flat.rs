@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use proftool::analysis::inclusive;
+use proftool::analysis::{self, inclusive};
 use proftool::export::{gprof, json};
 use proftool::input::StaticCalls;
 use proftool::view::flat::{self, Options};
@@ -49,7 +49,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let selection = args.query.select(&profile)?;
     if let Some(options) = args.classic.options(&profile)? {
-        let write = |out: &mut dyn Write| gprof::write_flat(out, &profile, &selection, &options);
+        let figures = analysis::gprof::figures(&profile, &selection);
+        let write = |out: &mut dyn Write| gprof::write_flat(out, &figures, &options);
         return answer::give_text(
             &args.look,
             &args.query.shown_by("flat"),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use proftool::analysis;
 use proftool::callgraph::CallGraph;
 use proftool::export::{gprof, json};
 use proftool::input::{self, StaticCalls};
@@ -188,7 +189,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let selection = args.query.select(&profile)?;
     if let Some(options) = args.classic.options(&profile)? {
         forget(&mut profile, &without);
-        let write = |out: &mut dyn Write| gprof::write_graph(out, &profile, &selection, &options);
+        let figures = analysis::gprof::figures(&profile, &selection);
+        let write = |out: &mut dyn Write| gprof::write_graph(out, &figures, &options);
         return answer::give_text(
             &args.look,
             &args.query.shown_by("graph"),

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use proftool::analysis::report::Summary;
 use proftool::export::json;
 use proftool::input::StaticCalls;
 use proftool::view::report::{self, Options};
@@ -45,9 +46,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let options = Options {
         limit: args.look.limit(ROWS),
         min: args.look.min(0.0),
-        in_code: args.in_code != InCode::Off,
     };
-    let report = report::arrange(&subject, &options);
+    let summary = Summary::of(&profile, &selection, args.in_code != InCode::Off);
+    let report = report::arrange(&subject, &summary, &options);
     let forms = Forms {
         page: &|| report.page(&subject),
         table: &|| report.table(&subject),

@@ -15,9 +15,9 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Subject;
-use crate::analysis::cut::Hidden;
 use crate::analysis::inclusive::FunctionWeights;
-use crate::analysis::same_samples::{self, Member};
+use crate::analysis::report::Summary;
+use crate::analysis::same_samples::Member;
 use crate::base::IdVec;
 use crate::profile::{FunctionId, FunctionKind, ModuleId};
 
@@ -31,54 +31,20 @@ pub(super) struct Merged {
 /// At most `limit` rows for functions that are in order of decreasing total.
 pub(super) fn rows(
     subject: &Subject,
-    weights: &FunctionWeights,
-    cut: &Hidden,
+    summary: &Summary,
     sorted: &[FunctionId],
     limit: Option<usize>,
 ) -> Vec<Merged> {
-    let range = |&id: &FunctionId| (weights.total[id], weights.samples[id], cut.at_most[id]);
-    // Functions with the same samples have the same total. Where so many totals differ as there
-    // are rows, the functions behind these cannot get one.
-    let mut totals = sorted.chunk_by(|a, b| weights.total[*a] == weights.total[*b]);
-    let few = totals.by_ref().take(limit.unwrap_or(usize::MAX));
-    let candidates = &sorted[..few.map(<[_]>::len).sum()];
-    // For each range how many functions have it, and whether one of them can be folded.
-    let mut alike: FxHashMap<_, (u32, bool)> = FxHashMap::default();
-    for id in candidates {
-        let (functions, any) = alike.entry(range(id)).or_default();
-        *functions += 1;
-        *any |= weights.self_samples[*id] == 0;
-    }
-    let compared: Vec<FunctionId> = candidates
-        .iter()
-        .copied()
-        .filter(|id| matches!(alike[&range(id)], (2.., true)))
-        .collect();
     let own = own_modules(subject);
     let mut folded_into: FxHashMap<FunctionId, Vec<FunctionId>> = FxHashMap::default();
     let mut folded: FxHashSet<FunctionId> = FxHashSet::default();
-    let groups = match compared.is_empty() {
-        true => Vec::new(),
-        false => same_samples::groups(subject.profile, subject.selection, &compared),
-    };
-    for group in groups {
-        // The same samples, but not the same doubt about those that were cut.
-        let mut ranges: FxHashMap<_, Vec<Member>> = FxHashMap::default();
-        for member in group.members {
-            ranges
-                .entry(range(&member.function))
-                .or_default()
-                .push(member);
-        }
-        for members in ranges.into_values() {
-            let Some((head, others)) = fold(subject, weights, &own, &members) else {
-                continue;
-            };
+    for members in &summary.alike {
+        if let Some((head, others)) = fold(subject, &summary.weights, &own, members) {
             folded.extend(&others);
             folded_into.insert(head, others);
         }
     }
-    let rows = candidates.iter().filter(|id| !folded.contains(id));
+    let rows = sorted.iter().filter(|id| !folded.contains(id));
     let row = |&function: &FunctionId| Merged {
         folded: folded_into.remove(&function).unwrap_or_default(),
         function,

@@ -3,22 +3,18 @@
 //! Where the time goes, whether that can be trusted, and what to ask next.
 
 use super::basis::{self, Total};
-use super::callgraph::Coverage;
 use super::flat::{self, Flat, Row, Sort};
 use super::label::{self, Labels};
 use super::page::{Block, Page};
 use super::question::Question;
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, certainty, merged, number, quality, range};
-use crate::analysis::cut;
-use crate::analysis::inclusive::{self, Basis};
-use crate::analysis::lines::{self, Lines};
-use crate::analysis::sampling_error::{self, SamplingError};
-use crate::analysis::threads;
-use crate::analysis::tree::Stacks;
-use crate::analysis::waits::{self, Wait};
-use crate::base::{Event, IdVec, Unit};
-use crate::callgraph::{CallGraph, Cycles};
+use crate::analysis::inclusive::Basis;
+use crate::analysis::lines::Lines;
+use crate::analysis::report::{InCode, Summary};
+use crate::analysis::sampling_error::SamplingError;
+use crate::analysis::waits::Wait;
+use crate::base::{Event, Unit};
 use crate::profile::{FunctionId, ThreadId, pattern_of};
 
 /// What the report shows.
@@ -28,8 +24,6 @@ pub struct Options {
     pub limit: Option<usize>,
     /// Only functions with at least this share, in percent.
     pub min: f64,
-    /// Whether it is told what the code could do, where it was looked at.
-    pub in_code: bool,
 }
 
 /// The hottest line of a function.
@@ -65,56 +59,51 @@ pub struct Report {
     pub next: Vec<Question>,
     /// How far shares may be off because not every event was recorded.
     pub sampling_error: SamplingError,
-    in_code: bool,
+    has_cut_stacks: bool,
+    in_code: Option<InCode>,
 }
 
 /// How many commands and threads a page names.
 const THREADS: usize = 6;
 
-/// Chooses and orders.
-pub fn arrange(subject: &Subject, options: &Options) -> Report {
-    let weights = inclusive::by_function(subject.profile, subject.selection);
-    let lines = lines::by_function(subject.profile, subject.selection);
-    let choose = |sort| {
+/// Chooses, orders and names.
+pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Report {
+    let Summary {
+        weights, hidden, ..
+    } = summary;
+    let choose = |sort, limit| {
         let options = flat::Options {
             sort,
-            limit: options.limit,
+            limit,
             min: options.min,
         };
-        flat::choose(subject, &weights, &options)
+        flat::choose(subject, weights, &options)
     };
-    let mut by_self = choose(Sort::SelfWeight);
+    let mut by_self = choose(Sort::SelfWeight, options.limit);
     by_self.retain(|&id| weights.self_samples[id] > 0);
-    let cut = cut::by_function(subject.profile, subject.selection);
-    let by_inclusive = flat::Options {
-        sort: Sort::Total,
-        limit: None,
-        min: options.min,
-    };
     let by_inclusive = match weights.basis {
         Basis::Nothing => Vec::new(),
-        _ => flat::choose(subject, &weights, &by_inclusive),
+        _ => choose(Sort::Total, None),
     };
-    let merged = merged::rows(subject, &weights, &cut, &by_inclusive, options.limit);
+    let merged = merged::rows(subject, summary, &by_inclusive, options.limit);
     let by_total: Vec<FunctionId> = merged.iter().map(|row| row.function).collect();
     let folded = || merged.iter().flat_map(|row| &row.folded);
     let labels = Labels::new(
         subject,
         by_self.iter().chain(&by_total).chain(folded()).copied(),
     );
-    let functions = flat::rows(subject, &weights, &cut, &by_self, &labels)
+    let functions = flat::rows(subject, weights, hidden, &by_self, &labels)
         .into_iter()
         .map(|row| {
-            let hottest = hottest_line(subject, &lines, &row);
+            let hottest = hottest_line(subject, &summary.lines, &row);
             (row, hottest)
         })
         .collect();
-    let commands = threads::by_command(subject.profile, subject.selection);
     let mut report = Report {
         functions,
         by_total: Flat {
             hidden: weights.present().count() - by_total.len() - folded().count(),
-            rows: flat::rows(subject, &weights, &cut, &by_total, &labels),
+            rows: flat::rows(subject, weights, hidden, &by_total, &labels),
         },
         folded: merged
             .iter()
@@ -123,21 +112,16 @@ pub fn arrange(subject: &Subject, options: &Options) -> Report {
                 row.folded.iter().map(label).collect()
             })
             .collect(),
-        commands: commands
-            .into_iter()
-            .map(|(c, w)| (c.to_owned(), w))
-            .collect(),
-        threads: threads::by_thread(subject.profile, subject.selection),
-        waits: match subject.selection.event.is_off_processor() {
-            true => waits::by_function(subject.profile, subject.selection),
-            false => Vec::new(),
-        },
+        commands: summary.commands.clone(),
+        threads: summary.threads.clone(),
+        waits: summary.waits.clone(),
         waits_shown: options.limit.unwrap_or(usize::MAX),
         next: Vec::new(),
-        sampling_error: sampling_error::of(subject.profile, subject.selection),
-        in_code: options.in_code,
+        sampling_error: summary.sampling_error,
+        has_cut_stacks: summary.has_cut_stacks,
+        in_code: summary.in_code,
     };
-    report.next = questions(&report, subject);
+    report.next = questions(&report, subject, summary.recurses);
     report
 }
 
@@ -152,7 +136,7 @@ fn hottest_line(subject: &Subject, lines: &Lines, row: &Row) -> Option<HotLine> 
 }
 
 /// The questions that lead on from here.
-fn questions(report: &Report, subject: &Subject) -> Vec<Question> {
+fn questions(report: &Report, subject: &Subject, recurses: bool) -> Vec<Question> {
     /// A longer pattern is too long for a page.
     const PATTERN: usize = 60;
     if subject.selection.samples == 0 {
@@ -173,7 +157,7 @@ fn questions(report: &Report, subject: &Subject) -> Vec<Question> {
         next.push(Question::AroundHottest(pattern));
     }
     next.push(Question::CallersAndCallees { estimated: false });
-    if Stacks::new(subject.profile, subject.selection).recurse() {
+    if recurses {
         next.push(Question::Recursion);
     }
     next.extend([Question::Totals, Question::FoldedStacks]);
@@ -250,12 +234,12 @@ impl Report {
             }
         }
         blocks.extend(self.who(subject));
-        if self.in_code {
-            blocks.extend(in_code(subject));
+        if let Some(found) = &self.in_code {
+            blocks.extend(in_code(found));
         }
         blocks.push(Block::Space);
         blocks.push(Block::Heading("How reliable is this?".into()));
-        blocks.extend(trust(subject));
+        blocks.extend(self.trust(subject));
         blocks.extend(certainty::line(subject, &self.sampling_error).map(Block::Line));
         if !self.next.is_empty() {
             blocks.push(Block::Next(self.next.clone()));
@@ -434,6 +418,31 @@ impl Report {
         section("thread", self.threads.iter().map(thread).collect());
         blocks
     }
+
+    /// What is not known, and how exact the shares are.
+    fn trust(&self, subject: &Subject) -> Vec<Block> {
+        let mut blocks = caveats::notes(&subject.profile.caveats);
+        if blocks.is_empty() {
+            blocks.push(Block::Line(
+                match subject.profile.about.duration {
+                    Some(_) => {
+                        "No samples were lost, no stacks were truncated, and every function has a name."
+                    }
+                    None if self.has_cut_stacks => {
+                        "Some stacks are truncated: the callers outside [truncated] are unknown."
+                    }
+                    None => "No problems were found in the file.",
+                }
+                .into(),
+            ));
+        }
+        blocks.extend(quality::blocks(subject.profile));
+        if subject.is_part() && (!subject.profile.caveats.is_empty() || blocks.len() > 1) {
+            let scope = "Notes and stacks describe the whole file, not only the samples shown:";
+            blocks.insert(0, Block::Line(scope.into()));
+        }
+        blocks
+    }
 }
 
 /// What the weights of an event are, as headings name it.
@@ -460,52 +469,14 @@ fn other_events(subject: &Subject) -> Option<Block> {
     (!others.is_empty()).then_some(Block::OtherEvents(others))
 }
 
-/// What is not known, and how exact the shares are.
-fn trust(subject: &Subject) -> Vec<Block> {
-    let mut blocks = caveats::notes(&subject.profile.caveats);
-    if blocks.is_empty() {
-        blocks.push(Block::Line(
-            match subject.profile.about.duration {
-                Some(_) => {
-                    "No samples were lost, no stacks were truncated, and every function has a name."
-                }
-                None if cut::is_any(subject.profile) => {
-                    "Some stacks are truncated: the callers outside [truncated] are unknown."
-                }
-                None => "No problems were found in the file.",
-            }
-            .into(),
-        ));
-    }
-    blocks.extend(quality::blocks(subject.profile));
-    if subject.is_part() && (!subject.profile.caveats.is_empty() || blocks.len() > 1) {
-        let scope = "Notes and stacks describe the whole file, not only the samples shown:";
-        blocks.insert(0, Block::Line(scope.into()));
-    }
-    blocks
-}
-
-/// Coverage of the code, and how much of it the samples touched; nothing where the code was
-/// not looked at.
-fn in_code(subject: &Subject) -> Vec<Block> {
-    let profile = subject.profile;
-    if profile.code.calls.is_empty() {
-        return Vec::new();
-    }
-    let graph = CallGraph::of(profile, subject.selection);
-    let everywhere = IdVec::filled(true, profile.functions.len());
-    let coverage = Coverage::of(profile, subject.selection, &graph, &everywhere);
+/// Coverage of the code, and how much of it the samples touched.
+fn in_code(found: &InCode) -> [Block; 4] {
+    let coverage = &found.coverage;
     let of = |part: u64, whole: u64| {
         let (part, whole) = (number::grouped(part), number::grouped(whole));
         format!("{part} of {whole}")
     };
-    let possible = Cycles::find(&graph, |arc| arc.is_call() && !arc.is_interrupt)
-        .members
-        .len() as u64;
-    let seen = Cycles::find(&graph, |arc| arc.is_observed() && !arc.is_interrupt)
-        .members
-        .len() as u64;
-    vec![
+    [
         Block::Space,
         Block::Heading("Coverage of the code".into()),
         Block::Line(format!(
@@ -517,8 +488,8 @@ fn in_code(subject: &Subject) -> Vec<Block> {
         )),
         Block::Line(format!(
             "Recursion through several functions: {} cycles in the samples, {} with the code's calls.",
-            number::grouped(seen),
-            number::grouped(possible)
+            number::grouped(found.observed_cycles as u64),
+            number::grouped(found.possible_cycles as u64)
         )),
     ]
 }

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use proftool::analysis;
 use proftool::export::gprof;
 use proftool::input::{self, folded::Weights};
 use proftool::profile::{EventId, Filter, Profile, Selection};
@@ -30,7 +31,8 @@ fn read(case: &Path, calls: StaticCalls) -> (Profile, Selection) {
 fn graph(profile: &Profile, selection: &Selection, zeros: bool) -> String {
     let mut text = Vec::new();
     let options = gprof::Options { zeros };
-    gprof::write_graph(&mut text, profile, selection, &options).unwrap();
+    let figures = analysis::gprof::figures(profile, selection);
+    gprof::write_graph(&mut text, &figures, &options).unwrap();
     String::from_utf8(text).unwrap()
 }
 
@@ -49,7 +51,8 @@ fn the_classic_texts_are_those_of_gprof() {
         same(&case, "gprof.txt", &graph(&profile, &selection, false));
         let mut flat = Vec::new();
         let options = gprof::Options::default();
-        gprof::write_flat(&mut flat, &profile, &selection, &options).unwrap();
+        let figures = analysis::gprof::figures(&profile, &selection);
+        gprof::write_flat(&mut flat, &figures, &options).unwrap();
         same(&case, "flat.txt", &String::from_utf8(flat).unwrap());
     }
 }

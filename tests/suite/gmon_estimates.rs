@@ -3,6 +3,7 @@
 use proftool::analysis::detail::{self, Rule};
 use proftool::analysis::inclusive::{self, Basis};
 use proftool::analysis::lines;
+use proftool::analysis::report::Summary;
 use proftool::callgraph::CallGraph;
 use proftool::export::{Facts, json};
 use proftool::view::graph::{self, Entry, Model};
@@ -65,9 +66,9 @@ fn report_document(built: &Built) -> Value {
     let options = report::Options {
         limit: None,
         min: 0.0,
-        in_code: false,
     };
-    let report = report::arrange(&subject, &options);
+    let summary = Summary::of(subject.profile, subject.selection, false);
+    let report = report::arrange(&subject, &summary, &options);
     document(|out| json::report::write(out, &subject, &report, &Facts))
 }
 

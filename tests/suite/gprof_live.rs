@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use proftool::analysis;
 use proftool::base::Id;
 use proftool::export::gprof;
 use proftool::input;
@@ -125,6 +126,7 @@ fn random_graphs_give_the_texts_of_gprof() {
         let options = options(&program, StaticCalls::Off);
         let profile = input::open(&file, &options, &mut |_, _| ()).unwrap();
         let selection = profile.select(EventId::new(0), &Filter::default());
+        let figures = analysis::gprof::figures(&profile, &selection);
         for (args, zeros) in [
             (&["-q"][..], false),
             (&["-q", "-z"], true),
@@ -133,8 +135,8 @@ fn random_graphs_give_the_texts_of_gprof() {
             let mut ours = Vec::new();
             let options = gprof::Options { zeros };
             match args {
-                ["-p"] => gprof::write_flat(&mut ours, &profile, &selection, &options),
-                _ => gprof::write_graph(&mut ours, &profile, &selection, &options),
+                ["-p"] => gprof::write_flat(&mut ours, &figures, &options),
+                _ => gprof::write_graph(&mut ours, &figures, &options),
             }
             .unwrap();
             let mut gprof = Command::new("gprof");
@@ -172,7 +174,8 @@ fn gprof2dot_reads_the_classic_text() {
     let profile = profile.unwrap();
     let selection = profile.select(EventId::new(0), &Filter::default());
     let mut text = Vec::new();
-    gprof::write_graph(&mut text, &profile, &selection, &gprof::Options::default()).unwrap();
+    let figures = analysis::gprof::figures(&profile, &selection);
+    gprof::write_graph(&mut text, &figures, &gprof::Options::default()).unwrap();
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("classic.txt");
     std::fs::write(&file, text).unwrap();
     let mut gprof2dot = Command::new("gprof2dot");

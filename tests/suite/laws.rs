@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proftool::analysis::detail::{self, Rule};
 use proftool::analysis::inclusive::{self, FunctionWeights};
+use proftool::analysis::report::Summary;
 use proftool::analysis::tree::{CallTree, Collapse, Reach, Stacks};
 use proftool::analysis::{call_sites, lines};
 use proftool::base::{Caveat, Event, Id, WeightSum, is_unsafe_char};
@@ -306,9 +307,9 @@ fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
     let options = report::Options {
         limit: None,
         min: 0.0,
-        in_code: true,
     };
-    let report = report::arrange(&subject, &options);
+    let summary = Summary::of(profile, &selection, true);
+    let report = report::arrange(&subject, &summary, &options);
     let notes = tree_view::Notes::default();
     let mut outputs = Vec::new();
     let mut pages = vec![

@@ -1,5 +1,6 @@
 //! The report as a page.
 
+use proftool::analysis::report::Summary;
 use proftool::base::{Caveat, CaveatKind, Event, Id, Sampling, WeightSum};
 use proftool::export::{Advice, text};
 use proftool::profile::{
@@ -106,9 +107,9 @@ fn a_recording_has_lines_threads_and_caveats_in_its_report() {
     let options = report::Options {
         limit: Some(10),
         min: 0.0,
-        in_code: true,
     };
-    let page = report::arrange(&subject, &options).page(&subject);
+    let summary = Summary::of(&profile, &selection, true);
+    let page = report::arrange(&subject, &summary, &options).page(&subject);
     let mut out = Vec::new();
     text::write(
         &mut out,

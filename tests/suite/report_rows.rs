@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proftool::analysis::report::Summary;
 use proftool::base::{Event, Id, WeightSum};
 use proftool::export::{Facts, text};
 use proftool::input::folded;
@@ -27,12 +28,9 @@ fn report_on(profile: &Profile, limit: Option<usize>) -> (Report, String) {
         names: Names::Full,
         figures: Figures::All,
     };
-    let options = report::Options {
-        limit,
-        min: 0.0,
-        in_code: false,
-    };
-    let report = report::arrange(&subject, &options);
+    let options = report::Options { limit, min: 0.0 };
+    let summary = Summary::of(profile, &selection, false);
+    let report = report::arrange(&subject, &summary, &options);
     let page = report.page(&subject);
     let mut out = Vec::new();
     let options = text::Options {

@@ -8,9 +8,9 @@
 
 use std::io::{self, Write};
 
-use super::{Assembled, Function, Options};
+use super::Options;
+use crate::analysis::gprof::{Entry, Figures};
 use crate::base::printable;
-use crate::profile::{Profile, Selection};
 
 /// The units of times of one call: a letter, and how many of it a second has.
 const UNITS: [(char, f64); 11] = [
@@ -32,14 +32,8 @@ const UNITS: [(char, f64); 11] = [
 /// # Errors
 ///
 /// Those of `out`.
-pub fn write(
-    out: &mut dyn Write,
-    profile: &Profile,
-    selection: &Selection,
-    options: &Options,
-) -> io::Result<()> {
-    let it = Assembled::of(profile, selection);
-    let mut rows: Vec<&Function> = it.functions.iter().filter(|row| !row.excluded).collect();
+pub fn write(out: &mut dyn Write, it: &Figures, options: &Options) -> io::Result<()> {
+    let mut rows: Vec<&Entry> = it.functions.iter().filter(|row| !row.excluded).collect();
     rows.sort_by(|left, right| {
         let times = right.time.partial_cmp(&left.time);
         times
@@ -99,7 +93,7 @@ pub fn write(
 }
 
 /// The unit in which the most expensive call has one to three digits before the point.
-fn unit(rows: &[&Function], rate: f64) -> (char, f64) {
+fn unit(rows: &[&Entry], rate: f64) -> (char, f64) {
     let called = rows.iter().filter(|row| row.calls != 0);
     let costs = called.map(|row| (row.time + row.child_time) / row.calls as f64);
     let top = costs.fold(0.0, f64::max) / rate;

@@ -11,9 +11,9 @@
 use std::cmp::Ordering;
 use std::io::{self, Write};
 
-use super::{Arc, Assembled, Function, Options};
+use super::Options;
+use crate::analysis::gprof::{Entry, Figures, GprofArc};
 use crate::base::printable;
-use crate::profile::{Profile, Selection};
 
 /// The width of a column of the index.
 const COLUMN: usize = 26;
@@ -23,13 +23,7 @@ const COLUMN: usize = 26;
 /// # Errors
 ///
 /// Those of `out`.
-pub fn write(
-    out: &mut dyn Write,
-    profile: &Profile,
-    selection: &Selection,
-    options: &Options,
-) -> io::Result<()> {
-    let it = Assembled::of(profile, selection);
+pub fn write(out: &mut dyn Write, it: &Figures, options: &Options) -> io::Result<()> {
     out.write_all(b"\t\t\tCall graph\n\n")?;
     write!(
         out,
@@ -62,15 +56,15 @@ pub fn write(
             continue;
         }
         match entry {
-            Ok(function) => write_function(out, &it, function, base)?,
-            Err(cycle) => write_cycle(out, &it, cycle, base)?,
+            Ok(function) => write_function(out, it, function, base)?,
+            Err(cycle) => write_cycle(out, it, cycle, base)?,
         }
         out.write_all(b"-----------------------------------------------\n")?;
     }
-    write_index(out, &it, options)
+    write_index(out, it, options)
 }
 
-fn write_function(out: &mut dyn Write, it: &Assembled, at: usize, base: f64) -> io::Result<()> {
+fn write_function(out: &mut dyn Write, it: &Figures, at: usize, base: f64) -> io::Result<()> {
     let function = &it.functions[at];
     if it.callers[at].is_empty() {
         writeln!(out, "{:49}<spontaneous>", "")?;
@@ -91,7 +85,7 @@ fn write_function(out: &mut dyn Write, it: &Assembled, at: usize, base: f64) -> 
     Ok(())
 }
 
-fn write_cycle(out: &mut dyn Write, it: &Assembled, at: usize, base: f64) -> io::Result<()> {
+fn write_cycle(out: &mut dyn Write, it: &Figures, at: usize, base: f64) -> io::Result<()> {
     let cycle = &it.cycles[at];
     write_figures(out, it, cycle, base)?;
     write_calls(out, cycle)?;
@@ -99,7 +93,7 @@ fn write_cycle(out: &mut dyn Write, it: &Assembled, at: usize, base: f64) -> io:
     let mut members = it.members[at].clone();
     members.sort_by(|&left, &right| {
         let (left, right) = (&it.functions[left], &it.functions[right]);
-        let calls = |function: &Function| function.calls.saturating_add(function.recursive);
+        let calls = |function: &Entry| function.calls.saturating_add(function.recursive);
         compare(right.shown(), left.shown()).then(calls(right).cmp(&calls(left)))
     });
     for member in members {
@@ -118,7 +112,7 @@ fn write_cycle(out: &mut dyn Write, it: &Assembled, at: usize, base: f64) -> io:
 }
 
 /// The index, the percentage and the times of an entry.
-fn write_figures(out: &mut dyn Write, it: &Assembled, of: &Function, base: f64) -> io::Result<()> {
+fn write_figures(out: &mut dyn Write, it: &Figures, of: &Entry, base: f64) -> io::Result<()> {
     let index = format!("[{}]", of.index);
     // Longer ones are cut, as by gprof.
     let index = &index[..index.len().min(6)];
@@ -131,7 +125,7 @@ fn write_figures(out: &mut dyn Write, it: &Assembled, of: &Function, base: f64) 
     )
 }
 
-fn write_calls(out: &mut dyn Write, of: &Function) -> io::Result<()> {
+fn write_calls(out: &mut dyn Write, of: &Entry) -> io::Result<()> {
     match of.recursive {
         0 => write!(out, " {:7} {:7}", of.calls, ""),
         recursive => write!(out, " {:7}+{recursive:<7}", of.calls),
@@ -139,7 +133,7 @@ fn write_calls(out: &mut dyn Write, of: &Function) -> io::Result<()> {
 }
 
 /// The line of a caller or callee.
-fn write_arc(out: &mut dyn Write, it: &Assembled, arc: &Arc, end: usize) -> io::Result<()> {
+fn write_arc(out: &mut dyn Write, it: &Figures, arc: &GprofArc, end: usize) -> io::Result<()> {
     if it.is_within(arc) {
         write!(out, "{:29}{:7} {:7}     ", "", arc.count, "")?;
     } else {
@@ -159,7 +153,7 @@ fn write_arc(out: &mut dyn Write, it: &Assembled, arc: &Arc, end: usize) -> io::
 }
 
 /// The name of a function with its cycle and its index.
-fn name(of: &Function) -> String {
+fn name(of: &Entry) -> String {
     let mut text = printable(&of.name).into_owned();
     if let Some(cycle) = of.cycle {
         text.push_str(&format!(" <cycle {}>", cycle + 1));
@@ -168,7 +162,7 @@ fn name(of: &Function) -> String {
     text
 }
 
-fn index(of: &Function) -> String {
+fn index(of: &Entry) -> String {
     match of.is_printed {
         true => format!(" [{}]", of.index),
         false => format!(" ({})", of.index),
@@ -177,8 +171,8 @@ fn index(of: &Function) -> String {
 
 /// Arcs in the order of their lines: to a function the least first, from it the greatest. Of
 /// equals that which was added first.
-fn sorted<'a>(it: &'a Assembled, arcs: &[usize], ascending: bool) -> Vec<&'a Arc> {
-    let mut arcs: Vec<&Arc> = arcs.iter().map(|&arc| &it.arcs[arc]).collect();
+fn sorted<'a>(it: &'a Figures, arcs: &[usize], ascending: bool) -> Vec<&'a GprofArc> {
+    let mut arcs: Vec<&GprofArc> = arcs.iter().map(|&arc| &it.arcs[arc]).collect();
     arcs.sort_by(|&left, &right| {
         let order = weigh(it, left, right);
         if ascending { order } else { order.reverse() }
@@ -187,8 +181,8 @@ fn sorted<'a>(it: &'a Assembled, arcs: &[usize], ascending: bool) -> Vec<&'a Arc
 }
 
 /// A call of itself is less than one within a cycle, and that than any other.
-fn weigh(it: &Assembled, left: &Arc, right: &Arc) -> Ordering {
-    let kind = |arc: &Arc| match (arc.from == arc.to, it.is_within(arc)) {
+fn weigh(it: &Figures, left: &GprofArc, right: &GprofArc) -> Ordering {
+    let kind = |arc: &GprofArc| match (arc.from == arc.to, it.is_within(arc)) {
         (true, _) => 0,
         (false, true) => 1,
         (false, false) => 2,
@@ -206,14 +200,14 @@ fn compare(left: f64, right: f64) -> Ordering {
 }
 
 /// The names in three columns, read from top to bottom, then the cycles.
-fn write_index(out: &mut dyn Write, it: &Assembled, options: &Options) -> io::Result<()> {
+fn write_index(out: &mut dyn Write, it: &Figures, options: &Options) -> io::Result<()> {
     out.write_all(b"\x0c\nIndex by function name\n\n")?;
-    let shown = |function: &&Function| options.zeros || function.calls != 0 || function.time != 0.0;
-    let mut rows: Vec<&Function> = it.functions.iter().filter(shown).collect();
+    let shown = |function: &&Entry| options.zeros || function.calls != 0 || function.time != 0.0;
+    let mut rows: Vec<&Entry> = it.functions.iter().filter(shown).collect();
     rows.sort_by(|left, right| left.symbol.as_bytes().cmp(right.symbol.as_bytes()));
     let cycles = it.cycles.iter().zip(1..);
     let cycles = cycles.map(|(cycle, number)| (cycle, format!("<cycle {number}>")));
-    let rows: Vec<(&Function, String)> = rows
+    let rows: Vec<(&Entry, String)> = rows
         .into_iter()
         .map(|function| {
             let name = printable(&function.name);

@@ -12,7 +12,6 @@
 //!
 //! With samples the listed functions are those with the largest totals, and arcs have weights.
 
-mod coverage;
 mod draw;
 mod page;
 mod part;
@@ -22,12 +21,12 @@ use rustc_hash::FxHashMap;
 use super::Subject;
 use super::label::{self, Labels};
 use super::table::{Cell, Column, Role, Table};
+use crate::analysis::coverage::Coverage;
 use crate::analysis::inclusive::{self, FunctionWeights};
 use crate::base::IdVec;
 use crate::callgraph::{Arc, ArcId, CallGraph, CycleId, Cycles};
 use crate::profile::{CallKind, FunctionCode, FunctionId, ModuleId};
 
-pub use self::coverage::Coverage;
 pub use self::part::Part;
 
 /// What is shown.

@@ -1,20 +1,133 @@
-//! gprof's figures in gprof's order.
+//! The figures of GNU gprof 2.40, to the last bit: what a gmon.out says in gprof's own reading.
 //!
 //! ```text
 //!   functions by address, arcs as added ─▶ cycles ─▶ fractions ─▶ times ─▶ ranks
-//!     a function's arcs are gone through from the last added to the first, wherever sums are made
 //! ```
+//!
+//! gprof's text is the same byte for byte only if every sum is made in gprof's order: a last bit of
+//! difference shows where it decides which line comes first. So this goes through functions by
+//! address, and through a function's arcs from the last added to the first, as gprof does
+//! (`cg_dfn.c`, `cg_arcs.c`). Everything else takes [`propagation`](super::propagation), which
+//! computes the same estimate in an order of its own.
+//!
+//! Unlike gprof's, static arcs are those that the code really has (gprof misses backward calls and
+//! takes bytes for calls).
+//!
+//! Numbers of calls are what was counted, never weights: a profile without counts has no such
+//! figures.
+
+mod cycles;
 
 use std::cmp::Ordering;
 
 use rustc_hash::FxHashMap;
 
-use super::{Arc, Assembled, EXCLUDED, Function};
-use crate::analysis::inclusive;
+use self::cycles::Linked;
+use super::inclusive;
 use crate::base::Unit;
 use crate::profile::{CallKind, FunctionId, FunctionKind, Histogram, Profile, Selection};
 
-pub(super) fn all(profile: &Profile, selection: &Selection) -> Assembled {
+/// Functions that are part of the profiler; gprof leaves their time out.
+const EXCLUDED: [&str; 6] = [
+    "_gprof_mcount",
+    "mcount",
+    "_mcount",
+    "__mcount",
+    "__mcount_internal",
+    "__mcleanup",
+];
+
+/// A function or a cycle as a whole in gprof's eyes. Times are in ticks of the histogram.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entry {
+    /// The name in the symbol table; empty for a cycle.
+    pub symbol: String,
+    /// The name that is printed; empty for a cycle.
+    pub name: String,
+    /// Its source file, where only that could name it.
+    pub file: Option<String>,
+    /// Whether it is part of the profiler, so that its time is left out.
+    pub excluded: bool,
+    /// Calls by other functions; of a cycle, by functions outside of it.
+    pub calls: u64,
+    /// Calls by itself; of a cycle, between its members.
+    pub recursive: u64,
+    /// Ticks in it.
+    pub time: f64,
+    /// Ticks that came up from callees.
+    pub child_time: f64,
+    /// The part of both that is printed.
+    pub fraction: f64,
+    /// The printed part of [`Entry::time`].
+    pub shown_self: f64,
+    /// The printed part of [`Entry::child_time`].
+    pub shown_child: f64,
+    /// Whether it has an entry in the call graph.
+    pub is_printed: bool,
+    /// The cycle that it is a member of, an index of [`Figures::cycles`].
+    pub cycle: Option<usize>,
+    /// Its rank among all functions and cycles, from 1.
+    pub index: usize,
+}
+
+impl Entry {
+    /// The ticks that are printed, its own and those of callees.
+    pub fn shown(&self) -> f64 {
+        self.shown_self + self.shown_child
+    }
+}
+
+/// A caller and a callee, with the ticks that come up from the callee.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GprofArc {
+    /// The caller, an index of [`Figures::functions`].
+    pub from: usize,
+    /// The callee, an index of [`Figures::functions`].
+    pub to: usize,
+    /// The number of calls; 0 for an arc that only the code has.
+    pub count: u64,
+    /// The callee's own ticks on this caller's account, the printed part.
+    pub time: f64,
+    /// The ticks of the callee's callees on this caller's account, the printed part.
+    pub child_time: f64,
+}
+
+/// The figures of a whole profile.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// The functions by address.
+    pub functions: Vec<Entry>,
+    /// The arcs in gprof's order of adding.
+    pub arcs: Vec<GprofArc>,
+    /// By function the arcs to it, in order of adding.
+    pub callers: Vec<Vec<usize>>,
+    /// By function the arcs from it, in order of adding.
+    pub callees: Vec<Vec<usize>>,
+    /// The cycles as if they were functions without names; their numbers begin with 1.
+    pub cycles: Vec<Entry>,
+    /// Their members, in the order in which gprof links them.
+    pub members: Vec<Vec<usize>>,
+    /// The ticks that percentages of the call graph are of.
+    pub base: f64,
+    /// The ticks that percentages of the flat profile are of.
+    pub flat_base: f64,
+    /// Ticks a second.
+    pub rate: f64,
+    /// Bytes a bucket.
+    pub bucket: u64,
+}
+
+impl Figures {
+    /// Whether the arc stays within a cycle, or leads from a function to itself.
+    pub fn is_within(&self, arc: &GprofArc) -> bool {
+        let cycle = |function: usize| self.functions[function].cycle;
+        arc.from == arc.to || cycle(arc.from).is_some() && cycle(arc.from) == cycle(arc.to)
+    }
+}
+
+/// Computes gprof's figures of the selected samples of a profile that has a histogram, as that of a
+/// gmon.out has; see [`About::histogram`](crate::profile::About::histogram).
+pub fn figures(profile: &Profile, selection: &Selection) -> Figures {
     let nothing = Histogram::default();
     let histogram = profile.about.histogram.as_ref().unwrap_or(&nothing);
     let weights = inclusive::by_function(profile, selection);
@@ -35,14 +148,14 @@ pub(super) fn all(profile: &Profile, selection: &Selection) -> Assembled {
         let at = histogram.shares.binary_search_by_key(&id, |share| share.0);
         at.map_or(0.0, |at| histogram.shares[at].1)
     };
-    let mut it = Assembled {
+    let mut it = Figures {
         rate,
         bucket: histogram.bucket,
         flat_base: match is_whole {
             true => histogram.ticks as f64,
             false => ticks(selection.total),
         },
-        ..Assembled::default()
+        ..Figures::default()
     };
     for &id in &ids {
         let function = &profile.functions[id];
@@ -55,26 +168,26 @@ pub(super) fn all(profile: &Profile, selection: &Selection) -> Assembled {
         if excluded {
             it.flat_base -= time;
         }
-        it.functions.push(Function {
+        it.functions.push(Entry {
             symbol: symbol.to_owned(),
             name: function.name.clone(),
             file: (histogram.files.binary_search_by_key(&id, |row| row.0).ok())
                 .map(|at| histogram.files[at].1.clone()),
             excluded,
             time: if excluded { 0.0 } else { time },
-            ..Function::default()
+            ..Entry::default()
         });
     }
     add_arcs(&mut it, profile, histogram, &ids);
-    let found = link_cycles(&mut it);
-    fractions(&mut it, &found);
-    times(&mut it, &found);
+    let order = link_cycles(&mut it);
+    fractions(&mut it, &order);
+    times(&mut it, &order);
     rank(&mut it);
     it
 }
 
 /// Adds the arcs that were counted, then those that the code has alone.
-fn add_arcs(it: &mut Assembled, profile: &Profile, histogram: &Histogram, ids: &[FunctionId]) {
+fn add_arcs(it: &mut Figures, profile: &Profile, histogram: &Histogram, ids: &[FunctionId]) {
     let place: FxHashMap<FunctionId, usize> = ids.iter().copied().zip(0..).collect();
     it.callers = vec![Vec::new(); ids.len()];
     it.callees = vec![Vec::new(); ids.len()];
@@ -82,7 +195,6 @@ fn add_arcs(it: &mut Assembled, profile: &Profile, histogram: &Histogram, ids: &
     let counted: FxHashMap<(FunctionId, FunctionId), u64> = counts
         .filter_map(|count| Some(((count.from?, count.to), count.calls)))
         .collect();
-    it.has_arcs = !counted.is_empty();
     let in_code = profile.code.calls.iter();
     let in_code = in_code.filter(|call| matches!(call.kind, CallKind::Call | CallKind::Tail));
     let in_code = in_code.map(|call| ((call.from, call.to), 0));
@@ -97,7 +209,7 @@ fn add_arcs(it: &mut Assembled, profile: &Profile, histogram: &Histogram, ids: &
         if *known.entry((from, to)).or_insert(next) != next {
             continue;
         }
-        it.arcs.push(Arc {
+        it.arcs.push(GprofArc {
             from,
             to,
             count,
@@ -116,133 +228,17 @@ fn add_arcs(it: &mut Assembled, profile: &Profile, histogram: &Histogram, ids: &
     }
 }
 
-/// What the search for cycles found.
-struct Found {
-    /// The functions, callees first; those of one cycle by address.
-    order: Vec<usize>,
-}
-
-/// State of the search.
-struct Search {
-    /// The place of a function on the stack, from 0, while it is there.
-    on_stack: Vec<Option<usize>>,
-    stack: Vec<usize>,
-    /// Where on the stack each cycle begins, as far as it is known, or a function that is in none.
-    segments: Vec<usize>,
-    busy: Vec<bool>,
-    /// The topological number, 0 where there is none yet.
-    number: Vec<usize>,
-    /// On the way to the head of a function's cycle; a head leads to itself.
-    towards_head: Vec<usize>,
-    next: Vec<Option<usize>>,
-    /// For a head, the last function that is linked to it.
-    last: Vec<usize>,
-    counter: usize,
-}
-
-impl Search {
-    fn head(&mut self, mut function: usize) -> usize {
-        while self.towards_head[function] != function {
-            let beyond = self.towards_head[self.towards_head[function]];
-            self.towards_head[function] = beyond;
-            function = beyond;
-        }
-        function
-    }
-
-    /// The function is on a path from itself: everything on the stack above it is in its cycle.
-    fn close(&mut self, function: usize) {
-        let head = self.head(function);
-        let Some(top) = self.on_stack[function].or(self.on_stack[head]) else {
-            return;
-        };
-        let above = self.segments.partition_point(|&start| start <= top);
-        for at in above..self.segments.len() {
-            let inner = self.stack[self.segments[at]];
-            let last = self.last[head];
-            self.next[last] = Some(inner);
-            self.last[head] = self.last[inner];
-            self.towards_head[inner] = head;
-        }
-        self.segments.truncate(above);
-    }
-
-    /// Numbers a function that is done, with all of its cycle.
-    fn leave(&mut self, function: usize) {
-        if self.head(function) == function {
-            self.counter += 1;
-            let mut linked = Some(function);
-            while let Some(member) = linked {
-                self.number[member] = self.counter;
-                linked = self.next[member];
-            }
-        }
-        self.stack.pop();
-        self.on_stack[function] = None;
-        if self.segments.last() == Some(&self.stack.len()) {
-            self.segments.pop();
+/// Finds the cycles, and adds up the calls to each and within each. Gives the order in which gprof
+/// goes through functions: callees first, those of one cycle by address.
+fn link_cycles(it: &mut Figures) -> Vec<usize> {
+    let Linked { members, number } = cycles::find(&it.callees, &it.arcs);
+    for (cycle, members) in members.iter().enumerate() {
+        for &member in members {
+            it.functions[member].cycle = Some(cycle);
         }
     }
-}
-
-/// Finds the cycles, depth first from each function by address, and links their members.
-fn link_cycles(it: &mut Assembled) -> Found {
-    let functions = it.functions.len();
-    let mut search = Search {
-        on_stack: vec![None; functions],
-        stack: Vec::new(),
-        segments: Vec::new(),
-        busy: vec![false; functions],
-        number: vec![0; functions],
-        towards_head: (0..functions).collect(),
-        next: vec![None; functions],
-        last: (0..functions).collect(),
-        counter: 0,
-    };
-    // Functions that are visited, each with how many of its callees are still to come.
-    let mut visits: Vec<(usize, usize)> = Vec::new();
-    let enter = |search: &mut Search, visits: &mut Vec<(usize, usize)>, function: usize| {
-        search.busy[function] = true;
-        search.on_stack[function] = Some(search.stack.len());
-        search.segments.push(search.stack.len());
-        search.stack.push(function);
-        visits.push((function, it.callees[function].len()));
-    };
-    for start in 0..functions {
-        if search.busy[start] {
-            continue;
-        }
-        enter(&mut search, &mut visits, start);
-        while let Some((function, left)) = visits.last_mut() {
-            let function = *function;
-            let Some(arc) = left.checked_sub(1) else {
-                visits.pop();
-                search.leave(function);
-                continue;
-            };
-            *left = arc;
-            let callee = it.arcs[it.callees[function][arc]].to;
-            if !search.busy[callee] {
-                enter(&mut search, &mut visits, callee);
-            } else if search.number[callee] == 0 {
-                search.close(callee);
-            }
-        }
-    }
-    for head in 0..functions {
-        if search.head(head) != head || search.next[head].is_none() {
-            continue;
-        }
-        let mut members = vec![head];
-        while let Some(next) = search.next[members[members.len() - 1]] {
-            members.push(next);
-        }
-        for &member in &members {
-            it.functions[member].cycle = Some(it.cycles.len());
-        }
-        it.cycles.push(Function::default());
-        it.members.push(members);
-    }
+    it.cycles = vec![Entry::default(); members.len()];
+    it.members = members;
     for arc in &it.arcs {
         let of = |function: usize| it.functions[function].cycle;
         if let Some(cycle) = of(arc.to).filter(|_| arc.from != arc.to) {
@@ -256,16 +252,16 @@ fn link_cycles(it: &mut Assembled) -> Found {
             *sum = sum.saturating_add(arc.count);
         }
     }
-    let mut order: Vec<usize> = (0..functions).collect();
-    order.sort_by_key(|&function| search.number[function]);
-    Found { order }
+    let mut order: Vec<usize> = (0..it.functions.len()).collect();
+    order.sort_by_key(|&function| number[function]);
+    order
 }
 
 /// From callers to callees: what part of a function's time is printed, and whether it is. The
 /// part is 1 up to the last bits: it is a sum of shares.
-fn fractions(it: &mut Assembled, found: &Found) {
+fn fractions(it: &mut Figures, order: &[usize]) {
     let mut before = None;
-    for &function in found.order.iter().rev() {
+    for &function in order.iter().rev() {
         let cycle = it.functions[function].cycle;
         let group = cycle.ok_or(function);
         if before != Some(group) {
@@ -304,7 +300,7 @@ fn fractions(it: &mut Assembled, found: &Found) {
 
 /// Whether some caller of these functions from outside is printed, and the sum of what callers
 /// print, each by its part of the `calls`.
-fn inherited(it: &Assembled, members: &[usize], calls: u64) -> (bool, f64) {
+fn inherited(it: &Figures, members: &[usize], calls: u64) -> (bool, f64) {
     let (mut printed, mut fraction) = (false, 0.0);
     for &member in members {
         for &arc in it.callers[member].iter().rev() {
@@ -323,7 +319,7 @@ fn inherited(it: &Assembled, members: &[usize], calls: u64) -> (bool, f64) {
 }
 
 /// From callees to callers: the time that comes up over each arc.
-fn times(it: &mut Assembled, found: &Found) {
+fn times(it: &mut Figures, order: &[usize]) {
     for (cycle, members) in it.cycles.iter_mut().zip(&it.members) {
         for &member in members {
             if it.functions[member].fraction != 0.0 {
@@ -332,7 +328,7 @@ fn times(it: &mut Assembled, found: &Found) {
         }
         cycle.shown_self = cycle.fraction * cycle.time;
     }
-    for &caller in &found.order {
+    for &caller in order {
         let fraction = it.functions[caller].fraction;
         if fraction == 0.0 {
             continue;
@@ -368,7 +364,7 @@ fn times(it: &mut Assembled, found: &Found) {
 
 /// Gives functions and cycles their ranks: the largest total first; of equals cycles, then names
 /// without an underscore, then what was called more often, then by name.
-fn rank(it: &mut Assembled) {
+fn rank(it: &mut Figures) {
     let functions = it.functions.len();
     let mut order: Vec<usize> = (0..functions + it.cycles.len()).collect();
     let row = |place: usize| match place.checked_sub(functions) {
@@ -381,7 +377,7 @@ fn rank(it: &mut Assembled) {
         let totals = totals.unwrap_or(Ordering::Equal);
         let cycles = right_is_cycle.cmp(&left_is_cycle);
         let by_name = || {
-            let underscore = |f: &Function| f.symbol.starts_with('_');
+            let underscore = |f: &Entry| f.symbol.starts_with('_');
             underscore(left)
                 .cmp(&underscore(right))
                 .then(right.calls.cmp(&left.calls))

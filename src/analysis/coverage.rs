@@ -4,7 +4,7 @@
 //! samples showed, from where the run came in: functions that stood outermost on a stack or were
 //! called from other modules.
 
-use crate::analysis::inclusive;
+use super::inclusive;
 use crate::base::IdVec;
 use crate::callgraph::{Arc, CallGraph};
 use crate::profile::{FunctionId, Profile, Selection};

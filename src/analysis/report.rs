@@ -1,0 +1,157 @@
+//! What the report says, in one value: where the time goes, and whether that can be trusted.
+
+use rustc_hash::FxHashMap;
+
+use super::coverage::Coverage;
+use super::cut::{self, AtMost, Hidden};
+use super::inclusive::{self, Basis, FunctionWeights};
+use super::lines::{self, Lines};
+use super::same_samples::{self, Member};
+use super::sampling_error::{self, SamplingError};
+use super::threads;
+use super::tree::Stacks;
+use super::waits::{self, Wait};
+use crate::base::IdVec;
+use crate::callgraph::{CallGraph, Cycles};
+use crate::profile::{FunctionId, Profile, Selection, ThreadId};
+
+/// The figures of a report, of all functions and in no particular form.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The weights of the functions.
+    pub weights: FunctionWeights,
+    /// What of totals is hidden by stacks that were cut.
+    pub hidden: Hidden,
+    /// Where in their source functions spend their own weight.
+    pub lines: Lines,
+    /// Functions that are on exactly the same samples and whose totals have the same range, the
+    /// outermost first. Only groups in which some function has no samples of its own.
+    pub alike: Vec<Vec<Member>>,
+    /// Commands with their weights, the heaviest first.
+    pub commands: Vec<(String, u64)>,
+    /// Threads with their weights, the heaviest first.
+    pub threads: Vec<(ThreadId, u64)>,
+    /// Where threads leave their processor, the heaviest first; nothing for events of running ones.
+    pub waits: Vec<(Wait, u64)>,
+    /// Whether some function is on some stack more than once.
+    pub recurses: bool,
+    /// Whether the profile has stacks that were cut, whatever is selected.
+    pub has_cut_stacks: bool,
+    /// How far shares may be off because not every event was recorded.
+    pub sampling_error: SamplingError,
+    /// The samples held against the code; `None` where that was not asked for, or no code was
+    /// looked at.
+    pub in_code: Option<InCode>,
+}
+
+/// The samples held against the code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InCode {
+    /// How much of the code's call graph the samples touched.
+    pub coverage: Coverage,
+    /// The number of cycles that calls in the code can form.
+    pub possible_cycles: usize,
+    /// The number of cycles that samples show.
+    pub observed_cycles: usize,
+}
+
+impl Summary {
+    /// Computes all figures; those of the code if they are asked for by `in_code`. Linear in rows,
+    /// paths, functions and calls, but for sorting.
+    ///
+    /// ```
+    /// use proftool::analysis::report::Summary;
+    /// use proftool::base::Id;
+    /// use proftool::input::folded;
+    /// use proftool::profile::{EventId, Filter};
+    ///
+    /// // main and run are on the same samples.
+    /// let text = "main;run;parse 6\nmain;run;emit 4\n";
+    /// let profile = folded::read(text.as_bytes(), &mut |_| {}).unwrap();
+    /// let selection = profile.select(EventId::new(0), &Filter::default());
+    /// let summary = Summary::of(&profile, &selection, false);
+    /// assert_eq!(summary.alike.len(), 1);
+    /// assert_eq!(summary.alike[0].len(), 2);
+    /// assert!(!summary.recurses);
+    /// ```
+    pub fn of(profile: &Profile, selection: &Selection, in_code: bool) -> Summary {
+        let weights = inclusive::by_function(profile, selection);
+        let hidden = cut::by_function(profile, selection);
+        let commands = threads::by_command(profile, selection);
+        let commands = commands.into_iter().map(|(c, w)| (c.to_owned(), w));
+        Summary {
+            lines: lines::by_function(profile, selection),
+            alike: alike(profile, selection, &weights, &hidden),
+            commands: commands.collect(),
+            threads: threads::by_thread(profile, selection),
+            waits: match selection.event.is_off_processor() {
+                true => waits::by_function(profile, selection),
+                false => Vec::new(),
+            },
+            recurses: Stacks::new(profile, selection).recurse(),
+            has_cut_stacks: cut::is_any(profile),
+            sampling_error: sampling_error::of(profile, selection),
+            in_code: (in_code && !profile.code.calls.is_empty())
+                .then(|| InCode::of(profile, selection)),
+            weights,
+            hidden,
+        }
+    }
+}
+
+impl InCode {
+    fn of(profile: &Profile, selection: &Selection) -> InCode {
+        let graph = CallGraph::of(profile, selection);
+        let everywhere = IdVec::filled(true, profile.functions.len());
+        let possible = Cycles::find(&graph, |arc| arc.is_call() && !arc.is_interrupt);
+        let observed = Cycles::find(&graph, |arc| arc.is_observed() && !arc.is_interrupt);
+        InCode {
+            coverage: Coverage::of(profile, selection, &graph, &everywhere),
+            possible_cycles: possible.members.len(),
+            observed_cycles: observed.members.len(),
+        }
+    }
+}
+
+/// Groups the functions whose samples and range are the same, where some can stand for others.
+fn alike(
+    profile: &Profile,
+    selection: &Selection,
+    weights: &FunctionWeights,
+    hidden: &Hidden,
+) -> Vec<Vec<Member>> {
+    if weights.basis == Basis::Nothing {
+        return Vec::new();
+    }
+    type Range = (u64, u64, AtMost);
+    let range = |id: FunctionId| (weights.total[id], weights.samples[id], hidden.at_most[id]);
+    // For each range how many functions have it, and whether one of them has no samples of its own.
+    let mut counts: FxHashMap<Range, (u32, bool)> = FxHashMap::default();
+    for id in weights.present() {
+        let (functions, any) = counts.entry(range(id)).or_default();
+        *functions += 1;
+        *any |= weights.self_samples[id] == 0;
+    }
+    let compared = weights.present();
+    let compared: Vec<FunctionId> = compared
+        .filter(|&id| matches!(counts.get(&range(id)), Some((2.., true))))
+        .collect();
+    if compared.is_empty() {
+        return Vec::new();
+    }
+    let mut alike = Vec::new();
+    for group in same_samples::groups(profile, selection, &compared) {
+        // The same samples, but not the same doubt about those that were cut.
+        let mut places: FxHashMap<Range, usize> = FxHashMap::default();
+        for member in group.members {
+            let new = alike.len();
+            let place = *places.entry(range(member.function)).or_insert(new);
+            if place == new {
+                alike.push(Vec::new());
+            }
+            alike[place].push(member);
+        }
+    }
+    alike.retain(|members| members.len() > 1);
+    alike
+}
