@@ -380,7 +380,7 @@ pub fn shortened_call(text: &str, width: usize) -> Cow<'_, str> {
     let (Some((caller, callee)), 4..) = (text.split_once(ARROW), room) else {
         return shortened(text, width);
     };
-    let lengths = [caller, callee].map(|name| display_width(name));
+    let lengths = [caller, callee].map(display_width);
     if lengths[0] + lengths[1] <= room {
         return Cow::Borrowed(text);
     }
