@@ -84,6 +84,7 @@
 //! | `iced-x86` | scan, frame_pointers |
 //! | `petgraph` | callgraph, analysis |
 //! | `regex` | profile, view, cli |
+//! | `serde` | export |
 //! | `serde_json` | export |
 //! | `unicode-width` | export |
 //! | `anstyle` | export, cli |
