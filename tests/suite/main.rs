@@ -32,6 +32,7 @@ mod hostile;
 mod identity;
 mod interrupts;
 mod jitdump;
+mod json_text;
 mod laws;
 mod live;
 mod manual;

@@ -84,7 +84,10 @@ fn a_default_does_not_contradict_the_command_line() {
     let mut command = proftool(&["record", "-c", "1000", "-o", "-", "true"]);
     let output = answer(command.env("PROFTOOL_CONFIG", &path));
     let text = stderr(&output);
-    assert!(text.contains("cannot be written to standard output"), "{text}");
+    assert!(
+        text.contains("cannot be written to standard output"),
+        "{text}"
+    );
 }
 
 #[test]

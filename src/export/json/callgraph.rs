@@ -18,11 +18,62 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use super::{declaration, list, string, view_head};
+use serde::Serialize;
+
+use super::layout::{list, value};
+use super::{Declaration, linkage_name, view_head};
 use crate::export::Advice;
 use crate::profile::{CallKind, FunctionId};
 use crate::view::Subject;
 use crate::view::callgraph::{CallGraphView, Measured};
+
+#[derive(Serialize)]
+struct FunctionItem<'a> {
+    name: Cow<'a, str>,
+    linkage_name: &'a str,
+    module: &'a str,
+    address: Option<u64>,
+    size: u64,
+    imported: bool,
+    #[serde(rename = "self", skip_serializing_if = "Option::is_none")]
+    self_weight: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
+    indirect_calls: u64,
+    indirect_jumps: u64,
+    pointers_in_data: u64,
+    cycle: Option<usize>,
+    label: &'a str,
+    #[serde(flatten)]
+    declaration: Declaration<'a>,
+}
+
+#[derive(Serialize)]
+struct ArcItem {
+    from: usize,
+    to: usize,
+    kind: &'static str,
+    sites: u64,
+}
+
+#[derive(Serialize)]
+struct PairItem {
+    from: usize,
+    to: usize,
+    weight: u64,
+    samples: u64,
+    sites: u64,
+    origin: &'static str,
+}
+
+#[derive(Serialize)]
+struct CoverageFields {
+    functions: u64,
+    touched_functions: u64,
+    arcs: u64,
+    touched_arcs: u64,
+    only_observed: u64,
+}
 
 /// Writes the document.
 ///
@@ -37,26 +88,21 @@ pub fn write(
 ) -> io::Result<()> {
     view_head(out, "callgraph", subject, advice)?;
     out.write_all(b"\"functions\":")?;
-    list(out, view.functions.iter(), |out, &id| {
-        function(out, subject, view, id)
-    })?;
+    let functions = view.functions.iter();
+    list(out, functions.map(|&id| function(subject, view, id)))?;
     out.write_all(b",\n\"arcs\":")?;
-    let rows = view.arcs.iter().flat_map(|&arc| {
+    let arcs = view.arcs.iter().flat_map(|&arc| {
         let arc = &view.graph.arcs[arc];
         let kinds = CallKind::ALL.into_iter();
         let kinds = kinds.filter(|&kind| arc.sites_of(kind) > 0);
-        kinds.map(move |kind| (arc, kind))
+        kinds.map(move |kind| ArcItem {
+            from: view.index(arc.from),
+            to: view.index(arc.to),
+            kind: kind.name(),
+            sites: arc.sites_of(kind),
+        })
     });
-    list(out, rows, |out, (arc, kind)| {
-        write!(
-            out,
-            "{{\"from\":{},\"to\":{},\"kind\":{},\"sites\":{}}}",
-            view.index(arc.from),
-            view.index(arc.to),
-            string(kind.name()),
-            arc.sites_of(kind)
-        )
-    })?;
+    list(out, arcs)?;
     if let Some(measured) = &view.measured {
         samples(out, view, measured)?;
     }
@@ -66,81 +112,61 @@ pub fn write(
         view.indirect_calls(subject),
         view.indirect_jumps(subject)
     )?;
-    list(out, view.cycles(), |out, members| {
-        out.write_all(b"[")?;
-        for (i, member) in members.iter().enumerate() {
-            let comma = if i > 0 { "," } else { "" };
-            write!(out, "{comma}{}", view.index(*member))?;
-        }
-        out.write_all(b"]")
-    })?;
+    let index = |members: &[FunctionId]| -> Vec<usize> {
+        members.iter().map(|member| view.index(*member)).collect()
+    };
+    list(out, view.cycles().map(index))?;
     out.write_all(b"}\n")
 }
 
-fn function(
-    out: &mut dyn Write,
-    subject: &Subject,
-    view: &CallGraphView,
+fn function<'a>(
+    subject: &Subject<'a>,
+    view: &'a CallGraphView,
     id: FunctionId,
-) -> io::Result<()> {
+) -> FunctionItem<'a> {
     let function = &subject.profile.functions[id];
     let code = view.code(subject, id);
-    let linkage_name = function.linkage_name.as_deref().unwrap_or(&function.name);
-    let nullable = |number: Option<u64>| match number {
-        Some(number) => Cow::Owned(number.to_string()),
-        None => Cow::Borrowed("null"),
-    };
-    write!(
-        out,
-        "{{\"name\":{},\"linkage_name\":{},\"module\":{},\"address\":{},\"size\":{},\"imported\":{},",
-        string(&subject.plain_name(id)),
-        string(linkage_name),
-        string(subject.module(id)),
-        nullable(function.address),
-        code.size,
-        code.imported
-    )?;
-    if let Some(measured) = &view.measured {
-        let weights = &measured.weights;
-        let (own, total) = (weights.self_weight[id], weights.total[id]);
-        write!(out, "\"self\":{own},\"total\":{total},")?;
+    let weights = view.measured.as_ref().map(|measured| &measured.weights);
+    FunctionItem {
+        name: subject.plain_name(id),
+        linkage_name: linkage_name(function),
+        module: subject.module(id),
+        address: function.address,
+        size: code.size,
+        imported: code.imported,
+        self_weight: weights.map(|weights| weights.self_weight[id]),
+        total: weights.map(|weights| weights.total[id]),
+        indirect_calls: code.indirect_calls,
+        indirect_jumps: code.indirect_jumps,
+        pointers_in_data: code.pointers_in_data,
+        cycle: view.cycle(id),
+        label: view.name(id),
+        declaration: Declaration::of(function),
     }
-    write!(
-        out,
-        "\"indirect_calls\":{},\"indirect_jumps\":{},\"pointers_in_data\":{},\"cycle\":{},\"label\":{}",
-        code.indirect_calls,
-        code.indirect_jumps,
-        code.pointers_in_data,
-        nullable(view.cycle(id).map(|cycle| cycle as u64)),
-        string(view.name(id))
-    )?;
-    declaration(out, function)?;
-    out.write_all(b"}")
 }
 
 fn samples(out: &mut dyn Write, view: &CallGraphView, measured: &Measured) -> io::Result<()> {
     out.write_all(b",\n\"pairs\":")?;
-    list(out, view.arcs.iter(), |out, &arc| {
+    let pairs = view.arcs.iter().map(|&arc| {
         let arc = &view.graph.arcs[arc];
-        write!(
-            out,
-            "{{\"from\":{},\"to\":{},\"weight\":{},\"samples\":{},\"sites\":{},\"origin\":{}}}",
-            view.index(arc.from),
-            view.index(arc.to),
-            arc.weight,
-            arc.samples,
-            arc.sites(),
-            string(arc.origin().name())
-        )
-    })?;
+        PairItem {
+            from: view.index(arc.from),
+            to: view.index(arc.to),
+            weight: arc.weight,
+            samples: arc.samples,
+            sites: arc.sites(),
+            origin: arc.origin().name(),
+        }
+    });
+    list(out, pairs)?;
+    out.write_all(b",\n\"coverage\":")?;
     let coverage = &measured.coverage;
-    write!(
-        out,
-        ",\n\"coverage\":{{\"functions\":{},\"touched_functions\":{},\"arcs\":{},\"touched_arcs\":{},\"only_observed\":{}}}",
-        coverage.functions,
-        coverage.touched_functions,
-        coverage.arcs,
-        coverage.touched_arcs,
-        coverage.only_observed
-    )
+    let coverage = CoverageFields {
+        functions: coverage.functions,
+        touched_functions: coverage.touched_functions,
+        arcs: coverage.arcs,
+        touched_arcs: coverage.touched_arcs,
+        only_observed: coverage.only_observed,
+    };
+    value(out, &coverage)
 }

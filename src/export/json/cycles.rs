@@ -12,14 +12,106 @@
 //! and there are no depths; `total_max` is then null, without a reason. `cut_inside` are the samples
 //! whose stacks were cut with a member, or the function, outermost: who called is not known for these.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
-use super::{identity, list, string, total_max, view_head};
+use serde::Serialize;
+
+use super::layout::{fields, list, list_with};
+use super::{Identity, TotalMax, view_head};
+use crate::analysis::cut::Cut;
 use crate::callgraph::ArcId;
 use crate::export::Advice;
+use crate::profile::FunctionId;
 use crate::view::Subject;
 use crate::view::cycles::CyclesView;
 use crate::view::graph::Entry;
+
+#[derive(Serialize)]
+struct ArcItem<'a> {
+    from: Cow<'a, str>,
+    to: Cow<'a, str>,
+    weight: u64,
+    inferred: u64,
+    across_gaps: u64,
+    from_label: &'a str,
+    to_label: &'a str,
+}
+
+/// What a cycle weighs.
+#[derive(Serialize)]
+struct CycleWeight {
+    #[serde(rename = "self")]
+    self_weight: f64,
+    children: f64,
+    total: f64,
+    #[serde(flatten)]
+    total_max: TotalMax,
+    root: f64,
+}
+
+/// What removing arcs does to a cycle, and how it was seen.
+#[derive(Serialize)]
+struct Broken {
+    cut_weight: u64,
+    cut_is_best: bool,
+    depth: Option<Depth>,
+    cut_inside: CutInside,
+}
+
+#[derive(Serialize)]
+struct Depth {
+    deepest: usize,
+    mean: f64,
+}
+
+#[derive(Serialize)]
+struct CutInside {
+    samples: u64,
+    weight: u64,
+}
+
+impl From<Cut> for CutInside {
+    fn from(cut: Cut) -> CutInside {
+        CutInside {
+            samples: cut.samples,
+            weight: cut.weight,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Figures<'a> {
+    name: Cow<'a, str>,
+    module: &'a str,
+    #[serde(rename = "self")]
+    self_weight: f64,
+    children: f64,
+    total: f64,
+    #[serde(flatten)]
+    total_max: TotalMax,
+    fonseca: f64,
+    #[serde(flatten)]
+    identity: Identity<'a>,
+}
+
+#[derive(Serialize)]
+struct Recursive<'a> {
+    name: Cow<'a, str>,
+    module: &'a str,
+    #[serde(rename = "self")]
+    self_weight: u64,
+    total: f64,
+    #[serde(flatten)]
+    total_max: TotalMax,
+    deepest: Option<usize>,
+    mean: Option<f64>,
+    calls: Option<u64>,
+    only_across_gaps: bool,
+    cut_inside: CutInside,
+    #[serde(flatten)]
+    identity: Identity<'a>,
+}
 
 /// Writes the document.
 ///
@@ -41,97 +133,85 @@ pub fn write(
     };
     write!(
         out,
-        "\"model\":{},\"weights\":{},\n\"cycles\":",
-        string(graph.model.name()),
-        string(weights)
+        "\"model\":\"{}\",\"weights\":\"{weights}\",\n\"cycles\":",
+        graph.model.name()
     )?;
     let breaking = view.breaking.iter().zip(&view.broken_weight);
     let rows = graph.cycle_order.iter().zip(breaking);
-    list(out, rows, |out, (&cycle, (breaking, broken_weight))| {
+    list_with(out, rows, |out, (&cycle, (breaking, broken_weight))| {
         let weight = &graph.attribution.cycles[cycle];
         let members = &graph.cycles.members[cycle];
         out.write_all(b"{\"members\":")?;
-        list(out, members.iter(), |out, &id| {
-            out.write_all(string(&subject.plain_name(id)).as_bytes())
-        })?;
-        write!(
-            out,
-            ",\n\"self\":{},\"children\":{},\"total\":{},\"total_max\":{},\"root\":{},\n\"entries\":",
-            weight.portion.self_weight,
-            weight.portion.children,
-            weight.portion.total(),
-            total_max(graph.total_max(Entry::Cycle(cycle))),
-            weight.root.total()
-        )?;
+        list(out, members.iter().map(|&id| subject.plain_name(id)))?;
+        out.write_all(b",\n")?;
+        let own = CycleWeight {
+            self_weight: weight.portion.self_weight,
+            children: weight.portion.children,
+            total: weight.portion.total(),
+            total_max: graph.total_max(Entry::Cycle(cycle)).into(),
+            root: weight.root.total(),
+        };
+        fields(out, &own)?;
+        out.write_all(b",\n\"entries\":")?;
         arcs(out, subject, view, &view.entries(cycle))?;
         out.write_all(b",\n\"arcs\":")?;
         arcs(out, subject, view, &view.inside(cycle))?;
         out.write_all(b",\n\"cut\":")?;
         arcs(out, subject, view, &breaking.arcs)?;
+        out.write_all(b",")?;
         let depth = &view.depths.cycles[cycle];
-        let depth = match graph.has_stacks() {
-            true => format!(
-                "{{\"deepest\":{},\"mean\":{}}}",
-                depth.deepest(),
-                depth.mean()
-            ),
-            false => "null".to_owned(),
+        let broken = Broken {
+            cut_weight: *broken_weight,
+            cut_is_best: breaking.is_best,
+            depth: graph.has_stacks().then(|| Depth {
+                deepest: depth.deepest(),
+                mean: depth.mean(),
+            }),
+            cut_inside: view.cut_inside(cycle).into(),
         };
-        let cut = view.cut_inside(cycle);
-        write!(
-            out,
-            ",\"cut_weight\":{broken_weight},\"cut_is_best\":{},\"depth\":{depth},\
-             \"cut_inside\":{{\"samples\":{},\"weight\":{}}},\n\"figures\":",
-            breaking.is_best, cut.samples, cut.weight
-        )?;
-        list(out, members.iter(), |out, &id| {
-            let portion = graph.portion(Entry::Function(id));
-            write!(
-                out,
-                "{{\"name\":{},\"module\":{},\"self\":{},\"children\":{},\"total\":{},\"total_max\":{},\"fonseca\":{}",
-                string(&subject.plain_name(id)),
-                string(subject.module(id)),
-                portion.self_weight,
-                portion.children,
-                graph.total(Entry::Function(id)),
-                total_max(graph.total_max(Entry::Function(id))),
-                view.estimate.attribution.total(id)
-            )?;
-            identity(out, subject, id, graph.name(id))?;
-            out.write_all(b"}")
-        })?;
+        fields(out, &broken)?;
+        out.write_all(b",\n\"figures\":")?;
+        list(out, members.iter().map(|&id| figures(subject, view, id)))?;
         out.write_all(b"}")
     })?;
     out.write_all(b",\n\"recursive\":")?;
-    list(out, view.recursive.iter(), |out, &id| {
-        let depth = view.depths.of(id).cloned().unwrap_or_default();
-        let (deepest, mean) = match graph.has_stacks() {
-            true => (depth.deepest().to_string(), depth.mean().to_string()),
-            false => ("null".to_owned(), "null".to_owned()),
-        };
-        let calls = graph.calls.as_ref();
-        let calls = calls.map(|calls| calls.functions[id].recursive.to_string());
-        let cut = view.cut_in(id);
-        write!(
-            out,
-            "{{\"name\":{},\"module\":{},\"self\":{},\"total\":{},\"total_max\":{},\"deepest\":{},\"mean\":{},\"calls\":{},\"only_across_gaps\":{},\
-             \"cut_inside\":{{\"samples\":{},\"weight\":{}}}",
-            string(&subject.plain_name(id)),
-            string(subject.module(id)),
-            graph.weights.self_weight[id],
-            graph.total(Entry::Function(id)),
-            total_max(graph.total_max(Entry::Function(id))),
-            deepest,
-            mean,
-            calls.as_deref().unwrap_or("null"),
-            view.recurses_across_gap(id),
-            cut.samples,
-            cut.weight
-        )?;
-        identity(out, subject, id, graph.name(id))?;
-        out.write_all(b"}")
-    })?;
+    let functions = view.recursive.iter();
+    list(out, functions.map(|&id| recursive(subject, view, id)))?;
     out.write_all(b"}\n")
+}
+
+fn figures<'a>(subject: &Subject<'a>, view: &'a CyclesView, id: FunctionId) -> Figures<'a> {
+    let graph = &view.graph;
+    let portion = graph.portion(Entry::Function(id));
+    Figures {
+        name: subject.plain_name(id),
+        module: subject.module(id),
+        self_weight: portion.self_weight,
+        children: portion.children,
+        total: graph.total(Entry::Function(id)),
+        total_max: graph.total_max(Entry::Function(id)).into(),
+        fonseca: view.estimate.attribution.total(id),
+        identity: Identity::of(subject, id, graph.name(id)),
+    }
+}
+
+fn recursive<'a>(subject: &Subject<'a>, view: &'a CyclesView, id: FunctionId) -> Recursive<'a> {
+    let graph = &view.graph;
+    let depth = view.depths.of(id).cloned().unwrap_or_default();
+    let calls = graph.calls.as_ref();
+    Recursive {
+        name: subject.plain_name(id),
+        module: subject.module(id),
+        self_weight: graph.weights.self_weight[id],
+        total: graph.total(Entry::Function(id)),
+        total_max: graph.total_max(Entry::Function(id)).into(),
+        deepest: graph.has_stacks().then(|| depth.deepest()),
+        mean: graph.has_stacks().then(|| depth.mean()),
+        calls: calls.map(|calls| calls.functions[id].recursive),
+        only_across_gaps: view.recurses_across_gap(id),
+        cut_inside: view.cut_in(id).into(),
+        identity: Identity::of(subject, id, graph.name(id)),
+    }
 }
 
 fn arcs(
@@ -140,18 +220,17 @@ fn arcs(
     view: &CyclesView,
     arcs: &[ArcId],
 ) -> io::Result<()> {
-    list(out, arcs.iter(), |out, &id| {
+    let items = arcs.iter().map(|&id| {
         let arc = &view.graph.graph.arcs[id];
-        write!(
-            out,
-            "{{\"from\":{},\"to\":{},\"weight\":{},\"inferred\":{},\"across_gaps\":{},\"from_label\":{},\"to_label\":{}}}",
-            string(&subject.plain_name(arc.from)),
-            string(&subject.plain_name(arc.to)),
-            view.weight(id),
-            arc.inferred,
-            arc.across_gaps,
-            string(view.graph.name(arc.from)),
-            string(view.graph.name(arc.to))
-        )
-    })
+        ArcItem {
+            from: subject.plain_name(arc.from),
+            to: subject.plain_name(arc.to),
+            weight: view.weight(id),
+            inferred: arc.inferred,
+            across_gaps: arc.across_gaps,
+            from_label: view.graph.name(arc.from),
+            to_label: view.graph.name(arc.to),
+        }
+    });
+    list(out, items)
 }

@@ -21,13 +21,76 @@
 //! line and the function at the other end, with all that is further in. `inlined` are those whose
 //! calls on that line were all inlined.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
-use super::{declaration, list, string, total_max, view_head};
+use serde::Serialize;
+
+use super::layout::{list, value};
+use super::{Declaration, TotalMax, linkage_name, view_head};
+use crate::analysis::call_sites::CallSite;
 use crate::analysis::detail::{Basis, Neighbour};
 use crate::export::Advice;
 use crate::view::Subject;
 use crate::view::detail::{DetailView, Listed};
+
+#[derive(Serialize)]
+struct FunctionFields<'a> {
+    name: Cow<'a, str>,
+    linkage_name: &'a str,
+    module: &'a str,
+    #[serde(rename = "self")]
+    self_weight: u64,
+    total: u64,
+    #[serde(flatten)]
+    total_max: TotalMax,
+    root: u64,
+    recursive: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'static str>,
+    label: &'a str,
+    address: Option<u64>,
+    #[serde(flatten)]
+    declaration: Declaration<'a>,
+}
+
+#[derive(Serialize)]
+struct NeighbourItem<'a> {
+    name: Cow<'a, str>,
+    module: &'a str,
+    weight: u64,
+    recursive: bool,
+    inferred: bool,
+    label: &'a str,
+}
+
+/// A call by line, with the function at its other end under the name of its role.
+#[derive(Serialize)]
+struct SiteItem<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    callee: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    caller: Option<Cow<'a, str>>,
+    module: &'a str,
+    file: Option<&'a str>,
+    line: Option<u32>,
+    weight: u64,
+    inlined: bool,
+    label: &'a str,
+}
+
+#[derive(Serialize)]
+struct LineItem<'a> {
+    file: &'a str,
+    line: u32,
+    weight: u64,
+}
+
+#[derive(Serialize)]
+struct DepthItem {
+    depth: u32,
+    weight: u64,
+}
 
 /// Writes the document.
 ///
@@ -42,100 +105,88 @@ pub fn write(
 ) -> io::Result<()> {
     view_head(out, "detail", subject, advice)?;
     let detail = &view.detail;
-    let function = &subject.profile.functions[detail.function];
-    let linkage_name = function.linkage_name.as_deref().unwrap_or(&function.name);
     let measured = detail.basis == Basis::Stacks;
-    let model = if measured {
-        ""
-    } else {
-        ",\"model\":\"propagated\""
+    out.write_all(b"\"rule\":")?;
+    value(out, &measured.then(|| detail.rule.name()))?;
+    out.write_all(b",\n\"function\":")?;
+    let function = &subject.profile.functions[detail.function];
+    let function = FunctionFields {
+        name: subject.plain_name(detail.function),
+        linkage_name: linkage_name(function),
+        module: subject.module(detail.function),
+        self_weight: detail.self_weight,
+        total: detail.total,
+        total_max: view.total_max.into(),
+        root: detail.outermost,
+        recursive: detail.recurses(),
+        model: (!measured).then_some("propagated"),
+        label: view.name(detail.function),
+        address: function.address,
+        declaration: Declaration::of(function),
     };
-    let rule = measured.then(|| string(detail.rule.name()));
-    write!(
-        out,
-        "\"rule\":{},\n\"function\":{{\"name\":{},\"linkage_name\":{},\"module\":{},\"self\":{},\"total\":{},\"total_max\":{},\"root\":{},\"recursive\":{}{model},\"label\":{}",
-        rule.as_deref().unwrap_or("null"),
-        string(&subject.plain_name(detail.function)),
-        string(linkage_name),
-        string(subject.module(detail.function)),
-        detail.self_weight,
-        detail.total,
-        total_max(view.total_max),
-        detail.outermost,
-        detail.recurses(),
-        string(view.name(detail.function))
-    )?;
-    match function.address {
-        Some(address) => write!(out, ",\"address\":{address}")?,
-        None => out.write_all(b",\"address\":null")?,
-    }
-    declaration(out, function)?;
-    out.write_all(b"}")?;
-    let neighbour = |out: &mut dyn Write, other: &Neighbour| {
-        write!(
-            out,
-            "{{\"name\":{},\"module\":{},\"weight\":{},\"recursive\":{},\"inferred\":{},\"label\":{}}}",
-            string(&subject.plain_name(other.function)),
-            string(subject.module(other.function)),
-            other.weight,
-            other.recursive,
-            other.inferred,
-            string(view.name(other.function))
-        )
+    value(out, &function)?;
+    let neighbour = |other: &Neighbour| NeighbourItem {
+        name: subject.plain_name(other.function),
+        module: subject.module(other.function),
+        weight: other.weight,
+        recursive: other.recursive,
+        inferred: other.inferred,
+        label: view.name(other.function),
     };
     out.write_all(b",\n\"callers\":")?;
-    list(out, view.callers.iter(), neighbour)?;
+    list(out, view.callers.iter().map(neighbour))?;
     out.write_all(b",\n\"descendants\":")?;
-    list(out, view.descendants.iter(), neighbour)?;
-    let by_line = |out: &mut dyn Write, other: &str, listed: &Option<Listed>| {
-        let Some(listed) = listed else {
-            return out.write_all(b"null");
-        };
-        list(out, listed.sites.iter(), |out, site| {
-            write!(
-                out,
-                "{{\"{other}\":{},\"module\":{},",
-                string(&subject.plain_name(site.function)),
-                string(subject.module(site.function))
-            )?;
-            match site.line.map(|line| &subject.profile.lines[line]) {
-                Some(line) => {
-                    write!(
-                        out,
-                        "\"file\":{},\"line\":{},",
-                        string(&line.file),
-                        line.line
-                    )?;
-                }
-                None => out.write_all(b"\"file\":null,\"line\":null,")?,
-            }
-            write!(
-                out,
-                "\"weight\":{},\"inlined\":{},\"label\":{}}}",
-                site.weight,
-                site.inlined,
-                string(view.name(site.function))
-            )
-        })
+    list(out, view.descendants.iter().map(neighbour))?;
+    let site = |site: &CallSite| {
+        let line = site.line.map(|line| &subject.profile.lines[line]);
+        SiteItem {
+            callee: None,
+            caller: None,
+            module: subject.module(site.function),
+            file: line.map(|line| &*line.file),
+            line: line.map(|line| line.line),
+            weight: site.weight,
+            inlined: site.inlined,
+            label: view.name(site.function),
+        }
     };
     out.write_all(b",\n\"call_sites\":")?;
-    by_line(out, "callee", &view.call_sites)?;
+    list_if_known(out, &view.call_sites, |call| SiteItem {
+        callee: Some(subject.plain_name(call.function)),
+        ..site(call)
+    })?;
     out.write_all(b",\n\"called_from\":")?;
-    by_line(out, "caller", &view.called_from)?;
+    list_if_known(out, &view.called_from, |call| SiteItem {
+        caller: Some(subject.plain_name(call.function)),
+        ..site(call)
+    })?;
     out.write_all(b",\n\"lines\":")?;
-    list(out, view.lines.iter(), |out, row| {
+    let lines = view.lines.iter().map(|row| {
         let line = &subject.profile.lines[row.line];
-        write!(
-            out,
-            "{{\"file\":{},\"line\":{},\"weight\":{}}}",
-            string(&line.file),
-            line.line,
-            row.weight
-        )
-    })?;
+        LineItem {
+            file: &line.file,
+            line: line.line,
+            weight: row.weight,
+        }
+    });
+    list(out, lines)?;
     out.write_all(b",\n\"depths\":")?;
-    list(out, detail.depths.iter(), |out, (depth, weight)| {
-        write!(out, "{{\"depth\":{depth},\"weight\":{weight}}}")
-    })?;
+    let depths = detail.depths.iter();
+    list(
+        out,
+        depths.map(|&(depth, weight)| DepthItem { depth, weight }),
+    )?;
     out.write_all(b"}\n")
+}
+
+/// Writes calls by line, or null where the input has no lines of calls.
+fn list_if_known<'a>(
+    out: &mut dyn Write,
+    listed: &Option<Listed>,
+    item: impl Fn(&CallSite) -> SiteItem<'a>,
+) -> io::Result<()> {
+    match listed {
+        None => out.write_all(b"null"),
+        Some(listed) => list(out, listed.sites.iter().map(item)),
+    }
 }

@@ -1,13 +1,24 @@
 //! What was checked: `checks [{subject, check, status, found, remedy|null}]` with the statuses `ok`,
 //! `warn` and `bad`. Where no recording was looked at, there are no samples.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 
-use super::{head, list, string};
+use serde::Serialize;
+
+use super::head;
+use super::layout::list;
 use crate::base::Sampling;
 use crate::export::Advice;
 use crate::view::doctor::Findings;
+
+#[derive(Serialize)]
+struct CheckItem<'a> {
+    subject: &'a str,
+    check: &'a str,
+    status: &'a str,
+    found: &'a str,
+    remedy: Option<&'a str>,
+}
 
 /// Writes the document.
 ///
@@ -25,19 +36,13 @@ pub fn write(out: &mut dyn Write, findings: &Findings, advice: &dyn Advice) -> i
         (&findings.caveats, advice),
     )?;
     out.write_all(b"\"checks\":")?;
-    list(out, findings.checks.iter(), |out, check| {
-        let remedy = check
-            .remedy
-            .as_deref()
-            .map_or(Cow::Borrowed("null"), string);
-        write!(
-            out,
-            "{{\"subject\":{},\"check\":{},\"status\":{},\"found\":{},\"remedy\":{remedy}}}",
-            string(&check.subject),
-            string(check.check),
-            string(check.status.name()),
-            string(&check.found),
-        )
-    })?;
+    let items = findings.checks.iter().map(|check| CheckItem {
+        subject: &check.subject,
+        check: check.check,
+        status: check.status.name(),
+        found: &check.found,
+        remedy: check.remedy.as_deref(),
+    });
+    list(out, items)?;
     out.write_all(b"}\n")
 }

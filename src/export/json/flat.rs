@@ -3,13 +3,67 @@
 //! there only where no stack shows the total: `propagated` where gprof's propagation estimates it,
 //! `none` where it is not known. Then `total_max` is null.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
-use super::{identity, list, string, total_max, view_head};
+use serde::Serialize;
+
+use super::layout::list;
+use super::{Identity, TotalMax, view_head};
 use crate::export::Advice;
 use crate::view::Subject;
-use crate::view::basis::Total;
+use crate::view::basis;
 use crate::view::flat::{Flat, Row};
+
+/// A function. `calls` and `cycle` are not known from samples alone.
+#[derive(Serialize)]
+pub(super) struct FunctionItem<'a> {
+    name: Cow<'a, str>,
+    module: &'a str,
+    #[serde(rename = "self")]
+    self_weight: u64,
+    total: Total,
+    #[serde(flatten)]
+    total_max: TotalMax,
+    calls: Option<u64>,
+    cycle: Option<usize>,
+    samples: u64,
+    inferred: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'static str>,
+    #[serde(flatten)]
+    identity: Identity<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Total {
+    Measured(u64),
+    Estimated(f64),
+    Unknown,
+}
+
+impl<'a> FunctionItem<'a> {
+    pub(super) fn of(subject: &Subject<'a>, row: &'a Row) -> FunctionItem<'a> {
+        FunctionItem {
+            name: subject.plain_name(row.function),
+            module: &row.module,
+            self_weight: row.self_weight,
+            total: match row.known {
+                basis::Total::Measured => Total::Measured(row.total),
+                basis::Total::Estimated(total) => Total::Estimated(total),
+                basis::Total::Unknown => Total::Unknown,
+            },
+            total_max: row.total_max.into(),
+            calls: None,
+            cycle: None,
+            samples: row.samples,
+            inferred: row.inferred,
+            model: row.known.model(),
+            identity: Identity::of(subject, row.function, &row.name),
+        }
+    }
+}
 
 /// Writes the document.
 ///
@@ -24,33 +78,7 @@ pub fn write(
 ) -> io::Result<()> {
     view_head(out, "flat", subject, advice)?;
     out.write_all(b"\"functions\":")?;
-    list(out, flat.rows.iter(), |out, row| {
-        fields(out, subject, row)?;
-        out.write_all(b"}")
-    })?;
+    let items = flat.rows.iter().map(|row| FunctionItem::of(subject, row));
+    list(out, items)?;
     out.write_all(b"}\n")
-}
-
-/// Writes a function without the closing brace. `calls` and `cycle` are not known from samples
-/// alone.
-pub(super) fn fields(out: &mut dyn Write, subject: &Subject, row: &Row) -> io::Result<()> {
-    let total = match row.known {
-        Total::Measured => row.total.to_string(),
-        Total::Estimated(total) => total.to_string(),
-        Total::Unknown => "null".into(),
-    };
-    write!(
-        out,
-        "{{\"name\":{},\"module\":{},\"self\":{},\"total\":{total},\"total_max\":{},\"calls\":null,\"cycle\":null,\"samples\":{},\"inferred\":{}",
-        string(&subject.plain_name(row.function)),
-        string(&row.module),
-        row.self_weight,
-        total_max(row.total_max),
-        row.samples,
-        row.inferred
-    )?;
-    if let Some(model) = row.known.model() {
-        write!(out, ",\"model\":{}", string(model))?;
-    }
-    identity(out, subject, row.function, &row.name)
 }

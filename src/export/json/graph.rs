@@ -19,17 +19,97 @@
 //! {propagated_total, misattributed}`; weights in the event's unit, shares from 0 to 1.
 
 use std::borrow::Cow;
-use std::fmt::Display;
 use std::io::{self, Write};
 
 use rustc_hash::FxHashMap;
+use serde::Serialize;
 
-use super::{identity, list, string, total_max, view_head};
+use super::layout::list;
+use super::{Identity, TotalMax, view_head};
 use crate::callgraph::{Arc, ArcId};
 use crate::export::Advice;
 use crate::profile::FunctionId;
 use crate::view::Subject;
 use crate::view::graph::{Entry, GraphView};
+
+#[derive(Serialize)]
+struct FunctionItem<'a> {
+    name: Cow<'a, str>,
+    module: &'a str,
+    #[serde(rename = "self")]
+    self_weight: f64,
+    children: f64,
+    total: f64,
+    #[serde(flatten)]
+    total_max: TotalMax,
+    root: f64,
+    cycle: Option<usize>,
+    calls: Option<u64>,
+    recursive_calls: Option<u64>,
+    samples: Option<u64>,
+    root_samples: Option<u64>,
+    inferred: u64,
+    #[serde(flatten)]
+    identity: Identity<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<FunctionError>,
+}
+
+#[derive(Serialize)]
+struct FunctionError {
+    propagated_total: Option<f64>,
+    misattributed: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct ArcItem {
+    from: usize,
+    to: usize,
+    total: Option<f64>,
+    #[serde(rename = "self")]
+    self_weight: Option<f64>,
+    children: Option<f64>,
+    calls: Option<u64>,
+    samples: Option<u64>,
+    inferred: u64,
+    across_gaps: u64,
+    sites: u64,
+    origin: &'static str,
+    in_cycle: bool,
+    /// Not there without errors; null for an arc without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Option<ArcErrorFields>>,
+}
+
+#[derive(Serialize)]
+struct ArcErrorFields {
+    one_step: f64,
+    propagated: f64,
+    share_by_calls: f64,
+    share_measured: f64,
+    standard_error: f64,
+    significant: bool,
+}
+
+#[derive(Serialize)]
+struct CycleItem {
+    members: Vec<usize>,
+    #[serde(rename = "self")]
+    self_weight: f64,
+    children: f64,
+    total: f64,
+    #[serde(flatten)]
+    total_max: TotalMax,
+    root: f64,
+    calls: Option<u64>,
+    internal_calls: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct CutItem {
+    from: usize,
+    to: usize,
+}
 
 /// Writes the document.
 ///
@@ -43,140 +123,102 @@ pub fn write(
     advice: &dyn Advice,
 ) -> io::Result<()> {
     view_head(out, "graph", subject, advice)?;
-    write!(
-        out,
-        "\"model\":{},\n\"functions\":",
-        string(view.model.name())
-    )?;
+    write!(out, "\"model\":\"{}\",\n\"functions\":", view.model.name())?;
     let functions: Vec<FunctionId> = view.functions().collect();
     let place: FxHashMap<FunctionId, usize> = functions.iter().copied().zip(0..).collect();
     let place = |id: FunctionId| place.get(&id).copied().unwrap_or(0);
-    list(out, functions.iter(), |out, &id| {
-        function(out, subject, view, id)
-    })?;
+    list(out, functions.iter().map(|&id| function(subject, view, id)))?;
     out.write_all(b",\n\"arcs\":")?;
-    list(out, view.graph.arcs.enumerate(), |out, (id, row)| {
-        write!(
-            out,
-            "{{\"from\":{},\"to\":{},",
-            place(row.from),
-            place(row.to)
-        )?;
-        arc(out, view, id, row)
-    })?;
+    let arcs = view.graph.arcs.enumerate();
+    let arcs = arcs.map(|(id, row)| arc(view, id, row, place(row.from), place(row.to)));
+    list(out, arcs)?;
     out.write_all(b",\n\"cycles\":")?;
-    list(out, view.cycle_order.iter(), |out, &cycle| {
-        out.write_all(b"{\"members\":[")?;
-        for (i, &member) in view.cycles.members[cycle].iter().enumerate() {
-            let comma = if i > 0 { "," } else { "" };
-            write!(out, "{comma}{}", place(member))?;
-        }
+    let cycles = view.cycle_order.iter().map(|&cycle| {
+        let members = view.cycles.members[cycle].iter();
         let weight = &view.attribution.cycles[cycle];
         let calls = view.calls.as_ref().map(|calls| &calls.cycles[cycle]);
-        write!(
-            out,
-            "],\"self\":{},\"children\":{},\"total\":{},\"total_max\":{},\"root\":{},\"calls\":{},\"internal_calls\":{}}}",
-            weight.portion.self_weight,
-            weight.portion.children,
-            weight.portion.total(),
-            total_max(view.total_max(Entry::Cycle(cycle))),
-            weight.root.total(),
-            nullable(calls.map(|calls| calls.outside)),
-            nullable(calls.map(|calls| calls.inside))
-        )
-    })?;
+        CycleItem {
+            members: members.map(|&member| place(member)).collect(),
+            self_weight: weight.portion.self_weight,
+            children: weight.portion.children,
+            total: weight.portion.total(),
+            total_max: view.total_max(Entry::Cycle(cycle)).into(),
+            root: weight.root.total(),
+            calls: calls.map(|calls| calls.outside),
+            internal_calls: calls.map(|calls| calls.inside),
+        }
+    });
+    list(out, cycles)?;
     out.write_all(b",\n\"cut\":")?;
-    list(out, view.cycles.cut.iter(), |out, &id| {
+    let cut = view.cycles.cut.iter().map(|&id| {
         let arc = &view.graph.arcs[id];
-        write!(
-            out,
-            "{{\"from\":{},\"to\":{}}}",
-            place(arc.from),
-            place(arc.to)
-        )
-    })?;
+        CutItem {
+            from: place(arc.from),
+            to: place(arc.to),
+        }
+    });
+    list(out, cut)?;
     out.write_all(b"}\n")
 }
 
-fn function(
-    out: &mut dyn Write,
-    subject: &Subject,
-    view: &GraphView,
-    id: FunctionId,
-) -> io::Result<()> {
+fn function<'a>(subject: &Subject<'a>, view: &'a GraphView, id: FunctionId) -> FunctionItem<'a> {
     let entry = Entry::Function(id);
     let portion = view.portion(entry);
     let calls = view.calls.as_ref().map(|calls| &calls.functions[id]);
     let samples = |number: u64| view.has_stacks().then_some(number);
-    write!(
-        out,
-        "{{\"name\":{},\"module\":{},\"self\":{},\"children\":{},\"total\":{},\"total_max\":{},\"root\":{},\"cycle\":{},\
-         \"calls\":{},\"recursive_calls\":{},\"samples\":{},\"root_samples\":{},\"inferred\":{}",
-        string(&subject.plain_name(id)),
-        string(subject.module(id)),
-        portion.self_weight,
-        portion.children,
-        view.total(entry),
-        total_max(view.total_max(entry)),
-        view.attribution.roots[id].total(),
-        nullable(view.cycles.of[id].map(|cycle| view.number(cycle) - 1)),
-        nullable(calls.map(|calls| calls.by_others())),
-        nullable(calls.map(|calls| calls.recursive)),
-        nullable(samples(view.weights.samples[id])),
-        nullable(samples(view.root_samples[id])),
-        view.weights.inferred[id]
-    )?;
-    identity(out, subject, id, view.name(id))?;
-    if let Some(errors) = &view.errors {
-        let propagated = errors.totals[id].map(|wrong| view.total(entry) + wrong);
+    let error = view.errors.as_ref().map(|errors| {
         let misattributed = view.cycles.of[id].is_none();
-        let misattributed = misattributed.then_some(errors.functions[id].misattributed);
-        write!(
-            out,
-            ",\"error\":{{\"propagated_total\":{},\"misattributed\":{}}}",
-            nullable(propagated),
-            nullable(misattributed)
-        )?;
+        FunctionError {
+            propagated_total: errors.totals[id].map(|wrong| view.total(entry) + wrong),
+            misattributed: misattributed.then_some(errors.functions[id].misattributed),
+        }
+    });
+    FunctionItem {
+        name: subject.plain_name(id),
+        module: subject.module(id),
+        self_weight: portion.self_weight,
+        children: portion.children,
+        total: view.total(entry),
+        total_max: view.total_max(entry).into(),
+        root: view.attribution.roots[id].total(),
+        cycle: view.cycles.of[id].map(|cycle| view.number(cycle) - 1),
+        calls: calls.map(|calls| calls.by_others()),
+        recursive_calls: calls.map(|calls| calls.recursive),
+        samples: samples(view.weights.samples[id]),
+        root_samples: samples(view.root_samples[id]),
+        inferred: view.weights.inferred[id],
+        identity: Identity::of(subject, id, view.name(id)),
+        error,
     }
-    out.write_all(b"}")
 }
 
-fn arc(out: &mut dyn Write, view: &GraphView, id: ArcId, arc: &Arc) -> io::Result<()> {
+fn arc(view: &GraphView, id: ArcId, arc: &Arc, from: usize, to: usize) -> ArcItem {
     let (total, portion) = view.weight(id);
     let portion = portion.filter(|_| !arc.is_self());
-    write!(
-        out,
-        "\"total\":{},\"self\":{},\"children\":{},\"calls\":{},\"samples\":{},\"inferred\":{},\"across_gaps\":{},\"sites\":{},\"origin\":{},\"in_cycle\":{}",
-        nullable(total),
-        nullable(portion.map(|portion| portion.self_weight)),
-        nullable(portion.map(|portion| portion.children)),
-        nullable(arc.calls),
-        nullable(view.has_stacks().then_some(arc.samples)),
-        arc.inferred,
-        arc.across_gaps,
-        arc.sites(),
-        string(arc.origin().name()),
-        view.cycles.share(arc.from, arc.to)
-    )?;
-    if let Some(errors) = &view.errors {
-        match &errors.arcs[id] {
-            None => out.write_all(b",\"error\":null")?,
-            Some(error) => write!(
-                out,
-                ",\"error\":{{\"one_step\":{},\"propagated\":{},\"share_by_calls\":{},\"share_measured\":{},\
-                 \"standard_error\":{},\"significant\":{}}}",
-                error.one_step,
-                error.propagated,
-                error.share_by_calls,
-                error.share_measured,
-                view.standard_error(id, error),
-                error.is_significant()
-            )?,
-        }
+    let error = view.errors.as_ref().map(|errors| {
+        let error = errors.arcs[id].as_ref();
+        error.map(|error| ArcErrorFields {
+            one_step: error.one_step,
+            propagated: error.propagated,
+            share_by_calls: error.share_by_calls,
+            share_measured: error.share_measured,
+            standard_error: view.standard_error(id, error),
+            significant: error.is_significant(),
+        })
+    });
+    ArcItem {
+        from,
+        to,
+        total,
+        self_weight: portion.map(|portion| portion.self_weight),
+        children: portion.map(|portion| portion.children),
+        calls: arc.calls,
+        samples: view.has_stacks().then_some(arc.samples),
+        inferred: arc.inferred,
+        across_gaps: arc.across_gaps,
+        sites: arc.sites(),
+        origin: arc.origin().name(),
+        in_cycle: view.cycles.share(arc.from, arc.to),
+        error,
     }
-    out.write_all(b"}")
-}
-
-fn nullable(value: Option<impl Display>) -> Cow<'static, str> {
-    value.map_or(Cow::Borrowed("null"), |value| Cow::Owned(value.to_string()))
 }

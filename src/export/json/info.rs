@@ -3,10 +3,30 @@
 
 use std::io::{self, Write};
 
-use super::{head, list, string};
+use serde::{Serialize, Serializer};
+
+use super::layout::{list, value};
+use super::{EventFields, head};
 use crate::base::{Event, Sampling, Unit};
 use crate::export::Advice;
 use crate::profile::Contents;
+
+#[derive(Serialize)]
+struct EventItem<'a> {
+    #[serde(flatten)]
+    event: EventFields<'a>,
+    samples: u64,
+    total: u64,
+}
+
+/// Names and what belongs to them, in their order.
+struct Named<'a, K, V>(&'a [(K, V)]);
+
+impl<K: Serialize, V: Serialize> Serialize for Named<'_, K, V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
 
 /// Writes the document. Its `event` is the one with the most samples.
 ///
@@ -28,38 +48,22 @@ pub fn write(out: &mut dyn Write, contents: &Contents, advice: &dyn Advice) -> i
         contents.samples,
         (&contents.caveats, advice),
     )?;
-    let arch = contents.arch.as_deref().map(string);
-    writeln!(
-        out,
-        "\"form\":{},\"arch\":{},",
-        string(&contents.form),
-        arch.as_deref().unwrap_or("null")
-    )?;
-    out.write_all(b"\"events\":")?;
-    list(out, contents.events.iter(), |out, held| {
-        write!(
-            out,
-            "{{\"name\":{},\"unit\":{},\"unit_assumed\":{},\"samples\":{},\"total\":{}}}",
-            string(&held.event.name),
-            string(&held.event.unit.to_string()),
-            held.sampling.assumes(&held.event.unit),
-            held.samples,
-            held.total
-        )
-    })?;
-    out.write_all(b",\n\"records\":{")?;
-    for (i, (name, count)) in contents.records.iter().enumerate() {
-        let comma = if i > 0 { "," } else { "" };
-        write!(out, "{comma}{}:{count}", string(name))?;
-    }
-    out.write_all(b"},\n\"features\":")?;
-    list(out, contents.features.iter(), |out, name| {
-        out.write_all(string(name).as_bytes())
-    })?;
-    out.write_all(b",\n\"circumstances\":{")?;
-    for (i, (name, value)) in contents.circumstances.iter().enumerate() {
-        let comma = if i > 0 { "," } else { "" };
-        write!(out, "{comma}{}:{}", string(name), string(value))?;
-    }
-    out.write_all(b"}}\n")
+    out.write_all(b"\"form\":")?;
+    value(out, &contents.form)?;
+    out.write_all(b",\"arch\":")?;
+    value(out, &contents.arch)?;
+    out.write_all(b",\n\"events\":")?;
+    let events = contents.events.iter().map(|held| EventItem {
+        event: EventFields::of(&held.event, held.sampling),
+        samples: held.samples,
+        total: held.total,
+    });
+    list(out, events)?;
+    out.write_all(b",\n\"records\":")?;
+    value(out, &Named(&contents.records))?;
+    out.write_all(b",\n\"features\":")?;
+    list(out, &contents.features)?;
+    out.write_all(b",\n\"circumstances\":")?;
+    value(out, &Named(&contents.circumstances))?;
+    out.write_all(b"}\n")
 }

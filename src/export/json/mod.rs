@@ -17,7 +17,8 @@
 //! else tells functions of one name apart.
 //!
 //! Documents are streamed: a tree of any depth is written without recursion and without a copy.
-//! Strings are escaped by serde_json, and beyond it every character that is not safe to print
+//! What stands on a line is a struct that serde_json writes; only lines that hold lists are put together
+//! here. Strings are escaped by serde_json, and beyond it every character that is not safe to print
 //! (DEL, C1, marks that reorder text) is written `\uNNNN`.
 
 pub mod callgraph;
@@ -27,17 +28,46 @@ pub mod doctor;
 pub mod flat;
 pub mod graph;
 pub mod info;
+mod layout;
 pub mod report;
 pub mod tree;
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 
+use serde::Serialize;
+
+use self::layout::{list, value};
 use crate::analysis::cut::AtMost;
-use crate::base::{Caveats, Event, Sampling, is_unsafe_char};
+use crate::base::{Caveats, Event, Sampling};
 use crate::export::Advice;
 use crate::profile::{Function, FunctionId};
 use crate::view::Subject;
+
+/// An event, and whether its unit is assumed.
+#[derive(Serialize)]
+struct EventFields<'a> {
+    name: &'a str,
+    unit: String,
+    unit_assumed: bool,
+}
+
+impl EventFields<'_> {
+    fn of(event: &Event, sampling: Sampling) -> EventFields<'_> {
+        EventFields {
+            name: &event.name,
+            unit: event.unit.to_string(),
+            unit_assumed: sampling.assumes(&event.unit),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct CaveatItem<'a> {
+    kind: &'a str,
+    count: u64,
+    text: String,
+    hint: Option<String>,
+}
 
 /// Writes the fields that every document has, from the opening brace to a comma.
 fn head(
@@ -49,29 +79,18 @@ fn head(
     samples: u64,
     (caveats, advice): (&Caveats, &dyn Advice),
 ) -> io::Result<()> {
-    writeln!(
-        out,
-        "{{\"schema\":\"proftool/1\",\"view\":{},",
-        string(view)
-    )?;
-    writeln!(
-        out,
-        "\"event\":{{\"name\":{},\"unit\":{},\"unit_assumed\":{}}},\"total\":{total},\"samples\":{samples},",
-        string(&event.name),
-        string(&event.unit.to_string()),
-        sampling.assumes(&event.unit),
-    )?;
+    writeln!(out, "{{\"schema\":\"proftool/1\",\"view\":\"{view}\",")?;
+    out.write_all(b"\"event\":")?;
+    value(out, &EventFields::of(event, sampling))?;
+    writeln!(out, ",\"total\":{total},\"samples\":{samples},")?;
     out.write_all(b"\"caveats\":")?;
-    list(out, caveats.iter(), |out, caveat| {
-        write!(
-            out,
-            "{{\"kind\":{},\"count\":{},\"text\":{},\"hint\":{}}}",
-            string(caveat.kind.name()),
-            caveat.count,
-            string(&caveat.to_string()),
-            or_null(advice.on_caveat(caveat))
-        )
-    })?;
+    let items = caveats.iter().map(|caveat| CaveatItem {
+        kind: caveat.kind.name(),
+        count: caveat.count,
+        text: caveat.to_string(),
+        hint: advice.on_caveat(caveat),
+    });
+    list(out, items)?;
     out.write_all(b",\n")
 }
 
@@ -94,98 +113,68 @@ fn view_head(
     )
 }
 
-/// Writes what tells functions of one name apart, from a comma on; `label` is what the function is called
-/// so that no other is called the same.
-fn identity(
-    out: &mut dyn Write,
-    subject: &Subject,
-    function: FunctionId,
-    label: &str,
-) -> io::Result<()> {
-    let function = &subject.profile.functions[function];
-    let linkage_name = function.linkage_name.as_deref().unwrap_or(&function.name);
-    write!(
-        out,
-        ",\"label\":{},\"linkage_name\":{},\"address\":",
-        string(label),
-        string(linkage_name)
-    )?;
-    match function.address {
-        Some(address) => write!(out, "{address}")?,
-        None => out.write_all(b"null")?,
-    }
-    declaration(out, function)
+/// What tells functions of one name apart; `label` is what the function is called so that no other is
+/// called the same.
+#[derive(Serialize)]
+struct Identity<'a> {
+    label: &'a str,
+    linkage_name: &'a str,
+    address: Option<u64>,
+    #[serde(flatten)]
+    declaration: Declaration<'a>,
 }
 
-/// Writes where a function is declared, from a comma on.
-fn declaration(out: &mut dyn Write, function: &Function) -> io::Result<()> {
-    match &function.declared_at {
-        None => out.write_all(b",\"decl_file\":null,\"decl_line\":null"),
-        Some(line) => write!(
-            out,
-            ",\"decl_file\":{},\"decl_line\":{}",
-            string(&line.file),
-            line.line
-        ),
-    }
-}
-
-/// Writes an array with an item a line.
-fn list<T>(
-    out: &mut dyn Write,
-    items: impl Iterator<Item = T>,
-    mut item: impl FnMut(&mut dyn Write, T) -> io::Result<()>,
-) -> io::Result<()> {
-    out.write_all(b"[")?;
-    for (i, it) in items.enumerate() {
-        out.write_all(if i > 0 { b",\n" } else { b"\n" })?;
-        item(out, it)?;
-    }
-    out.write_all(b"]")
-}
-
-/// What a measured total is at most, as the value of `total_max` and what belongs to it.
-fn total_max(most: Option<AtMost>) -> String {
-    let Some(most) = most else {
-        return "null".to_owned();
-    };
-    match most.unknown {
-        None => most.weight.to_string(),
-        Some(reason) => format!(
-            "null,\"total_max_reason\":{},\"total_limit\":{}",
-            string(reason.name()),
-            most.weight
-        ),
-    }
-}
-
-/// A text as a JSON string, or `null`.
-fn or_null(text: Option<String>) -> String {
-    text.map_or("null".to_owned(), |text| string(&text).into_owned())
-}
-
-/// A text as a JSON string, with its quotes.
-///
-/// ```
-/// use proftool::export::json::string;
-/// assert_eq!(string("a\"\x1b\u{202e}"), r#""a\"\u001b\u202e""#);
-/// assert_eq!(string("\u{e0041}"), r#""\udb40\udc41""#);
-/// ```
-pub fn string(text: &str) -> Cow<'_, str> {
-    let quoted = serde_json::Value::from(text).to_string();
-    if !quoted.contains(is_unsafe_char) {
-        return Cow::Owned(quoted);
-    }
-    let mut out = String::with_capacity(quoted.len() + 16);
-    for c in quoted.chars() {
-        if is_unsafe_char(c) {
-            // Beyond 16 bits as a pair of surrogates (RFC 8259, section 7).
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                out.push_str(&format!("\\u{unit:04x}"));
-            }
-        } else {
-            out.push(c);
+impl<'a> Identity<'a> {
+    fn of(subject: &Subject<'a>, function: FunctionId, label: &'a str) -> Identity<'a> {
+        let function = &subject.profile.functions[function];
+        Identity {
+            label,
+            linkage_name: linkage_name(function),
+            address: function.address,
+            declaration: Declaration::of(function),
         }
     }
-    Cow::Owned(out)
+}
+
+/// The name that the linker knows a function by; its plain name where there is no other.
+fn linkage_name(function: &Function) -> &str {
+    function.linkage_name.as_deref().unwrap_or(&function.name)
+}
+
+/// Where a function is declared.
+#[derive(Serialize)]
+struct Declaration<'a> {
+    decl_file: Option<&'a str>,
+    decl_line: Option<u32>,
+}
+
+impl Declaration<'_> {
+    fn of(function: &Function) -> Declaration<'_> {
+        let line = function.declared_at.as_deref();
+        Declaration {
+            decl_file: line.map(|line| &*line.file),
+            decl_line: line.map(|line| line.line),
+        }
+    }
+}
+
+/// What a measured total is at most, with the reason where that is not known.
+#[derive(Serialize)]
+struct TotalMax {
+    total_max: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_max_reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_limit: Option<u64>,
+}
+
+impl From<Option<AtMost>> for TotalMax {
+    fn from(most: Option<AtMost>) -> TotalMax {
+        let reason = most.and_then(|most| most.unknown);
+        TotalMax {
+            total_max: most.and_then(AtMost::known),
+            total_max_reason: reason.map(|reason| reason.name()),
+            total_limit: reason.and(most).map(|most| most.weight),
+        }
+    }
 }

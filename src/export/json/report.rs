@@ -8,16 +8,98 @@
 //! (where threads leave the processor; empty for events of running threads), `next [{command|null, shows}]`. Remedies and
 //! commands are the caller's [`Advice`].
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 
-use super::flat::fields;
-use super::{list, or_null, string, view_head};
+use serde::Serialize;
+
+use super::flat::FunctionItem;
+use super::layout::{list, value};
+use super::view_head;
 use crate::analysis::sampling_error::{CONFIDENCE, SamplingError};
 use crate::export::Advice;
 use crate::view::Subject;
 use crate::view::quality;
 use crate::view::report::Report;
+
+#[derive(Serialize)]
+struct HotFunction<'a> {
+    #[serde(flatten)]
+    function: FunctionItem<'a>,
+    line: Option<HotLine<'a>>,
+}
+
+#[derive(Serialize)]
+struct HotLine<'a> {
+    file: &'a str,
+    line: u32,
+    weight: u64,
+}
+
+#[derive(Serialize)]
+struct Folded<'a> {
+    #[serde(flatten)]
+    function: FunctionItem<'a>,
+    folded: &'a [String],
+}
+
+#[derive(Serialize)]
+struct CommandItem<'a> {
+    name: &'a str,
+    weight: u64,
+}
+
+#[derive(Serialize)]
+struct ThreadItem<'a> {
+    pid: i32,
+    tid: i32,
+    name: &'a str,
+    weight: u64,
+}
+
+#[derive(Serialize)]
+struct CallsChecked {
+    verified: u64,
+    unchecked: u64,
+    lacking: u64,
+    ambiguous: u64,
+    contradicted: u64,
+}
+
+#[derive(Serialize)]
+struct QualityLine<'a> {
+    samples: u64,
+    text: &'a str,
+    remedy: Option<String>,
+}
+
+#[derive(Serialize)]
+struct WaitItem<'a> {
+    function: &'a str,
+    module: &'a str,
+    caller: Option<&'a str>,
+    weight: u64,
+}
+
+#[derive(Serialize)]
+struct Sampled {
+    points: f64,
+    confidence: u32,
+    effective_samples: f64,
+}
+
+#[derive(Serialize)]
+struct Census {
+    complete: bool,
+    lost: u64,
+    throttled: u64,
+    intervals: u64,
+}
+
+#[derive(Serialize)]
+struct NextItem<'a> {
+    command: Option<String>,
+    shows: &'a str,
+}
 
 /// Writes the document.
 ///
@@ -32,131 +114,135 @@ pub fn write(
 ) -> io::Result<()> {
     view_head(out, "report", subject, advice)?;
     let about = &subject.profile.about;
-    let command = about.command.as_deref();
-    write!(
-        out,
-        "\"command\":{},\"duration\":{},\n\"functions\":",
-        command.map_or(Cow::Borrowed("null"), string),
-        about
-            .duration
-            .map_or("null".to_owned(), |ns| ns.to_string())
-    )?;
-    list(out, report.functions.iter(), |out, (row, line)| {
-        fields(out, subject, row)?;
-        match line {
-            None => out.write_all(b",\"line\":null}"),
-            Some(line) => write!(
-                out,
-                ",\"line\":{{\"file\":{},\"line\":{},\"weight\":{}}}}}",
-                string(&line.file),
-                line.line,
-                line.weight
-            ),
-        }
-    })?;
+    out.write_all(b"\"command\":")?;
+    value(out, &about.command.as_deref())?;
+    out.write_all(b",\"duration\":")?;
+    value(out, &about.duration)?;
+    out.write_all(b",\n\"functions\":")?;
+    let functions = report.functions.iter().map(|(row, line)| HotFunction {
+        function: FunctionItem::of(subject, row),
+        line: line.as_ref().map(|line| HotLine {
+            file: &line.file,
+            line: line.line,
+            weight: line.weight,
+        }),
+    });
+    list(out, functions)?;
     out.write_all(b",\n\"by_total\":")?;
     let by_total = report.by_total.rows.iter().zip(&report.folded);
-    list(out, by_total, |out, (row, folded)| {
-        fields(out, subject, row)?;
-        out.write_all(b",\"folded\":")?;
-        names(out, folded)?;
-        out.write_all(b"}")
-    })?;
+    let by_total = by_total.map(|(row, folded)| Folded {
+        function: FunctionItem::of(subject, row),
+        folded,
+    });
+    list(out, by_total)?;
     out.write_all(b",\n\"commands\":")?;
-    list(out, report.commands.iter(), |out, (name, weight)| {
-        write!(out, "{{\"name\":{},\"weight\":{weight}}}", string(name))
-    })?;
+    let commands = report.commands.iter();
+    list(
+        out,
+        commands.map(|(name, weight)| CommandItem {
+            name,
+            weight: *weight,
+        }),
+    )?;
     out.write_all(b",\n\"threads\":")?;
-    list(out, report.threads.iter(), |out, &(id, weight)| {
+    let threads = report.threads.iter().map(|&(id, weight)| {
         let thread = &subject.profile.threads[id];
-        write!(
-            out,
-            "{{\"pid\":{},\"tid\":{},\"name\":{},\"weight\":{weight}}}",
-            thread.pid,
-            thread.tid,
-            string(&thread.comm)
-        )
-    })?;
-    out.write_all(b",\n\"quality\":")?;
-    match &subject.profile.quality {
-        None => out.write_all(b"null")?,
-        Some(quality) => {
-            write!(out, "{{\"stacks\":{}", quality.stacks)?;
-            let calls = &quality.calls;
-            write!(
-                out,
-                ",\n\"calls\":{{\"verified\":{},\"unchecked\":{},\"lacking\":{},\"ambiguous\":{},\"contradicted\":{}}}",
-                calls.verified, calls.unchecked, calls.lacking, calls.ambiguous, calls.contradicted
-            )?;
-            for line in quality::lines(subject.profile) {
-                write!(
-                    out,
-                    ",\n\"{}\":{{\"samples\":{},\"text\":{},\"remedy\":{}}}",
-                    line.key,
-                    line.samples,
-                    string(line.what),
-                    or_null(line.gap.and_then(|gap| advice.on_stacks(gap)))
-                )?;
-            }
-            out.write_all(b"}")?;
+        ThreadItem {
+            pid: thread.pid,
+            tid: thread.tid,
+            name: &thread.comm,
+            weight,
         }
-    }
+    });
+    list(out, threads)?;
+    out.write_all(b",\n\"quality\":")?;
+    quality(out, subject, advice)?;
     out.write_all(b",\n\"waits\":")?;
-    list(out, report.waits.iter(), |out, &(wait, weight)| {
-        write!(
-            out,
-            "{{\"function\":{},\"module\":{},\"caller\":{},\"weight\":{weight}}}",
-            string(subject.name(wait.function)),
-            string(subject.module(wait.function)),
-            wait.caller
-                .map_or(Cow::Borrowed("null"), |caller| string(subject.name(caller)))
-        )
-    })?;
-    sampling_error(out, &report.sampling_error)?;
+    let waits = report.waits.iter().map(|&(wait, weight)| WaitItem {
+        function: subject.name(wait.function),
+        module: subject.module(wait.function),
+        caller: wait.caller.map(|caller| subject.name(caller)),
+        weight,
+    });
+    list(out, waits)?;
+    let (sampled, census) = sampling_error(&report.sampling_error);
+    out.write_all(b",\n\"sampling_error\":")?;
+    value(out, &sampled)?;
+    out.write_all(b",\"census\":")?;
+    value(out, &census)?;
     out.write_all(b",\n\"next\":")?;
-    list(out, report.next.iter(), |out, question| {
-        write!(
-            out,
-            "{{\"command\":{},\"shows\":{}}}",
-            or_null(advice.command(question)),
-            string(question.shows())
-        )
-    })?;
+    let next = report.next.iter().map(|question| NextItem {
+        command: advice.command(question),
+        shows: question.shows(),
+    });
+    list(out, next)?;
     out.write_all(b"}\n")
 }
 
+/// Writes how stacks were held against the code, a line of the page a line.
+fn quality(out: &mut dyn Write, subject: &Subject, advice: &dyn Advice) -> io::Result<()> {
+    let Some(quality) = &subject.profile.quality else {
+        return out.write_all(b"null");
+    };
+    write!(out, "{{\"stacks\":{}", quality.stacks)?;
+    out.write_all(b",\n\"calls\":")?;
+    let calls = &quality.calls;
+    let calls = CallsChecked {
+        verified: calls.verified,
+        unchecked: calls.unchecked,
+        lacking: calls.lacking,
+        ambiguous: calls.ambiguous,
+        contradicted: calls.contradicted,
+    };
+    value(out, &calls)?;
+    for line in quality::lines(subject.profile) {
+        write!(out, ",\n\"{}\":", line.key)?;
+        let line = QualityLine {
+            samples: line.samples,
+            text: line.what,
+            remedy: line.gap.and_then(|gap| advice.on_stacks(gap)),
+        };
+        value(out, &line)?;
+    }
+    out.write_all(b"}")
+}
+
 /// What can be said of the error of shares: an error, a census, or neither.
-fn sampling_error(out: &mut dyn Write, error: &SamplingError) -> io::Result<()> {
-    let (mut sampled, mut census) = ("null".to_owned(), "null".to_owned());
+fn sampling_error(error: &SamplingError) -> (Option<Sampled>, Option<Census>) {
     match *error {
-        SamplingError::Unknown => {}
+        SamplingError::Unknown => (None, None),
         SamplingError::Sampled {
             effective_samples,
             half_width,
         } => {
-            sampled = format!(
-                "{{\"points\":{},\"confidence\":{CONFIDENCE},\"effective_samples\":{effective_samples}}}",
-                half_width * 100.0
-            );
+            let sampled = Sampled {
+                points: half_width * 100.0,
+                confidence: CONFIDENCE,
+                effective_samples,
+            };
+            (Some(sampled), None)
         }
         SamplingError::Census => {
-            census = "{\"complete\":true,\"lost\":0,\"throttled\":0,\"intervals\":0}".to_owned();
+            let census = Census {
+                complete: true,
+                lost: 0,
+                throttled: 0,
+                intervals: 0,
+            };
+            (None, Some(census))
         }
         SamplingError::IncompleteCensus {
             lost,
             throttled,
             intervals,
         } => {
-            census = format!(
-                "{{\"complete\":false,\"lost\":{lost},\"throttled\":{throttled},\"intervals\":{intervals}}}"
-            );
+            let census = Census {
+                complete: false,
+                lost,
+                throttled,
+                intervals,
+            };
+            (None, Some(census))
         }
     }
-    write!(out, ",\n\"sampling_error\":{sampled},\"census\":{census}")
-}
-
-/// Writes names on one line.
-fn names(out: &mut dyn Write, names: &[String]) -> io::Result<()> {
-    let quoted: Vec<_> = names.iter().map(|name| string(name)).collect();
-    write!(out, "[{}]", quoted.join(","))
 }

@@ -17,11 +17,74 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use super::{string, total_max, view_head};
-use crate::analysis::tree::{Collapse, Node, Repeats};
+use serde::{Serialize, Serializer};
+
+use super::layout::fields;
+use super::{TotalMax, view_head};
+use crate::analysis::tree::{Collapse, Node, NodeId};
 use crate::export::Advice;
 use crate::view::Subject;
 use crate::view::tree::{Direction, Tree};
+
+#[derive(Serialize)]
+struct TreeFields<'a> {
+    direction: &'static str,
+    collapse: &'static str,
+    root: Option<&'a str>,
+    rows: Option<DegreeRows>,
+    repeats: Option<RepeatFields>,
+}
+
+/// The number of nodes and stubs at each degree of collapsing.
+struct DegreeRows([Option<usize>; Collapse::ALL.len()]);
+
+impl Serialize for DegreeRows {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let degrees = Collapse::ALL.map(Collapse::name);
+        serializer.collect_map(degrees.into_iter().zip(self.0))
+    }
+}
+
+#[derive(Serialize)]
+struct RepeatFields {
+    nodes: usize,
+    repeating: usize,
+}
+
+/// A node without its children.
+#[derive(Serialize)]
+struct NodeFields<'a> {
+    name: Cow<'a, str>,
+    module: &'a str,
+    label: &'a str,
+    level: u32,
+    #[serde(flatten)]
+    counts: Counts,
+    inlined: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Counts {
+    Stub {
+        stub: bool,
+        to_level: u32,
+        passes: u64,
+    },
+    Node {
+        total: u64,
+        direct: u64,
+        indirect: u64,
+        in_only: u64,
+        cut: u64,
+        inferred: u64,
+        stub: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        origin: Option<&'static str>,
+        #[serde(flatten)]
+        total_max: TotalMax,
+    },
+}
 
 /// Writes the document.
 ///
@@ -35,36 +98,21 @@ pub fn write(
     advice: &dyn Advice,
 ) -> io::Result<()> {
     view_head(out, "tree", subject, advice)?;
-    write!(
-        out,
-        "\"direction\":{},\"collapse\":{},\"root\":{},",
-        string(match tree.direction {
+    let about = TreeFields {
+        direction: match tree.direction {
             Direction::TopDown => "top-down",
             Direction::BottomUp => "bottom-up",
+        },
+        collapse: tree.calls.collapse.name(),
+        root: tree.root(),
+        rows: tree.options.rows.map(DegreeRows),
+        repeats: tree.options.repeats.map(|repeats| RepeatFields {
+            nodes: repeats.nodes,
+            repeating: repeats.repeating,
         }),
-        string(tree.calls.collapse.name()),
-        tree.root().map_or(Cow::Borrowed("null"), string)
-    )?;
-    match tree.options.rows {
-        None => out.write_all(b"\"rows\":null,")?,
-        Some(rows) => {
-            let mut mark = "\"rows\":{";
-            for (degree, rows) in Collapse::ALL.into_iter().zip(rows) {
-                let rows = rows.map_or(Cow::Borrowed("null"), |rows| rows.to_string().into());
-                write!(out, "{mark}{}:{rows}", string(degree.name()))?;
-                mark = ",";
-            }
-            out.write_all(b"},")?;
-        }
-    }
-    match tree.options.repeats {
-        None => out.write_all(b"\"repeats\":null,")?,
-        Some(Repeats { nodes, repeating }) => write!(
-            out,
-            "\"repeats\":{{\"nodes\":{nodes},\"repeating\":{repeating}}},"
-        )?,
-    }
-    out.write_all(b"\"roots\":[")?;
+    };
+    fields(out, &about)?;
+    out.write_all(b",\"roots\":[")?;
     // The level of the last node, whose list of children is still open.
     let mut open = 0;
     for id in tree.nodes() {
@@ -73,49 +121,43 @@ pub fn write(
             close(out, open - node.level + 1)?;
             out.write_all(b",")?;
         }
-        out.write_all(b"\n")?;
+        out.write_all(b"\n{")?;
         open = node.level;
-        let module = subject.module(node.function);
-        write!(
-            out,
-            "{{\"name\":{},\"module\":{},\"label\":{},\"level\":{},",
-            string(&subject.plain_name(node.function)),
-            string(module),
-            string(tree.name(id)),
-            node.level
-        )?;
-        counts(out, tree, &node)?;
-        if node.stub.is_none() {
-            write!(out, "\"total_max\":{},", total_max(Some(tree.at_most(id))))?;
-        }
-        write!(out, "\"inlined\":{},\"children\":[", node.inlined)?;
+        let about = NodeFields {
+            name: subject.plain_name(node.function),
+            module: subject.module(node.function),
+            label: tree.name(id),
+            level: node.level,
+            counts: counts(tree, id, &node),
+            inlined: node.inlined,
+        };
+        fields(out, &about)?;
+        out.write_all(b",\"children\":[")?;
     }
     close(out, open)?;
     out.write_all(b"]}\n")
 }
 
-fn counts(out: &mut dyn Write, tree: &Tree, node: &Node) -> io::Result<()> {
-    match node.stub {
-        Some(target) => write!(
-            out,
-            "\"stub\":true,\"to_level\":{},\"passes\":{},",
-            tree.calls.nodes.at(target).level,
-            node.passes
-        ),
-        None if node.in_code => write!(
-            out,
-            "\"total\":0,\"direct\":0,\"indirect\":0,\"in_only\":0,\"cut\":0,\"inferred\":0,\"stub\":false,\"origin\":\"code\","
-        ),
-        None => write!(
-            out,
-            "\"total\":{},\"direct\":{},\"indirect\":{},\"in_only\":{},\"cut\":{},\"inferred\":{},\"stub\":false,",
-            node.weight(),
-            node.direct,
-            node.indirect,
-            node.in_only,
-            node.cut,
-            node.inferred
-        ),
+fn counts(tree: &Tree, id: NodeId, node: &Node) -> Counts {
+    if let Some(target) = node.stub {
+        return Counts::Stub {
+            stub: true,
+            to_level: tree.calls.nodes.at(target).level,
+            passes: node.passes,
+        };
+    }
+    // What no stack shows counts for nothing.
+    let count = |value: u64| if node.in_code { 0 } else { value };
+    Counts::Node {
+        total: count(node.weight()),
+        direct: count(node.direct),
+        indirect: count(node.indirect),
+        in_only: count(node.in_only),
+        cut: count(node.cut),
+        inferred: count(node.inferred),
+        stub: false,
+        origin: node.in_code.then_some("code"),
+        total_max: Some(tree.at_most(id)).into(),
     }
 }
 

@@ -239,7 +239,7 @@ fn widths(columns: &[Column], lines: &[&Line], unit: &Unit, width: usize) -> Vec
 
 #[cfg(test)]
 mod tests {
-    use super::shortened_call;
+    use super::{display_width, shortened_call};
 
     #[test]
     fn of_a_call_both_names_are_seen() {

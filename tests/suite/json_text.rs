@@ -1,0 +1,22 @@
+//! Texts from outside in JSON.
+
+use std::io::Write;
+
+use crate::cli::proftool;
+
+#[test]
+fn what_is_not_safe_to_print_is_escaped_and_read_back_as_it_was() {
+    let name = "a\"\u{7f}\u{202e}解\u{e0041}\\z";
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    writeln!(file, "main;{name} 5").unwrap();
+    let path = file.path().to_str().unwrap();
+    let answer = proftool(&["flat", "--format", "json", path])
+        .output()
+        .unwrap();
+    assert!(answer.status.success());
+    let text = String::from_utf8(answer.stdout).unwrap();
+    let escaped = r#""a\"\u007f\u202e解\udb40\udc41\\z""#;
+    assert!(text.contains(escaped), "{text}");
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["functions"][0]["name"], name);
+}
