@@ -22,6 +22,7 @@
 //! | [`breaking`] | which arcs make a cycle one? |
 //! | [`same_samples`] | which functions are on exactly the same samples? |
 //! | [`coverage`] | how much of the code's call graph did samples touch? |
+//! | [`function`] | what is known of one function? Several of these at once |
 //! | [`report`] | what does one want to know first? Several of these at once |
 //! | [`flow`] | how much came over each arc, by calls or by weight? |
 //!
@@ -39,6 +40,7 @@ pub mod error;
 pub mod estimated;
 pub mod flow;
 pub mod fonseca;
+pub mod function;
 pub mod gprof;
 pub mod inclusive;
 pub mod lines;

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use proftool::analysis::{call_sites, detail as analysis, lines};
+use proftool::analysis::detail as analysis;
+use proftool::analysis::function::Summary;
 use proftool::export::json;
 use proftool::view::detail::{self, Options};
 
@@ -82,10 +83,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         limit: args.look.limit(ROWS),
         min: args.look.min(0.0),
     };
-    let lines = lines::by_function(&profile, &selection);
-    let figures = analysis::of(&profile, &selection, function, rule);
-    let sites = call_sites::of(&profile, &selection, function);
-    let view = detail::arrange(&subject, figures, sites.as_ref(), &lines, &options);
+    let summary = Summary::of(&profile, &selection, function, rule);
+    let view = detail::arrange(&subject, summary, &options);
     let forms = Forms {
         page: &|| view.page(&subject),
         table: &|| view.table(&subject),

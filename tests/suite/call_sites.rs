@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 
 use proftool::analysis::call_sites::{self, CallSite, CallSites};
 use proftool::analysis::detail::{self, Rule};
+use proftool::analysis::function::Summary;
 use proftool::analysis::{inclusive, lines};
 use proftool::base::{Event, Id, WeightSum};
 use proftool::callgraph::CallGraph;
@@ -275,14 +276,12 @@ fn the_page_shows_lines_what_is_inlined_and_what_is_hidden() {
         figures: Figures::All,
     };
     let function = FunctionId::new(1);
-    let detail = detail::of(&profile, &selection, function, Rule::Strict);
-    let sites = call_sites::of(&profile, &selection, function);
-    let lines = lines::by_function(&profile, &selection);
+    let summary = Summary::of(&profile, &selection, function, Rule::Strict);
     let options = Options {
         limit: Some(4),
         min: 0.0,
     };
-    let view = arrange(&subject, detail, sites.as_ref(), &lines, &options);
+    let view = arrange(&subject, summary, &options);
     let mut out = Vec::new();
     let look = text::Options {
         width: 80,

@@ -1,8 +1,8 @@
 //! Counted calls without stacks: what every view says of totals is one and the same estimate.
 
-use proftool::analysis::detail::{self, Rule};
+use proftool::analysis::detail::Rule;
+use proftool::analysis::function;
 use proftool::analysis::inclusive::{self, Basis};
-use proftool::analysis::lines;
 use proftool::analysis::report::Summary;
 use proftool::callgraph::CallGraph;
 use proftool::export::{Facts, json};
@@ -75,10 +75,9 @@ fn report_document(built: &Built) -> Value {
 fn detail_document(built: &Built, name: &str) -> Value {
     let subject = subject(built);
     let function = built.function(name);
-    let figures = detail::of(&built.profile, &built.selection, function, Rule::Strict);
-    let lines = lines::by_function(&built.profile, &built.selection);
+    let summary = function::Summary::of(&built.profile, &built.selection, function, Rule::Strict);
     let options = detail_view::Options::default();
-    let view = detail_view::arrange(&subject, figures, None, &lines, &options);
+    let view = detail_view::arrange(&subject, summary, &options);
     document(|out| json::detail::write(out, &subject, &view, &Facts))
 }
 

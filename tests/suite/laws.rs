@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proftool::analysis::detail::{self, Rule};
+use proftool::analysis::detail::Rule;
+use proftool::analysis::function;
 use proftool::analysis::inclusive::{self, FunctionWeights};
 use proftool::analysis::report::Summary;
 use proftool::analysis::tree::{CallTree, Collapse, Reach, Stacks};
-use proftool::analysis::{call_sites, lines};
 use proftool::base::{Caveat, Event, Id, WeightSum, is_unsafe_char};
 use proftool::callgraph::{CallGraph, Cycles};
 use proftool::export::{Advice, csv, folded as export, json, text};
@@ -297,11 +297,9 @@ fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
     let folded = tree_view::arrange(&subject, folded, Direction::TopDown, &options);
     let function = weights.present().next();
     let detail = function.map(|function| {
-        let detail = detail::of(profile, &selection, function, Rule::Strict);
-        let lines = lines::by_function(profile, &selection);
-        let sites = call_sites::of(profile, &selection, function);
+        let summary = function::Summary::of(profile, &selection, function, Rule::Strict);
         let options = detail_view::Options::default();
-        detail_view::arrange(&subject, detail, sites.as_ref(), &lines, &options)
+        detail_view::arrange(&subject, summary, &options)
     });
     let tree = tree_view::arrange(&subject, down.clone(), Direction::TopDown, &options);
     let options = report::Options {

@@ -1,19 +1,22 @@
 //! One function: its time, its callers, its descendants; what is known of it beyond that.
 
 mod call_sites;
+mod depths;
 
 pub use call_sites::Listed;
 
 use self::call_sites::{Side, place};
+use self::depths::steps;
 use super::flat::reaches;
 use super::label::Labels;
 use super::page::{Block, HiddenBy, HiddenRows, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, basis, caveats, label, number};
-use crate::analysis::call_sites::{CallSite, CallSites};
-use crate::analysis::cut::{self, AtMost, Unknown};
+use crate::analysis::call_sites::CallSite;
+use crate::analysis::cut::{AtMost, Unknown};
 use crate::analysis::detail::{Basis, Detail, Neighbour, Rule};
-use crate::analysis::lines::{LineWeight, Lines};
+use crate::analysis::function::Summary;
+use crate::analysis::lines::LineWeight;
 use crate::profile::FunctionId;
 
 /// Which lines are shown.
@@ -48,25 +51,17 @@ pub struct DetailView {
     labels: Labels,
 }
 
-/// Depths that are listed one by one; more are put together by powers of two.
-const DEPTHS: usize = 12;
-
 /// Chooses and names.
-pub fn arrange(
-    subject: &Subject,
-    detail: Detail,
-    sites: Option<&CallSites>,
-    lines: &Lines,
-    options: &Options,
-) -> DetailView {
+pub fn arrange(subject: &Subject, summary: Summary, options: &Options) -> DetailView {
+    let detail = summary.detail;
     let whole = detail.total;
     let limit = options.limit.unwrap_or(usize::MAX);
     let chosen = |all: &[Neighbour]| -> Vec<Neighbour> {
         let large = |other: &&Neighbour| reaches(other.weight, whole, options.min);
         all.iter().filter(large).take(limit).copied().collect()
     };
-    let all_lines = lines.of(detail.function);
-    let lines: Vec<LineWeight> = all_lines
+    let lines: Vec<LineWeight> = summary
+        .lines
         .iter()
         .filter(|line| reaches(line.weight, whole, options.min))
         .take(limit)
@@ -74,6 +69,7 @@ pub fn arrange(
         .collect();
     let callers = chosen(&detail.callers);
     let descendants = chosen(&detail.descendants);
+    let sites = summary.call_sites.as_ref();
     let call_sites = sites.map(|sites| Listed::of(&sites.made, whole, options));
     let called_from = sites.map(|sites| Listed::of(&sites.received, whole, options));
     let neighbours = callers.iter().chain(&descendants);
@@ -81,14 +77,12 @@ pub fn arrange(
     let functions = (neighbours.map(|other| other.function))
         .chain(by_line.flat_map(|listed| listed.sites.iter().map(|site| site.function)))
         .chain([detail.function]);
-    let cut = cut::by_function(subject.profile, subject.selection);
     DetailView {
-        total_max: (detail.basis == Basis::Stacks)
-            .then(|| cut.at_most[detail.function].plus(detail.total)),
+        total_max: summary.total_max,
         labels: Labels::new(subject, functions),
         call_sites,
         called_from,
-        hidden_lines: all_lines.len() - lines.len(),
+        hidden_lines: summary.lines.len() - lines.len(),
         callers,
         descendants,
         lines,
@@ -465,29 +459,6 @@ impl DetailView {
     }
 }
 
-/// First depth, last depth and weight of each line of the table: all depths, or 1, 2, 3 to 4, 5 to
-/// 8 and so on where there are too many.
-fn steps(depths: &[(u32, u64)]) -> Vec<(u32, u32, u64)> {
-    if depths.len() <= DEPTHS {
-        return depths
-            .iter()
-            .map(|&(depth, weight)| (depth, depth, weight))
-            .collect();
-    }
-    let mut steps: Vec<(u32, u32, u64)> = Vec::new();
-    for &(depth, weight) in depths {
-        let last = depth.checked_next_power_of_two().unwrap_or(u32::MAX);
-        match steps.last_mut() {
-            Some(step) if step.1 == last => step.2 += weight,
-            _ => steps.push((last / 2 + 1, last, weight)),
-        }
-    }
-    if let (Some(step), Some(&(deepest, _))) = (steps.last_mut(), depths.last()) {
-        step.1 = deepest;
-    }
-    steps
-}
-
 fn without_weights(table: Table, subject: &Subject) -> Table {
     match subject.figures {
         Figures::All => table,
@@ -498,27 +469,4 @@ fn without_weights(table: Table, subject: &Subject) -> Table {
 /// A line on what is not shown.
 fn more(hidden: usize, noun: (&'static str, &'static str)) -> Option<Block> {
     HiddenRows::block(hidden, noun, HiddenBy::LimitOrShare)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn many_depths_are_put_together_and_lose_nothing() {
-        let few = [(1, 5), (7, 2)];
-        assert_eq!(steps(&few), [(1, 1, 5), (7, 7, 2)]);
-        let many: Vec<(u32, u64)> = (1..=100).map(|depth| (depth, 1)).collect();
-        let expected = [
-            (1, 1, 1),
-            (2, 2, 1),
-            (3, 4, 2),
-            (5, 8, 4),
-            (9, 16, 8),
-            (17, 32, 16),
-            (33, 64, 32),
-            (65, 100, 36),
-        ];
-        assert_eq!(steps(&many), expected);
-    }
 }
