@@ -16,6 +16,8 @@ pub fn proftool(args: &[&str]) -> Command {
         .args(args)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .env_remove("COLUMNS")
+        // Not the defaults of the person who runs the tests.
+        .env("PROFTOOL_CONFIG", "")
         .stdin(Stdio::null());
     command
 }

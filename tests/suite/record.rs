@@ -56,7 +56,7 @@ impl Room {
             .args([PROFTOOL, "record"])
             .args(args)
             .current_dir(&self.0);
-        command.stdin(Stdio::null());
+        command.stdin(Stdio::null()).env("PROFTOOL_CONFIG", "");
         command
     }
 
