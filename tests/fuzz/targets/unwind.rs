@@ -76,7 +76,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let code = Program(rules);
     let mut unwinder = Unwinder::new();
-    let mut walk = |unwinder: &mut Unwinder| -> (Vec<CodeAddress>, End) {
+    let walk = |unwinder: &mut Unwinder| -> (Vec<CodeAddress>, End) {
         let mut frames = Vec::new();
         let end = unwinder.unwind(&code, from.clone(), stack, &mut frames);
         assert!(frames.len() <= stack.bytes.len() / 4 + 512);
