@@ -22,6 +22,10 @@ identity() {
 }
 
 stacks() {
+  if [ ! -e /usr/include/elfutils/libdwfl.h ]; then
+    echo "skipped: the oracle needs libdw-dev" >"$log"
+    return
+  fi
   MODES='fp=chain' LIMIT=150 "$kits/stacks/truth_stacks.sh" "$proftool" >"$log"
 }
 
