@@ -122,6 +122,8 @@ impl<'o, 'scope, 'env> Live<'o, 'scope, 'env> {
     /// What has come so far, faded or not.
     pub fn look(&mut self, faded: bool) -> Moment {
         self.tracer.settle(self.feed.reader());
+        // As a file of this moment ends: the last record may be one that is of no interval.
+        self.tracer.goes_on_until(self.feed.handed_out());
         // What came with the last copies.
         self.fade(1.0);
         self.bound();

@@ -39,6 +39,13 @@ impl Tracer<'_, '_, '_> {
         }
     }
 
+    /// The recording went on until `time`, on all processors.
+    pub(in crate::trace) fn goes_on_until(&mut self, time: u64) {
+        if let Some(off_cpu) = self.off_cpu.as_mut().filter(|_| time > 0) {
+            off_cpu.switches().seen(time, None);
+        }
+    }
+
     /// A thread leaves its processor or enters one.
     fn switch(&mut self, record: &Record<'_>, out: bool, preempted: bool) {
         let (Some(off_cpu), Some((pid, tid)), Some(time)) =
