@@ -26,7 +26,7 @@ stacks() {
     echo "skipped: the oracle needs libdw-dev" >"$log"
     return
   fi
-  MODES='fp=chain' LIMIT=150 "$kits/stacks/truth_stacks.sh" "$proftool" >"$log"
+  MODES='fp=chain both=both:256' LIMIT=150 "$kits/stacks/truth_stacks.sh" "$proftool" >"$log"
 }
 
 faults() {
