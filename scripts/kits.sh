@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kits.sh [KIT…]: runs the kits beside this repository (../shared) that it must pass, with a release build: identity, stacks; faults if named.
+# kits.sh [KIT…]: runs kits of ../shared on a release build: identity and stacks, or those named (faults).
 # Without the folder there is nothing to do. A check that failed is run once more alone: shares of time waver on a busy machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."

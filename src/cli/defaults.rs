@@ -38,7 +38,7 @@ pub fn added(args: Vec<OsString>, grammar: &Command) -> Result<Vec<OsString>, Mi
         from_file(&path, command, grammar, &mut settings)?;
     }
     from_environment(command, &mut settings)?;
-    // What is wrong on the command line itself is reported by whoever parses it for good.
+    // The caller parses the command line again, and reports what is wrong on it.
     let Ok(matches) = grammar.clone().try_get_matches_from(&args) else {
         return Ok(args);
     };
