@@ -48,7 +48,10 @@ pub fn added(args: Vec<OsString>, grammar: &Command) -> Result<Vec<OsString>, Mi
     let Some((_, given)) = matches.subcommand() else {
         return Ok(args);
     };
-    settings.retain(|id, _| !is_decided(id, command, given));
+    // The groups of a command list their arguments once it is built.
+    let mut command = command.clone();
+    command.build();
+    settings.retain(|id, _| !is_decided(id, &command, given));
     let mut all = args[..2].to_vec();
     all.extend(settings.values().flat_map(|it| it.words.iter().cloned()));
     all.extend_from_slice(&args[2..]);
@@ -194,9 +197,17 @@ fn is_decided(id: &str, command: &Command, given: &ArgMatches) -> bool {
             .value_source(id)
             .is_some_and(|it| it == ValueSource::CommandLine)
     };
+    let of_one_group = |one: &Arg, other: &Arg| {
+        let mut groups = command.get_groups().cloned();
+        groups.any(|mut group| {
+            let has = |arg: &Arg| group.get_args().any(|id| id == arg.get_id());
+            let has_both = one.get_id() != other.get_id() && has(one) && has(other);
+            has_both && !group.is_multiple()
+        })
+    };
     let excludes = |one: &Arg, other: &Arg| {
         let mut conflicts = command.get_arg_conflicts_with(one).into_iter();
-        conflicts.any(|arg| arg.get_id() == other.get_id())
+        conflicts.any(|arg| arg.get_id() == other.get_id()) || of_one_group(one, other)
     };
     let Some(arg) = command.get_arguments().find(|arg| arg.get_id() == id) else {
         return true;

@@ -10,7 +10,7 @@ use proftool::view::flat::{self, Options};
 
 use super::answer::{self, Forms};
 use super::classic::Classic;
-use super::look::{Look, SortKey};
+use super::look::{Look, SortKey, SortKeyParser};
 use super::query::Query;
 
 /// The rows that a text has when nothing is asked for.
@@ -23,7 +23,7 @@ pub struct Args {
     #[command(flatten)]
     query: Query,
     /// Sort order.
-    #[arg(long, value_enum, default_value_t = SortKey::SelfWeight)]
+    #[arg(long, default_value = "self", value_parser = SortKeyParser::new())]
     sort: SortKey,
     #[command(flatten)]
     classic: Classic,

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io::IsTerminal;
 
 use clap::builder::{EnumValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
 use proftool::export::text;
 use proftool::profile::{Profile, Selection};
@@ -129,6 +130,54 @@ pub enum SortKey {
     Name,
     /// The number of samples taken in the function itself.
     Samples,
+}
+
+/// Reads a [`SortKey`], or the keys that perf's users are accustomed to where they mean the same.
+#[derive(Clone)]
+pub struct SortKeyParser(EnumValueParser<SortKey>);
+
+impl SortKeyParser {
+    pub fn new() -> SortKeyParser {
+        SortKeyParser(EnumValueParser::new())
+    }
+}
+
+impl TypedValueParser for SortKeyParser {
+    type Value = SortKey;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<SortKey, clap::Error> {
+        let keys: Vec<&str> = value.to_str().unwrap_or_default().split(',').collect();
+        // perf groups rows by its keys. A row here is a symbol of a DSO, so only these may be named.
+        let of_a_function = |key: &&str| {
+            matches!(
+                *key,
+                "sym" | "symbol" | "dso" | "overhead" | "overhead_self" | "overhead_children"
+            )
+        };
+        let names_the_row = |key: &&str| !key.ends_with("dso");
+        if keys.iter().all(of_a_function) && keys.iter().any(names_the_row) {
+            return Ok(match keys[0] {
+                "overhead_children" => SortKey::Total,
+                _ => SortKey::SelfWeight,
+            });
+        }
+        let group =
+            |key: &&&str| matches!(**key, "comm" | "pid" | "tid" | "cpu" | "dso" | "srcline");
+        if let Some(key) = keys.iter().find(group) {
+            let text = format!("a row is a function: rows for each {key} are not supported\n");
+            return Err(clap::Error::raw(ErrorKind::InvalidValue, text).with_cmd(command));
+        }
+        self.0.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        self.0.possible_values()
+    }
 }
 
 impl SortKey {

@@ -1,8 +1,9 @@
 //! Pages as text for a terminal or a file.
 //!
 //! Tables are aligned: figures to the right, texts to the left. Where the width does not
-//! suffice, asides are shortened and then left out, and names are shortened in the middle, as
-//! both ends of a name tell more than its middle. Rows are never wrapped, sentences are.
+//! suffice, asides are shortened and then left out, then figures from the right. Names are shortened
+//! in the middle, as both ends of a name tell more than its middle. Rows are never wrapped, sentences
+//! are.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -33,6 +34,14 @@ const GAP: usize = 2;
 const MIN_NAME: usize = 16;
 /// Where names have less than this, asides have to go.
 const FAIR_NAME: usize = 28;
+/// Where names have less than this, all figures but the first ones have to go.
+const POOR_NAME: usize = 20;
+/// The number of figures that a table always has: a share, and what it is a share of or by.
+const MIN_FIGURES: usize = 2;
+/// What a call in a sentence has at least, if the line is as long.
+const MIN_CALL: usize = 60;
+/// What a name with a remark has at least, or the remark is shortened with it.
+const MIN_MARKED: usize = 8;
 /// The width that asides have at most where it is narrow.
 const MAX_ASIDE: usize = 20;
 
@@ -57,8 +66,10 @@ pub fn write(
         match block {
             Block::Space => writeln!(out)?,
             Block::Heading(text) => {
-                styled(out, options, HEADING, &printable(text))?;
-                writeln!(out)?;
+                for line in wrapped(&printable(text), 0, options.width) {
+                    styled(out, options, HEADING, &line)?;
+                    writeln!(out)?;
+                }
             }
             Block::Line(text) => write_sentence(out, options, "", Style::new(), text)?,
             Block::Calls {
@@ -67,6 +78,8 @@ pub fn write(
                 after,
             } => {
                 let room = options.width.saturating_sub(display_width(before) + 1);
+                // The rest of the line may be too short for a call, which then begins on the next one.
+                let room = room.max(options.width.min(MIN_CALL));
                 let calls: Vec<_> = calls
                     .iter()
                     .map(|call| shortened_call(call, room))
@@ -170,20 +183,26 @@ fn write_sentence(
 ) -> io::Result<()> {
     styled(out, options, style, mark)?;
     let indent = display_width(mark);
-    let mut column = indent;
-    for (i, word) in printable(text).split(' ').enumerate() {
-        let length = display_width(word);
-        if i > 0 && column + 1 + length > options.width {
-            write!(out, "\n{:indent$}", "")?;
-            column = indent;
+    let lines = wrapped(&printable(text), indent, options.width);
+    let separator = format!("\n{:indent$}", "");
+    writeln!(out, "{}", lines.join(&separator))
+}
+
+/// Breaks a text into lines that fit, with an indent, into `width` columns; longer words stand alone.
+fn wrapped(text: &str, indent: usize, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for (i, word) in text.split(' ').enumerate() {
+        let is_full = indent + display_width(&line) + 1 + display_width(word) > width;
+        if i > 0 && is_full {
+            lines.push(std::mem::take(&mut line));
         } else if i > 0 {
-            out.write_all(b" ")?;
-            column += 1;
+            line.push(' ');
         }
-        out.write_all(word.as_bytes())?;
-        column += length;
+        line.push_str(word);
     }
-    writeln!(out)
+    lines.push(line);
+    lines
 }
 
 /// A cell ready to be written: what may not be shortened, and what may.
@@ -286,9 +305,16 @@ fn fit(roles: &[Role], natural: &[usize], width: usize) -> Vec<usize> {
         let names: usize = of_role(Role::Name).map(|i| widths[i]).sum();
         line(widths) - names
     };
+    let all_names: usize = of_role(Role::Name).map(|i| natural[i]).sum();
     for i in of_role(Role::Aside).rev() {
-        let names: usize = of_role(Role::Name).map(|i| natural[i]).sum();
-        if others(&widths) + names.min(FAIR_NAME) > width {
+        if others(&widths) + all_names.min(FAIR_NAME) > width {
+            widths[i] = 0;
+        }
+    }
+    let is_figure = |&i: &usize| matches!(roles[i], Role::Figure | Role::Heat);
+    let figures: Vec<usize> = (0..roles.len()).filter(is_figure).collect();
+    for &i in figures.iter().skip(MIN_FIGURES).rev() {
+        if others(&widths) + all_names.min(POOR_NAME) > width {
             widths[i] = 0;
         }
     }
@@ -391,23 +417,37 @@ pub fn shortened_call(text: &str, width: usize) -> Cow<'_, str> {
 }
 
 /// `text` in at most `width` columns, with the middle left out where it has more. The end
-/// of a name tells more than its start and gets more room.
+/// of a name tells more than its start and gets more room. A remark after it, as `(inlined)`, stays
+/// whole where the name keeps [`MIN_MARKED`] columns.
 ///
 /// ```
 /// use proftool::export::text::shortened;
 /// assert_eq!(shortened("alloc::vec::Vec::push", 12), "allo…c::push");
+/// assert_eq!(shortened("alloc::vec::Vec::push (inlined)", 20), "all…::push (inlined)");
 /// assert_eq!(shortened("構文解析器", 7), "構…析器");
 /// ```
 pub fn shortened(text: &str, width: usize) -> Cow<'_, str> {
     if display_width(text) <= width {
         return Cow::Borrowed(text);
     }
+    // Demanglers print no space before arguments.
+    if let Some(at) = text.rfind(" (").filter(|_| text.ends_with(')')) {
+        let (name, remark) = text.split_at(at);
+        let room = width.saturating_sub(display_width(remark));
+        if room >= MIN_MARKED {
+            return Cow::Owned(format!("{}{remark}", shortened_name(name, room)));
+        }
+    }
+    Cow::Owned(shortened_name(text, width))
+}
+
+fn shortened_name(text: &str, width: usize) -> String {
     let kept = width.saturating_sub(1);
     let mut room = kept * 2 / 5;
     let start = text.chars().take_while(|&c| takes(&mut room, c));
     let start = &text[..start.map(char::len_utf8).sum()];
     let end = last_columns(&text[start.len()..], kept - display_width(start));
-    Cow::Owned(format!("{start}…{end}"))
+    format!("{start}…{end}")
 }
 
 /// Returns the end of `text` that fits into `width` columns.

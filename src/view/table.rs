@@ -3,7 +3,8 @@
 /// What a column holds, which decides how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// A number; aligned right, never shortened.
+    /// A number; aligned right, never shortened. The first ones of a table are always shown, so what
+    /// matters most comes first.
     Figure,
     /// A share that a reader's eye should find when it is large.
     Heat,

@@ -5,6 +5,8 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use proftool::export::text::display_width;
+
 use crate::support::{self, skipped};
 
 /// The program, in the directory of the package, so that paths in its output are the same
@@ -267,6 +269,43 @@ fn limits_and_orders_are_kept() {
         "main a b"
     );
     assert_eq!(names(&["--min", "25%"]), "b a c");
+    // The keys of perf report that name a function.
+    assert_eq!(names(&["--sort", "overhead,dso,symbol"]), "b a c d main");
+    assert_eq!(names(&["--sort", "overhead_children,sym"]), "main a b c d");
+}
+
+#[test]
+fn a_sort_key_that_groups_otherwise_is_refused_by_name() {
+    let refused = |key: &str| {
+        let output = answer(&["flat", &fixture("recursion"), "--sort", key]);
+        assert_eq!(output.status.code(), Some(2), "{key}");
+        stderr(&output)
+    };
+    assert!(refused("comm,sym").contains("rows for each comm"));
+    assert!(refused("dso").contains("rows for each dso"));
+    assert!(refused("symbol,hotness").contains("[possible values: self, total"));
+}
+
+/// Names stay readable at the width of half a terminal: shares stay, weights go.
+#[test]
+fn tables_fit_into_40_columns() {
+    for view in ["flat", "graph", "cycles", "tree", "report"] {
+        let mut command = proftool(&[view, &fixture("recursion")]);
+        let output = command.env("COLUMNS", "40").output().unwrap();
+        let text = stdout(&output);
+        let rows = text.lines().take_while(|line| *line != "Next commands");
+        let widest = rows.map(display_width).max().unwrap();
+        assert!(widest <= 40, "{view}: {widest}\n{text}");
+        assert!(text.contains('%'), "{view}: {text}");
+    }
+    let names = "main;parse::expression::binary;parse::expression::primary 3\n";
+    let path = scratch("forty.folded");
+    fs::write(&path, names).unwrap();
+    let mut command = proftool(&["flat", path.to_str().unwrap()]);
+    let text = stdout(&command.env("COLUMNS", "40").output().unwrap());
+    assert!(text.contains("  function\n"), "{text}");
+    assert!(text.contains("100.00   100.00  parse::"), "{text}");
+    assert!(text.contains("primary\n"), "{text}");
 }
 
 #[test]

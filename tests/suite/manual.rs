@@ -91,6 +91,17 @@ fn a_default_does_not_contradict_the_command_line() {
 }
 
 #[test]
+fn a_default_of_a_group_gives_way_to_the_option_that_is_given() {
+    let path = scratch("group").join("config.toml");
+    fs::write(&path, "[callgraph]\ncycles = true\n").unwrap();
+    let program = env!("CARGO_BIN_EXE_proftool");
+    let mut command = proftool(&["callgraph", program, "--roots", "--limit", "1"]);
+    let output = answer(command.env("PROFTOOL_CONFIG", &path));
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(!output.stdout.is_empty());
+}
+
+#[test]
 fn what_is_wrong_in_the_file_is_named() {
     for (name, config, reason) in [
         ("syntax", "limit = 3\nformat = \n", ":2: "),

@@ -46,7 +46,7 @@ use self::draw::Paint;
 use self::signals::Signals;
 use self::source::Source;
 use self::text::Shown;
-use super::look::{self, SortKey, When};
+use super::look::{self, SortKey, SortKeyParser, When};
 use super::record::target::seconds;
 use super::sampling::SamplingArgs;
 
@@ -79,7 +79,7 @@ pub struct TopArgs {
     pub show: Option<String>,
 
     /// Sort order
-    #[arg(long, value_enum, default_value_t = SortKey::SelfWeight)]
+    #[arg(long, default_value = "self", value_parser = SortKeyParser::new())]
     pub sort: SortKey,
 
     /// Attribute inlined code to the function that contains it
