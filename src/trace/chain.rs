@@ -13,6 +13,8 @@ use linux_perf_event_reader::{BranchSampleFormat, CpuMode, constants};
 use crate::base::CodeAddress;
 use crate::perfdata::{Attr, Sample, Words};
 
+use super::CallerBy;
+
 /// The space that an address belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
@@ -52,6 +54,8 @@ impl Space {
 pub(super) struct Link {
     pub(super) space: Space,
     pub(super) address: CodeAddress,
+    /// How the frame outside of it was found.
+    pub(super) caller_by: CallerBy,
 }
 
 /// What is to be said of a chain beside its links.
@@ -82,7 +86,11 @@ pub(super) fn links_of_kernel(sample: &Sample<'_>, mode: CpuMode, links: &mut Ve
                 false => CodeAddress::Return(address),
             };
             first_of_context = false;
-            links.push(Link { space, address });
+            links.push(Link {
+                space,
+                address,
+                caller_by: CallerBy::FramePointer,
+            });
         }
     }
     let space = Space::of(mode);
@@ -90,11 +98,51 @@ pub(super) fn links_of_kernel(sample: &Sample<'_>, mode: CpuMode, links: &mut Ve
         && space != Space::User
         && let Some(ip) = sample.ip
     {
-        let address = CodeAddress::Instruction(ip);
-        links.push(Link { space, address });
+        links.push(Link {
+            space,
+            address: CodeAddress::Instruction(ip),
+            caller_by: CallerBy::FramePointer,
+        });
     }
     if let Some(own) = links.get_mut(from..) {
         own.reverse();
+    }
+}
+
+/// Appends the return addresses of a sample's chain that are in user space, innermost first; none
+/// where it does not begin at this program counter, or where other means than frame pointers led to
+/// them. Returns whether the chain has as many frames as the recorder keeps at most.
+pub(super) fn user_callers(
+    sample: &Sample<'_>,
+    mode: CpuMode,
+    attr: &Attr,
+    program_counter: u64,
+    callers: &mut Vec<u64>,
+) -> bool {
+    let chain = sample.callchain.unwrap_or(Words::EMPTY);
+    let mut addresses = chain.iter();
+    if Space::of(mode) != Space::User || chain.iter().next().and_then(Space::of_marker).is_some() {
+        let is_user = |&address: &u64| Space::of_marker(address) == Some(Space::User);
+        if !{ &mut addresses }.any(|address| is_user(&address)) {
+            return false;
+        }
+    }
+    if sample.branches.is_some() || addresses.next() != Some(program_counter) {
+        return false;
+    }
+    callers.extend(addresses.take_while(|&it| it != 0 && Space::of_marker(it).is_none()));
+    let frames = chain
+        .iter()
+        .filter(|&it| Space::of_marker(it).is_none() && it != 0);
+    is_full(frames.count(), attr)
+}
+
+/// Whether a stack of so many frames is as long as the recorder lets it be. Where the limit is not
+/// recorded it is the usual one as a rule; a longer chain shows that it was raised.
+fn is_full(frames: usize, attr: &Attr) -> bool {
+    match attr.sample_max_stack {
+        0 => frames == DEFAULT_LIMIT,
+        limit => frames >= usize::from(limit) && frames > 1,
     }
 }
 
@@ -132,7 +180,11 @@ pub(super) fn links(
             false => CodeAddress::Return(address),
         };
         first_of_context = false;
-        links.push(Link { space, address });
+        links.push(Link {
+            space,
+            address,
+            caller_by: CallerBy::FramePointer,
+        });
     }
     if let Some(lbr) = lbr {
         // The branches are the calls that have not returned, innermost first: the frame that was
@@ -147,6 +199,7 @@ pub(super) fn links(
         links.extend(addresses.filter(|&a| a != 0).map(|address| Link {
             space: Space::User,
             address: CodeAddress::Instruction(address),
+            caller_by: CallerBy::Rules,
         }));
     }
     if links.is_empty()
@@ -155,16 +208,11 @@ pub(super) fn links(
         links.push(Link {
             space: Space::of(mode),
             address: CodeAddress::Instruction(ip),
+            caller_by: CallerBy::FramePointer,
         });
     }
-    // Where the limit is not recorded it is the usual one as a rule; a longer chain shows that it
-    // was raised.
-    let is_full = match attr.sample_max_stack {
-        0 => links.len() == DEFAULT_LIMIT,
-        limit => links.len() >= usize::from(limit) && links.len() > 1,
-    };
     let shape = Shape {
-        cut: lbr.is_none() && is_full,
+        cut: lbr.is_none() && is_full(links.len(), attr),
         user_frames: links.iter().filter(|l| l.space == Space::User).count(),
     };
     links.reverse();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use linux_perf_event_reader::{CpuMode, Endianness};
 
 use crate::base::{CodeAddress, IdVec};
-use crate::perfdata::{Reader, Sample};
+use crate::perfdata::{Attr, Reader, Sample};
 use crate::unwind::{Arch, End, Registers};
 
 use super::chain::{self, Link};
@@ -40,6 +40,8 @@ pub(super) struct Waiting {
     /// Whether the kernel was replacing the program: the old one's stack was gone already, and only
     /// where it was is known.
     pub(super) is_in_exec: bool,
+    /// Whether the kernel's chain has as many frames as it may have.
+    pub(super) is_chain_cut: bool,
     /// The links of its stack that are outside of user space: a range of those of the batch, empty
     /// until it is in one.
     pub(super) kernel: Range<usize>,
@@ -116,6 +118,8 @@ pub(super) struct Unwound<'a> {
     pub(super) frames: &'a [CodeAddress],
     /// How these end.
     pub(super) end: End,
+    /// Of how many of them, from the innermost, the callers were found by rules.
+    pub(super) by_rules: usize,
     /// The memory of its process at that moment.
     pub(super) memory: &'a Snapshot,
     /// The links outside of user space, outermost first.
@@ -133,13 +137,14 @@ impl Finished {
         let mut from = 0;
         let ends = batch.ends.iter().zip(&batch.jobs);
         let ends = ends.zip(&samples.waiting);
-        ends.map(move |((&(to, end), job), sample)| {
+        ends.map(move |((&(to, joined), job), sample)| {
             let frames = batch.frames.get(from..to).unwrap_or_default();
             from = to;
             Unwound {
                 sample,
                 frames,
-                end,
+                end: joined.end,
+                by_rules: joined.by_rules,
                 memory: &job.code,
                 kernel: samples.links.get(sample.kernel.clone()).unwrap_or_default(),
             }
@@ -167,7 +172,7 @@ impl<'scope, 'env> Copies<'scope, 'env> {
     pub(super) fn add(
         &mut self,
         sample: &Sample<'_>,
-        mode: CpuMode,
+        (mode, attr): (CpuMode, &Attr),
         copy: Copy<'_>,
         code: Arc<Snapshot>,
         mut waiting: Waiting,
@@ -176,6 +181,9 @@ impl<'scope, 'env> Copies<'scope, 'env> {
         let links = samples.links.len();
         chain::links_of_kernel(sample, mode, &mut samples.links);
         waiting.kernel = links..samples.links.len();
+        let callers = batch.callers.len();
+        let pc = copy.program_counter;
+        waiting.is_chain_cut = chain::user_callers(sample, mode, attr, pc, &mut batch.callers);
         samples.waiting.push(waiting);
         let from = batch.bytes.len();
         batch.bytes.extend_from_slice(copy.bytes);
@@ -185,6 +193,7 @@ impl<'scope, 'env> Copies<'scope, 'env> {
             start: copy.start,
             bytes: from..batch.bytes.len(),
             is_full: copy.bytes.len() as u64 >= copy.room,
+            callers: callers..batch.callers.len(),
         });
     }
 

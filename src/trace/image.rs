@@ -15,6 +15,15 @@ define_id! {
     pub FrameId
 }
 
+/// How the caller of a frame was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CallerBy {
+    /// By unwinding rules, or by the processor: it is the caller.
+    Rules,
+    /// By a frame pointer, which leads past the caller of a function that keeps no frame.
+    FramePointer,
+}
+
 /// Something that holds code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Image {
@@ -94,6 +103,8 @@ pub struct FrameAddress {
     pub image: ImageId,
     /// The address, counted as the image's kind says.
     pub address: CodeAddress,
+    /// How its caller was found, if it has one.
+    pub caller_by: CallerBy,
 }
 
 /// What a user mapping of this path is.

@@ -7,7 +7,7 @@ use rpds::RedBlackTreeMapSync;
 
 use crate::base::{CodeAddress, GeneratedCode};
 
-use super::{FrameId, ImageId};
+use super::{CallerBy, FrameId, ImageId};
 
 /// A range of addresses that shows an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,8 +177,9 @@ impl Snapshot {
     }
 }
 
-/// The frames of addresses, and whether they are mapped; each for return addresses and for others.
-pub(super) type FrameTable = HashMap<(u64, bool), (FrameId, bool)>;
+/// The frames of addresses, and whether they are mapped; each for return addresses and for others,
+/// and by how its caller is found.
+pub(super) type FrameTable = HashMap<(u64, bool, CallerBy), (FrameId, bool)>;
 
 /// The frames of addresses in the memory of one process, as long as that does not change.
 #[derive(Debug, Default)]

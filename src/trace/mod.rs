@@ -44,7 +44,7 @@ mod tracer;
 mod unwinders;
 
 pub use build::read;
-pub use image::{FrameAddress, FrameId, Image, ImageId, ImageKind};
+pub use image::{CallerBy, FrameAddress, FrameId, Image, ImageId, ImageKind};
 pub use jit::JitSource;
 pub use live::{Live, Moment};
 pub use paths::{AddressPath, AddressPathId, AddressPaths};
@@ -80,9 +80,6 @@ pub struct Trace {
     pub samples: Vec<TraceSample>,
     /// Names that the kernel told of code it generated: start, size and name, by start.
     pub kernel_symbols: Vec<(u64, u64, String)>,
-    /// Whether stacks were followed by frame pointers, which lead past the caller of a function
-    /// without a frame.
-    pub frame_pointers: bool,
     /// Who recorded what and when.
     pub recording: Recording,
     /// What could not be known.

@@ -15,7 +15,7 @@ use super::chain::{self, Link, Space};
 use super::copies::Unwound;
 use super::memory::{FoundNow, FrameTable, Process, Snapshot};
 use super::paths::{AddressPath, DistinctPaths};
-use super::{AddressPathId, FrameAddress, FrameId, Image, ImageId, ImageKind};
+use super::{AddressPathId, CallerBy, FrameAddress, FrameId, Image, ImageId, ImageKind};
 
 /// The name of images of unmapped addresses: each process may have one.
 static UNMAPPED: LazyLock<Arc<str>> = LazyLock::new(|| "[unmapped]".into());
@@ -151,10 +151,11 @@ impl Stacks {
     ) -> IdVec<AddressPathId, Option<AddressPathId>> {
         let mut ids = IdVec::filled(None, wanted.len());
         for (id, path) in other.paths.rows().enumerate().filter(|(id, _)| wanted[*id]) {
-            let FrameAddress { image, address } = other.frames.rows()[path.frame];
+            let frame = other.frames.rows()[path.frame];
+            let image = frame.image;
             let image = *images[image]
                 .get_or_insert_with(|| self.images.id_of(other.images.rows()[image].clone()));
-            let frame = self.frame(image, address);
+            let frame = self.frame(FrameAddress { image, ..frame });
             let caller = path.caller.and_then(|caller| ids[caller]);
             ids[id] = Some(self.paths.id_of(AddressPath { caller, frame }));
         }
@@ -210,13 +211,22 @@ impl Stacks {
             false => (Some(unwound.frames), end),
         };
         let frames = frames.unwrap_or_default();
-        links.extend(frames.iter().rev().map(|&address| Link {
+        let frames_by_rules = unwound.by_rules;
+        let with_callers = frames.iter().enumerate().rev();
+        links.extend(with_callers.map(|(number, &address)| Link {
             space: Space::User,
             address,
+            caller_by: match number < frames_by_rules {
+                true => CallerBy::Rules,
+                false => CallerBy::FramePointer,
+            },
         }));
         links.extend_from_slice(unwound.kernel);
         let (root, flaw) = match end {
-            unwind::End::Outermost => (None, None),
+            unwind::End::Chained if sample.is_chain_cut => {
+                (Some(TRUNCATED), Some(CaveatKind::CutStack))
+            }
+            unwind::End::Outermost | unwind::End::Chained => (None, None),
             unwind::End::Copied => (Some(TRUNCATED), Some(CaveatKind::ShortCopy)),
             unwind::End::Limit => (Some(TRUNCATED), Some(CaveatKind::CutStack)),
             unwind::End::Unruled => (Some(BROKEN), Some(CaveatKind::NoUnwindRules)),
@@ -359,11 +369,17 @@ impl Stacks {
     fn frame_of(&mut self, user: User<'_>, state: Memory, link: Link) -> (FrameId, bool) {
         if link.space == Space::Other {
             let image = self.image("[guest]", ImageKind::Guest);
-            return (self.frame(image, link.address), false);
+            let frame = FrameAddress {
+                image,
+                address: link.address,
+                caller_by: link.caller_by,
+            };
+            return (self.frame(frame), false);
         }
         let key = (
             link.address.recorded(),
             matches!(link.address, CodeAddress::Return(_)),
+            link.caller_by,
         );
         if let Some(&known) = self.found(user, state, link.space).get(&key) {
             return known;
@@ -385,7 +401,12 @@ impl Stacks {
             };
             (image, link.address)
         });
-        let found = (self.frame(image, address), is_mapped);
+        let frame = FrameAddress {
+            image,
+            address,
+            caller_by: link.caller_by,
+        };
+        let found = (self.frame(frame), is_mapped);
         self.found(user, state, link.space).insert(key, found);
         found
     }
@@ -418,9 +439,10 @@ impl Stacks {
         })
     }
 
-    fn frame(&mut self, image: ImageId, address: CodeAddress) -> FrameId {
+    fn frame(&mut self, frame: FrameAddress) -> FrameId {
         let known = self.frames.rows().len();
-        let frame = self.frames.id_of(FrameAddress { image, address });
+        let image = frame.image;
+        let frame = self.frames.id_of(frame);
         if self.frames.rows().len() > known {
             self.hit.resize(self.images.rows().len(), false);
             if !std::mem::replace(&mut self.hit[image.index()], true) {
@@ -433,7 +455,11 @@ impl Stacks {
     /// The path of an outermost frame that is a mark.
     pub(super) fn mark(&mut self, name: &str) -> AddressPathId {
         let image = self.image(name, ImageKind::Mark);
-        let frame = self.frame(image, CodeAddress::Instruction(0));
+        let frame = self.frame(FrameAddress {
+            image,
+            address: CodeAddress::Instruction(0),
+            caller_by: CallerBy::Rules,
+        });
         let caller = None;
         self.paths.id_of(AddressPath { caller, frame })
     }

@@ -1,6 +1,6 @@
 //! What a trace is when records have come to an end, or while somebody looks.
 
-use linux_perf_event_reader::{AttrFlags, BranchSampleFormat, SampleFormat, constants};
+use linux_perf_event_reader::{AttrFlags, SampleFormat, constants};
 
 use crate::base::{CaveatKind, Caveats, IdVec};
 use crate::perfdata::Reader;
@@ -84,13 +84,6 @@ impl Tracer<'_, '_, '_> {
 
     /// What is known of a trace when all of it, so far, is in its tables.
     fn conclude(&self, reader: &Reader, trace: &mut Trace, off_cpu: Option<Vec<TraceSample>>) {
-        trace.frame_pointers = reader.events().iter().any(|event| {
-            let format = event.attr.sample_format();
-            let by_branches = event.attr.branch_format();
-            format.contains(SampleFormat::CALLCHAIN)
-                && !format.contains(SampleFormat::STACK_USER)
-                && !by_branches.contains(BranchSampleFormat::CALL_STACK)
-        });
         // In pipe mode names may come after samples.
         trace.events = reader.events().iter().map(event).collect::<Vec<_>>().into();
         let sampling = reader.events().iter().map(|event| sampling(&event.attr));

@@ -280,9 +280,11 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             switch,
             room: sample.user_stack_room,
             is_in_exec: process.is_in_exec(),
+            is_chain_cut: false,
             kernel: 0..0,
         };
-        copies.add(sample, record.cpu_mode(), copy, code, waiting);
+        let attr = &reader.events()[sample.event].attr;
+        copies.add(sample, (record.cpu_mode(), attr), copy, code, waiting);
         let release = reader.features().os_release.as_deref();
         if let Some(finished) = copies.due(self.stacks.images.rows(), release) {
             self.unwound(finished);

@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread::Scope;
 
 use crate::base::{CodeAddress, FileOffset, Id, IdVec};
-use crate::unwind::{CodeAt, End, ProcessCode, Registers, Rules, StackCopy, Unwinder};
+use crate::unwind::{CodeAt, Joined, ProcessCode, Registers, Rules, StackCopy, Unwinder};
 
 use super::memory::Snapshot;
 use super::{Image, ImageId, ImageKind};
@@ -43,6 +43,8 @@ pub(super) struct Job {
     /// Where in the bytes of the batch the copy is.
     pub(super) bytes: Range<usize>,
     pub(super) is_full: bool,
+    /// Where in the callers of the batch those are that the kernel found by frame pointers.
+    pub(super) callers: Range<usize>,
 }
 
 /// Stacks to be unwound, and what became of them.
@@ -50,10 +52,12 @@ pub(super) struct Job {
 pub(super) struct Batch {
     pub(super) jobs: Vec<Job>,
     pub(super) bytes: Vec<u8>,
+    /// Return addresses of the kernel's chains, innermost first.
+    pub(super) callers: Vec<u64>,
     /// The frames of all jobs, innermost first.
     pub(super) frames: Vec<CodeAddress>,
-    /// For each job the end of its frames, and how they end.
-    pub(super) ends: Vec<(usize, End)>,
+    /// For each job the end of its frames, and how they were found.
+    pub(super) ends: Vec<(usize, Joined)>,
 }
 
 impl Batch {
@@ -61,6 +65,7 @@ impl Batch {
     pub(super) fn clear(&mut self) {
         self.jobs.clear();
         self.bytes.clear();
+        self.callers.clear();
         self.frames.clear();
         self.ends.clear();
     }
@@ -163,8 +168,9 @@ impl Worker {
             };
             let registers = job.registers.clone();
             let frames = &mut batch.frames;
-            let end = self.unwinder.unwind(&code, registers, stack, frames);
-            batch.ends.push((frames.len(), end));
+            let callers = batch.callers.get(job.callers.clone()).unwrap_or_default();
+            let joined = self.unwinder.join(&code, registers, stack, callers, frames);
+            batch.ends.push((frames.len(), joined));
         }
     }
 }

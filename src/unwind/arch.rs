@@ -133,6 +133,16 @@ impl Arch {
         }
     }
 
+    /// Where the caller's frame pointer and the return address are, counted from where the frame
+    /// pointer of a function that keeps one points to. RISC-V's points behind the two words.
+    pub(super) fn frame_record(self) -> (i64, i64) {
+        let word = i64::from(self.word());
+        match self {
+            Arch::Riscv64 | Arch::Riscv32 => (-2 * word, -word),
+            Arch::X86_64 | Arch::X86 | Arch::Aarch64 => (0, word),
+        }
+    }
+
     /// Bytes of an address.
     pub(super) fn word(self) -> u8 {
         match self {

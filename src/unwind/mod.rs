@@ -37,4 +37,4 @@ pub use registers::Registers;
 pub use row::{Cfa, Row, Rule};
 pub use rules::{Rules, Scratch};
 pub use stack::StackCopy;
-pub use walk::{End, Unwinder};
+pub use walk::{End, Joined, Unwinder};

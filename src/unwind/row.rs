@@ -171,6 +171,35 @@ impl Row {
         })
     }
 
+    /// Whether the function keeps a frame to which the frame pointer points, at this address and with
+    /// this CFA: the caller's frame pointer and the return address are where who follows frame
+    /// pointers looks for them.
+    pub(super) fn keeps_frame_at(&self, cfa: u64, frame_pointer: u64, arch: Arch) -> bool {
+        let is_saved_at = |register: u8, place: i64| {
+            let place = arch.wrap(frame_pointer.wrapping_add_signed(place));
+            let saved = self.rule(register);
+            matches!(saved, Some(Rule::Saved(at)) if arch.wrap(cfa.wrapping_add_signed(*at)) == place)
+        };
+        let (pointer, caller) = arch.frame_record();
+        is_saved_at(arch.frame_pointer(), pointer) && is_saved_at(self.return_address, caller)
+    }
+
+    /// Whether that is so wherever the frame pointer points: the CFA is found by it.
+    pub(super) fn keeps_frame_at_pointer(&self, arch: Arch) -> bool {
+        let frame_pointer = arch.frame_pointer();
+        match &self.cfa {
+            Cfa::Register { register, offset } if *register == frame_pointer => {
+                self.keeps_frame_at(offset.cast_unsigned(), 0, arch)
+            }
+            // GCC aligns the stack of some functions so: it pushes the return address again.
+            Cfa::Expression(cfa) if cfa.base() == Some(frame_pointer) => {
+                let saved = self.rule(frame_pointer);
+                matches!(saved, Some(Rule::SavedAt(at)) if at.base() == Some(frame_pointer))
+            }
+            _ => false,
+        }
+    }
+
     /// The rule of a register, if it has changed.
     pub fn rule(&self, register: u8) -> Option<&Rule> {
         let found = self.rules.iter().find(|(number, _)| *number == register);

@@ -1,4 +1,17 @@
 //! The walk over a stack, from the innermost frame outwards.
+//!
+//! A copy of the whole stack needs nothing else. A small one is joined with the kernel's chain of
+//! frame pointers, which is right wherever a function keeps a frame, but not at the leaf:
+//!
+//! ```text
+//!   leaf ─ rules ─▶ caller ─ rules ─▶ owner of the frame pointer ─ chain ─▶ … ─ chain ─▶ main
+//!   └──────── in the copy ─────────┘  its return address is the chain's first
+//! ```
+//!
+//! The rules lead from the registers to the function that owns the frame to which the frame pointer
+//! points. That its frame lies further out than the copy goes does not matter: what the rules say is
+//! its return address is where the kernel read the first address of the chain. From there on the
+//! chain is followed as long as the rules agree that each function keeps its frame.
 
 use super::cache::{Cache, Known};
 use super::code::ProcessCode;
@@ -28,6 +41,52 @@ pub enum End {
     Broken,
     /// There were more frames than the copy could hold.
     Limit,
+    /// As the kernel's chain ends, which goes on from where the rules end.
+    Chained,
+}
+
+/// The frames of a sample that has both a copy and a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Joined {
+    /// How they end.
+    pub end: End,
+    /// The number of innermost frames whose callers were found by rules. Those of the others were
+    /// found by frame pointers alone.
+    pub by_rules: usize,
+}
+
+/// The user part of a kernel's call chain, without the program counter, and how far it was followed.
+struct Chain<'a> {
+    addresses: &'a [u64],
+    /// The index of the return address beside the frame that the frame pointer points to; `None`
+    /// where the kernel has read another value of that register, so that the chain is none.
+    next: Option<usize>,
+}
+
+impl Chain<'_> {
+    fn next(&self) -> Option<u64> {
+        self.addresses.get(self.next?).copied()
+    }
+
+    /// What is left of it, if anything of it is known to be true, or nothing else is there.
+    fn rest(&self, end: End) -> Option<&[u64]> {
+        let next = self.next?;
+        let is_right = match end {
+            // The owner of the first frame was not reached: functions between may use the register
+            // for something else.
+            End::Copied => next > 0,
+            End::Unruled | End::Broken => true,
+            End::Outermost | End::Limit | End::Chained => false,
+        };
+        self.addresses.get(next..).filter(|_| is_right)
+    }
+
+    /// The function was left whose frame the frame pointer pointed to, and returns there.
+    fn follow(&mut self, caller: u64) {
+        if let Some(expected) = self.next() {
+            self.next = self.next.filter(|_| expected == caller).map(|at| at + 1);
+        }
+    }
 }
 
 /// Unwinds stacks, and remembers the rows that it has met.
@@ -44,7 +103,7 @@ enum Stop {
 }
 
 /// The frame that is being left.
-struct Frame<'a> {
+struct Frame<'a, 'c> {
     registers: &'a mut Registers,
     stack: StackCopy<'a>,
     /// Whether it did not call, but was interrupted: all registers are still its own.
@@ -52,6 +111,7 @@ struct Frame<'a> {
     fuel: &'a mut u32,
     /// Whether something was not found because it lies behind what was copied.
     is_cut: &'a mut bool,
+    chain: &'a mut Chain<'c>,
 }
 
 impl Default for Unwinder {
@@ -73,16 +133,68 @@ impl Unwinder {
     pub fn unwind<C: ProcessCode>(
         &mut self,
         code: &C,
-        mut registers: Registers,
+        registers: Registers,
         stack: StackCopy<'_>,
         frames: &mut Vec<CodeAddress>,
+    ) -> End {
+        self.join(code, registers, stack, &[], frames).end
+    }
+
+    /// Appends the frames of a stack of which the kernel has followed the frame pointers, too: the
+    /// return addresses that it found are `chain`. It is left out where it is not certain to belong
+    /// to the frames that the rules lead to.
+    pub fn join<C: ProcessCode>(
+        &mut self,
+        code: &C,
+        mut registers: Registers,
+        stack: StackCopy<'_>,
+        chain: &[u64],
+        frames: &mut Vec<CodeAddress>,
+    ) -> Joined {
+        let first = frames.len();
+        let mut chain = Chain {
+            addresses: chain,
+            next: (!chain.is_empty()).then_some(0),
+        };
+        let mut guessed = None;
+        let end = self.walk(
+            code,
+            &mut registers,
+            stack,
+            &mut chain,
+            frames,
+            &mut guessed,
+        );
+        let found = frames.len() - first;
+        let Some(rest) = chain.rest(end) else {
+            let by_rules = guessed.unwrap_or(found);
+            return Joined { end, by_rules };
+        };
+        frames.extend(rest.iter().map(|&address| CodeAddress::Return(address)));
+        Joined {
+            end: End::Chained,
+            by_rules: guessed.unwrap_or(found.saturating_sub(1)),
+        }
+    }
+
+    /// Walks as far as the copy and the rules go. `guessed` becomes the number of frames before the
+    /// first that was left by a frame pointer without rules, where that could be a wrong one.
+    fn walk<C: ProcessCode>(
+        &mut self,
+        code: &C,
+        registers: &mut Registers,
+        stack: StackCopy<'_>,
+        chain: &mut Chain<'_>,
+        frames: &mut Vec<CodeAddress>,
+        guessed: &mut Option<usize>,
     ) -> End {
         let Some(mut pc) = registers.program_counter() else {
             return End::Broken;
         };
         let arch = registers.arch();
         let first = frames.len();
-        let limit = stack.bytes.len() / usize::from(arch.word()) + INTERRUPTED_LIMIT;
+        let words = stack.bytes.len() / usize::from(arch.word());
+        let limit = words + chain.addresses.len() + INTERRUPTED_LIMIT;
         let mut fuel = EXPRESSION_LIMIT;
         let mut is_cut = false;
         let mut address = CodeAddress::Instruction(pc);
@@ -99,12 +211,14 @@ impl Unwinder {
             if frames.len() - first >= limit {
                 return End::Limit;
             }
+            let has_chain = chain.next.is_some();
             let mut frame = Frame {
                 is_interrupted: matches!(address, CodeAddress::Instruction(_)),
-                registers: &mut registers,
+                registers,
                 stack,
                 fuel: &mut fuel,
                 is_cut: &mut is_cut,
+                chain,
             };
             let (caller, is_signal_frame) = match known {
                 Known::Row(row) => {
@@ -119,6 +233,9 @@ impl Unwinder {
                 Known::Entry => (Err(Stop::Outermost), false),
                 Known::Unruled => {
                     is_ruled = false;
+                    if has_chain {
+                        guessed.get_or_insert(frames.len() - first);
+                    }
                     (frame.leave_by_frame_pointer(), false)
                 }
             };
@@ -142,14 +259,19 @@ impl Unwinder {
     }
 }
 
-impl Frame<'_> {
+impl Frame<'_, '_> {
     /// Makes the registers those of the caller; returns where the caller goes on.
     fn leave(&mut self, row: &Row) -> Result<u64, Stop> {
         let arch = self.registers.arch();
+        let return_rule = row.rule(row.return_address);
+        if matches!(return_rule, Some(Rule::Undefined)) {
+            return Err(Stop::Outermost);
+        }
+        let is_at_pointer = row.keeps_frame_at_pointer(arch);
         let cfa = match &row.cfa {
             Cfa::Register { register, offset } => {
-                let register = self.registers.get(*register).ok_or(Stop::Missing)?;
-                arch.wrap(register.wrapping_add_signed(*offset))
+                let register = self.registers.get(*register);
+                register.map(|register| arch.wrap(register.wrapping_add_signed(*offset)))
             }
             Cfa::Expression(expression) => {
                 let with = Circumstances {
@@ -158,13 +280,14 @@ impl Frame<'_> {
                     first: None,
                 };
                 let value = expression.value(with, self.fuel);
-                self.had(value).ok_or(Stop::Missing)?
+                self.had(value)
             }
         };
-        let return_rule = row.rule(row.return_address);
-        if matches!(return_rule, Some(Rule::Undefined)) {
-            return Err(Stop::Outermost);
-        }
+        let cfa = match cfa {
+            Some(cfa) => cfa,
+            None if is_at_pointer => return self.leave_by_chain(row),
+            None => return Err(Stop::Missing),
+        };
         // Without a rule the return address is still in its register, which only the innermost
         // frame may leave it in: a call overwrites it.
         let untouched = return_rule.is_none();
@@ -184,6 +307,7 @@ impl Frame<'_> {
             return Err(Stop::Missing);
         }
         let own = row.reads_registers.then(|| self.registers.clone());
+        let frame_pointer = self.registers.get(arch.frame_pointer());
         self.registers.set(arch.stack_pointer(), cfa);
         for (register, rule) in &row.rules {
             // What was saved below the stack pointer has been taken off the stack: the register
@@ -200,9 +324,38 @@ impl Frame<'_> {
                 None => self.registers.forget(*register),
             }
         }
-        let caller = self.registers.get(row.return_address);
-        let caller = arch.plain_return_address(caller.ok_or(Stop::Missing)?);
+        let found = self.registers.get(row.return_address);
+        let is_chained = is_at_pointer
+            || frame_pointer.is_some_and(|pointer| row.keeps_frame_at(cfa, pointer, arch));
+        let caller = match found {
+            Some(caller) => arch.plain_return_address(caller),
+            None => self
+                .chain
+                .next()
+                .filter(|_| is_chained)
+                .ok_or(Stop::Missing)?,
+        };
+        if is_chained {
+            self.chain.follow(caller);
+        } else if self.registers.get(arch.frame_pointer()) != frame_pointer {
+            // What the kernel took for a frame pointer was something else.
+            self.chain.next = None;
+        }
         self.registers.set(arch.program_counter(), caller);
+        Ok(caller)
+    }
+
+    /// Leaves a function that keeps its frame, whose frame lies behind what was copied: all that is
+    /// known of its caller is where it goes on, and the registers that the function has not changed.
+    fn leave_by_chain(&mut self, row: &Row) -> Result<u64, Stop> {
+        let arch = self.registers.arch();
+        let caller = self.chain.next().ok_or(Stop::Missing)?;
+        for (register, _) in &row.rules {
+            self.registers.forget(*register);
+        }
+        self.registers.forget(arch.stack_pointer());
+        self.registers.set(arch.program_counter(), caller);
+        self.chain.follow(caller);
         Ok(caller)
     }
 
@@ -233,7 +386,6 @@ impl Frame<'_> {
     /// was saved, beside the return address. What is not inside of the copy, or leads inwards, is
     /// not believed.
     fn leave_by_frame_pointer(&mut self) -> Result<u64, Stop> {
-        use super::Arch::{Riscv32, Riscv64};
         let arch = self.registers.arch();
         let word = u64::from(arch.word());
         let pointer = self.registers.get(arch.frame_pointer());
@@ -241,11 +393,9 @@ impl Frame<'_> {
         let (Some(pointer), Some(sp)) = (pointer, sp) else {
             return Err(Stop::Missing);
         };
-        // RISC-V's points behind the two words, others' to the first of them.
-        let (saved, caller) = match arch {
-            Riscv64 | Riscv32 => (pointer.checked_sub(2 * word), pointer.checked_sub(word)),
-            _ => (Some(pointer), pointer.checked_add(word)),
-        };
+        let (saved, caller) = arch.frame_record();
+        let saved = pointer.checked_add_signed(saved);
+        let caller = pointer.checked_add_signed(caller);
         let (Some(saved), Some(caller)) = (saved, caller) else {
             return Err(Stop::Missing);
         };
@@ -255,6 +405,7 @@ impl Frame<'_> {
         let outer = self.stack.read(saved, arch.word()).ok_or(Stop::Missing)?;
         let caller = self.stack.read(caller, arch.word()).ok_or(Stop::Missing)?;
         let caller = arch.plain_return_address(caller);
+        self.chain.follow(caller);
         self.registers.set(arch.frame_pointer(), outer);
         let cfa = arch.wrap(saved.wrapping_add(2 * word));
         self.registers.set(arch.stack_pointer(), cfa);

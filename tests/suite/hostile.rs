@@ -16,8 +16,8 @@ use proftool::binary::{Binary, Error, Finder};
 use proftool::profile::Profile;
 use proftool::symbolize::{Library, Options, symbolize};
 use proftool::trace::{
-    AddressPath, AddressPathId, FrameAddress, Image, ImageId, ImageKind, Trace, TraceEventId,
-    TraceSample, TraceThread, TraceThreadId,
+    AddressPath, AddressPathId, CallerBy, FrameAddress, Image, ImageId, ImageKind, Trace,
+    TraceEventId, TraceSample, TraceThread, TraceThreadId,
 };
 
 use elf::{COMPRESSED, Dwarf, Elf, compressed};
@@ -81,6 +81,7 @@ fn trace(paths: &[&Path], stacks: impl IntoIterator<Item = Vec<(usize, u64)>>) -
                 trace.frames.push(FrameAddress {
                     image: ImageId::new(image),
                     address: CodeAddress::Instruction(offset),
+                    caller_by: CallerBy::FramePointer,
                 })
             });
             caller = Some(trace.paths.push(AddressPath { caller, frame }));

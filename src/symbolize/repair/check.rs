@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::base::{CodeAddress, FileOffset, IdVec, Svma};
 use crate::profile::CheckedCalls;
-use crate::trace::{FrameAddress, FrameId, ImageId, ImageKind, Trace};
+use crate::trace::{CallerBy, FrameAddress, FrameId, ImageId, ImageKind, Trace};
 
 use super::super::library::Library;
 use super::super::names::Names;
@@ -123,9 +123,9 @@ impl<'h> Checks<'h> {
         let is_next = called.contains(&next)
             || called.iter().any(|&called| self.code.is_part(next, called))
             || name.as_deref().is_some_and(is_named);
-        let has_frame = match self.trace.frame_pointers {
-            true => self.frames.has_frame(next.image, at),
-            false => Some(true),
+        let has_frame = match self.trace.frames[inner].caller_by {
+            CallerBy::FramePointer => self.frames.has_frame(next.image, at),
+            CallerBy::Rules => Some(true),
         };
         if is_next && has_frame != Some(false) {
             return Verdict::Verified;
@@ -207,7 +207,7 @@ impl<'h> Checks<'h> {
     /// at this stated address: it has no frame of its own there, so that its caller's was taken for
     /// it.
     fn lost_its_caller(&mut self, frame: FrameId, image: ImageId, at: u64) -> bool {
-        self.trace.frame_pointers
+        self.trace.frames[frame].caller_by == CallerBy::FramePointer
             && self.frames.has_frame(image, at) == Some(false)
             && !self.is_interrupted(frame)
     }

@@ -6,7 +6,9 @@ use rustc_hash::FxHashMap;
 
 use crate::base::{CodeAddress, Id, IdVec};
 use crate::profile::Quality;
-use crate::trace::{AddressPath, AddressPathId, AddressPaths, FrameAddress, FrameId, Trace};
+use crate::trace::{
+    AddressPath, AddressPathId, AddressPaths, CallerBy, FrameAddress, FrameId, ImageId, Trace,
+};
 
 use super::check::{Checks, Verdict};
 use super::explain::Missing;
@@ -137,7 +139,11 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
         making.checked.now.push(now);
     }
     let quality = &mut making.checked.quality;
-    quality.by_frame_pointers = trace.frame_pointers;
+    let is_led_by_pointer = |path: &AddressPath| {
+        let is_pointer = trace.frames[path.frame].caller_by == CallerBy::FramePointer;
+        is_pointer && path.caller.is_some() && checks.is_user_code(path.frame)
+    };
+    quality.by_frame_pointers = trace.paths.iter().any(is_led_by_pointer);
     quality.calls = checks.calls();
     for sample in &trace.samples {
         let here = said[sample.path];
@@ -193,7 +199,7 @@ impl Making {
             .map(|end| {
                 let last = checks.offset(image, end.checked_sub(1)?)?;
                 let address = CodeAddress::Return(last.0.checked_add(1)?);
-                Some(self.frame(FrameAddress { image, address }))
+                Some(self.frame(missing_frame(image, address)))
             })
             .collect();
         let places = places?;
@@ -202,7 +208,7 @@ impl Making {
             _ => {
                 let start = checks.offset(image, missing.function.start)?;
                 let address = CodeAddress::Instruction(start.0);
-                self.frame(FrameAddress { image, address })
+                self.frame(missing_frame(image, address))
             }
         };
         let path = AddressPath { caller, frame };
@@ -222,6 +228,15 @@ impl Making {
         let frames = &mut self.checked.frames;
         let id = self.new_frames.entry(frame);
         *id.or_insert_with(|| frames.push(frame))
+    }
+}
+
+/// A frame that was put in. A frame pointer led past it.
+fn missing_frame(image: ImageId, address: CodeAddress) -> FrameAddress {
+    FrameAddress {
+        image,
+        address,
+        caller_by: CallerBy::FramePointer,
     }
 }
 
