@@ -34,9 +34,10 @@ pub struct SamplingArgs {
     #[arg(short, long, value_name = "EVENT", value_parser = events)]
     event: Vec<EventList>,
 
-    /// How to record call stacks: fp (frame pointers), dwarf[,BYTES] (copies BYTES of the stack with
-    /// each sample, for programs without frame pointers; 8192 if not given), none, or auto
-    /// (depends on how the program is built)
+    /// How to record call stacks: fp[,BYTES] (frame pointers, and BYTES from the top of the stack, by
+    /// which the callers of functions without a frame are found; 256 if not given, 0 for frame
+    /// pointers alone), dwarf[,BYTES] (copies BYTES of the stack with each sample, for programs
+    /// without frame pointers; 8192 if not given), none, or auto (depends on how the program is built)
     #[arg(short = 'g', long = "call-graph", value_name = "HOW", default_value = "auto",
           value_parser = call_graph)]
     call_graph: CallGraph,
@@ -71,14 +72,19 @@ enum CallGraph {
 fn call_graph(how: &str) -> Result<CallGraph, String> {
     let stacks = match how.split_once(',') {
         None if how == "auto" => return Ok(CallGraph::Auto),
-        None if how == "fp" => Stacks::FramePointers,
+        None if how == "fp" => Stacks::frame_pointers(),
+        Some(("fp", "0")) => Stacks::FramePointers,
+        Some(("fp", bytes)) => {
+            let size = bytes.parse().map_err(|e: NoCopySize| e.to_string())?;
+            Stacks::Joined(size)
+        }
         None if how == "none" => Stacks::None,
         None if how == "dwarf" => Stacks::Copies(CopySize::default()),
         Some(("dwarf", bytes)) => {
             let size = bytes.parse().map_err(|e: NoCopySize| e.to_string())?;
             Stacks::Copies(size)
         }
-        _ => return Err("not one of auto, fp, dwarf, dwarf,BYTES, none".into()),
+        _ => return Err("not one of auto, fp, fp,BYTES, dwarf, dwarf,BYTES, none".into()),
     };
     Ok(CallGraph::Chosen(stacks))
 }

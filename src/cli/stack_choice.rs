@@ -52,11 +52,15 @@ pub fn after(
     }
     let share = share(top, sampled.samples);
     let text = match (judge_sampled(top, time), chosen) {
-        (Some((Stacks::Copies(_), lack)), Stacks::FramePointers) if Stacks::can_copy() => {
+        (Some((Stacks::Copies(_), lack)), chosen)
+            if chosen.follow_pointers() && Stacks::can_copy() =>
+        {
             format!("{share}; {lack}: record with -g dwarf")
         }
-        (Some((Stacks::Copies(_), lack)), Stacks::FramePointers) => format!("{share}; {lack}"),
-        (Some((Stacks::FramePointers, keep)), Stacks::Copies(_)) => {
+        (Some((Stacks::Copies(_), lack)), chosen) if chosen.follow_pointers() => {
+            format!("{share}; {lack}")
+        }
+        (Some((fitting, keep)), Stacks::Copies(_)) if fitting.follow_pointers() => {
             format!("{share}; {keep}: -g fp is enough")
         }
         (Some((Stacks::Copies(_), lack)), _) => format!("{share}; {lack}, too"),
@@ -87,7 +91,9 @@ pub fn judge_sampled(program: &SampledProgram, time: Time) -> Option<(Stacks, St
             Stacks::Copies(CopySize::default()),
             lack(&files, file, time),
         )),
-        Verdict::FramePointers { beside } => Some((Stacks::FramePointers, kept(&files, &beside))),
+        Verdict::FramePointers { beside } => {
+            Some((Stacks::frame_pointers(), kept(&files, &beside)))
+        }
         Verdict::Unknown => None,
     }
 }
@@ -124,7 +130,7 @@ pub fn choose_running(target: &Target, time: Time) -> (Stacks, String) {
     chosen.unwrap_or_else(|| match time {
         Time::OnCpu => {
             let why = "call stacks: frame pointers (override with -g dwarf)";
-            (Stacks::FramePointers, why.to_owned())
+            (Stacks::frame_pointers(), why.to_owned())
         }
         Time::OffCpu => unknown(
             "it is not known whether what waits keeps frame pointers",
@@ -138,7 +144,7 @@ fn unknown(reason: &str, time: Time) -> (Stacks, String) {
     match time {
         Time::OffCpu if Stacks::can_copy() => copies(reason, time),
         _ => (
-            Stacks::FramePointers,
+            Stacks::frame_pointers(),
             format!("call stacks: frame pointers ({reason})"),
         ),
     }
@@ -202,7 +208,7 @@ fn told(files: &[FileFrames], name: &str, time: Time) -> (Stacks, String) {
             ),
         ),
         Verdict::FramePointers { beside } => (
-            Stacks::FramePointers,
+            Stacks::frame_pointers(),
             format!("call stacks: frame pointers ({})", kept(files, &beside)),
         ),
         Verdict::Unknown => unknown(

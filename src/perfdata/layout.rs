@@ -7,6 +7,7 @@ use linux_perf_event_reader::{BranchSampleFormat, Endianness, SampleFormat};
 
 use super::Attr;
 use super::attr::BRANCH_COUNTERS;
+use super::carried;
 use super::cursor::Cursor;
 use super::origin::Origin;
 use super::raw::offsets::{Field, Offsets};
@@ -20,6 +21,10 @@ pub(super) struct Layout {
     pub(super) branch_hw_index: bool,
     pub(super) branch_counters: bool,
     pub(super) user_registers: u64,
+    /// How many bytes of the user's stack were to be copied.
+    pub(super) user_stack: u64,
+    /// Whether the RAW field holds the user's registers and stack.
+    pub(super) carries_copy: bool,
     pub(super) interrupt_registers: u64,
     offsets: Offsets,
 }
@@ -33,6 +38,8 @@ impl Layout {
             branch_hw_index: attr.branch_format().contains(BranchSampleFormat::HW_INDEX),
             branch_counters: attr.branch_sample_type & BRANCH_COUNTERS != 0,
             user_registers: attr.sample_regs_user,
+            user_stack: u64::from(attr.sample_stack_user),
+            carries_copy: carried::is_in(attr),
             interrupt_registers: attr.sample_regs_intr,
             offsets: Offsets::new(attr),
         }

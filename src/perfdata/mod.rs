@@ -16,12 +16,14 @@
 //!                                           pass      all of these, once over the file
 //!  record   what the kernel says            user      what perf itself adds
 //!  sample   PERF_RECORD_SAMPLE, whole       cursor    the checked door
+//!  carried  copies of stacks in RAW fields
 //!  feed     records as they are made        packed    records that are kept in little memory
 //!  raw      fields of records as bytes, for recorders that pass records on
 //! ```
 
 mod attr;
 mod buffers;
+pub(crate) mod carried;
 mod cursor;
 mod decompress;
 mod deliver;

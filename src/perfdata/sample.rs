@@ -32,6 +32,7 @@
 use linux_perf_event_reader::SampleFormat;
 
 use super::attr::READ_FORMAT_LOST;
+use super::carried;
 use super::cursor::{Cursor, Words};
 use super::error::Flaw;
 use super::layout::Layout;
@@ -230,6 +231,15 @@ impl<'a> Sample<'a> {
                     "more of the user stack is valid than there is of it",
                 ))?);
             }
+        }
+        if layout.carries_copy
+            && let Some(carried) =
+                raw.and_then(|raw| carried::split(raw, layout.user_registers, layout.endian))
+        {
+            raw = Some(carried.own);
+            user_registers = Some(carried.registers);
+            user_stack = Some(carried.stack);
+            user_stack_room = layout.user_stack;
         }
         let weight = match format.intersects(F::WEIGHT | F::WEIGHT_STRUCT) {
             true => Some(c.u64("weight")?),

@@ -57,6 +57,9 @@ impl Arch {
             // x0 to x30, sp and pc; x86 has no ds to gs in user space, but r8 to r15.
             None if mask & 0x1_ffff_ffff == 0x1_ffff_ffff => Family::Arm,
             None if mask & 0xff_f000 == 0xff_0000 => Family::X86,
+            // Those of them that unwinding needs: bx bp sp ip r10 r12 to r15; x19 to x30, sp, pc.
+            None if mask == 0xf4_01c2 => Family::X86,
+            None if mask == 0x1_fff8_0000 => Family::Arm,
             None => return None,
         };
         Some(match (family, abi) {

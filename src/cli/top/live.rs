@@ -94,7 +94,7 @@ fn how(options: &Options) -> String {
     };
     let stacks = match options.stacks {
         Stacks::None => "no stacks".to_owned(),
-        Stacks::FramePointers => "stacks by frame pointers".to_owned(),
+        Stacks::FramePointers | Stacks::Joined(_) => "stacks by frame pointers".to_owned(),
         Stacks::Copies(size) if size == CopySize::default() => "copies of stacks".to_owned(),
         Stacks::Copies(size) => format!("copies of {} bytes of stacks", size.bytes()),
     };

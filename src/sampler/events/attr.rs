@@ -4,7 +4,7 @@ use perf_event_open_sys::bindings as sys;
 
 use super::event::EventSpec;
 use super::rate::Rate;
-use super::stacks::{Stacks, USER_REGISTERS};
+use super::stacks::{KEPT_REGISTERS, Stacks, USER_REGISTERS};
 use crate::perfdata::writer::ATTR_SIZE;
 
 /// What every sample holds. The identifier comes first, so that any reader knows the event before
@@ -83,6 +83,19 @@ pub(in crate::sampler) struct Common {
     pub(in crate::sampler) inherit: bool,
 }
 
+/// The attr that a file has for this one: where the kernel writes a copy beside a chain, the
+/// recorder moves it into the RAW field.
+pub(in crate::sampler) fn attr_in_file(
+    mut attr: sys::perf_event_attr,
+    stacks: Stacks,
+) -> sys::perf_event_attr {
+    if matches!(stacks, Stacks::Joined(_)) {
+        attr.sample_type &= !u64::from(sys::PERF_SAMPLE_REGS_USER | sys::PERF_SAMPLE_STACK_USER);
+        attr.sample_type |= u64::from(sys::PERF_SAMPLE_RAW);
+    }
+    attr
+}
+
 /// The attr for `event`. The one event that `tracks` also reports mappings, names, forks.
 pub(in crate::sampler) fn attr(
     event: &EventSpec,
@@ -110,6 +123,12 @@ pub(in crate::sampler) fn attr(
         attr.sample_stack_user = size.bytes();
         // The user's frames are found by the copy; the chain holds those of the kernel.
         attr.set_exclude_callchain_user(1);
+    }
+    if let Stacks::Joined(size) = common.stacks {
+        attr.sample_type |=
+            u64::from(sys::PERF_SAMPLE_REGS_USER) | u64::from(sys::PERF_SAMPLE_STACK_USER);
+        attr.sample_regs_user = KEPT_REGISTERS;
+        attr.sample_stack_user = size.bytes();
     }
     if allowed.lost {
         attr.read_format |= u64::from(sys::PERF_FORMAT_LOST);

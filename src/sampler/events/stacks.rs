@@ -2,6 +2,8 @@
 //!
 //! ```text
 //!   frame pointers  the kernel walks the chain of frames:    IP … CALLCHAIN {kernel, user}
+//!   joined          both, with a small copy: other       IP … CALLCHAIN {kernel, user} RAW
+//!                   tools read the chain                     {registers, bytes from sp upwards}
 //!   copies          a reader unwinds later, by the debug     IP … CALLCHAIN {kernel} REGS_USER
 //!                   information of the code:                     STACK_USER {bytes from sp upwards}
 //! ```
@@ -32,6 +34,19 @@ pub(in crate::sampler) const USER_REGISTERS: u64 = if cfg!(target_arch = "x86_64
     0
 };
 
+/// Those of them that unwinding the innermost frames needs: what a function has to keep for its
+/// caller, the stack pointer and the program counter; on x86-64 also r10, by which GCC finds the
+/// frame of a function that aligns its stack.
+pub(in crate::sampler) const KEPT_REGISTERS: u64 = if cfg!(target_arch = "x86_64") {
+    // bx bp sp ip r10 r12 to r15.
+    0xf4_01c2
+} else if cfg!(target_arch = "aarch64") {
+    // x19 to x30, sp, pc.
+    0x1_fff8_0000
+} else {
+    USER_REGISTERS
+};
+
 /// The largest record of which the size is a multiple of 8.
 const RECORD_MAX: u32 = 65_528;
 /// What a sample needs beside its copy, as drawn above, for the usual limit of frames.
@@ -44,12 +59,28 @@ pub enum Stacks {
     None,
     /// The kernel follows frame pointers.
     FramePointers,
+    /// The same, with the registers and so many bytes from the top of the stack, by which a reader
+    /// finds the callers that frame pointers lead past: those of a function without a frame.
+    Joined(CopySize),
     /// The registers and a copy of so many bytes of the stack, from which a reader finds the
     /// frames by the debug information of the code (DWARF's call frame information).
     Copies(CopySize),
 }
 
 impl Stacks {
+    /// The best stacks that frame pointers make: with the top of the stack where kernels copy it.
+    pub fn frame_pointers() -> Stacks {
+        match Stacks::can_copy() {
+            true => Stacks::Joined(CopySize::TOP),
+            false => Stacks::FramePointers,
+        }
+    }
+
+    /// Whether the kernel follows frame pointers.
+    pub fn follow_pointers(self) -> bool {
+        matches!(self, Stacks::FramePointers | Stacks::Joined(_))
+    }
+
     /// Whether kernels copy stacks on machines of this kind.
     pub fn can_copy() -> bool {
         USER_REGISTERS != 0
@@ -75,6 +106,10 @@ impl CopySize {
     pub fn bytes(self) -> u32 {
         self.0
     }
+
+    /// What is copied beside a chain of frame pointers unless another size is asked for: the frames
+    /// of the innermost functions, up to one that keeps a frame pointer, are mostly smaller.
+    pub const TOP: CopySize = CopySize(256);
 
     /// The bytes of a record with such a copy, on the whole.
     pub(in crate::sampler) fn record_bytes(self) -> u64 {

@@ -22,7 +22,7 @@ const RINGS_BYTES: usize = 256 << 20;
 ///                    4999 Hz    16 MiB
 /// ```
 pub(in crate::sampler) fn ring_bytes(stacks: Stacks, rate: Rate, processors: usize) -> usize {
-    let Stacks::Copies(size) = stacks else {
+    let (Stacks::Copies(size) | Stacks::Joined(size)) = stacks else {
         return Options::RING_BYTES;
     };
     let hertz = match rate {

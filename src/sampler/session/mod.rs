@@ -40,6 +40,7 @@ use super::rings::duplicate_samples::{self, DuplicateSamples};
 use super::rings::ring::Ring;
 use super::user_share::UserShare;
 use crate::base::Counting;
+use crate::perfdata::carried::Mover;
 use crate::perfdata::raw::{self, RawRecord};
 use crate::perfdata::writer::EventDescription;
 
@@ -59,6 +60,8 @@ pub struct Session {
     early: Vec<u8>,
     allowed: Allowed,
     stacks: Stacks,
+    /// Moves copies to where only who knows of them looks, if there are any beside chains.
+    mover: Option<Mover>,
     includes_kernel: bool,
     has_switches: bool,
     tracepoints: Vec<(String, String)>,
@@ -139,6 +142,14 @@ impl Session {
             self.early = Vec::new();
         }
         let duplicates = &mut self.duplicates;
+        let mut moved;
+        let consume: &mut dyn FnMut(&[u8]) -> Result<(), E> = match &mut self.mover {
+            Some(mover) => {
+                moved = |records: &[u8]| mover.pass_on(records, consume);
+                &mut moved
+            }
+            None => consume,
+        };
         for ring in &mut self.rings {
             bytes += match duplicates.is_empty() {
                 true => ring.ring.drain(consume)?,

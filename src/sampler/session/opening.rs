@@ -6,12 +6,14 @@ use std::os::fd::AsFd;
 
 use super::options::Options;
 use super::request::{Request, leaders};
+use crate::perfdata::carried::Mover;
 use crate::perfdata::raw::Layouts;
 use crate::perfdata::writer::EventDescription;
 use crate::sampler::error::{Error, Note, reason};
-use crate::sampler::events::attr::{Allowed, Common};
+use crate::sampler::events::attr::{Allowed, Common, attr_in_file};
 use crate::sampler::events::event::EventSpec;
 use crate::sampler::events::modifiers::Modifiers;
+use crate::sampler::events::stacks::Stacks;
 use crate::sampler::kernel;
 use crate::sampler::rights::Rights;
 use crate::sampler::rings::descriptors::{self, Refusal, ThreadEvents, Wanted};
@@ -166,7 +168,7 @@ impl Session {
             .zip(wanted)
             .map(|(spec, wanted)| EventDescription {
                 name: shown_name(spec, request.common.allowed.kernel),
-                attr: kernel::attr_bytes(&wanted.attr),
+                attr: kernel::attr_bytes(&attr_in_file(wanted.attr, request.common.stacks)),
                 ids: Vec::new(),
             })
             .collect();
@@ -184,8 +186,14 @@ impl Session {
             }
         }
         let rings = rings.into_iter();
+        let moves = matches!(request.common.stacks, Stacks::Joined(_));
+        let mover = moves.then(|| {
+            let attrs = wanted.iter().map(|wanted| kernel::attr_bytes(&wanted.attr));
+            Mover::new(&attrs.collect::<Vec<_>>(), &events)
+        });
         Ok(Session {
             events,
+            mover,
             rows,
             rings: rings
                 .map(|ring| ProcessorRing { ring, polled: 0 })

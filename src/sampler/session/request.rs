@@ -158,7 +158,7 @@ impl Request {
     }
 
     fn copies(&self) -> bool {
-        matches!(self.common.stacks, Stacks::Copies(_))
+        matches!(self.common.stacks, Stacks::Copies(_) | Stacks::Joined(_))
     }
 
     /// Records stacks by frame pointers instead, and tries all else again.
