@@ -1,4 +1,5 @@
-//! What every room needs to talk to the others: addresses, ids, names, events, caveats.
+//! What every room needs to talk to the others: addresses, ids, names, events, caveats; and how
+//! work is shared by threads.
 //!
 //! `base` imports no other room and knows neither Linux formats nor call
 //! graphs. A type lives here when both wings of the house must say its name.
@@ -13,6 +14,7 @@ mod generated;
 mod id;
 mod interner;
 mod marks;
+pub(crate) mod parallel;
 mod text;
 mod weight_sum;
 

@@ -1,8 +1,6 @@
 //! The work in chunks of functions, on all processors.
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use rustc_hash::FxHashSet;
@@ -12,7 +10,7 @@ use super::flow::{Flow, Step, Wants};
 use super::resolve::{Kind, Lot, Resolved, Resolver, Site, Stretch, Target};
 use super::riscv::Width;
 use super::{CodeFunctionId, aarch64, parts, register_values, riscv, switch_tables, x86};
-use crate::base::Svma;
+use crate::base::{Svma, parallel};
 use crate::binary::{CodePiece, Machine, SlotTarget};
 
 /// The bytes that a worker comes back for, about a millisecond of work; they stay in the cache of
@@ -84,32 +82,14 @@ pub(super) fn scan<T>(
 ) -> (T, Vec<ChunkCalls>) {
     let chunks = chunks(lots);
     let available = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let workers = workers.unwrap_or_else(available).get().min(chunks.len());
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::with_capacity(chunks.len()));
-    let work = || {
-        let mut buffer = Vec::new();
-        while let Some((index, chunk)) = chunks.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
-            let found = scan_chunk(scan, chunk, &mut buffer);
-            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-            done.push((index, found));
-        }
-    };
-    let first = thread::scope(|scope| {
-        for _ in 1..workers {
-            scope.spawn(work);
-        }
-        let first = first();
-        work();
-        first
-    });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_unstable_by_key(|&(index, _)| index);
-    (first, done.into_iter().map(|(_, found)| found).collect())
+    let workers = workers.unwrap_or_else(available);
+    parallel::map_after(workers, first, &chunks, Vec::new, |buffer, chunk| {
+        scan_chunk(scan, chunk, buffer)
+    })
 }
 
-/// Consecutive lots in about [`CHUNK`] bytes of the file, numbered.
-fn chunks<'a, 'b>(lots: &'a [Lot<'b>]) -> Vec<(usize, &'a [Lot<'b>])> {
+/// Consecutive lots in about [`CHUNK`] bytes of the file.
+fn chunks<'a, 'b>(lots: &'a [Lot<'b>]) -> Vec<&'a [Lot<'b>]> {
     let mut chunks = Vec::new();
     let mut rest = lots;
     while let [first, others @ ..] = rest {
@@ -119,7 +99,7 @@ fn chunks<'a, 'b>(lots: &'a [Lot<'b>]) -> Vec<(usize, &'a [Lot<'b>])> {
         };
         let more = others.iter().take_while(|lot| fits(lot)).count();
         let (chunk, after) = rest.split_at(more + 1);
-        chunks.push((chunks.len(), chunk));
+        chunks.push(chunk);
         rest = after;
     }
     chunks

@@ -1,9 +1,8 @@
 //! What an image's names come from.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use crate::base::{CaveatKind, FileOffset, Id, IdVec, Svma};
+use crate::base::{CaveatKind, FileOffset, IdVec, Svma, parallel};
 use crate::binary::{self, Binary, JitDump, Kallsyms, PerfMap, vdso};
 use crate::trace::{Image, ImageId, ImageKind, Trace};
 
@@ -56,36 +55,13 @@ pub(super) fn open_all(trace: &Trace, library: &Library) -> IdVec<ImageId, NameS
             dumps.entry(pid).or_insert(image);
         }
     }
-    let found = Mutex::new(Vec::new());
-    let next = AtomicUsize::new(0);
-    let work = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= is_hit.len() {
-                return;
-            }
-            let id = ImageId::new(index);
-            if !is_hit[id] {
-                continue;
-            }
-            let name_source = open(trace, &trace.images[id], &dumps, library);
-            if !matches!(name_source, NameSource::None(None)) {
-                found
-                    .lock()
-                    .expect("no worker panics")
-                    .push((id, name_source));
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..library.options.workers.get().min(is_hit.len().max(1)) {
-            scope.spawn(work);
-        }
-        work();
+    let hit: Vec<ImageId> = is_hit.ids().filter(|&id| is_hit[id]).collect();
+    let found = parallel::map(library.options.workers, &hit, |&id| {
+        open(trace, &trace.images[id], &dumps, library)
     });
     let name_sources: Vec<NameSource> = is_hit.iter().map(|_| NameSource::None(None)).collect();
     let mut name_sources: IdVec<ImageId, NameSource> = name_sources.into();
-    for (id, name_source) in found.into_inner().expect("no worker panics") {
+    for (id, name_source) in hit.into_iter().zip(found) {
         name_sources[id] = name_source;
     }
     name_sources

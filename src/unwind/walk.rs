@@ -180,7 +180,9 @@ impl Frame<'_> {
             let growth = cfa.checked_sub(sp);
             growth.is_some_and(|growth| growth >= u64::from(least))
         };
-        if !row.is_signal_frame && !stack_pointer.is_some_and(grows) {
+        // glibc's longjmp takes its buffer for the CFA, and says by a rule where the stack will be.
+        let is_elsewhere = !row.is_signal_frame && !stack_pointer.is_some_and(grows);
+        if is_elsewhere && row.rule(arch.stack_pointer()).is_none() {
             return Err(Stop::Missing);
         }
         let own = row.reads_registers.then(|| self.registers.clone());
@@ -189,6 +191,7 @@ impl Frame<'_> {
             // What was saved below the stack pointer has been taken off the stack: the register
             // has its value again. Compilers do not always say so at the end of a function.
             if let (Rule::Saved(offset), Some(sp)) = (rule, stack_pointer)
+                && !is_elsewhere
                 && arch.wrap(cfa.wrapping_add_signed(*offset)) < sp
                 && *register != arch.program_counter()
             {
@@ -199,6 +202,9 @@ impl Frame<'_> {
                 Some(value) => self.registers.set(*register, value),
                 None => self.registers.forget(*register),
             }
+        }
+        if is_elsewhere && self.registers.stack_pointer() < stack_pointer {
+            return Err(Stop::Missing);
         }
         let caller = self.registers.get(row.return_address);
         let caller = arch.plain_return_address(caller.ok_or(Stop::Missing)?);
