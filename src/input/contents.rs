@@ -78,15 +78,15 @@ pub(super) fn of_folded(profile: Profile) -> Contents {
 
 /// What kind of recording it is.
 fn form(reader: &Reader) -> String {
-    use linux_perf_event_reader::Endianness;
     let storage = match reader.storage() {
         Storage::File => "file",
         Storage::Pipe => "stream",
         Storage::Directory => "directory",
     };
-    let endian = match reader.endianness() {
-        Endianness::LittleEndian => "little-endian",
-        Endianness::BigEndian => "big-endian",
+    let endian = if reader.is_little_endian() {
+        "little-endian"
+    } else {
+        "big-endian"
     };
     format!(
         "perf.data {storage}, version {}, {endian}",

@@ -333,9 +333,9 @@ impl Reader {
         self.version
     }
 
-    /// The byte order of the machine that recorded.
-    pub fn endianness(&self) -> Endianness {
-        self.endian
+    /// Returns whether the machine that recorded puts the lowest byte first.
+    pub fn is_little_endian(&self) -> bool {
+        self.endian == Endianness::LittleEndian
     }
 
     /// The events. In pipe mode they come with the records: complete after a pass, and during it

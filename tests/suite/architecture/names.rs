@@ -17,6 +17,17 @@ pub struct NamedPath {
     /// The modules inside the file around it.
     pub inside: Vec<String>,
     pub line: usize,
+    /// Of a `use`.
+    pub import: Option<Import>,
+}
+
+/// What a `use` makes of a path.
+#[derive(Clone, Debug)]
+pub struct Import {
+    /// The name in the file: the last one, or that after `as`.
+    pub name: String,
+    /// Whether it is `pub use`.
+    pub public: bool,
 }
 
 /// `mod name`, with or without its body.
@@ -67,14 +78,15 @@ impl Names {
                             at + 2
                         }
                         ("crate", Some(name)) if at > 0 && is_ident(&tokens[at - 1], "extern") => {
-                            self.push(vec![name], line, inside);
+                            self.push(vec![name], line, inside, None);
                             at + 2
                         }
                         ("use", _) if !is_punct(tokens, at + 1, '<') => {
                             let end = (at..tokens.len())
                                 .find(|&i| is_punct(tokens, i, ';'))
                                 .unwrap_or(tokens.len());
-                            self.use_tree(&tokens[at + 1..end], &[], inside);
+                            let public = at > 0 && is_ident(&tokens[at - 1], "pub");
+                            self.use_tree(&tokens[at + 1..end], &[], inside, public);
                             end
                         }
                         _ if is_member(tokens, at) => at + 1,
@@ -116,7 +128,7 @@ impl Names {
             let Some(name) = ident(tokens, at + 2) else {
                 if let Some(TokenTree::Group(group)) = tokens.get(at + 2) {
                     let tree = self::tokens(group.stream());
-                    self.use_tree(&tree, &segments, inside);
+                    self.use_tree(&tree, &segments, inside, false);
                     return at + 3;
                 }
                 break;
@@ -125,53 +137,72 @@ impl Names {
             at += 3;
         }
         if segments.len() > 1 {
-            self.push(segments, line, inside);
+            self.push(segments, line, inside, None);
         }
         at
     }
 
     /// Reads one or more branches of a `use` tree below `prefix`.
-    fn use_tree(&mut self, tokens: &[TokenTree], prefix: &[String], inside: &[String]) {
+    fn use_tree(
+        &mut self,
+        tokens: &[TokenTree],
+        prefix: &[String],
+        inside: &[String],
+        public: bool,
+    ) {
         for branch in
             tokens.split(|token| matches!(token, TokenTree::Punct(p) if p.as_char() == ','))
         {
             let mut segments = prefix.to_vec();
             let mut line = 0;
-            for token in branch {
+            let mut alias = None;
+            for (at, token) in branch.iter().enumerate() {
                 if line == 0 {
                     line = token.span().start().line;
                 }
                 match token {
-                    TokenTree::Ident(word) if word == "as" => break,
+                    TokenTree::Ident(word) if word == "as" => {
+                        alias = ident(branch, at + 1);
+                        break;
+                    }
                     TokenTree::Ident(word) => segments.push(word.to_string()),
                     TokenTree::Punct(star) if star.as_char() == '*' => segments.push("*".into()),
                     TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
-                        self.use_tree(&self::tokens(group.stream()), &segments, inside);
+                        self.use_tree(&self::tokens(group.stream()), &segments, inside, public);
                         segments.clear();
                     }
                     _ => {}
                 }
             }
+            let last = segments.iter().rfind(|name| *name != "self").cloned();
+            let import = alias.or(last).map(|name| Import { name, public });
             if !segments.is_empty() {
-                self.push(segments, line, inside);
+                self.push(segments, line, inside, import);
             }
         }
     }
 
-    fn push(&mut self, segments: Vec<String>, line: usize, inside: &[String]) {
+    fn push(
+        &mut self,
+        segments: Vec<String>,
+        line: usize,
+        inside: &[String],
+        import: Option<Import>,
+    ) {
         self.paths.push(NamedPath {
             segments,
             inside: inside.to_vec(),
             line,
+            import,
         });
     }
 }
 
-fn tokens(stream: TokenStream) -> Vec<TokenTree> {
+pub fn tokens(stream: TokenStream) -> Vec<TokenTree> {
     stream.into_iter().collect()
 }
 
-fn ident(tokens: &[TokenTree], at: usize) -> Option<String> {
+pub fn ident(tokens: &[TokenTree], at: usize) -> Option<String> {
     match tokens.get(at) {
         Some(TokenTree::Ident(word)) => Some(word.to_string()),
         // `macro_rules! name`: the mark between is passed over by its caller.
@@ -179,11 +210,11 @@ fn ident(tokens: &[TokenTree], at: usize) -> Option<String> {
     }
 }
 
-fn is_ident(token: &TokenTree, word: &str) -> bool {
+pub fn is_ident(token: &TokenTree, word: &str) -> bool {
     matches!(token, TokenTree::Ident(found) if found == word)
 }
 
-fn is_punct(tokens: &[TokenTree], at: usize, mark: char) -> bool {
+pub fn is_punct(tokens: &[TokenTree], at: usize, mark: char) -> bool {
     matches!(tokens.get(at), Some(TokenTree::Punct(found)) if found.as_char() == mark)
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::circles;
 use super::map::{Inner, Map, Room};
 use super::names::{NamedPath, Names};
+use super::signatures;
 use super::speech;
 use super::tree::{Tree, module_path, room_of};
 
@@ -43,6 +44,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
     check_circles(&names, &mut told);
     check_unsafe(&map, &names, &mut told);
     speech::check(&map, tree, &mut told);
+    signatures::check(&map, tree, &names, &mut told);
     let macros = exported_macros(&names);
     for (file, found) in &names {
         for path in &found.paths {
@@ -137,6 +139,23 @@ fn check_packages(map: &Map, tree: &Tree, told: &mut Vec<String>) {
             ));
         }
     }
+}
+
+/// Packages whose version begins with 0, by the names that code has for them.
+pub fn unstable_packages(cargo_toml: &str) -> Vec<String> {
+    let names = dependencies(cargo_toml);
+    let is_unstable = |name: &&&str| {
+        let mut lines = cargo_toml.lines();
+        lines.any(|line| {
+            let value = line.strip_prefix(**name).map(str::trim_start);
+            let value = value.and_then(|value| value.strip_prefix('='));
+            let version = value.map(|value| value.split_once("version").map_or(value, |(_, v)| v));
+            let number = version.and_then(|version| version.split('"').nth(1));
+            number.is_some_and(|number| number.trim_start_matches(['=', '^', '~']).starts_with("0"))
+        })
+    };
+    let unstable = names.iter().filter(is_unstable);
+    unstable.map(|name| name.replace('-', "_")).collect()
 }
 
 /// The names below every `[…dependencies]` of a Cargo.toml that is not of tests or builds.
