@@ -5,10 +5,13 @@ use crate::perfdata::{Features, Reader, Storage, type_name};
 use crate::profile::{Contents, EventContents, Profile};
 use crate::trace;
 
-use super::{Error, Progress};
+use super::{Progress, Reason};
 
 /// The inventory of a recording.
-pub(super) fn of_recording(mut reader: Reader, progress: &mut Progress) -> Result<Contents, Error> {
+pub(super) fn of_recording(
+    mut reader: Reader,
+    progress: &mut Progress,
+) -> Result<Contents, Reason> {
     let size = reader.data_size().unwrap_or(0);
     let everything = trace::TimeRange::default();
     // Samples are counted; nobody asks for their stacks.
