@@ -2,10 +2,11 @@
 //!
 //! The map is four tables of the crate's page: rooms, rooms in rooms, packages, files with unsafe
 //! code. [`rules::check`] demands what they say, and besides that no circles between files, no
-//! crowded folders, and no type of a package before 1.0 in a public signature. A small sound tree passes below, and each kind of violation planted into it is
+//! crowded folders, no type of a package before 1.0 in a public signature, and no tuples for errors. A small sound tree passes below, and each kind of violation planted into it is
 //! reported with its place.
 
 mod circles;
+mod errors;
 mod interface;
 mod layout;
 mod map;

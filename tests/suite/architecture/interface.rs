@@ -123,3 +123,24 @@ fn stable_packages_may_be_in_signatures() {
     );
     assert_eq!(report, Vec::<String>::new());
 }
+
+#[test]
+fn an_error_that_is_a_tuple_is_reported() {
+    let head = "#[derive(Debug, thiserror::Error)]\n#[non_exhaustive]\n";
+    let report = |text: &str| {
+        let mut tree = sound();
+        tree.append("src/view/cell.rs", &format!("{head}{text}\n"));
+        rules::check(&tree)
+    };
+    let message = |line: usize, name: &str| {
+        format!("src/view/cell.rs:{line}: the error `{name}` is a tuple; give its fields names")
+    };
+    assert_eq!(
+        report("pub enum Error { A(u8), B { at: u8 }, C, #[error(\"{0}\")]\nD(#[from] E) }"),
+        [message(5, "Error::A"), message(6, "Error::D")]
+    );
+    assert_eq!(report("pub struct Error(u8);"), [message(5, "Error")]);
+    let none = Vec::<String>::new();
+    assert_eq!(report("pub struct Error { at: u8 }\nstruct S(u8);"), none);
+    assert_eq!(report("pub enum Error { A { at: (u8, u8) }, B }"), none);
+}
