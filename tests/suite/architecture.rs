@@ -1,8 +1,8 @@
 //! The walls of the house: the map in `src/ARCHITECTURE.md` is held against the code.
 //!
 //! The map is four tables of the crate's page: rooms, rooms in rooms, packages, files with unsafe
-//! code. [`rules::check`] demands what they say, and besides that no circles between files, no
-//! crowded folders, no type of a package before 1.0 in a public signature, and no tuples for errors. A small sound tree passes below, and each kind of violation planted into it is
+//! code. [`rules::check`] demands what they say, and besides that no circles between files and no
+//! crowded folders. A small sound tree passes below, and each kind of violation planted into it is
 //! reported with its place.
 
 mod circles;

@@ -16,18 +16,9 @@ pub struct NamedPath {
     pub segments: Vec<String>,
     /// The modules inside the file around it.
     pub inside: Vec<String>,
+    /// The name that a `use` gives it; none for a path in code.
+    pub imported_as: Option<String>,
     pub line: usize,
-    /// Of a `use`.
-    pub import: Option<Import>,
-}
-
-/// What a `use` makes of a path.
-#[derive(Clone, Debug)]
-pub struct Import {
-    /// The name in the file: the last one, or that after `as`.
-    pub name: String,
-    /// Whether it is `pub use`.
-    pub public: bool,
 }
 
 /// `mod name`, with or without its body.
@@ -78,15 +69,14 @@ impl Names {
                             at + 2
                         }
                         ("crate", Some(name)) if at > 0 && is_ident(&tokens[at - 1], "extern") => {
-                            self.push(vec![name], line, inside, None);
+                            self.push(vec![name], None, line, inside);
                             at + 2
                         }
                         ("use", _) if !is_punct(tokens, at + 1, '<') => {
                             let end = (at..tokens.len())
                                 .find(|&i| is_punct(tokens, i, ';'))
                                 .unwrap_or(tokens.len());
-                            let public = at > 0 && is_ident(&tokens[at - 1], "pub");
-                            self.use_tree(&tokens[at + 1..end], &[], inside, public);
+                            self.use_tree(&tokens[at + 1..end], &[], inside);
                             end
                         }
                         _ if is_member(tokens, at) => at + 1,
@@ -128,7 +118,7 @@ impl Names {
             let Some(name) = ident(tokens, at + 2) else {
                 if let Some(TokenTree::Group(group)) = tokens.get(at + 2) {
                     let tree = self::tokens(group.stream());
-                    self.use_tree(&tree, &segments, inside, false);
+                    self.use_tree(&tree, &segments, inside);
                     return at + 3;
                 }
                 break;
@@ -137,19 +127,13 @@ impl Names {
             at += 3;
         }
         if segments.len() > 1 {
-            self.push(segments, line, inside, None);
+            self.push(segments, None, line, inside);
         }
         at
     }
 
     /// Reads one or more branches of a `use` tree below `prefix`.
-    fn use_tree(
-        &mut self,
-        tokens: &[TokenTree],
-        prefix: &[String],
-        inside: &[String],
-        public: bool,
-    ) {
+    fn use_tree(&mut self, tokens: &[TokenTree], prefix: &[String], inside: &[String]) {
         for branch in
             tokens.split(|token| matches!(token, TokenTree::Punct(p) if p.as_char() == ','))
         {
@@ -168,16 +152,15 @@ impl Names {
                     TokenTree::Ident(word) => segments.push(word.to_string()),
                     TokenTree::Punct(star) if star.as_char() == '*' => segments.push("*".into()),
                     TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
-                        self.use_tree(&self::tokens(group.stream()), &segments, inside, public);
+                        self.use_tree(&self::tokens(group.stream()), &segments, inside);
                         segments.clear();
                     }
                     _ => {}
                 }
             }
-            let last = segments.iter().rfind(|name| *name != "self").cloned();
-            let import = alias.or(last).map(|name| Import { name, public });
-            if !segments.is_empty() {
-                self.push(segments, line, inside, import);
+            if let Some(last) = segments.last() {
+                let name = alias.unwrap_or_else(|| last.clone());
+                self.push(segments, Some(name), line, inside);
             }
         }
     }
@@ -185,15 +168,15 @@ impl Names {
     fn push(
         &mut self,
         segments: Vec<String>,
+        imported_as: Option<String>,
         line: usize,
         inside: &[String],
-        import: Option<Import>,
     ) {
         self.paths.push(NamedPath {
             segments,
+            imported_as,
             inside: inside.to_vec(),
             line,
-            import,
         });
     }
 }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::map::Map;
-use super::names::{Names, ident, is_ident, is_punct, tokens};
+use super::names::{NamedPath, Names, ident, is_ident, is_punct, tokens};
 use super::rules::{resolve, unstable_packages};
 use super::tree::{Tree, module_path, room_of};
 
@@ -34,10 +34,10 @@ struct Signature {
 pub fn check(map: &Map, tree: &Tree, names: &BTreeMap<&str, Names>, told: &mut Vec<String>) {
     let packages = unstable_packages(tree.text("Cargo.toml"));
     let outside = |file: &str| map.room(room_of(file)).is_some_and(|room| room.outside);
-    let exports = Exports::of(names);
     let mut signatures: Vec<(&str, Signature)> = Vec::new();
     let mut aliases: Vec<(&str, Signature)> = Vec::new();
     let mut private: BTreeSet<FullPath> = BTreeSet::new();
+    let mut reexports: Vec<(&str, NamedPath)> = Vec::new();
     for (file, text) in tree.sources().filter(|(file, _)| !outside(file)) {
         let Ok(stream) = text.parse::<TokenStream>() else {
             continue;
@@ -47,7 +47,9 @@ pub fn check(map: &Map, tree: &Tree, names: &BTreeMap<&str, Names>, told: &mut V
         signatures.extend(read.signatures.into_iter().map(|found| (file, found)));
         aliases.extend(read.aliases.into_iter().map(|found| (file, found)));
         private.extend(read.private);
+        reexports.extend(read.reexports.into_iter().map(|found| (file, found)));
     }
+    let exports = Exports::of(names, &reexports);
     // A private alias hides a foreign type, and an alias may hide an alias.
     let mut foreign: BTreeMap<FullPath, String> = BTreeMap::new();
     loop {
@@ -82,10 +84,7 @@ fn defined(file: &str, owner: &FullPath, names: &BTreeMap<&str, Names>) -> FullP
         .paths
         .iter()
         .filter(|_| module_path(file) == module);
-    let import = imports.find(|path| {
-        let import = path.import.as_ref();
-        import.is_some_and(|import| !import.public && import.name == name[0])
-    });
+    let import = imports.find(|path| path.imported_as.as_ref() == Some(&name[0]));
     import
         .and_then(|path| resolve(file, path))
         .unwrap_or_else(|| owner.clone())
@@ -103,12 +102,10 @@ fn names_of(
     let mut paths = Vec::new();
     paths_in(&signature.tokens, &mut paths);
     paths.into_iter().find_map(|path| {
-        let import = found.paths.iter().find(|named| {
-            named
-                .import
-                .as_ref()
-                .is_some_and(|import| import.name == path[0])
-        });
+        let import = found
+            .paths
+            .iter()
+            .find(|named| path[0] != "self" && named.imported_as.as_ref() == Some(&path[0]));
         let full = match import {
             Some(import) => {
                 let first = &import.segments[0];
@@ -162,7 +159,7 @@ struct Exports {
 }
 
 impl Exports {
-    fn of(names: &BTreeMap<&str, Names>) -> Self {
+    fn of(names: &BTreeMap<&str, Names>, reexports: &[(&str, NamedPath)]) -> Self {
         let mut public: BTreeSet<FullPath> = BTreeSet::new();
         let mut handed_on = Vec::new();
         for (file, found) in names {
@@ -170,14 +167,12 @@ impl Exports {
             for inner in found.modules.iter().filter(|inner| inner.public) {
                 public.insert([&module[..], std::slice::from_ref(&inner.name)].concat());
             }
-            for path in &found.paths {
-                if let Some(import) = path.import.as_ref().filter(|import| import.public)
-                    && let Some(target) = resolve(file, path)
-                {
-                    // `pub use attr::Attr` of a page begins at a file below it.
-                    let shown = [&module[..], std::slice::from_ref(&import.name)].concat();
-                    handed_on.push((target, shown));
-                }
+        }
+        for (file, path) in reexports {
+            if let (Some(name), Some(target)) = (&path.imported_as, resolve(file, path)) {
+                // `pub use attr::Attr` of a page begins at a file below it.
+                let shown = [module_path(file), vec![name.clone()]].concat();
+                handed_on.push((target, shown));
             }
         }
         let is_open =
@@ -215,6 +210,8 @@ struct Items {
     signatures: Vec<Signature>,
     aliases: Vec<Signature>,
     private: Vec<FullPath>,
+    /// What `pub use` hands on.
+    reexports: Vec<NamedPath>,
 }
 
 /// The words that begin an item, after `pub` and the like.
@@ -308,6 +305,9 @@ impl Items {
             self.private.push(own_path.clone());
         }
         if public && kind == "use" {
+            let text: TokenStream = tokens[name_at - 1..].iter().cloned().collect();
+            let read = Names::read(&text.to_string()).unwrap_or_default();
+            self.reexports.extend(read.paths);
             // Of what is handed on the module decides, as the name may be another.
             let mut handed_on = signature();
             handed_on.owner = [module, &["use".to_string()]].concat();
