@@ -17,7 +17,6 @@ use super::failure::hinted;
 use super::function;
 use super::look::Look;
 use super::progress::Meter;
-use super::query::could_not_open;
 
 /// The functions that a text has when nothing is asked for.
 const ROWS: usize = 20;
@@ -94,8 +93,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (profile, selection, modules) = match &args.with {
         Some(recording) => with_samples(args, recording, &options)?,
         None => {
-            let profile = input::programs(&args.binaries, &options)
-                .map_err(|(path, error)| could_not_open(&path, &error))?;
+            let profile = input::programs(&args.binaries, &options)?;
             (profile, Selection::nothing(), Vec::new())
         }
     };
@@ -142,7 +140,7 @@ fn with_samples(
     let opened = input::open(recording, options, &mut |done, total| {
         meter.show(done, total)
     });
-    let profile = opened.map_err(|error| could_not_open(recording, &error))?;
+    let profile = opened?;
     let selection = match profile.main_event() {
         Some(event) => profile.select(event, &Filter::default()),
         None => Selection::nothing(),

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use proftool::analysis::detail as analysis;
 use proftool::analysis::function::Summary;
+use proftool::base::shell_quoted;
 use proftool::export::json;
 use proftool::view::detail::{self, Options};
 
@@ -60,7 +61,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = match args.query.open_with_call_lines() {
         Ok(profile) => profile,
         Err(error) => {
-            let said = failure::say(&error);
+            let name = shell_quoted(&args.function);
+            let said = failure::say(&error, &format!("proftool detail {name}"));
             if std::path::Path::new(&args.function).is_file() {
                 let order = "the function comes first: proftool detail FUNCTION FILE";
                 failure::line("hint", order);

@@ -18,7 +18,7 @@ use super::failure::hinted;
 use super::function;
 use super::in_code::InCode;
 use super::look::{Look, share};
-use super::query::{Query, could_not_open};
+use super::query::Query;
 
 /// The entries that a text has when nothing is asked for.
 const ENTRIES: usize = 20;
@@ -244,8 +244,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn join(args: &Args, profile: &mut Profile) -> anyhow::Result<()> {
     let options = args.query.reading(StaticCalls::Off);
     let files = &args.counts.counts;
-    input::join_counts(profile, files, &options)
-        .map_err(|(path, error)| could_not_open(&path, &error))
+    Ok(input::join_counts(profile, files, &options)?)
 }
 
 /// Leaves counts out, as gprof's `-k` does: the arcs of the code stay.

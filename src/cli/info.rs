@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let opened = input::contents(file, args.folded.weights(), &mut |done, total| {
         meter.show(done, total)
     });
-    let contents = opened.map_err(|error| query::could_not_open(file, &error))?;
+    let contents = opened?;
     drop(meter);
     let forms = Forms {
         page: &|| info::page(&contents),

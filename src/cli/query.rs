@@ -10,7 +10,7 @@ use proftool::profile::{Counts, EventId, Filter, Profile, Selection, Weighing, p
 use proftool::view::search;
 use regex::Regex;
 
-use super::advice::{Situation, inputs};
+use super::advice::Situation;
 use super::failure::{self, hinted};
 use super::progress::Meter;
 
@@ -187,7 +187,7 @@ impl Query {
         let opened = input::open(self.file(), options, &mut |done, total| {
             meter.show(done, total)
         });
-        opened.map_err(|error| could_not_open(self.file(), &error))
+        Ok(opened?)
     }
 
     /// How the file is read.
@@ -341,13 +341,6 @@ fn lacks_stacks(profile: &Profile) -> bool {
             .paths
             .enumerate()
             .all(|(_, path)| path.caller.is_none())
-}
-
-/// Says why a file could not be opened, and what can be done.
-pub fn could_not_open(file: &Path, error: &input::Error) -> anyhow::Error {
-    let hint = inputs::on_error(error, file);
-    let reason = failure::fragment(&error.to_string());
-    hinted(format!("could not open {}: {reason}", file.display()), hint)
 }
 
 /// The pattern to filter by. Views print labels such as `step (a.c:12)`: as a regular expression such a

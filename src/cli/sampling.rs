@@ -116,7 +116,10 @@ impl Asked {
                 while_runs: command.as_ref(),
             }),
             // The arguments demand one of them.
-            (None, None) => Err(CommandError::Unusable("there is none".into()).into()),
+            (None, None) => Err(CommandError::Unusable {
+                problem: "there is none".into(),
+            }
+            .into()),
         }
     }
 }

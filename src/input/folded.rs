@@ -51,7 +51,7 @@ use crate::profile::{
     Builder, Function, FunctionId, FunctionKind, Module, PathId, Profile, Thread,
 };
 
-use super::Error;
+use super::Reason;
 
 /// The longest line that is read, in bytes.
 const MAX_LINE: usize = 64 << 20;
@@ -111,8 +111,8 @@ impl Weights {
 ///
 /// # Errors
 ///
-/// [`Error::Io`], and [`Error::Unknown`] when not one line is a stack with a weight.
-pub fn read(input: impl BufRead, progress: &mut dyn FnMut(u64)) -> Result<Profile, Error> {
+/// [`Reason::Io`], and [`Reason::Unknown`] when not one line is a stack with a weight.
+pub fn read(input: impl BufRead, progress: &mut dyn FnMut(u64)) -> Result<Profile, Reason> {
     read_as(Weights::default(), input, progress)
 }
 
@@ -126,13 +126,13 @@ pub fn read(input: impl BufRead, progress: &mut dyn FnMut(u64)) -> Result<Profil
 /// use proftool::input::folded::{Weights, read_as};
 /// let profile = read_as(Weights::Time(1_000), "main;a 25\n".as_bytes(), &mut |_| {})?;
 /// assert_eq!(profile.samples.iter().map(|s| s.weight).sum::<u64>(), 25_000);
-/// # Ok::<(), proftool::input::Error>(())
+/// # Ok::<(), proftool::input::Reason>(())
 /// ```
 pub fn read_as(
     unit: Weights,
     mut input: impl BufRead,
     progress: &mut dyn FnMut(u64),
-) -> Result<Profile, Error> {
+) -> Result<Profile, Reason> {
     let mut reader = Reader::default();
     let event = reader.builder.sampled_event(unit.event(), unit.sampling());
     let thread = reader.builder.thread(Thread {
@@ -143,7 +143,7 @@ pub fn read_as(
     let mut line = Vec::new();
     let (mut number, mut done) = (0u64, 0u64);
     let (mut stacks, mut weights) = (0u64, 0u64);
-    while let Some(taken) = next_line(&mut input, &mut line).map_err(Error::Io)? {
+    while let Some(taken) = next_line(&mut input, &mut line)? {
         number += 1;
         done += taken;
         if number.is_multiple_of(STEP) {
@@ -179,7 +179,7 @@ pub fn read_as(
     }
     progress(done);
     if stacks == 0 {
-        return Err(Error::Unknown);
+        return Err(Reason::Unknown);
     }
     if weights == 0 {
         reader.builder.caveats().add(CaveatKind::NoSamples, 1);

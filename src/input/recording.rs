@@ -9,14 +9,14 @@ use crate::profile::{About, Profile};
 use crate::symbolize::{self, Library};
 use crate::trace::{self, Image, Recording, Unwinding};
 
-use super::{Error, Options, Progress};
+use super::{Options, Progress, Reason};
 
 /// Reads all samples of a recording and gives them their functions.
 pub(super) fn read(
     mut reader: Reader,
     options: &Options,
     progress: &mut Progress,
-) -> Result<Profile, Error> {
+) -> Result<Profile, Reason> {
     let size = reader.data_size().unwrap_or(0);
     let listed = &reader.features().build_ids;
     let listed = listed.iter().map(|file| (&file.build_id, &*file.path));

@@ -154,7 +154,7 @@ impl Reader {
             }
         };
         let record = Record {
-            kind,
+            kind: kind.0,
             misc: header.misc,
             offset,
             time,

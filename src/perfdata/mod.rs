@@ -59,5 +59,5 @@ pub use origin::Origin;
 pub use packed::Packed;
 pub use pass::Pass;
 pub use reader::{Reader, Storage};
-pub use record::{Body, Mapping, Record, Task, type_name};
+pub use record::{Body, CpuMode, Mapping, Record, Task, type_name};
 pub use sample::{BranchStack, ReadValues, Registers, Sample};

@@ -144,7 +144,7 @@ impl Reader {
             }
         }
         self.sources = sources;
-        result?;
+        result.map_err(|error| error.in_file(self.path.as_deref()))?;
         if state.late > 0 {
             if self.may_try_again() {
                 self.try_harder();

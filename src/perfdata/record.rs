@@ -8,7 +8,7 @@
 //! assert or has no type for is checked and read here.
 
 use linux_perf_event_reader::{
-    CommOrExecRecord, CpuMode, Endianness, ForkOrExitRecord, LostRecord, Mmap2FileId, Mmap2Record,
+    CommOrExecRecord, Endianness, ForkOrExitRecord, LostRecord, Mmap2FileId, Mmap2Record,
     MmapRecord, RawData, RecordType, constants,
 };
 
@@ -23,7 +23,7 @@ use super::sample::Sample;
 #[derive(Clone, Debug)]
 pub struct Record<'a> {
     /// The type by number, with perf's name in [`type_name`].
-    pub kind: RecordType,
+    pub kind: u32,
     /// The header's flags.
     pub misc: u16,
     /// Where it stands in the file (or, in compressed data, where its block does).
@@ -39,7 +39,38 @@ pub struct Record<'a> {
 impl Record<'_> {
     /// Whether it speaks of the kernel, user space or a guest.
     pub fn cpu_mode(&self) -> CpuMode {
-        CpuMode::from_misc(self.misc)
+        CpuMode::of_misc(self.misc)
+    }
+}
+
+/// Where the processor ran when a record was made (`PERF_RECORD_MISC_CPUMODE_MASK`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuMode {
+    /// The record does not say.
+    Unknown,
+    /// In the kernel.
+    Kernel,
+    /// In user space.
+    User,
+    /// In the hypervisor.
+    Hypervisor,
+    /// In the kernel of a virtual machine.
+    GuestKernel,
+    /// In user space of a virtual machine.
+    GuestUser,
+}
+
+impl CpuMode {
+    /// The mode in the lowest three bits of a header's `misc`.
+    fn of_misc(misc: u16) -> CpuMode {
+        match misc & constants::PERF_RECORD_MISC_CPUMODE_MASK {
+            constants::PERF_RECORD_MISC_KERNEL => CpuMode::Kernel,
+            constants::PERF_RECORD_MISC_USER => CpuMode::User,
+            constants::PERF_RECORD_MISC_HYPERVISOR => CpuMode::Hypervisor,
+            constants::PERF_RECORD_MISC_GUEST_KERNEL => CpuMode::GuestKernel,
+            constants::PERF_RECORD_MISC_GUEST_USER => CpuMode::GuestUser,
+            _ => CpuMode::Unknown,
+        }
     }
 }
 

@@ -66,7 +66,7 @@ impl Source {
         } else {
             "a socket"
         };
-        Err(Error::NotRegular(kind))
+        Err(Error::NotRegular { kind })
     }
 
     /// A pipe that turned out to hold a file with sections, as one that can be read at any place:

@@ -73,5 +73,3 @@ pub use targets::child::Ending;
 pub use targets::command::Command;
 pub use targets::process::{MappedFile, Process};
 pub use targets::target::Target;
-
-use error::reason;

@@ -40,7 +40,7 @@ mod repair;
 use std::num::NonZeroUsize;
 
 pub use library::Library;
-pub use programs::programs;
+pub use programs::{UnreadableCode, programs};
 
 use names::Names;
 

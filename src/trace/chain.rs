@@ -8,10 +8,10 @@
 //!
 //! The first address of a context is an instruction pointer, the others are return addresses.
 
-use linux_perf_event_reader::{BranchSampleFormat, CpuMode, constants};
+use linux_perf_event_reader::{BranchSampleFormat, constants};
 
 use crate::base::CodeAddress;
-use crate::perfdata::{Attr, Sample, Words};
+use crate::perfdata::{Attr, CpuMode, Sample, Words};
 
 /// The space that an address belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

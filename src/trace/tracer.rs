@@ -3,11 +3,11 @@
 pub(super) mod mappings;
 mod switches;
 
-use linux_perf_event_reader::{AttrFlags, CpuMode, SampleFormat, constants};
+use linux_perf_event_reader::{AttrFlags, SampleFormat, constants};
 use rustc_hash::FxHashMap;
 
 use crate::base::{BuildId, CaveatKind, Id, utf8};
-use crate::perfdata::{Body, Reader, Record, Sample, Task};
+use crate::perfdata::{Body, CpuMode, Reader, Record, Sample, Task};
 use crate::unwind::End;
 
 use super::chain::Space;

@@ -6,10 +6,13 @@
 //! reported with its place.
 
 mod circles;
+mod errors;
+mod interface;
 mod layout;
 mod map;
 mod names;
 mod rules;
+mod signatures;
 mod speech;
 mod tree;
 

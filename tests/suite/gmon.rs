@@ -146,7 +146,7 @@ fn without_its_program_a_gmon_out_says_what_to_do() {
         let gmon = case.join("gmon.out");
         let error = input::open(&gmon, &input::Options::default(), &mut |_, _| ()).unwrap_err();
         assert!(error.to_string().contains("gmon.out"));
-        assert!(matches!(error, input::Error::NoProgram), "{error}");
+        assert!(matches!(error.reason, input::Reason::NoProgram), "{error}");
         // A library is no program that was profiled; it has no such functions.
         let options = options(&gmon, StaticCalls::Off);
         let error = input::open(&gmon, &options, &mut |_, _| ()).unwrap_err();

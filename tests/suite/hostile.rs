@@ -445,7 +445,7 @@ fn devices_and_descriptors_are_not_files() {
         let found = finder.find(path, None).map(|_| ());
         let is_refused = matches!(
             found,
-            Err(Error::NotRegular | Error::NotFound | Error::Io(_))
+            Err(Error::NotRegular | Error::NotFound | Error::Io { .. })
         );
         assert!(is_refused, "{path}: {found:?}");
     }

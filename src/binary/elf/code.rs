@@ -141,7 +141,9 @@ impl Binary {
     /// # Errors
     /// When its instruction set is not known here.
     pub fn code(&self) -> Result<Code<'_>, Error> {
-        let machine = Machine::of(&self.elf).ok_or(Error::UnknownMachine(self.elf.machine))?;
+        let machine = Machine::of(&self.elf).ok_or(Error::UnknownMachine {
+            machine: self.elf.machine,
+        })?;
         let mut problems = Vec::new();
         let sections = sections(&self.elf, &mut problems);
         Ok(Code {

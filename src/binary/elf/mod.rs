@@ -106,16 +106,20 @@ impl Elf {
         let wide = match head.get(4) {
             Some(1) => false,
             Some(2) => true,
-            Some(class) => return Err(Error::Malformed(format!("ELF class {class} is unknown"))),
+            Some(class) => {
+                return Err(Error::Malformed {
+                    problem: format!("ELF class {class} is unknown"),
+                });
+            }
             None => return Err(cut_header(&source)),
         };
         let endian = match head.get(5) {
             Some(1) => RunTimeEndian::Little,
             Some(2) => RunTimeEndian::Big,
             Some(data) => {
-                return Err(Error::Malformed(format!(
-                    "ELF byte order {data} is unknown"
-                )));
+                return Err(Error::Malformed {
+                    problem: format!("ELF byte order {data} is unknown"),
+                });
             }
             None => return Err(cut_header(&source)),
         };
@@ -246,9 +250,11 @@ impl Elf {
             Some(section) => self
                 .source
                 .read("section names", section.offset, section.size),
-            None => Err(Error::Malformed(format!(
-                "section {names} should hold the section names; there are {count} sections"
-            ))),
+            None => Err(Error::Malformed {
+                problem: format!(
+                    "section {names} should hold the section names; there are {count} sections"
+                ),
+            }),
         };
         match strings {
             Ok(strings) => {

@@ -56,10 +56,9 @@ pub(in crate::binary) fn entry(f: Fields<'_>) -> Option<Entry> {
 pub(in crate::binary) fn entries(elf: &Elf, table: &Section) -> Result<Vec<Entry>, Error> {
     let size = entry_size(elf.wide);
     if table.entry_size != size as u64 {
-        return Err(Error::Malformed(format!(
-            "symbols of {} bytes, expected {size}",
-            table.entry_size
-        )));
+        return Err(Error::Malformed {
+            problem: format!("symbols of {} bytes, expected {size}", table.entry_size),
+        });
     }
     let bytes = elf.contents("symbols", table)?;
     let records = bytes.chunks_exact(size).take(SYMBOL_LIMIT);
@@ -92,10 +91,9 @@ fn strings(elf: &Elf, table: &Section) -> Result<Vec<u8>, Error> {
     let linked = elf.sections.get(table.link as usize);
     match linked.filter(|section| section.kind == elf::SHT_STRTAB.0) {
         Some(section) => elf.contents("symbol names", section),
-        None => Err(Error::Malformed(format!(
-            "symbol names: section {} is not a string table",
-            table.link
-        ))),
+        None => Err(Error::Malformed {
+            problem: format!("symbol names: section {} is not a string table", table.link),
+        }),
     }
 }
 
@@ -180,10 +178,12 @@ fn read_table(
         }
     }
     if table.unnamed > 0 {
-        return Err(Error::Malformed(format!(
-            "{} symbols have names outside their string table, or too long together",
-            table.unnamed
-        )));
+        return Err(Error::Malformed {
+            problem: format!(
+                "{} symbols have names outside their string table, or too long together",
+                table.unnamed
+            ),
+        });
     }
     Ok(())
 }

@@ -5,6 +5,7 @@
 )]
 
 use std::fs::read;
+use std::path::Path;
 use std::ptr::with_exposed_provenance;
 use std::slice::from_raw_parts;
 
@@ -21,7 +22,8 @@ const SIZE_LIMIT: u64 = 1 << 20;
 /// # Errors
 /// [`Error::NotFound`] where the kernel gives none.
 pub fn own() -> Result<Binary, Error> {
-    let maps = read("/proc/self/maps")?;
+    let list = Path::new("/proc/self/maps");
+    let maps = read(list).map_err(Error::at(list))?;
     let maps = utf8(&maps);
     let mut lines = maps.lines();
     let line = lines.find(|line| line.ends_with("[vdso]"));

@@ -31,9 +31,11 @@ use crate::files::Opened;
 /// Checks who has written a list. Other users can write to the places where lists are, so a list
 /// counts only if it belongs to the reader, to root or to `user`, whose process it describes.
 fn checked(opened: Opened, path: &Path, user: Option<u32>) -> Result<(File, u64), Error> {
-    let Opened { file, metadata } = opened;
+    let Opened { file, metadata, .. } = opened;
     // The owner of our own directory in /proc is the user that we act for.
-    let own = std::fs::metadata("/proc/self")?.uid();
+    let own = std::fs::metadata("/proc/self")
+        .map_err(Error::at(path))?
+        .uid();
     let owner = metadata.uid();
     if owner != own && owner != 0 && Some(owner) != user {
         return Err(Error::Foreign {

@@ -88,7 +88,8 @@ impl PerfMap {
             });
         }
         let mut bytes = Vec::new();
-        file.take(SIZE_LIMIT).read_to_end(&mut bytes)?;
+        let read = file.take(SIZE_LIMIT).read_to_end(&mut bytes);
+        read.map_err(Error::at(path))?;
         Ok(PerfMap::parse(&bytes))
     }
 

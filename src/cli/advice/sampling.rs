@@ -39,7 +39,7 @@ pub fn on_error(error: &Error) -> Option<String> {
             ),
         },
         Error::TaskForbidden { .. } => to_record_others(&Rights::look()),
-        Error::NoneNamed(_) => "ps -eo comm lists the names".into(),
+        Error::NoneNamed { .. } => "ps -eo comm lists the names".into(),
         Error::RingBuffer { .. } => {
             "other recorders may use all memory that this user may lock; to \
             allow more: ulimit -l, or as root: sysctl kernel.perf_event_mlock_kb=4096"
@@ -105,7 +105,7 @@ fn on_note(note: &Note) -> Option<String> {
 /// Returns what can be done about the name of an event.
 pub fn on_event(error: &EventError) -> Option<String> {
     match error {
-        EventError::Unknown(unknown) => match unknown.searched {
+        EventError::Unknown { source: unknown } => match unknown.searched {
             Searched::BuiltIn if unknown.near.is_empty() => Some(
                 "events are: cycles, instructions, cache-misses, cpu-clock, page-faults, \
                  context-switches, L1-dcache-load-misses and the like, rNNN (raw), SYSTEM:NAME \

@@ -107,7 +107,13 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         Err(error) => {
             let status = failed(&error);
             let word = args.command.first().and_then(|word| word.to_str());
-            if let (Error::Command(CommandError::NotFound(_)), Some(_), Some(level)) = (
+            if let (
+                Error::Command {
+                    source: CommandError::NotFound { .. },
+                },
+                Some(_),
+                Some(level),
+            ) = (
                 &error,
                 args.compression_level,
                 word.filter(|word| is_level(word)),
@@ -132,8 +138,10 @@ pub fn failed(error: &Error) -> ExitCode {
         hint_at(&hint);
     }
     ExitCode::from(match error {
-        Error::Command(CommandError::NotFound(_)) => NOT_FOUND,
-        Error::Command(_) => NOT_EXECUTABLE,
+        Error::Command {
+            source: CommandError::NotFound { .. },
+        } => NOT_FOUND,
+        Error::Command { .. } => NOT_EXECUTABLE,
         _ => FAILED,
     })
 }

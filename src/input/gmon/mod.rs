@@ -22,13 +22,13 @@ pub(super) mod join;
 mod share;
 mod symbols;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use self::file::{Gmon, Shape};
 use self::share::Shares;
 use super::{Error, Options};
 use crate::base::{CaveatKind, Caveats, Event, Svma, Unit, WeightSum};
-use crate::binary::{Binary, Finder, demangle};
+use crate::binary::{self, Binary, Finder, demangle};
 use crate::profile::{
     Builder, Call, CallKind, Function, FunctionId, FunctionKind, Module, ModuleId, Profile, Thread,
 };
@@ -41,6 +41,7 @@ pub(super) const MAX_SIZE: u64 = 256 << 20;
 
 /// A file and how it is called in messages.
 pub(super) struct Named {
+    pub(super) path: PathBuf,
     pub(super) name: String,
     pub(super) bytes: Vec<u8>,
 }
@@ -49,6 +50,7 @@ impl Named {
     pub(super) fn new(path: &Path, bytes: Vec<u8>) -> Named {
         let name = path.file_name().unwrap_or(path.as_os_str());
         Named {
+            path: path.to_owned(),
             name: name.to_string_lossy().into_owned(),
             bytes,
         }
@@ -81,7 +83,8 @@ fn sum(files: &[Named], program: &Binary, caveats: &mut Caveats) -> Result<Gmon,
         big_endian: program.is_big_endian(),
     };
     for file in files {
-        gmon.add(&file.bytes, shape, &file.name, caveats)?;
+        gmon.add(&file.bytes, shape, &file.name, caveats)
+            .map_err(Error::of(&file.path))?;
     }
     Ok(gmon)
 }
@@ -93,11 +96,11 @@ fn sum(files: &[Named], program: &Binary, caveats: &mut Caveats) -> Result<Gmon,
 /// When a file is no gmon.out of such a program, or the program cannot be read.
 pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Profile, Error> {
     let finder = Finder::new(options.symfs.as_deref());
-    let program = finder.open_named(path).map_err(Error::Binary)?;
+    let program = finder.open_named(path).map_err(Error::of(path))?;
     let mut caveats = Caveats::default();
     let gmon = sum(files, &program, &mut caveats)?;
     let of_gprof = options.as_gprof.then(|| program.gprof_symbols());
-    let of_gprof = of_gprof.transpose().map_err(Error::Binary)?;
+    let of_gprof = of_gprof.transpose().map_err(Error::of(path))?;
     let counted = match &of_gprof {
         Some(functions) => classic::count(&gmon, functions, &mut caveats),
         None => symbols::count(&gmon, &program, &mut caveats),
@@ -199,7 +202,7 @@ pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Pr
             None => counted.place(address),
         };
         let of = |address| place(address).and_then(|place| ids.get(place)).copied();
-        add_code(&mut profile, program, of, options)?;
+        add_code(&mut profile, program, of, options).map_err(Error::of(path))?;
     }
     Ok(profile)
 }
@@ -245,14 +248,14 @@ fn add_code(
     program: Binary,
     at: impl Fn(Svma) -> Option<FunctionId>,
     options: &Options,
-) -> Result<(), Error> {
+) -> Result<(), binary::Error> {
     let options = symbolize::Options {
         finder: Finder::new(options.symfs.as_deref()),
         inlines: false,
         ..symbolize::Options::default()
     };
     let code = symbolize::programs(vec![program], &options);
-    let code = code.map_err(|(_, error)| Error::Binary(error))?;
+    let code = code.map_err(|error| error.reason)?;
     let of = |id: FunctionId| at(Svma(code.functions[id].address?));
     let mut calls: Vec<Call> = std::mem::take(&mut profile.code.calls);
     for call in &code.code.calls {

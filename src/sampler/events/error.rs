@@ -14,7 +14,11 @@ const LETTERS: &str = "u (user space), k (kernel), h (hypervisor), G (guests), \
 pub enum EventError {
     /// There is no such event.
     #[error(transparent)]
-    Unknown(#[from] UnknownEvent),
+    Unknown {
+        /// Its name, and names like it.
+        #[from]
+        source: UnknownEvent,
+    },
     /// This user may not look tracepoints up.
     #[error("tracepoint {event}: {} cannot be read by this user", tracefs.display())]
     Hidden {

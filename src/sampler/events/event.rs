@@ -345,12 +345,12 @@ fn built_in_names() -> impl Iterator<Item = String> {
 }
 
 fn tracepoint_named(system: &str, event: &str) -> Result<EventSpec, EventError> {
-    let unknown = |near, searched| {
-        EventError::Unknown(UnknownEvent {
+    let unknown = |near, searched| EventError::Unknown {
+        source: UnknownEvent {
             name: format!("{system}:{event}"),
             near,
             searched,
-        })
+        },
     };
     let Some(tracefs) = tracepoint::directory() else {
         return Err(unknown(Vec::new(), Searched::NoTracefs));
@@ -460,7 +460,7 @@ mod tests {
             "unknown event \"instrutions\"; the nearest are: instructions"
         );
         let near = |name: &str| match name.parse::<EventSpec>() {
-            Err(EventError::Unknown(unknown)) => unknown.near,
+            Err(EventError::Unknown { source }) => source.near,
             other => panic!("{name}: {other:?}"),
         };
         assert_eq!(near("l1-dcache-load-miss:u")[0], "L1-dcache-load-misses");

@@ -20,7 +20,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::sampler::error::{Error, reason};
+use crate::base::system_reason;
+use crate::sampler::error::Error;
 
 /// How many part files are left alone before recording to this output is refused.
 const PART_FILES: usize = 100;
@@ -88,11 +89,11 @@ impl Output {
         self.begin();
         let found = self.find(file).map_err(|error| Error::Gone {
             path: self.target.clone(),
-            reason: reason(&error),
+            reason: system_reason(&error),
         })?;
         let unnamed = |error: io::Error| Error::Unnamed {
             path: self.target.clone(),
-            reason: reason(&error),
+            reason: system_reason(&error),
             kept: found.clone(),
         };
         if found.parent() != self.target.parent() {
@@ -170,7 +171,7 @@ impl Drop for Output {
 fn failure(path: &Path, error: &io::Error) -> Error {
     Error::Output {
         path: path.to_owned(),
-        reason: reason(error),
+        reason: system_reason(error),
     }
 }
 

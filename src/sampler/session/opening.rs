@@ -6,9 +6,10 @@ use std::os::fd::AsFd;
 
 use super::options::Options;
 use super::request::{Request, leaders};
+use crate::base::system_reason;
 use crate::perfdata::raw::Layouts;
 use crate::perfdata::writer::EventDescription;
-use crate::sampler::error::{Error, Note, reason};
+use crate::sampler::error::{Error, Note};
 use crate::sampler::events::attr::{Allowed, Common};
 use crate::sampler::events::event::EventSpec;
 use crate::sampler::events::modifiers::Modifiers;
@@ -43,7 +44,7 @@ impl Session {
                 let opened = cgroup::directory(path).and_then(|directory| {
                     File::open(directory).map_err(|error| Error::Cgroup {
                         path: path.clone(),
-                        reason: reason(&error),
+                        reason: system_reason(&error),
                     })
                 });
                 Some(opened?)
@@ -146,7 +147,7 @@ impl Session {
                 }
                 Err(Refusal::Ring(error)) => {
                     return Err(Error::RingBuffer {
-                        reason: reason(&error),
+                        reason: system_reason(&error),
                     });
                 }
                 Err(Refusal::Ended) => return Err(Error::Ended),

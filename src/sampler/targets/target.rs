@@ -60,7 +60,9 @@ impl Target {
             pid != own && comm.strip_suffix(b"\n").unwrap_or(&comm) == &name.as_bytes()[..kept]
         });
         if found.is_empty() {
-            return Err(Error::NoneNamed(name.to_owned()));
+            return Err(Error::NoneNamed {
+                name: name.to_owned(),
+            });
         }
         // A zombie is told by `check` if there is nobody else.
         if found.iter().any(|&pid| !has_ended(pid, false)) {

@@ -1,8 +1,8 @@
 //! What the tracer does about time off the processor.
 
-use linux_perf_event_reader::{CpuMode, constants};
+use linux_perf_event_reader::constants;
 
-use crate::perfdata::{Body, Reader, Record, Sample};
+use crate::perfdata::{Body, CpuMode, Reader, Record, Sample};
 
 use super::super::off_cpu::Interval;
 use super::Tracer;
