@@ -24,6 +24,8 @@
 //! | [`coverage`] | how much of the code's call graph did samples touch? |
 //! | [`function`] | what is known of one function? Several of these at once |
 //! | [`report`] | what does one want to know first? Several of these at once |
+//! | [`graph`] | on whose account is the time of each function? Several of these at once |
+//! | [`cycles`] | how does it recurse? Several of these at once |
 //! | [`flow`] | how much came over each arc, by calls or by weight? |
 //!
 //! All take a [`Profile`](crate::profile::Profile) and a
@@ -35,6 +37,7 @@ pub mod breaking;
 pub mod call_sites;
 pub mod coverage;
 pub mod cut;
+pub mod cycles;
 pub mod detail;
 pub mod error;
 pub mod estimated;
@@ -42,6 +45,7 @@ pub mod flow;
 pub mod fonseca;
 pub mod function;
 pub mod gprof;
+pub mod graph;
 pub mod inclusive;
 pub mod lines;
 pub mod measured;

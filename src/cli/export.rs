@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use proftool::analysis::graph::{self as calls, Summary};
 use proftool::analysis::tree::{Collapse as Degree, Stacks};
-use proftool::callgraph::CallGraph;
 use proftool::export::{dot, folded};
 use proftool::input::StaticCalls;
 use proftool::view::graph::{self, Pruning};
@@ -93,12 +93,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             answer::write_file(args.output.as_deref(), write)?;
         }
         (Format::Dot, Degree::None) => {
-            let graph = CallGraph::of(&profile, &selection);
-            let options = graph::Options {
+            let counting = calls::Options {
                 code_makes_cycles: args.in_code == InCode::On,
-                ..graph::Options::default()
+                ..calls::Options::default()
             };
-            let view = graph::arrange(&subject, graph, &options);
+            let summary = Summary::of(&profile, &selection, &counting);
+            let view = graph::arrange(&subject, &summary, &graph::Options::default());
             let drawing = view.drawing(&subject, Pruning::default());
             let write = |out: &mut dyn std::io::Write| dot::write(out, &drawing);
             answer::write_file(args.output.as_deref(), write)?;

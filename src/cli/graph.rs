@@ -6,11 +6,11 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use proftool::analysis;
-use proftool::callgraph::CallGraph;
+use proftool::analysis::graph::{Between, Model, Summary};
 use proftool::export::{gprof, json};
 use proftool::input::{self, StaticCalls};
 use proftool::profile::Profile;
-use proftool::view::graph::{self, Between, Model, Options, Pruning};
+use proftool::view::graph::{self, Options, Pruning};
 
 use super::answer::{self, Forms};
 use super::classic::Classic;
@@ -133,8 +133,18 @@ impl ModelName {
 }
 
 impl Arcs {
+    /// Which calls count; `without` are [those that are to be left out](Arcs::without).
+    pub fn options(&self, without: Vec<Between>) -> analysis::graph::Options {
+        analysis::graph::Options {
+            model: None,
+            code_makes_cycles: self.in_code == InCode::On,
+            without,
+            cycle_cut: self.cycle_cut(),
+        }
+    }
+
     /// The least share of an arc that forms cycles, in percent.
-    pub fn cycle_cut(&self) -> f64 {
+    fn cycle_cut(&self) -> f64 {
         self.cycle_cut.unwrap_or(0.0)
     }
 
@@ -203,21 +213,22 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for name in &args.function {
         functions.extend(function::all(&subject, name)?);
     }
-    let options = Options {
+    let counting = analysis::graph::Options {
         model: args.model.map(ModelName::model),
-        limit: args.look.limit(ENTRIES),
-        min: args.look.min(MIN),
-        functions,
-        code_makes_cycles: args.arcs.in_code == InCode::On,
-        without,
-        cycle_cut: args.arcs.cycle_cut(),
+        ..args.arcs.options(without)
     };
-    let view = graph::arrange(&subject, CallGraph::of(&profile, &selection), &options);
-    if args.counts.errors && view.errors.is_none() {
+    let summary = Summary::of(&profile, &selection, &counting);
+    if args.counts.errors && summary.errors.is_none() {
         let text = "--errors compares stacks with counted calls, and one of them is missing";
         let hint = "give both: proftool graph perf.data --counts gmon.out --errors";
         return Err(hinted(text.into(), Some(hint.into())));
     }
+    let options = Options {
+        limit: args.look.limit(ENTRIES),
+        min: args.look.min(MIN),
+        functions,
+    };
+    let view = graph::arrange(&subject, &summary, &options);
     let page = || match view.error_page(&subject) {
         Some(page) if args.counts.errors => page,
         _ => view.page(&subject),
