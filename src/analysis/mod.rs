@@ -24,6 +24,8 @@
 //! | [`coverage`] | how much of the code's call graph did samples touch? |
 //! | [`function`] | what is known of one function? Several of these at once |
 //! | [`report`] | what does one want to know first? Several of these at once |
+//! | [`flat`] | how much is in each function, and how sure is its total? Several of these at once |
+//! | [`code`] | which calls does the code contain, and what did samples show of them? Several of these at once |
 //! | [`graph`] | on whose account is the time of each function? Several of these at once |
 //! | [`cycles`] | how does it recurse? Several of these at once |
 //! | [`flow`] | how much came over each arc, by calls or by weight? |
@@ -35,12 +37,14 @@
 pub mod attribution;
 pub mod breaking;
 pub mod call_sites;
+pub mod code;
 pub mod coverage;
 pub mod cut;
 pub mod cycles;
 pub mod detail;
 pub mod error;
 pub mod estimated;
+pub mod flat;
 pub mod flow;
 pub mod fonseca;
 pub mod function;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use proftool::analysis::flat;
 use proftool::analysis::graph::{self as calls, Summary};
 use proftool::analysis::tree::{Collapse as Degree, Stacks};
 use proftool::export::{dot, folded};
@@ -105,7 +106,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         (Format::Dot, _) => {
             let stacks = Stacks::new(&profile, &selection);
-            let drawing = tree::drawing(&subject, &stacks, degree, Pruning::default());
+            let (flat, arcs) = (flat::Summary::of(&profile, &selection), stacks.arcs(degree));
+            let drawing = tree::drawing(&subject, &flat, &arcs, Pruning::default());
             let write = |out: &mut dyn std::io::Write| dot::write(out, &drawing);
             answer::write_file(args.output.as_deref(), write)?;
         }

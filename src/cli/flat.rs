@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use proftool::analysis::{self, inclusive};
+use proftool::analysis::{self, flat::Summary};
 use proftool::export::{gprof, json};
 use proftool::input::StaticCalls;
 use proftool::view::flat::{self, Options};
@@ -59,13 +59,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         );
     }
     let subject = args.look.subject(&args.query, &profile, &selection);
-    let weights = inclusive::by_function(&profile, &selection);
+    let summary = Summary::of(&profile, &selection);
     let options = Options {
         sort: args.sort.sort(),
         limit: args.look.limit(ROWS),
         min: args.look.min(0.0),
     };
-    let flat = flat::arrange(&subject, &weights, &options);
+    let flat = flat::arrange(&subject, &summary, &options);
     let forms = Forms {
         page: &|| flat.page(&subject),
         table: &|| flat.table(&subject),

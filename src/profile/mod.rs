@@ -58,6 +58,8 @@ pub use sample::{EventId, Sample, Thread, ThreadId};
 pub use select::{Filter, Row, Selection, Weighing, pattern_of};
 pub use weights::PathWeights;
 
+use std::cmp::Ordering;
+
 use crate::base::{Caveats, Event, IdVec, Sampling};
 
 /// Where the time went: see the [module's page](self).
@@ -97,6 +99,15 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Compares two functions by name, then module, then id: what ties are broken by, everywhere.
+    pub fn compare_names(&self, a: FunctionId, b: FunctionId) -> Ordering {
+        let key = |id: FunctionId| {
+            let function = &self.functions[id];
+            (&function.name, &self.modules[function.module].name, id)
+        };
+        key(a).cmp(&key(b))
+    }
+
     /// Whether a function is on some call path. The others are known from code or counts only.
     pub fn functions_on_stacks(&self) -> IdVec<FunctionId, bool> {
         let mut on_stacks = IdVec::filled(false, self.functions.len());

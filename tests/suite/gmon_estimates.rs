@@ -1,5 +1,6 @@
 //! Counted calls without stacks: what every view says of totals is one and the same estimate.
 
+use proftool::analysis;
 use proftool::analysis::detail::Rule;
 use proftool::analysis::graph::{self, Entry, Model};
 use proftool::analysis::inclusive::{self, Basis};
@@ -62,8 +63,8 @@ fn figures(built: &Built) -> graph::Summary {
 
 fn flat_document(built: &Built) -> Value {
     let subject = subject(built);
-    let weights = inclusive::by_function(&built.profile, &built.selection);
-    let flat = flat::arrange(&subject, &weights, &flat::Options::default());
+    let summary = analysis::flat::Summary::of(&built.profile, &built.selection);
+    let flat = flat::arrange(&subject, &summary, &flat::Options::default());
     document(|out| json::flat::write(out, &subject, &flat, &Facts))
 }
 
