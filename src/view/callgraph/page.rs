@@ -268,7 +268,7 @@ impl CallGraphView<'_> {
             table.rows.push(vec![
                 share(subject, total),
                 Cell::Text(self.name(id).to_owned()),
-                Cell::Count(callees.map(Arc::sites).sum()),
+                Cell::Count(callees.map(|arc| arc.sites()).sum()),
                 Cell::Count(taken),
                 Cell::Count(self.code(subject, id).pointers_in_data),
                 self.cycle_number(id),

@@ -175,7 +175,10 @@ impl Tree {
     /// passed the node outside of the cut.
     pub fn at_most(&self, node: NodeId) -> AtMost {
         let known = self.at_most.as_ref().map(|at_most| at_most[node]);
-        known.unwrap_or_else(|| AtMost::default().plus(self.calls.nodes.at(node).weight()))
+        known.unwrap_or_else(|| AtMost {
+            weight: self.calls.nodes.at(node).weight(),
+            unknown: None,
+        })
     }
 
     /// What the function is called that the stacks begin at, where one was asked for.
