@@ -22,13 +22,18 @@
 //! | [`breaking`] | which arcs make a cycle one? |
 //! | [`same_samples`] | which functions are on exactly the same samples? |
 //! | [`coverage`] | how much of the code's call graph did samples touch? |
-//! | [`function`] | what is known of one function? Several of these at once |
-//! | [`report`] | what does one want to know first? Several of these at once |
-//! | [`flat`] | how much is in each function, and how sure is its total? Several of these at once |
-//! | [`code`] | which calls does the code contain, and what did samples show of them? Several of these at once |
-//! | [`graph`] | on whose account is the time of each function? Several of these at once |
-//! | [`cycles`] | how does it recurse? Several of these at once |
 //! | [`flow`] | how much came over each arc, by calls or by weight? |
+//!
+//! A view shows several answers at once. Each of these computes them in one value, its `Summary`:
+//!
+//! | module | figures |
+//! |---|---|
+//! | [`flat`] | of all functions: weights, and what cut stacks hide |
+//! | [`report`] | what one wants to know first |
+//! | [`function`] | all that is known of one function |
+//! | [`graph`] | of callers and callees: the calls that count, their cycles, whose account weight is on |
+//! | [`cycles`] | of recursion: what is entered, how deep it goes, what breaks it |
+//! | [`code`] | of the calls that code contains, and what samples showed of them |
 //!
 //! All take a [`Profile`](crate::profile::Profile) and a
 //! [`Selection`](crate::profile::Selection) of it and give a new value. None does I/O, fails, or

@@ -11,8 +11,9 @@
 //! A cycle has an entry as a whole: who called it from outside, its members, and what they called
 //! outside. Between members there is no weight to account for, only how often the arc was seen.
 //!
-//! The figures are those of one [`Model`](crate::analysis::graph::Model); the column of samples has numbers of samples, and only
-//! where calls were counted there is one of calls. What the model cannot tell stays empty.
+//! The figures are those of one [`Model`](crate::analysis::graph::Model); the column of samples has
+//! numbers of samples, and only where calls were counted there is one of calls. What the model
+//! cannot tell stays empty.
 
 mod draw;
 mod entry;
