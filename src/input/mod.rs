@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 
 use crate::binary::Finder;
 use crate::perfdata::Reader;
-use crate::profile::{Contents, Profile};
+use crate::profile::{Contents, Histogram, Profile};
 
 pub use error::Error;
 pub use programs::programs;
@@ -61,9 +61,6 @@ pub struct Options {
     pub program: Option<PathBuf>,
     /// More gmon.out files of the program, added to the first.
     pub sum: Vec<PathBuf>,
-    /// Whether a gmon.out is read as gprof 2.40 reads it, for gprof's own text: with the symbols that
-    /// it keeps and the callers that it names.
-    pub as_gprof: bool,
     /// What the weights of folded stacks are.
     pub folded_weights: folded::Weights,
 }
@@ -80,7 +77,6 @@ impl Default for Options {
             time: TimeRange::default(),
             program: None,
             sum: Vec::new(),
-            as_gprof: false,
             folded_weights: folded::Weights::default(),
         }
     }
@@ -97,10 +93,36 @@ pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 /// caveat of the profile.
 pub fn open(path: &Path, options: &Options, progress: &mut Progress) -> Result<Profile, Error> {
     match door(path)? {
-        Opened::Gmon(first) => gmon_files(path, first, options),
+        Opened::Gmon(first) => gmon_profile(path, first, options),
         _ if !options.sum.is_empty() => Err(Error::NotGmon),
         Opened::Recording(reader) => recording::read(*reader, options, progress),
         Opened::Folded(stacks, size) => folded_stacks(stacks, size, options, progress),
+    }
+}
+
+/// A gmon.out as gprof 2.40 reads it, for gprof's own text: with the symbols that it keeps and the
+/// callers that it names.
+#[derive(Clone, Debug)]
+pub struct AsGprof {
+    /// The profile.
+    pub profile: Profile,
+    /// What gprof's text needs beyond it.
+    pub histogram: Histogram,
+}
+
+/// Opens the gmon.out at `path` and reads it as gprof does; `None` where the file is something else.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn open_as_gprof(path: &Path, options: &Options) -> Result<Option<AsGprof>, Error> {
+    match door(path)? {
+        Opened::Gmon(first) => {
+            let (files, program) = gmon_files(path, first, options)?;
+            gmon::read_as_gprof(&files, program, options).map(Some)
+        }
+        _ if !options.sum.is_empty() => Err(Error::NotGmon),
+        _ => Ok(None),
     }
 }
 
@@ -138,7 +160,7 @@ pub fn read(bytes: Vec<u8>, options: &Options) -> Result<Profile, Error> {
     match kind(&mut bytes.as_slice())? {
         Kind::Recording => recording::read(Reader::from_bytes(bytes)?, options, progress),
         Kind::Folded => folded_stacks(bytes.as_slice(), bytes.len() as u64, options, progress),
-        Kind::Gmon => gmon_files(Path::new("-"), bytes, options),
+        Kind::Gmon => gmon_profile(Path::new("-"), bytes, options),
     }
 }
 
@@ -235,7 +257,17 @@ fn folded_stacks(
 }
 
 /// The profile of a gmon.out and of those that are to be added to it.
-fn gmon_files(path: &Path, first: Vec<u8>, options: &Options) -> Result<Profile, Error> {
+fn gmon_profile(path: &Path, first: Vec<u8>, options: &Options) -> Result<Profile, Error> {
+    let (files, program) = gmon_files(path, first, options)?;
+    gmon::read(&files, program, options)
+}
+
+/// A gmon.out and those that are to be added to it, and the program that made them.
+fn gmon_files<'a>(
+    path: &Path,
+    first: Vec<u8>,
+    options: &'a Options,
+) -> Result<(Vec<gmon::Named>, &'a Path), Error> {
     if !options.time.is_all() {
         return Err(Error::NoTimes("a gmon.out holds"));
     }
@@ -244,7 +276,7 @@ fn gmon_files(path: &Path, first: Vec<u8>, options: &Options) -> Result<Profile,
     for path in &options.sum {
         files.push(gmon_file(path)?);
     }
-    gmon::read(&files, program, options)
+    Ok((files, program))
 }
 
 /// Joins the calls that gmon.out files counted to the profile of a recording of the same program:
