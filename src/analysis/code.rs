@@ -7,13 +7,13 @@ use crate::base::IdVec;
 use crate::callgraph::{Arc, CallGraph, Cycles};
 use crate::profile::{FunctionId, ModuleId, Profile, Selection};
 
-/// Of what the figures are.
+/// What the figures cover.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The modules that are looked at; the others only where they are at the other end of an arc.
-    /// Empty for all.
+    /// The modules of interest; functions of others count only at the other end of an arc. Empty for
+    /// all modules.
     pub modules: Vec<ModuleId>,
-    /// The functions from which it is followed what they can call; empty where nobody asks.
+    /// The functions from which calls are followed, for [`Summary::reached`]; empty for none.
     pub from: Vec<FunctionId>,
 }
 
@@ -33,13 +33,13 @@ pub struct Summary {
     pub graph: CallGraph,
     /// The cycles that calls can form.
     pub cycles: Cycles,
-    /// The modules that are looked at; empty for all.
+    /// The modules of interest; empty for all.
     pub modules: Vec<ModuleId>,
     /// Whether a function is of one of them.
     pub within: IdVec<FunctionId, bool>,
-    /// Whether a function can be reached from [`Options::from`] by calls; `None` where nobody asked.
+    /// Whether calls lead to a function from [`Options::from`]; `None` if that is empty.
     pub reached: Option<IdVec<FunctionId, bool>>,
-    /// What samples say; `None` where there are none.
+    /// What the samples say; `None` without samples.
     pub measured: Option<Measured>,
 }
 

@@ -304,7 +304,7 @@ impl Summary {
     }
 }
 
-/// The graph with all calls but those that are to be left out, and these.
+/// The graph of all calls that are not left out, and the arcs that are.
 fn calls_that_count(
     profile: &Profile,
     selection: &Selection,
@@ -328,7 +328,7 @@ fn calls_that_count(
     (graph, left_out)
 }
 
-/// The cycles over all arcs that are strong enough to form one.
+/// The cycles, without those that only weak arcs hold together.
 fn cycles(graph: &CallGraph, selection: &Selection, options: &Options, has_stacks: bool) -> Cycles {
     let forms_cycles = |arc: &Arc| options.code_makes_cycles || arc.is_observed();
     let least = options.cycle_cut / 100.0 * selection.total as f64;
@@ -352,7 +352,7 @@ fn callee_calls(graph: &CallGraph) -> IdVec<FunctionId, u64> {
     sums
 }
 
-/// What was measured of arcs, those inside of cycles too, and of roots.
+/// The measured weights of arcs, those inside of cycles included, and of roots.
 fn flow_of_arcs(graph: &CallGraph, measured: &Attribution) -> Flow {
     let arcs = graph.arcs.iter().map(|arc| arc.weight as f64);
     Flow {

@@ -109,7 +109,8 @@ pub struct Tree {
     labels: Labels,
 }
 
-/// Chooses and names the nodes. `at_most` is what their weights are at most, where stacks are cut.
+/// Chooses and names the nodes. `at_most` has the upper bounds of their weights; `None` where no
+/// stacks are cut.
 pub fn arrange(
     subject: &Subject,
     calls: CallTree,
