@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ArgGroup;
-use proftool::callgraph::CallGraph;
+use proftool::analysis::code::{self, Summary};
 use proftool::export::json;
 use proftool::input::{self, StaticCalls};
-use proftool::profile::{Filter, ModuleId, Profile, Selection};
+use proftool::profile::{Filter, FunctionId, ModuleId, Profile, Selection};
 use proftool::view::callgraph::{self, Options, Part};
 use proftool::view::{Figures, Subject};
 
@@ -103,14 +103,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         names: args.look.names(),
         figures: Figures::All,
     };
-    let graph = CallGraph::of(&profile, &selection);
+    let (part, from) = part(args, &subject)?;
+    let summary = Summary::of(&profile, &selection, &code::Options { modules, from });
     let options = Options {
         limit: args.look.limit(ROWS),
         min: args.look.min(0.0),
-        part: part(args, &subject)?,
-        modules,
+        part,
     };
-    let view = callgraph::arrange(&subject, &graph, &options);
+    let view = callgraph::arrange(&subject, &summary, &options);
     let forms = Forms {
         page: &|| view.page(&subject),
         table: &|| view.table(&subject),
@@ -120,14 +120,20 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     answer::give(&args.look, &Situation::Callgraph, &profile.caveats, &forms)
 }
 
-fn part(args: &Args, subject: &Subject) -> anyhow::Result<Part> {
-    Ok(match (&args.function, &args.reachable_from) {
+/// Which part is shown, and the functions from which calls are followed for it.
+fn part(args: &Args, subject: &Subject) -> anyhow::Result<(Part, Vec<FunctionId>)> {
+    let mut from = Vec::new();
+    let part = match (&args.function, &args.reachable_from) {
         (Some(name), _) => Part::About(function::all(subject, name)?),
-        (_, Some(name)) => Part::ReachableFrom(function::all(subject, name)?),
+        (_, Some(name)) => {
+            from = function::all(subject, name)?;
+            Part::Reachable
+        }
         _ if args.roots => Part::Roots,
         _ if args.cycles => Part::Cycles,
         _ => Part::Whole,
-    })
+    };
+    Ok((part, from))
 }
 
 /// The profile of a recording, its samples, and the modules that the binaries are in it.

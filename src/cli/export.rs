@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use proftool::analysis::flat;
+use proftool::analysis::graph::{self as calls, Summary};
 use proftool::analysis::tree::{Collapse as Degree, Stacks};
-use proftool::callgraph::CallGraph;
 use proftool::export::{dot, folded};
 use proftool::input::StaticCalls;
 use proftool::view::graph::{self, Pruning};
@@ -93,19 +94,20 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             answer::write_file(args.output.as_deref(), write)?;
         }
         (Format::Dot, Degree::None) => {
-            let graph = CallGraph::of(&profile, &selection);
-            let options = graph::Options {
+            let counting = calls::Options {
                 code_makes_cycles: args.in_code == InCode::On,
-                ..graph::Options::default()
+                ..calls::Options::default()
             };
-            let view = graph::arrange(&subject, graph, &options);
+            let summary = Summary::of(&profile, &selection, &counting);
+            let view = graph::arrange(&subject, &summary, &graph::Options::default());
             let drawing = view.drawing(&subject, Pruning::default());
             let write = |out: &mut dyn std::io::Write| dot::write(out, &drawing);
             answer::write_file(args.output.as_deref(), write)?;
         }
         (Format::Dot, _) => {
             let stacks = Stacks::new(&profile, &selection);
-            let drawing = tree::drawing(&subject, &stacks, degree, Pruning::default());
+            let (flat, arcs) = (flat::Summary::of(&profile, &selection), stacks.arcs(degree));
+            let drawing = tree::drawing(&subject, &flat, &arcs, Pruning::default());
             let write = |out: &mut dyn std::io::Write| dot::write(out, &drawing);
             answer::write_file(args.output.as_deref(), write)?;
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use proftool::base::{Id, Unit, shell_quoted};
 use proftool::input::folded::Weights;
-use proftool::input::{self, StaticCalls, TimeRange};
+use proftool::input::{self, AsGprof, StaticCalls, TimeRange};
 use proftool::profile::{Counts, EventId, Filter, Profile, Selection, Weighing, pattern_of};
 use proftool::view::search;
 use regex::Regex;
@@ -174,11 +174,13 @@ impl Query {
         })
     }
 
-    /// [`Query::open`], with a gmon.out read as gprof reads it.
-    pub fn open_as_gprof(&self, calls: StaticCalls) -> anyhow::Result<Profile> {
-        self.open_as(&input::Options {
-            as_gprof: true,
-            ..self.reading(calls)
+    /// Reads a gmon.out as gprof reads it, with these calls of the code.
+    pub fn open_as_gprof(&self, calls: StaticCalls) -> anyhow::Result<AsGprof> {
+        let opened = input::open_as_gprof(self.file(), &self.reading(calls));
+        opened?.ok_or_else(|| {
+            let text = "gprof's text needs call counts, which samples do not have";
+            let hint = "build with -pg and run the program; then: proftool flat gmon.out --binary PROGRAM --classic";
+            hinted(text.into(), Some(hint.into()))
         })
     }
 
@@ -202,7 +204,6 @@ impl Query {
             time: self.time.unwrap_or_default(),
             program: self.binary.clone(),
             sum: self.sum.clone(),
-            as_gprof: false,
             folded_weights: self.folded.weights(),
         }
     }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use proftool::analysis::cut;
 use proftool::analysis::tree::{self as calls, Reach, Stacks};
 use proftool::callgraph::CallGraph;
 use proftool::export::{json, puma};
@@ -160,11 +161,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Direction::BottomUp => stacks.deepest(),
     };
     drop(stacks);
-    let mut tree = tree::arrange(&subject, calls, direction, &options);
+    let roots = match direction {
+        Direction::TopDown => cut::Roots::Outermost,
+        Direction::BottomUp => cut::Roots::Innermost,
+    };
+    let is_cut = cut::is_any(&profile);
+    let at_most = is_cut.then(|| cut::by_node(&profile, &selection, &calls, roots));
+    let mut tree = tree::arrange(&subject, calls, at_most, direction, &options);
     if tree.nodes().next().is_none() && !args.look.has_min() {
         // Everything is small: then what there is.
         options.min = 0.0;
-        tree = tree::arrange(&subject, tree.calls, direction, &options);
+        tree = tree::arrange(&subject, tree.calls, tree.at_most, direction, &options);
     }
     if args.classic {
         let write = |out: &mut dyn Write| puma::write(out, &subject, &tree);

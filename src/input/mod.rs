@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 
 use crate::binary::Finder;
 use crate::perfdata::Reader;
-use crate::profile::{Contents, Profile};
+use crate::profile::{Contents, Histogram, Profile};
 
 pub use error::{Error, Reason};
 pub use programs::programs;
@@ -61,9 +61,6 @@ pub struct Options {
     pub program: Option<PathBuf>,
     /// More gmon.out files of the program, added to the first.
     pub sum: Vec<PathBuf>,
-    /// Whether a gmon.out is read as gprof 2.40 reads it, for gprof's own text: with the symbols that
-    /// it keeps and the callers that it names.
-    pub as_gprof: bool,
     /// What the weights of folded stacks are.
     pub folded_weights: folded::Weights,
 }
@@ -80,7 +77,6 @@ impl Default for Options {
             time: TimeRange::default(),
             program: None,
             sum: Vec::new(),
-            as_gprof: false,
             folded_weights: folded::Weights::default(),
         }
     }
@@ -97,12 +93,38 @@ pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 /// caveat of the profile.
 pub fn open(path: &Path, options: &Options, progress: &mut Progress) -> Result<Profile, Error> {
     let profile = match door(path).map_err(Error::of(path))? {
-        Opened::Gmon(first) => return gmon_files(path, first, options),
+        Opened::Gmon(first) => return gmon_profile(path, first, options),
         _ if !options.sum.is_empty() => Err(Reason::NotGmon),
         Opened::Recording(reader) => recording::read(*reader, options, progress),
         Opened::Folded(stacks, size) => folded_stacks(stacks, size, options, progress),
     };
     profile.map_err(Error::of(path))
+}
+
+/// A gmon.out as gprof 2.40 reads it, for gprof's own text: with the symbols that it keeps and the
+/// callers that it names.
+#[derive(Clone, Debug)]
+pub struct AsGprof {
+    /// The profile.
+    pub profile: Profile,
+    /// What gprof's text needs beyond it.
+    pub histogram: Histogram,
+}
+
+/// Opens the gmon.out at `path` and reads it as gprof does; `None` where the file is something else.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn open_as_gprof(path: &Path, options: &Options) -> Result<Option<AsGprof>, Error> {
+    match door(path).map_err(Error::of(path))? {
+        Opened::Gmon(first) => {
+            let (files, program) = gmon_files(path, first, options)?;
+            gmon::read_as_gprof(&files, program, options).map(Some)
+        }
+        _ if !options.sum.is_empty() => Err(Error::of(path)(Reason::NotGmon)),
+        _ => Ok(None),
+    }
 }
 
 /// Lists what the file at `path` holds, without symbolizing it. `weights` is the unit of folded stacks.
@@ -143,7 +165,7 @@ pub fn read(bytes: Vec<u8>, options: &Options) -> Result<Profile, Error> {
             .map_err(Reason::from)
             .and_then(|reader| recording::read(reader, options, progress)),
         Kind::Folded => folded_stacks(bytes.as_slice(), bytes.len() as u64, options, progress),
-        Kind::Gmon => return gmon_files(in_memory, bytes, options),
+        Kind::Gmon => return gmon_profile(in_memory, bytes, options),
     };
     profile.map_err(Error::of(in_memory))
 }
@@ -243,7 +265,17 @@ fn folded_stacks(
 }
 
 /// The profile of a gmon.out and of those that are to be added to it.
-fn gmon_files(path: &Path, first: Vec<u8>, options: &Options) -> Result<Profile, Error> {
+fn gmon_profile(path: &Path, first: Vec<u8>, options: &Options) -> Result<Profile, Error> {
+    let (files, program) = gmon_files(path, first, options)?;
+    gmon::read(&files, program, options)
+}
+
+/// A gmon.out and those that are to be added to it, and the program that made them.
+fn gmon_files<'a>(
+    path: &Path,
+    first: Vec<u8>,
+    options: &'a Options,
+) -> Result<(Vec<gmon::Named>, &'a Path), Error> {
     if !options.time.is_all() {
         let holder = "a gmon.out holds";
         return Err(Error::of(path)(Reason::NoTimes { holder }));
@@ -254,7 +286,7 @@ fn gmon_files(path: &Path, first: Vec<u8>, options: &Options) -> Result<Profile,
     for path in &options.sum {
         files.push(gmon_file(path)?);
     }
-    gmon::read(&files, program, options)
+    Ok((files, program))
 }
 
 /// Joins the calls that gmon.out files counted to the profile of a recording of the same program:

@@ -81,6 +81,5 @@ pub(super) fn about(recording: &Recording) -> About {
             words.join(" ")
         }),
         duration: recording.duration,
-        histogram: None,
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn legends<'a>(
     let is_marked = |arc: &Arc| !arc.is_gap() && is_inferred(arc.inferred, arc.weight);
     let by_code = arcs.clone().any(is_marked);
     let by_code = by_code.then(|| Block::Restored(LEGEND_OF_CALLS.into()));
-    let gaps = arcs.clone().any(Arc::is_gap);
+    let gaps = arcs.clone().any(|arc| arc.is_gap());
     let gaps = gaps.then(|| Block::Line(LEGEND_OF_GAPS.into()));
     by_code.into_iter().chain(gaps)
 }

@@ -68,9 +68,7 @@ const THREADS: usize = 6;
 
 /// Chooses, orders and names.
 pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Report {
-    let Summary {
-        weights, hidden, ..
-    } = summary;
+    let weights = &summary.flat.weights;
     let choose = |sort, limit| {
         let options = flat::Options {
             sort,
@@ -92,7 +90,7 @@ pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Repor
         subject,
         by_self.iter().chain(&by_total).chain(folded()).copied(),
     );
-    let functions = flat::rows(subject, weights, hidden, &by_self, &labels)
+    let functions = flat::rows(subject, &summary.flat, &by_self, &labels)
         .into_iter()
         .map(|row| {
             let hottest = hottest_line(subject, &summary.lines, &row);
@@ -103,7 +101,7 @@ pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Repor
         functions,
         by_total: Flat {
             hidden: weights.present().count() - by_total.len() - folded().count(),
-            rows: flat::rows(subject, weights, hidden, &by_total, &labels),
+            rows: flat::rows(subject, &summary.flat, &by_total, &labels),
         },
         folded: merged
             .iter()

@@ -1,6 +1,6 @@
 //! Functions with their self and total weights.
 
-use proftool::analysis::inclusive;
+use proftool::analysis::flat::Summary;
 use proftool::view::Subject;
 use proftool::view::flat::{self, Options, Sort};
 use proftool::view::number;
@@ -10,13 +10,13 @@ use super::wish::Search;
 
 /// The functions, as `proftool flat` lists them: so many, or all that are looked for.
 pub fn listing(subject: &Subject, sort: Sort, limit: Option<usize>, search: &Search) -> Listing {
-    let weights = inclusive::by_function(subject.profile, subject.selection);
+    let summary = Summary::of(subject.profile, subject.selection);
     let options = Options {
         sort,
         limit: limit.filter(|_| !search.is_on()),
         ..Options::default()
     };
-    let mut flat = flat::arrange(subject, &weights, &options);
+    let mut flat = flat::arrange(subject, &summary, &options);
     let all = flat.rows.len() + flat.hidden;
     flat.rows
         .retain(|row| search.finds(subject.profile, row.function));

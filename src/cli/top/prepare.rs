@@ -145,8 +145,8 @@ fn hottest(subject: &Subject) -> Option<FunctionId> {
         limit: Some(1),
         ..Default::default()
     };
-    let weights = proftool::analysis::inclusive::by_function(subject.profile, subject.selection);
-    let flat = proftool::view::flat::arrange(subject, &weights, &options);
+    let summary = proftool::analysis::flat::Summary::of(subject.profile, subject.selection);
+    let flat = proftool::view::flat::arrange(subject, &summary, &options);
     flat.rows.first().map(|row| row.function)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use proftool::analysis::inclusive;
+use proftool::analysis::flat::Summary;
 use proftool::base::{Id, Unit, shell_quoted};
 use proftool::export::text;
 use proftool::profile::{EventId, Filter, Profile, Selection};
@@ -161,10 +161,10 @@ fn table(seen: &Seen, shown: &Shown, options: &Options, out: &mut dyn Write) -> 
         names: Names::Short,
         figures: Figures::All,
     };
-    let weights = inclusive::by_function(profile, &selection);
+    let summary = Summary::of(profile, &selection);
     let flat = flat::arrange(
         &subject,
-        &weights,
+        &summary,
         &flat::Options {
             sort: options.sort,
             limit: options.limit,

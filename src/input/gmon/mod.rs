@@ -26,11 +26,12 @@ use std::path::{Path, PathBuf};
 
 use self::file::{Gmon, Shape};
 use self::share::Shares;
-use super::{Error, Options};
+use super::{AsGprof, Error, Options};
 use crate::base::{CaveatKind, Caveats, Event, Svma, Unit, WeightSum};
 use crate::binary::{self, Binary, Finder, demangle};
 use crate::profile::{
-    Builder, Call, CallKind, Function, FunctionId, FunctionKind, Module, ModuleId, Profile, Thread,
+    Builder, Call, CallKind, Function, FunctionId, FunctionKind, Histogram, Module, ModuleId,
+    Profile, Thread,
 };
 use crate::symbolize::{self, StaticCalls};
 
@@ -95,11 +96,47 @@ fn sum(files: &[Named], program: &Binary, caveats: &mut Caveats) -> Result<Gmon,
 ///
 /// When a file is no gmon.out of such a program, or the program cannot be read.
 pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Profile, Error> {
+    let (profile, _) = read_by(Reading::Symbols, files, path, options)?;
+    Ok(profile)
+}
+
+/// The same as gprof 2.40 reads the files.
+///
+/// # Errors
+///
+/// As [`read`].
+pub(super) fn read_as_gprof(
+    files: &[Named],
+    path: &Path,
+    options: &Options,
+) -> Result<AsGprof, Error> {
+    let (profile, histogram) = read_by(Reading::Gprof, files, path, options)?;
+    Ok(AsGprof {
+        profile,
+        histogram: histogram.unwrap_or_default(),
+    })
+}
+
+/// By which rules files are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// The functions are the program's symbols.
+    Symbols,
+    /// The functions, times and callers are those of gprof.
+    Gprof,
+}
+
+fn read_by(
+    reading: Reading,
+    files: &[Named],
+    path: &Path,
+    options: &Options,
+) -> Result<(Profile, Option<Histogram>), Error> {
     let finder = Finder::new(options.symfs.as_deref());
     let program = finder.open_named(path).map_err(Error::of(path))?;
     let mut caveats = Caveats::default();
     let gmon = sum(files, &program, &mut caveats)?;
-    let of_gprof = options.as_gprof.then(|| program.gprof_symbols());
+    let of_gprof = (reading == Reading::Gprof).then(|| program.gprof_symbols());
     let of_gprof = of_gprof.transpose().map_err(Error::of(path))?;
     let counted = match &of_gprof {
         Some(functions) => classic::count(&gmon, functions, &mut caveats),
@@ -180,17 +217,14 @@ pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Pr
             builder.call(ids[from], ids[to], CallKind::Call);
         }
     }
-    match &of_gprof {
-        Some(functions) => {
-            let histogram = classic::histogram(&gmon, &counted, functions, &program, &ids);
-            builder.about().histogram = Some(histogram);
-        }
-        None => {
-            if let Some(main) = entry::of_cycle(&counted.symbols, &counted.calls) {
-                builder.count(None, ids[main], 1);
-                caveats.add(CaveatKind::AssumedEntry, 1);
-            }
-        }
+    let histogram = of_gprof
+        .as_ref()
+        .map(|functions| classic::histogram(&gmon, &counted, functions, &program, &ids));
+    if reading == Reading::Symbols
+        && let Some(main) = entry::of_cycle(&counted.symbols, &counted.calls)
+    {
+        builder.count(None, ids[main], 1);
+        caveats.add(CaveatKind::AssumedEntry, 1);
     }
     builder.caveats().merge(&caveats);
     let mut profile = builder.finish();
@@ -204,7 +238,7 @@ pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Pr
         let of = |address| place(address).and_then(|place| ids.get(place)).copied();
         add_code(&mut profile, program, of, options).map_err(Error::of(path))?;
     }
-    Ok(profile)
+    Ok((profile, histogram))
 }
 
 impl Counted {

@@ -34,7 +34,7 @@ use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, label, number, range};
-use crate::analysis::cut::{self, AtMost};
+use crate::analysis::cut::AtMost;
 use crate::analysis::tree::{CallTree, Node, NodeId, Repeats};
 use crate::base::{Id, IdVec};
 use crate::profile::FunctionId;
@@ -105,14 +105,16 @@ pub struct Tree {
     /// What was asked for.
     pub options: Options,
     /// What the weights of the nodes are at most, where stacks are cut.
-    at_most: Option<IdVec<NodeId, AtMost>>,
+    pub at_most: Option<IdVec<NodeId, AtMost>>,
     labels: Labels,
 }
 
-/// Chooses and names the nodes.
+/// Chooses and names the nodes. `at_most` has the upper bounds of their weights; `None` where no
+/// stacks are cut.
 pub fn arrange(
     subject: &Subject,
     calls: CallTree,
+    at_most: Option<IdVec<NodeId, AtMost>>,
     direction: Direction,
     options: &Options,
 ) -> Tree {
@@ -141,12 +143,6 @@ pub fn arrange(
     for &id in &chosen {
         shown[id] = true;
     }
-    let roots = match direction {
-        Direction::TopDown => cut::Roots::Outermost,
-        Direction::BottomUp => cut::Roots::Innermost,
-    };
-    let is_cut = cut::is_any(subject.profile);
-    let at_most = is_cut.then(|| cut::by_node(subject.profile, subject.selection, &calls, roots));
     let root = options.root.map(|(function, _)| function);
     let functions = chosen.iter().map(|&id| calls.nodes.at(id).function);
     let labels = Labels::new(subject, functions.chain(root));
@@ -180,7 +176,10 @@ impl Tree {
     /// passed the node outside of the cut.
     pub fn at_most(&self, node: NodeId) -> AtMost {
         let known = self.at_most.as_ref().map(|at_most| at_most[node]);
-        known.unwrap_or_else(|| AtMost::default().plus(self.calls.nodes.at(node).weight()))
+        known.unwrap_or_else(|| AtMost {
+            weight: self.calls.nodes.at(node).weight(),
+            unknown: None,
+        })
     }
 
     /// What the function is called that the stacks begin at, where one was asked for.

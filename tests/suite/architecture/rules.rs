@@ -9,6 +9,7 @@ use super::names::{NamedPath, Names};
 use super::signatures;
 use super::speech;
 use super::tree::{Tree, module_path, room_of};
+use super::types;
 
 /// No file is longer.
 const LINES_MAX: usize = 600;
@@ -55,6 +56,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
         }
     }
     check_inner(&map, &names, &mut told);
+    types::check(&map, &names, &mut told);
     told.dedup();
     told
 }
@@ -71,6 +73,16 @@ fn check_map(map: &Map, told: &mut Vec<String>) {
                 told.push(format!(
                     "src/ARCHITECTURE.md: `{}` may import `{import}`, which is not above it in the map",
                     room.name
+                ));
+            }
+        }
+    }
+    for (room, targets) in &map.types_only {
+        let imports = map.room(room).map(|room| &room.imports);
+        for target in targets {
+            if !imports.is_some_and(|imports| imports.contains(target)) {
+                told.push(format!(
+                    "src/ARCHITECTURE.md: `{room}` names types of `{target}`, which it may not import"
                 ));
             }
         }
