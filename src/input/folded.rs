@@ -182,7 +182,7 @@ pub fn read_as(
         return Err(Error::Unknown);
     }
     if weights == 0 {
-        reader.builder.caveats().add(CaveatKind::NoSamples, 1);
+        reader.builder.caveats().add(CaveatKind::ZeroWeights, 1);
     }
     Ok(reader.builder.finish())
 }

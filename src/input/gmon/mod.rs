@@ -159,7 +159,7 @@ pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Pr
         caveats.add_detail(CaveatKind::NoSymbols, ticks, path.display().to_string());
     }
     if sum == 0.0 {
-        caveats.add(CaveatKind::NoSamples, 1);
+        caveats.add(CaveatKind::EmptyHistogram, 1);
     } else {
         let any = counted.calls.iter().any(|&(_, _, count)| count > 0);
         caveats.add(
