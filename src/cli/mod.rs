@@ -54,7 +54,7 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  proftool record -- ./app --its options    record a run into perf.data
+  proftool record -- ./app --its options    record a run to perf.data
   proftool report                           where the time went, and what to look at next
   proftool flat other.data --sort total     any perf.data, or folded stacks";
 

@@ -23,7 +23,7 @@ pub struct Query {
     /// A perf.data file, folded stacks, or a gmon.out with --binary; - is standard input.
     #[arg(default_value = DEFAULT_FILE)]
     file: PathBuf,
-    /// The same as FILE, for those who are used to perf.
+    /// Same as FILE, as in perf.
     #[arg(
         short,
         long,
@@ -32,10 +32,10 @@ pub struct Query {
         hide_short_help = true
     )]
     input: Option<PathBuf>,
-    /// Only stacks with a matching function; a label as it is printed selects its function.
+    /// Only stacks with a matching function; a label copied from the output selects that function.
     #[arg(long, value_name = "REGEX", value_parser = pattern, help_heading = FILTERS)]
     focus: Option<Regex>,
-    /// Leave out stacks with a function that matches.
+    /// Leave out stacks with a matching function.
     #[arg(long, value_name = "REGEX", value_parser = pattern, help_heading = FILTERS)]
     ignore: Option<Regex>,
     /// Only these commands.
@@ -47,8 +47,8 @@ pub struct Query {
     /// Only these threads.
     #[arg(long, value_delimiter = ',', help_heading = FILTERS)]
     tid: Vec<i32>,
-    /// Only this time range, in seconds after the first sample; either end can be omitted. A,B are
-    /// times as perf script prints them.
+    /// Only this time range, in seconds after the first sample; either end can be omitted. With a
+    /// comma (A,B) the times are those that perf script prints.
     #[arg(long, value_name = "A..B", value_parser = time_range, help_heading = FILTERS)]
     time: Option<TimeRange>,
     /// The event to show: its name, with or without modifiers (cycles for cycles:u), or its number
@@ -72,7 +72,7 @@ pub struct Query {
     /// More gmon.out files of the program; all are added up.
     #[arg(long, value_name = "FILE", value_delimiter = ',', requires = "binary", help_heading = READING)]
     sum: Vec<PathBuf>,
-    /// Unit of the figures [default: the event's own unit].
+    /// Unit of the numbers [default: the event's own unit].
     #[arg(long, value_name = "UNIT", help_heading = READING)]
     unit: Option<Counting>,
     #[command(flatten)]
@@ -107,11 +107,11 @@ const READING: &str = "How to read them";
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Counting {
-    /// Each sample as one.
+    /// Every sample counts 1.
     Samples,
-    /// Time; for events that measure it.
+    /// Time, for events that measure it.
     Time,
-    /// The event's own unit, shown as percentages only.
+    /// Percentages only.
     Percent,
 }
 

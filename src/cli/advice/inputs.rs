@@ -14,23 +14,24 @@ pub fn on_error(error: &Error, file: &Path) -> Option<String> {
         Error::Io(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut part = file.as_os_str().to_owned();
             part.push(".part");
-            match Path::new(&part).is_file() {
-                true => format!(
+            if Path::new(&part).is_file() {
+                format!(
                     "there is an unfinished recording: proftool report {}",
                     shell_quoted(&part.to_string_lossy())
-                ),
-                false => "make a recording: proftool record -- COMMAND".into(),
+                )
+            } else {
+                "make a recording: proftool record -- COMMAND".into()
             }
         }
         Error::NotRegular("a pipe") => {
             format!("read it from standard input: proftool report - < {path}")
         }
         Error::Program => format!(
-            "record it: proftool record -- {path}; or show the calls in its code: proftool \
-             callgraph {path}"
+            "record it (proftool record -- {path}), or show the calls in its code (proftool callgraph \
+             {path})"
         ),
-        Error::Compressed("gzip") => format!("gzip -dc {path} | proftool report -"),
-        Error::Compressed(_) => format!("zstd -dc {path} | proftool report -"),
+        Error::Compressed("gzip") => format!("decompress it: gzip -dc {path} | proftool report -"),
+        Error::Compressed(_) => format!("decompress it: zstd -dc {path} | proftool report -"),
         Error::Binary(binary::Error::NotElf) => "an ELF program or shared library is needed".into(),
         Error::NoTimes(_) => "leave out --time".into(),
         Error::NoProgram => "name the program: --binary PROGRAM".into(),

@@ -31,7 +31,7 @@ pub fn checks(pid: i32) -> anyhow::Result<Vec<Check>> {
                 "it belongs to another user namespace, or a security module protects it: run \
                      proftool doctor outside of this container"
             }
-            false => "run proftool doctor as its user or as root",
+            false => "run proftool doctor as the user of the process, or as root",
         };
         checks.push(told(&subject, "files", Status::Warn, found, remedy));
         return Ok(checks);
@@ -127,7 +127,7 @@ fn of_files(subject: &str, process: &Process, program: &Path) -> Vec<Check> {
         Ok(binary) => binary,
         Err(error) => {
             let found = format!("{}: {}", program.display(), fragment(&error.to_string()));
-            let remedy = "run proftool doctor as its user or as root";
+            let remedy = "run proftool doctor as the user of the process, or as root";
             return vec![told(subject, "program", Status::Warn, found, remedy)];
         }
     };
