@@ -46,7 +46,7 @@ fn io_text(error: &io::Error) -> String {
     }
 }
 
-/// What is wrong with one record or section; it is skipped, and this is told.
+/// What is wrong with one record or section, which is skipped and reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     /// `what` needs more bytes than there are.

@@ -1,6 +1,6 @@
 //! The optional header sections: who recorded what, where and when.
 //!
-//! Each is read by itself; one that cannot be believed is told and left out, the others stay.
+//! Each is read by itself: one that is damaged is reported and left out, and the others stay.
 
 use linux_perf_event_reader::{Endianness, constants};
 

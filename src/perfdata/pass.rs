@@ -8,8 +8,8 @@
 //!
 //! Buffers are kept as long as a record in them waits; where too many would be, records wait on disk.
 //! A record that cannot be believed is passed
-//! over by its size, counted and told; where even the size cannot be believed, the next place that
-//! looks like records is sought.
+//! over by its size, counted and reported; where the size cannot be trusted either, reading continues
+//! at the next place that looks like records.
 
 use linux_perf_event_reader::{PerfEventHeader, constants};
 
@@ -108,7 +108,7 @@ pub(super) enum Next {
 
 impl Reader {
     /// Hands all records of the kernel to `visit` in order of time; those without a time, or with
-    /// time 0, as they are met. `progress` hears how many bytes of the data were read.
+    /// time 0, as they are read. `progress` is called with the number of bytes read so far.
     ///
     /// # Errors
     ///

@@ -349,8 +349,7 @@ impl Reader {
         &self.features
     }
 
-    /// The number of records of each type, by number, that the last pass met, skipped ones
-    /// included.
+    /// Returns how many records of each type number the last pass read, skipped ones included.
     pub fn counts(&self) -> &BTreeMap<u32, u64> {
         &self.counts
     }

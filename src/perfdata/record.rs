@@ -30,7 +30,7 @@ pub struct Record<'a> {
     pub offset: u64,
     /// Its time in nanoseconds, where it has one.
     pub time: Option<u64>,
-    /// Of a record that is not a sample: where it comes from. A sample says so itself.
+    /// Where a record comes from that is not a sample; a sample has this among its fields.
     pub origin: Origin,
     /// What it says.
     pub body: Body<'a>,
@@ -133,7 +133,7 @@ pub struct Mapping<'a> {
     pub page_offset: u64,
     /// Whether code may run there.
     pub executable: bool,
-    /// The file's build id, where the kernel told it.
+    /// The file's build ID, if the kernel recorded it.
     pub build_id: Option<BuildId>,
     /// The path.
     pub path: &'a [u8],

@@ -75,8 +75,8 @@ pub struct Sample<'a> {
     pub user_registers: Option<Registers<'a>>,
     /// A copy of the user's stack, from the stack pointer upwards, only its valid part.
     pub user_stack: Option<&'a [u8]>,
-    /// How many bytes of the user's stack were to be copied: as many as were asked for, or as the
-    /// record had room for.
+    /// How many bytes of the user stack were to be copied: the requested number, or less if the
+    /// record had no room for it.
     pub user_stack_room: u64,
     /// The weight (latency), or the three parts of `WEIGHT_STRUCT` in one word.
     pub weight: Option<u64>,

@@ -33,7 +33,7 @@ pub(super) enum Source {
     },
     /// Bytes in memory.
     Memory(Vec<u8>),
-    /// A pipe, which is read once from front to back; so many bytes were read.
+    /// A pipe, which is read once from front to back; `at` is the number of bytes read so far.
     Stream { stream: Box<dyn Read>, at: u64 },
 }
 
