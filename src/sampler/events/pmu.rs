@@ -27,7 +27,7 @@ pub(in crate::sampler) struct Encoded {
     pub(in crate::sampler) name: Option<String>,
 }
 
-/// The attr of `terms` of the PMU `pmu`, or why there is none.
+/// Returns the attr of `terms` of the PMU `pmu`.
 pub(in crate::sampler) fn encode(pmu: &str, terms: &str) -> Result<Encoded, String> {
     encode_in(Path::new(DEVICES), pmu, terms)
 }

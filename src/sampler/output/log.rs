@@ -52,7 +52,7 @@ pub(in crate::sampler) struct Log<W> {
     tally: Tally,
     passes: u64,
     drained: u64,
-    /// The bytes of records of what was there before; as many as can be until they are written.
+    /// The size of the records about what ran before; the maximum until they are written.
     existing: u64,
     file_size: u64,
     limit: Option<Limit>,

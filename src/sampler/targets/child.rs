@@ -53,7 +53,7 @@ impl Ending {
         }
     }
 
-    /// The name of the signal of which it died, if it did and the signal has a common name.
+    /// The name of the signal that killed it, if one did and the signal has a common name.
     pub fn signal_name(self) -> Option<&'static str> {
         let Ending::Signalled(number) = self else {
             return None;
