@@ -40,7 +40,7 @@ impl Binary {
         self.elf.endian == gimli::RunTimeEndian::Little
     }
 
-    /// Where the program begins; `None` for a library that is none.
+    /// The entry point; `None` for a library that cannot be run.
     pub fn entry(&self) -> Option<Svma> {
         Some(Svma(self.elf.entry)).filter(|entry| entry.0 != 0)
     }
@@ -109,7 +109,7 @@ fn read(elf: &Elf, name: &'static str) -> Result<Option<FrameSection>, Error> {
 /// those of the section.
 ///
 /// # Errors
-/// When there is none at `offset`, or it cannot be read.
+/// If there is no entry at `offset`, or it cannot be read.
 pub fn common_entry<'a, E, S>(
     section: &S,
     bytes: &[u8],

@@ -14,8 +14,8 @@
 //!   e_phentsize 0x36     0x2a   then e_phnum, e_shentsize, e_shnum, e_shstrndx, 2 bytes each
 //! ```
 //!
-//! Only these are read when a file is opened, a few pages whatever its size. What cannot be
-//! believed is left out and told as a problem.
+//! Only these are read when a file is opened, a few pages whatever its size. What is
+//! damaged is left out and listed as a problem.
 
 pub(super) mod code;
 pub(super) mod fields;

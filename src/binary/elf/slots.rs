@@ -63,8 +63,8 @@ impl Slots {
         here.then_some(Svma(entry.value))
     }
 
-    /// Whether a symbol is a function's. Files that are not linked do not say so of what they do
-    /// not define; there, and for data, the answer is no.
+    /// Returns whether a symbol is a function. Files that are not linked do not mark the functions
+    /// that they do not define; for these, and for data, the answer is no.
     pub fn is_function(&self, symbol: u32) -> bool {
         let kinds = [elf::STT_FUNC.0, elf::STT_GNU_IFUNC.0];
         let entry = self.symbols.entries.get(symbol as usize);

@@ -37,9 +37,9 @@ const ARCH_TIMESTAMP: u64 = 1;
 /// V8 adds the size of an ELF header to the addresses of lines, as `perf inject` once needed.
 const ELF_HEADER: u64 = 0x40;
 
-/// A record of lines may end with so many zeros.
+/// The largest number of zeros that a record of lines may end with.
 const PADDING: usize = 7;
-/// From how many functions on it counts that none has a line before such a header.
+/// The number of functions from which on it is significant that none has a line before such a header.
 const SOME: u64 = 4;
 
 /// Loads with longer names are passed over, in bytes.
@@ -107,7 +107,7 @@ impl JitDump {
     /// Reads a jitdump file. `user` is the user id of the process, where it is known.
     ///
     /// # Errors
-    /// When there is none, it is a link or not a regular file, it belongs to somebody else
+    /// If there is no file, it is a link or not a regular file, it belongs to somebody else
     /// ([`Error::Foreign`]), its header is no jitdump's, or the system refuses.
     pub fn read(path: &Path, user: Option<u32>) -> Result<JitDump, Error> {
         if !path.is_absolute() {
@@ -389,7 +389,7 @@ impl<R: Read + Seek> Parser<R> {
         Some(())
     }
 
-    /// Reads lines. Of a record that cannot be believed none are kept.
+    /// Reads lines. A damaged record is dropped as a whole.
     fn lines(&mut self, body: &[u8]) -> Option<()> {
         self.pending = None;
         let first = self.dump.lines.len();

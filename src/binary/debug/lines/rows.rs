@@ -183,7 +183,7 @@ pub(super) fn path<'b>(
     Some(path)
 }
 
-/// Appends `part`, or starts anew with it when it is absolute.
+/// Appends `part`, or replaces the path by it if it is absolute.
 fn join(path: &mut String, part: &str) {
     if part.starts_with('/') {
         path.clear();

@@ -228,7 +228,7 @@ impl<'b> Unit<'b> {
         split.as_deref()
     }
 
-    /// The file with the other part of this unit: the package beside the program, else the
+    /// The file with the other part of this unit: the package next to the program, else the
     /// object file that the unit names.
     fn split_dwarf(&self, debug: &Debug<'b>) -> Option<gimli::Dwarf<Slice<'b>>> {
         let id = self.main.dwo_id?;
