@@ -298,7 +298,7 @@ fn candidates(machine: Machine, stretch: &Stretch, steps: &[Step]) -> u32 {
     if both { u32::MAX } else { 0 }
 }
 
-/// Whether following these registers may change what is told of the stretch.
+/// Returns whether following these registers may change what is found in the stretch.
 fn may_tell(scan: &Scan, stretch: &Stretch, steps: &[Step], followed: u32) -> bool {
     if scan.tables.code.machine != Machine::X86_64 {
         return true;

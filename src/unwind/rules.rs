@@ -268,7 +268,7 @@ impl Rules {
         }
     }
 
-    /// Takes fuel for a program of so many bytes; whether there was enough.
+    /// Takes fuel for a program of this number of bytes. Returns whether there was enough.
     fn take(&self, bytes: usize) -> bool {
         let rest = |fuel: u64| fuel.checked_sub(bytes as u64);
         let taken = self

@@ -8,8 +8,8 @@ use super::row::{Cfa, Row, Rule};
 use super::stack::StackCopy;
 use crate::base::CodeAddress;
 
-/// How many frames a stack may have beside those that take a word of it each: frames that were
-/// interrupted, of which some ten are much.
+/// The limit of frames that take no word of the stack, on top of those that take one each: these
+/// are interrupted frames, and even ten are many.
 const INTERRUPTED_LIMIT: usize = 256;
 
 /// The most operations of expressions for one stack.
@@ -30,7 +30,7 @@ pub enum End {
     Limit,
 }
 
-/// Unwinds stacks, and remembers the rows that it has met.
+/// Unwinds stacks, and caches the rows that it looked up.
 pub struct Unwinder {
     cache: Cache,
 }
@@ -61,7 +61,7 @@ impl Default for Unwinder {
 }
 
 impl Unwinder {
-    /// An unwinder that has met nothing yet.
+    /// Makes an unwinder with an empty cache.
     pub fn new() -> Unwinder {
         Unwinder {
             cache: Cache::new(),
@@ -230,8 +230,8 @@ impl Frame<'_> {
     }
 
     /// Goes by the frame pointer, which code without rules may keep: it leads to where the caller's
-    /// was saved, beside the return address. What is not inside of the copy, or leads inwards, is
-    /// not believed.
+    /// was saved, next to the return address. A value that is outside of the copy, or leads inwards,
+    /// is rejected.
     fn leave_by_frame_pointer(&mut self) -> Result<u64, Stop> {
         use super::Arch::{Riscv32, Riscv64};
         let arch = self.registers.arch();
