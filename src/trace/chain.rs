@@ -54,7 +54,7 @@ pub(super) struct Link {
     pub(super) address: CodeAddress,
 }
 
-/// What is to be said of a chain beside its links.
+/// The properties of a chain other than its links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shape {
     /// It has as many frames as the recorder keeps at most.

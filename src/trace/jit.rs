@@ -120,7 +120,7 @@ impl<'a> Dumps<'a> {
         true
     }
 
-    /// The files of which it is not known when code was where.
+    /// Returns the files that do not state when code was where.
     pub(super) fn untimed(&self) -> &[Image] {
         &self.untimed
     }
@@ -151,7 +151,7 @@ impl<'a> Dumps<'a> {
         });
     }
 
-    /// What could not be read or told.
+    /// Returns what could not be read, or is ambiguous.
     pub(super) fn caveats(&self) -> &Caveats {
         &self.caveats
     }

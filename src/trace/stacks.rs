@@ -1,7 +1,7 @@
 //! From the call chain of a sample to the path of its stack.
 //!
-//! Most of the work is left undone: a chain that was met before is known as a whole, and of one
-//! that was not, the outer part is mostly that of the thread's last one.
+//! Most of the work is avoided: a chain that occurred before is known as a whole, and the outer part
+//! of a new one is mostly that of the thread's last chain.
 
 use std::sync::{Arc, LazyLock};
 
@@ -40,7 +40,7 @@ pub(super) type Memory = ((u32, u32), (u32, u32));
 /// The last stack of a thread; what the next one shares with it needs no look-up.
 #[derive(Debug, Default)]
 struct LastStack {
-    /// What the paths depend on beside the links: the process, how often its memory and the
+    /// What the paths depend on apart from the links: the process, how often its memory and the
     /// kernel's had changed, and the mark under which they hang.
     valid_for: (i32, Memory, Option<AddressPathId>),
     links: Vec<Link>,
@@ -92,7 +92,7 @@ pub(super) struct Stacks {
     past: FxHashMap<u32, FrameTable>,
     links: Vec<Link>,
     found: Vec<FrameId>,
-    /// Which images were hit, and those of them that nobody was told of.
+    /// Which images were hit, and those of them that were not announced yet.
     hit: Vec<bool>,
     new_hits: Vec<ImageId>,
 }
@@ -158,7 +158,7 @@ impl Stacks {
             let caller = path.caller.and_then(|caller| ids[caller]);
             ids[id] = Some(self.paths.id_of(AddressPath { caller, frame }));
         }
-        // Whoever wanted to hear of these images has.
+        // These images were announced.
         self.new_hits.clear();
         ids
     }
@@ -222,7 +222,7 @@ impl Stacks {
             unwind::End::Unruled => (Some(BROKEN), Some(CaveatKind::NoUnwindRules)),
             unwind::End::Broken => (Some(BROKEN), Some(CaveatKind::BrokenStack)),
         };
-        // A program counter that is in no mapping is told as that.
+        // A program counter outside of all mappings has a caveat of its own.
         let innermost = frames.first();
         let place = innermost.and_then(|address| unwound.memory.find(address.lookup()));
         let is_mapped = place.is_some();
@@ -390,7 +390,7 @@ impl Stacks {
         found
     }
 
-    /// The frames of addresses that were met in memory of this state.
+    /// Returns the frames of addresses that were looked up in memory of this state.
     fn found(&mut self, user: User<'_>, state: Memory, space: Space) -> &mut FrameTable {
         match (space, user) {
             (Space::Kernel, _) => self.kernel_found.at(state.1),
