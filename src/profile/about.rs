@@ -14,8 +14,8 @@ pub struct About {
     pub histogram: Option<Histogram>,
 }
 
-/// How a histogram of addresses was made, as a gmon.out holds it beside the counts of calls; what
-/// has to be known to print the profile as gprof does.
+/// How the address histogram of a gmon.out was made. It is needed to print the profile as gprof
+/// does.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histogram {
     /// The number of ticks a second.
@@ -25,7 +25,7 @@ pub struct Histogram {
     /// The ticks of functions that have some, with fractions where buckets were shared, in order of
     /// function: what weights are rounded from.
     pub shares: Vec<(FunctionId, f64)>,
-    /// The number of bytes of code that one bucket covers; 0 where there is none.
+    /// The number of bytes of code that one bucket covers; 0 if there is no histogram.
     pub bucket: u64,
     /// The pairs of callers and callees that were counted, in the file's order.
     pub arcs: Vec<(FunctionId, FunctionId)>,

@@ -31,7 +31,7 @@ struct Resolved {
     inlined: (u32, u32),
     line: Option<LineId>,
     named: bool,
-    /// Whether the name is of several functions, any of which it may be.
+    /// Whether the name may belong to any of several functions.
     ambiguous: bool,
 }
 
@@ -76,7 +76,8 @@ impl Resolution {
     }
 }
 
-/// Where fewer than one sample in so many is cut, all of the code is not read for these few.
+/// If fewer than one sample in this number is cut, not all of the code is read: that would
+/// take long for few samples.
 const CUT_ONE_IN: u64 = 20;
 
 /// Builds all of the profile that the trace is needed for.

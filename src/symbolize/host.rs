@@ -93,7 +93,7 @@ impl Host {
 
     /// Reads the symbols.
     pub(super) fn prepare(&self) {
-        // What is wrong with them is told when they are asked for.
+        // Errors are reported when they are used.
         let _ = self.symbols();
     }
 

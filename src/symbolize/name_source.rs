@@ -25,7 +25,8 @@ pub(super) enum NameSource {
     JitDump(Arc<JitDump>),
     /// Not code but a mark.
     Mark,
-    /// There is none; why, where that is to be told, and the file. Millions of images may have none.
+    /// No source: the reason, if it is to be reported, and the file. It is boxed because millions of
+    /// images may have no source.
     None(Option<Box<(CaveatKind, String)>>),
 }
 

@@ -11,7 +11,7 @@
 //! owner, whose return address nobody reads.
 //!
 //! Of all [ways](super::ways) from the function that was called to the one that is next on the
-//! stack, functions are put in only if every way goes through them. Code of which nothing is known
+//! stack, functions are put in only if every way goes through them. Unknown code
 //! is part of these ways: a call or jump through a pointer, a library that calls back, and a signal,
 //! which may arrive anywhere. It leads on wherever something [may be entered](super::back) from
 //! which the next function is reached. So a function that jumps through a pointer may have made way
@@ -32,7 +32,7 @@ use super::ways_out::FunctionStart;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Missing {
     pub(super) function: FunctionStart,
-    /// The stated addresses behind the calls or jumps, one of which left it; empty if it may have
+    /// The stated addresses behind the calls or jumps that may have left it; empty if it may have
     /// been left elsewhere.
     pub(super) left_at: Rc<[u64]>,
 }
