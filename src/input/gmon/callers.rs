@@ -38,7 +38,7 @@ const COUNTERS: [&str; 7] = [
 enum Places {
     /// The return address.
     Exact,
-    /// The first of so many bytes in which it lies.
+    /// The first address of a bucket of this size, in which the call is.
     Bucket(u64),
     /// The first address of the caller.
     Start,

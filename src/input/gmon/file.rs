@@ -142,7 +142,7 @@ impl<'a> Cursor<'a> {
 }
 
 impl Gmon {
-    /// Adds what a file holds. What cannot be read is told in `caveats`, where `name` names the file.
+    /// Adds what a file holds. What cannot be read becomes a caveat, in which `name` names the file.
     ///
     /// # Errors
     ///

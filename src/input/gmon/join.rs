@@ -1,5 +1,5 @@
-//! Counted calls beside samples: the arcs of a gmon.out as counts of the profile of a recording of
-//! the same program.
+//! Adds counted calls to samples: the arcs of a gmon.out become counts in the profile of a
+//! recording of the same program.
 //!
 //! Functions are the same where they start at the same address of the program. Those that no
 //! sample has shown are added.
