@@ -1,4 +1,4 @@
-//! What functions are called where they are shown together: short, and still told apart.
+//! Labels of functions that are shown together: short, but distinct.
 
 use super::page::Block;
 use super::table::{Cell, Column, Role, Table};
@@ -24,7 +24,7 @@ pub(super) const ACROSS_GAP: &str = " (frames missing)";
 pub(super) const LEGEND_OF_GAPS: &str = "(frames missing): frames between the two were not recorded; the caller called another function, \
     which led to this one.";
 
-/// A call, with a mark behind it if it [is inferred](is_inferred), or if it is none.
+/// Returns a call as text, marked if it [is inferred](is_inferred) or not a call.
 pub(super) fn call(text: &str, arc: &Arc) -> String {
     let mark = match arc.is_gap() {
         true => ACROSS_GAP,
