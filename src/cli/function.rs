@@ -11,7 +11,7 @@ use proftool::view::search::{self, Found};
 
 use super::failure;
 
-/// How many functions are told where a name is not enough.
+/// The number of functions that are listed if a name is ambiguous.
 const TOLD: usize = 20;
 
 /// The exit status where several functions fit.

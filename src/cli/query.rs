@@ -14,7 +14,7 @@ use super::advice::{Situation, inputs};
 use super::failure::{self, hinted};
 use super::progress::Meter;
 
-/// The file that is read when none is named.
+/// The file that is read by default.
 pub const DEFAULT_FILE: &str = "perf.data";
 
 /// The file, and which of its samples count.
@@ -156,8 +156,8 @@ impl Query {
         self.open_as(&self.reading(calls))
     }
 
-    /// Reads the profile, with these calls of the code; where stacks were cut with all of them, so
-    /// that totals can be told as ranges.
+    /// Reads the profile, with these calls of the code; if stacks were cut, with all of them, so
+    /// that totals can be given as ranges.
     pub fn open_for_totals(&self, calls: StaticCalls) -> anyhow::Result<Profile> {
         self.open_as(&input::Options {
             calls_if_cut: true,
@@ -366,7 +366,7 @@ fn resolved(profile: &Profile, regex: &Regex) -> Regex {
     exact.unwrap_or_else(|| regex.clone())
 }
 
-/// A regular expression; what is wrong with it in one line. Names such as `{lambda()#1}` are none, and
+/// A regular expression; what is wrong with it in one line. Names such as `{lambda()#1}` are not valid ones, and
 /// stand for themselves.
 fn pattern(text: &str) -> Result<Regex, String> {
     let literal = || {

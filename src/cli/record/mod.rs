@@ -90,7 +90,7 @@ pub struct RecordArgs {
 ///
 /// # Errors
 ///
-/// None: what fails is told on stderr here, since its exit status depends on what it is.
+/// None: errors are printed here, since the exit status depends on what failed.
 pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
     if args.output.as_os_str() == "-" {
         tell("a recording cannot be written to standard output");

@@ -222,7 +222,7 @@ fn widths(columns: &[Column], lines: &[&Line], unit: &Unit, width: usize) -> Vec
         if used(&widths) <= width {
             break;
         }
-        // The largest total is told by its share, too; so is a weight.
+        // The share says the same as the largest total or the weight.
         if let Some(at) = columns.iter().position(|column| column.key == key) {
             widths[at] = 0;
         }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   100 % = 12.35 s of cpu-clock, 12,345 samples since the start      1:23    what 100 % is
-//!   ./app · 997 samples/s · none lost · cumulative                            what is sampled
+//!   ./app · 997 samples/s · no losses · cumulative                            what is sampled
 //!   1 flat  2 graph  3 tree  4 cycles       340 functions · by self           views
 //!    self %  total %      self     total  function            module          the list
 //!   …
@@ -131,7 +131,7 @@ pub fn draw(app: &App, shown: &Shown, paint: Paint, buffer: &mut Buffer) {
         }
         None => list::draw(app, paint, buffer, body),
     }
-    // What is asked or told has a line also where keys have none.
+    // A prompt or message gets a line even if there is no line for keys.
     let below = rooms.keys.or((body.height > 0).then(|| body.bottom() - 1));
     match (&app.prompt, &app.message, below) {
         (Some(asked), _, Some(row)) => prompt(asked, paint, buffer, row),
@@ -165,7 +165,7 @@ fn whole(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
             let since = text::Since::of(app, &shown.seen);
             let whole = text::whole(&shown.whole, &app.wish, samples, since);
             let beside = width.saturating_sub(display_width(&state) + 2);
-            // What 100 % is must be read in full; that nothing moves must be told.
+            // What 100 % is must be readable in full, and the pause must be visible.
             let first = whole.first().map_or(0, |first| display_width(first));
             let room = match first > beside && !app.is_paused() {
                 true => width,

@@ -38,7 +38,7 @@ pub fn draw(text: &str, place: usize, paint: Paint, buffer: &mut Buffer, body: R
     }
 }
 
-/// A line in as many as it needs in this width; those that go on stand under the second column.
+/// Wraps a line to this width; continuation lines are indented to the second column.
 fn wrapped(line: &str, width: usize) -> Vec<String> {
     if display_width(line) <= width {
         return vec![line.to_owned()];
