@@ -364,6 +364,7 @@ fn read(
                 Work::Item(Item::EndOfRound) => {
                     history(&History::end_round);
                     trace.end_round();
+                    // By the clock, not by rounds: these take longer on a busy machine.
                     let passed = std::mem::replace(&mut faded, Instant::now()).elapsed();
                     let half_life = live.queue().half_life;
                     if let Some(half_life) = half_life {
@@ -379,6 +380,8 @@ fn read(
                     }
                 }
                 Work::Reset => {
+                    // The history is cut at the same time, so that a recording that is written later
+                    // has the same samples as the view.
                     let until = trace.reset();
                     history(&|history| history.reset(until));
                     let mut queue = live.queue();

@@ -145,6 +145,8 @@ impl Reader {
                 };
             }
             Start::File(file) => {
+                // The features are behind the data, but are needed before them. On a pipe, such a
+                // file has to be kept whole.
                 source = source.into_seekable(head)?;
                 reader.order = Order::Rounds;
                 reader.read_file_header(&file, &mut source)?;
@@ -224,6 +226,7 @@ impl Reader {
                 ));
                 continue;
             }
+            // `info` lists it even if its contents are left out.
             self.features.present.push(feature);
             if size > MAX_FEATURE {
                 flawed(format!(

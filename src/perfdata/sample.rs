@@ -156,6 +156,8 @@ impl<'a> Sample<'a> {
         let total = body.len();
         let format = layout.format;
         let mut c = Cursor::new(body, layout.endian);
+        // The fields are in the kernel's order, not in that of their bits: see PERF_RECORD_SAMPLE in
+        // perf_event_open(2).
         macro_rules! field {
             ($bit:expr, $name:literal) => {
                 match format.contains($bit) {
@@ -196,6 +198,8 @@ impl<'a> Sample<'a> {
         if format.contains(F::RAW) {
             let size = c.u32("raw data")?;
             raw = Some(c.take(u64::from(size), "raw data")?);
+            // The kernel pads size and data together to 8 bytes. A file whose size leaves the
+            // padding out is read all the same.
             let misaligned = (total - c.left()) % 8;
             if misaligned > 0 {
                 c.take(8 - misaligned as u64, "padding of raw data")?;
@@ -222,6 +226,7 @@ impl<'a> Sample<'a> {
         if format.contains(F::STACK_USER) {
             let size = c.u64("user stack")?;
             user_stack_room = size;
+            // Without a copy (kernel threads, no room) the number of valid bytes is missing as well.
             if size > 0 {
                 let bytes = c.take(size, "user stack")?;
                 let valid = c.u64("user stack")?;

@@ -280,6 +280,7 @@ impl Builder {
                 &mut self.profile.samples,
             ));
         }
+        // Sorted, equal calls are adjacent, and the order of scanning does not show in any output.
         self.calls.sort_unstable();
         let calls = self.calls.chunk_by(|a, b| a == b).map(|same| {
             let (from, to, kind) = same[0];

@@ -190,6 +190,7 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
     let mut problems = tables.problems();
     let more = [&pointers.problems];
     let unread = chunks.iter().filter_map(|chunk| chunk.problem.as_ref());
+    // Several chunks may have the same problem.
     for problem in unread.chain(more.into_iter().flatten()) {
         if !problems.contains(problem) {
             problems.push(problem.clone());

@@ -247,6 +247,8 @@ fn walk(machine: Machine, bytes: &[u8], start: u64, wants: &Wants, steps: &mut V
 /// Finds out which calls through registers are certain.
 fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut [Step]) {
     let Stretch { bytes, start, .. } = *stretch;
+    // The conditions go from cheap to expensive. Following registers decodes every instruction in
+    // full, which is the slow part of a scan, and few stretches need it.
     if scan.wants.unlinked || bytes.len() > FOLLOWED {
         return;
     }
@@ -264,6 +266,8 @@ fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut [Step]) {
         Flow::Jump(to) => Some(to).filter(|to| !(start..end).contains(to)),
         _ => None,
     });
+    // A jump to anything else may lead to a part of this function that is elsewhere, and that may
+    // jump back with other values in registers.
     if !leaving.all(is_function) {
         return;
     }

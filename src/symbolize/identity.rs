@@ -184,6 +184,8 @@ impl<'a> Identities<'a> {
             let function = || builder.function(named(name, module, None));
             return *self.keys.entry(key).or_insert_with(function);
         }
+        // A table of all nameless addresses would grow with them. Frames come in order, so those of
+        // the last address are enough.
         let place = |frame: &FrameAddress| (frame.image, frame.address.lookup());
         if let Some((last, _)) = self.nameless.last()
             && place(last) != place(&frame)

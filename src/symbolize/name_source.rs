@@ -105,6 +105,7 @@ fn open(
     match image.kind {
         ImageKind::File => match library.file(image) {
             Ok(binary) => {
+                // Reads the symbols now, while the workers open files in parallel.
                 binary.functions();
                 NameSource::Binary(binary)
             }
@@ -125,6 +126,7 @@ fn open(
             let Ok(pid) = u32::try_from(pid) else {
                 return NameSource::None(None);
             };
+            // If its times cannot be used (another clock, live sampling), a jitdump still has names.
             let dump = dumps.get(&pid.cast_signed());
             if let Some(Ok(dump)) = dump.map(|dump| library.read_dump(&dump.path)) {
                 return NameSource::PerfMap(Box::new(PerfMap::of(dump.everywhere())));

@@ -198,6 +198,7 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
             let path = |path| paths[path].unwrap_or(seldom);
             off_cpu.rename(samples, &path, &|thread| threads[thread].unwrap_or(nobody));
         }
+        // It has the old ids of paths and rows.
         self.known_chains = KnownChains::new();
         let off_cpu = self.off_cpu.as_ref().map(OffCpu::samples);
         let all = std::iter::once(&self.samples).chain(off_cpu);

@@ -96,6 +96,8 @@ impl<'a> Dumps<'a> {
         }
         let release = reader.features().os_release.as_deref();
         let code = match source.code(path, release) {
+            // The times in a jitdump are those of CLOCK_MONOTONIC. A recording with another clock
+            // cannot be compared with them.
             Ok(code) => code.filter(|_| has_monotonic_clock(reader)),
             Err(error) => {
                 let detail = format!("{path}: {error}");

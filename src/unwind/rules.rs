@@ -243,6 +243,7 @@ impl Rules {
         let Ok(entry) = parsed else {
             return LookedUp::Wrong;
         };
+        // The linker's index and the entry disagree, so the caller makes an index of its own.
         if entry.initial_address() != candidate.start {
             return LookedUp::Wrong;
         }
@@ -261,6 +262,8 @@ impl Rules {
         let Ok(row) = row else {
             return LookedUp::Nothing;
         };
+        // Entries of damaged files overlap. The cache must not answer for addresses that a look-up
+        // would give to the next entry.
         let holds = row.start_address()..row.end_address().min(candidate.next);
         match Row::new(row, about, section, self.arch) {
             Some(row) => LookedUp::Row(row, holds),

@@ -81,6 +81,7 @@ pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Repor
     };
     let mut by_self = choose(Sort::SelfWeight, options.limit);
     by_self.retain(|&id| weights.self_samples[id] > 0);
+    // Without a limit: rows are merged first, and the merged ones are counted.
     let by_inclusive = match weights.basis {
         Basis::Nothing => Vec::new(),
         _ => choose(Sort::Total, None),

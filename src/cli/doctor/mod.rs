@@ -115,6 +115,7 @@ fn of_file(named: &Path) -> anyhow::Result<Findings> {
             Ok(Findings::of(files::of_program(&path)?))
         }
         b"PERFILE2" | b"2ELIFREP" | b"PERFFILE" => recording::findings(&path),
+        // Of a script, its interpreter is what runs and is sampled.
         [b'#', b'!', ..] => {
             let name = path.as_os_str().to_owned();
             let command =

@@ -92,6 +92,8 @@ impl Preparer {
             }
             View::Graph => prepared.graph(&subject, wish),
             View::Tree => {
+                // The tree is the slow part, and does not depend on what is open or searched for:
+                // keys that change only these do not build it again.
                 let made = kept
                     .tree
                     .take()

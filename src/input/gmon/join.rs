@@ -75,6 +75,7 @@ pub(in crate::input) fn counts(
         let what = "no calls were counted between functions of the program";
         profile.caveats.add_detail(CaveatKind::Skipped, 1, what);
     }
+    // Several symbols of the file may be one function of the profile.
     rows.sort_unstable_by_key(|row| (row.from, row.to));
     rows.dedup_by(|next, sum| {
         let same = (next.from, next.to) == (sum.from, sum.to);

@@ -79,6 +79,7 @@ impl Encoded {
             && value.is_none()
             && let Ok(terms) = read("events")
         {
+            // The terms of a name are no names again, so this goes one level deep whatever sysfs has.
             for term in terms.trim().split(',') {
                 self.term(device, term, false)?;
             }

@@ -187,9 +187,11 @@ impl<'a> Participants<'a> {
                 .duration
                 .map(|duration| duration.saturating_sub(begin.elapsed()));
             let timeout = left.map_or(PASS, |left| left.min(PASS));
+            // A wait that fails returns at once, and must not make this loop spin.
             if open.session.wait(self.signals.as_fd(), timeout).is_err() {
                 std::thread::sleep(timeout);
             }
+            // The pass comes after the check for the end, so that it reads all that came before it.
             let over = self.attend();
             sink.pass(open)?;
             if over {
@@ -210,6 +212,7 @@ impl<'a> Participants<'a> {
         };
         open.session.stop();
         open.ended = kernel::now();
+        // The buffers still hold what was sampled since the last pass.
         sink.pass(open)?;
         sink.finish(open)?;
         Ok(end)

@@ -253,6 +253,8 @@ impl Case<'_, '_> {
                 from[leads].push(index);
             }
         }
+        // Backwards from the goal: a node that does not lead there is on no way, and must not count
+        // as an alternative to those that do.
         let mut is_on_way = vec![false; size];
         is_on_way[goal] = true;
         let mut open = vec![goal];

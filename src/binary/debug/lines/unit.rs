@@ -66,6 +66,7 @@ impl<'b> Unit<'b> {
             if row.is_none() {
                 return false;
             }
+            // With line tables only (-g1, assembler) a unit has lines without functions.
             out.push(InlineFrame {
                 function: None,
                 definition: None,
@@ -113,6 +114,8 @@ impl<'b> Unit<'b> {
             let Some(from) = from else {
                 return true;
             };
+            // The line table has only the innermost position. The position in the function around
+            // an inlined call is where that call was made.
             (file, line) = (from.file, from.line);
         }
     }
