@@ -43,9 +43,10 @@ Examples:
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = match args.classic.is_asked_for() {
-        true => args.query.open_as_gprof(StaticCalls::Off)?,
-        false => args.query.open_for_totals(StaticCalls::Off)?,
+    let profile = if args.classic.is_asked_for() {
+        args.query.open_as_gprof(StaticCalls::Off)?
+    } else {
+        args.query.open_for_totals(StaticCalls::Off)?
     };
     let selection = args.query.select(&profile)?;
     if let Some(options) = args.classic.options(&profile)? {

@@ -223,9 +223,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(page) if args.counts.errors => page,
         _ => view.page(&subject),
     };
-    let table = || match args.counts.errors {
-        true => view.arc_errors(&subject),
-        false => view.table(&subject),
+    let table = || {
+        if args.counts.errors {
+            view.arc_errors(&subject)
+        } else {
+            view.table(&subject)
+        }
     };
     let forms = Forms {
         page: &page,

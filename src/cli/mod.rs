@@ -101,9 +101,10 @@ fn grammar() -> clap::Command {
         let command = help::with_topics(command);
         let draws = matches!(command.get_name(), "graph" | "callgraph");
         let is_view = command.get_arguments().any(|arg| arg.get_id() == "format");
-        match is_view && !draws {
-            true => command.mut_arg("format", |arg| arg.value_parser(look::WithoutDot)),
-            false => command,
+        if is_view && !draws {
+            command.mut_arg("format", |arg| arg.value_parser(look::WithoutDot))
+        } else {
+            command
         }
     })
 }

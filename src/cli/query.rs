@@ -315,12 +315,13 @@ impl Query {
             return Ok(Some(event));
         }
         let all: Vec<EventId> = profile.events.enumerate().map(|(id, _)| id).collect();
-        let (text, listed) = match found.is_empty() {
-            true => (
+        let (text, listed) = if found.is_empty() {
+            (
                 format!("{} has no event {name}", self.file().display()),
                 all,
-            ),
-            false => (format!("several events are named {name}"), found),
+            )
+        } else {
+            (format!("several events are named {name}"), found)
         };
         let list = listed.iter().map(|&id| {
             let name = &profile.events[id].name;

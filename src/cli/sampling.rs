@@ -129,9 +129,10 @@ impl SamplingArgs {
     ///
     /// If the command or the target is not there.
     pub fn asked(&self, words: &[OsString]) -> Result<Asked, Error> {
-        let command = match words.is_empty() {
-            true => None,
-            false => Some(Command::find(words)?),
+        let command = if words.is_empty() {
+            None
+        } else {
+            Some(Command::find(words)?)
         };
         let target = self.target.target()?;
         if let Some(target) = &target {

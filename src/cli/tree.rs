@@ -148,9 +148,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         )
     } else {
         let calls = stacks.top_down(degree);
-        let rows = |other| match other == degree {
-            true => Some(calls.nodes.len()),
-            false => stacks.rows(other, tree_notes::COUNTED),
+        let rows = |other| {
+            if other == degree {
+                Some(calls.nodes.len())
+            } else {
+                stacks.rows(other, tree_notes::COUNTED)
+            }
         };
         options.rows = recurse.then(|| calls::Collapse::ALL.map(rows));
         let calls = match args.in_code {

@@ -246,9 +246,10 @@ impl Reader {
             self.frames.clear();
         }
         let mut end = self.frames.last().map_or(0, |last| last.end);
-        let rest = match self.frames.is_empty() {
-            false => stack[end..].strip_prefix(';'),
-            true => Some(stack),
+        let rest = if self.frames.is_empty() {
+            Some(stack)
+        } else {
+            stack[end..].strip_prefix(';')
         };
         let mut rest = rest.map(|rest| rest.split(';'));
         while let Some(text) = rest.as_mut().and_then(Iterator::next) {
@@ -278,9 +279,10 @@ impl Reader {
                 },
             };
             let caller = last.map(|last| last.path);
-            let path = match inferred {
-                true => self.builder.inferred_path(caller, function, false),
-                false => self.builder.path(caller, function, false),
+            let path = if inferred {
+                self.builder.inferred_path(caller, function, false)
+            } else {
+                self.builder.path(caller, function, false)
             };
             let is_nameless = named.is_none_or(|(named, _)| named != function) && !is_mark(name);
             self.frames.push(Frame {

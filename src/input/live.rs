@@ -325,9 +325,10 @@ impl Watcher for Audience<'_> {
         let stops = queue.stops;
         drop(queue);
         self.live.changed.notify_all();
-        match stops {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if stops {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     }
 }

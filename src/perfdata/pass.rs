@@ -153,9 +153,10 @@ impl Reader {
             self.caveats.add(CaveatKind::Disordered, state.late);
         }
         self.hand_out(u64::MAX, &mut state, &mut visit)?;
-        match self.events().is_empty() {
-            true => Err(Error::NoEvents),
-            false => Ok(Pass::Done),
+        if self.events().is_empty() {
+            Err(Error::NoEvents)
+        } else {
+            Ok(Pass::Done)
         }
     }
 

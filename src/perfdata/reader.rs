@@ -69,9 +69,10 @@ pub struct Reader {
 impl Reader {
     /// Opens a recording: a file, or the directory of `perf record --threads`.
     pub fn open(path: &Path) -> Result<Reader, Error> {
-        match path.is_dir() {
-            true => Reader::open_directory(path),
-            false => Reader::from_source(Source::open(path)?),
+        if path.is_dir() {
+            Reader::open_directory(path)
+        } else {
+            Reader::from_source(Source::open(path)?)
         }
     }
 
@@ -312,9 +313,10 @@ impl Reader {
     /// not known are counted together beyond a number.
     pub(super) fn count(&mut self, kind: u32) {
         const KINDS: usize = 1024;
-        let kind = match self.counts.len() < KINDS || self.counts.contains_key(&kind) {
-            true => kind,
-            false => u32::MAX,
+        let kind = if self.counts.len() < KINDS || self.counts.contains_key(&kind) {
+            kind
+        } else {
+            u32::MAX
         };
         *self.counts.entry(kind).or_insert(0) += 1;
     }

@@ -196,9 +196,10 @@ fn parse<'a, T: byteorder::ByteOrder>(
             // A build id has at most 20 bytes, which the parser asserts. With more it is something
             // else: the mapping is still good.
             let is_too_long = fields.get(32).is_some_and(|&len| len > 20);
-            let kept = match is_too_long {
-                true => misc & !constants::PERF_RECORD_MISC_MMAP_BUILD_ID,
-                false => misc,
+            let kept = if is_too_long {
+                misc & !constants::PERF_RECORD_MISC_MMAP_BUILD_ID
+            } else {
+                misc
             };
             let m = Mmap2Record::parse::<T>(data, kept).map_err(short)?;
             Body::Mapping(Mapping {

@@ -160,9 +160,10 @@ impl<'a> Sample<'a> {
         // perf_event_open(2).
         macro_rules! field {
             ($bit:expr, $name:literal) => {
-                match format.contains($bit) {
-                    true => Some(c.u64($name)?),
-                    false => None,
+                if format.contains($bit) {
+                    Some(c.u64($name)?)
+                } else {
+                    None
                 }
             };
         }
@@ -183,16 +184,16 @@ impl<'a> Sample<'a> {
             c.u32("cpu")?;
         }
         let period = field!(F::PERIOD, "period");
-        let read = match format.contains(F::READ) {
-            true => Some(read_values(&mut c, layout.read_format)?),
-            false => None,
+        let read = if format.contains(F::READ) {
+            Some(read_values(&mut c, layout.read_format)?)
+        } else {
+            None
         };
-        let callchain = match format.contains(F::CALLCHAIN) {
-            true => {
-                let count = c.u64("call chain")?;
-                Some(c.words(count, "call chain")?)
-            }
-            false => None,
+        let callchain = if format.contains(F::CALLCHAIN) {
+            let count = c.u64("call chain")?;
+            Some(c.words(count, "call chain")?)
+        } else {
+            None
         };
         let mut raw = None;
         if format.contains(F::RAW) {
@@ -236,9 +237,10 @@ impl<'a> Sample<'a> {
                 ))?);
             }
         }
-        let weight = match format.intersects(F::WEIGHT | F::WEIGHT_STRUCT) {
-            true => Some(c.u64("weight")?),
-            false => None,
+        let weight = if format.intersects(F::WEIGHT | F::WEIGHT_STRUCT) {
+            Some(c.u64("weight")?)
+        } else {
+            None
         };
         let data_source = field!(F::DATA_SRC, "data source");
         let transaction = field!(F::TRANSACTION, "transaction");

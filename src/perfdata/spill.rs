@@ -193,9 +193,10 @@ impl Run {
         self.bytes.resize(known + more, 0);
         file.read_exact_at(&mut self.bytes[known..], self.from)?;
         self.from += more as u64;
-        match self.bytes.len() >= needed {
-            true => Ok(()),
-            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        if self.bytes.len() >= needed {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
         }
     }
 

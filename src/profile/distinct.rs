@@ -208,9 +208,10 @@ impl<'a> Making<'a, '_> {
             },
             None => {
                 // A label may have this name already.
-                let holder = match is_given {
-                    true => Holder::Group(group),
-                    false => Holder::One(id),
+                let holder = if is_given {
+                    Holder::Group(group)
+                } else {
+                    Holder::One(id)
                 };
                 self.by_name
                     .insert_unique(hash, (hash, holder), |&(hash, _)| hash);
@@ -271,9 +272,10 @@ impl<'a> Making<'a, '_> {
         }
         // No form distinguishes functions that have everything in common; there may be a million of
         // // them.
-        let (distinct, alike) = match left.is_empty() {
-            true => Default::default(),
-            false => self.distinct_members(&members),
+        let (distinct, alike) = if left.is_empty() {
+            Default::default()
+        } else {
+            self.distinct_members(&members)
         };
         let (mut left, mut numbered): (Vec<FunctionId>, Vec<FunctionId>) = left
             .into_iter()

@@ -51,9 +51,10 @@ pub(super) fn read(specs: &[EventSpec], rows: &[ThreadEvents]) -> Vec<Option<Cou
             for fd in row.events.get(index)? {
                 let value = kernel::read_event(fd.as_fd(), 3).ok()?;
                 let value = value.first()?;
-                let sum = match row.late {
-                    true => &mut count.unsure,
-                    false => &mut count.least,
+                let sum = if row.late {
+                    &mut count.unsure
+                } else {
+                    &mut count.least
                 };
                 *sum = sum.saturating_add(*value);
             }

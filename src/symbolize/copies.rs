@@ -105,9 +105,10 @@ impl Copies {
         for is_clone in [false, true] {
             for (start, symbol, id) in code {
                 let (&start, &id) = (start, id);
-                let of = match is_clone {
-                    false => Some(symbol.as_ref()),
-                    true => original(symbol),
+                let of = if is_clone {
+                    original(symbol)
+                } else {
+                    Some(symbol.as_ref())
                 };
                 let class = self.by_definition.get(&(place.image, id));
                 let (Some(of), Some(class)) = (of, class.copied().flatten()) else {

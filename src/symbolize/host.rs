@@ -77,9 +77,10 @@ impl Host {
             return other("the running kernel does not tell where its text is");
         };
         let is_text = matches!(image.kind, ImageKind::Kernel { text: Some(_) });
-        match then == now || (is_text && same_build) {
-            true => Ok((symbols, now.wrapping_sub(then))),
-            false => other("the kernel lay elsewhere when it was recorded"),
+        if then == now || (is_text && same_build) {
+            Ok((symbols, now.wrapping_sub(then)))
+        } else {
+            other("the kernel lay elsewhere when it was recorded")
         }
     }
 

@@ -105,9 +105,10 @@ pub fn symbolize(trace: &Trace, library: &Library) -> Profile {
 pub fn unfinished(trace: &Trace, library: &Library) -> Builder {
     let name_sources = name_source::open_all(trace, library);
     let names = Names::new(&name_sources);
-    let checked = match library.options.repairs {
-        true => repair::check(trace, &name_sources, &names, library),
-        false => repair::Checked::as_recorded(trace),
+    let checked = if library.options.repairs {
+        repair::check(trace, &name_sources, &names, library)
+    } else {
+        repair::Checked::as_recorded(trace)
     };
     let addresses_of_images =
         distinct_addresses::DistinctAddresses::of(&checked.frames, trace.images.len());

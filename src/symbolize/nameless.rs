@@ -49,9 +49,10 @@ pub(super) fn note(
             return;
         };
         for (lacking, place) in [(&mut by_image, image.index()), (&mut by_kind, kind.into())] {
-            match enters {
-                true => lacking.enter(place, samples[path]),
-                false => lacking.leave(place),
+            if enters {
+                lacking.enter(place, samples[path])
+            } else {
+                lacking.leave(place)
             }
         }
     });

@@ -130,9 +130,12 @@ impl<'o, 'scope, 'env> Live<'o, 'scope, 'env> {
         let (fading, fading_off_cpu) = (&self.fading, &self.fading_off_cpu);
         let reader = self.feed.reader();
         let trace = self.tracer.snapshot(reader, |samples, off_cpu| {
-            let rows = |fading: &Fading, samples: &Samples| match faded {
-                true => fading.rows(samples),
-                false => samples.rows(),
+            let rows = |fading: &Fading, samples: &Samples| {
+                if faded {
+                    fading.rows(samples)
+                } else {
+                    samples.rows()
+                }
             };
             let off_cpu = off_cpu.map(|off_cpu| rows(fading_off_cpu, off_cpu));
             (rows(fading, samples), off_cpu.unwrap_or_default())

@@ -337,9 +337,10 @@ impl OffCpu {
 
 /// The event that an interval is a sample of.
 fn event_of(interval: &Interval) -> TraceEventId {
-    TraceEventId::new(match interval.preempted {
-        true => PREEMPTED,
-        false => BLOCKED,
+    TraceEventId::new(if interval.preempted {
+        PREEMPTED
+    } else {
+        BLOCKED
     })
 }
 

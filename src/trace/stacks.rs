@@ -189,9 +189,10 @@ impl Stacks {
         self.links = links;
         Stack {
             path,
-            flaw: match is_broken {
-                true => Some(CaveatKind::BrokenStack),
-                false => shape.cut.then_some(CaveatKind::CutStack),
+            flaw: if is_broken {
+                Some(CaveatKind::BrokenStack)
+            } else {
+                shape.cut.then_some(CaveatKind::CutStack)
             },
             place: self.place(path),
             has_user_frames: shape.user_frames > 0 && sample.callchain.is_some(),
@@ -205,9 +206,10 @@ impl Stacks {
         let (pid, tid) = (sample.pid, sample.tid);
         let mut links = std::mem::take(&mut self.links);
         links.clear();
-        let (frames, end) = match sample.is_in_exec {
-            true => (unwound.frames.get(..1), unwind::End::Outermost),
-            false => (Some(unwound.frames), end),
+        let (frames, end) = if sample.is_in_exec {
+            (unwound.frames.get(..1), unwind::End::Outermost)
+        } else {
+            (Some(unwound.frames), end)
         };
         let frames = frames.unwrap_or_default();
         links.extend(frames.iter().rev().map(|&address| Link {
@@ -229,9 +231,10 @@ impl Stacks {
         let user = User::Past(pid, unwound.memory);
         let (path, is_broken) = self.path(user, tid, &links, root.filter(|_| is_mapped));
         self.links = links;
-        let flaw = match is_broken {
-            true => Some(CaveatKind::BrokenStack),
-            false => flaw.filter(|_| is_mapped),
+        let flaw = if is_broken {
+            Some(CaveatKind::BrokenStack)
+        } else {
+            flaw.filter(|_| is_mapped)
         };
         Stack {
             path,

@@ -91,10 +91,7 @@ impl Unwinder {
         loop {
             let known = self.cache.row(code, address.lookup(), arch);
             if matches!(known, Known::Unmapped) && frames.len() > first {
-                return match is_ruled {
-                    true => End::Broken,
-                    false => End::Unruled,
-                };
+                return if is_ruled { End::Broken } else { End::Unruled };
             }
             if frames.len() - first >= limit {
                 return End::Limit;
@@ -123,9 +120,10 @@ impl Unwinder {
                 }
             };
             // What a handler returns to was put there by the kernel; nothing there has called.
-            frames.push(match is_signal_frame {
-                true => CodeAddress::Instruction(pc),
-                false => address,
+            frames.push(if is_signal_frame {
+                CodeAddress::Instruction(pc)
+            } else {
+                address
             });
             pc = match caller {
                 Ok(0) | Err(Stop::Missing) if !is_ruled => return End::Unruled,
@@ -134,9 +132,10 @@ impl Unwinder {
                 Err(Stop::Missing) if is_cut => return End::Copied,
                 Err(Stop::Missing) => return End::Broken,
             };
-            address = match is_signal_frame {
-                true => CodeAddress::Instruction(pc),
-                false => CodeAddress::Return(pc),
+            address = if is_signal_frame {
+                CodeAddress::Instruction(pc)
+            } else {
+                CodeAddress::Return(pc)
             };
         }
     }
@@ -265,9 +264,10 @@ impl Frame<'_> {
     /// A word of the stack.
     fn read(&self, address: u64) -> Result<u64, Missing> {
         let word = self.stack.read(address, self.registers.arch().word());
-        word.ok_or(match self.stack.is_cut_before(address) {
-            true => Missing::Memory,
-            false => Missing::Value,
+        word.ok_or(if self.stack.is_cut_before(address) {
+            Missing::Memory
+        } else {
+            Missing::Value
         })
     }
 

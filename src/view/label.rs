@@ -55,12 +55,13 @@ pub fn is_inferred(inferred: u64, weight: u64) -> bool {
 /// The name of a function, marked if it [is inferred](is_inferred).
 pub(super) fn cell(name: &str, inferred: u64, weight: u64) -> Cell {
     let text = name.to_owned();
-    match is_inferred(inferred, weight) {
-        false => Cell::Text(text),
-        true => Cell::Branch {
+    if is_inferred(inferred, weight) {
+        Cell::Branch {
             guide: INFERRED.into(),
             text,
-        },
+        }
+    } else {
+        Cell::Text(text)
     }
 }
 
@@ -102,9 +103,10 @@ impl Labels {
         functions.sort_unstable();
         functions.dedup();
         let on_stacks = profile.functions_on_stacks();
-        let whose = match functions.iter().all(|&id| on_stacks[id]) {
-            true => Whose::OnStacks,
-            false => Whose::All,
+        let whose = if functions.iter().all(|&id| on_stacks[id]) {
+            Whose::OnStacks
+        } else {
+            Whose::All
         };
         let longer = (subject.names == Names::Short).then_some(&longer as _);
         let labels = match subject.names {

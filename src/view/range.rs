@@ -71,8 +71,9 @@ pub(super) fn cells(table: &Table) -> impl Iterator<Item = &Cell> {
 /// The table without the column, if no cell of it is filled.
 pub(super) fn if_filled(table: Table) -> Table {
     let is_filled = cells(&table).any(|cell| *cell != Cell::Nothing);
-    match is_filled {
-        true => table,
-        false => table.without(&[KEY]),
+    if is_filled {
+        table
+    } else {
+        table.without(&[KEY])
     }
 }

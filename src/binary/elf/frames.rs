@@ -127,8 +127,9 @@ where
     let head = head.get(..HEAD).unwrap_or(head);
     let is_long = head.first_chunk() == Some(&[0xff; 4]);
     let text = head.get(if is_long { 21 } else { 9 }..).unwrap_or_default();
-    match text.contains(&0) {
-        true => section.cie_from_offset(bases, offset),
-        false => Err(gimli::Error::UnknownAugmentation),
+    if text.contains(&0) {
+        section.cie_from_offset(bases, offset)
+    } else {
+        Err(gimli::Error::UnknownAugmentation)
     }
 }

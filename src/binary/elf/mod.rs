@@ -404,9 +404,10 @@ impl Elf {
         let head = section.size.min(inflate::HEADER_SIZE);
         let head = self.source.read("compression header", section.offset, head);
         let head = head.unwrap_or_default();
-        let size = match section.is_old_compressed {
-            true => inflate::old_stated_size(&head),
-            false => inflate::stated_size(self.fields(&head)),
+        let size = if section.is_old_compressed {
+            inflate::old_stated_size(&head)
+        } else {
+            inflate::stated_size(self.fields(&head))
         };
         size.unwrap_or(0)
     }

@@ -452,18 +452,20 @@ impl<R: Read + Seek> Parser<R> {
     fn u32(&self, bytes: &[u8], at: usize) -> u32 {
         let mut four = [0; 4];
         four.copy_from_slice(&bytes[at..at + 4]);
-        match self.swapped {
-            true => u32::from_ne_bytes(four).swap_bytes(),
-            false => u32::from_ne_bytes(four),
+        if self.swapped {
+            u32::from_ne_bytes(four).swap_bytes()
+        } else {
+            u32::from_ne_bytes(four)
         }
     }
 
     fn u64(&self, bytes: &[u8], at: usize) -> u64 {
         let mut eight = [0; 8];
         eight.copy_from_slice(&bytes[at..at + 8]);
-        match self.swapped {
-            true => u64::from_ne_bytes(eight).swap_bytes(),
-            false => u64::from_ne_bytes(eight),
+        if self.swapped {
+            u64::from_ne_bytes(eight).swap_bytes()
+        } else {
+            u64::from_ne_bytes(eight)
         }
     }
 }

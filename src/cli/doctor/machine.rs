@@ -65,9 +65,10 @@ fn privilege(machine: &Machine) -> Check {
     let remedy = (!machine.perfmon).then(|| {
         let whole = "to record the kernel and other users' programs";
         let setcap = setcap_everything(&machine.rights);
-        match machine.rights.contained {
-            true => format!("{whole}, record outside of this container (user namespace)"),
-            false => format!("{whole}, run as root: {setcap}"),
+        if machine.rights.contained {
+            format!("{whole}, record outside of this container (user namespace)")
+        } else {
+            format!("{whole}, run as root: {setcap}")
         }
     });
     Check { remedy, ..check }

@@ -64,9 +64,10 @@ fn read(letters: &str, known: &[&Arg]) -> Letters {
         }
         let arg = known.iter().find(|arg| arg.get_short() == Some(letter));
         if arg.is_some_and(|arg| takes_word(arg)) {
-            return match rest.is_empty() {
-                true => Letters::TakeNext,
-                false => Letters::Flags,
+            return if rest.is_empty() {
+                Letters::TakeNext
+            } else {
+                Letters::Flags
             };
         }
         if rest.starts_with('=') {

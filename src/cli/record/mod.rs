@@ -274,9 +274,10 @@ fn no_samples(recording: &Recording, situation: &Situation, (path, empty): (&str
         return;
     }
     tell(&format!("warning: no samples were recorded in {path}"));
-    let kind = match recording.stopped_at_exec {
-        true => CaveatKind::StoppedAtExec,
-        false => CaveatKind::NoSamples,
+    let kind = if recording.stopped_at_exec {
+        CaveatKind::StoppedAtExec
+    } else {
+        CaveatKind::NoSamples
     };
     let hint = if recording.stopped_at_exec {
         situation.on(kind)

@@ -37,9 +37,10 @@ pub fn listing(subject: &Subject, sort: Sort, limit: Option<usize>, search: &Sea
     let count = |n: usize| number::grouped(n as u64);
     Listing {
         columns: table.columns,
-        about: vec![match search.is_on() {
-            true => format!("{} of {} functions", count(lines.len()), count(all)),
-            false => format!("{} functions", count(all)),
+        about: vec![if search.is_on() {
+            format!("{} of {} functions", count(lines.len()), count(all))
+        } else {
+            format!("{} functions", count(all))
         }],
         lines,
         hidden: flat.hidden,

@@ -30,9 +30,10 @@ pub fn page(app: &App, width: usize) -> String {
     blocks.push(Block::Space);
     blocks.push(Block::Heading("What is unknown:".into()));
     let notes = caveats::notes(&seen.profile.caveats);
-    match notes.is_empty() {
-        true => blocks.push(Block::Line("nothing known to be missing".into())),
-        false => blocks.extend(notes),
+    if notes.is_empty() {
+        blocks.push(Block::Line("nothing known to be missing".into()))
+    } else {
+        blocks.extend(notes)
     }
     let unit = app.shown().map(|shown| shown.whole.unit.clone());
     let page = Page {

@@ -133,10 +133,7 @@ Examples:
 impl TopArgs {
     /// The time from one picture to the next.
     fn interval(&self) -> Duration {
-        let usual = match terminal::can_be_drawn_on() {
-            true => 1,
-            false => 2,
-        };
+        let usual = if terminal::can_be_drawn_on() { 1 } else { 2 };
         self.interval.unwrap_or(Duration::from_secs(usual))
     }
 }

@@ -195,9 +195,10 @@ pub fn keys(app: &App) -> Vec<(&'static str, &'static str)> {
         View::Cycles => [("Enter", "graph"), ("i", "info")],
     });
     keys.extend([("/", "filter"), ("f", "focus")]);
-    keys.push(match app.is_paused() {
-        true => ("p", "resume"),
-        false => ("p", "pause"),
+    keys.push(if app.is_paused() {
+        ("p", "resume")
+    } else {
+        ("p", "pause")
     });
     keys.push(match app.wish.half_life {
         Some(_) => ("d", "cumulate"),

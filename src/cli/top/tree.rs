@@ -18,9 +18,12 @@ const HOT_LEVELS: usize = 256;
 /// Makes the tree: in the degree that is asked for, or in the one that `proftool tree` chooses.
 pub fn calls(subject: &Subject, degree: Option<Collapse>) -> CallTree {
     let stacks = Stacks::new(subject.profile, subject.selection);
-    let degree = degree.unwrap_or_else(|| match stacks.recurse() {
-        true => stacks.repeats().degree(),
-        false => Collapse::None,
+    let degree = degree.unwrap_or_else(|| {
+        if stacks.recurse() {
+            stacks.repeats().degree()
+        } else {
+            Collapse::None
+        }
     });
     stacks.top_down(degree)
 }

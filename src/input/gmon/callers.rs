@@ -111,9 +111,10 @@ impl Places {
         let low = gmon.histograms.first().map(|first| first.low);
         let low = low.or(arcs.first().map(|arc| arc.from)).unwrap_or(0);
         let is_first = |arc: &ArcCount| arc.from.wrapping_sub(low).is_multiple_of(size);
-        match arcs.iter().all(is_first) {
-            true => Places::Bucket(size),
-            false => Places::Exact,
+        if arcs.iter().all(is_first) {
+            Places::Bucket(size)
+        } else {
+            Places::Exact
         }
     }
 }

@@ -163,9 +163,10 @@ pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Pr
     } else {
         let any = counted.calls.iter().any(|&(_, _, count)| count > 0);
         caveats.add(
-            match any {
-                true => CaveatKind::CountsOnly,
-                false => CaveatKind::NothingCounted,
+            if any {
+                CaveatKind::CountsOnly
+            } else {
+                CaveatKind::NothingCounted
             },
             1,
         );

@@ -71,9 +71,12 @@ impl Encoded {
             return Ok(());
         }
         let is_name = !name.is_empty() && !name.contains('/') && !name.starts_with('.');
-        let read = |folder: &str| match is_name {
-            true => fs::read_to_string(device.join(folder).join(name)),
-            false => Err(io::ErrorKind::NotFound.into()),
+        let read = |folder: &str| {
+            if is_name {
+                fs::read_to_string(device.join(folder).join(name))
+            } else {
+                Err(io::ErrorKind::NotFound.into())
+            }
         };
         if names
             && value.is_none()

@@ -235,16 +235,15 @@ impl<W: Write + Seek> Sink for Log<W> {
             // Their place in the buffers is needed no more either.
             return session.drain(&mut |_| Ok::<(), io::Error>(())).map(drop);
         }
-        let bytes = match self.may_fill(session.most_drained()) {
-            true => self.pass_to_limit(session)?,
-            false => {
-                let (writer, tally) = (&mut self.writer, &mut self.tally);
-                session.drain(&mut |records| {
-                    writer.append_drained(records)?;
-                    tally.count(records);
-                    Ok::<(), io::Error>(())
-                })?
-            }
+        let bytes = if self.may_fill(session.most_drained()) {
+            self.pass_to_limit(session)?
+        } else {
+            let (writer, tally) = (&mut self.writer, &mut self.tally);
+            session.drain(&mut |records| {
+                writer.append_drained(records)?;
+                tally.count(records);
+                Ok::<(), io::Error>(())
+            })?
         };
         self.passes += 1;
         self.drained += bytes;

@@ -139,11 +139,12 @@ impl Session {
         }
         let duplicates = &mut self.duplicates;
         for ring in &mut self.rings {
-            bytes += match duplicates.is_empty() {
-                true => ring.ring.drain(consume)?,
-                false => ring.ring.drain(&mut |records: &[u8]| {
+            bytes += if duplicates.is_empty() {
+                ring.ring.drain(consume)?
+            } else {
+                ring.ring.drain(&mut |records: &[u8]| {
                     raw::filter(records, &mut |record| duplicates.admits(record), consume)
-                })?,
+                })?
             };
         }
         Ok(bytes)

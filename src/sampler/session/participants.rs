@@ -160,9 +160,10 @@ impl<'a> Participants<'a> {
         let begin = Instant::now();
         loop {
             if self.attend() {
-                return Err(match self.stop.began() {
-                    true => Error::Stopped,
-                    false => Error::Ended,
+                return Err(if self.stop.began() {
+                    Error::Stopped
+                } else {
+                    Error::Ended
                 });
             }
             let left = delay.saturating_sub(begin.elapsed());

@@ -102,14 +102,15 @@ impl Child {
         let as_script = pointers(&command.as_script);
         let environment = pointers(&command.environment);
         let program = command.program.as_ptr();
-        let null = match command.is_silent {
-            true => Some(
+        let null = if command.is_silent {
+            Some(
                 OpenOptions::new()
                     .read(true)
                     .write(true)
                     .open("/dev/null")?,
-            ),
-            false => None,
+            )
+        } else {
+            None
         };
         // SAFETY: getpid and fork touch no memory of ours. Between fork and exec or _exit the
         // child calls only functions that are safe in a signal handler (prctl, getppid, dup2, read,

@@ -68,14 +68,13 @@ impl Target {
         }
         let (permitted, others): (Vec<i32>, Vec<i32>) =
             found.iter().partition(|&&pid| capabilities::permits(pid));
-        Ok(match permitted.is_empty() || others.is_empty() {
-            true => (Target::Processes(found), None),
-            false => {
-                let of = found.len();
-                let processes = others.iter().map(|&pid| (pid, user(pid))).collect();
-                let note = Note::LeftOut { processes, of };
-                (Target::Processes(permitted), Some(note))
-            }
+        Ok(if permitted.is_empty() || others.is_empty() {
+            (Target::Processes(found), None)
+        } else {
+            let of = found.len();
+            let processes = others.iter().map(|&pid| (pid, user(pid))).collect();
+            let note = Note::LeftOut { processes, of };
+            (Target::Processes(permitted), Some(note))
         })
     }
 

@@ -328,9 +328,10 @@ impl<'h> CodeReader<'h> {
                 let place = FunctionStart { image, start };
                 let name = self.full_name(place);
                 let is_thunk = |name: &str| THUNKS.iter().any(|thunk| name.starts_with(thunk));
-                match name.is_some_and(|name| is_thunk(&name)) {
-                    true => (To::Unknown, None),
-                    false => (To::Function(self.whole(place)), None),
+                if name.is_some_and(|name| is_thunk(&name)) {
+                    (To::Unknown, None)
+                } else {
+                    (To::Function(self.whole(place)), None)
                 }
             }
             Destination::Import(name) => {
@@ -362,9 +363,10 @@ impl<'h> CodeReader<'h> {
             .is_some_and(|binary| binary.chosen_name(start).is_some());
         let start = start.0;
         let place = FunctionStart { image, start };
-        match chooses {
-            true => To::ChosenBy(place),
-            false => To::Function(place),
+        if chooses {
+            To::ChosenBy(place)
+        } else {
+            To::Function(place)
         }
     }
 

@@ -237,9 +237,10 @@ impl Case<'_, '_> {
         }
         if goes_anywhere {
             let entries = self.entries();
-            let is_open = match self.is_owner_missing {
-                true => [entries.owner, entries.any_behind_owner()],
-                false => [entries.itself || entries.owner, false],
+            let is_open = if self.is_owner_missing {
+                [entries.owner, entries.any_behind_owner()]
+            } else {
+                [entries.itself || entries.owner, false]
             };
             for (is_behind, is_open) in [false, true].into_iter().zip(is_open) {
                 if is_open {

@@ -214,9 +214,10 @@ fn what_was_lost_is_not_made_up() {
                 .sum();
             let length = interval.end - interval.start;
             assert!(ran * SURE <= length, "{interval:?} in {:?}", history.told);
-            match truth.end == interval.end {
-                true => exact += 1,
-                false => longer += 1,
+            if truth.end == interval.end {
+                exact += 1
+            } else {
+                longer += 1
             }
         }
         unsure += switches.unsure;

@@ -308,9 +308,10 @@ impl Tree {
 
     fn drawing(&self, subject: &Subject) -> Table {
         let bottom_up = self.direction == Direction::BottomUp;
-        let (percent, weight, name) = match bottom_up {
-            false => ("total %", "total", "function ↳ calls"),
-            true => ("self %", "self", "function ↳ called by"),
+        let (percent, weight, name) = if bottom_up {
+            ("self %", "self", "function ↳ called by")
+        } else {
+            ("total %", "total", "function ↳ calls")
         };
         let mut table = Table::new(vec![
             Column::new("percent", percent, Role::Heat),

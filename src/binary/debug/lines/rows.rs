@@ -142,9 +142,10 @@ impl<'b> Rows<'b> {
         let path = || -> Box<str> {
             let path = path(&self.header, file, unit).unwrap_or_default();
             let bytes = (path.len() as u64).saturating_mul(PATH_COPIES);
-            match account.take(bytes) {
-                true => path.into(),
-                false => Box::default(),
+            if account.take(bytes) {
+                path.into()
+            } else {
+                Box::default()
             }
         };
         self.header.file(file)?;

@@ -178,9 +178,10 @@ fn cell_text(cell: &Cell, branch: Option<Branch>, unit: &Unit, width: usize) -> 
 /// What stands before a name in the tree: steps to the side, and what can be done.
 fn guide(branch: &Branch) -> String {
     let steps = branch.steps as usize;
-    let mut guide = match steps > STEPS {
-        true => format!("⋯{} {}", branch.level, "  ".repeat(STEPS / 2)),
-        false => "  ".repeat(steps),
+    let mut guide = if steps > STEPS {
+        format!("⋯{} {}", branch.level, "  ".repeat(STEPS / 2))
+    } else {
+        "  ".repeat(steps)
     };
     guide.push(if branch.is_only { '↳' } else { ' ' });
     guide.push(match branch.fold {

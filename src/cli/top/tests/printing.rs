@@ -51,9 +51,10 @@ impl Source for Script {
     }
 
     fn state(&self) -> State {
-        match self.at.load(Ordering::Relaxed) + 1 >= self.seen.len() {
-            true => State::Ended("the command exited with status 0".into()),
-            false => State::Running,
+        if self.at.load(Ordering::Relaxed) + 1 >= self.seen.len() {
+            State::Ended("the command exited with status 0".into())
+        } else {
+            State::Running
         }
     }
 
