@@ -23,7 +23,7 @@
 //! ```
 //!
 //! Whatever a file holds, nothing here panics, recurses on it or allocates by a length that was
-//! not checked. What cannot be believed is left out and told by [`Binary::problems`].
+//! not checked. What is damaged is left out and listed by [`Binary::problems`].
 
 mod budget;
 mod debug;

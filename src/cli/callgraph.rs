@@ -38,7 +38,7 @@ pub struct Args {
     /// Only what this function can call, directly or through others.
     #[arg(long, value_name = "NAME", group = "part")]
     reachable_from: Option<String>,
-    /// Only functions without a direct call, and the functions that take their address.
+    /// Only functions that no direct call reaches, and the functions that take their address.
     #[arg(long, group = "part")]
     roots: bool,
     /// Only cycles: the recursion that the code allows.
@@ -48,8 +48,8 @@ pub struct Args {
     /// sampled files are read.
     #[arg(long, value_name = "FILE")]
     with: Option<PathBuf>,
-    /// Show inlined code in the function that was inlined, by debug information; with samples it
-    /// always is.
+    /// Attribute inlined code to the function that was inlined (needs debug information) [default
+    /// with --with].
     #[arg(long, conflicts_with = "no_inline")]
     inline: bool,
     /// Attribute inlined code to the function that contains it.
@@ -64,16 +64,18 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-Reads the machine code; no code is run. There are five kinds of arcs:
+callgraph reads the machine code and does not run it. An arc from A to B has
+one of five kinds:
 
-  call     the caller calls the function
-  tail     it jumps to it, so the function returns to the caller's caller
-  import   it calls it by name, through a linkage table or a slot that a relocation fills
-  inlined  it contains a copy of it (--inline, from debug information)
-  pointer  it takes its address; who calls it is only known at run time, so it forms no cycle
+  call     A calls B
+  tail     A jumps to B, which then returns to the caller of A
+  import   A calls B by name, through a pointer that the loader fills in
+  inlined  A contains a copy of B (--inline, from debug information)
+  pointer  A takes the address of B; what then calls B is unknown, so this arc
+           forms no cycle
 
-The targets of indirect calls are unknown; these calls are counted. Functions of a stripped program
-are named by address (sub_1234).
+The targets of indirect calls are unknown, so these calls are only counted.
+Functions of a stripped program are named by address (sub_1234).
 
 Examples:
   proftool callgraph ./app                          the functions with most calls, and their callees

@@ -14,10 +14,10 @@ use super::query::Query;
 /// Whether gprof's own text is printed.
 #[derive(clap::Args, Debug)]
 pub struct Classic {
-    /// Print what GNU gprof 2.40 prints, byte for byte; of a gmon.out.
+    /// Print a gmon.out exactly as GNU gprof 2.40 does.
     #[arg(long)]
     classic: bool,
-    /// With --classic: functions without time and calls, too (gprof -z).
+    /// With --classic: also print functions without time or calls (gprof -z).
     #[arg(short, long, requires = "classic")]
     zeros: bool,
 }

@@ -27,10 +27,10 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-A cycle is a set of functions that all reach each other by calls. For each cycle the page lists its
-members, its entry calls, the calls inside it, and the lightest calls whose removal breaks it.
-proftool graph -k FROM/TO leaves a call out. An interrupt or a page fault is not a call and forms no
-cycle.
+A cycle is a set of functions that all reach each other by calls. For each
+cycle the output lists its members, its entry calls, the calls inside it, and
+the lightest calls whose removal breaks it. -k FROM/TO leaves a call out. An
+interrupt or a page fault is not a call and forms no cycle.
 
 Examples:
   proftool cycles                        recursion in the samples

@@ -27,15 +27,15 @@ pub struct Args {
     /// The format.
     #[arg(long, value_name = "FORMAT", value_enum)]
     to: Format,
-    /// Recursion collapsing. Folded stacks are then the paths of the collapsed tree; in a drawing
-    /// a collapsed call is a dashed arrow back, with the share of its samples.
+    /// Recursion collapsing. Folded stacks become the paths of the collapsed tree; in a drawing, a
+    /// collapsed call becomes a dashed arrow back, with the share of its samples.
     #[arg(long, value_name = "DEGREE", value_enum, default_value_t = Collapse::None)]
     collapse: Collapse,
     /// Output file [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Calls that are only in the code, drawn dashed. Folded stacks and collapsed drawings leave
-    /// them out.
+    /// Which calls in the code are added to the sampled ones, as dashed arrows. Folded stacks and
+    /// collapsed drawings never have them.
     #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Auto)]
     in_code: InCode,
     /// Form of function names.

@@ -31,13 +31,13 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-A sample counts for the function it was taken in (self), and once for every function on its stack
-(total), however often that function stands there.
+A sample counts for the function that it was taken in (self), and once for each
+function on its stack (total), however often the function is there.
 
 Examples:
   proftool flat                              the hottest functions of perf.data
-  proftool flat --sort total --limit 10      the ten most inclusive ones
-  proftool flat --focus '^parse' --comm app  only stacks through parse…, only of app
+  proftool flat --sort total --limit 10      the ten largest totals
+  proftool flat --focus '^parse' --comm app  stacks of app through parse…
   proftool flat --format json | jq '.functions[0]'";
 
 /// Answers.

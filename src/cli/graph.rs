@@ -33,8 +33,8 @@ pub struct Args {
     /// Show only these functions, with all their callers and callees.
     #[arg(long, value_name = "NAME")]
     function: Vec<String>,
-    /// How weight is attributed to callers [default: measured with stacks, propagated
-    /// without]
+    /// How weight is attributed to callers [default: measured if there are stacks, else
+    /// propagated]
     #[arg(long, value_enum)]
     model: Option<ModelName>,
     #[command(flatten)]
@@ -58,7 +58,7 @@ pub struct Arcs {
     /// Leave out this arc.
     #[arg(short = 'k', value_name = "FROM/TO")]
     without: Vec<String>,
-    /// Arcs below this share, in percent, form no cycles; the page lists those left out.
+    /// Ignore arcs below this share, in percent, when finding cycles; the output lists them.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     cycle_cut: Option<f64>,
 }
@@ -98,15 +98,16 @@ impl Prune {
 }
 
 const EXAMPLES: &str = "\
-Each entry lists a function's callers above it and its callees below it, each with its part of the
-weight. A cycle has an entry of its own. With stacks nothing is estimated. A gmon.out has no stacks;
-its figures are gprof's estimates.
+Each entry lists a function's callers above it and its callees below it, each
+with its part of the weight. A cycle has an entry of its own. With call stacks,
+all numbers are measured. A gmon.out has no stacks: its numbers are gprof's
+estimates.
 
 Examples:
   proftool graph                                    the functions with the largest totals
   proftool graph --function parse --function lex    two of them, with all callers and callees
   proftool graph --format dot | dot -Tsvg > g.svg   drawn, as gprof2dot does
-  proftool graph gmon.out --binary ./app            gprof's figures
+  proftool graph gmon.out --binary ./app            gprof's estimates
   proftool graph gmon.out --binary ./app --classic  gprof's text, for tools that parse it
   proftool graph --counts gmon.out --errors         how far gprof's estimates are off";
 
@@ -215,9 +216,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(page) if args.counts.errors => page,
         _ => view.page(&subject),
     };
-    let table = || match args.counts.errors {
-        true => view.arc_errors(&subject),
-        false => view.table(&subject),
+    let table = || {
+        if args.counts.errors {
+            view.arc_errors(&subject)
+        } else {
+            view.table(&subject)
+        }
     };
     let forms = Forms {
         page: &page,

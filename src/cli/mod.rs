@@ -55,7 +55,7 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  proftool record -- ./app --its options    record a run into perf.data
+  proftool record -- ./app --its options    record a run to perf.data
   proftool report                           where the time went, and what to look at next
   proftool flat other.data --sort total     any perf.data, or folded stacks";
 
@@ -102,9 +102,10 @@ fn grammar() -> clap::Command {
         let command = help::with_topics(command);
         let draws = matches!(command.get_name(), "graph" | "callgraph");
         let is_view = command.get_arguments().any(|arg| arg.get_id() == "format");
-        match is_view && !draws {
-            true => command.mut_arg("format", |arg| arg.value_parser(look::WithoutDot)),
-            false => command,
+        if is_view && !draws {
+            command.mut_arg("format", |arg| arg.value_parser(look::WithoutDot))
+        } else {
+            command
         }
     })
 }

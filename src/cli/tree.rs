@@ -38,8 +38,8 @@ pub struct Args {
     /// Recursion collapsing [default: chosen by the profile, see below]
     #[arg(long, value_name = "DEGREE", value_enum)]
     collapse: Option<Collapse>,
-    /// Print the table of HP's Puma: in or under, in only, level, function [collapses: full; rows:
-    /// all]
+    /// Print the table of HP's profiler Puma: in or under, in only, level, function. Collapses fully
+    /// and prints all rows
     #[arg(long)]
     classic: bool,
     /// Start at this function; with --bottom-up, end there.
@@ -57,25 +57,29 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-Each line is a function as it was reached by one chain of calls. Bottom up, each root is a function
-that samples were taken in, and what stands under it called it.
+Each line is a function, reached by one chain of calls. With --bottom-up, each
+root is a function in which samples were taken, and the lines under it are its
+callers.
 
-A total counts each sample once. Collapsing recursion makes a call of a function that stands above a
-line f..., and what the inner f calls stands under the f above. The column 'via collapsed %' has the
-part of the total that came through such calls, and so from another caller than the line above.
+A total counts each sample once. Collapsing shortens recursion: where f is
+called again below f, the inner call becomes the line 'f...', and the functions
+that it calls are listed under the outer f. The column 'via collapsed %' is the
+part of a line's total that came through such a call, so from a deeper level
+than the line shows.
 
-Without --collapse, every call is a line as long as at most 20 of the 80 heaviest lines repeat a
-function above them; with more, the degree is conservative. It does not depend on --limit, --min
-and --depth.
+Without --collapse, recursion is not collapsed if at most 20 of the 80 heaviest
+lines repeat a function above them; else the degree is conservative. The choice
+does not depend on --limit, --min and --depth.
 
-With --classic, 40 (15) are 40 by the calls above alone, and 15 after a collapsed call.
+With --classic, '40 (15)' means: 40 came through the calls above alone, 15
+after a collapsed call.
 
 Examples:
   proftool tree                                 the call tree, from 0.5 % up
   proftool tree --min 5 --depth 8               only the thick branches
-  proftool tree --collapse none                 every call a line, also where it recurses
+  proftool tree --collapse none                 a line for every recursive call
   proftool tree --collapse full                 no function twice in a chain of calls
-  proftool tree --root parse                    what parse calls, from the outermost parse on
+  proftool tree --root parse                    what parse calls
   proftool tree --bottom-up --focus '^memcpy$'  who calls memcpy";
 
 /// Which recursive calls are collapsed.
@@ -145,9 +149,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         )
     } else {
         let calls = stacks.top_down(degree);
-        let rows = |other| match other == degree {
-            true => Some(calls.nodes.len()),
-            false => stacks.rows(other, tree_notes::COUNTED),
+        let rows = |other| {
+            if other == degree {
+                Some(calls.nodes.len())
+            } else {
+                stacks.rows(other, tree_notes::COUNTED)
+            }
         };
         options.rows = recurse.then(|| calls::Collapse::ALL.map(rows));
         let calls = match args.in_code {

@@ -88,7 +88,7 @@ pub struct Opened {
     pub path: PathBuf,
 }
 
-/// What becomes of a symbolic link that the last component of a path is.
+/// How a symbolic link is treated that is the last component of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastLink {
     /// It is followed.

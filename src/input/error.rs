@@ -76,7 +76,7 @@ pub enum Reason {
         /// The kind of input and its verb: `a gmon.out holds`.
         holder: &'static str,
     },
-    /// A gmon.out, and it was not said of which program.
+    /// A gmon.out without the program that made it.
     #[error(
         "it is a gmon.out, which has addresses only: the names are in the program that made it"
     )]
@@ -90,7 +90,7 @@ pub enum Reason {
     /// A program that the samples are not of.
     #[error("the recording has no samples in it")]
     NotSampled,
-    /// Something that was to be added to a gmon.out and is none.
+    /// A file that was to be added to a gmon.out is not a gmon.out.
     #[error("it is not a gmon.out; only those can be added up")]
     NotGmon,
     /// A recording that cannot be read.

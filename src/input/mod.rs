@@ -1,6 +1,6 @@
 //! Anything a person may have, as a [`Profile`].
 //!
-//! What a file is, is told by what is in it, never by its name:
+//! The kind of a file is recognized by its content, never by its name:
 //!
 //! ```text
 //!   PERFILE2, 2ELIFREP, PERFFILE     a recording of perf or of proftool
@@ -187,7 +187,7 @@ fn door(path: &Path) -> Result<Opened, Reason> {
         if file.metadata()?.is_file() {
             return regular_door(file);
         }
-        // A pipe may give its first bytes one by one, and the kind is told by some.
+        // A pipe may give its first bytes one by one, and several are needed to recognize the kind.
         let mut head = Vec::new();
         let read = (&file).take(HEAD).read_to_end(&mut head);
         read?;

@@ -66,8 +66,8 @@ pub(super) fn library(options: &Options, finder: Finder) -> Library {
     })
 }
 
-/// What the recording says of itself. The command is what was recorded: the recorder's command
-/// line without the recorder and its own options, where these can be told apart.
+/// Returns what the recording states about itself. The command is what was recorded: the
+/// recorder's command line without the recorder and its options, if they can be recognized.
 pub(super) fn about(recording: &Recording) -> About {
     let line = &recording.command_line;
     let dashes = line.iter().position(|word| word == "--");

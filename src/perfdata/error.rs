@@ -68,7 +68,7 @@ impl From<io::Error> for Error {
     }
 }
 
-/// What is wrong with one record or section; it is skipped, and this is told.
+/// What is wrong with one record or section, which is skipped and reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     /// `what` needs more bytes than there are.

@@ -154,6 +154,8 @@ impl Reader {
                 };
             }
             Start::File(file) => {
+                // The features are behind the data, but are needed before them. On a pipe, such a
+                // file has to be kept whole.
                 source = source.into_seekable(head)?;
                 reader.order = Order::Rounds;
                 reader.read_file_header(&file, &mut source)?;
@@ -233,6 +235,7 @@ impl Reader {
                 ));
                 continue;
             }
+            // `info` lists it even if its contents are left out.
             self.features.present.push(feature);
             if size > MAX_FEATURE {
                 flawed(format!(
@@ -318,9 +321,10 @@ impl Reader {
     /// not known are counted together beyond a number.
     pub(super) fn count(&mut self, kind: u32) {
         const KINDS: usize = 1024;
-        let kind = match self.counts.len() < KINDS || self.counts.contains_key(&kind) {
-            true => kind,
-            false => u32::MAX,
+        let kind = if self.counts.len() < KINDS || self.counts.contains_key(&kind) {
+            kind
+        } else {
+            u32::MAX
         };
         *self.counts.entry(kind).or_insert(0) += 1;
     }
@@ -358,8 +362,7 @@ impl Reader {
         &self.features
     }
 
-    /// The number of records of each type, by number, that the last pass met, skipped ones
-    /// included.
+    /// Returns how many records of each type number the last pass read, skipped ones included.
     pub fn counts(&self) -> &BTreeMap<u32, u64> {
         &self.counts
     }

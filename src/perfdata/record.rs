@@ -30,7 +30,7 @@ pub struct Record<'a> {
     pub offset: u64,
     /// Its time in nanoseconds, where it has one.
     pub time: Option<u64>,
-    /// Of a record that is not a sample: where it comes from. A sample says so itself.
+    /// Where a record comes from that is not a sample; a sample has this among its fields.
     pub origin: Origin,
     /// What it says.
     pub body: Body<'a>,
@@ -164,7 +164,7 @@ pub struct Mapping<'a> {
     pub page_offset: u64,
     /// Whether code may run there.
     pub executable: bool,
-    /// The file's build id, where the kernel told it.
+    /// The file's build ID, if the kernel recorded it.
     pub build_id: Option<BuildId>,
     /// The path.
     pub path: &'a [u8],
@@ -227,9 +227,10 @@ fn parse<'a, T: byteorder::ByteOrder>(
             // A build id has at most 20 bytes, which the parser asserts. With more it is something
             // else: the mapping is still good.
             let is_too_long = fields.get(32).is_some_and(|&len| len > 20);
-            let kept = match is_too_long {
-                true => misc & !constants::PERF_RECORD_MISC_MMAP_BUILD_ID,
-                false => misc,
+            let kept = if is_too_long {
+                misc & !constants::PERF_RECORD_MISC_MMAP_BUILD_ID
+            } else {
+                misc
             };
             let m = Mmap2Record::parse::<T>(data, kept).map_err(short)?;
             Body::Mapping(Mapping {

@@ -181,7 +181,7 @@ fn open(event: &EventSpec, with_kernel: bool, stacks: Stacks, pid: i32, cpu: i32
     }
 }
 
-/// Whether this user may record a process, as far as that can be told from the first of its threads.
+/// Returns whether this user may record a process, as far as its first thread shows.
 pub(super) fn permits(pid: i32) -> bool {
     let trial = open(&EventSpec::cpu_clock(), false, Stacks::None, pid, -1);
     !matches!(trial, Trial::Refused { forbidden, .. } if forbidden)

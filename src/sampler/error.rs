@@ -315,8 +315,8 @@ pub enum Note {
 }
 
 impl Note {
-    /// Whether something will be missing that the user has reason to expect, so that it is told
-    /// even to those who want quiet.
+    /// Returns whether the recording will lack something that the user expects, so that the note is
+    /// shown even with quiet output.
     pub fn is_loss(&self) -> bool {
         matches!(
             self,

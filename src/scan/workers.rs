@@ -227,6 +227,8 @@ fn walk(machine: Machine, bytes: &[u8], start: u64, wants: &Wants, steps: &mut V
 /// Finds out which calls through registers are certain.
 fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut [Step]) {
     let Stretch { bytes, start, .. } = *stretch;
+    // The conditions go from cheap to expensive. Following registers decodes every instruction in
+    // full, which is the slow part of a scan, and few stretches need it.
     if scan.wants.unlinked || bytes.len() > FOLLOWED {
         return;
     }
@@ -244,6 +246,8 @@ fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut [Step]) {
         Flow::Jump(to) => Some(to).filter(|to| !(start..end).contains(to)),
         _ => None,
     });
+    // A jump to anything else may lead to a part of this function that is elsewhere, and that may
+    // jump back with other values in registers.
     if !leaving.all(is_function) {
         return;
     }
@@ -278,7 +282,7 @@ fn candidates(machine: Machine, stretch: &Stretch, steps: &[Step]) -> u32 {
     if both { u32::MAX } else { 0 }
 }
 
-/// Whether following these registers may change what is told of the stretch.
+/// Returns whether following these registers may change what is found in the stretch.
 fn may_tell(scan: &Scan, stretch: &Stretch, steps: &[Step], followed: u32) -> bool {
     if scan.tables.code.machine != Machine::X86_64 {
         return true;

@@ -61,7 +61,7 @@ pub(super) struct Physical {
     pub(super) inlined: u32,
     /// The file and line of the innermost frame.
     pub(super) line: Option<(NameId, u32)>,
-    /// Whether the name is of several functions, any of which it may be.
+    /// Whether the name may belong to any of several functions.
     pub(super) is_ambiguous: bool,
 }
 

@@ -24,7 +24,8 @@ pub(super) enum NameSource {
     JitDump(Arc<JitDump>),
     /// Not code but a mark.
     Mark,
-    /// There is none; why, where that is to be told, and the file. Millions of images may have none.
+    /// No source: the reason, if it is to be reported, and the file. It is boxed because millions of
+    /// images may have no source.
     None(Option<Box<(CaveatKind, String)>>),
 }
 
@@ -80,6 +81,7 @@ fn open(
     match image.kind {
         ImageKind::File => match library.file(image) {
             Ok(binary) => {
+                // Reads the symbols now, while the workers open files in parallel.
                 binary.functions();
                 NameSource::Binary(binary)
             }
@@ -100,6 +102,7 @@ fn open(
             let Ok(pid) = u32::try_from(pid) else {
                 return NameSource::None(None);
             };
+            // If its times cannot be used (another clock, live sampling), a jitdump still has names.
             let dump = dumps.get(&pid.cast_signed());
             if let Some(Ok(dump)) = dump.map(|dump| library.read_dump(&dump.path)) {
                 return NameSource::PerfMap(Box::new(PerfMap::of(dump.everywhere())));

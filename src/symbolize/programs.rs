@@ -82,8 +82,7 @@ pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, Unread
     Ok(builder.finish())
 }
 
-/// Says what is not known about a file. Calls through pointers are not told here: each function
-/// has their number.
+/// Adds caveats about a file. Indirect calls are not among them: each function has their number.
 fn tell(caveats: &mut Caveats, file: &Scanned) {
     let (binary, calls) = (&file.binary, &file.calls);
     let path = binary.path().display();

@@ -198,9 +198,10 @@ impl<'scope, 'env> Copies<'scope, 'env> {
         }
         self.unwinders.learn(images, os_release);
         self.give();
-        match self.unwinders.in_work() > IN_WORK {
-            true => self.take(),
-            false => None,
+        if self.unwinders.in_work() > IN_WORK {
+            self.take()
+        } else {
+            None
         }
     }
 

@@ -8,8 +8,8 @@ use super::row::{Cfa, Row, Rule};
 use super::stack::StackCopy;
 use crate::base::CodeAddress;
 
-/// How many frames a stack may have beside those that take a word of it each: frames that were
-/// interrupted, of which some ten are much.
+/// The limit of frames that take no word of the stack, on top of those that take one each: these
+/// are interrupted frames, and even ten are many.
 const INTERRUPTED_LIMIT: usize = 256;
 
 /// The most operations of expressions for one stack.
@@ -30,7 +30,7 @@ pub enum End {
     Limit,
 }
 
-/// Unwinds stacks, and remembers the rows that it has met.
+/// Unwinds stacks, and caches the rows that it looked up.
 pub struct Unwinder {
     cache: Cache,
 }
@@ -61,7 +61,7 @@ impl Default for Unwinder {
 }
 
 impl Unwinder {
-    /// An unwinder that has met nothing yet.
+    /// Makes an unwinder with an empty cache.
     pub fn new() -> Unwinder {
         Unwinder {
             cache: Cache::new(),
@@ -91,10 +91,7 @@ impl Unwinder {
         loop {
             let known = self.cache.row(code, address.lookup(), arch);
             if matches!(known, Known::Unmapped) && frames.len() > first {
-                return match is_ruled {
-                    true => End::Broken,
-                    false => End::Unruled,
-                };
+                return if is_ruled { End::Broken } else { End::Unruled };
             }
             if frames.len() - first >= limit {
                 return End::Limit;
@@ -123,9 +120,10 @@ impl Unwinder {
                 }
             };
             // What a handler returns to was put there by the kernel; nothing there has called.
-            frames.push(match is_signal_frame {
-                true => CodeAddress::Instruction(pc),
-                false => address,
+            frames.push(if is_signal_frame {
+                CodeAddress::Instruction(pc)
+            } else {
+                address
             });
             pc = match caller {
                 Ok(0) | Err(Stop::Missing) if !is_ruled => return End::Unruled,
@@ -134,9 +132,10 @@ impl Unwinder {
                 Err(Stop::Missing) if is_cut => return End::Copied,
                 Err(Stop::Missing) => return End::Broken,
             };
-            address = match is_signal_frame {
-                true => CodeAddress::Instruction(pc),
-                false => CodeAddress::Return(pc),
+            address = if is_signal_frame {
+                CodeAddress::Instruction(pc)
+            } else {
+                CodeAddress::Return(pc)
             };
         }
     }
@@ -236,8 +235,8 @@ impl Frame<'_> {
     }
 
     /// Goes by the frame pointer, which code without rules may keep: it leads to where the caller's
-    /// was saved, beside the return address. What is not inside of the copy, or leads inwards, is
-    /// not believed.
+    /// was saved, next to the return address. A value that is outside of the copy, or leads inwards,
+    /// is rejected.
     fn leave_by_frame_pointer(&mut self) -> Result<u64, Stop> {
         use super::Arch::{Riscv32, Riscv64};
         let arch = self.registers.arch();
@@ -271,9 +270,10 @@ impl Frame<'_> {
     /// A word of the stack.
     fn read(&self, address: u64) -> Result<u64, Missing> {
         let word = self.stack.read(address, self.registers.arch().word());
-        word.ok_or(match self.stack.is_cut_before(address) {
-            true => Missing::Memory,
-            false => Missing::Value,
+        word.ok_or(if self.stack.is_cut_before(address) {
+            Missing::Memory
+        } else {
+            Missing::Value
         })
     }
 

@@ -29,7 +29,7 @@ pub enum Sort {
 pub struct Options {
     /// The order.
     pub sort: Sort,
-    /// At most so many; `None` for all.
+    /// The maximum number of functions; `None` for all.
     pub limit: Option<usize>,
     /// Only those with at least this share, in percent: of self weight when sorted by it, of
     /// the total otherwise.

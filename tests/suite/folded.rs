@@ -77,7 +77,7 @@ fn a_text_without_a_stack_is_refused() {
 fn weights_of_zero_are_no_samples() {
     let profile = read("a;b 0\n").unwrap();
     assert!(profile.samples.is_empty());
-    assert_eq!(profile.caveats.count(CaveatKind::NoSamples), 1);
+    assert_eq!(profile.caveats.count(CaveatKind::ZeroWeights), 1);
 }
 
 #[test]

@@ -193,7 +193,7 @@ fn what_is_no_event_is_told_in_a_line_with_what_there_is() {
         ("software/event=1/", "there is no term \"event\""),
         (
             "cpu-clock,cycels",
-            "unknown event \"cycels\"; the nearest are: cycles",
+            "unknown event \"cycels\"; did you mean cycles?",
         ),
     ];
     for (events, told) in cases {

@@ -130,7 +130,7 @@ impl DebugInfo {
 /// The wanted sections under the names that `name` gives them. What is not there is empty.
 ///
 /// Reading is bound by the page faults of fresh memory, so the largest section, `.debug_info`, is
-/// read by a thread of its own beside the others.
+/// read by a thread of its own while the others are read.
 fn sections(
     elf: &Elf,
     name: impl Fn(SectionId) -> &'static str,

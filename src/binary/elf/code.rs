@@ -1,5 +1,5 @@
 //! The machine code of a file: where the bytes of an address are. They are read in pieces, so that
-//! whoever goes through all of them needs memory for one.
+//! a scan of all code needs memory for only one of them.
 //!
 //! ```text
 //!   section    .init    .text             .fini        linkage tables are left out:

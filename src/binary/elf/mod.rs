@@ -14,8 +14,8 @@
 //!   e_phentsize 0x36     0x2a   then e_phnum, e_shentsize, e_shnum, e_shstrndx, 2 bytes each
 //! ```
 //!
-//! Only these are read when a file is opened, a few pages whatever its size. What cannot be
-//! believed is left out and told as a problem.
+//! Only these are read when a file is opened, a few pages whatever its size. What is
+//! damaged is left out and listed as a problem.
 
 pub(super) mod code;
 pub(super) mod fields;
@@ -410,9 +410,10 @@ impl Elf {
         let head = section.size.min(inflate::HEADER_SIZE);
         let head = self.source.read("compression header", section.offset, head);
         let head = head.unwrap_or_default();
-        let size = match section.is_old_compressed {
-            true => inflate::old_stated_size(&head),
-            false => inflate::stated_size(self.fields(&head)),
+        let size = if section.is_old_compressed {
+            inflate::old_stated_size(&head)
+        } else {
+            inflate::stated_size(self.fields(&head))
         };
         size.unwrap_or(0)
     }

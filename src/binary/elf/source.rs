@@ -199,7 +199,7 @@ impl Source {
     }
 }
 
-/// Makes room for so many bytes. Where the system has no memory for them, that is an error.
+/// Reserves memory for this number of bytes. It is an error if the system has no memory for them.
 pub(in crate::binary) fn reserve(
     what: &str,
     bytes: &mut Vec<u8>,

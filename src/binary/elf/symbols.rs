@@ -31,7 +31,7 @@ pub(in crate::binary) struct Entry {
     pub(in crate::binary) kind: u8,
     pub(in crate::binary) binding: u8,
     pub(in crate::binary) visibility: u8,
-    /// An index of the sections, or one of the few above 0xff00 that are none.
+    /// An index of the sections, or one of the reserved values above 0xff00.
     pub(in crate::binary) section: u32,
     pub(in crate::binary) value: u64,
     size: u64,
@@ -67,7 +67,7 @@ pub(in crate::binary) fn entries(elf: &Elf, table: &Section) -> Result<Vec<Entry
         .collect();
     let elsewhere = u32::from(elf::SHN_XINDEX.0);
     if entries.iter().any(|entry| entry.section == elsewhere) {
-        // More than 0xff00 sections: the true numbers stand in a table beside this one.
+        // More than 0xff00 sections: the real numbers are in another table.
         let is_it = |s: &&Section| s.kind == elf::SHT_SYMTAB_SHNDX.0;
         let numbers = elf.sections.iter().find(is_it);
         let numbers = numbers.map(|s| elf.source.read("section numbers", s.offset, s.size));
@@ -102,13 +102,13 @@ fn strings(elf: &Elf, table: &Section) -> Result<Vec<u8>, Error> {
 pub(in crate::binary) struct Table {
     pub(in crate::binary) entries: Vec<Entry>,
     pub(in crate::binary) strings: Vec<u8>,
-    /// How many names cannot be believed; their symbols have none.
+    /// The number of names that are damaged; their symbols have no name.
     unnamed: u64,
 }
 
 impl Table {
-    /// Reads a table. Whoever copies all names that are left needs no more than some multiple of
-    /// the file's size.
+    /// Reads a table. Names that would together exceed a multiple of the file's size are dropped,
+    /// so callers may copy the others.
     pub(in crate::binary) fn read(elf: &Elf, table: &Section) -> Result<Table, Error> {
         let mut entries = entries(elf, table)?;
         let strings = strings(elf, table)?;

@@ -20,7 +20,7 @@ const SIZE_LIMIT: u64 = 1 << 20;
 /// capabilities, which is what recorders have where users are no root.
 ///
 /// # Errors
-/// [`Error::NotFound`] where the kernel gives none.
+/// [`Error::NotFound`] if the kernel provides no vDSO.
 pub fn own() -> Result<Binary, Error> {
     let list = Path::new("/proc/self/maps");
     let maps = read(list).map_err(Error::at(list))?;

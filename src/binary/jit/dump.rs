@@ -37,9 +37,9 @@ const ARCH_TIMESTAMP: u64 = 1;
 /// V8 adds the size of an ELF header to the addresses of lines, as `perf inject` once needed.
 const ELF_HEADER: u64 = 0x40;
 
-/// A record of lines may end with so many zeros.
+/// The largest number of zeros that a record of lines may end with.
 const PADDING: usize = 7;
-/// From how many functions on it counts that none has a line before such a header.
+/// The number of functions from which on it is significant that none has a line before such a header.
 const SOME: u64 = 4;
 
 /// Loads with longer names are passed over, in bytes.
@@ -107,7 +107,7 @@ impl JitDump {
     /// Reads a jitdump file. `user` is the user id of the process, where it is known.
     ///
     /// # Errors
-    /// When there is none, it is a link or not a regular file, it belongs to somebody else
+    /// If there is no file, it is a link or not a regular file, it belongs to somebody else
     /// ([`Error::Foreign`]), its header is no jitdump's, or the system refuses.
     pub fn read(path: &Path, user: Option<u32>) -> Result<JitDump, Error> {
         if !path.is_absolute() {
@@ -407,7 +407,7 @@ impl<'a, R: Read + Seek> Parser<'a, R> {
         Some(())
     }
 
-    /// Reads lines. Of a record that cannot be believed none are kept.
+    /// Reads lines. A damaged record is dropped as a whole.
     fn lines(&mut self, body: &[u8]) -> Option<()> {
         self.pending = None;
         let first = self.dump.lines.len();
@@ -470,18 +470,20 @@ impl<'a, R: Read + Seek> Parser<'a, R> {
     fn u32(&self, bytes: &[u8], at: usize) -> u32 {
         let mut four = [0; 4];
         four.copy_from_slice(&bytes[at..at + 4]);
-        match self.swapped {
-            true => u32::from_ne_bytes(four).swap_bytes(),
-            false => u32::from_ne_bytes(four),
+        if self.swapped {
+            u32::from_ne_bytes(four).swap_bytes()
+        } else {
+            u32::from_ne_bytes(four)
         }
     }
 
     fn u64(&self, bytes: &[u8], at: usize) -> u64 {
         let mut eight = [0; 8];
         eight.copy_from_slice(&bytes[at..at + 8]);
-        match self.swapped {
-            true => u64::from_ne_bytes(eight).swap_bytes(),
-            false => u64::from_ne_bytes(eight),
+        if self.swapped {
+            u64::from_ne_bytes(eight).swap_bytes()
+        } else {
+            u64::from_ne_bytes(eight)
         }
     }
 }

@@ -8,7 +8,7 @@
 //! Compilers compile a function again and move its code, and they put new code where old code was.
 //! A name is therefore the identity, not an address: all code of one name is one function. Lists
 //! that leave out parameters, as some agents for Java do, give overloaded methods one name; such
-//! methods cannot be told apart and are one function.
+//! methods cannot be distinguished and are one function.
 //!
 //! Where a list has no times and several functions were at an address, nothing says which of them
 //! a sample belongs to. The answer is then all of them: see [`JitNames`].

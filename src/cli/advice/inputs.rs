@@ -16,23 +16,26 @@ pub fn on_error(error: &Error, show: &str) -> Option<String> {
         Reason::Io { source } if source.kind() == io::ErrorKind::NotFound => {
             let mut part = file.as_os_str().to_owned();
             part.push(".part");
-            match Path::new(&part).is_file() {
-                true => format!(
+            if Path::new(&part).is_file() {
+                format!(
                     "there is an unfinished recording: {show} {}",
                     shell_quoted(&part.to_string_lossy())
-                ),
-                false => "make a recording: proftool record -- COMMAND".into(),
+                )
+            } else {
+                "make a recording: proftool record -- COMMAND".into()
             }
         }
         Reason::NotRegular { kind: "a pipe" } => {
             format!("read it from standard input: {show} - < {path}")
         }
         Reason::Program => format!(
-            "record it: proftool record -- {path}; or show the calls in its code: proftool \
-             callgraph {path}"
+            "record it (proftool record -- {path}), or show the calls in its code (proftool callgraph \
+             {path})"
         ),
-        Reason::Compressed { format: "gzip" } => format!("gzip -dc {path} | {show} -"),
-        Reason::Compressed { .. } => format!("zstd -dc {path} | {show} -"),
+        Reason::Compressed { format: "gzip" } => {
+            format!("decompress it: gzip -dc {path} | {show} -")
+        }
+        Reason::Compressed { .. } => format!("decompress it: zstd -dc {path} | {show} -"),
         Reason::Binary {
             source: binary::Error::NotElf,
         } => "an ELF program or shared library is needed".into(),

@@ -203,9 +203,10 @@ impl Lines<'_> {
 
     fn marked(&self, id: FunctionId, name: String) -> String {
         let weights = &self.view.summary.graph.weights;
-        match label::is_inferred(weights.inferred[id], weights.total[id]) {
-            true => format!("{}{name}", label::INFERRED),
-            false => name,
+        if label::is_inferred(weights.inferred[id], weights.total[id]) {
+            format!("{}{name}", label::INFERRED)
+        } else {
+            name
         }
     }
 }

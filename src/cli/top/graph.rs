@@ -50,10 +50,7 @@ pub fn listing(subject: &Subject, function: FunctionId, search: &Search) -> List
             key,
             function,
             cells,
-            look: match is_itself {
-                true => Look::Chosen,
-                false => Look::Plain,
-            },
+            look: if is_itself { Look::Chosen } else { Look::Plain },
             branch: None,
         });
     }
@@ -68,9 +65,10 @@ pub fn listing(subject: &Subject, function: FunctionId, search: &Search) -> List
     );
     Listing {
         columns: table.columns,
-        about: vec![match lines.len() == callers + callees + 1 {
-            true => about,
-            false => format!("{} of {about}", lines.len() - 1),
+        about: vec![if lines.len() == callers + callees + 1 {
+            about
+        } else {
+            format!("{} of {about}", lines.len() - 1)
         }],
         lines,
         hidden: 0,

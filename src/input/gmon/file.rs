@@ -142,7 +142,7 @@ impl<'a> Cursor<'a> {
 }
 
 impl Gmon {
-    /// Adds what a file holds. What cannot be read is told in `caveats`, where `name` names the file.
+    /// Adds what a file holds. What cannot be read becomes a caveat, in which `name` names the file.
     ///
     /// # Errors
     ///
@@ -310,9 +310,10 @@ impl Gmon {
     /// Adds a histogram, or says why not.
     fn add_histogram(&mut self, read: Histogram, rate: u32) -> Result<(), &'static str> {
         if read.high <= read.low || read.ticks.is_empty() {
-            return match read.ticks.iter().any(|&ticks| ticks > 0) {
-                true => Err("over no addresses"),
-                false => Ok(()),
+            return if read.ticks.iter().any(|&ticks| ticks > 0) {
+                Err("over no addresses")
+            } else {
+                Ok(())
             };
         }
         if rate == 0 {

@@ -199,13 +199,14 @@ fn read_by(
         caveats.add_detail(CaveatKind::NoSymbols, ticks, path.display().to_string());
     }
     if sum == 0.0 {
-        caveats.add(CaveatKind::NoSamples, 1);
+        caveats.add(CaveatKind::EmptyHistogram, 1);
     } else {
         let any = counted.calls.iter().any(|&(_, _, count)| count > 0);
         caveats.add(
-            match any {
-                true => CaveatKind::CountsOnly,
-                false => CaveatKind::NothingCounted,
+            if any {
+                CaveatKind::CountsOnly
+            } else {
+                CaveatKind::NothingCounted
             },
             1,
         );

@@ -82,6 +82,6 @@ pub enum Searched {
 fn did_you_mean(near: &[String]) -> String {
     match near {
         [] => String::new(),
-        names => format!("; the nearest are: {}", names.join(", ")),
+        names => format!("; did you mean {}?", names.join(" or ")),
     }
 }

@@ -109,7 +109,7 @@ const MISS: u32 = sys::PERF_COUNT_HW_CACHE_RESULT_MISS;
 /// let event: EventSpec = "cycles:u".parse().unwrap();
 /// assert_eq!(event.name(), "cycles:u");
 /// let error = "cycels".parse::<EventSpec>().unwrap_err().to_string();
-/// assert_eq!(error, "unknown event \"cycels\"; the nearest are: cycles");
+/// assert_eq!(error, "unknown event \"cycels\"; did you mean cycles?");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSpec {
@@ -457,7 +457,7 @@ mod tests {
         let error = "instrutions".parse::<EventSpec>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown event \"instrutions\"; the nearest are: instructions"
+            "unknown event \"instrutions\"; did you mean instructions?"
         );
         let near = |name: &str| match name.parse::<EventSpec>() {
             Err(EventError::Unknown { source }) => source.near,

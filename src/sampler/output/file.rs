@@ -61,7 +61,7 @@ impl Output {
             has_begun: false,
         };
         check_earlier(target, &file)?;
-        // A full disk or a limit is better met now than after the command has run.
+        // A full disk or a limit should show now, not after the command has run.
         let fits = file.write_all(&[0; LEAST_ROOM]);
         fits.and_then(|()| file.set_len(0))
             .and_then(|()| file.rewind())

@@ -180,6 +180,7 @@ impl Session {
                 own.extend(&ids);
                 event.ids.extend(ids);
             }
+            // It appeared while events were opened, so it may have inherited them as well.
             if row.late {
                 duplicates.expect(row.tid, own);
             }

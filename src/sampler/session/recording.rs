@@ -155,12 +155,11 @@ pub fn record(
             log.salvage();
             let has_recorded = log.has_recorded();
             let (_, _, file) = log.into_parts();
-            let kept = match has_recorded {
-                true => output.keep_part(&file),
-                false => {
-                    output.discard();
-                    None
-                }
+            let kept = if has_recorded {
+                output.keep_part(&file)
+            } else {
+                output.discard();
+                None
             };
             participants.run_on();
             Err(Error::Interrupted {

@@ -24,9 +24,10 @@ pub(in crate::sampler) fn directory(path: &Path) -> Result<PathBuf, Error> {
         (words.next()? == "cgroup2").then(|| PathBuf::from(place))
     });
     let mounted = mounted.ok_or_else(|| refused("no cgroup2 file system is mounted".into()))?;
-    let directory = match path.starts_with(&mounted) {
-        true => path.to_owned(),
-        false => mounted.join(path.strip_prefix("/").unwrap_or(path)),
+    let directory = if path.starts_with(&mounted) {
+        path.to_owned()
+    } else {
+        mounted.join(path.strip_prefix("/").unwrap_or(path))
     };
     match fs::metadata(directory.join("cgroup.procs")) {
         Ok(_) => Ok(directory),

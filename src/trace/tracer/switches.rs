@@ -19,7 +19,7 @@ impl Tracer<'_, '_, '_> {
         };
         let switches = off_cpu.switches();
         match &record.body {
-            // The recorder says so of what has been there for long.
+            // The recorder synthesizes this record for threads that existed before.
             Body::Fork(task) if record.misc & constants::PERF_RECORD_MISC_FORK_EXEC != 0 => {
                 switches.forget(task.tid);
             }

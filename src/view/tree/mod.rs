@@ -51,11 +51,11 @@ pub enum Direction {
 /// Which nodes are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Options {
-    /// At most so many, the heaviest; `None` for all.
+    /// The maximum number of lines, the heaviest ones; `None` for all.
     pub limit: Option<usize>,
     /// Only those with at least this share, in percent.
     pub min: f64,
-    /// Only so many levels; `None` for all.
+    /// The maximum number of levels; `None` for all.
     pub depth: Option<u32>,
     /// The function that the stacks begin at, with the weight of the samples that have it;
     /// `None` where whole stacks are shown.
@@ -63,7 +63,7 @@ pub struct Options {
     /// Where stacks recurse: the rows that the tree has in each degree of
     /// [`Collapse::ALL`](crate::analysis::tree::Collapse::ALL), as far as they were counted.
     pub rows: Option<[Option<usize>; 4]>,
-    /// What the degree was chosen by, if none was asked for and stacks recurse.
+    /// Why the degree was chosen, if it was not requested and stacks recurse.
     pub repeats: Option<Repeats>,
 }
 
@@ -80,7 +80,7 @@ pub struct Hidden {
     pub beyond: usize,
 }
 
-/// Sentences of whoever shows a page: what to ask for to see more is not for the view to say.
+/// Sentences that the caller adds to a page: the view does not know the options that show more.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
     /// Above the table.
@@ -188,7 +188,7 @@ impl Tree {
         Some(self.labels.of(function))
     }
 
-    /// The weight of the node above, of which a node's is a part; of a root, the total.
+    /// Returns the weight of the parent of a node, or the total for a root.
     fn whole(&self, subject: &Subject, node: &Node) -> u64 {
         let parent = node.parent.map(|parent| self.calls.nodes.at(parent));
         parent.map_or(subject.selection.total, |parent| parent.weight())
@@ -295,23 +295,22 @@ impl Tree {
         let mut sentences = Vec::new();
         if nodes().any(|node| node.stub.is_some()) {
             sentences.push(
-                "f... (N %): a collapsed call of f, taken by N % of the samples; they continue \
-                 under the nearest f above.",
+                "f... (N %): a collapsed call of f, which N % of the samples passed; their stacks \
+                 continue under the nearest f above.",
             );
         }
         if nodes().any(|node| node.indirect > 0) {
-            sentences.push(
-                "via collapsed %: the part of the first column that came through such calls.",
-            );
+            sentences.push("via collapsed %: the part of total % that came through such calls.");
         }
         (!sentences.is_empty()).then(|| sentences.join(" "))
     }
 
     fn drawing(&self, subject: &Subject) -> Table {
         let bottom_up = self.direction == Direction::BottomUp;
-        let (percent, weight, name) = match bottom_up {
-            false => ("total %", "total", "function ↳ calls"),
-            true => ("self %", "self", "function ↳ called by"),
+        let (percent, weight, name) = if bottom_up {
+            ("self %", "self", "function ↳ called by")
+        } else {
+            ("total %", "total", "function ↳ calls")
         };
         let mut table = Table::new(vec![
             Column::new("percent", percent, Role::Heat),
