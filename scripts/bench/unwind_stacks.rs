@@ -9,10 +9,10 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use linux_perf_event_reader::{CpuMode, constants::PERF_RECORD_MISC_FORK_EXEC};
+use linux_perf_event_reader::constants::PERF_RECORD_MISC_FORK_EXEC;
 use proftool::base::FileOffset;
 use proftool::binary::Finder;
-use proftool::perfdata::{Body, Mapping, Pass, Reader, Record, Sample};
+use proftool::perfdata::{Body, CpuMode, Mapping, Pass, Reader, Record, Sample};
 use proftool::unwind::{Arch, CodeAt, ProcessCode, Registers, Rules, StackCopy, Unwinder};
 
 /// Files by number, opened once.

@@ -12,8 +12,6 @@
 //!         └─ add    total(add)  += 2
 //! ```
 
-use std::cmp::Ordering;
-
 use super::estimated;
 use crate::base::IdVec;
 use crate::profile::{FunctionId, Links, PathWeights, Profile, Selection, Step};
@@ -145,20 +143,11 @@ fn estimate(profile: &Profile, selection: &Selection, weights: &mut FunctionWeig
     weights.basis = Basis::Calls(totals);
 }
 
-/// Compares two functions by name, then module, then id: what ties are broken by, everywhere.
-pub fn by_name(profile: &Profile, a: FunctionId, b: FunctionId) -> Ordering {
-    let key = |id: FunctionId| {
-        let function = &profile.functions[id];
-        (&function.name, &profile.modules[function.module].name, id)
-    };
-    key(a).cmp(&key(b))
-}
-
-/// The place of every function in the order of [`by_name`]. To order a few functions, that is
-/// quicker.
+/// The place of every function in the order of [`Profile::compare_names`]. To order a few functions,
+/// that is quicker.
 pub fn name_ranks(profile: &Profile) -> IdVec<FunctionId, u32> {
     let mut order: Vec<FunctionId> = profile.functions.ids().collect();
-    order.sort_unstable_by(|&a, &b| by_name(profile, a, b));
+    order.sort_unstable_by(|&a, &b| profile.compare_names(a, b));
     let mut ranks = IdVec::filled(0, order.len());
     for (rank, id) in (0u32..).zip(order) {
         ranks[id] = rank;

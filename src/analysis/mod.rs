@@ -22,9 +22,18 @@
 //! | [`breaking`] | which arcs make a cycle one? |
 //! | [`same_samples`] | which functions are on exactly the same samples? |
 //! | [`coverage`] | how much of the code's call graph did samples touch? |
-//! | [`function`] | what is known of one function? Several of these at once |
-//! | [`report`] | what does one want to know first? Several of these at once |
 //! | [`flow`] | how much came over each arc, by calls or by weight? |
+//!
+//! A view shows several answers at once. Each of these computes them in one value, its `Summary`:
+//!
+//! | module | figures |
+//! |---|---|
+//! | [`flat`] | of all functions: weights, and what cut stacks hide |
+//! | [`report`] | what one wants to know first |
+//! | [`function`] | all that is known of one function |
+//! | [`graph`] | of callers and callees: the calls that count, their cycles, whose account weight is on |
+//! | [`cycles`] | of recursion: what is entered, how deep it goes, what breaks it |
+//! | [`code`] | of the calls that code contains, and what samples showed of them |
 //!
 //! All take a [`Profile`](crate::profile::Profile) and a
 //! [`Selection`](crate::profile::Selection) of it and give a new value. None does I/O, fails, or
@@ -33,15 +42,19 @@
 pub mod attribution;
 pub mod breaking;
 pub mod call_sites;
+pub mod code;
 pub mod coverage;
 pub mod cut;
+pub mod cycles;
 pub mod detail;
 pub mod error;
 pub mod estimated;
+pub mod flat;
 pub mod flow;
 pub mod fonseca;
 pub mod function;
 pub mod gprof;
+pub mod graph;
 pub mod inclusive;
 pub mod lines;
 pub mod measured;

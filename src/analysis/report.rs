@@ -3,8 +3,9 @@
 use rustc_hash::FxHashMap;
 
 use super::coverage::Coverage;
-use super::cut::{self, AtMost, Hidden};
-use super::inclusive::{self, Basis, FunctionWeights};
+use super::cut::{self, AtMost};
+use super::flat;
+use super::inclusive::Basis;
 use super::lines::{self, Lines};
 use super::same_samples::{self, Member};
 use super::sampling_error::{self, SamplingError};
@@ -19,9 +20,7 @@ use crate::profile::{FunctionId, Profile, Selection, ThreadId};
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// The weights of the functions.
-    pub weights: FunctionWeights,
-    /// What of totals is hidden by stacks that were cut.
-    pub hidden: Hidden,
+    pub flat: flat::Summary,
     /// Where in their source functions spend their own weight.
     pub lines: Lines,
     /// Functions that are on exactly the same samples and whose totals have the same range, the
@@ -75,13 +74,12 @@ impl Summary {
     /// assert!(!summary.recurses);
     /// ```
     pub fn of(profile: &Profile, selection: &Selection, in_code: bool) -> Summary {
-        let weights = inclusive::by_function(profile, selection);
-        let hidden = cut::by_function(profile, selection);
+        let flat = flat::Summary::of(profile, selection);
         let commands = threads::by_command(profile, selection);
         let commands = commands.into_iter().map(|(c, w)| (c.to_owned(), w));
         Summary {
             lines: lines::by_function(profile, selection),
-            alike: alike(profile, selection, &weights, &hidden),
+            alike: alike(profile, selection, &flat),
             commands: commands.collect(),
             threads: threads::by_thread(profile, selection),
             waits: match selection.event.is_off_processor() {
@@ -93,8 +91,7 @@ impl Summary {
             sampling_error: sampling_error::of(profile, selection),
             in_code: (in_code && !profile.code.calls.is_empty())
                 .then(|| InCode::of(profile, selection)),
-            weights,
-            hidden,
+            flat,
         }
     }
 }
@@ -114,12 +111,8 @@ impl InCode {
 }
 
 /// Groups the functions whose samples and range are the same, where some can stand for others.
-fn alike(
-    profile: &Profile,
-    selection: &Selection,
-    weights: &FunctionWeights,
-    hidden: &Hidden,
-) -> Vec<Vec<Member>> {
+fn alike(profile: &Profile, selection: &Selection, flat: &flat::Summary) -> Vec<Vec<Member>> {
+    let flat::Summary { weights, hidden } = flat;
     if weights.basis == Basis::Nothing {
         return Vec::new();
     }

@@ -1,4 +1,4 @@
-//! The build id: the checksum by which one build of a file is told from another.
+//! The build ID: the checksum that distinguishes one build of a file from another.
 
 use std::fmt;
 

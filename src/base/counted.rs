@@ -4,7 +4,7 @@ use super::CaveatKind;
 
 /// Weights of occurrences that differ from the count by more than this part are reported.
 const OCCURRENCES: f64 = 0.02;
-/// The same of events of which samples are drawn: up to one period of each thread is in no sample.
+/// The same for sampled events: each thread ends with up to one period that is in no sample.
 const DRAWN: f64 = 0.10;
 /// The same where the count is an estimate.
 const ESTIMATED: f64 = 0.25;

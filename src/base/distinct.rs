@@ -7,9 +7,9 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::{Id, IdVec};
 
-/// Rows that are kept once, in order of first appearance. Beside the rows it takes some six bytes
-/// a row: there may be many millions. Its hashes are seeded anew each time, so that no file can
-/// foresee which rows collide; the order of rows does not depend on them.
+/// Rows that are kept once, in order of first appearance. The index takes about six bytes per row
+/// on top of the rows, as there may be many millions. Hashes have a random seed, so that no file can
+/// be made whose rows collide; the order of rows does not depend on them.
 ///
 /// ```
 /// use proftool::base::{Distinct, Id, NameId};
@@ -27,7 +27,7 @@ pub struct Distinct<I, T> {
 }
 
 impl<I: Id, T: Hash + Eq> Distinct<I, T> {
-    /// No rows, with room for so many: until they come a byte is taken for each.
+    /// No rows, with room for `len` of them; an unused row takes one byte.
     pub fn with_room(rows: usize) -> Self {
         Distinct {
             rows: Vec::with_capacity(rows).into(),

@@ -60,7 +60,7 @@ impl<I: Id, T> IdVec<I, T> {
         Self::from(Vec::new())
     }
 
-    /// A table of `len` equal rows: a column beside another table.
+    /// A table of `len` equal rows, to be used as a column of another table.
     pub fn filled(value: T, len: usize) -> Self
     where
         T: Clone,

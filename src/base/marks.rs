@@ -6,10 +6,9 @@
 pub const TRUNCATED: &str = "[truncated]";
 /// The mark that stands outermost on a stack which led to no code.
 pub const BROKEN: &str = "[broken stack]";
-/// The mark that stands for stacks of which each was seldom met, where they were let go to bound
-/// memory.
+/// The mark that replaces the rarest stacks of a live profile, which are dropped to bound memory.
 pub const SELDOM: &str = "[seldom]";
-/// The mark that stands for the stack of time off the processor of which no stack was recorded.
+/// The mark for off-CPU time that was recorded without a stack.
 pub const NO_SWITCH_STACK: &str = "[off-CPU, no stack]";
 /// The mark that stands for the stack of a thread that was blocked already when the recording began.
 pub const BLOCKED_BEFORE: &str = "[blocked before the recording]";

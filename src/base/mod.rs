@@ -1,4 +1,5 @@
-//! What every room needs to talk to the others: addresses, ids, names, events, caveats.
+//! What every room needs to talk to the others: addresses, ids, names, events, caveats; and how
+//! work is shared by threads.
 //!
 //! `base` imports no other room and knows neither Linux formats nor call
 //! graphs. A type lives here when both wings of the house must say its name.
@@ -13,6 +14,7 @@ mod generated;
 mod id;
 mod interner;
 mod marks;
+pub(crate) mod parallel;
 mod text;
 mod weight_sum;
 
@@ -29,5 +31,5 @@ pub use marks::{
     BLOCKED_BEFORE, BROKEN, KERNEL, NO_ADDRESS, NO_SWITCH_STACK, OUTSIDE, SELDOM, Standing,
     TRUNCATED, UNKNOWN, is_mark, placeholder,
 };
-pub use text::{is_unsafe_char, printable, shell_quoted, utf8};
+pub use text::{is_unsafe_char, printable, shell_quoted, system_reason, utf8};
 pub use weight_sum::WeightSum;

@@ -36,6 +36,22 @@ pub fn is_unsafe_char(c: char) -> bool {
     )
 }
 
+/// Returns what the system says of an error, as part of a sentence: in lower case, without its number.
+///
+/// ```
+/// let error = std::io::Error::from_raw_os_error(13);
+/// assert_eq!(proftool::base::system_reason(&error), "permission denied");
+/// ```
+pub fn system_reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_lowercase().chain(letters).collect(),
+        None => String::from("unknown error"),
+    }
+}
+
 /// `bytes` as UTF-8; what is not UTF-8 becomes `\xNN`.
 ///
 /// ```

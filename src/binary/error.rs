@@ -1,9 +1,9 @@
 //! What can go wrong when a file is opened.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::base::BuildId;
+use crate::base::{BuildId, system_reason};
 use crate::files;
 
 /// Why a file could not be used. Each text fits after `could not open PATH: `.
@@ -44,8 +44,11 @@ pub enum Error {
         size: u64,
     },
     /// A field cannot be believed.
-    #[error("{0}")]
-    Malformed(String),
+    #[error("{problem}")]
+    Malformed {
+        /// What is wrong, with what was found.
+        problem: String,
+    },
     /// Something is larger than we are ready to hold in memory.
     #[error("{what} is {size} bytes, the limit is {limit}")]
     TooLarge {
@@ -84,11 +87,32 @@ pub enum Error {
         owner: u32,
     },
     /// The instructions of this ELF machine are not understood.
-    #[error("its code is for ELF machine {0}; x86, AArch64 and RISC-V are understood")]
-    UnknownMachine(u16),
+    #[error("its code is for ELF machine {machine}; x86, AArch64 and RISC-V are understood")]
+    UnknownMachine {
+        /// The number of the machine (`e_machine`).
+        machine: u16,
+    },
     /// The system refused.
-    #[error("{0}")]
-    Io(#[source] io::Error),
+    #[error("{}", system_reason(source))]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// Makes a function that tells what the system's error means for this file.
+    pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> Error {
+        move |source| match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::NotFound,
+            _ => Error::Io {
+                path: path.to_owned(),
+                source,
+            },
+        }
+    }
 }
 
 impl From<files::Error> for Error {
@@ -96,16 +120,7 @@ impl From<files::Error> for Error {
         match error {
             files::Error::NotFound => Error::NotFound,
             files::Error::NotRegular => Error::NotRegular,
-            files::Error::Io(error) => Error::Io(error),
-        }
-    }
-}
-
-impl From<io::Error> for Error {
-    fn from(error: io::Error) -> Error {
-        match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Error::NotFound,
-            _ => Error::Io(error),
+            files::Error::Io { path, source } => Error::Io { path, source },
         }
     }
 }

@@ -23,7 +23,7 @@
 //! ```
 //!
 //! Whatever a file holds, nothing here panics, recurses on it or allocates by a length that was
-//! not checked. What cannot be believed is left out and told by [`Binary::problems`].
+//! not checked. What is damaged is left out and listed by [`Binary::problems`].
 
 mod budget;
 mod debug;
@@ -41,7 +41,8 @@ pub use debug::demangle::demangle;
 pub use debug::diagnosis::{Diagnosis, Kept};
 pub use debug::lines::{Declared, Definition, DefinitionId, Described, InlineFrame, Lines};
 pub use elf::code::{Code, CodePiece, Machine, Stretch};
-pub use elf::frames::{ExceptionFrames, FrameSection, common_entry};
+pub(crate) use elf::frames::common_entry;
+pub use elf::frames::{ExceptionFrames, FrameSection};
 pub use elf::functions::{FunctionSymbol, SymbolSource};
 pub use elf::gprof::{GprofSymbol, GprofSymbols};
 pub use elf::needed::{Exports, Needed};

@@ -83,7 +83,7 @@ impl Cycles {
                 ids
             })
             .collect();
-        // The vector is that of all components, most of which have one function.
+        // The vector was made for all components, and most of them have one function.
         members.shrink_to_fit();
         members.sort_unstable();
         let members: IdVec<CycleId, Vec<FunctionId>> = members.into();
@@ -106,8 +106,8 @@ impl Cycles {
     /// The cycles over the arcs that `counts` lets pass, without those that only `weak` arcs hold
     /// together: a single stray sample can weld two cycles into one in which nothing is to be seen.
     ///
-    /// A weak arc is left out where both its ends are in one cycle, and told in [`Cycles::cut`] if
-    /// after that they are no longer. Weak arcs elsewhere form no cycle and stay.
+    /// A weak arc is left out if both its ends are in one cycle, and listed in [`Cycles::cut`] if
+    /// they are not in one cycle without it. Weak arcs elsewhere form no cycle and stay.
     ///
     /// ```
     /// use proftool::base::Id;

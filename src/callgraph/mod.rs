@@ -9,11 +9,11 @@
 //! ```
 //!
 //! The functions are those of a [`Profile`] and have its ids; what is known of one alone stands
-//! in the profile, what analyses find stands in columns beside it. The weight of an arc is that of
+//! in the profile, what analyses find is in columns of their own. The weight of an arc is that of
 //! the samples with the two functions next to each other on their stacks, each sample counted
 //! once, however often they are: it is never a number of calls, which stacks cannot tell.
 //!
-//! [`Cycles`] are found in the graph, over the arcs that whoever asks lets count.
+//! [`Cycles`] are found in the graph, over the arcs that the caller chooses.
 
 mod calls;
 mod cycles;
@@ -112,7 +112,7 @@ impl Arc {
         u64::from(self.sites[kind as usize])
     }
 
-    /// The number of places in the code that call: pointers that are taken are none.
+    /// The number of call sites in the code; taking a pointer is not a call.
     pub fn sites(&self) -> u64 {
         let calls = CallKind::ALL.into_iter().filter(|kind| kind.is_call());
         calls.map(|kind| self.sites_of(kind)).sum()

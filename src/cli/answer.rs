@@ -95,7 +95,7 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes into a file that is made anew, or to standard output.
+/// Writes to a new or truncated file, or to standard output.
 pub fn write_file(
     path: Option<&Path>,
     write: impl Fn(&mut dyn Write) -> io::Result<()>,
@@ -169,7 +169,7 @@ fn paged(write: impl Fn(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<boo
     Ok(!matches!(status.code(), Some(126 | 127)))
 }
 
-/// The pager that a person has chosen, or less; none where the choice is empty.
+/// Returns the pager that the environment names, or less; `None` if the name is empty.
 fn pager() -> Option<Command> {
     let named = ["PROFTOOL_PAGER", "PAGER"];
     let Some(command) = named.iter().find_map(std::env::var_os) else {

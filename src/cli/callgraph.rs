@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ArgGroup;
-use proftool::callgraph::CallGraph;
+use proftool::analysis::code::{self, Summary};
 use proftool::export::json;
 use proftool::input::{self, StaticCalls};
-use proftool::profile::{Filter, ModuleId, Profile, Selection};
+use proftool::profile::{Filter, FunctionId, ModuleId, Profile, Selection};
 use proftool::view::callgraph::{self, Options, Part};
 use proftool::view::{Figures, Subject};
 
@@ -17,7 +17,6 @@ use super::failure::hinted;
 use super::function;
 use super::look::Look;
 use super::progress::Meter;
-use super::query::could_not_open;
 
 /// The functions that a text has when nothing is asked for.
 const ROWS: usize = 20;
@@ -39,7 +38,7 @@ pub struct Args {
     /// Only what this function can call, directly or through others.
     #[arg(long, value_name = "NAME", group = "part")]
     reachable_from: Option<String>,
-    /// Only functions without a direct call, and the functions that take their address.
+    /// Only functions that no direct call reaches, and the functions that take their address.
     #[arg(long, group = "part")]
     roots: bool,
     /// Only cycles: the recursion that the code allows.
@@ -49,8 +48,8 @@ pub struct Args {
     /// sampled files are read.
     #[arg(long, value_name = "FILE")]
     with: Option<PathBuf>,
-    /// Show inlined code in the function that was inlined, by debug information; with samples it
-    /// always is.
+    /// Attribute inlined code to the function that was inlined (needs debug information) [default
+    /// with --with].
     #[arg(long, conflicts_with = "no_inline")]
     inline: bool,
     /// Attribute inlined code to the function that contains it.
@@ -65,16 +64,18 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-Reads the machine code; no code is run. There are five kinds of arcs:
+callgraph reads the machine code and does not run it. An arc from A to B has
+one of five kinds:
 
-  call     the caller calls the function
-  tail     it jumps to it, so the function returns to the caller's caller
-  import   it calls it by name, through a linkage table or a slot that a relocation fills
-  inlined  it contains a copy of it (--inline, from debug information)
-  pointer  it takes its address; who calls it is only known at run time, so it forms no cycle
+  call     A calls B
+  tail     A jumps to B, which then returns to the caller of A
+  import   A calls B by name, through a pointer that the loader fills in
+  inlined  A contains a copy of B (--inline, from debug information)
+  pointer  A takes the address of B; what then calls B is unknown, so this arc
+           forms no cycle
 
-The targets of indirect calls are unknown; these calls are counted. Functions of a stripped program
-are named by address (sub_1234).
+The targets of indirect calls are unknown, so these calls are only counted.
+Functions of a stripped program are named by address (sub_1234).
 
 Examples:
   proftool callgraph ./app                          the functions with most calls, and their callees
@@ -94,8 +95,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (profile, selection, modules) = match &args.with {
         Some(recording) => with_samples(args, recording, &options)?,
         None => {
-            let profile = input::programs(&args.binaries, &options)
-                .map_err(|(path, error)| could_not_open(&path, &error))?;
+            let profile = input::programs(&args.binaries, &options)?;
             (profile, Selection::nothing(), Vec::new())
         }
     };
@@ -105,14 +105,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         names: args.look.names(),
         figures: Figures::All,
     };
-    let graph = CallGraph::of(&profile, &selection);
+    let (part, from) = part(args, &subject)?;
+    let summary = Summary::of(&profile, &selection, &code::Options { modules, from });
     let options = Options {
         limit: args.look.limit(ROWS),
         min: args.look.min(0.0),
-        part: part(args, &subject)?,
-        modules,
+        part,
     };
-    let view = callgraph::arrange(&subject, &graph, &options);
+    let view = callgraph::arrange(&subject, &summary, &options);
     let forms = Forms {
         page: &|| view.page(&subject),
         table: &|| view.table(&subject),
@@ -122,14 +122,20 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     answer::give(&args.look, &Situation::Callgraph, &profile.caveats, &forms)
 }
 
-fn part(args: &Args, subject: &Subject) -> anyhow::Result<Part> {
-    Ok(match (&args.function, &args.reachable_from) {
+/// Which part is shown, and the functions from which calls are followed for it.
+fn part(args: &Args, subject: &Subject) -> anyhow::Result<(Part, Vec<FunctionId>)> {
+    let mut from = Vec::new();
+    let part = match (&args.function, &args.reachable_from) {
         (Some(name), _) => Part::About(function::all(subject, name)?),
-        (_, Some(name)) => Part::ReachableFrom(function::all(subject, name)?),
+        (_, Some(name)) => {
+            from = function::all(subject, name)?;
+            Part::Reachable
+        }
         _ if args.roots => Part::Roots,
         _ if args.cycles => Part::Cycles,
         _ => Part::Whole,
-    })
+    };
+    Ok((part, from))
 }
 
 /// The profile of a recording, its samples, and the modules that the binaries are in it.
@@ -142,7 +148,7 @@ fn with_samples(
     let opened = input::open(recording, options, &mut |done, total| {
         meter.show(done, total)
     });
-    let profile = opened.map_err(|error| could_not_open(recording, &error))?;
+    let profile = opened?;
     let selection = match profile.main_event() {
         Some(event) => profile.select(event, &Filter::default()),
         None => Selection::nothing(),

@@ -1,17 +1,23 @@
 //! The text of GNU gprof, for what reads it.
 
-use proftool::export::gprof::{self, Options};
-use proftool::profile::Profile;
+use std::io::{self, Write};
+use std::process::ExitCode;
 
-use super::failure::hinted;
+use proftool::analysis::gprof::{Figures, figures};
+use proftool::export::gprof::Options;
+use proftool::input::AsGprof;
+
+use super::answer;
+use super::look::Look;
+use super::query::Query;
 
 /// Whether gprof's own text is printed.
 #[derive(clap::Args, Debug)]
 pub struct Classic {
-    /// Print what GNU gprof 2.40 prints, byte for byte; of a gmon.out.
+    /// Print a gmon.out exactly as GNU gprof 2.40 does.
     #[arg(long)]
     classic: bool,
-    /// With --classic: functions without time and calls, too (gprof -z).
+    /// With --classic: also print functions without time or calls (gprof -z).
     #[arg(short, long, requires = "classic")]
     zeros: bool,
 }
@@ -22,16 +28,20 @@ impl Classic {
         self.classic
     }
 
-    /// What gprof's text of the profile is to have, if it is asked for.
-    pub fn options(&self, profile: &Profile) -> anyhow::Result<Option<Options>> {
-        if !self.classic {
-            return Ok(None);
-        }
-        if !gprof::can_write(profile) {
-            let text = "gprof's text needs call counts, which samples do not have";
-            let hint = "build with -pg and run the program; then: proftool flat gmon.out --binary PROGRAM --classic";
-            return Err(hinted(text.into(), Some(hint.into())));
-        }
-        Ok(Some(Options { zeros: self.zeros }))
+    /// Prints gprof's text of the selected samples of a gmon.out.
+    pub fn give(
+        &self,
+        query: &Query,
+        look: &Look,
+        command: &'static str,
+        read: &AsGprof,
+        write: impl Fn(&mut dyn Write, &Figures, &Options) -> io::Result<()>,
+    ) -> anyhow::Result<ExitCode> {
+        let AsGprof { profile, histogram } = read;
+        let selection = query.select(profile)?;
+        let figures = figures(profile, &selection, histogram);
+        let options = Options { zeros: self.zeros };
+        let write = |out: &mut dyn Write| write(out, &figures, &options);
+        answer::give_text(look, &query.shown_by(command), &profile.caveats, &write)
     }
 }

@@ -2,14 +2,12 @@
 
 use std::process::ExitCode;
 
-use proftool::callgraph::CallGraph;
+use proftool::analysis::cycles::Summary;
 use proftool::export::json;
-use proftool::view::cycles;
-use proftool::view::graph::Options;
+use proftool::view::cycles::{self, Options};
 
 use super::answer::{self, Forms};
 use super::graph::Arcs;
-use super::in_code::InCode;
 use super::look::Look;
 use super::query::Query;
 
@@ -29,10 +27,10 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-A cycle is a set of functions that all reach each other by calls. For each cycle the page lists its
-members, its entry calls, the calls inside it, and the lightest calls whose removal breaks it.
-proftool graph -k FROM/TO leaves a call out. An interrupt or a page fault is not a call and forms no
-cycle.
+A cycle is a set of functions that all reach each other by calls. For each
+cycle the output lists its members, its entry calls, the calls inside it, and
+the lightest calls whose removal breaks it. -k FROM/TO leaves a call out. An
+interrupt or a page fault is not a call and forms no cycle.
 
 Examples:
   proftool cycles                        recursion in the samples
@@ -51,12 +49,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let options = Options {
         limit: args.look.limit(CYCLES),
         min: args.look.min(0.0),
-        code_makes_cycles: args.arcs.in_code == InCode::On,
-        without,
-        cycle_cut: args.arcs.cycle_cut(),
-        ..Options::default()
     };
-    let view = cycles::arrange(&subject, CallGraph::of(&profile, &selection), &options);
+    let summary = Summary::of(&profile, &selection, &args.arcs.options(without));
+    let view = cycles::arrange(&subject, &summary, &options);
     let forms = Forms {
         page: &|| view.page(&subject),
         table: &|| view.table(&subject),

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use proftool::analysis::detail as analysis;
 use proftool::analysis::function::Summary;
+use proftool::base::shell_quoted;
 use proftool::export::json;
 use proftool::view::detail::{self, Options};
 
@@ -33,18 +34,20 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-Distribution to callers splits the function's total by its callers; contributions from
-descendants splits it by its callees. Both are shares of the function's total. A function is not its
-own descendant: its self time in inner calls counts only in its own line. An asterisk marks
-recursion, where the lines can add up to more than 100 %. With debug info the page also lists the
-source lines of its calls, and the lines in its callers that call it. Each line counts a sample once.
-Inlined functions count as called, and are marked.
+'Distribution to callers' splits the function's total by its callers,
+'Contributions from descendants' by its callees. Both are shares of the
+function's total. A function is not its own descendant: its self time in
+recursive calls counts only in its own line. An asterisk marks recursion, where
+the lines can add up to more than 100 %. With debug info, the source lines of
+its calls are listed as well, and the lines in its callers that call it. Each
+line counts a sample once. Inlined functions count as called functions, and are
+marked.
 
 Examples:
   proftool detail parse                    the function parse in perf.data
   proftool detail parse other.data         in another file: the function comes first
   proftool detail 'Trie::insert' --min 1   by its short name; rows of 1 % and more
-  proftool detail '^sum$' --rule whole     all time under a call, as PurifyPlus 7 counts it";
+  proftool detail '^sum$' --rule whole     all time under a call, as in PurifyPlus 7";
 
 /// Contribution of descendants if the function recurses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -60,7 +63,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = match args.query.open_with_call_lines() {
         Ok(profile) => profile,
         Err(error) => {
-            let said = failure::say(&error);
+            let name = shell_quoted(&args.function);
+            let said = failure::say(&error, &format!("proftool detail {name}"));
             if std::path::Path::new(&args.function).is_file() {
                 let order = "the function comes first: proftool detail FUNCTION FILE";
                 failure::line("hint", order);

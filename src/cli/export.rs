@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use proftool::analysis::flat;
+use proftool::analysis::graph::{self as calls, Summary};
 use proftool::analysis::tree::{Collapse as Degree, Stacks};
-use proftool::callgraph::CallGraph;
 use proftool::export::{dot, folded};
 use proftool::input::StaticCalls;
 use proftool::view::graph::{self, Pruning};
@@ -26,15 +27,15 @@ pub struct Args {
     /// The format.
     #[arg(long, value_name = "FORMAT", value_enum)]
     to: Format,
-    /// Recursion collapsing. Folded stacks are then the paths of the collapsed tree; in a drawing
-    /// a collapsed call is a dashed arrow back, with the share of its samples.
+    /// Recursion collapsing. Folded stacks become the paths of the collapsed tree; in a drawing, a
+    /// collapsed call becomes a dashed arrow back, with the share of its samples.
     #[arg(long, value_name = "DEGREE", value_enum, default_value_t = Collapse::None)]
     collapse: Collapse,
     /// Output file [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Calls that are only in the code, drawn dashed. Folded stacks and collapsed drawings leave
-    /// them out.
+    /// Which calls in the code are added to the sampled ones, as dashed arrows. Folded stacks and
+    /// collapsed drawings never have them.
     #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Auto)]
     in_code: InCode,
     /// Form of function names.
@@ -93,19 +94,20 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             answer::write_file(args.output.as_deref(), write)?;
         }
         (Format::Dot, Degree::None) => {
-            let graph = CallGraph::of(&profile, &selection);
-            let options = graph::Options {
+            let counting = calls::Options {
                 code_makes_cycles: args.in_code == InCode::On,
-                ..graph::Options::default()
+                ..calls::Options::default()
             };
-            let view = graph::arrange(&subject, graph, &options);
+            let summary = Summary::of(&profile, &selection, &counting);
+            let view = graph::arrange(&subject, &summary, &graph::Options::default());
             let drawing = view.drawing(&subject, Pruning::default());
             let write = |out: &mut dyn std::io::Write| dot::write(out, &drawing);
             answer::write_file(args.output.as_deref(), write)?;
         }
         (Format::Dot, _) => {
             let stacks = Stacks::new(&profile, &selection);
-            let drawing = tree::drawing(&subject, &stacks, degree, Pruning::default());
+            let (flat, arcs) = (flat::Summary::of(&profile, &selection), stacks.arcs(degree));
+            let drawing = tree::drawing(&subject, &flat, &arcs, Pruning::default());
             let write = |out: &mut dyn std::io::Write| dot::write(out, &drawing);
             answer::write_file(args.output.as_deref(), write)?;
         }

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use proftool::base::printable;
 
+use super::advice::inputs;
+
 /// An error together with what a person can do about it.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
@@ -33,16 +35,20 @@ pub fn hinted(message: String, hint: Option<String>) -> anyhow::Error {
     }
 }
 
-/// Says it on stderr; the exit status of failure, or of wrong usage.
-pub fn say(error: &anyhow::Error) -> ExitCode {
+/// Says it on stderr; the exit status of failure, or of wrong usage. `show` is the command that
+/// shows a file, for advice.
+pub fn say(error: &anyhow::Error, show: &str) -> ExitCode {
     let parts: Vec<String> = error
         .chain()
         .map(|part| fragment(&part.to_string()))
         .collect();
     line("proftool", &parts.join(": "));
-    let hint = error.chain().find_map(|part| part.downcast_ref::<Hinted>());
-    if let Some(hinted) = hint {
-        line("hint", &hinted.hint);
+    let hint = error.chain().find_map(|part| {
+        let hinted = part.downcast_ref().map(|Hinted { hint, .. }| hint.clone());
+        hinted.or_else(|| inputs::on_error(part.downcast_ref()?, show))
+    });
+    if let Some(hint) = hint {
+        line("hint", &hint);
     }
     match error.downcast_ref::<Misused>() {
         Some(_) => ExitCode::from(2),

@@ -1,9 +1,8 @@
 //! `proftool flat`.
 
-use std::io::Write;
 use std::process::ExitCode;
 
-use proftool::analysis::{self, inclusive};
+use proftool::analysis::flat::Summary;
 use proftool::export::{gprof, json};
 use proftool::input::StaticCalls;
 use proftool::view::flat::{self, Options};
@@ -32,40 +31,32 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-A sample counts for the function it was taken in (self), and once for every function on its stack
-(total), however often that function stands there.
+A sample counts for the function that it was taken in (self), and once for each
+function on its stack (total), however often the function is there.
 
 Examples:
   proftool flat                              the hottest functions of perf.data
-  proftool flat --sort total --limit 10      the ten most inclusive ones
-  proftool flat --focus '^parse' --comm app  only stacks through parse…, only of app
+  proftool flat --sort total --limit 10      the ten largest totals
+  proftool flat --focus '^parse' --comm app  stacks of app through parse…
   proftool flat --format json | jq '.functions[0]'";
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = match args.classic.is_asked_for() {
-        true => args.query.open_as_gprof(StaticCalls::Off)?,
-        false => args.query.open_for_totals(StaticCalls::Off)?,
-    };
-    let selection = args.query.select(&profile)?;
-    if let Some(options) = args.classic.options(&profile)? {
-        let figures = analysis::gprof::figures(&profile, &selection);
-        let write = |out: &mut dyn Write| gprof::write_flat(out, &figures, &options);
-        return answer::give_text(
-            &args.look,
-            &args.query.shown_by("flat"),
-            &profile.caveats,
-            &write,
-        );
+    if args.classic.is_asked_for() {
+        let read = args.query.open_as_gprof(StaticCalls::Off)?;
+        let write = gprof::write_flat;
+        return (args.classic).give(&args.query, &args.look, "flat", &read, write);
     }
+    let profile = args.query.open_for_totals(StaticCalls::Off)?;
+    let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);
-    let weights = inclusive::by_function(&profile, &selection);
+    let summary = Summary::of(&profile, &selection);
     let options = Options {
         sort: args.sort.sort(),
         limit: args.look.limit(ROWS),
         min: args.look.min(0.0),
     };
-    let flat = flat::arrange(&subject, &weights, &options);
+    let flat = flat::arrange(&subject, &summary, &options);
     let forms = Forms {
         page: &|| flat.page(&subject),
         table: &|| flat.table(&subject),

@@ -11,7 +11,7 @@ use proftool::view::search::{self, Found};
 
 use super::failure;
 
-/// How many functions are told where a name is not enough.
+/// The number of functions that are listed if a name is ambiguous.
 const TOLD: usize = 20;
 
 /// The exit status where several functions fit.
@@ -33,9 +33,10 @@ pub fn find(subject: &Subject, text: &str) -> Result<FunctionId, ExitCode> {
         Found::Nothing(similar) => {
             let message = format!("no function in the selected samples is named {text}");
             failure::line("proftool", &message);
-            let hint = match similar.is_empty() {
-                true => "proftool flat --names full lists all functions".to_owned(),
-                false => format!("similar names: {}", similar.join(", ")),
+            let hint = if similar.is_empty() {
+                "proftool flat --names full lists all functions".to_owned()
+            } else {
+                format!("similar names: {}", similar.join(", "))
             };
             failure::line("hint", &hint);
             Err(ExitCode::FAILURE)
@@ -77,9 +78,10 @@ pub fn exactly(profile: &Profile, name: &str) -> anyhow::Result<Vec<FunctionId>>
         return Ok(full);
     }
     let short = with(&|f| short_name(&f.name) == name);
-    match short.is_empty() {
-        false => Ok(short),
-        true => Err(not_found(name, &[])),
+    if short.is_empty() {
+        Err(not_found(name, &[]))
+    } else {
+        Ok(short)
     }
 }
 

@@ -1,16 +1,15 @@
 //! `proftool graph`.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
 use proftool::analysis;
-use proftool::callgraph::CallGraph;
+use proftool::analysis::graph::{Between, Model, Summary};
 use proftool::export::{gprof, json};
 use proftool::input::{self, StaticCalls};
 use proftool::profile::Profile;
-use proftool::view::graph::{self, Between, Model, Options, Pruning};
+use proftool::view::graph::{self, Options, Pruning};
 
 use super::answer::{self, Forms};
 use super::classic::Classic;
@@ -18,7 +17,7 @@ use super::failure::hinted;
 use super::function;
 use super::in_code::InCode;
 use super::look::{Look, share};
-use super::query::{Query, could_not_open};
+use super::query::Query;
 
 /// The entries that a text has when nothing is asked for.
 const ENTRIES: usize = 20;
@@ -34,8 +33,8 @@ pub struct Args {
     /// Show only these functions, with all their callers and callees.
     #[arg(long, value_name = "NAME")]
     function: Vec<String>,
-    /// How weight is attributed to callers [default: measured with stacks, propagated
-    /// without]
+    /// How weight is attributed to callers [default: measured if there are stacks, else
+    /// propagated]
     #[arg(long, value_enum)]
     model: Option<ModelName>,
     #[command(flatten)]
@@ -59,7 +58,7 @@ pub struct Arcs {
     /// Leave out this arc.
     #[arg(short = 'k', value_name = "FROM/TO")]
     without: Vec<String>,
-    /// Arcs below this share, in percent, form no cycles; the page lists those left out.
+    /// Ignore arcs below this share, in percent, when finding cycles; the output lists them.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     cycle_cut: Option<f64>,
 }
@@ -99,15 +98,16 @@ impl Prune {
 }
 
 const EXAMPLES: &str = "\
-Each entry lists a function's callers above it and its callees below it, each with its part of the
-weight. A cycle has an entry of its own. With stacks nothing is estimated. A gmon.out has no stacks;
-its figures are gprof's estimates.
+Each entry lists a function's callers above it and its callees below it, each
+with its part of the weight. A cycle has an entry of its own. With call stacks,
+all numbers are measured. A gmon.out has no stacks: its numbers are gprof's
+estimates.
 
 Examples:
   proftool graph                                    the functions with the largest totals
   proftool graph --function parse --function lex    two of them, with all callers and callees
   proftool graph --format dot | dot -Tsvg > g.svg   drawn, as gprof2dot does
-  proftool graph gmon.out --binary ./app            gprof's figures
+  proftool graph gmon.out --binary ./app            gprof's estimates
   proftool graph gmon.out --binary ./app --classic  gprof's text, for tools that parse it
   proftool graph --counts gmon.out --errors         how far gprof's estimates are off";
 
@@ -133,8 +133,18 @@ impl ModelName {
 }
 
 impl Arcs {
+    /// Which calls count; `without` are [those that are to be left out](Arcs::without).
+    pub fn options(&self, without: Vec<Between>) -> analysis::graph::Options {
+        analysis::graph::Options {
+            model: None,
+            code_makes_cycles: self.in_code == InCode::On,
+            without,
+            cycle_cut: self.cycle_cut(),
+        }
+    }
+
     /// The least share of an arc that forms cycles, in percent.
-    pub fn cycle_cut(&self) -> f64 {
+    fn cycle_cut(&self) -> f64 {
         self.cycle_cut.unwrap_or(0.0)
     }
 
@@ -169,62 +179,49 @@ impl Arcs {
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    // gprof adds calls of the code only when it is asked to.
-    let mut profile = match (args.classic.is_asked_for(), args.arcs.in_code) {
-        (true, InCode::Auto) => args.query.open_as_gprof(StaticCalls::Off)?,
-        (true, in_code) => args.query.open_as_gprof(in_code.calls())?,
-        (false, in_code) => in_code.open(&args.query)?,
-    };
-    if !args.counts.counts.is_empty() {
-        join(args, &mut profile)?;
-    }
     if args.model == Some(ModelName::Fonseca) && args.arcs.cycle_cut() > 0.0 {
         let text = "--model fonseca finds cycles of its own: leave --cycle-cut out";
         return Err(super::failure::Misused(text.into()).into());
     }
-    if !args.classic.is_asked_for() {
-        args.query.refuse_without_calls(&profile, "graph")?;
+    if args.classic.is_asked_for() {
+        return classic(args);
     }
+    let mut profile = args.arcs.in_code.open(&args.query)?;
+    join(args, &mut profile)?;
+    args.query.refuse_without_calls(&profile, "graph")?;
     let without = args.arcs.without(&profile)?;
     let selection = args.query.select(&profile)?;
-    if let Some(options) = args.classic.options(&profile)? {
-        forget(&mut profile, &without);
-        let figures = analysis::gprof::figures(&profile, &selection);
-        let write = |out: &mut dyn Write| gprof::write_graph(out, &figures, &options);
-        return answer::give_text(
-            &args.look,
-            &args.query.shown_by("graph"),
-            &profile.caveats,
-            &write,
-        );
-    }
     let subject = args.look.subject(&args.query, &profile, &selection);
     let mut functions = Vec::new();
     for name in &args.function {
         functions.extend(function::all(&subject, name)?);
     }
-    let options = Options {
+    let counting = analysis::graph::Options {
         model: args.model.map(ModelName::model),
-        limit: args.look.limit(ENTRIES),
-        min: args.look.min(MIN),
-        functions,
-        code_makes_cycles: args.arcs.in_code == InCode::On,
-        without,
-        cycle_cut: args.arcs.cycle_cut(),
+        ..args.arcs.options(without)
     };
-    let view = graph::arrange(&subject, CallGraph::of(&profile, &selection), &options);
-    if args.counts.errors && view.errors.is_none() {
+    let summary = Summary::of(&profile, &selection, &counting);
+    if args.counts.errors && summary.errors.is_none() {
         let text = "--errors compares stacks with counted calls, and one of them is missing";
         let hint = "give both: proftool graph perf.data --counts gmon.out --errors";
         return Err(hinted(text.into(), Some(hint.into())));
     }
+    let options = Options {
+        limit: args.look.limit(ENTRIES),
+        min: args.look.min(MIN),
+        functions,
+    };
+    let view = graph::arrange(&subject, &summary, &options);
     let page = || match view.error_page(&subject) {
         Some(page) if args.counts.errors => page,
         _ => view.page(&subject),
     };
-    let table = || match args.counts.errors {
-        true => view.arc_errors(&subject),
-        false => view.table(&subject),
+    let table = || {
+        if args.counts.errors {
+            view.arc_errors(&subject)
+        } else {
+            view.table(&subject)
+        }
     };
     let forms = Forms {
         page: &page,
@@ -240,12 +237,29 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     )
 }
 
-/// Joins counted calls to the profile.
+/// Prints gprof's text.
+fn classic(args: &Args) -> anyhow::Result<ExitCode> {
+    // gprof adds calls of the code only when it is asked to.
+    let calls = match args.arcs.in_code {
+        InCode::Auto => StaticCalls::Off,
+        in_code => in_code.calls(),
+    };
+    let mut read = args.query.open_as_gprof(calls)?;
+    join(args, &mut read.profile)?;
+    let without = args.arcs.without(&read.profile)?;
+    forget(&mut read.profile, &without);
+    let write = gprof::write_graph;
+    (args.classic).give(&args.query, &args.look, "graph", &read, write)
+}
+
+/// Joins counted calls to the profile, if there are any files of them.
 fn join(args: &Args, profile: &mut Profile) -> anyhow::Result<()> {
+    if args.counts.counts.is_empty() {
+        return Ok(());
+    }
     let options = args.query.reading(StaticCalls::Off);
     let files = &args.counts.counts;
-    input::join_counts(profile, files, &options)
-        .map_err(|(path, error)| could_not_open(&path, &error))
+    Ok(input::join_counts(profile, files, &options)?)
 }
 
 /// Leaves counts out, as gprof's `-k` does: the arcs of the code stay.

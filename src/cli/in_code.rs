@@ -13,7 +13,7 @@ pub enum InCode {
     Auto,
     /// All calls in the sampled files; they form cycles.
     On,
-    /// None.
+    /// No such calls.
     Off,
 }
 

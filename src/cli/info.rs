@@ -20,7 +20,7 @@ pub struct Args {
     /// A perf.data file, folded stacks or a gmon.out; - is standard input.
     #[arg(default_value = query::DEFAULT_FILE)]
     file: PathBuf,
-    /// The same as FILE, for those who are used to perf.
+    /// Same as FILE, as in perf.
     #[arg(
         short,
         long,
@@ -37,8 +37,8 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  proftool info                             what perf.data holds
-  perf record -o - ./app | proftool info -  what comes out of a pipe
+  proftool info                             what perf.data contains
+  perf record -o - ./app | proftool info -  the same of a recording on a pipe
   proftool info --format json | jq .records";
 
 /// Answers.
@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let opened = input::contents(file, args.folded.weights(), &mut |done, total| {
         meter.show(done, total)
     });
-    let contents = opened.map_err(|error| query::could_not_open(file, &error))?;
+    let contents = opened?;
     drop(meter);
     let forms = Forms {
         page: &|| info::page(&contents),

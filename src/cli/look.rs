@@ -51,7 +51,7 @@ pub enum Format {
     Text,
     /// Schema proftool/1.
     Json,
-    /// One table, with headings; a text that a spreadsheet would execute has a ' before it.
+    /// One table, with headings; a text that a spreadsheet would execute gets a leading '.
     Csv,
     /// A drawing for Graphviz.
     Dot,

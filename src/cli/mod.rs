@@ -36,7 +36,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgAction, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use proftool::base::shell_quoted;
 use signal_hook::consts::SIGXFSZ;
 
 /// A profiler for native Linux programs that tells the truth about recursion: a sample counts
@@ -54,7 +55,7 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  proftool record -- ./app --its options    record a run into perf.data
+  proftool record -- ./app --its options    record a run to perf.data
   proftool report                           where the time went, and what to look at next
   proftool flat other.data --sort total     any perf.data, or folded stacks";
 
@@ -101,9 +102,10 @@ fn grammar() -> clap::Command {
         let command = help::with_topics(command);
         let draws = matches!(command.get_name(), "graph" | "callgraph");
         let is_view = command.get_arguments().any(|arg| arg.get_id() == "format");
-        match is_view && !draws {
-            true => command.mut_arg("format", |arg| arg.value_parser(look::WithoutDot)),
-            false => command,
+        if is_view && !draws {
+            command.mut_arg("format", |arg| arg.value_parser(look::WithoutDot))
+        } else {
+            command
         }
     })
 }
@@ -113,10 +115,11 @@ pub fn run() -> ExitCode {
     let args = record::level::with_equals(std::env::args_os());
     let args = match defaults::added(args, &grammar()) {
         Ok(args) => args,
-        Err(error) => return failure::say(&error.into()),
+        Err(error) => return failure::say(&error.into(), "proftool report"),
     };
     let matches = grammar().get_matches_from(args);
     let parsed = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let show = command_that_shows(&matches);
     let Some(command) = parsed.command else {
         // Help that nobody reads is no failure.
         let _ = writeln!(io::stdout(), "{}", grammar().render_help());
@@ -142,5 +145,24 @@ pub fn run() -> ExitCode {
         Command::Man(args) => help::generate::man(&args, grammar()),
         Command::Completions(args) => help::generate::completions(&args, grammar()),
     };
-    done.unwrap_or_else(|error| failure::say(&error))
+    done.unwrap_or_else(|error| failure::say(&error, &show))
+}
+
+/// The command that shows a file as the one that runs does, up to the file's name. Of one that shows
+/// none, that is `report`.
+fn command_that_shows(matches: &ArgMatches) -> String {
+    let Some((name, arguments)) = matches.subcommand() else {
+        return "proftool report".to_owned();
+    };
+    let first = |id| {
+        let mut values = arguments.get_raw(id).into_iter().flatten();
+        let value = values.next().unwrap_or_default().to_string_lossy();
+        shell_quoted(&value)
+    };
+    match name {
+        "detail" => format!("proftool detail {}", first("function")),
+        "export" => format!("proftool export --to {}", first("to")),
+        "flat" | "graph" | "tree" | "cycles" | "info" => format!("proftool {name}"),
+        _ => "proftool report".to_owned(),
+    }
 }

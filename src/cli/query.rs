@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use proftool::base::{Id, Unit, shell_quoted};
 use proftool::input::folded::Weights;
-use proftool::input::{self, StaticCalls, TimeRange};
+use proftool::input::{self, AsGprof, StaticCalls, TimeRange};
 use proftool::profile::{Counts, EventId, Filter, Profile, Selection, Weighing, pattern_of};
 use proftool::view::search;
 use regex::Regex;
 
-use super::advice::{Situation, inputs};
+use super::advice::Situation;
 use super::failure::{self, hinted};
 use super::progress::Meter;
 
-/// The file that is read when none is named.
+/// The file that is read by default.
 pub const DEFAULT_FILE: &str = "perf.data";
 
 /// The file, and which of its samples count.
@@ -23,7 +23,7 @@ pub struct Query {
     /// A perf.data file, folded stacks, or a gmon.out with --binary; - is standard input.
     #[arg(default_value = DEFAULT_FILE)]
     file: PathBuf,
-    /// The same as FILE, for those who are used to perf.
+    /// Same as FILE, as in perf.
     #[arg(
         short,
         long,
@@ -32,10 +32,10 @@ pub struct Query {
         hide_short_help = true
     )]
     input: Option<PathBuf>,
-    /// Only stacks with a matching function; a label as it is printed selects its function.
+    /// Only stacks with a matching function; a label copied from the output selects that function.
     #[arg(long, value_name = "REGEX", value_parser = pattern, help_heading = FILTERS)]
     focus: Option<Regex>,
-    /// Leave out stacks with a function that matches.
+    /// Leave out stacks with a matching function.
     #[arg(long, value_name = "REGEX", value_parser = pattern, help_heading = FILTERS)]
     ignore: Option<Regex>,
     /// Only these commands.
@@ -47,8 +47,8 @@ pub struct Query {
     /// Only these threads.
     #[arg(long, value_delimiter = ',', help_heading = FILTERS)]
     tid: Vec<i32>,
-    /// Only this time range, in seconds after the first sample; either end can be omitted. A,B are
-    /// times as perf script prints them.
+    /// Only this time range, in seconds after the first sample; either end can be omitted. With a
+    /// comma (A,B) the times are those that perf script prints.
     #[arg(long, value_name = "A..B", value_parser = time_range, help_heading = FILTERS)]
     time: Option<TimeRange>,
     /// The event to show: its name, with or without modifiers (cycles for cycles:u), or its number
@@ -72,7 +72,7 @@ pub struct Query {
     /// More gmon.out files of the program; all are added up.
     #[arg(long, value_name = "FILE", value_delimiter = ',', requires = "binary", help_heading = READING)]
     sum: Vec<PathBuf>,
-    /// Unit of the figures [default: the event's own unit].
+    /// Unit of the numbers [default: the event's own unit].
     #[arg(long, value_name = "UNIT", help_heading = READING)]
     unit: Option<Counting>,
     #[command(flatten)]
@@ -107,11 +107,11 @@ const READING: &str = "How to read them";
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Counting {
-    /// Each sample as one.
+    /// Every sample counts 1.
     Samples,
-    /// Time; for events that measure it.
+    /// Time, for events that measure it.
     Time,
-    /// The event's own unit, shown as percentages only.
+    /// Percentages only.
     Percent,
 }
 
@@ -156,8 +156,8 @@ impl Query {
         self.open_as(&self.reading(calls))
     }
 
-    /// Reads the profile, with these calls of the code; where stacks were cut with all of them, so
-    /// that totals can be told as ranges.
+    /// Reads the profile, with these calls of the code; if stacks were cut, with all of them, so
+    /// that totals can be given as ranges.
     pub fn open_for_totals(&self, calls: StaticCalls) -> anyhow::Result<Profile> {
         self.open_as(&input::Options {
             calls_if_cut: true,
@@ -174,11 +174,13 @@ impl Query {
         })
     }
 
-    /// [`Query::open`], with a gmon.out read as gprof reads it.
-    pub fn open_as_gprof(&self, calls: StaticCalls) -> anyhow::Result<Profile> {
-        self.open_as(&input::Options {
-            as_gprof: true,
-            ..self.reading(calls)
+    /// Reads a gmon.out as gprof reads it, with these calls of the code.
+    pub fn open_as_gprof(&self, calls: StaticCalls) -> anyhow::Result<AsGprof> {
+        let opened = input::open_as_gprof(self.file(), &self.reading(calls));
+        opened?.ok_or_else(|| {
+            let text = "gprof's text needs call counts, which samples do not have";
+            let hint = "build with -pg and run the program; then: proftool flat gmon.out --binary PROGRAM --classic";
+            hinted(text.into(), Some(hint.into()))
         })
     }
 
@@ -187,7 +189,7 @@ impl Query {
         let opened = input::open(self.file(), options, &mut |done, total| {
             meter.show(done, total)
         });
-        opened.map_err(|error| could_not_open(self.file(), &error))
+        Ok(opened?)
     }
 
     /// How the file is read.
@@ -202,7 +204,6 @@ impl Query {
             time: self.time.unwrap_or_default(),
             program: self.binary.clone(),
             sum: self.sum.clone(),
-            as_gprof: false,
             folded_weights: self.folded.weights(),
         }
     }
@@ -315,12 +316,13 @@ impl Query {
             return Ok(Some(event));
         }
         let all: Vec<EventId> = profile.events.enumerate().map(|(id, _)| id).collect();
-        let (text, listed) = match found.is_empty() {
-            true => (
+        let (text, listed) = if found.is_empty() {
+            (
                 format!("{} has no event {name}", self.file().display()),
                 all,
-            ),
-            false => (format!("several events are named {name}"), found),
+            )
+        } else {
+            (format!("several events are named {name}"), found)
         };
         let list = listed.iter().map(|&id| {
             let name = &profile.events[id].name;
@@ -343,13 +345,6 @@ fn lacks_stacks(profile: &Profile) -> bool {
             .all(|(_, path)| path.caller.is_none())
 }
 
-/// Says why a file could not be opened, and what can be done.
-pub fn could_not_open(file: &Path, error: &input::Error) -> anyhow::Error {
-    let hint = inputs::on_error(error, file);
-    let reason = failure::fragment(&error.to_string());
-    hinted(format!("could not open {}: {reason}", file.display()), hint)
-}
-
 /// The pattern to filter by. Views print labels such as `step (a.c:12)`: as a regular expression such a
 /// label does not match itself, and stands for its function.
 fn resolved(profile: &Profile, regex: &Regex) -> Regex {
@@ -366,7 +361,7 @@ fn resolved(profile: &Profile, regex: &Regex) -> Regex {
     exact.unwrap_or_else(|| regex.clone())
 }
 
-/// A regular expression; what is wrong with it in one line. Names such as `{lambda()#1}` are none, and
+/// A regular expression; what is wrong with it in one line. Names such as `{lambda()#1}` are not valid ones, and
 /// stand for themselves.
 fn pattern(text: &str) -> Result<Regex, String> {
     let literal = || {

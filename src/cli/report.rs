@@ -21,7 +21,7 @@ const ROWS: usize = 10;
 pub struct Args {
     #[command(flatten)]
     query: Query,
-    /// Also report how much of the code's call graph the samples reached.
+    /// Also report how much of the code's call graph the samples reached (auto and on do the same).
     #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Off)]
     in_code: InCode,
     #[command(flatten)]

@@ -34,23 +34,24 @@ pub struct SamplingArgs {
     #[arg(short, long, value_name = "EVENT", value_parser = events)]
     event: Vec<EventList>,
 
-    /// How to record call stacks: fp[,BYTES] (frame pointers, and BYTES from the top of the stack, by
-    /// which the callers of functions without a frame are found; 256 if not given, 0 for frame
-    /// pointers alone), dwarf[,BYTES] (copies BYTES of the stack with each sample, for programs
-    /// without frame pointers; 8192 if not given), none, or auto (depends on how the program is built)
+    /// How to record call stacks: fp[,BYTES] (frame pointers, and BYTES from the top of the stack to
+    /// find the callers of functions without a frame; 256 if not given, 0 for frame pointers alone),
+    /// dwarf[,BYTES] (copy BYTES of the stack with each sample, for programs without frame pointers;
+    /// 8192 if not given), none, or auto (fp or dwarf, depending on how the program is built)
     #[arg(short = 'g', long = "call-graph", value_name = "HOW", default_value = "auto",
           value_parser = call_graph)]
     call_graph: CallGraph,
 
-    /// Record off-CPU time as well: how long threads were blocked and on which stack (event
-    /// off-cpu), and how long they were runnable but not running (event preempted). To see it:
-    /// proftool report --event off-cpu, live: proftool top --show off-cpu. Threads wait in
-    /// the C library: if it keeps no frame pointers, -g auto copies stacks (-g dwarf), compressed
+    /// Measure off-CPU time as well: how long threads were blocked and on which stack (event
+    /// off-cpu), and how long they were runnable but not running (event preempted). To see it, use
+    /// proftool report --event off-cpu or proftool top --show off-cpu. Threads wait in the C
+    /// library: if it is built without frame pointers, -g auto chooses dwarf
     #[arg(long)]
     off_cpu: bool,
 
     /// Buffer pages per processor, rounded up to a power of two [default: 512 KiB; with -g dwarf
-    /// the data of a quarter of a second; eight times that with --off-cpu]
+    /// room for a quarter of a second of samples; with --off-cpu eight times as much; at most
+    /// 16 MiB]
     #[arg(short = 'm', long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     mmap_pages: Option<u32>,
@@ -122,7 +123,10 @@ impl Asked {
                 while_runs: command.as_ref(),
             }),
             // The arguments demand one of them.
-            (None, None) => Err(CommandError::Unusable("there is none".into()).into()),
+            (None, None) => Err(CommandError::Unusable {
+                problem: "there is none".into(),
+            }
+            .into()),
         }
     }
 }
@@ -134,9 +138,10 @@ impl SamplingArgs {
     ///
     /// If the command or the target is not there.
     pub fn asked(&self, words: &[OsString]) -> Result<Asked, Error> {
-        let command = match words.is_empty() {
-            true => None,
-            false => Some(Command::find(words)?),
+        let command = if words.is_empty() {
+            None
+        } else {
+            Some(Command::find(words)?)
         };
         let target = self.target.target()?;
         if let Some(target) = &target {

@@ -77,7 +77,7 @@ pub fn share(program: &SampledProgram, samples: u64) -> String {
     format!("{name} has {percent:.1} % of {samples} samples")
 }
 
-/// How the stacks of a sampled program are best recorded, and why; `None` if its code tells nothing,
+/// Returns how the stacks of a sampled program are best recorded, and why; `None` if its code does not show it,
 /// or its file is not there or not known to be the build that ran.
 pub fn judge_sampled(program: &SampledProgram, time: Time) -> Option<(Stacks, String)> {
     let finder = Finder::default();

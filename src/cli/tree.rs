@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use proftool::analysis::cut;
 use proftool::analysis::tree::{self as calls, Reach, Stacks};
 use proftool::callgraph::CallGraph;
 use proftool::export::{json, puma};
@@ -37,8 +38,8 @@ pub struct Args {
     /// Recursion collapsing [default: chosen by the profile, see below]
     #[arg(long, value_name = "DEGREE", value_enum)]
     collapse: Option<Collapse>,
-    /// Print the table of HP's Puma: in or under, in only, level, function [collapses: full; rows:
-    /// all]
+    /// Print the table of HP's profiler Puma: in or under, in only, level, function. Collapses fully
+    /// and prints all rows
     #[arg(long)]
     classic: bool,
     /// Start at this function; with --bottom-up, end there.
@@ -56,25 +57,29 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-Each line is a function as it was reached by one chain of calls. Bottom up, each root is a function
-that samples were taken in, and what stands under it called it.
+Each line is a function, reached by one chain of calls. With --bottom-up, each
+root is a function in which samples were taken, and the lines under it are its
+callers.
 
-A total counts each sample once. Collapsing recursion makes a call of a function that stands above a
-line f..., and what the inner f calls stands under the f above. The column 'via collapsed %' has the
-part of the total that came through such calls, and so from another caller than the line above.
+A total counts each sample once. Collapsing shortens recursion: where f is
+called again below f, the inner call becomes the line 'f...', and the functions
+that it calls are listed under the outer f. The column 'via collapsed %' is the
+part of a line's total that came through such a call, so from a deeper level
+than the line shows.
 
-Without --collapse, every call is a line as long as at most 20 of the 80 heaviest lines repeat a
-function above them; with more, the degree is conservative. It does not depend on --limit, --min
-and --depth.
+Without --collapse, recursion is not collapsed if at most 20 of the 80 heaviest
+lines repeat a function above them; else the degree is conservative. The choice
+does not depend on --limit, --min and --depth.
 
-With --classic, 40 (15) are 40 by the calls above alone, and 15 after a collapsed call.
+With --classic, '40 (15)' means: 40 came through the calls above alone, 15
+after a collapsed call.
 
 Examples:
   proftool tree                                 the call tree, from 0.5 % up
   proftool tree --min 5 --depth 8               only the thick branches
-  proftool tree --collapse none                 every call a line, also where it recurses
+  proftool tree --collapse none                 a line for every recursive call
   proftool tree --collapse full                 no function twice in a chain of calls
-  proftool tree --root parse                    what parse calls, from the outermost parse on
+  proftool tree --root parse                    what parse calls
   proftool tree --bottom-up --focus '^memcpy$'  who calls memcpy";
 
 /// Which recursive calls are collapsed.
@@ -144,9 +149,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         )
     } else {
         let calls = stacks.top_down(degree);
-        let rows = |other| match other == degree {
-            true => Some(calls.nodes.len()),
-            false => stacks.rows(other, tree_notes::COUNTED),
+        let rows = |other| {
+            if other == degree {
+                Some(calls.nodes.len())
+            } else {
+                stacks.rows(other, tree_notes::COUNTED)
+            }
         };
         options.rows = recurse.then(|| calls::Collapse::ALL.map(rows));
         let calls = match args.in_code {
@@ -160,11 +168,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Direction::BottomUp => stacks.deepest(),
     };
     drop(stacks);
-    let mut tree = tree::arrange(&subject, calls, direction, &options);
+    let roots = match direction {
+        Direction::TopDown => cut::Roots::Outermost,
+        Direction::BottomUp => cut::Roots::Innermost,
+    };
+    let is_cut = cut::is_any(&profile);
+    let at_most = is_cut.then(|| cut::by_node(&profile, &selection, &calls, roots));
+    let mut tree = tree::arrange(&subject, calls, at_most, direction, &options);
     if tree.nodes().next().is_none() && !args.look.has_min() {
         // Everything is small: then what there is.
         options.min = 0.0;
-        tree = tree::arrange(&subject, tree.calls, direction, &options);
+        tree = tree::arrange(&subject, tree.calls, tree.at_most, direction, &options);
     }
     if args.classic {
         let write = |out: &mut dyn Write| puma::write(out, &subject, &tree);

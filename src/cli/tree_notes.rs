@@ -78,8 +78,9 @@ pub fn hidden(tree: &Tree, reach: Reach, deepest: u32) -> Option<String> {
         return None;
     }
     let what = what.join(" and ");
-    Some(match options.is_empty() {
-        false => format!("… {what}. To see all: {}", options.join(" ")),
-        true => format!("… {what}: not shown, because the tree has reached its maximum size"),
+    Some(if options.is_empty() {
+        format!("… {what}: not shown, because the tree has reached its maximum size")
+    } else {
+        format!("… {what}. To see all: {}", options.join(" "))
     })
 }

@@ -29,6 +29,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::base::system_reason;
 
 /// How a checked file is opened. `O_NONBLOCK` matters only where the object is another one than
 /// the one that was checked; it is then closed again.
@@ -49,19 +52,27 @@ pub enum Error {
     #[error("not a regular file")]
     NotRegular,
     /// The system refused.
-    #[error("{0}")]
-    Io(#[source] io::Error),
+    #[error("{}", system_reason(source))]
+    Io {
+        /// The path as it was asked for.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
 }
 
-impl From<rustix::io::Errno> for Error {
-    fn from(error: rustix::io::Errno) -> Error {
-        use rustix::io::Errno;
-        match error {
+impl Error {
+    /// Makes a function that tells what the system's error means for this path.
+    fn at(path: &Path) -> impl Fn(Errno) -> Error {
+        move |error| match error {
             Errno::NOENT | Errno::NOTDIR => Error::NotFound,
             // Links that lead to themselves, links of /proc that lead to open descriptors, and
             // sockets, which can be looked at but not opened.
             Errno::LOOP | Errno::NXIO => Error::NotRegular,
-            other => Error::Io(other.into()),
+            other => Error::Io {
+                path: path.to_owned(),
+                source: other.into(),
+            },
         }
     }
 }
@@ -73,9 +84,11 @@ pub struct Opened {
     pub file: File,
     /// What the system says of it.
     pub metadata: Metadata,
+    /// The path as it was asked for.
+    pub path: PathBuf,
 }
 
-/// What becomes of a symbolic link that the last component of a path is.
+/// How a symbolic link is treated that is the last component of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastLink {
     /// It is followed.
@@ -142,7 +155,7 @@ impl Root {
             LastLink::Follow => OFlags::empty(),
             LastLink::Refuse => OFlags::NOFOLLOW,
         };
-        open_checked(|flags| self.resolve(path, flags | last))
+        open_checked(path, |flags| self.resolve(path, flags | last))
     }
 
     /// The names in the directory at `path`, in no particular order.
@@ -150,10 +163,11 @@ impl Root {
     /// # Errors
     /// When it cannot be read.
     pub fn names(&self, path: &Path) -> Result<Vec<OsString>, Error> {
-        let directory = self.resolve(path, READ | OFlags::DIRECTORY)?;
+        let at = Error::at(path);
+        let directory = self.resolve(path, READ | OFlags::DIRECTORY).map_err(&at)?;
         let mut names = Vec::new();
-        for entry in rustix::fs::Dir::new(directory)? {
-            let name = entry?.file_name().to_bytes().to_vec();
+        for entry in rustix::fs::Dir::new(directory).map_err(&at)? {
+            let name = entry.map_err(&at)?.file_name().to_bytes().to_vec();
             if !matches!(name.as_slice(), b"." | b"..") {
                 names.push(std::os::unix::ffi::OsStringExt::from_vec(name));
             }
@@ -161,10 +175,10 @@ impl Root {
         Ok(names)
     }
 
-    fn resolve(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Error> {
+    fn resolve(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         let root = self.directory.as_deref().unwrap_or(Path::new("/"));
         let root = rustix::fs::openat(CWD, root, LOOK | OFlags::DIRECTORY, Mode::empty())?;
-        Ok(resolve::beneath(&root, path, flags)?)
+        resolve::beneath(&root, path, flags)
     }
 }
 
@@ -173,29 +187,42 @@ impl Root {
 /// # Errors
 /// When there is no such file, it is not a regular one, or it may not be read.
 pub fn open_named(path: &Path) -> Result<Opened, Error> {
-    open_checked(|flags| Ok(rustix::fs::openat(CWD, path, flags, Mode::empty())?))
+    open_checked(path, |flags| {
+        rustix::fs::openat(CWD, path, flags, Mode::empty())
+    })
 }
 
 /// Looks at what `resolve` leads to and opens that, if it is a regular file.
-fn open_checked(resolve: impl Fn(OFlags) -> Result<OwnedFd, Error>) -> Result<Opened, Error> {
-    let found = resolve(LOOK)?;
-    let looked_at = rustix::fs::fstat(&found)?;
+fn open_checked(
+    path: &Path,
+    resolve: impl Fn(OFlags) -> Result<OwnedFd, Errno>,
+) -> Result<Opened, Error> {
+    let at = Error::at(path);
+    let found = resolve(LOOK).map_err(&at)?;
+    let looked_at = rustix::fs::fstat(&found).map_err(&at)?;
     if FileType::from_raw_mode(looked_at.st_mode) != FileType::RegularFile {
         return Err(Error::NotRegular);
     }
     let same = format!("/proc/self/fd/{}", found.as_raw_fd());
     let opened = match rustix::fs::openat(CWD, same, READ, Mode::empty()) {
-        Ok(opened) if is_same(&rustix::fs::fstat(&opened)?, &looked_at) => opened,
+        Ok(opened) if is_same(&rustix::fs::fstat(&opened).map_err(&at)?, &looked_at) => opened,
         // There is no /proc, or it is not ours.
-        Ok(_) | Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => resolve(READ)?,
-        Err(error) => return Err(error.into()),
+        Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => resolve(READ).map_err(&at)?,
+        Err(error) => return Err(at(error)),
     };
-    if !is_same(&rustix::fs::fstat(&opened)?, &looked_at) {
+    if !is_same(&rustix::fs::fstat(&opened).map_err(&at)?, &looked_at) {
         return Err(Error::NotRegular);
     }
     let file = File::from(opened);
-    let metadata = file.metadata().map_err(Error::Io)?;
-    Ok(Opened { file, metadata })
+    let path = path.to_owned();
+    match file.metadata() {
+        Ok(metadata) => Ok(Opened {
+            file,
+            metadata,
+            path,
+        }),
+        Err(source) => Err(Error::Io { path, source }),
+    }
 }
 
 fn is_same(one: &Stat, other: &Stat) -> bool {

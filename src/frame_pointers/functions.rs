@@ -21,12 +21,12 @@
 //! Code that never returns, such as a part that a compiler split off to throw an exception, tells
 //! nothing either.
 //!
-//! A function that begins by clearing the register is where a thread begins, and tells nothing.
+//! A function that begins by clearing the register is where a thread begins; it does not count.
 //!
 //! | machine | frame pointer | set up by |
 //! |---|---|---|
 //! | x86-64, x86 | `rbp`, `ebp` | `push %rbp`, then `mov %rsp,%rbp` with the stack as it was; `enter`; or as Go does: `sub $N,%rsp`, `mov %rbp,M(%rsp)`, `lea M(%rsp),%rbp` with M below the return address |
-//! | AArch64 | `x29` | `add x29,sp,#n`, of which `mov x29,sp` is one |
+//! | AArch64 | `x29` | `add x29,sp,#n`, including `mov x29,sp` |
 //! | RISC-V | `s0` | `addi s0,sp,n`, `c.addi4spn s0,n` |
 
 use std::ops::Range;
@@ -54,7 +54,7 @@ pub struct FramePointers {
     /// Those of [`not_keeping`](Self::not_keeping) that use the register otherwise, which cuts the
     /// stacks of all that they call. Told apart on x86 only; elsewhere all of them are meant.
     pub cutting: u64,
-    /// Those that tell nothing: they need none, begin threads or could not be read.
+    /// Those that show nothing: they need no frame pointer, begin threads, or could not be read.
     pub undecided: u64,
 }
 
@@ -264,11 +264,11 @@ fn riscv(bytes: &[u8]) -> Frame {
     while let [low, high, after @ ..] = rest {
         let half = u16::from_le_bytes([*low, *high]);
         if half & 3 != 3 {
-            // c.addi4spn s0,n, of which all zero is none.
+            // c.addi4spn s0,n; the encoding of all zeros is illegal.
             if half & 0xe01f == 0 && half != 0 {
                 return Frame::Kept;
             }
-            // c.jalr, of which x0 is c.ebreak.
+            // c.jalr; with register x0 the encoding is c.ebreak.
             calls |= half & 0xf07f == 0x9002 && half & 0x0f80 != 0;
             rest = after;
             continue;

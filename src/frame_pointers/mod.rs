@@ -1,7 +1,7 @@
 //! Frame pointers: which functions keep one, and whether that is enough to record call stacks.
 //!
 //! ```text
-//!   Binary ─▶ functions: how many keep one, keep none, need none
+//!   Binary ─▶ functions: how many keep one, do not keep one, do not need one
 //!                 │  of the program and each of its libraries
 //!                 ▼
 //!              verdict: can the kernel find the callers of this program?

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A runtime library without frame pointers does not decide, as with most distributions no program
-//! could then be recorded by frame pointers; samples in it may lack callers, and it is told.
+//! could then be recorded by frame pointers; samples in it may lack callers, which is reported.
 //!
 //! Off-CPU time is different: nearly every wait is a system call in the C library, so the innermost
 //! frame in user space is one of its functions. Without frame pointers there, the function that

@@ -5,10 +5,13 @@ use crate::perfdata::{Features, Reader, Storage, type_name};
 use crate::profile::{Contents, EventContents, Profile};
 use crate::trace;
 
-use super::{Error, Progress};
+use super::{Progress, Reason};
 
 /// The inventory of a recording.
-pub(super) fn of_recording(mut reader: Reader, progress: &mut Progress) -> Result<Contents, Error> {
+pub(super) fn of_recording(
+    mut reader: Reader,
+    progress: &mut Progress,
+) -> Result<Contents, Reason> {
     let size = reader.data_size().unwrap_or(0);
     let everything = trace::TimeRange::default();
     // Samples are counted; nobody asks for their stacks.
@@ -78,15 +81,15 @@ pub(super) fn of_folded(profile: Profile) -> Contents {
 
 /// What kind of recording it is.
 fn form(reader: &Reader) -> String {
-    use linux_perf_event_reader::Endianness;
     let storage = match reader.storage() {
         Storage::File => "file",
         Storage::Pipe => "stream",
         Storage::Directory => "directory",
     };
-    let endian = match reader.endianness() {
-        Endianness::LittleEndian => "little-endian",
-        Endianness::BigEndian => "big-endian",
+    let endian = if reader.is_little_endian() {
+        "little-endian"
+    } else {
+        "big-endian"
     };
     format!(
         "perf.data {storage}, version {}, {endian}",

@@ -16,7 +16,7 @@
 //! `[unknown]`, `unknown`, `??`, an empty frame, and `[libc.so.6]`, a module in place of a function, stand
 //! for functions that a profiler could not name: for a different one each time, as far as anyone knows. One
 //! node for all of them would be called by everything and call everything, and weld all of it into one
-//! cycle. They are told apart by who calls them:
+//! cycle. They are distinguished by their callers:
 //!
 //! | the frame stands | it is | and is called |
 //! |---|---|---|
@@ -29,7 +29,7 @@
 //! stacks show to have called whatever the node calls: no cycle is there that the stacks do not have.
 //! Its total is that of code without a name below one function, and each stack with such a frame is
 //! counted in a caveat. Frames with an address, such as `[libc.so.6 <7f12>]` or `[unmapped]+0x12`, are
-//! told apart by that.
+//! distinguished by it.
 //!
 //! Where a name could not stand as it is, [`export::folded`](crate::export::folded) writes
 //! `\xNN` or `\u{N}`; exactly these are read back: for `;`, for the backslash, for characters that are
@@ -51,7 +51,7 @@ use crate::profile::{
     Builder, Function, FunctionId, FunctionKind, Module, PathId, Profile, Thread,
 };
 
-use super::Error;
+use super::Reason;
 
 /// The longest line that is read, in bytes.
 const MAX_LINE: usize = 64 << 20;
@@ -59,7 +59,7 @@ const MAX_LINE: usize = 64 << 20;
 const MAX_FRAMES: usize = 1 << 18;
 /// What stands before the name of a function that was put into stacks.
 const INFERRED: char = '~';
-/// After how many lines progress is told.
+/// The number of lines after which progress is reported.
 const STEP: u64 = 1 << 14;
 
 /// What the weights of folded stacks are. The format does not state it.
@@ -111,8 +111,8 @@ impl Weights {
 ///
 /// # Errors
 ///
-/// [`Error::Io`], and [`Error::Unknown`] when not one line is a stack with a weight.
-pub fn read(input: impl BufRead, progress: &mut dyn FnMut(u64)) -> Result<Profile, Error> {
+/// [`Reason::Io`], and [`Reason::Unknown`] when not one line is a stack with a weight.
+pub fn read(input: impl BufRead, progress: &mut dyn FnMut(u64)) -> Result<Profile, Reason> {
     read_as(Weights::default(), input, progress)
 }
 
@@ -126,13 +126,13 @@ pub fn read(input: impl BufRead, progress: &mut dyn FnMut(u64)) -> Result<Profil
 /// use proftool::input::folded::{Weights, read_as};
 /// let profile = read_as(Weights::Time(1_000), "main;a 25\n".as_bytes(), &mut |_| {})?;
 /// assert_eq!(profile.samples.iter().map(|s| s.weight).sum::<u64>(), 25_000);
-/// # Ok::<(), proftool::input::Error>(())
+/// # Ok::<(), proftool::input::Reason>(())
 /// ```
 pub fn read_as(
     unit: Weights,
     mut input: impl BufRead,
     progress: &mut dyn FnMut(u64),
-) -> Result<Profile, Error> {
+) -> Result<Profile, Reason> {
     let mut reader = Reader::default();
     let event = reader.builder.sampled_event(unit.event(), unit.sampling());
     let thread = reader.builder.thread(Thread {
@@ -143,7 +143,7 @@ pub fn read_as(
     let mut line = Vec::new();
     let (mut number, mut done) = (0u64, 0u64);
     let (mut stacks, mut weights) = (0u64, 0u64);
-    while let Some(taken) = next_line(&mut input, &mut line).map_err(Error::Io)? {
+    while let Some(taken) = next_line(&mut input, &mut line)? {
         number += 1;
         done += taken;
         if number.is_multiple_of(STEP) {
@@ -179,10 +179,10 @@ pub fn read_as(
     }
     progress(done);
     if stacks == 0 {
-        return Err(Error::Unknown);
+        return Err(Reason::Unknown);
     }
     if weights == 0 {
-        reader.builder.caveats().add(CaveatKind::NoSamples, 1);
+        reader.builder.caveats().add(CaveatKind::ZeroWeights, 1);
     }
     Ok(reader.builder.finish())
 }
@@ -201,7 +201,7 @@ struct Reader {
     frames: Vec<Frame>,
 }
 
-/// What frames without a name are told apart by, beside what stands for it.
+/// What distinguishes frames without a name, apart from the text in place of the name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Nameless {
     /// Their caller.
@@ -246,9 +246,10 @@ impl Reader {
             self.frames.clear();
         }
         let mut end = self.frames.last().map_or(0, |last| last.end);
-        let rest = match self.frames.is_empty() {
-            false => stack[end..].strip_prefix(';'),
-            true => Some(stack),
+        let rest = if self.frames.is_empty() {
+            Some(stack)
+        } else {
+            stack[end..].strip_prefix(';')
         };
         let mut rest = rest.map(|rest| rest.split(';'));
         while let Some(text) = rest.as_mut().and_then(Iterator::next) {
@@ -278,9 +279,10 @@ impl Reader {
                 },
             };
             let caller = last.map(|last| last.path);
-            let path = match inferred {
-                true => self.builder.inferred_path(caller, function, false),
-                false => self.builder.path(caller, function, false),
+            let path = if inferred {
+                self.builder.inferred_path(caller, function, false)
+            } else {
+                self.builder.path(caller, function, false)
             };
             let is_nameless = named.is_none_or(|(named, _)| named != function) && !is_mark(name);
             self.frames.push(Frame {
@@ -325,8 +327,8 @@ impl Reader {
         }
     }
 
-    /// The function without a name that is told apart by this; `calls` from one that has a name, or
-    /// from the outermost frame.
+    /// Returns the function without a name for this key; `calls` is the number of calls from one that
+    /// has a name, or from the outermost frame.
     fn nameless(&mut self, key: Nameless, near: Option<FunctionId>, calls: usize) -> FunctionId {
         if let Some(&function) = self.nameless.get(&key) {
             return function;

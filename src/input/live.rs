@@ -1,7 +1,7 @@
-//! A profile of what is being sampled, made anew while more samples come.
+//! A profile of what is being sampled, rebuilt while more samples arrive.
 //!
 //! ```text
-//!  kernel ─▶ sampler ─▶ queue ─▶ trace ─┬▶ symbolize ─▶ Seen ─▶ whoever looks
+//!  kernel ─▶ sampler ─▶ queue ─▶ trace ─┬▶ symbolize ─▶ Seen ─▶ the caller
 //!            thread      │       reader │  looker       ▲
 //!            of its own  ▼       thread ▼  thread       │ this thread
 //!                     behind         History ─▶ perf.data, if it is asked for
@@ -42,7 +42,7 @@ pub struct Seen {
     pub number: u64,
     /// The profile.
     pub profile: Profile,
-    /// How long ago the sampling began, or was begun anew.
+    /// How long ago the sampling began, or was reset.
     pub elapsed: Duration,
     /// Samples that were taken in since then, faded or not.
     pub samples: u64,
@@ -50,9 +50,9 @@ pub struct Seen {
     pub lost: u64,
     /// Samples that had to be let go as reading them took too long.
     pub behind: u64,
-    /// Samples of stacks that became one, as there were too many that were seldom met.
+    /// The number of samples whose rare stacks were merged into one.
     pub seldom: u64,
-    /// How often it was begun anew before; 0 at first.
+    /// How often it was reset before; 0 at first.
     pub resets: u64,
     /// The time of the last record in it, in nanoseconds of the recorder's clock.
     pub until: u64,
@@ -76,10 +76,10 @@ struct Queue {
     half_life: Option<Duration>,
     /// The looker waits for a moment.
     looks: bool,
-    /// How often it was asked to begin anew, and how often it has.
+    /// How many resets were requested, and how many were done.
     resets_asked: u64,
     resets: u64,
-    /// Whoever looks has seen enough.
+    /// The caller wants to stop.
     stops: bool,
     /// Nobody looks any more.
     is_alone: bool,
@@ -112,7 +112,7 @@ enum Work {
 
 /// Samples a subject, in a thread of its own, and lets `view` look at it. When `view` returns, the
 /// sampling ends, and with it the command; when the sampling ends first, `view` may go on looking.
-/// A profile is made anew each `interval`, but no more often than a quarter of the time allows.
+/// A profile is rebuilt every `interval`, or less often if that takes more than a quarter of the time.
 ///
 /// Signals are only held back in the thread that samples: others may wait for them.
 ///
@@ -179,7 +179,7 @@ impl Live {
         self.queue().half_life = half_life;
     }
 
-    /// Begins anew. What is seen next may still be of before: see [`Seen::resets`].
+    /// Forgets all samples so far. The next profile may still be older: see [`Seen::resets`].
     pub fn reset(&self) {
         let mut queue = self.queue();
         queue.resets_asked += 1;
@@ -325,9 +325,10 @@ impl Watcher for Audience<'_> {
         let stops = queue.stops;
         drop(queue);
         self.live.changed.notify_all();
-        match stops {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if stops {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     }
 }
@@ -364,6 +365,7 @@ fn read(
                 Work::Item(Item::EndOfRound) => {
                     history(&History::end_round);
                     trace.end_round();
+                    // By the clock, not by rounds: these take longer on a busy machine.
                     let passed = std::mem::replace(&mut faded, Instant::now()).elapsed();
                     let half_life = live.queue().half_life;
                     if let Some(half_life) = half_life {
@@ -379,6 +381,8 @@ fn read(
                     }
                 }
                 Work::Reset => {
+                    // The history is cut at the same time, so that a recording that is written later
+                    // has the same samples as the view.
                     let until = trace.reset();
                     history(&|history| history.reset(until));
                     let mut queue = live.queue();

@@ -1,6 +1,6 @@
 //! Anything a person may have, as a [`Profile`].
 //!
-//! What a file is, is told by what is in it, never by its name:
+//! The kind of a file is recognized by its content, never by its name:
 //!
 //! ```text
 //!   PERFILE2, 2ELIFREP, PERFFILE     a recording of perf or of proftool
@@ -30,9 +30,9 @@ use std::path::{Path, PathBuf};
 
 use crate::binary::Finder;
 use crate::perfdata::Reader;
-use crate::profile::{Contents, Profile};
+use crate::profile::{Contents, Histogram, Profile};
 
-pub use error::Error;
+pub use error::{Error, Reason};
 pub use programs::programs;
 pub use sampled::{SampledProgram, SampledPrograms, sampled_programs};
 
@@ -61,9 +61,6 @@ pub struct Options {
     pub program: Option<PathBuf>,
     /// More gmon.out files of the program, added to the first.
     pub sum: Vec<PathBuf>,
-    /// Whether a gmon.out is read as gprof 2.40 reads it, for gprof's own text: with the symbols that
-    /// it keeps and the callers that it names.
-    pub as_gprof: bool,
     /// What the weights of folded stacks are.
     pub folded_weights: folded::Weights,
 }
@@ -80,7 +77,6 @@ impl Default for Options {
             time: TimeRange::default(),
             program: None,
             sum: Vec::new(),
-            as_gprof: false,
             folded_weights: folded::Weights::default(),
         }
     }
@@ -96,11 +92,38 @@ pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 /// When it cannot be opened or is nothing that can be read; what is broken *in* a file is a
 /// caveat of the profile.
 pub fn open(path: &Path, options: &Options, progress: &mut Progress) -> Result<Profile, Error> {
-    match door(path)? {
-        Opened::Gmon(first) => gmon_files(path, first, options),
-        _ if !options.sum.is_empty() => Err(Error::NotGmon),
+    let profile = match door(path).map_err(Error::of(path))? {
+        Opened::Gmon(first) => return gmon_profile(path, first, options),
+        _ if !options.sum.is_empty() => Err(Reason::NotGmon),
         Opened::Recording(reader) => recording::read(*reader, options, progress),
         Opened::Folded(stacks, size) => folded_stacks(stacks, size, options, progress),
+    };
+    profile.map_err(Error::of(path))
+}
+
+/// A gmon.out as gprof 2.40 reads it, for gprof's own text: with the symbols that it keeps and the
+/// callers that it names.
+#[derive(Clone, Debug)]
+pub struct AsGprof {
+    /// The profile.
+    pub profile: Profile,
+    /// What gprof's text needs beyond it.
+    pub histogram: Histogram,
+}
+
+/// Opens the gmon.out at `path` and reads it as gprof does; `None` where the file is something else.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn open_as_gprof(path: &Path, options: &Options) -> Result<Option<AsGprof>, Error> {
+    match door(path).map_err(Error::of(path))? {
+        Opened::Gmon(first) => {
+            let (files, program) = gmon_files(path, first, options)?;
+            gmon::read_as_gprof(&files, program, options).map(Some)
+        }
+        _ if !options.sum.is_empty() => Err(Error::of(path)(Reason::NotGmon)),
+        _ => Ok(None),
     }
 }
 
@@ -114,18 +137,19 @@ pub fn contents(
     weights: folded::Weights,
     progress: &mut Progress,
 ) -> Result<Contents, Error> {
-    match door(path)? {
+    let found = match door(path).map_err(Error::of(path))? {
         Opened::Recording(reader) => contents::of_recording(*reader, progress),
         Opened::Folded(stacks, size) => {
             let options = Options {
                 folded_weights: weights,
                 ..Options::default()
             };
-            let profile = folded_stacks(stacks, size, &options, progress)?;
-            Ok(contents::of_folded(profile))
+            let profile = folded_stacks(stacks, size, &options, progress);
+            profile.map(contents::of_folded)
         }
         Opened::Gmon(bytes) => gmon::contents::of(&gmon::Named::new(path, bytes)),
-    }
+    };
+    found.map_err(Error::of(path))
 }
 
 /// Reads what is in memory, as if it were a file.
@@ -135,11 +159,15 @@ pub fn contents(
 /// As [`open`].
 pub fn read(bytes: Vec<u8>, options: &Options) -> Result<Profile, Error> {
     let progress = &mut |_, _| ();
-    match kind(&mut bytes.as_slice())? {
-        Kind::Recording => recording::read(Reader::from_bytes(bytes)?, options, progress),
+    let in_memory = Path::new("-");
+    let profile = match kind(&mut bytes.as_slice()).map_err(Error::of(in_memory))? {
+        Kind::Recording => Reader::from_bytes(bytes)
+            .map_err(Reason::from)
+            .and_then(|reader| recording::read(reader, options, progress)),
         Kind::Folded => folded_stacks(bytes.as_slice(), bytes.len() as u64, options, progress),
-        Kind::Gmon => gmon_files(Path::new("-"), bytes, options),
-    }
+        Kind::Gmon => return gmon_profile(in_memory, bytes, options),
+    };
+    profile.map_err(Error::of(in_memory))
 }
 
 /// Something that was opened and recognised.
@@ -152,17 +180,17 @@ enum Opened {
 }
 
 /// Opens what `path` names: a file, a recording's directory or, for `-`, standard input.
-fn door(path: &Path) -> Result<Opened, Error> {
+fn door(path: &Path) -> Result<Opened, Reason> {
     if path == Path::new("-") || path == Path::new("/dev/stdin") {
         let stdin = std::io::stdin();
-        let file = File::from(stdin.as_fd().try_clone_to_owned().map_err(Error::Io)?);
-        if file.metadata().map_err(Error::Io)?.is_file() {
+        let file = File::from(stdin.as_fd().try_clone_to_owned()?);
+        if file.metadata()?.is_file() {
             return regular_door(file);
         }
-        // A pipe may give its first bytes one by one, and the kind is told by some.
+        // A pipe may give its first bytes one by one, and several are needed to recognize the kind.
         let mut head = Vec::new();
         let read = (&file).take(HEAD).read_to_end(&mut head);
-        read.map_err(Error::Io)?;
+        read?;
         let rest = BufReader::with_capacity(BUFFER, file);
         let mut input = Cursor::new(head).chain(rest);
         return Ok(match kind(&mut input)? {
@@ -177,8 +205,8 @@ fn door(path: &Path) -> Result<Opened, Error> {
     regular_door(regular(path)?)
 }
 
-fn regular_door(file: File) -> Result<Opened, Error> {
-    let size = file.metadata().map_err(Error::Io)?.len();
+fn regular_door(file: File) -> Result<Opened, Reason> {
+    let size = file.metadata()?.len();
     let mut input = BufReader::with_capacity(BUFFER, file);
     Ok(match kind(&mut input)? {
         Kind::Recording => Opened::Recording(Box::new(Reader::from_file(input.into_inner())?)),
@@ -198,23 +226,23 @@ enum Kind {
 }
 
 /// What the first bytes say.
-fn kind(input: &mut impl BufRead) -> Result<Kind, Error> {
-    let head = input.fill_buf().map_err(Error::Io)?;
+fn kind(input: &mut impl BufRead) -> Result<Kind, Reason> {
+    let head = input.fill_buf()?;
     let starts = |magic: &[u8]| head.starts_with(magic);
     if head.is_empty() {
-        Err(Error::Empty)
+        Err(Reason::Empty)
     } else if starts(b"PERFILE2") || starts(b"2ELIFREP") || starts(b"PERFFILE") {
         Ok(Kind::Recording)
     } else if gmon::is_gmon(head) {
         Ok(Kind::Gmon)
     } else if starts(b"\x7fELF") {
-        Err(Error::Program)
+        Err(Reason::Program)
     } else if starts(b"\x1f\x8b") {
-        Err(Error::Compressed("gzip"))
+        Err(Reason::Compressed { format: "gzip" })
     } else if starts(b"\x28\xb5\x2f\xfd") {
-        Err(Error::Compressed("zstd"))
+        Err(Reason::Compressed { format: "zstd" })
     } else if head.contains(&0) {
-        Err(Error::Unknown)
+        Err(Reason::Unknown)
     } else {
         Ok(Kind::Folded)
     }
@@ -225,9 +253,11 @@ fn folded_stacks(
     size: u64,
     options: &Options,
     progress: &mut Progress,
-) -> Result<Profile, Error> {
+) -> Result<Profile, Reason> {
     if !options.time.is_all() {
-        return Err(Error::NoTimes("folded stacks hold"));
+        return Err(Reason::NoTimes {
+            holder: "folded stacks hold",
+        });
     }
     folded::read_as(options.folded_weights, input, &mut |done| {
         progress(done, size)
@@ -235,16 +265,28 @@ fn folded_stacks(
 }
 
 /// The profile of a gmon.out and of those that are to be added to it.
-fn gmon_files(path: &Path, first: Vec<u8>, options: &Options) -> Result<Profile, Error> {
+fn gmon_profile(path: &Path, first: Vec<u8>, options: &Options) -> Result<Profile, Error> {
+    let (files, program) = gmon_files(path, first, options)?;
+    gmon::read(&files, program, options)
+}
+
+/// A gmon.out and those that are to be added to it, and the program that made them.
+fn gmon_files<'a>(
+    path: &Path,
+    first: Vec<u8>,
+    options: &'a Options,
+) -> Result<(Vec<gmon::Named>, &'a Path), Error> {
     if !options.time.is_all() {
-        return Err(Error::NoTimes("a gmon.out holds"));
+        let holder = "a gmon.out holds";
+        return Err(Error::of(path)(Reason::NoTimes { holder }));
     }
-    let program = options.program.as_deref().ok_or(Error::NoProgram)?;
+    let program = options.program.as_deref();
+    let program = program.ok_or(Reason::NoProgram).map_err(Error::of(path))?;
     let mut files = vec![gmon::Named::new(path, first)];
     for path in &options.sum {
         files.push(gmon_file(path)?);
     }
-    gmon::read(&files, program, options)
+    Ok((files, program))
 }
 
 /// Joins the calls that gmon.out files counted to the profile of a recording of the same program:
@@ -257,8 +299,8 @@ pub fn join_counts(
     profile: &mut Profile,
     files: &[PathBuf],
     options: &Options,
-) -> Result<(), (PathBuf, Error)> {
-    let first = || files.first().cloned().unwrap_or_default();
+) -> Result<(), Error> {
+    let first = files.first().map_or(Path::new(""), PathBuf::as_path);
     let finder = Finder::new(options.symfs.as_deref());
     let (module, binary) = match &options.program {
         Some(path) => {
@@ -267,56 +309,61 @@ pub fn join_counts(
             let modules = || profile.modules.enumerate();
             let same = modules().find(|(_, module)| Path::new(&module.path) == full);
             let same = same.or_else(|| modules().find(|(_, module)| module.name == name));
-            let (module, _) = same.ok_or_else(|| (path.clone(), Error::NotSampled))?;
+            let (module, _) = same.ok_or(Reason::NotSampled).map_err(Error::of(path))?;
             (module, finder.open_named(path))
         }
         None => {
-            let module = gmon::join::program(profile).ok_or_else(|| (first(), Error::NoProgram))?;
+            let module = gmon::join::program(profile);
+            let module = module.ok_or(Reason::NoProgram).map_err(Error::of(first))?;
             (module, finder.find(&profile.modules[module].path, None))
         }
     };
     let path = PathBuf::from(&profile.modules[module].path);
-    let binary = binary.map_err(|error| (path, Error::Binary(error)))?;
-    let read = |path: &PathBuf| gmon_file(path).map_err(|error| (path.clone(), error));
-    let files: Vec<gmon::Named> = files.iter().map(read).collect::<Result<_, _>>()?;
-    gmon::join::counts(profile, module, &files, &binary).map_err(|error| (first(), error))
+    let binary = binary.map_err(Error::of(&path))?;
+    let files = files.iter().map(|path| gmon_file(path));
+    let files: Vec<gmon::Named> = files.collect::<Result<_, _>>()?;
+    gmon::join::counts(profile, module, &files, &binary)
 }
 
 /// Opens a file that has to be a gmon.out.
 fn gmon_file(path: &Path) -> Result<gmon::Named, Error> {
-    match door(path)? {
+    match door(path).map_err(Error::of(path))? {
         Opened::Gmon(bytes) => Ok(gmon::Named::new(path, bytes)),
-        _ => Err(Error::NotGmon),
+        _ => Err(Error::of(path)(Reason::NotGmon)),
     }
 }
 
 /// All bytes of a gmon.out.
-fn whole(input: &mut dyn Read) -> Result<Vec<u8>, Error> {
+fn whole(input: &mut dyn Read) -> Result<Vec<u8>, Reason> {
     let mut bytes = Vec::new();
     let limited = &mut input.take(gmon::MAX_SIZE + 1);
-    limited.read_to_end(&mut bytes).map_err(Error::Io)?;
+    limited.read_to_end(&mut bytes)?;
     if bytes.len() as u64 > gmon::MAX_SIZE {
-        return Err(Error::Gmon("it is larger than 256 MiB".into()));
+        return Err(Reason::Gmon {
+            problem: "it is larger than 256 MiB".into(),
+        });
     }
     Ok(bytes)
 }
 
 /// Opens a regular file; waits for nothing.
-fn regular(path: &Path) -> Result<File, Error> {
+fn regular(path: &Path) -> Result<File, Reason> {
     let mut how = OpenOptions::new();
     how.read(true).custom_flags(libc::O_NONBLOCK);
-    let file = how.open(path).map_err(Error::Io)?;
-    let kind = file.metadata().map_err(Error::Io)?.file_type();
+    let file = how.open(path)?;
+    let kind = file.metadata()?.file_type();
     if kind.is_file() {
         return Ok(file);
     }
-    Err(Error::NotRegular(if kind.is_dir() {
-        return Err(Error::Directory);
-    } else if kind.is_fifo() {
+    if kind.is_dir() {
+        return Err(Reason::Directory);
+    }
+    let kind = if kind.is_fifo() {
         "a pipe"
     } else if kind.is_socket() {
         "a socket"
     } else {
         "a device"
-    }))
+    };
+    Err(Reason::NotRegular { kind })
 }

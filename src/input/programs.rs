@@ -13,7 +13,7 @@ use crate::symbolize;
 /// # Errors
 ///
 /// The first file that cannot be opened or whose code cannot be looked at, and why.
-pub fn programs(paths: &[PathBuf], options: &Options) -> Result<Profile, (PathBuf, Error)> {
+pub fn programs(paths: &[PathBuf], options: &Options) -> Result<Profile, Error> {
     let finder = Finder::new(options.symfs.as_deref());
     let mut files: Vec<PathBuf> = Vec::new();
     for path in paths {
@@ -25,7 +25,7 @@ pub fn programs(paths: &[PathBuf], options: &Options) -> Result<Profile, (PathBu
         .iter()
         .map(|path| {
             let opened = finder.open_named(path);
-            opened.map_err(|error| (path.clone(), Error::Binary(error)))
+            opened.map_err(Error::of(path))
         })
         .collect();
     let options = symbolize::Options {
@@ -34,5 +34,5 @@ pub fn programs(paths: &[PathBuf], options: &Options) -> Result<Profile, (PathBu
         ..symbolize::Options::default()
     };
     symbolize::programs(opened?, &options)
-        .map_err(|(place, error)| (files[place].clone(), Error::Binary(error)))
+        .map_err(|error| Error::of(&files[error.index])(error.reason))
 }

@@ -9,14 +9,14 @@ use crate::profile::{About, Profile};
 use crate::symbolize::{self, Library};
 use crate::trace::{self, Image, Recording, Unwinding};
 
-use super::{Error, Options, Progress};
+use super::{Options, Progress, Reason};
 
 /// Reads all samples of a recording and gives them their functions.
 pub(super) fn read(
     mut reader: Reader,
     options: &Options,
     progress: &mut Progress,
-) -> Result<Profile, Error> {
+) -> Result<Profile, Reason> {
     let size = reader.data_size().unwrap_or(0);
     let listed = &reader.features().build_ids;
     let listed = listed.iter().map(|file| (&file.build_id, &*file.path));
@@ -66,8 +66,8 @@ pub(super) fn library(options: &Options, finder: Finder) -> Library {
     })
 }
 
-/// What the recording says of itself. The command is what was recorded: the recorder's command
-/// line without the recorder and its own options, where these can be told apart.
+/// Returns what the recording states about itself. The command is what was recorded: the
+/// recorder's command line without the recorder and its options, if they can be recognized.
 pub(super) fn about(recording: &Recording) -> About {
     let line = &recording.command_line;
     let dashes = line.iter().position(|word| word == "--");
@@ -81,6 +81,5 @@ pub(super) fn about(recording: &Recording) -> About {
             words.join(" ")
         }),
         duration: recording.duration,
-        histogram: None,
     }
 }

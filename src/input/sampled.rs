@@ -45,7 +45,7 @@ pub struct SampledPrograms {
 ///
 /// If the recording cannot be read.
 pub fn sampled_programs(path: &Path) -> Result<SampledPrograms, Error> {
-    let mut reader = Reader::open(path)?;
+    let mut reader = Reader::open(path).map_err(Error::of(path))?;
     loop {
         let mut count = Count::default();
         let pass = reader.visit(
@@ -59,7 +59,8 @@ pub fn sampled_programs(path: &Path) -> Result<SampledPrograms, Error> {
                 }
                 _ => {}
             },
-        )?;
+        );
+        let pass = pass.map_err(Error::of(path))?;
         if pass == Pass::Done {
             return Ok(count.finish(&reader));
         }

@@ -13,9 +13,10 @@ pub(super) struct Buffer {
 impl Buffer {
     /// The place in the file of the byte at `position`.
     pub(super) fn place(&self, position: usize) -> u64 {
-        match self.compressed {
-            true => self.offset,
-            false => self.offset + position as u64,
+        if self.compressed {
+            self.offset
+        } else {
+            self.offset + position as u64
         }
     }
 }

@@ -139,12 +139,11 @@ impl Reader {
             let layout = self.layout_of(body).unwrap_or(layout);
             let (fields, time) = layout.split(body);
             let origin = layout.origin(body);
-            let misc = match self.has_build_ids() {
-                true => header.misc,
-                false => header.misc & !constants::PERF_RECORD_MISC_MMAP_BUILD_ID,
-            };
-            let misc = if kind == RecordType::MMAP2 {
-                misc
+            // Kernels may set this bit in every session while one of them asks for build IDs. The
+            // others then have an inode in the place of the ID.
+            let has_stray_bit = kind == RecordType::MMAP2 && !self.has_build_ids();
+            let misc = if has_stray_bit {
+                header.misc & !constants::PERF_RECORD_MISC_MMAP_BUILD_ID
             } else {
                 header.misc
             };
@@ -154,7 +153,7 @@ impl Reader {
             }
         };
         let record = Record {
-            kind,
+            kind: kind.0,
             misc: header.misc,
             offset,
             time,

@@ -2,6 +2,9 @@
 
 use std::fmt;
 use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::base::system_reason;
 
 /// Why a file cannot be read as a recording at all. Each message fits after
 /// `could not open FILE: `.
@@ -9,11 +12,19 @@ use std::io;
 #[non_exhaustive]
 pub enum Error {
     /// Opening or reading failed.
-    #[error("{}", io_text(.0))]
-    Io(#[from] io::Error),
+    #[error("{}", system_reason(source))]
+    Io {
+        /// The file or directory; `None` where the caller had opened it.
+        path: Option<PathBuf>,
+        /// What the system says.
+        source: io::Error,
+    },
     /// Not a regular file, a pipe on standard input or a recording's directory.
-    #[error("{0}, not a regular file")]
-    NotRegular(&'static str),
+    #[error("{kind}, not a regular file")]
+    NotRegular {
+        /// What it is: `a directory`.
+        kind: &'static str,
+    },
     /// The first bytes are not those of a recording.
     #[error("not a perf.data file: it does not begin with PERFILE2")]
     BadMagic,
@@ -28,25 +39,36 @@ pub enum Error {
         found: u64,
     },
     /// A field of the header that nothing can be read without is wrong.
-    #[error("bad header: {0}")]
-    BadHeader(String),
+    #[error("bad header: {problem}")]
+    BadHeader {
+        /// What is wrong, with what was found.
+        problem: String,
+    },
     /// The recording describes no event.
     #[error("the recording describes no event")]
     NoEvents,
 }
 
-/// The operating system's words, in lower case and without the number.
-fn io_text(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut chars = text.chars();
-    match chars.next() {
-        Some(first) => first.to_lowercase().chain(chars).collect(),
-        None => String::from("unknown error"),
+impl Error {
+    /// The same error, with the file where none is named yet.
+    pub(super) fn in_file(self, file: Option<&Path>) -> Error {
+        match self {
+            Error::Io { path: None, source } => Error::Io {
+                path: file.map(Path::to_owned),
+                source,
+            },
+            other => other,
+        }
     }
 }
 
-/// What is wrong with one record or section; it is skipped, and this is told.
+impl From<io::Error> for Error {
+    fn from(source: io::Error) -> Error {
+        Error::Io { path: None, source }
+    }
+}
+
+/// What is wrong with one record or section, which is skipped and reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     /// `what` needs more bytes than there are.

@@ -1,6 +1,6 @@
 //! The optional header sections: who recorded what, where and when.
 //!
-//! Each is read by itself; one that cannot be believed is told and left out, the others stay.
+//! Each is read by itself: one that is damaged is reported and left out, and the others stay.
 
 use linux_perf_event_reader::{Endianness, constants};
 
@@ -142,9 +142,10 @@ impl Features {
         let _pid = body.take(4, "a build id")?;
         let id = body.take(20, "a build id")?;
         let tail = body.take(4, "a build id")?;
-        let size = match misc & constants::PERF_RECORD_MISC_BUILD_ID_SIZE != 0 {
-            true => usize::from(tail[0]).min(20),
-            false => 20,
+        let size = if misc & constants::PERF_RECORD_MISC_BUILD_ID_SIZE != 0 {
+            usize::from(tail[0]).min(20)
+        } else {
+            20
         };
         if let Some(build_id) = BuildId::new(&id[..size]) {
             self.build_ids.push(FileBuildId {

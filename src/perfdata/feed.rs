@@ -36,7 +36,7 @@ impl Feed {
         &self.reader
     }
 
-    /// Takes whole records, of which those that have no time are handed out at once.
+    /// Takes whole records. Records without a time are handed out at once.
     pub fn append(&mut self, records: Vec<u8>, visit: &mut impl FnMut(&Reader, &Record<'_>)) {
         let buffer = Buffer {
             offset: self.at,
@@ -139,7 +139,7 @@ mod tests {
         feed.end_round(&mut visit);
         assert_eq!(times.borrow()[..], [5, 6, 6, 7]);
         assert_eq!(feed.handed_out(), 7);
-        // Too late, and told.
+        // It comes too late, and is counted as such.
         feed.append(record(4), &mut visit);
         assert_eq!(feed.reader().caveats().count(CaveatKind::Disordered), 1);
         feed.finish(&mut visit);

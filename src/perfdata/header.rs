@@ -118,9 +118,9 @@ fn read_start(source: &mut Source, bytes: &mut Vec<u8>) -> Result<Start, Error> 
         return Ok(Start::Pipe(endian));
     }
     if size != FILE_HEADER {
-        return Err(Error::BadHeader(format!(
-            "its size is {size}, {PIPE_HEADER} or {FILE_HEADER} expected"
-        )));
+        return Err(Error::BadHeader {
+            problem: format!("its size is {size}, {PIPE_HEADER} or {FILE_HEADER} expected"),
+        });
     }
     source.append(PIPE_HEADER, (FILE_HEADER - PIPE_HEADER) as usize, bytes)?;
     let found = bytes.len();
@@ -128,22 +128,28 @@ fn read_start(source: &mut Source, bytes: &mut Vec<u8>) -> Result<Start, Error> 
     let header = parsed.map_err(|_| too_short(found, FILE_HEADER))?;
     let attr_size = header.attr_entry_size.saturating_sub(16);
     if !(MIN_ATTR_SIZE..=MAX_ATTR_SIZE).contains(&attr_size) {
-        return Err(Error::BadHeader(format!(
-            "entries of {} bytes for each event, at least {} expected",
-            header.attr_entry_size,
-            MIN_ATTR_SIZE + 16
-        )));
+        return Err(Error::BadHeader {
+            problem: format!(
+                "entries of {} bytes for each event, at least {} expected",
+                header.attr_entry_size,
+                MIN_ATTR_SIZE + 16
+            ),
+        });
     }
     if version == 1 && !VERSION_1_ATTR_SIZES.contains(&attr_size) {
-        return Err(Error::BadHeader(format!(
-            "a file of version 1 (PERFFILE) with events of {attr_size} bytes, which came later"
-        )));
+        return Err(Error::BadHeader {
+            problem: format!(
+                "a file of version 1 (PERFFILE) with events of {attr_size} bytes, which came later"
+            ),
+        });
     }
     if header.data.size > 0 && header.data.offset < FILE_HEADER {
-        return Err(Error::BadHeader(format!(
-            "the data begins at offset {:#x}, inside the header",
-            header.data.offset
-        )));
+        return Err(Error::BadHeader {
+            problem: format!(
+                "the data begins at offset {:#x}, inside the header",
+                header.data.offset
+            ),
+        });
     }
     Ok(Start::File(header))
 }
@@ -229,8 +235,9 @@ impl FileHeader {
         for (index, entry) in list.chunks_exact(entry_size).enumerate() {
             let offset = self.attrs.offset + (index * entry_size) as u64;
             let (attr, ids) = entry.split_at(entry_size - 16);
-            let bad =
-                |flaw| Error::BadHeader(format!("event {index} at offset {offset:#x}: {flaw}"));
+            let bad = |flaw| Error::BadHeader {
+                problem: format!("event {index} at offset {offset:#x}: {flaw}"),
+            };
             let attr = Attr::parse(attr, self.endian).map_err(bad)?;
             let section = Section::read(&mut Cursor::new(ids, self.endian)).map_err(bad)?;
             let known = section.size <= left;

@@ -3,8 +3,8 @@
 //! Reading: a [`Reader`] opens a file, a directory or a pipe in either byte order, and hands out
 //! [`Record`]s in order of time. It is built on the layouts, flags and numbers of
 //! `linux-perf-event-reader`, behind one checked door: every size and count is held against the
-//! bytes that are left before it is believed, and what cannot be believed is passed over, counted
-//! and told by its place in the file.
+//! bytes that are left before it is used. What is damaged is passed over, counted, and reported with
+//! its offset in the file.
 //!
 //! ```text
 //!  source   bytes: pread into own buffers, or a pipe
@@ -12,7 +12,7 @@
 //!  attr     what was asked for an event     layout    where that puts ids and times
 //!  split    bytes into records              decompress zstd blocks into more bytes
 //!  sorter   order of time, in memory        spill     the same on disk
-//!  buffers  bytes of records that wait      deliver   records to whoever visits
+//!  buffers  bytes of records that wait      deliver   records to the visitor
 //!                                           pass      all of these, once over the file
 //!  record   what the kernel says            user      what perf itself adds
 //!  sample   PERF_RECORD_SAMPLE, whole       cursor    the checked door
@@ -61,5 +61,5 @@ pub use origin::Origin;
 pub use packed::Packed;
 pub use pass::Pass;
 pub use reader::{Reader, Storage};
-pub use record::{Body, Mapping, Record, Task, type_name};
+pub use record::{Body, CpuMode, Mapping, Record, Task, type_name};
 pub use sample::{BranchStack, ReadValues, Registers, Sample};

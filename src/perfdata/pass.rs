@@ -8,8 +8,8 @@
 //!
 //! Buffers are kept as long as a record in them waits; where too many would be, records wait on disk.
 //! A record that cannot be believed is passed
-//! over by its size, counted and told; where even the size cannot be believed, the next place that
-//! looks like records is sought.
+//! over by its size, counted and reported; where the size cannot be trusted either, reading continues
+//! at the next place that looks like records.
 
 use linux_perf_event_reader::{PerfEventHeader, constants};
 
@@ -108,7 +108,7 @@ pub(super) enum Next {
 
 impl Reader {
     /// Hands all records of the kernel to `visit` in order of time; those without a time, or with
-    /// time 0, as they are met. `progress` hears how many bytes of the data were read.
+    /// time 0, as they are read. `progress` is called with the number of bytes read so far.
     ///
     /// # Errors
     ///
@@ -144,7 +144,7 @@ impl Reader {
             }
         }
         self.sources = sources;
-        result?;
+        result.map_err(|error| error.in_file(self.path.as_deref()))?;
         if state.late > 0 {
             if self.may_try_again() {
                 self.try_harder();
@@ -153,9 +153,10 @@ impl Reader {
             self.caveats.add(CaveatKind::Disordered, state.late);
         }
         self.hand_out(u64::MAX, &mut state, &mut visit)?;
-        match self.events().is_empty() {
-            true => Err(Error::NoEvents),
-            false => Ok(Pass::Done),
+        if self.events().is_empty() {
+            Err(Error::NoEvents)
+        } else {
+            Ok(Pass::Done)
         }
     }
 
@@ -255,11 +256,15 @@ impl Reader {
                             state.late += 1;
                         }
                     }
+                    // Without a time it has no place in the order. Such records describe what later
+                    // ones refer to.
                     _ => self.deliver_one(&header, body, place, visit),
                 }
                 continue;
             }
             match header.type_ {
+                // The recorder has read all buffers once more: what comes now is not older than what
+                // was read in the round before.
                 user::FINISHED_ROUND => {
                     if let Some(limit) = state.sorter.end_round() {
                         self.hand_out(limit, state, visit)?;
@@ -272,11 +277,13 @@ impl Reader {
                     self.skip(header.type_, place, Flaw::Fact("compressed twice"));
                 }
                 _ => {
+                    // AUXTRACE and tracing data are not in their record but behind it.
                     let payload = self.handle_user_record(&header, body, place);
                     let after = place + (HEADER_SIZE + body.len()) as u64;
-                    let left = match buffer.compressed {
-                        true => (bytes.len() - position) as u64,
-                        false => end.saturating_sub(after),
+                    let left = if buffer.compressed {
+                        (bytes.len() - position) as u64
+                    } else {
+                        end.saturating_sub(after)
                     };
                     if payload > left {
                         let what = "its payload";
@@ -322,6 +329,7 @@ impl Reader {
                 .get_or_insert_with(|| Decompressor::new(limit));
             let mut bytes = std::mem::take(&mut state.inner_rest);
             let result = stream.append(&mut block, &mut bytes);
+            // The buffer stays in memory as long as one record in it waits to be sorted.
             bytes.shrink_to_fit();
             let buffer = Buffer {
                 bytes,
@@ -334,10 +342,12 @@ impl Reader {
                     format!("at offset {place:#x}: {kind}: {error}")
                 });
             }
+            // What came out before an error is sound, so it is read all the same.
             let next = self.split_buffer(buffer, state, visit, false, place)?;
             let Ok(is_whole) = result else {
                 return Ok(());
             };
+            // perf cuts the stream anywhere: a record may go on in the next COMPRESSED record.
             if let Next::Rest(rest) = next {
                 state.inner_rest = rest;
             }

@@ -62,6 +62,8 @@ pub struct Reader {
     /// What was found while opening; each pass begins with it.
     pub(super) header_caveats: Caveats,
     pub(super) caveats: Caveats,
+    /// The file or directory, if it was opened here.
+    pub(super) path: Option<PathBuf>,
     pub(super) counts: BTreeMap<u32, u64>,
     order: Order,
 }
@@ -69,10 +71,14 @@ pub struct Reader {
 impl Reader {
     /// Opens a recording: a file, or the directory of `perf record --threads`.
     pub fn open(path: &Path) -> Result<Reader, Error> {
-        match path.is_dir() {
-            true => Reader::open_directory(path),
-            false => Reader::from_source(Source::open(path)?),
-        }
+        let opened = if path.is_dir() {
+            Reader::open_directory(path)
+        } else {
+            Source::open(path).and_then(Reader::from_source)
+        };
+        let mut reader = opened.map_err(|error| error.in_file(Some(path)))?;
+        reader.path = Some(path.to_owned());
+        Ok(reader)
     }
 
     /// Reads a recording from a file that is open already.
@@ -93,7 +99,9 @@ impl Reader {
     fn open_directory(path: &Path) -> Result<Reader, Error> {
         let main = path.join("data");
         if !main.exists() {
-            return Err(Error::NotRegular("a directory"));
+            return Err(Error::NotRegular {
+                kind: "a directory",
+            });
         }
         let mut reader = Reader::from_source(Source::open(&main)?)?;
         let number = |name: &std::ffi::OsStr| name.to_str()?.strip_prefix("data.")?.parse().ok();
@@ -133,6 +141,7 @@ impl Reader {
             features: Features::default(),
             header_caveats: Caveats::default(),
             caveats: Caveats::default(),
+            path: None,
             counts: BTreeMap::new(),
         };
         match start {
@@ -145,6 +154,8 @@ impl Reader {
                 };
             }
             Start::File(file) => {
+                // The features are behind the data, but are needed before them. On a pipe, such a
+                // file has to be kept whole.
                 source = source.into_seekable(head)?;
                 reader.order = Order::Rounds;
                 reader.read_file_header(&file, &mut source)?;
@@ -224,6 +235,7 @@ impl Reader {
                 ));
                 continue;
             }
+            // `info` lists it even if its contents are left out.
             self.features.present.push(feature);
             if size > MAX_FEATURE {
                 flawed(format!(
@@ -309,9 +321,10 @@ impl Reader {
     /// not known are counted together beyond a number.
     pub(super) fn count(&mut self, kind: u32) {
         const KINDS: usize = 1024;
-        let kind = match self.counts.len() < KINDS || self.counts.contains_key(&kind) {
-            true => kind,
-            false => u32::MAX,
+        let kind = if self.counts.len() < KINDS || self.counts.contains_key(&kind) {
+            kind
+        } else {
+            u32::MAX
         };
         *self.counts.entry(kind).or_insert(0) += 1;
     }
@@ -333,9 +346,9 @@ impl Reader {
         self.version
     }
 
-    /// The byte order of the machine that recorded.
-    pub fn endianness(&self) -> Endianness {
-        self.endian
+    /// Returns whether the machine that recorded puts the lowest byte first.
+    pub fn is_little_endian(&self) -> bool {
+        self.endian == Endianness::LittleEndian
     }
 
     /// The events. In pipe mode they come with the records: complete after a pass, and during it
@@ -349,8 +362,7 @@ impl Reader {
         &self.features
     }
 
-    /// The number of records of each type, by number, that the last pass met, skipped ones
-    /// included.
+    /// Returns how many records of each type number the last pass read, skipped ones included.
     pub fn counts(&self) -> &BTreeMap<u32, u64> {
         &self.counts
     }

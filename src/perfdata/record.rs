@@ -8,7 +8,7 @@
 //! assert or has no type for is checked and read here.
 
 use linux_perf_event_reader::{
-    CommOrExecRecord, CpuMode, Endianness, ForkOrExitRecord, LostRecord, Mmap2FileId, Mmap2Record,
+    CommOrExecRecord, Endianness, ForkOrExitRecord, LostRecord, Mmap2FileId, Mmap2Record,
     MmapRecord, RawData, RecordType, constants,
 };
 
@@ -23,14 +23,14 @@ use super::sample::Sample;
 #[derive(Clone, Debug)]
 pub struct Record<'a> {
     /// The type by number, with perf's name in [`type_name`].
-    pub kind: RecordType,
+    pub kind: u32,
     /// The header's flags.
     pub misc: u16,
     /// Where it stands in the file (or, in compressed data, where its block does).
     pub offset: u64,
     /// Its time in nanoseconds, where it has one.
     pub time: Option<u64>,
-    /// Of a record that is not a sample: where it comes from. A sample says so itself.
+    /// Where a record comes from that is not a sample; a sample has this among its fields.
     pub origin: Origin,
     /// What it says.
     pub body: Body<'a>,
@@ -39,7 +39,38 @@ pub struct Record<'a> {
 impl Record<'_> {
     /// Whether it speaks of the kernel, user space or a guest.
     pub fn cpu_mode(&self) -> CpuMode {
-        CpuMode::from_misc(self.misc)
+        CpuMode::of_misc(self.misc)
+    }
+}
+
+/// Where the processor ran when a record was made (`PERF_RECORD_MISC_CPUMODE_MASK`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuMode {
+    /// The record does not say.
+    Unknown,
+    /// In the kernel.
+    Kernel,
+    /// In user space.
+    User,
+    /// In the hypervisor.
+    Hypervisor,
+    /// In the kernel of a virtual machine.
+    GuestKernel,
+    /// In user space of a virtual machine.
+    GuestUser,
+}
+
+impl CpuMode {
+    /// The mode in the lowest three bits of a header's `misc`.
+    fn of_misc(misc: u16) -> CpuMode {
+        match misc & constants::PERF_RECORD_MISC_CPUMODE_MASK {
+            constants::PERF_RECORD_MISC_KERNEL => CpuMode::Kernel,
+            constants::PERF_RECORD_MISC_USER => CpuMode::User,
+            constants::PERF_RECORD_MISC_HYPERVISOR => CpuMode::Hypervisor,
+            constants::PERF_RECORD_MISC_GUEST_KERNEL => CpuMode::GuestKernel,
+            constants::PERF_RECORD_MISC_GUEST_USER => CpuMode::GuestUser,
+            _ => CpuMode::Unknown,
+        }
     }
 }
 
@@ -133,7 +164,7 @@ pub struct Mapping<'a> {
     pub page_offset: u64,
     /// Whether code may run there.
     pub executable: bool,
-    /// The file's build id, where the kernel told it.
+    /// The file's build ID, if the kernel recorded it.
     pub build_id: Option<BuildId>,
     /// The path.
     pub path: &'a [u8],
@@ -196,9 +227,10 @@ fn parse<'a, T: byteorder::ByteOrder>(
             // A build id has at most 20 bytes, which the parser asserts. With more it is something
             // else: the mapping is still good.
             let is_too_long = fields.get(32).is_some_and(|&len| len > 20);
-            let kept = match is_too_long {
-                true => misc & !constants::PERF_RECORD_MISC_MMAP_BUILD_ID,
-                false => misc,
+            let kept = if is_too_long {
+                misc & !constants::PERF_RECORD_MISC_MMAP_BUILD_ID
+            } else {
+                misc
             };
             let m = Mmap2Record::parse::<T>(data, kept).map_err(short)?;
             Body::Mapping(Mapping {

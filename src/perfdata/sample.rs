@@ -76,8 +76,8 @@ pub struct Sample<'a> {
     pub user_registers: Option<Registers<'a>>,
     /// A copy of the user's stack, from the stack pointer upwards, only its valid part.
     pub user_stack: Option<&'a [u8]>,
-    /// How many bytes of the user's stack were to be copied: as many as were asked for, or as the
-    /// record had room for.
+    /// How many bytes of the user stack were to be copied: the requested number, or less if the
+    /// record had no room for it.
     pub user_stack_room: u64,
     /// The weight (latency), or the three parts of `WEIGHT_STRUCT` in one word.
     pub weight: Option<u64>,
@@ -157,11 +157,14 @@ impl<'a> Sample<'a> {
         let total = body.len();
         let format = layout.format;
         let mut c = Cursor::new(body, layout.endian);
+        // The fields are in the kernel's order, not in that of their bits: see PERF_RECORD_SAMPLE in
+        // perf_event_open(2).
         macro_rules! field {
             ($bit:expr, $name:literal) => {
-                match format.contains($bit) {
-                    true => Some(c.u64($name)?),
-                    false => None,
+                if format.contains($bit) {
+                    Some(c.u64($name)?)
+                } else {
+                    None
                 }
             };
         }
@@ -182,21 +185,23 @@ impl<'a> Sample<'a> {
             c.u32("cpu")?;
         }
         let period = field!(F::PERIOD, "period");
-        let read = match format.contains(F::READ) {
-            true => Some(read_values(&mut c, layout.read_format)?),
-            false => None,
+        let read = if format.contains(F::READ) {
+            Some(read_values(&mut c, layout.read_format)?)
+        } else {
+            None
         };
-        let callchain = match format.contains(F::CALLCHAIN) {
-            true => {
-                let count = c.u64("call chain")?;
-                Some(c.words(count, "call chain")?)
-            }
-            false => None,
+        let callchain = if format.contains(F::CALLCHAIN) {
+            let count = c.u64("call chain")?;
+            Some(c.words(count, "call chain")?)
+        } else {
+            None
         };
         let mut raw = None;
         if format.contains(F::RAW) {
             let size = c.u32("raw data")?;
             raw = Some(c.take(u64::from(size), "raw data")?);
+            // The kernel pads size and data together to 8 bytes. A file whose size leaves the
+            // padding out is read all the same.
             let misaligned = (total - c.left()) % 8;
             if misaligned > 0 {
                 c.take(8 - misaligned as u64, "padding of raw data")?;
@@ -223,6 +228,7 @@ impl<'a> Sample<'a> {
         if format.contains(F::STACK_USER) {
             let size = c.u64("user stack")?;
             user_stack_room = size;
+            // Without a copy (kernel threads, no room) the number of valid bytes is missing as well.
             if size > 0 {
                 let bytes = c.take(size, "user stack")?;
                 let valid = c.u64("user stack")?;
@@ -241,9 +247,10 @@ impl<'a> Sample<'a> {
             user_stack = Some(carried.stack);
             user_stack_room = layout.user_stack;
         }
-        let weight = match format.intersects(F::WEIGHT | F::WEIGHT_STRUCT) {
-            true => Some(c.u64("weight")?),
-            false => None,
+        let weight = if format.intersects(F::WEIGHT | F::WEIGHT_STRUCT) {
+            Some(c.u64("weight")?)
+        } else {
+            None
         };
         let data_source = field!(F::DATA_SRC, "data source");
         let transaction = field!(F::TRANSACTION, "transaction");

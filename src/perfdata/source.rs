@@ -33,7 +33,7 @@ pub(super) enum Source {
     },
     /// Bytes in memory.
     Memory(Vec<u8>),
-    /// A pipe, which is read once from front to back; so many bytes were read.
+    /// A pipe, which is read once from front to back; `at` is the number of bytes read so far.
     Stream { stream: Box<dyn Read>, at: u64 },
 }
 
@@ -66,7 +66,7 @@ impl Source {
         } else {
             "a socket"
         };
-        Err(Error::NotRegular(kind))
+        Err(Error::NotRegular { kind })
     }
 
     /// A pipe that turned out to hold a file with sections, as one that can be read at any place:
@@ -88,9 +88,10 @@ impl Source {
             file.write_all(&bytes)?;
             let more = io::copy(&mut (&mut stream).take(spill::MOST), &mut file)?;
             let len = bytes.len() as u64 + more;
-            match more == spill::MOST {
-                true => Err(io::Error::other("it is larger than 64 GiB")),
-                false => Ok((file, len)),
+            if more == spill::MOST {
+                Err(io::Error::other("it is larger than 64 GiB"))
+            } else {
+                Ok((file, len))
             }
         };
         let (file, len) = kept().map_err(|error| {

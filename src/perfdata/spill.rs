@@ -1,4 +1,4 @@
-//! Sorted records on disk, for recordings of which more has to be sorted than memory is to hold.
+//! Sorted records on disk, for recordings that need more memory for sorting than is allowed.
 //!
 //! An external merge sort (Knuth, *The Art of Computer Programming* 3, 5.4): what waits in memory
 //! is sorted and written as one run; in the end all runs are read side by side.
@@ -68,7 +68,7 @@ pub(super) struct Spilled {
 }
 
 impl Spill {
-    /// No runs; so many bytes may be written at a time.
+    /// No runs yet; at most `most` bytes may be on disk at a time.
     pub(super) fn new(most: u64) -> Spill {
         Spill {
             file: None,
@@ -193,9 +193,10 @@ impl Run {
         self.bytes.resize(known + more, 0);
         file.read_exact_at(&mut self.bytes[known..], self.from)?;
         self.from += more as u64;
-        match self.bytes.len() >= needed {
-            true => Ok(()),
-            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        if self.bytes.len() >= needed {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
         }
     }
 

@@ -10,10 +10,10 @@ use super::{
     Sample, Thread, ThreadId,
 };
 
-/// What a row of samples is told apart by.
+/// What distinguishes rows of samples.
 type SampleKey = (EventId, ThreadId, PathId, Option<LineId>);
 
-/// What a row of samples with a place is told apart by.
+/// What distinguishes rows of samples with a place.
 type PlacedKey = (EventId, ThreadId, PlaceId, Option<LineId>);
 
 /// Collects the parts of a [`Profile`].
@@ -57,7 +57,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Adds an event of which it is not known how its samples were chosen.
+    /// Adds an event whose way of sampling is unknown.
     pub fn event(&mut self, event: Event) -> EventId {
         self.sampled_event(event, Sampling::Unknown)
     }
@@ -280,6 +280,7 @@ impl Builder {
                 &mut self.profile.samples,
             ));
         }
+        // Sorted, equal calls are adjacent, and the order of scanning does not show in any output.
         self.calls.sort_unstable();
         let calls = self.calls.chunk_by(|a, b| a == b).map(|same| {
             let (from, to, kind) = same[0];

@@ -38,7 +38,7 @@ pub struct EventContents {
 }
 
 impl Contents {
-    /// The event that views show when none is asked for, by the rule of [`Event::main`].
+    /// Returns the event that views show by default, by the rule of [`Event::main`].
     pub fn main_event(&self) -> Option<&EventContents> {
         let events = self.events.iter().map(|held| (&held.event, held.samples));
         self.events.get(Event::main(events)?)

@@ -62,8 +62,8 @@ impl Profile {
         label.unwrap_or(&self.functions[function].name)
     }
 
-    /// Finds the distinct names. [`Builder::finish`](super::Builder::finish) does; whoever adds functions
-    /// later has to do it again.
+    /// Finds the distinct names. [`Builder::finish`](super::Builder::finish) does; call it again after adding
+    /// functions later.
     pub fn tell_apart(&mut self) {
         let name = |id: FunctionId| Cow::Borrowed(&*self.functions[id].name);
         let names = Names {
@@ -151,7 +151,7 @@ const FORMS: [Form; 5] = [
     Form::ModuleAndAddress,
 ];
 
-/// Beyond so many parts the whole path is shown.
+/// If this number of parts is not enough, the whole path is shown.
 const MOST_PARTS: usize = 16;
 
 /// The functions of one name.
@@ -208,9 +208,10 @@ impl<'a> Making<'a, '_> {
             },
             None => {
                 // A label may have this name already.
-                let holder = match is_given {
-                    true => Holder::Group(group),
-                    false => Holder::One(id),
+                let holder = if is_given {
+                    Holder::Group(group)
+                } else {
+                    Holder::One(id)
                 };
                 self.by_name
                     .insert_unique(hash, (hash, holder), |&(hash, _)| hash);
@@ -269,10 +270,12 @@ impl<'a> Making<'a, '_> {
                 self.give(id, text);
             }
         }
-        // No form tells apart those of which the same is known; there may be a million of them.
-        let (distinct, alike) = match left.is_empty() {
-            true => Default::default(),
-            false => self.distinct_members(&members),
+        // No form distinguishes functions that have everything in common; there may be a million of
+        // // them.
+        let (distinct, alike) = if left.is_empty() {
+            Default::default()
+        } else {
+            self.distinct_members(&members)
         };
         let (mut left, mut numbered): (Vec<FunctionId>, Vec<FunctionId>) = left
             .into_iter()
@@ -351,8 +354,8 @@ impl<'a> Making<'a, '_> {
         (function.module, function.address, declared_at)
     }
 
-    /// One of each of these functions of which the same is known, how many they are, and the same
-    /// numbers by what is known.
+    /// One representative of the functions that have everything in common, the size of each such
+    /// group, and the group by its properties.
     fn distinct_members(
         &self,
         members: &[FunctionId],
@@ -375,7 +378,7 @@ impl<'a> Making<'a, '_> {
         self.is_given(label) || (self.is_name(label) && (label != name || is_kept))
     }
 
-    /// The label of a function in this form, with so many parts of a path.
+    /// The label of a function in this form, with the last `parts` parts of a path.
     fn text(&self, name: &str, form: Form, id: FunctionId, parts: usize) -> Option<String> {
         let function = &self.profile.functions[id];
         let mut text = name.to_owned();
@@ -462,7 +465,7 @@ fn program(profile: &Profile, on_stack: &IdVec<FunctionId, bool>) -> Option<Modu
     mains.next().is_none().then_some(main.module)
 }
 
-/// The last parts of a path, so many at most.
+/// The last parts of a path, at most this number.
 fn last_parts(path: &str, parts: usize) -> &str {
     let start = path.rmatch_indices('/').nth(parts.saturating_sub(1));
     start.map_or(path, |(at, _)| &path[at + 1..])

@@ -34,7 +34,7 @@ impl Module {
 pub enum FunctionKind {
     /// It has a name from symbols or debug information.
     Named,
-    /// Code without a name; it is told apart by its address.
+    /// Code without a name; its address distinguishes it.
     Unknown,
     /// Not code but a mark in a stack: `[truncated]`, `[no address]`.
     Mark,
@@ -49,7 +49,7 @@ pub struct Function {
     /// The name in the symbol table, where it differs.
     pub linkage_name: Option<Box<str>>,
     /// The source position of its declaration, if the debug information has one. Functions that
-    /// share a name are told apart by it.
+    /// share a name are distinguished by it.
     pub declared_at: Option<Box<Line>>,
     /// Where it lives.
     pub module: ModuleId,

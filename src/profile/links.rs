@@ -1,7 +1,7 @@
 //! The call paths that samples reached, linked from callers to callees.
 //!
-//! A profile's paths know their callers; whoever has to go inwards needs the other direction.
-//! Two links a path are enough for it, and no walk needs a stack:
+//! A profile's paths know their callers; walking inwards needs the other direction.
+//! Two links per path are enough, and no walk needs a stack:
 //!
 //! ```text
 //!   main ─first▶ a ─next▶ b        outermost: main

@@ -33,6 +33,7 @@ mod contents;
 mod counts;
 pub mod distinct;
 mod function;
+mod histogram;
 mod line;
 mod links;
 mod path;
@@ -42,13 +43,14 @@ mod sample;
 mod select;
 mod weights;
 
-pub use about::{About, Histogram};
+pub use about::About;
 pub use builder::Builder;
 pub use code::{Call, CallKind, Code, FunctionCode};
 pub use contents::{Contents, EventContents};
 pub use counts::{CallCount, Counts};
 pub use distinct::DistinctNames;
 pub use function::{Function, FunctionId, FunctionKind, Module, ModuleId};
+pub use histogram::Histogram;
 pub use line::{Line, LineId};
 pub use links::{Links, Step};
 pub use path::{CallPath, CallPaths, PathId};
@@ -57,6 +59,8 @@ pub use quality::{CheckedCalls, Quality};
 pub use sample::{EventId, Sample, Thread, ThreadId};
 pub use select::{Filter, Row, Selection, Weighing, pattern_of};
 pub use weights::PathWeights;
+
+use std::cmp::Ordering;
 
 use crate::base::{Caveats, Event, IdVec, Sampling};
 
@@ -97,6 +101,15 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Compares two functions by name, then module, then id: what ties are broken by, everywhere.
+    pub fn compare_names(&self, a: FunctionId, b: FunctionId) -> Ordering {
+        let key = |id: FunctionId| {
+            let function = &self.functions[id];
+            (&function.name, &self.modules[function.module].name, id)
+        };
+        key(a).cmp(&key(b))
+    }
+
     /// Whether a function is on some call path. The others are known from code or counts only.
     pub fn functions_on_stacks(&self) -> IdVec<FunctionId, bool> {
         let mut on_stacks = IdVec::filled(false, self.functions.len());

@@ -40,7 +40,7 @@ impl CallPaths {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no paths.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

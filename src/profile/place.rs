@@ -22,7 +22,7 @@ pub struct Place {
     pub line: Option<LineId>,
 }
 
-/// The lines of calls, beside the call paths, which do not tell them apart.
+/// The source lines of calls, in addition to the call paths, which do not distinguish them.
 ///
 /// ```text
 ///   parse ◀─12─ lex ◀─40─ read        two places, one call path: parse ◀─ lex ◀─ read

@@ -8,7 +8,7 @@
 /// once, by the worst that is to be said of its stack; so all but `rooted` add up to `stacks`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quality {
-    /// Samples with a stack in user space of which something can be said.
+    /// Samples with a user-space stack that could be checked.
     pub stacks: u64,
     /// Those whose outermost function is one that nothing calls: where a program or a thread
     /// starts.

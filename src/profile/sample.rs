@@ -1,4 +1,4 @@
-//! Samples and what they are told apart by.
+//! Samples, and what distinguishes them.
 
 use std::sync::Arc;
 

@@ -68,7 +68,7 @@ pub struct Row {
 pub struct Selection {
     /// The event, in the unit in which `rows` and `total` count.
     pub event: Event,
-    /// The weighted rows, in order of thread, path and line; none has weight 0 and samples 0.
+    /// The weighted rows, in order of thread, path and line; no row has weight 0 and samples 0.
     pub rows: Vec<Row>,
     /// The sum of all weights.
     pub total: u64,
@@ -153,7 +153,7 @@ impl Profile {
         counts
     }
 
-    /// The event to show when none is asked for, by the rule of [`Event::main`].
+    /// Returns the event to show by default, by the rule of [`Event::main`].
     pub fn main_event(&self) -> Option<EventId> {
         let counts = self.samples_by_event();
         let events = self.events.iter().zip(counts.iter().copied());

@@ -14,7 +14,6 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-use super::error::reason;
 use super::events::attr::{Allowed, Common, attr};
 use super::events::event::EventSpec;
 use super::events::rate::Rate;
@@ -23,6 +22,7 @@ use super::kernel::{self, Who};
 use super::rights::{Rights, capabilities};
 use super::status::field;
 use super::{host, limits};
+use crate::base::system_reason;
 
 const CAP_IPC_LOCK: u32 = 14;
 const CAP_SYS_ADMIN: u32 = 21;
@@ -176,12 +176,12 @@ fn open(event: &EventSpec, with_kernel: bool, stacks: Stacks, pid: i32, cpu: i32
         Ok(_) => Trial::Works,
         Err(error) => Trial::Refused {
             forbidden: matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)),
-            reason: reason(&error),
+            reason: system_reason(&error),
         },
     }
 }
 
-/// Whether this user may record a process, as far as that can be told from the first of its threads.
+/// Returns whether this user may record a process, as far as its first thread shows.
 pub(super) fn permits(pid: i32) -> bool {
     let trial = open(&EventSpec::cpu_clock(), false, Stacks::None, pid, -1);
     !matches!(trial, Trial::Refused { forbidden, .. } if forbidden)

@@ -17,9 +17,9 @@ use crate::perfdata::writer::EventDescription;
 /// What the counters of one event have counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count {
-    /// In threads of which nothing is counted twice.
+    /// The count in threads that cannot be counted twice.
     pub(super) least: u64,
-    /// In threads that may have the event by inheritance, too.
+    /// The count including threads that may have inherited the event as well.
     pub(super) unsure: u64,
 }
 
@@ -51,9 +51,10 @@ pub(super) fn read(specs: &[EventSpec], rows: &[ThreadEvents]) -> Vec<Option<Cou
             for fd in row.events.get(index)? {
                 let value = kernel::read_event(fd.as_fd(), 3).ok()?;
                 let value = value.first()?;
-                let sum = match row.late {
-                    true => &mut count.unsure,
-                    false => &mut count.least,
+                let sum = if row.late {
+                    &mut count.unsure
+                } else {
+                    &mut count.least
                 };
                 *sum = sum.saturating_add(*value);
             }

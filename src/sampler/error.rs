@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use crate::base::system_reason;
+
 use super::rights::Rights;
 use super::targets::command_error::CommandError;
 
@@ -16,7 +18,11 @@ const LEFT_OUT_NAMED: usize = 4;
 pub enum Error {
     /// The command cannot be started.
     #[error(transparent)]
-    Command(#[from] CommandError),
+    Command {
+        /// Why.
+        #[from]
+        source: CommandError,
+    },
     /// The output cannot be made or written.
     #[error("could not write {}: {reason}", path.display())]
     Output {
@@ -157,8 +163,11 @@ pub enum Error {
         thread: bool,
     },
     /// No process has this name.
-    #[error("no process is named {0:?}")]
-    NoneNamed(String),
+    #[error("no process is named {name:?}")]
+    NoneNamed {
+        /// The name.
+        name: String,
+    },
     /// What was to be recorded has ended before the recording began.
     #[error("the target ended before the recording began")]
     Ended,
@@ -240,7 +249,7 @@ impl Error {
     pub(super) fn system(action: &'static str) -> impl FnOnce(io::Error) -> Error {
         move |error| Error::System {
             action,
-            reason: reason(&error),
+            reason: system_reason(&error),
         }
     }
 }
@@ -306,8 +315,8 @@ pub enum Note {
 }
 
 impl Note {
-    /// Whether something will be missing that the user has reason to expect, so that it is told
-    /// even to those who want quiet.
+    /// Returns whether the recording will lack something that the user expects, so that the note is
+    /// shown even with quiet output.
     pub fn is_loss(&self) -> bool {
         matches!(
             self,
@@ -406,16 +415,5 @@ fn write_paranoid(f: &mut fmt::Formatter<'_>, rights: &Rights) -> fmt::Result {
     match rights.paranoid {
         Some(level) => write!(f, " (kernel.perf_event_paranoid is {level})"),
         None => Ok(()),
-    }
-}
-
-/// What the system says, as a fragment: `no such file or directory`.
-pub(super) fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or(&text);
-    let mut letters = text.chars();
-    match letters.next() {
-        Some(first) => first.to_lowercase().chain(letters).collect(),
-        None => String::new(),
     }
 }

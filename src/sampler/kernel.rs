@@ -92,8 +92,8 @@ pub(super) fn disable(event: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { ioctls::DISABLE(event.as_raw_fd(), 0) }).map(drop)
 }
 
-/// Reads an event's value, or its group's values: the words that its `read_format` says, of which
-/// there are at most `most`.
+/// Reads the value of an event, or the values of its group: the words that its `read_format`
+/// defines, at most `most`.
 pub(super) fn read_event(event: BorrowedFd<'_>, most: usize) -> io::Result<Vec<u64>> {
     let mut values = vec![0u64; most];
     // SAFETY: the kernel writes at most the given number of bytes, the size of the live vector.
@@ -158,7 +158,7 @@ pub(super) enum Usage {
     Children,
 }
 
-/// Processor time so far, user and system together; zero where it is not told.
+/// Returns the processor time so far, user and system together; zero if the kernel does not report it.
 pub(super) fn processor_time(usage: Usage) -> Duration {
     let (user, system) = processor_times(usage);
     user + system
@@ -188,8 +188,8 @@ pub(super) fn processor_times(usage: Usage) -> (Duration, Duration) {
 ///
 /// Who asks for short turns has them soon: under Linux 6.12 and later, which of those that wait for
 /// a processor is next is a question of whose turn would end first. That takes nothing from others
-/// in sum, and needs no privilege. But beside hundreds of threads that want to run the part that is
-/// everybody's is too small; with privilege this thread has the weight of nine of them.
+/// in sum, and needs no privilege. But with hundreds of runnable threads an equal share is too
+/// small; with privilege this thread has the weight of nine of them.
 #[derive(Debug)]
 pub(super) struct SoonerTurns {
     before: libc::sched_attr,

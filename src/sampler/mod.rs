@@ -19,8 +19,8 @@
 //! it writes what is there with one or two writes a buffer. It looks at the headers of records
 //! only to count them. [`watch()`] is the same for a [`Watcher`] that takes the records itself.
 //!
-//! How stacks come into samples is told in `events/stacks`: by frame pointers, or by copies from which
-//! they are found later. [`Machine`] and [`Process`] say beforehand what may be recorded.
+//! `events/stacks` describes how stacks are sampled: by frame pointers, or as copies that are unwound
+//! later. [`Machine`] and [`Process`] state beforehand what may be recorded.
 //!
 //! What the kernel does not tell is made up for here: the mapping of its own image and modules,
 //! the threads and mappings of what already runs (`existing`), build ids, the machine's
@@ -73,5 +73,3 @@ pub use targets::child::Ending;
 pub use targets::command::Command;
 pub use targets::process::{MappedFile, Process};
 pub use targets::target::Target;
-
-use error::reason;

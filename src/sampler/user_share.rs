@@ -39,7 +39,7 @@ impl UserShare {
         }
     }
 
-    /// The part, 0 to 1, at the end of the recording; `None` where it cannot be told.
+    /// Returns the part, 0 to 1, at the end of the recording; `None` if it is unknown.
     pub(super) fn read(&self) -> Option<f64> {
         let (user, system) = match times(&self.processes) {
             Some(now) => (

@@ -148,7 +148,7 @@ fn takes(word: u32, at: u64, pages: &[Option<u64>; 32]) -> Option<Flow> {
 }
 
 /// The registers that an instruction changes or may change. Loads and stores (`x1x0` in bits 28
-/// to 25) may have up to four, some of which they only read; all others have one, if any.
+/// to 25) may have up to four, and only read some of them; all others have at most one.
 fn writes(word: u32) -> u32 {
     let bit = |low: u32| 1u32 << (word >> low & 31);
     if word & 0x0a00_0000 == 0x0800_0000 && !is_load(word) {

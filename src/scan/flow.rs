@@ -49,7 +49,7 @@ pub(super) struct Wants {
     /// place in memory.
     pub(super) immediates: bool,
     /// Whether relocations still change what instructions refer to. Without them, a jump within
-    /// a stretch of code, but to its start, leads to no function, and need not be told.
+    /// a stretch of code that does not lead to its start leads to no function, and can be left out.
     pub(super) unlinked: bool,
 }
 

@@ -6,7 +6,7 @@ use super::resolve::{Import, Resolver};
 use super::{Callee, CodeFunctionId, ImportId};
 use crate::base::IdVec;
 
-/// The imports that have been met.
+/// The imports that were seen so far.
 pub(super) struct Imports<'a> {
     resolver: &'a Resolver<'a>,
     /// Names that the file imports although it defines them: others might define them too.
@@ -42,7 +42,7 @@ impl<'a> Imports<'a> {
         callee
     }
 
-    /// The same, if it has been met under any form of its name.
+    /// The same, if it was seen under any form of its name.
     pub(super) fn met(&self, import: Import) -> Option<Callee> {
         let known = self.known.get(&import).copied();
         known.or_else(|| self.named(&self.resolver.import_name(import)))

@@ -9,7 +9,7 @@
 //!   lea  lex(%rip),%rdi ─▶ pointer  nothing is called here, but lex may be, by whom it is given to
 //!   call *%rax          ─▶ counted: only a run can tell
 //!   jmp  *%rax          ─▶ counted apart: the table of a switch, or a tail call
-//!   jmp  lex.cold       ─▶ nothing: a part of lex, whose calls are told as those of lex
+//!   jmp  lex.cold       ─▶ nothing: a part of lex, whose calls count as those of lex
 //! ```
 //!
 //! The instructions of each function are decoded one after the other from its start, so that no
@@ -74,7 +74,7 @@ pub struct CodeFunction {
     /// slots for calls by name are not among them.
     pub pointers_in_data: u64,
     /// The function that this is a part of, if a compiler has split it off: `.cold`, `.part.0`. Its
-    /// calls and jumps are told as those of the whole function, and so is what calls it.
+    /// calls and jumps count as those of the whole function, and a call of it as a call of the function.
     pub part_of: Option<CodeFunctionId>,
 }
 
@@ -89,8 +89,8 @@ pub enum CallKind {
     /// the linker.
     Import,
     /// No call: the caller takes the callee's address, to call it later or to hand it on. A
-    /// function may take its own. The address of what another file defines is told where this file
-    /// says that it is a function's; files that are not linked do not say so.
+    /// function may take its own. The address of a symbol of another file counts if this file
+    /// marks it as a function; files that are not linked do not.
     Pointer,
 }
 
@@ -159,7 +159,7 @@ pub struct Calls {
     pub problems: Vec<String>,
 }
 
-/// Finds the calls in the code of a file, on so many processors; all of them for `None`. The
+/// Finds the calls in the code of a file, with this number of threads; one per processor for `None`. The
 /// answer does not depend on their number.
 ///
 /// # Errors
@@ -190,6 +190,7 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
     let mut problems = tables.problems();
     let more = [&pointers.problems];
     let unread = chunks.iter().filter_map(|chunk| chunk.problem.as_ref());
+    // Several chunks may have the same problem.
     for problem in unread.chain(more.into_iter().flatten()) {
         if !problems.contains(problem) {
             problems.push(problem.clone());

@@ -1,4 +1,4 @@
-//! Functions that a compiler has split: which code is part of which function.
+//! Functions that a compiler has split: which piece of code belongs to which function.
 //!
 //! ```text
 //!   f:       …  jne f.cold ──▶ f.cold: call abort@plt
@@ -10,7 +10,7 @@
 //! function, and either it jumps back into the middle of that one, or its unwind information says
 //! that a frame is set up already where it begins. A function that is only ever reached by tail
 //! calls does neither. A part that is called, or that never returns and begins without a frame,
-//! cannot be told from a function.
+//! cannot be distinguished from a function.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -48,7 +48,7 @@ struct Evidence {
     entered: By,
     /// What jumps to the start of a named part, whatever its name.
     jumped: By,
-    /// Into the middle of which functions it jumps.
+    /// The functions into the middle of which it jumps.
     back: By,
     /// Whether something calls it or takes its address.
     called: bool,

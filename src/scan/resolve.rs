@@ -29,7 +29,7 @@ pub(super) enum Import {
     ChosenBy(u32),
 }
 
-/// How a function is referred to, before parts are told from functions.
+/// How a function is referred to, before parts are distinguished from functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Call,

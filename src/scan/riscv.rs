@@ -146,7 +146,7 @@ pub(super) fn walk(
     undecoded + bytes.len().saturating_sub(index) as u64
 }
 
-/// All instructions and what they do with registers; `None` if some bytes are none.
+/// Returns all instructions and what they do with registers; `None` if some bytes are not an instruction.
 pub(super) fn effects(width: Width, bytes: &[u8], start: u64) -> Option<Vec<Effect>> {
     let mut effects = Vec::with_capacity(bytes.len() / 3);
     let mut index = 0;
@@ -208,7 +208,7 @@ fn read(width: Width, bytes: &[u8], at: u64) -> Option<Read> {
         // All zeros are no instruction, on purpose.
         return (half != 0).then(|| compressed(width, half, at));
     }
-    // Longer ones are foreseen, but there are none.
+    // The encoding allows longer ones, but none are defined.
     if half & 0x1f == 0x1f {
         return None;
     }

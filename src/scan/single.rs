@@ -1,4 +1,4 @@
-//! The calls of single functions, for whoever asks about few functions of a large file.
+//! The calls of single functions, for callers that need only a few functions of a large file.
 
 use super::file_tables::Tables;
 use super::flow::{Flow, Step};
@@ -84,9 +84,9 @@ impl<'t> Single<'t> {
     }
 
     /// How control leaves the function that starts here, in order of address; `None` where no
-    /// function starts or its code cannot be read. What leads back into the function is not told,
-    /// but for a call of its own start; the tables of switches do, as far as they can be told from
-    /// calls through pointers. A jump into the middle of another function leads to that function,
+    /// function starts or its code cannot be read. What leads back into the function is left out,
+    /// except a call of its own start; so are the jumps of switch tables, as far as they can be
+    /// distinguished from calls through pointers. A jump into the middle of another function leads to that function,
     /// and so does code without an end to what lies behind it.
     pub fn leaving(&self, start: Svma) -> Option<Exits> {
         let machine = self.tables.code.machine;

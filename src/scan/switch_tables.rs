@@ -187,9 +187,10 @@ impl Registers<'_> {
         };
         // Finding the registers that an instruction writes costs more than decoding it, and mostly
         // no register holds anything of interest.
-        let writes = match self.values.iter().all(|known| *known == Value::Unknown) {
-            true => &[],
-            false => self.info.info(instruction).used_registers(),
+        let writes = if self.values.iter().all(|known| *known == Value::Unknown) {
+            &[]
+        } else {
+            self.info.info(instruction).used_registers()
         };
         for used in writes {
             let writes = matches!(

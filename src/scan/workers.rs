@@ -1,8 +1,6 @@
 //! The work in chunks of functions, on all processors.
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use rustc_hash::FxHashSet;
@@ -12,7 +10,7 @@ use super::flow::{Flow, Step, Wants};
 use super::resolve::{Kind, Lot, Resolved, Resolver, Site, Stretch, Target};
 use super::riscv::Width;
 use super::{CodeFunctionId, aarch64, parts, register_values, riscv, switch_tables, x86};
-use crate::base::Svma;
+use crate::base::{Svma, parallel};
 use crate::binary::{CodePiece, Machine, SlotTarget};
 
 /// The bytes that a worker comes back for, about a millisecond of work; they stay in the cache of
@@ -84,32 +82,14 @@ pub(super) fn scan<T>(
 ) -> (T, Vec<ChunkCalls>) {
     let chunks = chunks(lots);
     let available = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let workers = workers.unwrap_or_else(available).get().min(chunks.len());
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::with_capacity(chunks.len()));
-    let work = || {
-        let mut buffer = Vec::new();
-        while let Some((index, chunk)) = chunks.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
-            let found = scan_chunk(scan, chunk, &mut buffer);
-            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-            done.push((index, found));
-        }
-    };
-    let first = thread::scope(|scope| {
-        for _ in 1..workers {
-            scope.spawn(work);
-        }
-        let first = first();
-        work();
-        first
-    });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_unstable_by_key(|&(index, _)| index);
-    (first, done.into_iter().map(|(_, found)| found).collect())
+    let workers = workers.unwrap_or_else(available);
+    parallel::map_after(workers, first, &chunks, Vec::new, |buffer, chunk| {
+        scan_chunk(scan, chunk, buffer)
+    })
 }
 
-/// Consecutive lots in about [`CHUNK`] bytes of the file, numbered.
-fn chunks<'a, 'b>(lots: &'a [Lot<'b>]) -> Vec<(usize, &'a [Lot<'b>])> {
+/// Consecutive lots in about [`CHUNK`] bytes of the file.
+fn chunks<'a, 'b>(lots: &'a [Lot<'b>]) -> Vec<&'a [Lot<'b>]> {
     let mut chunks = Vec::new();
     let mut rest = lots;
     while let [first, others @ ..] = rest {
@@ -119,7 +99,7 @@ fn chunks<'a, 'b>(lots: &'a [Lot<'b>]) -> Vec<(usize, &'a [Lot<'b>])> {
         };
         let more = others.iter().take_while(|lot| fits(lot)).count();
         let (chunk, after) = rest.split_at(more + 1);
-        chunks.push((chunks.len(), chunk));
+        chunks.push(chunk);
         rest = after;
     }
     chunks
@@ -247,6 +227,8 @@ fn walk(machine: Machine, bytes: &[u8], start: u64, wants: &Wants, steps: &mut V
 /// Finds out which calls through registers are certain.
 fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut [Step]) {
     let Stretch { bytes, start, .. } = *stretch;
+    // The conditions go from cheap to expensive. Following registers decodes every instruction in
+    // full, which is the slow part of a scan, and few stretches need it.
     if scan.wants.unlinked || bytes.len() > FOLLOWED {
         return;
     }
@@ -264,6 +246,8 @@ fn follow_registers(scan: &Scan, stretch: &Stretch, steps: &mut [Step]) {
         Flow::Jump(to) => Some(to).filter(|to| !(start..end).contains(to)),
         _ => None,
     });
+    // A jump to anything else may lead to a part of this function that is elsewhere, and that may
+    // jump back with other values in registers.
     if !leaving.all(is_function) {
         return;
     }
@@ -298,7 +282,7 @@ fn candidates(machine: Machine, stretch: &Stretch, steps: &[Step]) -> u32 {
     if both { u32::MAX } else { 0 }
 }
 
-/// Whether following these registers may change what is told of the stretch.
+/// Returns whether following these registers may change what is found in the stretch.
 fn may_tell(scan: &Scan, stretch: &Stretch, steps: &[Step], followed: u32) -> bool {
     if scan.tables.code.machine != Machine::X86_64 {
         return true;

@@ -31,7 +31,7 @@ struct Resolved {
     inlined: (u32, u32),
     line: Option<LineId>,
     named: bool,
-    /// Whether the name is of several functions, any of which it may be.
+    /// Whether the name may belong to any of several functions.
     ambiguous: bool,
 }
 
@@ -76,7 +76,8 @@ impl Resolution {
     }
 }
 
-/// Where fewer than one sample in so many is cut, all of the code is not read for these few.
+/// If fewer than one sample in this number is cut, not all of the code is read: that would
+/// take long for few samples.
 const CUT_ONE_IN: u64 = 20;
 
 /// Builds all of the profile that the trace is needed for.
@@ -111,9 +112,10 @@ pub(super) fn profile<'h>(
     let cut: u64 = cut.into_iter().map(|kind| trace.caveats.count(kind)).sum();
     let samples: u64 = trace.samples.iter().map(|sample| sample.count).sum();
     let is_cut = cut > 0 && cut.saturating_mul(CUT_ONE_IN) >= samples;
-    let calls = match options.calls_if_cut && is_cut {
-        true => StaticCalls::All,
-        false => options.calls,
+    let calls = if options.calls_if_cut && is_cut {
+        StaticCalls::All
+    } else {
+        options.calls
     };
     if calls != StaticCalls::Off {
         let contained = contained(&resolution);
@@ -184,30 +186,31 @@ pub(super) fn profile<'h>(
         let resolved = resolution.frames[path.frame].expect("every frame was planned for");
         let (from, to) = resolved.inlined;
         let inlined = &resolution.inlined[from as usize..to as usize];
-        paths.push(match checked.inferred[id] {
-            false => {
-                let gap = caller.filter(|_| checked.across_gap[id]);
-                let here = match gap {
-                    Some(caller) => builder.path_across_gap(caller, resolved.physical),
-                    None => builder.path(caller, resolved.physical, false),
-                };
-                inlined.iter().fold(here, |caller, &function| {
-                    builder.path(Some(caller), function, true)
-                })
-            }
-            true => {
-                let inlined = match checked.is_place(path.frame) {
-                    true => inlined,
-                    false => resolution.inlined_at_all(checked.places_of(id)),
-                };
-                inferred(&mut builder, caller, resolved.physical, inlined)
-            }
+        paths.push(if checked.inferred[id] {
+            let inlined = if checked.is_place(path.frame) {
+                inlined
+            } else {
+                resolution.inlined_at_all(checked.places_of(id))
+            };
+            inferred(&mut builder, caller, resolved.physical, inlined)
+        } else {
+            let gap = caller.filter(|_| checked.across_gap[id]);
+            let here = match gap {
+                Some(caller) => builder.path_across_gap(caller, resolved.physical),
+                None => builder.path(caller, resolved.physical, false),
+            };
+            inlined.iter().fold(here, |caller, &function| {
+                builder.path(Some(caller), function, true)
+            })
         });
     }
     let places = options.call_lines.then(|| {
-        let lines = |frame| match checked.is_place(frame) {
-            true => resolution.lines(frame),
-            false => FrameLines::default(),
+        let lines = |frame| {
+            if checked.is_place(frame) {
+                resolution.lines(frame)
+            } else {
+                FrameLines::default()
+            }
         };
         places::of_paths(&checked.paths, &paths, lines, &mut builder)
     });

@@ -22,7 +22,7 @@ pub(super) fn note_limits(
     let mut files: BTreeMap<ImageId, Vec<String>> = BTreeMap::new();
     let mut depths: BTreeMap<ImageId, usize> = BTreeMap::new();
     for &(image, ref answers) in answers.iter() {
-        // What is cut on all stacks is told once.
+        // What is left out on all stacks is reported once.
         let depth = answers.cut_below;
         if let Some(depth) = depth.filter(|&depth| cut_on_stacks.is_none_or(|all| depth < all)) {
             let least = depths.entry(image).or_insert(depth);

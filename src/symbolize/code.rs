@@ -12,12 +12,11 @@
 //! Functions are those of the samples: the same [`Identities`] give them.
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use crate::base::{IdVec, Svma};
+use crate::base::{IdVec, Svma, parallel};
 use crate::binary::{self, Binary, DefinitionId, Exports, Lines, SymbolSource};
 use crate::profile::{Builder, CallKind, FunctionCode, FunctionId};
 use crate::scan::{self, CallSite, Callee, Calls, CodeFunctionId, ImportId};
@@ -346,35 +345,17 @@ struct Inlined {
 /// What was inlined at the sites, in chunks of [`CHUNK`].
 fn inlined_at(lines: &Lines<'_>, sites: &[&CallSite], workers: NonZeroUsize) -> Vec<Inlined> {
     let chunks: Vec<&[&CallSite]> = sites.chunks(CHUNK).collect();
-    let answers: Vec<Mutex<Inlined>> = chunks.iter().map(|_| Mutex::default()).collect();
-    let next = AtomicUsize::new(0);
-    let work = || {
+    parallel::map(workers, &chunks, |chunk| {
         let mut frames = Vec::new();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(chunk) = chunks.get(index) else {
-                return;
-            };
-            let mut answer = Inlined::default();
-            for site in *chunk {
-                frames.clear();
-                lines.frames(site.at, &mut frames);
-                let before = answer.calls.len();
-                let calls = inlined_calls(&frames).map(|(definition, _)| definition);
-                answer.calls.extend(calls);
-                answer.lengths.push((answer.calls.len() - before) as u32);
-            }
-            *answers[index].lock().expect("no worker panics") = answer;
+        let mut answer = Inlined::default();
+        for site in *chunk {
+            frames.clear();
+            lines.frames(site.at, &mut frames);
+            let before = answer.calls.len();
+            let calls = inlined_calls(&frames).map(|(definition, _)| definition);
+            answer.calls.extend(calls);
+            answer.lengths.push((answer.calls.len() - before) as u32);
         }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..workers.get().min(chunks.len().max(1)) {
-            scope.spawn(work);
-        }
-        work();
-    });
-    let answers = answers.into_iter();
-    answers
-        .map(|answer| answer.into_inner().expect("no worker panics"))
-        .collect()
+        answer
+    })
 }

@@ -37,9 +37,9 @@ pub(super) struct Copies {
     by_definition: FxHashMap<(ImageId, DefinitionId), Option<usize>>,
     by_key: FxHashMap<(ImageId, Key), usize>,
     classes: Vec<Class>,
-    /// Starts that belong to a function of which another copy starts first.
+    /// Starts of copies of a function whose first copy starts elsewhere.
     first_copies: FxHashMap<(ImageId, u64), u64>,
-    /// The linkage names of the functions of which clones start there.
+    /// The linkage names of the functions whose clones start there.
     cloned: FxHashMap<(ImageId, u64), String>,
     /// What is left for names.
     pub(super) text: TextLeft,
@@ -54,7 +54,7 @@ pub(super) struct Class {
     pub(super) arguments: Option<String>,
     /// Where it is declared, as well as that is known.
     pub(super) declared: Option<(String, u32)>,
-    /// Whether debug information says so.
+    /// Whether this is from debug information.
     pub(super) is_declared: bool,
     /// The number of the class, equal for all its copies.
     pub(super) id: usize,
@@ -63,7 +63,7 @@ pub(super) struct Class {
     described: Described,
 }
 
-/// What functions of one image are told apart by.
+/// What distinguishes the functions of one image.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     External(String),
@@ -105,9 +105,10 @@ impl Copies {
         for is_clone in [false, true] {
             for (start, symbol, id) in code {
                 let (&start, &id) = (start, id);
-                let of = match is_clone {
-                    false => Some(symbol.as_ref()),
-                    true => original(symbol),
+                let of = if is_clone {
+                    original(symbol)
+                } else {
+                    Some(symbol.as_ref())
                 };
                 let class = self.by_definition.get(&(place.image, id));
                 let (Some(of), Some(class)) = (of, class.copied().flatten()) else {
@@ -128,7 +129,7 @@ impl Copies {
         self.by_definition.get(&(image, id)).copied().flatten()
     }
 
-    /// The linkage name of the function that starts here as a clone, if debug information says so.
+    /// Returns the linkage name of the function whose clone starts here, if debug information has it.
     pub(super) fn cloned(&self, image: ImageId, start: u64) -> Option<&str> {
         self.cloned.get(&(image, start)).map(String::as_str)
     }
@@ -147,7 +148,7 @@ impl Copies {
         self.classes.get(class?)
     }
 
-    /// Where the first copy starts of the function of which a copy starts here.
+    /// Returns where the first copy of the function starts that has a copy here.
     pub(super) fn first_copy(&self, image: ImageId, start: u64) -> u64 {
         let first = self.first_copies.get(&(image, start));
         first.copied().unwrap_or(start)
@@ -342,8 +343,8 @@ struct Extent<'a> {
     root: DefinitionId,
 }
 
-/// The first lines of definitions of which only some lines are known, by their last entries:
-/// those of one name from different units are one if their lines overlap.
+/// The first lines of definitions whose lines are only partly known, by their last entries:
+/// definitions of one name from different units are the same if their lines overlap.
 fn first_lines(described: &[(DefinitionId, Described)]) -> FxHashMap<DefinitionId, (String, u32)> {
     let mut all = Vec::new();
     for (_, described) in described {

@@ -2,23 +2,23 @@
 
 use std::num::NonZeroUsize;
 
-use crate::base::CaveatKind;
+use crate::base::{CaveatKind, parallel};
 use crate::binary::demangle;
 use crate::profile::{Builder, Function, FunctionKind};
 
 use super::limits;
 
+/// The number of names that a worker takes at once: some tenths of a millisecond of work.
+const SHARE: usize = 64;
+
 /// Demangles the names, in parallel: each function's once, as long as there is room for them.
 pub(super) fn name_for_people(builder: &mut Builder, workers: NonZeroUsize) {
-    fn rename(function: &mut Function) {
+    fn readable(function: &Function) -> Option<String> {
         if function.kind != FunctionKind::Named {
-            return;
+            return None;
         }
         let name = demangle(&function.name);
-        if name != function.name {
-            let name = name.into_owned();
-            function.linkage_name = Some(std::mem::replace(&mut function.name, name).into());
-        }
+        (name != function.name).then(|| name.into_owned())
     }
     let mut functions: Vec<&mut Function> = builder.functions_mut().collect();
     let mut taken: usize = 0;
@@ -28,21 +28,17 @@ pub(super) fn name_for_people(builder: &mut Builder, workers: NonZeroUsize) {
             as_linked += functions.len() as u64;
             continue;
         }
-        let share = functions.len().div_ceil(workers.get()).max(64);
-        std::thread::scope(|scope| {
-            let mut shares = functions.chunks_mut(share);
-            let own = shares.next();
-            for others in shares {
-                scope.spawn(|| others.iter_mut().for_each(|f| rename(f)));
-            }
-            own.into_iter().flatten().for_each(|f| rename(f));
+        let shares: Vec<&[&mut Function]> = functions.chunks(SHARE).collect();
+        let names = parallel::map(workers, &shares, |share| {
+            let names = share.iter().map(|function| readable(function));
+            names.collect::<Vec<_>>()
         });
-        let growth = |function: &&mut Function| {
-            let before = function.linkage_name.as_ref().map(|name| name.len())?;
-            Some(function.name.len().saturating_sub(before))
-        };
-        let growth = functions.iter().filter_map(growth);
-        taken = growth.fold(taken, usize::saturating_add);
+        for (function, name) in functions.iter_mut().zip(names.into_iter().flatten()) {
+            let Some(name) = name else { continue };
+            let growth = name.len().saturating_sub(function.name.len());
+            taken = taken.saturating_add(growth);
+            function.linkage_name = Some(std::mem::replace(&mut function.name, name).into());
+        }
     }
     drop(functions);
     if as_linked > 0 {

@@ -1,4 +1,4 @@
-//! Which addresses of which image are to be looked up: each once, in order.
+//! The addresses of each image that are to be looked up: each once, in order.
 
 use crate::base::{Id, IdVec};
 use crate::trace::{FrameAddress, FrameId, ImageId};

@@ -77,9 +77,10 @@ impl Host {
             return other("the running kernel does not tell where its text is");
         };
         let is_text = matches!(image.kind, ImageKind::Kernel { text: Some(_) });
-        match then == now || (is_text && same_build) {
-            true => Ok((symbols, now.wrapping_sub(then))),
-            false => other("the kernel lay elsewhere when it was recorded"),
+        if then == now || (is_text && same_build) {
+            Ok((symbols, now.wrapping_sub(then)))
+        } else {
+            other("the kernel lay elsewhere when it was recorded")
         }
     }
 
@@ -93,7 +94,7 @@ impl Host {
 
     /// Reads the symbols.
     pub(super) fn prepare(&self) {
-        // What is wrong with them is told when they are asked for.
+        // Errors are reported when they are used.
         let _ = self.symbols();
     }
 

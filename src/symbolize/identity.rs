@@ -21,7 +21,7 @@ use super::look_up::ImageLines;
 use super::name_source::NameSource;
 use super::names::Names;
 
-/// What a function is told apart by.
+/// What distinguishes functions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     /// It starts there.
@@ -37,26 +37,26 @@ enum Key {
 /// The functions found so far.
 pub(super) struct Identities<'a> {
     keys: FxHashMap<Key, FunctionId>,
-    /// The last frames of one image and address of which nothing else is known. Frames come in order
-    /// of both, and there may be millions of them.
+    /// The functions of the last image and address that have nothing else known about them. Frames
+    /// come in order of both, and there may be millions of them.
     nameless: Vec<(FrameAddress, FunctionId)>,
     modules: IdVec<ImageId, ModuleId>,
     names: &'a Names<'a>,
     name_sources: &'a IdVec<ImageId, NameSource>,
     lines: ImageLines<'a>,
     copies: Copies,
-    /// What debug information says of functions, beside their names.
+    /// What debug information states about functions, apart from their names.
     said: FxHashMap<FunctionId, Said>,
 }
 
-/// What debug information says of a function, beside its name.
+/// What debug information states about a function, apart from its name.
 #[derive(Default)]
 struct Said {
     declared: Option<(String, u32)>,
     arguments: Option<String>,
 }
 
-/// Debug information of which nothing has been read yet.
+/// Returns debug information before anything of it was read.
 pub(super) fn nothing_read<'a>(name_sources: &'a IdVec<ImageId, NameSource>) -> ImageLines<'a> {
     let lines: Vec<OnceLock<Box<Lines<'a>>>> =
         name_sources.iter().map(|_| OnceLock::new()).collect();
@@ -184,6 +184,8 @@ impl<'a> Identities<'a> {
             let function = || builder.function(named(name, module, None));
             return *self.keys.entry(key).or_insert_with(function);
         }
+        // A table of all nameless addresses would grow with them. Frames come in order, so those of
+        // the last address are enough.
         let place = |frame: &FrameAddress| (frame.image, frame.address.lookup());
         if let Some((last, _)) = self.nameless.last()
             && place(last) != place(&frame)
@@ -211,7 +213,7 @@ impl<'a> Identities<'a> {
         function
     }
 
-    /// The function that starts there, if it has been met.
+    /// Returns the function that starts there, if it is known already.
     pub(super) fn known(&self, image: ImageId, start: u64) -> Option<FunctionId> {
         let start = self.copies.first_copy(image, start);
         self.keys.get(&Key::Start(image, start)).copied()
@@ -259,7 +261,7 @@ impl<'a> Identities<'a> {
             .or_insert_with(|| builder.function(named(name, module, start)))
     }
 
-    /// The function of a call that was inlined, if it has been met.
+    /// Returns the function of an inlined call, if it is known already.
     pub(super) fn known_inlined(
         &mut self,
         image: ImageId,

@@ -1,7 +1,7 @@
 //! What a profile keeps of debug information, so that small files cannot make large profiles.
 //!
-//! Two things grow as products: names, as many functions may share one long string of which each
-//! has a part, and stacks with inlined calls, as each address on each stack may have hundreds of
+//! Two things grow as products: names, because many functions may each have a part of the same
+//! long string, and stacks with inlined calls, as each address on each stack may have hundreds of
 //! them. Both are cut where they are far from what compilers make, in an order that depends on the
 //! input alone, and what is cut is counted.
 
@@ -71,7 +71,7 @@ impl TextLeft {
         self.names = self.names.saturating_sub(bytes as u64);
     }
 
-    /// Whether a source line with a path of so many bytes may be kept.
+    /// Returns whether a source line whose path has this number of bytes may be kept.
     pub(super) fn has_path(&mut self, bytes: usize) -> bool {
         let fits = self.paths >= bytes as u64;
         self.lineless += u64::from(!fits);
@@ -95,7 +95,7 @@ impl TextLeft {
 }
 
 /// The greatest depth of inlined calls at which those of all addresses together are no more than
-/// `limit`; `None` where none has to be cut. `depths` has the number of calls at each address, and
+/// `limit`; `None` if nothing has to be cut. `depths` has the number of calls at each address, and
 /// how often the address counts.
 pub(super) fn depth(depths: impl Iterator<Item = (usize, u64)>, limit: u64) -> Option<usize> {
     // How much is at each depth or deeper.

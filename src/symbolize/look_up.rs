@@ -3,10 +3,9 @@
 //! Debug information is read unit by unit as addresses ask for it, once for all workers. Addresses
 //! are sorted, so workers seldom wait for one another's units.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
-use crate::base::{Avma, FileOffset, Id, IdVec, Interner, NameId, Svma};
+use crate::base::{Avma, FileOffset, Id, IdVec, Interner, NameId, Svma, parallel};
 use crate::binary::{Binary, DefinitionId, InlineFrame, JitDump, Lines, PerfMap, SymbolSource};
 use crate::trace::ImageId;
 
@@ -62,7 +61,7 @@ pub(super) struct Physical {
     pub(super) inlined: u32,
     /// The file and line of the innermost frame.
     pub(super) line: Option<(NameId, u32)>,
-    /// Whether the name is of several functions, any of which it may be.
+    /// Whether the name may belong to any of several functions.
     pub(super) is_ambiguous: bool,
 }
 
@@ -125,48 +124,35 @@ pub(super) fn all<'h>(
     // The largest first, so that no worker ends long after the others.
     let mut order: Vec<usize> = (0..chunks.len()).collect();
     order.sort_by_key(|&i| std::cmp::Reverse(chunks[i].to - chunks[i].from));
-    let answers: Vec<Mutex<Answers>> = chunks.iter().map(|_| Mutex::default()).collect();
     // What one worker has read of a file's debug information, the others need not.
     let lines: Vec<OnceLock<Box<Lines<'h>>>> =
         name_sources.iter().map(|_| OnceLock::new()).collect();
-    let next = AtomicUsize::new(0);
-    let work = || {
-        while let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let chunk = &chunks[index];
-            let addresses = &addresses_of_images.of_image(chunk.image)[chunk.from..chunk.to];
-            let addresses = addresses.iter().map(|&(address, _)| address);
-            let answer = match &name_sources[chunk.image] {
-                NameSource::Binary(binary) => {
-                    let lines = &lines[chunk.image.index()];
-                    let lines = options
-                        .inlines
-                        .then(|| &**lines.get_or_init(|| Box::new(binary.lines())));
-                    in_binary(binary, lines, options.call_lines, addresses)
-                }
-                NameSource::Kernel(symbols, shift) => in_table(addresses, |address| {
-                    let function = symbols.at(Avma(address.wrapping_add(*shift)))?;
-                    Some((function.start.0, function.size, function.name))
-                }),
-                NameSource::PerfMap(map) => in_map(map, addresses),
-                NameSource::JitDump(dump) => in_dump(dump, addresses),
-                NameSource::Ranges(ranges) => {
-                    in_table(addresses, |address| in_ranges(ranges, address))
-                }
-                NameSource::Mark | NameSource::None(_) => Answers::default(),
-            };
-            *answers[index].lock().expect("no worker panics") = answer;
+    let answers = parallel::map(options.workers, &order, |&index| {
+        let chunk = &chunks[index];
+        let addresses = &addresses_of_images.of_image(chunk.image)[chunk.from..chunk.to];
+        let addresses = addresses.iter().map(|&(address, _)| address);
+        match &name_sources[chunk.image] {
+            NameSource::Binary(binary) => {
+                let lines = &lines[chunk.image.index()];
+                let lines = options
+                    .inlines
+                    .then(|| &**lines.get_or_init(|| Box::new(binary.lines())));
+                in_binary(binary, lines, options.call_lines, addresses)
+            }
+            NameSource::Kernel(symbols, shift) => in_table(addresses, |address| {
+                let function = symbols.at(Avma(address.wrapping_add(*shift)))?;
+                Some((function.start.0, function.size, function.name))
+            }),
+            NameSource::PerfMap(map) => in_map(map, addresses),
+            NameSource::JitDump(dump) => in_dump(dump, addresses),
+            NameSource::Ranges(ranges) => in_table(addresses, |address| in_ranges(ranges, address)),
+            NameSource::Mark | NameSource::None(_) => Answers::default(),
         }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..options.workers.get().min(chunks.len().max(1)) {
-            scope.spawn(work);
-        }
-        work();
     });
-    let answers = answers
-        .into_iter()
-        .map(|answer| answer.into_inner().expect("no worker panics"));
+    let mut by_index: Vec<(usize, Answers)> = order.into_iter().zip(answers).collect();
+    by_index.sort_unstable_by_key(|&(index, _)| index);
     let images = chunks.iter().map(|chunk| chunk.image);
+    let answers = by_index.into_iter().map(|(_, answers)| answers);
     let mut all: Vec<(ImageId, Answers)> = images.zip(answers).collect();
     let mut lines: ImageLines<'h> = lines.into();
     // What was read of such a file depends on which worker came first, so none of it is used. All

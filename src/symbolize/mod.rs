@@ -15,7 +15,7 @@
 //!
 //! The physical function of an address is the one whose symbol contains it; calls that were
 //! inlined into it are frames of their own. An address without a name stays apart from every
-//! other: it is told by its function's bounds where unwind tables have them, else by itself.
+//! other: it is identified by its function's bounds if unwind tables have them, else by itself.
 
 mod assemble;
 mod caveats;
@@ -40,7 +40,7 @@ mod repair;
 use std::num::NonZeroUsize;
 
 pub use library::Library;
-pub use programs::programs;
+pub use programs::{UnreadableCode, programs};
 
 use names::Names;
 
@@ -48,7 +48,7 @@ use crate::binary::Finder;
 use crate::profile::{Builder, Profile};
 use crate::trace::Trace;
 
-/// Which calls in the code of the sampled files are in the profile beside the samples.
+/// Which calls in the code of the sampled files are added to the profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StaticCalls {
     /// None: the code is not looked at.
@@ -105,9 +105,10 @@ pub fn symbolize(trace: &Trace, library: &Library) -> Profile {
 pub fn unfinished(trace: &Trace, library: &Library) -> Builder {
     let name_sources = name_source::open_all(trace, library);
     let names = Names::new(&name_sources);
-    let checked = match library.options.repairs {
-        true => repair::check(trace, &name_sources, &names, library),
-        false => repair::Checked::as_recorded(trace),
+    let checked = if library.options.repairs {
+        repair::check(trace, &name_sources, &names, library)
+    } else {
+        repair::Checked::as_recorded(trace)
     };
     let addresses_of_images =
         distinct_addresses::DistinctAddresses::of(&checked.frames, trace.images.len());

@@ -1,9 +1,8 @@
 //! What an image's names come from.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use crate::base::{CaveatKind, FileOffset, Id, IdVec, Svma};
+use crate::base::{CaveatKind, FileOffset, IdVec, Svma, parallel};
 use crate::binary::{self, Binary, JitDump, Kallsyms, PerfMap, vdso};
 use crate::trace::{Image, ImageId, ImageKind, Trace};
 
@@ -25,7 +24,8 @@ pub(super) enum NameSource {
     JitDump(Arc<JitDump>),
     /// Not code but a mark.
     Mark,
-    /// There is none; why, where that is to be told, and the file. Millions of images may have none.
+    /// No source: the reason, if it is to be reported, and the file. It is boxed because millions of
+    /// images may have no source.
     None(Option<Box<(CaveatKind, String)>>),
 }
 
@@ -56,36 +56,13 @@ pub(super) fn open_all(trace: &Trace, library: &Library) -> IdVec<ImageId, NameS
             dumps.entry(pid).or_insert(image);
         }
     }
-    let found = Mutex::new(Vec::new());
-    let next = AtomicUsize::new(0);
-    let work = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= is_hit.len() {
-                return;
-            }
-            let id = ImageId::new(index);
-            if !is_hit[id] {
-                continue;
-            }
-            let name_source = open(trace, &trace.images[id], &dumps, library);
-            if !matches!(name_source, NameSource::None(None)) {
-                found
-                    .lock()
-                    .expect("no worker panics")
-                    .push((id, name_source));
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..library.options.workers.get().min(is_hit.len().max(1)) {
-            scope.spawn(work);
-        }
-        work();
+    let hit: Vec<ImageId> = is_hit.ids().filter(|&id| is_hit[id]).collect();
+    let found = parallel::map(library.options.workers, &hit, |&id| {
+        open(trace, &trace.images[id], &dumps, library)
     });
     let name_sources: Vec<NameSource> = is_hit.iter().map(|_| NameSource::None(None)).collect();
     let mut name_sources: IdVec<ImageId, NameSource> = name_sources.into();
-    for (id, name_source) in found.into_inner().expect("no worker panics") {
+    for (id, name_source) in hit.into_iter().zip(found) {
         name_sources[id] = name_source;
     }
     name_sources
@@ -104,6 +81,7 @@ fn open(
     match image.kind {
         ImageKind::File => match library.file(image) {
             Ok(binary) => {
+                // Reads the symbols now, while the workers open files in parallel.
                 binary.functions();
                 NameSource::Binary(binary)
             }
@@ -124,6 +102,7 @@ fn open(
             let Ok(pid) = u32::try_from(pid) else {
                 return NameSource::None(None);
             };
+            // If its times cannot be used (another clock, live sampling), a jitdump still has names.
             let dump = dumps.get(&pid.cast_signed());
             if let Some(Ok(dump)) = dump.map(|dump| library.read_dump(&dump.path)) {
                 return NameSource::PerfMap(Box::new(PerfMap::of(dump.everywhere())));

@@ -23,7 +23,7 @@ pub(super) fn note(
         lacking[frame.image] |= !is_named(id);
     }
     let reason = |image: ImageId| reason(trace, image, &name_sources[image]);
-    // The kinds of reasons, of which there are few, and the place of that of each image among them.
+    // There are few kinds of reasons: a list of them, and for each image the index of its reason.
     let mut kinds: Vec<CaveatKind> = Vec::new();
     let mut kind_of: IdVec<ImageId, Option<u8>> = IdVec::filled(None, lacking.len());
     for image in lacking.ids().filter(|&image| lacking[image]) {
@@ -49,9 +49,10 @@ pub(super) fn note(
             return;
         };
         for (lacking, place) in [(&mut by_image, image.index()), (&mut by_kind, kind.into())] {
-            match enters {
-                true => lacking.enter(place, samples[path]),
-                false => lacking.leave(place),
+            if enters {
+                lacking.enter(place, samples[path])
+            } else {
+                lacking.leave(place)
             }
         }
     });
@@ -142,7 +143,7 @@ fn walk(paths: &AddressPaths, mut visit: impl FnMut(AddressPathId, bool)) {
     }
 }
 
-/// Why addresses of an image have no names; `None` where that is told elsewhere.
+/// Returns why addresses of an image have no names; `None` if that is reported elsewhere.
 fn reason(trace: &Trace, image: ImageId, name_source: &NameSource) -> Option<(CaveatKind, String)> {
     let image = &trace.images[image];
     match (name_source, image.kind) {

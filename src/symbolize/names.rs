@@ -31,7 +31,7 @@ struct Starts {
     more: FxHashMap<u64, Vec<u64>>,
 }
 
-/// The number of functions of one name that are told apart.
+/// The number of functions of one name that are distinguished.
 const SAME_NAME_LIMIT: usize = 256;
 
 impl<'a> Names<'a> {

@@ -17,11 +17,21 @@ use crate::binary::{Binary, Error};
 use crate::profile::{Builder, Profile};
 use crate::trace::{Image, ImageId, ImageKind};
 
+/// The code of a file that cannot be looked at, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("file {index}: {reason}")]
+pub struct UnreadableCode {
+    /// The place of the file in the list, from 0.
+    pub index: usize,
+    /// Why.
+    pub reason: Error,
+}
+
 /// The functions of these files and all calls in their code; there are no samples.
 ///
 /// # Errors
 /// The first of the files whose code cannot be looked at, by its place, and why.
-pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, (usize, Error)> {
+pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, UnreadableCode> {
     let image = |binary: &Binary| Image {
         path: utf8(binary.path().as_os_str().as_bytes()).into(),
         raw_path: None,
@@ -43,7 +53,10 @@ pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, (usize
         let place = images
             .iter()
             .position(|i| *i.path == *utf8(binary.path().as_os_str().as_bytes()));
-        refusals.push((place.unwrap_or(0), error));
+        refusals.push(UnreadableCode {
+            index: place.unwrap_or(0),
+            reason: error,
+        });
     });
     if let Some(first) = refusals.into_iter().next() {
         return Err(first);
@@ -69,8 +82,7 @@ pub fn programs(files: Vec<Binary>, options: &Options) -> Result<Profile, (usize
     Ok(builder.finish())
 }
 
-/// Says what is not known about a file. Calls through pointers are not told here: each function
-/// has their number.
+/// Adds caveats about a file. Indirect calls are not among them: each function has their number.
 fn tell(caveats: &mut Caveats, file: &Scanned) {
     let (binary, calls) = (&file.binary, &file.calls);
     let path = binary.path().display();

@@ -9,10 +9,10 @@ use super::tracer::Tracer;
 use super::unwinders::Unwinders;
 use super::{Image, JitSource, Trace, Unwinding};
 
-/// Reads all samples of a part of time. `progress` hears how many bytes of the data were read, `on_hit` of each
-/// image when the first address in it is met. Copied stacks are unwound if it is said how; else such
-/// samples have the stack of their call chain. Without a source of generated code,
-/// none of it has a name.
+/// Reads all samples of a part of time. `progress` is called with the number of bytes read so far,
+/// `on_hit` with each image at the first address in it. Copied stacks are unwound if there are
+/// unwinders; else such samples have the stack of their call chain. Without a source of generated
+/// code, generated functions have no names.
 ///
 /// # Errors
 ///

@@ -8,10 +8,10 @@
 //!
 //! The first address of a context is an instruction pointer, the others are return addresses.
 
-use linux_perf_event_reader::{BranchSampleFormat, CpuMode, constants};
+use linux_perf_event_reader::{BranchSampleFormat, constants};
 
 use crate::base::CodeAddress;
-use crate::perfdata::{Attr, Sample, Words};
+use crate::perfdata::{Attr, CpuMode, Sample, Words};
 
 use super::CallerBy;
 
@@ -58,7 +58,7 @@ pub(super) struct Link {
     pub(super) caller_by: CallerBy,
 }
 
-/// What is to be said of a chain beside its links.
+/// The properties of a chain other than its links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shape {
     /// It has as many frames as the recorder keeps at most.
@@ -81,9 +81,10 @@ pub(super) fn links_of_kernel(sample: &Sample<'_>, mode: CpuMode, links: &mut Ve
             space = next;
             first_of_context = true;
         } else if space != Space::User && address != 0 {
-            let address = match first_of_context {
-                true => CodeAddress::Instruction(address),
-                false => CodeAddress::Return(address),
+            let address = if first_of_context {
+                CodeAddress::Instruction(address)
+            } else {
+                CodeAddress::Return(address)
             };
             first_of_context = false;
             links.push(Link {
@@ -175,9 +176,10 @@ pub(super) fn links(
         if space == Space::User && lbr.is_some() {
             break;
         }
-        let address = match first_of_context {
-            true => CodeAddress::Instruction(address),
-            false => CodeAddress::Return(address),
+        let address = if first_of_context {
+            CodeAddress::Instruction(address)
+        } else {
+            CodeAddress::Return(address)
         };
         first_of_context = false;
         links.push(Link {

@@ -1,7 +1,7 @@
 //! Bounding the tables of a trace that grows for as long as something runs.
 //!
 //! ```text
-//!   samples, those met most often first ──▶ kept, until half of what is allowed is taken
+//!   samples, the most frequent first    ──▶ kept, until half of what is allowed is taken
 //!                                       ──▶ the others: one row under [seldom]
 //!   kept samples ──▶ their paths and callers ──▶ their frames and images, in new tables
 //!   processes    ──▶ with the images of their mappings
@@ -100,7 +100,7 @@ impl Kept<'_> {
         }
     }
 
-    /// Keeps so many rows, those that `weigh` most first, as far as there is room.
+    /// Keeps rows up to this number, those that `weigh` most first, as far as there is room.
     fn samples(&mut self, samples: &Samples, most: usize, weigh: fn(&WeightSum) -> u64) {
         let (keys, sums) = (samples.keys(), samples.sums());
         let mut order: Vec<SampleId> = keys.ids().collect();
@@ -124,7 +124,7 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
         let mut ended = self.ended.replace(Vec::new()).unwrap_or_default();
         ended.retain_mut(|ended| {
             if is_there(ended.tid) {
-                // A process of which threads go on, else another one by its number.
+                // A process whose other threads go on, or a new process with this number.
                 ended.gone = None;
                 return ended.tid == ended.pid;
             }
@@ -148,7 +148,7 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
     /// Whether a table is larger than it may be.
     pub(super) fn passes(&mut self, limits: &Limits) -> bool {
         if self.known_chains.len() > limits.chains {
-            // They are found anew.
+            // They are looked up again.
             self.known_chains = KnownChains::new();
         }
         let off_cpu = self.off_cpu.as_ref();
@@ -198,6 +198,7 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
             let path = |path| paths[path].unwrap_or(seldom);
             off_cpu.rename(samples, &path, &|thread| threads[thread].unwrap_or(nobody));
         }
+        // It has the old ids of paths and rows.
         self.known_chains = KnownChains::new();
         let off_cpu = self.off_cpu.as_ref().map(OffCpu::samples);
         let all = std::iter::once(&self.samples).chain(off_cpu);
@@ -207,7 +208,7 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
         compacted
     }
 
-    /// The paths and threads of what is met most often, as much as there is room for.
+    /// The paths and threads of the most frequent samples, as far as there is room.
     fn kept(&self, limits: &Limits) -> (IdVec<AddressPathId, bool>, IdVec<TraceThreadId, bool>) {
         let paths = self.stacks.paths.rows();
         let mut kept = Kept {

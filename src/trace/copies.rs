@@ -7,10 +7,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use linux_perf_event_reader::{CpuMode, Endianness};
-
 use crate::base::{CodeAddress, IdVec};
-use crate::perfdata::{Attr, Reader, Sample};
+use crate::perfdata::{Attr, CpuMode, Reader, Sample};
 use crate::unwind::{Arch, End, Registers};
 
 use super::chain::{self, Link};
@@ -97,7 +95,7 @@ impl<'a> Copy<'a> {
         let told = sample.user_registers?;
         let machine = reader.features().arch.as_deref();
         let arch = Arch::of_task(machine, told.abi, told.mask)?;
-        if reader.endianness() != Endianness::LittleEndian {
+        if !reader.is_little_endian() {
             return None;
         }
         let registers = Registers::of_sample(arch, &told);
@@ -209,9 +207,10 @@ impl<'scope, 'env> Copies<'scope, 'env> {
         }
         self.unwinders.learn(images, os_release);
         self.give();
-        match self.unwinders.in_work() > IN_WORK {
-            true => self.take(),
-            false => None,
+        if self.unwinders.in_work() > IN_WORK {
+            self.take()
+        } else {
+            None
         }
     }
 

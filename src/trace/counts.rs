@@ -38,7 +38,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Begins anew, amid what counters count.
+    /// Starts over, at the current values of the counters.
     pub(super) fn reset(&mut self) {
         *self = Counts {
             events: Vec::new(),

@@ -124,8 +124,9 @@ pub(super) fn user_image_kind(path: &str, pid: i32) -> ImageKind {
     let generated = GENERATED.iter().any(|prefix| path.starts_with(prefix))
         || path.is_empty()
         || path.starts_with('[');
-    match generated {
-        true => ImageKind::Generated { pid },
-        false => ImageKind::File,
+    if generated {
+        ImageKind::Generated { pid }
+    } else {
+        ImageKind::File
     }
 }

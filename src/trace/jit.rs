@@ -96,6 +96,8 @@ impl<'a> Dumps<'a> {
         }
         let release = reader.features().os_release.as_deref();
         let code = match source.code(path, release) {
+            // The times in a jitdump are those of CLOCK_MONOTONIC. A recording with another clock
+            // cannot be compared with them.
             Ok(code) => code.filter(|_| has_monotonic_clock(reader)),
             Err(error) => {
                 let detail = format!("{path}: {error}");
@@ -120,7 +122,7 @@ impl<'a> Dumps<'a> {
         true
     }
 
-    /// The files of which it is not known when code was where.
+    /// Returns the files that do not state when code was where.
     pub(super) fn untimed(&self) -> &[Image] {
         &self.untimed
     }
@@ -151,7 +153,7 @@ impl<'a> Dumps<'a> {
         });
     }
 
-    /// What could not be read or told.
+    /// Returns what could not be read, or is ambiguous.
     pub(super) fn caveats(&self) -> &Caveats {
         &self.caveats
     }

@@ -1,4 +1,4 @@
-//! Call chains that were met before: most samples of a long recording repeat one.
+//! A cache of call chains: most samples of a long recording repeat one.
 
 use std::hash::BuildHasher;
 
@@ -20,7 +20,7 @@ pub(super) struct KnownChains {
     chains: FxHashMap<u128, Met>,
 }
 
-/// What the stack of a chain depends on beside its addresses, and what its sample is counted by.
+/// What the stack of a chain depends on apart from its addresses, and what its sample counts for.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(super) struct Circumstances {
     pub(super) pid: i32,
@@ -36,7 +36,7 @@ pub(super) struct Circumstances {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key(u128);
 
-/// A chain that was met before.
+/// A chain that occurred before.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Met {
     pub(super) stack: Stack,

@@ -17,7 +17,7 @@ use super::{Image, JitSource, Trace, Unwinding};
 /// Takes records as they are made, and gives a trace of what has come so far whenever it is asked.
 ///
 /// However long it runs, its memory is bounded: processes that have ended are forgotten, and where
-/// there are very many stacks, those that were met most seldom become one, which is called
+/// there are very many stacks, the rarest are merged into one, which is called
 /// `[seldom]`. No sample is forgotten.
 pub struct Live<'o, 'scope, 'env> {
     feed: Feed,
@@ -49,8 +49,8 @@ pub struct Moment {
 
 impl<'o, 'scope, 'env> Live<'o, 'scope, 'env> {
     /// Begins a trace. `head` tells of the events and the machine; it is not read. Copied stacks are
-    /// unwound by workers that live in `scope`. `on_hit` hears of each image when the first address
-    /// in it is met.
+    /// unwound by workers that live in `scope`. `on_hit` is called with each image at the first
+    /// address in it.
     pub fn new(
         head: Reader,
         scope: &'scope std::thread::Scope<'scope, 'env>,
@@ -130,9 +130,12 @@ impl<'o, 'scope, 'env> Live<'o, 'scope, 'env> {
         let (fading, fading_off_cpu) = (&self.fading, &self.fading_off_cpu);
         let reader = self.feed.reader();
         let trace = self.tracer.snapshot(reader, |samples, off_cpu| {
-            let rows = |fading: &Fading, samples: &Samples| match faded {
-                true => fading.rows(samples),
-                false => samples.rows(),
+            let rows = |fading: &Fading, samples: &Samples| {
+                if faded {
+                    fading.rows(samples)
+                } else {
+                    samples.rows()
+                }
             };
             let off_cpu = off_cpu.map(|off_cpu| rows(fading_off_cpu, off_cpu));
             (rows(fading, samples), off_cpu.unwrap_or_default())
@@ -145,7 +148,7 @@ impl<'o, 'scope, 'env> Live<'o, 'scope, 'env> {
         }
     }
 
-    /// Lets go of what is not needed any more; of what was seldom met, where there is too much.
+    /// Drops what is no longer needed, and the rarest stacks if there are too many.
     fn bound(&mut self) {
         self.tracer
             .forget_ended(self.feed.handed_out(), &self.is_there);
@@ -302,7 +305,7 @@ mod tests {
             let moment = live.look(false);
             assert_eq!(sums(&moment), (40_000, 4_000));
             assert!(moment.seldom > 1_000, "{} under [seldom]", moment.seldom);
-            // What is met often stays whole.
+            // Frequent stacks stay whole.
             assert_eq!(at(&moment, Ok(0x1000)), 2_000);
             let trace = &moment.trace;
             let kinds = trace.images.iter().map(|image| image.kind);

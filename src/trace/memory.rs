@@ -205,7 +205,7 @@ pub(super) struct Process {
     maps: Maps,
     /// Tells it from an earlier process of its number.
     birth: u32,
-    /// Counts the changes; frames that were found before one are found anew.
+    /// Counts the changes; frames that were looked up before a change are looked up again.
     generation: u32,
     /// The memory as it is since the last change.
     snapshot: Option<Arc<Snapshot>>,

@@ -4,7 +4,7 @@
 //!   Record ──▶ memory   which image each address of each process shows, as time goes by
 //!          ──▶ jit      what it generated there up to each moment, where that is listed
 //!          ──▶ threads  who was called what, when
-//!          ──▶ remembered  the call chain of a sample, if it was met before
+//!          ──▶ known_chains  the call chain of a sample, if it occurred before
 //!          ──▶ chain    else its links, outermost first
 //!          ──▶ copies   or the copy of its stack, which unwinders unwind meanwhile
 //!          ──▶ stacks   links ──▶ frames ──▶ paths, a tree with parent before child
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A [`Live`] trace is one that grows while others look at it: it gives a [`Moment`] when it is asked,
-//! lets samples fade, and lets go of what was seldom met before it takes too much memory.
+//! lets samples fade, and drops the rarest stacks before they take too much memory.
 //!
 //! Nothing in a trace has a name yet. A sample costs no memory but the
 //! path that it adds and the chain by which it is known again, and
@@ -78,7 +78,7 @@ pub struct Trace {
     pub threads: IdVec<TraceThreadId, TraceThread>,
     /// Distinct samples, in order of event, thread and path.
     pub samples: Vec<TraceSample>,
-    /// Names that the kernel told of code it generated: start, size and name, by start.
+    /// Code that the kernel generated and reported: start, size and name, by start.
     pub kernel_symbols: Vec<(u64, u64, String)>,
     /// Who recorded what and when.
     pub recording: Recording,

@@ -12,9 +12,10 @@
 //! has a processor again. The idle thread of a processor, number 0, is not waiting for anything.
 //!
 //! A thread that is off at the end counts up to the last record, which of our own recordings tells when
-//! they ended. One that was off when the recording began has no stack: its interval counts from the
-//! beginning on if the recorder told of it, and does not count if not. The time between a thread's
-//! making and its first step does not count. Of a part of time counts what of an interval lies in it.
+//! they ended. A thread that was off when the recording began has no stack: its interval counts from the
+//! beginning if the recorder recorded that, and does not count otherwise. The time between the
+//! creation of a thread and its first step does not count. With `--time`, intervals are cut to the
+//! range.
 //!
 //! A stack that is a copy is known later than its interval; whichever comes first waits.
 
@@ -207,7 +208,7 @@ impl OffCpu {
         &self.samples
     }
 
-    /// Begins anew.
+    /// Starts over.
     pub(super) fn reset(&mut self) {
         self.samples = empty();
         self.switches.forget_all();
@@ -336,9 +337,10 @@ impl OffCpu {
 
 /// The event that an interval is a sample of.
 fn event_of(interval: &Interval) -> TraceEventId {
-    TraceEventId::new(match interval.preempted {
-        true => PREEMPTED,
-        false => BLOCKED,
+    TraceEventId::new(if interval.preempted {
+        PREEMPTED
+    } else {
+        BLOCKED
     })
 }
 

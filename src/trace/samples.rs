@@ -9,7 +9,7 @@ define_id! {
     pub(super) SampleId
 }
 
-/// What samples are told apart by.
+/// What distinguishes rows of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct SampleKey {
     pub(super) event: TraceEventId,
@@ -17,7 +17,7 @@ pub(super) struct SampleKey {
     pub(super) path: AddressPathId,
 }
 
-/// The samples that were met, equal ones summed up.
+/// The samples so far; equal ones are summed up.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
     keys: Distinct<SampleId, SampleKey>,
@@ -54,8 +54,7 @@ impl Samples {
         row
     }
 
-    /// The same samples of so many events at other places, and for each row the one that it is part
-    /// of there.
+    /// Returns the same samples of `events` events at other places, and for each row its row there.
     pub(super) fn moved(
         &self,
         events: usize,
@@ -86,7 +85,7 @@ impl Samples {
         accepted.weight == sum.weight
     }
 
-    /// What was met, in order of first appearance.
+    /// Returns the keys of the rows, in order of first appearance.
     pub(super) fn keys(&self) -> &IdVec<SampleId, SampleKey> {
         self.keys.rows()
     }

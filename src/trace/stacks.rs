@@ -1,7 +1,7 @@
 //! From the call chain of a sample to the path of its stack.
 //!
-//! Most of the work is left undone: a chain that was met before is known as a whole, and of one
-//! that was not, the outer part is mostly that of the thread's last one.
+//! Most of the work is avoided: a chain that occurred before is known as a whole, and the outer part
+//! of a new one is mostly that of the thread's last chain.
 
 use std::sync::{Arc, LazyLock};
 
@@ -40,7 +40,7 @@ pub(super) type Memory = ((u32, u32), (u32, u32));
 /// The last stack of a thread; what the next one shares with it needs no look-up.
 #[derive(Debug, Default)]
 struct LastStack {
-    /// What the paths depend on beside the links: the process, how often its memory and the
+    /// What the paths depend on apart from the links: the process, how often its memory and the
     /// kernel's had changed, and the mark under which they hang.
     valid_for: (i32, Memory, Option<AddressPathId>),
     links: Vec<Link>,
@@ -92,7 +92,7 @@ pub(super) struct Stacks {
     past: FxHashMap<u32, FrameTable>,
     links: Vec<Link>,
     found: Vec<FrameId>,
-    /// Which images were hit, and those of them that nobody was told of.
+    /// Which images were hit, and those of them that were not announced yet.
     hit: Vec<bool>,
     new_hits: Vec<ImageId>,
 }
@@ -159,7 +159,7 @@ impl Stacks {
             let caller = path.caller.and_then(|caller| ids[caller]);
             ids[id] = Some(self.paths.id_of(AddressPath { caller, frame }));
         }
-        // Whoever wanted to hear of these images has.
+        // These images were announced.
         self.new_hits.clear();
         ids
     }
@@ -190,9 +190,10 @@ impl Stacks {
         self.links = links;
         Stack {
             path,
-            flaw: match is_broken {
-                true => Some(CaveatKind::BrokenStack),
-                false => shape.cut.then_some(CaveatKind::CutStack),
+            flaw: if is_broken {
+                Some(CaveatKind::BrokenStack)
+            } else {
+                shape.cut.then_some(CaveatKind::CutStack)
             },
             place: self.place(path),
             has_user_frames: shape.user_frames > 0 && sample.callchain.is_some(),
@@ -206,9 +207,10 @@ impl Stacks {
         let (pid, tid) = (sample.pid, sample.tid);
         let mut links = std::mem::take(&mut self.links);
         links.clear();
-        let (frames, end) = match sample.is_in_exec {
-            true => (unwound.frames.get(..1), unwind::End::Outermost),
-            false => (Some(unwound.frames), end),
+        let (frames, end) = if sample.is_in_exec {
+            (unwound.frames.get(..1), unwind::End::Outermost)
+        } else {
+            (Some(unwound.frames), end)
         };
         let frames = frames.unwrap_or_default();
         let frames_by_rules = unwound.by_rules;
@@ -232,16 +234,17 @@ impl Stacks {
             unwind::End::Unruled => (Some(BROKEN), Some(CaveatKind::NoUnwindRules)),
             unwind::End::Broken => (Some(BROKEN), Some(CaveatKind::BrokenStack)),
         };
-        // A program counter that is in no mapping is told as that.
+        // A program counter outside of all mappings has a caveat of its own.
         let innermost = frames.first();
         let place = innermost.and_then(|address| unwound.memory.find(address.lookup()));
         let is_mapped = place.is_some();
         let user = User::Past(pid, unwound.memory);
         let (path, is_broken) = self.path(user, tid, &links, root.filter(|_| is_mapped));
         self.links = links;
-        let flaw = match is_broken {
-            true => Some(CaveatKind::BrokenStack),
-            false => flaw.filter(|_| is_mapped),
+        let flaw = if is_broken {
+            Some(CaveatKind::BrokenStack)
+        } else {
+            flaw.filter(|_| is_mapped)
         };
         Stack {
             path,
@@ -411,7 +414,7 @@ impl Stacks {
         found
     }
 
-    /// The frames of addresses that were met in memory of this state.
+    /// Returns the frames of addresses that were looked up in memory of this state.
     fn found(&mut self, user: User<'_>, state: Memory, space: Space) -> &mut FrameTable {
         match (space, user) {
             (Space::Kernel, _) => self.kernel_found.at(state.1),

@@ -17,8 +17,7 @@ use super::{Recording, Trace, TraceSample};
 const FEW_SAMPLES: u64 = 20;
 
 impl Tracer<'_, '_, '_> {
-    /// Begins anew: what was sampled is forgotten, and what was found to be unknown; what runs where
-    /// is not.
+    /// Starts over: forgets samples and caveats, but not which threads and mappings exist.
     pub(super) fn reset(&mut self, reader: &Reader) {
         self.settle(reader);
         self.samples = Samples::default();
@@ -146,7 +145,7 @@ impl Tracer<'_, '_, '_> {
     }
 }
 
-/// Rows of which several may be of the same samples, each once, in order.
+/// Sorts the rows, and sums up those with the same event, thread and path.
 fn summed(mut rows: Vec<TraceSample>) -> Vec<TraceSample> {
     let key = |row: &TraceSample| (row.event, row.thread, row.path);
     rows.sort_unstable_by_key(key);

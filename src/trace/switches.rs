@@ -13,8 +13,8 @@
 //! An interval is never made up. Where a thread enters that never left, or leaves twice, records
 //! were lost, and nothing is known of the time between. Where the kernel says that it lost records
 //! while a thread was off, the thread may have run unseen; the interval counts only if that was a
-//! hundredth of it at most. (A loss that is told of only after the interval has ended, in another
-//! processor's buffer, is not seen.)
+//! hundredth of it at most. (A loss that is reported only after the interval has ended, in another
+//! processor's buffer, is not noticed.)
 //!
 //! A recorder that attaches to threads may say which of them were off as it began: their intervals
 //! start there.
@@ -48,7 +48,7 @@ const SURE: u64 = 100;
 struct Losses {
     /// Nanoseconds in which records of some processor were lost.
     time: u64,
-    /// Losses of which nobody knows when they began.
+    /// Losses whose beginning is unknown.
     timeless: u64,
 }
 
@@ -57,7 +57,7 @@ struct Losses {
 enum ThreadState<S> {
     /// It was made and has not run yet.
     New,
-    /// On a processor; with the stack of which it was said that it is leaving with it, and what had
+    /// On a processor; with the stack of the sample that announced its switch away, and what had
     /// been lost by then.
     On(Option<(S, Losses)>),
     /// Off, since a time.
@@ -86,7 +86,7 @@ pub(super) struct Switches<S> {
     pub(super) unsure: u64,
     /// Threads that were off when the recording began, as their first switch tells.
     pub(super) before: u64,
-    /// Threads that were off when the recording began, as the recorder told.
+    /// Threads that were off when the recording began, according to the recorder.
     pub(super) told: u64,
 }
 
@@ -131,7 +131,7 @@ impl<S: Copy> Switches<S> {
         self.places.insert(tid, ThreadState::New);
     }
 
-    /// There is a thread of which nothing else is known.
+    /// A thread exists, and nothing else is known about it.
     pub(super) fn forget(&mut self, tid: i32) {
         self.places.remove(&tid);
     }
@@ -260,7 +260,7 @@ impl<S: Copy> Switches<S> {
     }
 
     /// The intervals of threads that are off when the recording ends, up to its last record, in
-    /// order of thread. `untold` is whether records were lost of which nobody said when.
+    /// order of thread. `untold` states whether records were lost at an unknown time.
     pub(super) fn finish(&mut self, untold: bool) -> Vec<Interval<S>> {
         self.losses.timeless += u64::from(untold);
         let mut places: Vec<(i32, ThreadState<S>)> = self.places.drain().collect();

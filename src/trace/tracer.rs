@@ -3,11 +3,11 @@
 pub(super) mod mappings;
 mod switches;
 
-use linux_perf_event_reader::{AttrFlags, CpuMode, SampleFormat, constants};
+use linux_perf_event_reader::{AttrFlags, SampleFormat, constants};
 use rustc_hash::FxHashMap;
 
 use crate::base::{BuildId, CaveatKind, Id, utf8};
-use crate::perfdata::{Body, Reader, Record, Sample, Task};
+use crate::perfdata::{Body, CpuMode, Reader, Record, Sample, Task};
 use crate::unwind::End;
 
 use super::chain::Space;
@@ -56,8 +56,8 @@ pub(super) struct Tracer<'o, 'scope, 'env> {
     pub(super) depths: Depths,
 }
 
-/// What was lost, told in two ways: by the kernel as it happened, and by the recorder at the end,
-/// who counts it all once more.
+/// What was lost, as reported twice: by the kernel when it happened, and by the recorder at the end,
+/// which counts all of it again.
 #[derive(Debug, Default)]
 pub(super) struct Lost {
     pub(super) records: u64,
@@ -175,7 +175,8 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
 
     fn fork(&mut self, misc: u16, task: &Task) {
         if task.pid != task.parent_pid {
-            // The recorder says so of processes that ran before it: their mappings follow.
+            // The recorder synthesizes such records for processes that ran before it; their
+            // // mappings follow.
             let copies = misc & constants::PERF_RECORD_MISC_FORK_EXEC == 0;
             self.stacks.fork(task.pid, task.parent_pid, copies);
         }

@@ -228,7 +228,7 @@ impl<'scope, 'env> Unwinders<'scope, 'env> {
         }
     }
 
-    /// Makes the images known that were met since the last time.
+    /// Announces the images that appeared since the last call.
     pub(super) fn learn(&mut self, images: &IdVec<ImageId, Image>, os_release: Option<&str>) {
         let mut known = self.shared.images.lock().expect("no worker panics");
         if images.len() == known.len() {
@@ -263,7 +263,7 @@ impl<'scope, 'env> Unwinders<'scope, 'env> {
         self.shared.changed.notify_all();
     }
 
-    /// Takes the next batch back; `None` when none is in work. What the workers have not begun is
+    /// Takes the next batch back; `None` when the workers have no batch. What the workers have not begun is
     /// done here meanwhile.
     pub(super) fn take(&mut self) -> Option<Batch> {
         if self.in_work() == 0 {

@@ -31,7 +31,7 @@ pub(super) const SLOTS: usize = 33;
 /// The place of the program counter where DWARF has no number for it.
 const LAST: u8 = SLOTS as u8 - 1;
 
-/// DWARF's numbers of perf's first nine registers, of which the last is the instruction pointer.
+/// DWARF's numbers of perf's first nine registers; the last is the instruction pointer.
 const X86_64: [u8; 9] = [0, 3, 2, 1, 4, 5, 6, 7, 16];
 const X86: [u8; 9] = [0, 3, 1, 2, 6, 7, 5, 4, 8];
 

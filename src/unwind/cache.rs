@@ -1,5 +1,5 @@
-//! The rows of addresses that were met: nearly every frame of a recording is at one of a few
-//! thousand addresses.
+//! A cache of unwind rows: nearly every frame of a recording is at one of a few thousand
+//! addresses.
 
 use hashbrown::HashMap;
 
@@ -37,8 +37,8 @@ enum Kept {
     Row(RowId),
 }
 
-/// Rows by address, in two steps: by the address in memory, where a place holds what was met last;
-/// and by the address in the file, where all is kept that was ever met.
+/// Rows by address, in two levels: by the address in memory, where each slot holds the row that was
+/// used last; and by the address in the file, where every row is kept.
 pub(super) struct Cache {
     recent: Box<[Recent]>,
     known: HashMap<(u32, Svma), Kept>,

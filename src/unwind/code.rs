@@ -1,4 +1,4 @@
-//! The code of a process, as whoever unwinds its stacks has to describe it.
+//! The code of a process, as the unwinder's callers describe it.
 
 use super::rules::Rules;
 use crate::base::Svma;

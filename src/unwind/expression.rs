@@ -80,9 +80,10 @@ impl Expression {
                 *fuel = fuel.checked_sub(1).ok_or(Missing::Value)?;
                 let register = with.registers.get(slot).ok_or(Missing::Value)?;
                 let address = arch.wrap(register.wrapping_add_signed(offset));
-                match deref {
-                    true => read(with.stack, address, arch.word()),
-                    false => Ok(address),
+                if deref {
+                    read(with.stack, address, arch.word())
+                } else {
+                    Ok(address)
                 }
             }
             Form::Bytes(bytes) => evaluate(bytes, with, fuel),
@@ -129,9 +130,10 @@ fn encoding(arch: Arch) -> gimli::Encoding {
 
 fn read(stack: StackCopy<'_>, address: u64, size: u8) -> Result<u64, Missing> {
     stack.read(address, size).ok_or({
-        match stack.is_cut_before(address) {
-            true => Missing::Memory,
-            false => Missing::Value,
+        if stack.is_cut_before(address) {
+            Missing::Memory
+        } else {
+            Missing::Value
         }
     })
 }

@@ -11,9 +11,9 @@ pub struct FrameState {
     /// Whether the frame pointer points at the function's own frame, rather than at that of one
     /// further out.
     pub is_set_up: bool,
-    /// Whether the frame pointer holds something else than a frame, as far as can be told: the
-    /// function saved it and has not made it point at its own frame. Between the two instructions
-    /// that set up a frame this is so as well.
+    /// Whether the frame pointer is known to hold something else than a frame: the function saved
+    /// it and has not made it point at its own frame. This includes the moment between the two
+    /// instructions that set up a frame.
     pub is_overwritten: bool,
     /// Whether nothing has called the function.
     pub is_outermost: bool,

@@ -26,9 +26,9 @@ pub enum Cfa {
 pub enum Rule {
     /// It is lost; the return address of a function that nothing called.
     Undefined,
-    /// It is in memory, so many bytes from the CFA.
+    /// It is in memory, at this offset from the CFA.
     Saved(i64),
-    /// It is the CFA and so much.
+    /// It is the CFA plus this offset.
     Value(i64),
     /// It is in another register.
     Register(u8),
@@ -112,8 +112,8 @@ impl Row {
 
     /// The row of a stub of a linkage table, for which not all linkers write rules.
     ///
-    /// On x86 a stub for lazy binding is `jmp *slot; push number; jmp first` in 16 bytes, of which
-    /// the last begins with the 12th; other stubs have no instruction as far in.
+    /// On x86 a stub for lazy binding is `jmp *slot; push number; jmp first` in 16 bytes; the
+    /// last jump starts at byte 11. Other stubs have no instruction that far in.
     pub(super) fn of_stub(arch: Arch) -> Option<Row> {
         let saved = -i64::from(arch.word());
         let x86 = |sp: gimli::DwOp, pc: gimli::DwOp, shift: gimli::DwOp, return_address: u8| {

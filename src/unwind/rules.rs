@@ -243,6 +243,7 @@ impl Rules {
         let Ok(entry) = parsed else {
             return LookedUp::Wrong;
         };
+        // The linker's index and the entry disagree, so the caller makes an index of its own.
         if entry.initial_address() != candidate.start {
             return LookedUp::Wrong;
         }
@@ -261,6 +262,8 @@ impl Rules {
         let Ok(row) = row else {
             return LookedUp::Nothing;
         };
+        // Entries of damaged files overlap. The cache must not answer for addresses that a look-up
+        // would give to the next entry.
         let holds = row.start_address()..row.end_address().min(candidate.next);
         match Row::new(row, about, section, self.arch) {
             Some(row) => LookedUp::Row(row, holds),
@@ -268,7 +271,7 @@ impl Rules {
         }
     }
 
-    /// Takes fuel for a program of so many bytes; whether there was enough.
+    /// Takes fuel for a program of this number of bytes. Returns whether there was enough.
     fn take(&self, bytes: usize) -> bool {
         let rest = |fuel: u64| fuel.checked_sub(bytes as u64);
         let taken = self

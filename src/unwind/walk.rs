@@ -21,8 +21,8 @@ use super::row::{Cfa, Row, Rule};
 use super::stack::StackCopy;
 use crate::base::CodeAddress;
 
-/// How many frames a stack may have beside those that take a word of it each: frames that were
-/// interrupted, of which some ten are much.
+/// The limit of frames that take no word of the stack, on top of those that take one each: these
+/// are interrupted frames, and even ten are many.
 const INTERRUPTED_LIMIT: usize = 256;
 
 /// The most operations of expressions for one stack.
@@ -89,7 +89,7 @@ impl Chain<'_> {
     }
 }
 
-/// Unwinds stacks, and remembers the rows that it has met.
+/// Unwinds stacks, and caches the rows that it looked up.
 pub struct Unwinder {
     cache: Cache,
 }
@@ -121,7 +121,7 @@ impl Default for Unwinder {
 }
 
 impl Unwinder {
-    /// An unwinder that has met nothing yet.
+    /// Makes an unwinder with an empty cache.
     pub fn new() -> Unwinder {
         Unwinder {
             cache: Cache::new(),
@@ -203,10 +203,7 @@ impl Unwinder {
         loop {
             let known = self.cache.row(code, address.lookup(), arch);
             if matches!(known, Known::Unmapped) && frames.len() > first {
-                return match is_ruled {
-                    true => End::Broken,
-                    false => End::Unruled,
-                };
+                return if is_ruled { End::Broken } else { End::Unruled };
             }
             if frames.len() - first >= limit {
                 return End::Limit;
@@ -240,9 +237,10 @@ impl Unwinder {
                 }
             };
             // What a handler returns to was put there by the kernel; nothing there has called.
-            frames.push(match is_signal_frame {
-                true => CodeAddress::Instruction(pc),
-                false => address,
+            frames.push(if is_signal_frame {
+                CodeAddress::Instruction(pc)
+            } else {
+                address
             });
             pc = match caller {
                 Ok(0) | Err(Stop::Missing) if !is_ruled => return End::Unruled,
@@ -251,9 +249,10 @@ impl Unwinder {
                 Err(Stop::Missing) if is_cut => return End::Copied,
                 Err(Stop::Missing) => return End::Broken,
             };
-            address = match is_signal_frame {
-                true => CodeAddress::Instruction(pc),
-                false => CodeAddress::Return(pc),
+            address = if is_signal_frame {
+                CodeAddress::Instruction(pc)
+            } else {
+                CodeAddress::Return(pc)
             };
         }
     }
@@ -303,7 +302,9 @@ impl Frame<'_, '_> {
             let growth = cfa.checked_sub(sp);
             growth.is_some_and(|growth| growth >= u64::from(least))
         };
-        if !row.is_signal_frame && !stack_pointer.is_some_and(grows) {
+        // glibc's longjmp takes its buffer for the CFA, and says by a rule where the stack will be.
+        let is_elsewhere = !row.is_signal_frame && !stack_pointer.is_some_and(grows);
+        if is_elsewhere && row.rule(arch.stack_pointer()).is_none() {
             return Err(Stop::Missing);
         }
         let own = row.reads_registers.then(|| self.registers.clone());
@@ -313,6 +314,7 @@ impl Frame<'_, '_> {
             // What was saved below the stack pointer has been taken off the stack: the register
             // has its value again. Compilers do not always say so at the end of a function.
             if let (Rule::Saved(offset), Some(sp)) = (rule, stack_pointer)
+                && !is_elsewhere
                 && arch.wrap(cfa.wrapping_add_signed(*offset)) < sp
                 && *register != arch.program_counter()
             {
@@ -323,6 +325,9 @@ impl Frame<'_, '_> {
                 Some(value) => self.registers.set(*register, value),
                 None => self.registers.forget(*register),
             }
+        }
+        if is_elsewhere && self.registers.stack_pointer() < stack_pointer {
+            return Err(Stop::Missing);
         }
         let found = self.registers.get(row.return_address);
         let is_chained = is_at_pointer
@@ -383,8 +388,8 @@ impl Frame<'_, '_> {
     }
 
     /// Goes by the frame pointer, which code without rules may keep: it leads to where the caller's
-    /// was saved, beside the return address. What is not inside of the copy, or leads inwards, is
-    /// not believed.
+    /// was saved, next to the return address. A value that is outside of the copy, or leads inwards,
+    /// is rejected.
     fn leave_by_frame_pointer(&mut self) -> Result<u64, Stop> {
         let arch = self.registers.arch();
         let word = u64::from(arch.word());
@@ -416,9 +421,10 @@ impl Frame<'_, '_> {
     /// A word of the stack.
     fn read(&self, address: u64) -> Result<u64, Missing> {
         let word = self.stack.read(address, self.registers.arch().word());
-        word.ok_or(match self.stack.is_cut_before(address) {
-            true => Missing::Memory,
-            false => Missing::Value,
+        word.ok_or(if self.stack.is_cut_before(address) {
+            Missing::Memory
+        } else {
+            Missing::Value
         })
     }
 

@@ -38,7 +38,7 @@ impl Total {
     }
 }
 
-/// The line that says so above a list, where there is something to say.
+/// Returns the line above a list of totals that are not measured.
 pub(super) fn line(totals: Option<Total>) -> Option<Block> {
     match totals? {
         Total::Measured => None,

@@ -8,8 +8,8 @@ use crate::base::Event;
 /// samples is more than this part larger.
 const UNEQUAL: f64 = 1.05;
 
-/// The sampling error of shares of what is shown, or why there is none; `None` where nothing is
-/// known.
+/// Returns a line on the sampling error of the shares that are shown, or on why there is no error;
+/// `None` if nothing is known.
 pub fn line(subject: &Subject, error: &SamplingError) -> Option<String> {
     let off_cpu = [Event::off_cpu().name, Event::preempted().name];
     let is_off = off_cpu.contains(&subject.selection.event.name);
@@ -48,12 +48,13 @@ pub fn line(subject: &Subject, error: &SamplingError) -> Option<String> {
         } => {
             let points = half_width * 100.0;
             let samples = subject.selection.samples;
-            let effective = match samples as f64 > effective_samples * UNEQUAL {
-                true => format!(
-                    "; of unequal weight, they count as {}",
+            let effective = if samples as f64 > effective_samples * UNEQUAL {
+                format!(
+                    "; their weights differ, so they count as {}",
                     number::grouped(effective_samples.round() as u64)
-                ),
-                false => String::new(),
+                )
+            } else {
+                String::new()
             };
             format!(
                 "Sampling error: ±{points:.1} points ({CONFIDENCE} %, if the {} sample{} are \

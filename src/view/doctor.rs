@@ -21,7 +21,7 @@ pub struct Check {
     pub remedy: Option<String>,
 }
 
-/// All that was checked, in the order in which it is told.
+/// All checks, in the order in which they are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Findings {
     /// The checks; those of one subject stand together.
@@ -52,11 +52,11 @@ impl Findings {
     }
 }
 
-/// What a library is checked for, which is told in one line for each.
+/// The check that summarizes a library in one line.
 pub const LIBRARY: &str = "library";
 
-/// The page: for each subject its checks, and in the end how many need attention. Libraries stand
-/// under one heading, and what is good for several in a row is told once.
+/// The page: for each subject its checks, and in the end how many need attention. Libraries are
+/// under one heading, and a remedy that several of them share is shown once.
 ///
 /// ```
 /// use proftool::view::doctor::{Check, Findings, Status, page};

@@ -20,7 +20,7 @@ pub struct Arrow {
     pub from: usize,
     /// The box that it leads to.
     pub to: usize,
-    /// The text beside it, empty for none.
+    /// The text next to it; empty if there is no text.
     pub label: String,
     /// How hot it is, from 0 to 1; `None` where that is not known.
     pub heat: Option<f64>,

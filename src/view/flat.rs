@@ -5,8 +5,9 @@ use super::label::Labels;
 use super::page::{Block, HiddenBy, HiddenRows, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, label, range};
-use crate::analysis::cut::{self, AtMost, Hidden};
-use crate::analysis::inclusive::{self, FunctionWeights};
+use crate::analysis::cut::AtMost;
+use crate::analysis::flat::Summary;
+use crate::analysis::inclusive::FunctionWeights;
 use crate::profile::FunctionId;
 
 /// What functions are sorted by; ties by name.
@@ -28,7 +29,7 @@ pub enum Sort {
 pub struct Options {
     /// The order.
     pub sort: Sort,
-    /// At most so many; `None` for all.
+    /// The maximum number of functions; `None` for all.
     pub limit: Option<usize>,
     /// Only those with at least this share, in percent: of self weight when sorted by it, of
     /// the total otherwise.
@@ -69,13 +70,12 @@ pub struct Flat {
 }
 
 /// Chooses, orders and names the functions.
-pub fn arrange(subject: &Subject, weights: &FunctionWeights, options: &Options) -> Flat {
-    let chosen = choose(subject, weights, options);
+pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Flat {
+    let chosen = choose(subject, &summary.weights, options);
     let labels = Labels::new(subject, chosen.iter().copied());
-    let cut = cut::by_function(subject.profile, subject.selection);
     Flat {
-        hidden: weights.present().count() - chosen.len(),
-        rows: rows(subject, weights, &cut, &chosen, &labels),
+        hidden: summary.weights.present().count() - chosen.len(),
+        rows: rows(subject, summary, &chosen, &labels),
     }
 }
 
@@ -104,7 +104,7 @@ pub(super) fn choose(
     };
     chosen.sort_unstable_by(|&a, &b| {
         let largest_first = figures(b).cmp(&figures(a));
-        largest_first.then_with(|| inclusive::by_name(subject.profile, a, b))
+        largest_first.then_with(|| subject.profile.compare_names(a, b))
     });
     chosen.truncate(options.limit.unwrap_or(usize::MAX));
     chosen
@@ -113,11 +113,11 @@ pub(super) fn choose(
 /// The rows of these functions, for which there are labels.
 pub(super) fn rows(
     subject: &Subject,
-    weights: &FunctionWeights,
-    cut: &Hidden,
+    summary: &Summary,
     functions: &[FunctionId],
     labels: &Labels,
 ) -> Vec<Row> {
+    let Summary { weights, hidden } = summary;
     let known = |id| Total::of(weights, id);
     let row = |&id: &FunctionId| Row {
         known: known(id),
@@ -126,7 +126,8 @@ pub(super) fn rows(
         module: subject.module(id).to_owned(),
         self_weight: weights.self_weight[id],
         total: weights.total[id],
-        total_max: (known(id) == Total::Measured).then(|| cut.at_most[id].plus(weights.total[id])),
+        total_max: (known(id) == Total::Measured)
+            .then(|| hidden.at_most[id].plus(weights.total[id])),
         inferred: weights.inferred[id],
         samples: weights.self_samples[id],
     };

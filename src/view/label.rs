@@ -1,4 +1,4 @@
-//! What functions are called where they are shown together: short, and still told apart.
+//! Labels of functions that are shown together: short, but distinct.
 
 use super::page::Block;
 use super::table::{Cell, Column, Role, Table};
@@ -24,7 +24,7 @@ pub(super) const ACROSS_GAP: &str = " (frames missing)";
 pub(super) const LEGEND_OF_GAPS: &str = "(frames missing): frames between the two were not recorded; the caller called another function, \
     which led to this one.";
 
-/// A call, with a mark behind it if it [is inferred](is_inferred), or if it is none.
+/// Returns a call as text, marked if it [is inferred](is_inferred) or not a call.
 pub(super) fn call(text: &str, arc: &Arc) -> String {
     let mark = match arc.is_gap() {
         true => ACROSS_GAP,
@@ -41,7 +41,7 @@ pub(super) fn legends<'a>(
     let is_marked = |arc: &Arc| !arc.is_gap() && is_inferred(arc.inferred, arc.weight);
     let by_code = arcs.clone().any(is_marked);
     let by_code = by_code.then(|| Block::Restored(LEGEND_OF_CALLS.into()));
-    let gaps = arcs.clone().any(Arc::is_gap);
+    let gaps = arcs.clone().any(|arc| arc.is_gap());
     let gaps = gaps.then(|| Block::Line(LEGEND_OF_GAPS.into()));
     by_code.into_iter().chain(gaps)
 }
@@ -55,12 +55,13 @@ pub fn is_inferred(inferred: u64, weight: u64) -> bool {
 /// The name of a function, marked if it [is inferred](is_inferred).
 pub(super) fn cell(name: &str, inferred: u64, weight: u64) -> Cell {
     let text = name.to_owned();
-    match is_inferred(inferred, weight) {
-        false => Cell::Text(text),
-        true => Cell::Branch {
+    if is_inferred(inferred, weight) {
+        Cell::Branch {
             guide: INFERRED.into(),
             text,
-        },
+        }
+    } else {
+        Cell::Text(text)
     }
 }
 
@@ -102,9 +103,10 @@ impl Labels {
         functions.sort_unstable();
         functions.dedup();
         let on_stacks = profile.functions_on_stacks();
-        let whose = match functions.iter().all(|&id| on_stacks[id]) {
-            true => Whose::OnStacks,
-            false => Whose::All,
+        let whose = if functions.iter().all(|&id| on_stacks[id]) {
+            Whose::OnStacks
+        } else {
+            Whose::All
         };
         let longer = (subject.names == Names::Short).then_some(&longer as _);
         let labels = match subject.names {

@@ -39,7 +39,7 @@ pub(super) fn rows(
     let mut folded_into: FxHashMap<FunctionId, Vec<FunctionId>> = FxHashMap::default();
     let mut folded: FxHashSet<FunctionId> = FxHashSet::default();
     for members in &summary.alike {
-        if let Some((head, others)) = fold(subject, &summary.weights, &own, members) {
+        if let Some((head, others)) = fold(subject, &summary.flat.weights, &own, members) {
             folded.extend(&others);
             folded_into.insert(head, others);
         }

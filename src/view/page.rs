@@ -11,7 +11,7 @@ pub enum Status {
     Ok,
     /// Something will be missing or less than it could be.
     Warn,
-    /// Answers will be wrong or there will be none.
+    /// Results will be wrong or missing.
     Bad,
 }
 

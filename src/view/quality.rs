@@ -11,7 +11,7 @@ use crate::profile::{CheckedCalls, Profile};
 pub struct Line {
     /// Its stable name, as JSON has it.
     pub key: &'static str,
-    /// The number of samples of which it is true.
+    /// The number of samples that it is true for.
     pub samples: u64,
     /// What it is, in words.
     pub what: &'static str,
@@ -95,7 +95,7 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
     ]
 }
 
-/// The lines for people, but for those that are told as caveats.
+/// The lines of the text report, without those that a caveat already states.
 pub fn blocks(profile: &Profile) -> Vec<Block> {
     let Some(quality) = profile.quality.filter(|quality| quality.stacks > 0) else {
         return Vec::new();
@@ -138,8 +138,8 @@ fn calls(calls: &CheckedCalls) -> Option<String> {
     let told = [
         (calls.verified, "found in the code"),
         (calls.unchecked, "indirect"),
-        (calls.lacking, "with missing frames restored"),
-        (calls.ambiguous, "with missing frames, ambiguous"),
+        (calls.lacking, "with restored frames"),
+        (calls.ambiguous, "with ambiguous missing frames"),
         (calls.contradicted, "not in the code"),
     ];
     let all: u64 = told.iter().map(|(number, _)| number).sum();
@@ -156,5 +156,5 @@ fn calls(calls: &CheckedCalls) -> Option<String> {
     })
 }
 
-/// Where fewer than one stack in so many is doubtful, nothing has to be done about it.
+/// If fewer than one stack in this number is doubtful, the report gives no advice.
 const DOUBTFUL: u64 = 10;

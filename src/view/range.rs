@@ -48,16 +48,15 @@ pub(super) fn legend<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Option<Bl
         is_shown |= matches!(cell, Cell::Share { .. } | Cell::Limit { .. });
         is_unknown |= matches!(cell, Cell::Limit { .. });
     }
-    let unknown = match is_unknown {
-        true => {
-            " ?: unknown whether it can be that much (indirect calls, or code that was not \
-             read); it cannot be more."
-        }
-        false => "",
+    let unknown = if is_unknown {
+        " ?: unknown whether it can be that large (indirect calls, or code that was not read); it \
+         cannot be larger."
+    } else {
+        ""
     };
     is_shown.then(|| {
         Block::Line(format!(
-            "at most: total if all truncated stacks that can lack the function had it.{unknown}"
+            "at most: the total if the function was on every truncated stack that may lack it.{unknown}"
         ))
     })
 }
@@ -72,8 +71,9 @@ pub(super) fn cells(table: &Table) -> impl Iterator<Item = &Cell> {
 /// The table without the column, if no cell of it is filled.
 pub(super) fn if_filled(table: Table) -> Table {
     let is_filled = cells(&table).any(|cell| *cell != Cell::Nothing);
-    match is_filled {
-        true => table,
-        false => table.without(&[KEY]),
+    if is_filled {
+        table
+    } else {
+        table.without(&[KEY])
     }
 }

@@ -20,7 +20,7 @@ use crate::profile::{FunctionId, ThreadId, pattern_of};
 /// What the report shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// At most so many functions in each list; `None` for all.
+    /// The maximum number of functions in each list; `None` for all.
     pub limit: Option<usize>,
     /// Only functions with at least this share, in percent.
     pub min: f64,
@@ -68,9 +68,7 @@ const THREADS: usize = 6;
 
 /// Chooses, orders and names.
 pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Report {
-    let Summary {
-        weights, hidden, ..
-    } = summary;
+    let weights = &summary.flat.weights;
     let choose = |sort, limit| {
         let options = flat::Options {
             sort,
@@ -81,6 +79,7 @@ pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Repor
     };
     let mut by_self = choose(Sort::SelfWeight, options.limit);
     by_self.retain(|&id| weights.self_samples[id] > 0);
+    // Without a limit: rows are merged first, and the merged ones are counted.
     let by_inclusive = match weights.basis {
         Basis::Nothing => Vec::new(),
         _ => choose(Sort::Total, None),
@@ -92,7 +91,7 @@ pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Repor
         subject,
         by_self.iter().chain(&by_total).chain(folded()).copied(),
     );
-    let functions = flat::rows(subject, weights, hidden, &by_self, &labels)
+    let functions = flat::rows(subject, &summary.flat, &by_self, &labels)
         .into_iter()
         .map(|row| {
             let hottest = hottest_line(subject, &summary.lines, &row);
@@ -103,7 +102,7 @@ pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Repor
         functions,
         by_total: Flat {
             hidden: weights.present().count() - by_total.len() - folded().count(),
-            rows: flat::rows(subject, weights, hidden, &by_total, &labels),
+            rows: flat::rows(subject, &summary.flat, &by_total, &labels),
         },
         folded: merged
             .iter()
@@ -480,8 +479,8 @@ fn in_code(found: &InCode) -> [Block; 4] {
         Block::Space,
         Block::Heading("Coverage of the code".into()),
         Block::Line(format!(
-            "The samples touched {} functions and {} arcs that the run could reach, and {} arcs that \
-             the code does not show: calls through pointers, or frames missing from stacks.",
+            "The samples reached {} functions and {} arcs that the run could reach, and {} arcs that \
+             are not in the code: indirect calls, or frames missing from stacks.",
             of(coverage.touched_functions, coverage.functions),
             of(coverage.touched_arcs, coverage.arcs),
             number::grouped(coverage.only_observed)

@@ -23,7 +23,7 @@ pub enum Found {
     Nothing(Vec<String>),
 }
 
-/// How many similar names are told.
+/// The number of similar names that an error lists.
 const SIMILAR: usize = 5;
 /// How many characters of a name are compared.
 const COMPARED: usize = 80;

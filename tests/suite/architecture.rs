@@ -1,17 +1,21 @@
 //! The walls of the house: the map in `src/ARCHITECTURE.md` is held against the code.
 //!
-//! The map is four tables of the crate's page: rooms, rooms in rooms, packages, files with unsafe
-//! code. [`rules::check`] demands what they say, and besides that no circles between files and no
+//! The map is five tables of the crate's page: rooms, rooms that name only types of others, rooms in
+//! rooms, packages, files with unsafe code. [`rules::check`] demands what they say, and besides that no circles between files and no
 //! crowded folders. A small sound tree passes below, and each kind of violation planted into it is
 //! reported with its place.
 
 mod circles;
+mod errors;
+mod interface;
 mod layout;
 mod map;
 mod names;
 mod rules;
+mod signatures;
 mod speech;
 mod tree;
+mod types;
 
 use tree::Tree;
 
@@ -25,7 +29,7 @@ fn the_code_keeps_to_the_map() {
     );
 }
 
-/// A sound house of four rooms.
+/// A sound house of five rooms.
 fn sound() -> Tree {
     let map = "\
         # A page\n\
@@ -35,8 +39,13 @@ fn sound() -> Tree {
         | `base` | numbers | std |\n\
         | `binary` | files | base |\n\
         | `view` | tables | base |\n\
+        | `export` | bytes | view |\n\
         | `cli` | the command line | the library's public items |\n\
         | `main` | the start | cli, the library's public items |\n\
+        \n\
+        | room | names only types of |\n\
+        |---|---|\n\
+        | `export` | view |\n\
         \n\
         | room in a room | owns | may import of the room around it |\n\
         |---|---|---|\n\
@@ -59,7 +68,7 @@ fn sound() -> Tree {
         ("src/ARCHITECTURE.md", map),
         (
             "src/lib.rs",
-            "//! A page.\npub mod base;\npub mod binary;\npub mod view;\n",
+            "//! A page.\npub mod base;\npub mod binary;\npub mod export;\npub mod view;\n",
         ),
         (
             "src/base.rs",
@@ -84,6 +93,15 @@ fn sound() -> Tree {
         (
             "src/view/cell.rs",
             "use super::super::base;\nuse super::Table;\n",
+        ),
+        (
+            "src/export/mod.rs",
+            "//! Bytes.\nmod json;\nuse crate::view::{Table as Rows, cell::Cell, cell::LONGEST};\n",
+        ),
+        (
+            "src/export/json.rs",
+            "use super::Rows;\nfn f(rows: &Rows) { rows.write(Cell::Nothing); g(Vec::new()) }\n\
+             mod tests { use crate::view::table; }\n",
         ),
         (
             "src/main.rs",
@@ -219,6 +237,44 @@ fn a_map_that_runs_in_circles_is_told() {
             "| tables | base garden |"
         ),
         ["src/ARCHITECTURE.md: `view` may import `garden`, which is not above it in the map"]
+    );
+}
+
+#[test]
+fn computing_in_a_room_that_arranges_is_told() {
+    let told = |line: usize, path: &str| {
+        format!(
+            "src/export/json.rs:{line}: `export` names `{path}`, which is no type; it arranges what was computed"
+        )
+    };
+    for (line, path) in [
+        ("use crate::view::cell;", "crate::view::cell"),
+        ("use crate::view::cell::wide;", "crate::view::cell::wide"),
+        (
+            "use crate::view::cell::{self, Cell};",
+            "crate::view::cell::self",
+        ),
+        ("use super::super::view;", "super::super::view"),
+        ("use crate::view as seen;", "crate::view"),
+        ("use super::Rows::of;", "super::Rows::of"),
+        ("fn g() { Rows::of(0) }", "Rows::of"),
+        ("fn g() { h(Rows::of) }", "Rows::of"),
+        (
+            "fn g() { crate::view::Table::of(0) }",
+            "crate::view::Table::of",
+        ),
+        ("fn g() { super::Rows::of(0) }", "super::Rows::of"),
+        ("fn g() { m!(super::Rows::of(0)) }", "super::Rows::of"),
+    ] {
+        line_is_told("src/export/json.rs", line, &told(4, path));
+    }
+    assert_eq!(
+        planted(
+            "src/ARCHITECTURE.md",
+            "| `export` | view |\n",
+            "| `export` | view binary |\n"
+        ),
+        ["src/ARCHITECTURE.md: `export` names types of `binary`, which it may not import"]
     );
 }
 
@@ -418,13 +474,20 @@ fn a_room_without_its_page_is_told() {
 fn a_violation_in_this_crate_would_be_told() {
     let mut tree = Tree::of_this_crate();
     tree.append("src/base/mod.rs", "use crate::profile::Profile;\n");
+    tree.append("src/view/flat.rs", "fn f() { Summary::of(0, 0) }\n");
+    let cut = "fn f() { crate::analysis::cut::by_function(0, 0) }\n";
+    tree.append("src/view/graph/page.rs", cut);
     let found = rules::check(&tree);
-    assert!(
-        found
-            .iter()
-            .any(|told| told.ends_with("`base` may not import `profile`")),
-        "{found:?}"
-    );
+    for expected in [
+        "`base` may not import `profile`",
+        "`view` names `Summary::of`, which is no type; it arranges what was computed",
+        "`view` names `crate::analysis::cut::by_function`, which is no type; it arranges what was computed",
+    ] {
+        assert!(
+            found.iter().any(|told| told.ends_with(expected)),
+            "{found:?}"
+        );
+    }
 }
 
 /// Where `file:line` stands that opens a file by a path in a room whose files an input may name.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::hostile::elf::Elf;
-use crate::support::skipped;
+use crate::support::{self, skipped};
 use proftool::base::{BuildId, FileOffset, Svma};
 use proftool::binary::{Binary, Error, Finder, PerfMap, SymbolSource, demangle, vdso};
 
@@ -34,10 +34,7 @@ int main(int argc, char **argv) {
 
 /// An empty directory for one test.
 fn directory(test: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("binary-{test}"));
-    let _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory).unwrap();
-    directory
+    support::directory(&format!("binary-{test}"))
 }
 
 /// Runs a tool in `directory`; whether it is there and succeeded.
@@ -55,10 +52,8 @@ fn run(directory: &Path, tool: &str, args: &[&str]) -> bool {
 
 /// Compiles `source` to `prog`.
 fn compile(directory: &Path, source: &str, args: &[&str]) -> Option<PathBuf> {
-    fs::write(directory.join("prog.c"), source).unwrap();
-    let mut all = vec!["-O2", "prog.c", "-o", "prog"];
-    all.extend(args);
-    run(directory, "gcc", &all).then(|| directory.join("prog"))
+    let args = [&["-O2"], args].concat();
+    support::compile_text("gcc", &args, source, &directory.join("prog"))
 }
 
 /// The address of the function of this name.

@@ -26,7 +26,7 @@ use regex::Regex;
 
 use crate::cli::{fixture, proftool};
 use crate::golden;
-use crate::support::skipped;
+use crate::support::{compile, skipped};
 
 /// A frame: the function, the line of its caller that it was called from, and whether it is inlined
 /// there.
@@ -419,19 +419,13 @@ fn recorded(test: &str, options: &str) -> Option<(PathBuf, PathBuf)> {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let program = directory.join(format!("{test}{}", options.replace(' ', "")));
     let recording = program.with_extension("data");
-    let mut gcc = Command::new("gcc");
-    gcc.args([
+    let mut flags = vec![
         "-g",
         "-fno-omit-frame-pointer",
         "-fno-optimize-sibling-calls",
-    ])
-    .args(options.split(' '))
-    .arg("-o")
-    .args([program.as_path(), &source()]);
-    if !succeeded(gcc.output()) {
-        skipped(&format!("gcc {options} did not succeed"));
-        return None;
-    }
+    ];
+    flags.extend(options.split(' '));
+    compile("gcc", &flags, &source(), &program)?;
     let mut record = proftool(&["record", "-q", "-e", "cpu-clock", "-o"]);
     record.arg(&recording).arg("--").arg(&program).arg("0.5");
     if !succeeded(record.output()) {

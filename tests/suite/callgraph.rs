@@ -12,7 +12,7 @@ use proftool::scan::{self, CallKind};
 use serde_json::Value;
 
 use crate::cli::proftool;
-use crate::support::skipped;
+use crate::support::{self, skipped};
 
 const PROGRAM: &str = r#"#include <stdio.h>
 #include <stdlib.h>
@@ -35,23 +35,12 @@ int main(int argc, char **argv) {
 
 /// An empty directory for one test.
 fn directory(test: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("callgraph-{test}"));
-    let _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory).unwrap();
-    directory
+    support::directory(&format!("callgraph-{test}"))
 }
 
 /// Compiles a program with these options.
 fn compile(directory: &Path, source: &str, args: &[&str]) -> Option<PathBuf> {
-    fs::write(directory.join("prog.c"), source).unwrap();
-    let mut gcc = Command::new("gcc");
-    gcc.args(["prog.c", "-o", "prog"]).args(args);
-    let done = gcc.current_dir(directory).output();
-    if !done.is_ok_and(|output| output.status.success()) {
-        skipped(&format!("gcc {} did not succeed", args.join(" ")));
-        return None;
-    }
-    Some(directory.join("prog"))
+    support::compile_text("gcc", args, source, &directory.join("prog"))
 }
 
 fn run(args: &[&str]) -> Output {

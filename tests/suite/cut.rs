@@ -6,18 +6,15 @@ use std::path::Path;
 use proftool::analysis::cut::{self, AtMost, Hidden, Unknown};
 use proftool::base::Id;
 use proftool::callgraph::{Arc, CallGraph, Cycles};
-use proftool::input::folded;
 use proftool::profile::{
     Call, CallKind, EventId, Filter, FunctionCode, FunctionId, FunctionKind, Module, Profile,
     Selection,
 };
+
+use crate::support::profile_of;
 use serde_json::Value;
 
 use crate::cli::{fixture, proftool};
-
-fn read(text: &str) -> Profile {
-    folded::read(text.as_bytes(), &mut |_| ()).unwrap()
-}
 
 fn all(profile: &Profile) -> Selection {
     profile.select(EventId::new(0), &Filter::default())
@@ -50,13 +47,13 @@ fn hidden_in(profile: &Profile) -> String {
 
 /// The same of folded stacks, which come without code.
 fn hidden(text: &str) -> String {
-    hidden_in(&read(text))
+    hidden_in(&profile_of(text))
 }
 
 /// Folded stacks with the code of all functions: these calls and no others, `a>b c~>d` with a
 /// pointer from c to d, and indirect calls in the functions that are named alone.
 fn with_code(text: &str, code: &str) -> Profile {
-    let mut profile = read(text);
+    let mut profile = profile_of(text);
     profile.code.is_whole = true;
     let marks: Vec<bool> = profile.functions.iter().map(|f| f.is_cut_mark()).collect();
     let known = |&is_mark: &bool| (!is_mark).then(FunctionCode::default);
@@ -250,7 +247,7 @@ fn the_kernel_calls_nothing_of_a_program_and_can_be_entered_anywhere() {
 
 #[test]
 fn marks_are_in_no_cycle_and_have_no_range() {
-    let profile = read(&std::fs::read_to_string(fixture("cut")).unwrap());
+    let profile = profile_of(&std::fs::read_to_string(fixture("cut")).unwrap());
     let selection = all(&profile);
     let graph = CallGraph::of(&profile, &selection);
     let cycles = Cycles::find(&graph, Arc::is_call);

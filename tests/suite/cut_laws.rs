@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 
 use proftool::analysis::cut::{self, AtMost, Hidden, Roots, Unknown};
+use proftool::analysis::graph::{self, Entry, Summary};
 use proftool::analysis::inclusive;
 use proftool::analysis::tree::{CallTree, Collapse, NodeId, Reach, Stacks};
 use proftool::base::{Event, Id, TRUNCATED, WeightSum};
-use proftool::callgraph::{CallGraph, Cycles};
+use proftool::callgraph::Cycles;
 use proftool::profile::{
     Builder, CallKind, EventId, Filter, Function, FunctionCode, FunctionId, FunctionKind, Module,
     Profile, Selection, Thread,
 };
-use proftool::view::graph::{self, Entry};
-use proftool::view::{Figures, Names, Subject};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{Just, ProptestConfig, Strategy, prop_assert, prop_assert_eq, proptest};
@@ -321,14 +320,7 @@ proptest! {
     fn a_true_cycle_is_in_its_range(run in runs()) {
         let profile = profile(&run, true, Known::All);
         let selection = all(&profile);
-        let subject = Subject {
-            profile: &profile,
-            selection: &selection,
-            names: Names::Short,
-            figures: Figures::All,
-        };
-        let graph = CallGraph::of(&profile, &selection);
-        let view = graph::arrange(&subject, graph, &graph::Options::default());
+        let view = Summary::of(&profile, &selection, &graph::Options::default());
         let cycles: &Cycles = &view.cycles;
         for (cycle, members) in cycles.members.enumerate() {
             let is_in = |stack: &[usize]| stack.iter().any(|&f| members.contains(&FunctionId::new(f)));

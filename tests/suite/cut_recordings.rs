@@ -1,41 +1,29 @@
 //! Stacks that were cut: totals as ranges in recordings of programs that recurse deeply.
 
 use std::path::Path;
-use std::process::Command;
 
 use crate::cli::proftool;
 use crate::cut::{json, row};
-use crate::support::skipped;
+use crate::support::{compile, fixture, ran, skipped};
 use crate::truth;
 
 /// A recording of `recurse` at such a depth, by frame pointers; `None`, and the reason on stderr,
 /// where that cannot be had.
 fn recorded(depth: &str) -> Option<std::path::PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cut");
     std::fs::create_dir_all(&directory).unwrap();
-    let program = directory.join("recurse");
-    let mut gcc = Command::new("gcc");
-    gcc.args([
+    let flags = [
         "-g",
         "-O1",
         "-fno-omit-frame-pointer",
         "-fno-optimize-sibling-calls",
-        "-o",
-    ]);
-    gcc.arg(&program)
-        .arg(root.join("fixtures/programs/recurse.c"));
+    ];
+    let program = directory.join("recurse");
+    compile("gcc", &flags, &fixture("recurse.c"), &program)?;
     let recording = directory.join("perf.data");
     let mut record = proftool(&["record", "-q", "-e", "cpu-clock:u", "-g", "fp", "-o"]);
     record.arg(&recording).arg(&program).args(["0.4", depth]);
-    for command in [&mut gcc, &mut record] {
-        let done = command.output();
-        if !done.as_ref().is_ok_and(|output| output.status.success()) {
-            skipped(&format!("{command:?}: {done:?}"));
-            return None;
-        }
-    }
-    Some(recording)
+    ran(&mut record).map(|_| recording)
 }
 
 #[test]
@@ -109,9 +97,7 @@ fn where_no_stack_shows_the_call_into_the_recursion_the_code_does() {
     for phase in ["p09", "p10", "p11"] {
         let mut record = proftool(&["record", "-q", "-e", "cpu-clock:u", "-g", "fp", "-o"]);
         record.arg(&recording).arg(&program).args(["0.2", phase]);
-        let done = record.output();
-        if !done.as_ref().is_ok_and(|output| output.status.success()) {
-            skipped(&format!("{record:?}: {done:?}"));
+        if ran(&mut record).is_none() {
             return;
         }
         let flat = json(&["flat", path]);

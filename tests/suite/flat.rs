@@ -4,14 +4,10 @@ use std::collections::BTreeMap;
 
 use proftool::analysis::inclusive;
 use proftool::base::Id;
-use proftool::input::{self, folded};
+use proftool::input;
 use proftool::profile::{EventId, Filter, Profile};
 
-use crate::support::cases;
-
-fn read(text: &str) -> Profile {
-    folded::read(text.as_bytes(), &mut |_| {}).unwrap()
-}
+use crate::support::{cases, profile_of};
 
 /// Self and total of each function by name.
 fn weights(profile: &Profile) -> BTreeMap<String, (u64, u64)> {
@@ -49,7 +45,7 @@ fn a_sample_counts_once_however_often_the_function_is_on_its_stack() {
     for (stacks, table) in cases {
         let text = lines(stacks);
         let expected: BTreeMap<String, (u64, u64)> = table.split(';').map(row).collect();
-        assert_eq!(weights(&read(&text)), expected, "{text}");
+        assert_eq!(weights(&profile_of(&text)), expected, "{text}");
     }
 }
 
@@ -80,7 +76,7 @@ fn a_stack_of_100_000_frames_is_walked_without_recursion() {
     let expected: BTreeMap<String, (u64, u64)> = expected
         .map(|(name, own, total)| (name.to_owned(), (own, total)))
         .into();
-    assert_eq!(weights(&read(&format!("{stack} 5\n"))), expected);
+    assert_eq!(weights(&profile_of(&format!("{stack} 5\n"))), expected);
 }
 
 /// Each case has `stacks.folded` and `measured.json` with `functions {NAME: {self, incl}}`, and some have
@@ -97,7 +93,12 @@ fn reference_cases_agree() {
             (name.clone(), figures)
         });
         let expected = expected.collect();
-        assert_eq!(weights(&read(&stacks)), expected, "{}", case.display());
+        assert_eq!(
+            weights(&profile_of(&stacks)),
+            expected,
+            "{}",
+            case.display()
+        );
         let recording = case.join("perf.data");
         if recording.exists() {
             let options = input::Options {

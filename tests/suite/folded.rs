@@ -2,10 +2,10 @@
 
 use proftool::base::CaveatKind;
 use proftool::export::folded::escaped;
-use proftool::input::{Error, folded};
+use proftool::input::{Reason, folded};
 use proftool::profile::Profile;
 
-fn read(text: &str) -> Result<Profile, Error> {
+fn read(text: &str) -> Result<Profile, Reason> {
     folded::read(text.as_bytes(), &mut |_| {})
 }
 
@@ -69,7 +69,7 @@ fn bad_lines_are_counted_with_their_numbers_and_the_others_kept() {
 #[test]
 fn a_text_without_a_stack_is_refused() {
     for text in ["", "\n\n", "hello\nworld\n", "fn main() {\n}\n"] {
-        assert!(matches!(read(text), Err(Error::Unknown)), "{text:?}");
+        assert!(matches!(read(text), Err(Reason::Unknown)), "{text:?}");
     }
 }
 
@@ -77,7 +77,7 @@ fn a_text_without_a_stack_is_refused() {
 fn weights_of_zero_are_no_samples() {
     let profile = read("a;b 0\n").unwrap();
     assert!(profile.samples.is_empty());
-    assert_eq!(profile.caveats.count(CaveatKind::NoSamples), 1);
+    assert_eq!(profile.caveats.count(CaveatKind::ZeroWeights), 1);
 }
 
 #[test]

@@ -9,23 +9,13 @@ use proftool::binary::{Binary, Finder, Libraries};
 use proftool::frame_pointers::verdict::{self, Time, Verdict};
 use proftool::frame_pointers::{FramePointers, frame_pointers};
 
-use crate::support::skipped;
+use crate::support::{compile, fixture, skipped};
 
 /// A program of the fixtures, compiled; `None` where its compiler is missing.
 fn compiled(name: &str, compiler: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("frame-pointers");
     fs::create_dir_all(&directory).unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("fixtures/programs")
-        .join(source);
-    let program = directory.join(name);
-    let mut command = Command::new(compiler);
-    command.args(flags).arg("-o").arg(&program).arg(source);
-    let done = command.output().is_ok_and(|output| output.status.success());
-    if !done {
-        skipped(&format!("{compiler} {flags:?} did not succeed"));
-    }
-    done.then_some(program)
+    compile(compiler, flags, &fixture(source), &directory.join(name))
 }
 
 fn looked_at(program: &Path) -> FramePointers {

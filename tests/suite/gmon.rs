@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use proftool::analysis;
+use proftool::analysis::{self, gprof::Figures};
 use proftool::export::gprof;
-use proftool::input::{self, folded::Weights};
-use proftool::profile::{EventId, Filter, Profile, Selection};
+use proftool::input::{self, AsGprof, folded::Weights};
+use proftool::profile::{EventId, Filter, Profile};
 use proftool::{base::Id, symbolize::StaticCalls};
 
 use crate::support::cases;
@@ -16,23 +16,26 @@ pub fn options(program: &Path, calls: StaticCalls) -> input::Options {
     input::Options {
         program: Some(program.to_owned()),
         calls,
-        as_gprof: true,
         ..input::Options::default()
     }
 }
 
-fn read(case: &Path, calls: StaticCalls) -> (Profile, Selection) {
-    let options = options(&case.join("prog"), calls);
-    let profile = input::open(&case.join("gmon.out"), &options, &mut |_, _| ()).unwrap();
+/// The figures of gprof's own text.
+pub fn figures(file: &Path, program: &Path, calls: StaticCalls) -> Figures {
+    let read = input::open_as_gprof(file, &options(program, calls));
+    let AsGprof { profile, histogram } = read.unwrap().unwrap();
     let selection = profile.select(EventId::new(0), &Filter::default());
-    (profile, selection)
+    analysis::gprof::figures(&profile, &selection, &histogram)
 }
 
-fn graph(profile: &Profile, selection: &Selection, zeros: bool) -> String {
+fn read(case: &Path, calls: StaticCalls) -> Figures {
+    figures(&case.join("gmon.out"), &case.join("prog"), calls)
+}
+
+fn graph(figures: &Figures, zeros: bool) -> String {
     let mut text = Vec::new();
     let options = gprof::Options { zeros };
-    let figures = analysis::gprof::figures(profile, selection);
-    gprof::write_graph(&mut text, &figures, &options).unwrap();
+    gprof::write_graph(&mut text, figures, &options).unwrap();
     String::from_utf8(text).unwrap()
 }
 
@@ -47,11 +50,10 @@ fn same(case: &Path, file: &str, text: &str) {
 #[test]
 fn the_classic_texts_are_those_of_gprof() {
     for case in cases("gmon.out") {
-        let (profile, selection) = read(&case, StaticCalls::Off);
-        same(&case, "gprof.txt", &graph(&profile, &selection, false));
+        let figures = read(&case, StaticCalls::Off);
+        same(&case, "gprof.txt", &graph(&figures, false));
         let mut flat = Vec::new();
         let options = gprof::Options::default();
-        let figures = analysis::gprof::figures(&profile, &selection);
         gprof::write_flat(&mut flat, &figures, &options).unwrap();
         same(&case, "flat.txt", &String::from_utf8(flat).unwrap());
     }
@@ -65,8 +67,8 @@ fn with_the_calls_of_the_code_they_are_those_of_gprof_c() {
         if case.ends_with("p08_fnptr_unused") {
             continue;
         }
-        let (profile, selection) = read(&case, StaticCalls::All);
-        same(&case, "gprof_c.txt", &graph(&profile, &selection, false));
+        let figures = read(&case, StaticCalls::All);
+        same(&case, "gprof_c.txt", &graph(&figures, false));
     }
 }
 
@@ -78,8 +80,7 @@ fn with_zeros_only_calls_that_gprof_misses_are_different() {
         let Ok(golden) = std::fs::read_to_string(case.join("gprof_c_z.txt")) else {
             continue;
         };
-        let (profile, selection) = read(&case, StaticCalls::All);
-        let text = graph(&profile, &selection, true);
+        let text = graph(&read(&case, StaticCalls::All), true);
         let kept = |text: &str| -> Vec<String> {
             let lines = text.lines();
             let lines = lines.filter(|line| !line.contains("       0/0 "));
@@ -95,9 +96,15 @@ fn a_sum_of_two_files_is_twice_one() {
     for case in cases("gmon.out") {
         let mut options = options(&case.join("prog"), StaticCalls::Off);
         let gmon = case.join("gmon.out");
-        let once = input::open(&gmon, &options, &mut |_, _| ()).unwrap();
+        let read = |options: &input::Options| {
+            input::open_as_gprof(&gmon, options)
+                .unwrap()
+                .unwrap()
+                .profile
+        };
+        let once = read(&options);
         options.sum.push(gmon.clone());
-        let twice = input::open(&gmon, &options, &mut |_, _| ()).unwrap();
+        let twice = read(&options);
         let total = |profile: &Profile| profile.samples.iter().map(|s| s.weight).sum::<u64>();
         assert_eq!(total(&twice), 2 * total(&once));
         let calls = |profile: &Profile| -> Vec<u64> {
@@ -118,9 +125,15 @@ fn broken_files_are_read_as_far_as_they_go() {
     };
     let whole = std::fs::read(case.join("gmon.out")).unwrap();
     let options = options(&case.join("prog"), StaticCalls::Off);
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("broken.gmon");
+    let read = |bytes: &[u8]| {
+        std::fs::write(&file, bytes).unwrap();
+        drop(input::read(bytes.to_vec(), &options));
+        let read = input::open_as_gprof(&file, &options).ok().flatten();
+        read.map(|read| read.profile)
+    };
     for length in (0..whole.len()).step_by(7) {
-        let cut = whole[..length].to_vec();
-        if let Ok(profile) = input::read(cut, &options) {
+        if let Some(profile) = read(&whole[..length]) {
             let said = profile.caveats.iter().any(|c| c.kind.name() == "truncated");
             let arcs = profile.counts.map_or(0, |counts| counts.calls.len());
             let boundary = (whole.len() - length) % 21 == 0 || length == 20;
@@ -135,7 +148,7 @@ fn broken_files_are_read_as_far_as_they_go() {
         for byte in [0, 0xff, whole[place] ^ 0x80] {
             let mut broken = whole.clone();
             broken[place] = byte;
-            drop(input::read(broken, &options));
+            drop(read(&broken));
         }
     }
 }
@@ -146,7 +159,7 @@ fn without_its_program_a_gmon_out_says_what_to_do() {
         let gmon = case.join("gmon.out");
         let error = input::open(&gmon, &input::Options::default(), &mut |_, _| ()).unwrap_err();
         assert!(error.to_string().contains("gmon.out"));
-        assert!(matches!(error, input::Error::NoProgram), "{error}");
+        assert!(matches!(error.reason, input::Reason::NoProgram), "{error}");
         // A library is no program that was profiled; it has no such functions.
         let options = options(&gmon, StaticCalls::Off);
         let error = input::open(&gmon, &options, &mut |_, _| ()).unwrap_err();
@@ -160,7 +173,10 @@ fn an_inventory_needs_no_program() {
         let contents =
             input::contents(&case.join("gmon.out"), Weights::Unstated, &mut |_, _| ()).unwrap();
         assert_eq!(contents.form, "gmon.out, 64-bit, little-endian");
-        let (profile, selection) = read(&case, StaticCalls::Off);
+        let options = options(&case.join("prog"), StaticCalls::Off);
+        let read = input::open_as_gprof(&case.join("gmon.out"), &options);
+        let profile = read.unwrap().unwrap().profile;
+        let selection = profile.select(EventId::new(0), &Filter::default());
         assert_eq!(contents.samples, selection.samples, "{}", case.display());
         assert_eq!(contents.events[0].total, selection.total);
         let arcs = contents.records.iter().find(|(name, _)| name == "arc");

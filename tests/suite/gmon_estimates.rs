@@ -1,13 +1,16 @@
 //! Counted calls without stacks: what every view says of totals is one and the same estimate.
 
+use proftool::analysis;
 use proftool::analysis::detail::Rule;
-use proftool::analysis::function;
+use proftool::analysis::graph::{self, Entry, Model};
 use proftool::analysis::inclusive::{self, Basis};
 use proftool::analysis::report::Summary;
-use proftool::callgraph::CallGraph;
+use proftool::analysis::{cycles, function};
 use proftool::export::{Facts, json};
-use proftool::view::graph::{self, Entry, Model};
-use proftool::view::{Figures, Names, Subject, cycles, detail as detail_view, flat, report};
+use proftool::view::{
+    Figures, Names, Subject, cycles as cycles_view, detail as detail_view, flat,
+    graph as graph_view, report,
+};
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, Strategy, prop_assert, prop_assert_eq, proptest};
 use serde_json::Value;
@@ -54,10 +57,14 @@ fn document(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> Value {
     serde_json::from_slice(&bytes).unwrap()
 }
 
+fn figures(built: &Built) -> graph::Summary {
+    graph::Summary::of(&built.profile, &built.selection, &graph::Options::default())
+}
+
 fn flat_document(built: &Built) -> Value {
     let subject = subject(built);
-    let weights = inclusive::by_function(&built.profile, &built.selection);
-    let flat = flat::arrange(&subject, &weights, &flat::Options::default());
+    let summary = analysis::flat::Summary::of(&built.profile, &built.selection);
+    let flat = flat::arrange(&subject, &summary, &flat::Options::default());
     document(|out| json::flat::write(out, &subject, &flat, &Facts))
 }
 
@@ -92,14 +99,15 @@ proptest! {
     fn without_stacks_every_view_has_the_totals_that_graph_propagates(parts in parts()) {
         let built = parts.build();
         let subject = subject(&built);
-        let view = graph::arrange(&subject, built.graph.clone(), &graph::Options::default());
-        prop_assert_eq!(view.model, Model::Propagated);
+        let summary = figures(&built);
+        let view = graph_view::arrange(&subject, &summary, &graph_view::Options::default());
+        prop_assert_eq!(summary.model, Model::Propagated);
         let all = built.selection.total as f64;
         let weights = inclusive::by_function(&built.profile, &built.selection);
         let is_any = built.profile.counts.as_ref().unwrap().are_any();
         prop_assert_eq!(is_any, weights.basis != Basis::Nothing);
         for id in view.functions() {
-            let (own, total) = (weights.self_weight[id] as f64, view.total(Entry::Function(id)));
+            let (own, total) = (weights.self_weight[id] as f64, summary.total(Entry::Function(id)));
             prop_assert!(own <= total + 1e-6 && total <= all + 1e-6, "{own} {total} {all}");
         }
         let (flat, report) = (flat_document(&built), report_document(&built));
@@ -113,7 +121,7 @@ proptest! {
             }
             // To the last digit, as a reader may compare views; serde_json reads numbers back to
             // within one unit of it.
-            let total = view.total(Entry::Function(built.function(name)));
+            let total = summary.total(Entry::Function(built.function(name)));
             let told = row["total"].as_f64().unwrap();
             prop_assert!((told - total).abs() <= total.abs() * 4.0 * f64::EPSILON, "{told} {total}");
             prop_assert_eq!(&row["model"], "propagated");
@@ -122,7 +130,7 @@ proptest! {
             return Ok(());
         }
         // Each function with time or a total is in the list, and none stands for another.
-        let listed = view.functions().filter(|&id| view.total(Entry::Function(id)).round() > 0.0);
+        let listed = view.functions().filter(|&id| summary.total(Entry::Function(id)).round() > 0.0);
         prop_assert_eq!(listed.count(), rows(&report, "by_total").len());
     }
 
@@ -133,7 +141,8 @@ proptest! {
             return Ok(());
         }
         let subject = subject(&built);
-        let view = graph::arrange(&subject, built.graph.clone(), &graph::Options::default());
+        let summary = figures(&built);
+        let view = graph_view::arrange(&subject, &summary, &graph_view::Options::default());
         for id in view.functions() {
             let name = built.name(id);
             let document = detail_document(&built, name);
@@ -142,7 +151,7 @@ proptest! {
             let sum = |key: &str| -> f64 {
                 rows(&document, key).iter().map(|row| number(&row["weight"])).sum()
             };
-            let total = view.total(Entry::Function(id));
+            let total = summary.total(Entry::Function(id));
             let near = |value: f64| (value - total).abs() <= 12.0;
             prop_assert!((number(&function["total"]) - total).abs() <= 0.5);
             prop_assert!(near(sum("callers") + number(&function["root"])), "{document}");
@@ -160,8 +169,9 @@ fn without_stacks_no_depth_is_told() {
         .calls("- main 1\nmain turn 5\nturn main 4\nturn leaf 5\nmain self 1\nself self 7\n")
         .build();
     let subject = subject(&built);
-    let graph = CallGraph::of(&built.profile, &built.selection);
-    let view = cycles::arrange(&subject, graph, &graph::Options::default());
+    let options = graph::Options::default();
+    let summary = cycles::Summary::of(&built.profile, &built.selection, &options);
+    let view = cycles_view::arrange(&subject, &summary, &cycles_view::Options::default());
     let document = document(|out| json::cycles::write(out, &subject, &view, &Facts));
     assert!(document["cycles"][0]["depth"].is_null());
     assert!(document["recursive"][0]["deepest"].is_null());

@@ -8,7 +8,7 @@ use proftool::base::Id;
 use proftool::input;
 use proftool::profile::{EventId, Filter, Profile};
 
-use crate::support::skipped;
+use crate::support::{compile_text, skipped};
 
 /// A program that ran, and its gmon.out.
 struct Run {
@@ -21,15 +21,8 @@ impl Run {
     fn of(name: &str, source: &str, flags: &[&str]) -> Option<Run> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("gmon-{name}"));
         std::fs::create_dir_all(&folder).unwrap();
-        let (file, program) = (folder.join("source.c"), folder.join("program"));
-        std::fs::write(&file, source).unwrap();
-        let mut gcc = Command::new("gcc");
-        gcc.args(["-pg", "-no-pie", "-fno-pie", "-w"]).args(flags);
-        let built = gcc.arg("-o").args([&program, &file]).status();
-        if !built.is_ok_and(|status| status.success()) {
-            skipped("gcc cannot build with -pg here");
-            return None;
-        }
+        let flags = [&["-pg", "-no-pie", "-fno-pie", "-w"], flags].concat();
+        let program = compile_text("gcc", &flags, source, &folder.join("program"))?;
         let _ = Command::new(&program).current_dir(&folder).status();
         let gmon = std::fs::read(folder.join("gmon.out")).unwrap();
         Some(Run { program, gmon })
@@ -218,7 +211,11 @@ fn a_cycle_that_nobody_calls_is_entered_at_main_and_that_is_told() {
     assert!(caveats.any(|caveat| caveat.kind.name() == "assumed-entry"));
     // gprof assumes nothing.
     let options = crate::gmon::options(&run.program, proftool::symbolize::StaticCalls::Off);
-    let profile = input::read(run.gmon.clone(), &options).unwrap();
+    let file = run.program.with_file_name("gmon.out");
+    let profile = input::open_as_gprof(&file, &options)
+        .unwrap()
+        .unwrap()
+        .profile;
     assert!(!calls(&profile).contains_key(&call("", "main")));
 }
 

@@ -5,14 +5,10 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use proftool::analysis;
-use proftool::base::Id;
 use proftool::export::gprof;
-use proftool::input;
-use proftool::profile::{EventId, Filter};
 use proftool::symbolize::StaticCalls;
 
-use crate::gmon::options;
+use crate::gmon::figures;
 use crate::support::skipped;
 
 /// The number of functions of the program, and of graphs.
@@ -123,10 +119,7 @@ fn random_graphs_give_the_texts_of_gprof() {
     let mut random = Random(1);
     for number in 0..GRAPHS {
         std::fs::write(&file, gmon(&mut random, &functions)).unwrap();
-        let options = options(&program, StaticCalls::Off);
-        let profile = input::open(&file, &options, &mut |_, _| ()).unwrap();
-        let selection = profile.select(EventId::new(0), &Filter::default());
-        let figures = analysis::gprof::figures(&profile, &selection);
+        let figures = figures(&file, &program, StaticCalls::Off);
         for (args, zeros) in [
             (&["-q"][..], false),
             (&["-q", "-z"], true),
@@ -166,15 +159,8 @@ fn gprof2dot_reads_the_classic_text() {
         skipped("gprof2dot is not installed");
         return;
     }
-    let profile = input::open(
-        &case.join("gmon.out"),
-        &options(&case.join("prog"), StaticCalls::Off),
-        &mut |_, _| (),
-    );
-    let profile = profile.unwrap();
-    let selection = profile.select(EventId::new(0), &Filter::default());
+    let figures = figures(&case.join("gmon.out"), &case.join("prog"), StaticCalls::Off);
     let mut text = Vec::new();
-    let figures = analysis::gprof::figures(&profile, &selection);
     gprof::write_graph(&mut text, &figures, &gprof::Options::default()).unwrap();
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("classic.txt");
     std::fs::write(&file, text).unwrap();

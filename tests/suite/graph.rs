@@ -319,12 +319,11 @@ proptest! {
     fn weight_that_comes_in_is_there(stacks in prop::collection::vec(
         (prop::collection::vec(0usize..7, 1..9), 1u64..50), 1..30,
     )) {
+        use proftool::analysis::graph::{Entry, Model, Options, Summary};
         use proftool::base::Id;
-        use proftool::callgraph::CallGraph;
         use proftool::input::folded;
         use proftool::profile::{EventId, Filter};
-        use proftool::view::graph::{self, Entry, Model};
-        use proftool::view::{Figures, Names, Subject};
+        use proftool::view::{Figures, Names, Subject, graph};
 
         let lines: Vec<String> = stacks.iter().map(|(stack, weight)| {
             let names: Vec<String> = stack.iter().map(|name| format!("f{name}")).collect();
@@ -336,26 +335,27 @@ proptest! {
             profile: &profile, selection: &selection, names: Names::Short, figures: Figures::All,
         };
         for model in [Model::Measured, Model::Propagated, Model::Fonseca] {
-            let options = graph::Options { model: Some(model), ..graph::Options::default() };
-            let view = graph::arrange(&subject, CallGraph::of(&profile, &selection), &options);
+            let options = Options { model: Some(model), ..Options::default() };
+            let summary = Summary::of(&profile, &selection, &options);
+            let view = graph::arrange(&subject, &summary, &graph::Options::default());
             let total = selection.total as f64;
-            let sum: f64 = view.functions().map(|id| view.portion(Entry::Function(id)).self_weight).sum();
+            let sum: f64 = view.functions().map(|id| summary.portion(Entry::Function(id)).self_weight).sum();
             prop_assert!((sum - total).abs() < 1e-6 * total);
             for &entry in &view.ranked {
                 let (root, members) = match entry {
                     Entry::Cycle(cycle) => {
-                        (view.attribution.cycles[cycle].root, view.cycles.members[cycle].clone())
+                        (summary.attribution.cycles[cycle].root, summary.cycles.members[cycle].clone())
                     }
-                    Entry::Function(id) if view.cycles.of[id].is_none() => {
-                        (view.attribution.roots[id], vec![id])
+                    Entry::Function(id) if summary.cycles.of[id].is_none() => {
+                        (summary.attribution.roots[id], vec![id])
                     }
                     Entry::Function(_) => continue,
                 };
-                let arcs = members.iter().flat_map(|&id| view.graph.callers(id));
-                let arcs = arcs.filter(|&id| !view.cycles.is_within(&view.graph.arcs[id]));
-                let came: f64 = arcs.filter_map(|id| view.weight(id).1).map(|p| p.total()).sum();
-                let has = view.portion(entry).total();
-                let has = if model == Model::Fonseca { view.total(entry) } else { has };
+                let arcs = members.iter().flat_map(|&id| summary.graph.callers(id));
+                let arcs = arcs.filter(|&id| !summary.cycles.is_within(&summary.graph.arcs[id]));
+                let came: f64 = arcs.filter_map(|id| summary.weight(id).1).map(|p| p.total()).sum();
+                let has = summary.portion(entry).total();
+                let has = if model == Model::Fonseca { summary.total(entry) } else { has };
                 prop_assert!((came + root.total() - has).abs() < 1e-6 * total, "{:?} {:?}: {} + {} != {}", model, entry, came, root.total(), has);
             }
         }

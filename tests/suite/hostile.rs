@@ -22,16 +22,13 @@ use proftool::trace::{
 
 use elf::{COMPRESSED, Dwarf, Elf, compressed};
 
-use crate::support::skipped;
+use crate::support::{self, skipped};
 
 const MIB: u64 = 1 << 20;
 
 /// An empty directory for one test.
 fn directory(test: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hostile-{test}"));
-    let _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory).unwrap();
-    directory
+    support::directory(&format!("hostile-{test}"))
 }
 
 /// A program with the function `alpha` and debug information that calls it `described`.
@@ -449,7 +446,7 @@ fn devices_and_descriptors_are_not_files() {
         let found = finder.find(path, None).map(|_| ());
         let is_refused = matches!(
             found,
-            Err(Error::NotRegular | Error::NotFound | Error::Io(_))
+            Err(Error::NotRegular | Error::NotFound | Error::Io { .. })
         );
         assert!(is_refused, "{path}: {found:?}");
     }

@@ -15,38 +15,23 @@ use proftool::symbolize::{self, Options};
 
 use crate::hostile::elf::Elf;
 use crate::repair;
-use crate::support::skipped;
+use crate::support::{directory, ran, skipped};
 use crate::written::{CPU_CLOCK, Recording, Taken};
 
 /// Builds these sources in a directory of their own; says why if that is not possible.
 fn build(name: &str, compiler: &[&str], sources: &[(&str, &str)]) -> Option<PathBuf> {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("identity-{name}"));
-    let _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory).unwrap();
+    let directory = directory(&format!("identity-{name}"));
     let (program, flags) = compiler.split_first().unwrap();
     let mut command = Command::new(program);
-    command
-        .current_dir(&directory)
-        .args(flags)
-        .args(["-o", "it"]);
+    command.current_dir(&directory);
+    command.args(flags).args(["-o", "it"]);
     for (file, text) in sources {
         fs::write(directory.join(file), text).unwrap();
         if !file.ends_with(".h") {
             command.arg(file);
         }
     }
-    match command.output() {
-        Ok(done) if done.status.success() => Some(directory.join("it")),
-        Ok(done) => {
-            let error = String::from_utf8_lossy(&done.stderr).into_owned();
-            skipped(&format!("{compiler:?}: {}", error.trim_end()));
-            None
-        }
-        Err(error) => {
-            skipped(&format!("{compiler:?}: {error}"));
-            None
-        }
-    }
+    ran(&mut command).map(|_| directory.join("it"))
 }
 
 fn profile(program: &Path) -> Profile {

@@ -1,11 +1,12 @@
 //! The stack of an interrupt stands on that of what it interrupted, but nothing was called.
 
+use proftool::analysis::cycles::Summary;
+use proftool::analysis::graph::Options;
 use proftool::base::Id;
-use proftool::callgraph::CallGraph;
 use proftool::export::{Facts, text};
 use proftool::input::folded;
 use proftool::profile::{EventId, Filter, FunctionId, Profile};
-use proftool::view::{Figures, Names, Subject, cycles, graph};
+use proftool::view::{Figures, Names, Subject, graph};
 
 use crate::cli::proftool;
 use crate::written::{CPU_CLOCK, Recording, Taken};
@@ -26,10 +27,9 @@ fn page(profile: &Profile) -> (usize, String) {
         names: Names::Short,
         figures: Figures::All,
     };
-    let calls = CallGraph::of(profile, &selection);
-    let view = graph::arrange(&subject, calls.clone(), &graph::Options::default());
-    let found = cycles::arrange(&subject, calls, &graph::Options::default());
+    let found = Summary::of(profile, &selection, &Options::default());
     assert_eq!(found.recursive.len(), 1, "only walk calls itself");
+    let view = graph::arrange(&subject, &found.graph, &graph::Options::default());
     let mut out = Vec::new();
     let look = text::Options {
         width: 200,
@@ -37,7 +37,7 @@ fn page(profile: &Profile) -> (usize, String) {
     };
     text::write(&mut out, &view.page(&subject), &look, &Facts).unwrap();
     let text = String::from_utf8(out).unwrap();
-    (view.cycles.members.len(), text)
+    (found.graph.cycles.members.len(), text)
 }
 
 #[test]

@@ -188,7 +188,7 @@ fn a_cut_file_is_read_to_its_last_whole_record() {
 fn other_files_and_clocks_are_known() {
     assert!(!File::new(false, 1).dump().has_clock());
     let other = JitDump::parse(&[0; 64]);
-    assert!(matches!(other, Err(Error::Malformed(_))), "{other:?}");
+    assert!(matches!(other, Err(Error::Malformed { .. })), "{other:?}");
     let is_dump = |path: &str| JitDump::is_named_so(std::path::Path::new(path));
     assert!(is_dump("/tmp/jit-77.dump"));
     assert!(!is_dump("/tmp/jit-.dump") && !is_dump("/tmp/jit-77.dump.old"));

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proftool::analysis;
+use proftool::analysis::cut::{self, Roots};
 use proftool::analysis::detail::Rule;
 use proftool::analysis::function;
 use proftool::analysis::inclusive::{self, FunctionWeights};
@@ -288,20 +290,29 @@ fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
         names,
         figures: Figures::All,
     };
-    let weights = inclusive::by_function(profile, &selection);
-    let flat = flat::arrange(&subject, &weights, &flat::Options::default());
+    let figures = analysis::flat::Summary::of(profile, &selection);
+    let flat = flat::arrange(&subject, &figures, &flat::Options::default());
+    let bounds = |tree: &CallTree| Some(cut::by_node(profile, &selection, tree, Roots::Outermost));
     let stacks = Stacks::new(profile, &selection);
     let down = stacks.top_down(Collapse::None);
     let folded = stacks.top_down(Collapse::Full);
     let options = tree_view::Options::default();
-    let folded = tree_view::arrange(&subject, folded, Direction::TopDown, &options);
-    let function = weights.present().next();
+    let at_most = bounds(&folded);
+    let folded = tree_view::arrange(&subject, folded, at_most, Direction::TopDown, &options);
+    let function = figures.weights.present().next();
     let detail = function.map(|function| {
         let summary = function::Summary::of(profile, &selection, function, Rule::Strict);
         let options = detail_view::Options::default();
         detail_view::arrange(&subject, summary, &options)
     });
-    let tree = tree_view::arrange(&subject, down.clone(), Direction::TopDown, &options);
+    let at_most = bounds(&down);
+    let tree = tree_view::arrange(
+        &subject,
+        down.clone(),
+        at_most,
+        Direction::TopDown,
+        &options,
+    );
     let options = report::Options {
         limit: None,
         min: 0.0,
@@ -510,7 +521,8 @@ proptest! {
         let present: Vec<_> = weights.present().collect();
         for names in [Names::Short, Names::Full] {
             let subject = Subject { profile: &profile, selection: &selection, names, figures: Figures::All };
-            let flat = flat::arrange(&subject, &weights, &flat::Options::default());
+            let figures = analysis::flat::Summary::of(&profile, &selection);
+            let flat = flat::arrange(&subject, &figures, &flat::Options::default());
             let mut out = Vec::new();
             json::flat::write(&mut out, &subject, &flat, &Hostile).unwrap();
             let document: serde_json::Value = serde_json::from_slice(&out).unwrap();

@@ -66,4 +66,5 @@ mod tree;
 mod tree_page;
 mod truth;
 mod unwind;
+mod unwind_oracle;
 mod written;

@@ -7,10 +7,7 @@ use std::process::{Command, Output};
 use crate::cli::{fixture, proftool};
 
 fn scratch(name: &str) -> PathBuf {
-    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("manual-{name}"));
-    let _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory).unwrap();
-    directory
+    crate::support::directory(&format!("manual-{name}"))
 }
 
 fn answer(command: &mut Command) -> Output {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::hostile::elf::Elf;
 use crate::record::{PROFTOOL, Room, can_record, is_root, perf, stderr};
-use crate::support::skipped;
+use crate::support::{compile, fixture, skipped};
 use crate::written::{CONTEXT_SWITCHES, CPU_CLOCK, Recording, Taken};
 
 const WITH_FRAME_POINTERS: [&str; 2] = ["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"];
@@ -26,27 +26,9 @@ fn waits(room: &Room, flags: &[&str]) -> Option<PathBuf> {
 
 /// A program of the fixtures, compiled.
 fn build(room: &Room, name: &str, flags: &[&str]) -> Option<PathBuf> {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/programs");
-    let source = sources.join(format!("{name}.c"));
-    let program = room.path(name);
-    let done = Command::new("gcc")
-        .args(["-O2", "-g", "-pthread", "-fno-optimize-sibling-calls"])
-        .args(flags)
-        .arg("-o")
-        .arg(&program)
-        .arg(source)
-        .output();
-    match done {
-        Ok(output) if output.status.success() => Some(program),
-        Ok(output) => {
-            skipped(&format!("gcc: {}", stderr(&output)));
-            None
-        }
-        Err(error) => {
-            skipped(&format!("gcc cannot be run: {error}"));
-            None
-        }
-    }
+    let all = ["-O2", "-g", "-pthread", "-fno-optimize-sibling-calls"];
+    let source = fixture(&format!("{name}.c"));
+    compile("gcc", &[&all, flags].concat(), &source, &room.path(name))
 }
 
 /// Held while switches are recorded: of two recordings of the same software event on one processor

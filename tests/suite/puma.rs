@@ -7,7 +7,6 @@ use std::path::Path;
 use proftool::analysis::inclusive;
 use proftool::analysis::tree::{CallTree, Collapse, NodeId, Reach, Stacks};
 use proftool::base::Id;
-use proftool::input::folded;
 use proftool::profile::{EventId, Filter, FunctionId, Profile, Selection};
 use proftool::view::table::Cell;
 use proftool::view::tree::{self as view, Direction};
@@ -18,11 +17,7 @@ use proptest::prelude::{
 };
 
 use crate::cli::proftool;
-use crate::support::cases;
-
-fn read(text: &str) -> Profile {
-    folded::read(text.as_bytes(), &mut |_| {}).unwrap()
-}
+use crate::support::{cases, profile_of};
 
 fn all(profile: &Profile) -> Selection {
     profile.select(EventId::new(0), &Filter::default())
@@ -61,7 +56,7 @@ fn way(profile: &Profile, tree: &CallTree, node: NodeId) -> Vec<String> {
 
 /// The rows of one stack, which stands in the table with spaces between its frames.
 fn of_stack(stack: &str, collapse: Collapse) -> Vec<String> {
-    let profile = read(&format!("{} 1\n", stack.replace(' ', ";")));
+    let profile = profile_of(&format!("{} 1\n", stack.replace(' ', ";")));
     rows(&profile, &top_down(&profile, collapse))
 }
 
@@ -70,7 +65,7 @@ const EXAMPLE_1: &str =
 
 #[test]
 fn the_first_worked_example_is_the_guides() {
-    let profile = read(EXAMPLE_1);
+    let profile = profile_of(EXAMPLE_1);
     let straight = [
         "6 0 1 main",
         "6 1 2 r",
@@ -150,7 +145,7 @@ fn the_rules_examples_hold() {
 
 #[test]
 fn full_may_have_more_rows_than_conservative() {
-    let profile = read("m;d;a;b;c;d;c;d;b;c 1\n");
+    let profile = profile_of("m;d;a;b;c;d;c;d;b;c 1\n");
     let selection = all(&profile);
     let stacks = Stacks::new(&profile, &selection);
     let nodes = |collapse| {
@@ -164,7 +159,7 @@ fn full_may_have_more_rows_than_conservative() {
 fn a_direct_arrival_stays_direct_and_a_stub_before_makes_it_indirect() {
     // x is reached directly in the first stack, after a jump in the second, and both ways in the
     // third, where the first arrival counts.
-    let profile = read("m;x 1\nm;m;x 2\nm;x;m;x 4\n");
+    let profile = profile_of("m;x 1\nm;m;x 2\nm;x;m;x 4\n");
     let tree = top_down(&profile, Collapse::Full);
     assert_eq!(
         rows(&profile, &tree),
@@ -188,12 +183,12 @@ fn a_path_of_100_000_frames_is_nothing_special() {
         lines.push_str(&format!("{};f0 1\n", &deep[..at]));
         at = semicolon;
     }
-    let profile = read(&lines);
+    let profile = profile_of(&lines);
     let tree = top_down(&profile, Collapse::Full);
     assert_eq!(tree.nodes.len(), 2_000 + 1_999);
     assert_eq!(tree.nodes.at(NodeId::new(0)).in_only, 2_000);
 
-    let profile = read(&format!("main{} 5\n", ";a;b;c".repeat(33_333)));
+    let profile = profile_of(&format!("main{} 5\n", ";a;b;c".repeat(33_333)));
     let selection = all(&profile);
     let stacks = Stacks::new(&profile, &selection);
     let counts = Collapse::ALL.map(|collapse| stacks.rows(collapse, usize::MAX));
@@ -207,7 +202,7 @@ fn a_path_of_100_000_frames_is_nothing_special() {
 
 #[test]
 fn a_tree_from_a_function_begins_where_it_is_outermost() {
-    let profile = read("m;a;b;a;c 1\nm;b;c 2\nx;a 4\nm 8\n");
+    let profile = profile_of("m;a;b;a;c 1\nm;b;c 2\nx;a 4\nm 8\n");
     let (selection, a) = (all(&profile), FunctionId::new(1));
     assert_eq!(profile.functions[a].name, "a");
     let stacks = Stacks::within(&profile, &selection, a);
@@ -281,7 +276,7 @@ fn told_by_us(profile: &Profile, collapse: Collapse) -> BTreeMap<(Vec<String>, b
     };
     let tree = top_down(profile, collapse);
     let options = view::Options::default();
-    let shown = view::arrange(&subject, tree.clone(), Direction::TopDown, &options);
+    let shown = view::arrange(&subject, tree.clone(), None, Direction::TopDown, &options);
     let table = shown.table(&subject);
     let column = |key: &str| {
         let mut columns = table.columns.iter();
@@ -310,7 +305,7 @@ fn told_by_us(profile: &Profile, collapse: Collapse) -> BTreeMap<(Vec<String>, b
 #[test]
 fn golden_trees_are_the_same_in_every_degree() {
     for (name, stacks, puma) in golden() {
-        let profile = read(&stacks);
+        let profile = profile_of(&stacks);
         for collapse in Collapse::ALL {
             let mut expected = BTreeMap::new();
             for root in puma[collapse.name()]["roots"].as_array().unwrap() {
@@ -519,7 +514,7 @@ proptest! {
 
     #[test]
     fn trees_are_what_the_guides_words_give(stacks in stacks(), collapse in degree()) {
-        let profile = read(&text(&stacks));
+        let profile = profile_of(&text(&stacks));
         let tree = top_down(&profile, collapse);
         prop_assert_eq!(ours(&profile, &tree), oracle(&stacks, collapse));
         let selection = all(&profile);
@@ -534,7 +529,7 @@ proptest! {
         stacks in stacks(),
         collapse in degree(),
     ) {
-        let profile = read(&text(&stacks));
+        let profile = profile_of(&text(&stacks));
         let selection = all(&profile);
         let reach = Reach { depth: u32::MAX, min: 0 };
         let tree = Stacks::new(&profile, &selection).bottom_up(collapse, reach);
@@ -551,7 +546,7 @@ proptest! {
         collapse in degree(),
         from in 0..2usize,
     ) {
-        let profile = read(&text(&stacks));
+        let profile = profile_of(&text(&stacks));
         let selection = all(&profile);
         let known = profile.functions.enumerate().find(|(_, f)| f.name == from.to_string());
         let Some((function, _)) = known else { return Ok(()) };
@@ -571,7 +566,7 @@ proptest! {
         stacks in stacks(),
         collapse in degree(),
     ) {
-        let profile = read(&text(&stacks));
+        let profile = profile_of(&text(&stacks));
         let selection = all(&profile);
         let weights = inclusive::by_function(&profile, &selection);
         let tree = top_down(&profile, collapse);
@@ -595,7 +590,7 @@ proptest! {
     #[test]
     fn no_name_is_lost_where_collapsing_is_conservative(stacks in stacks()) {
         for (stack, weight) in stacks {
-            let profile = read(&text(&[(stack.clone(), weight)]));
+            let profile = profile_of(&text(&[(stack.clone(), weight)]));
             let tree = top_down(&profile, Collapse::Conservative);
             let end = tree.nodes.ids().find(|&id| tree.nodes.at(id).in_only > 0).unwrap();
             let names: BTreeSet<String> = way(&profile, &tree, end).into_iter().collect();
@@ -607,8 +602,8 @@ proptest! {
     #[test]
     fn the_order_of_samples_changes_nothing(stacks in stacks(), collapse in degree()) {
         let turned: Vec<(Vec<usize>, u64)> = stacks.iter().rev().cloned().collect();
-        let one = read(&text(&stacks));
-        let other = read(&text(&turned));
+        let one = profile_of(&text(&stacks));
+        let other = profile_of(&text(&turned));
         let outline = |profile: &Profile| rows(profile, &top_down(profile, collapse));
         prop_assert_eq!(outline(&one), outline(&other));
     }

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proftool::analysis::detail::{self, Detail, Neighbour, Rule};
 use proftool::base::Id;
-use proftool::input::folded;
 use proftool::profile::{EventId, Filter, FunctionId, Profile};
 use proftool::view::search::{self, Found};
 use proftool::view::{Figures, Names, Subject};
@@ -14,7 +13,7 @@ use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, propte
 
 use crate::cli::{fixture, proftool};
 use crate::golden::holds;
-use crate::support::cases;
+use crate::support::{cases, profile_of};
 
 const SEQUENCE_1: &str =
     "main;A 32\nmain;A;B 17\nmain;A;B;C 23\nmain;A;B;C;A 32\nmain;A;B;C;A;D 14\n";
@@ -22,10 +21,6 @@ const SEQUENCE_2: &str = "main;A 36\nmain;A;D 14\nmain;A;B 17\nmain;A;B;C 27\nma
 /// The sequence in the help of PurifyPlus 7.0.1.
 const SEQUENCE_701: &str =
     "Main;A 32\nMain;A;B 60\nMain;A;B;C 70\nMain;A;B;C;A 32\nMain;A;B;C;A;D 80\n";
-
-fn read(text: &str) -> Profile {
-    folded::read(text.as_bytes(), &mut |_| {}).unwrap()
-}
 
 fn of(profile: &Profile, name: &str, rule: Rule) -> Detail {
     let selection = profile.select(EventId::new(0), &Filter::default());
@@ -61,7 +56,7 @@ fn the_worked_examples_are_the_pages() {
         ("main", 0, 123, "", "A 123"),
     ];
     for (sequence, expected) in [(SEQUENCE_1, first), (SEQUENCE_2, second)] {
-        let profile = read(sequence);
+        let profile = profile_of(sequence);
         for (name, own, total, callers, descendants) in expected {
             let detail = of(&profile, name, Rule::Strict);
             assert_eq!((detail.self_weight, detail.total), (own, total), "{name}");
@@ -79,7 +74,7 @@ fn the_percentages_are_the_pages() {
         (SEQUENCE_2, [52.85, 35.77, 11.38, 100.00]),
     ];
     for (sequence, expected) in cases {
-        let profile = read(sequence);
+        let profile = profile_of(sequence);
         let a = of(&profile, "A", Rule::Strict);
         let share = |part: u64| part as f64 * 100.0 / a.total as f64;
         let contributions = a.descendants.iter().map(|other| share(other.weight));
@@ -95,7 +90,7 @@ fn the_percentages_are_the_pages() {
 
 #[test]
 fn the_other_rule_is_that_of_purify_plus() {
-    let profile = read(SEQUENCE_701);
+    let profile = profile_of(SEQUENCE_701);
     let whole = of(&profile, "A", Rule::Whole);
     assert_eq!((whole.self_weight, whole.total), (64, 274));
     assert_eq!(told(&profile, &whole.callers), "Main 274, C* 112");
@@ -108,7 +103,7 @@ fn the_other_rule_is_that_of_purify_plus() {
 #[test]
 fn a_function_that_calls_itself_is_its_caller_and_its_descendant() {
     // r r 2 and r r x 4: under the inner r are 6, of which it takes 2 itself.
-    let profile = read("m;r 1\nm;r;r 2\nm;r;r;x 4\nm;r;r;r;r;x 8\n");
+    let profile = profile_of("m;r 1\nm;r;r 2\nm;r;r;x 4\nm;r;r;r;r;x 8\n");
     let r = of(&profile, "r", Rule::Strict);
     assert_eq!((r.self_weight, r.total), (3, 15));
     assert_eq!(told(&profile, &r.callers), "m 15, r* 12");
@@ -120,7 +115,7 @@ fn a_function_that_calls_itself_is_its_caller_and_its_descendant() {
 
 #[test]
 fn a_call_counts_once_a_stack_and_a_root_has_no_caller() {
-    let profile = read("A;B;A;B;x 5\nA 2\n");
+    let profile = profile_of("A;B;A;B;x 5\nA 2\n");
     let a = of(&profile, "A", Rule::Strict);
     assert_eq!((a.total, a.outermost), (7, 7));
     assert_eq!(told(&profile, &a.callers), "B* 5");
@@ -129,7 +124,7 @@ fn a_call_counts_once_a_stack_and_a_root_has_no_caller() {
 
 #[test]
 fn a_path_of_100_000_frames_is_nothing_special() {
-    let profile = read(&format!("main{};x 5\n", ";a;b".repeat(50_000)));
+    let profile = profile_of(&format!("main{};x 5\n", ";a;b".repeat(50_000)));
     let a = of(&profile, "a", Rule::Strict);
     assert_eq!(told(&profile, &a.callers), "b* 5, main 5");
     assert_eq!(a.depths, [(50_000, 5)]);
@@ -141,7 +136,7 @@ fn golden_details_are_the_same() {
     for case in cases("quantify.json") {
         let read_file = |name: &str| std::fs::read_to_string(case.join(name)).unwrap();
         let (stacks, text) = (read_file("stacks.folded"), read_file("quantify.json"));
-        let profile = read(&stacks);
+        let profile = profile_of(&stacks);
         let quantify: serde_json::Value = serde_json::from_str(&text).unwrap();
         for rule in [Rule::Strict, Rule::Whole] {
             for expected in quantify[rule.name()].as_array().unwrap() {
@@ -228,7 +223,7 @@ proptest! {
             let names: Vec<String> = stack.iter().map(usize::to_string).collect();
             text.push_str(&format!("{} {weight}\n", names.join(";")));
         }
-        let profile = read(&text);
+        let profile = profile_of(&text);
         for (_, known) in profile.functions.enumerate() {
             let function: usize = known.name.parse().unwrap();
             let ours = of(&profile, &known.name, rule);
@@ -270,7 +265,8 @@ fn found(profile: &Profile, text: &str) -> Vec<String> {
 
 #[test]
 fn functions_are_found_by_name_part_or_pattern() {
-    let profile = read("main;Trie::insert(int);Trie::insert(char);parse;parser;operator[] 1\n");
+    let profile =
+        profile_of("main;Trie::insert(int);Trie::insert(char);parse;parser;operator[] 1\n");
     let cases: [(&str, &[&str]); 11] = [
         ("main", &["main"]),
         // A whole name goes before a part of a name.

@@ -239,7 +239,7 @@ fn wrong_usage_is_told_with_what_is_near() {
     assert_eq!(room.record(&[]).status.code(), Some(2));
     let output = room.record(&["-e", "cpu-clok", "true"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("the nearest are: cpu-clock"));
+    assert!(stderr(&output).contains("did you mean cpu-clock"));
     let output = room.record(&["-F", "999999999", "true"]);
     assert_eq!(output.status.code(), Some(125));
     assert!(stderr(&output).contains("perf_event_max_sample_rate"));

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::record::{PROFTOOL, Room, can_record, is_root, perf, stderr};
-use crate::support::skipped;
+use crate::support::{compile_text, skipped};
 
 /// Touches pages in its threads and children; prints how often it faulted, all together.
 const FAULTS: &str = r#"
@@ -53,22 +53,8 @@ pub fn program(room: &Room, text: &str) -> Option<PathBuf> {
     if !can_record() {
         return None;
     }
-    let (source, program) = (room.path("program.c"), room.path("program"));
-    fs::write(&source, text).unwrap();
-    let built = Command::new("cc")
-        .args(["-O1", "-g", "-fno-omit-frame-pointer", "-pthread", "-o"])
-        .args([&program, &source])
-        .output();
-    match built {
-        Ok(output) => {
-            assert!(output.status.success(), "{}", stderr(&output));
-            Some(program)
-        }
-        Err(error) => {
-            skipped(&format!("cc cannot be run: {error}"));
-            None
-        }
-    }
+    let flags = ["-O1", "-g", "-fno-omit-frame-pointer", "-pthread"];
+    compile_text("gcc", &flags, text, &room.path("program"))
 }
 
 /// Records the program with `args`. Gives the faults that it counted itself, and what was said.
@@ -207,7 +193,7 @@ fn what_is_no_event_is_told_in_a_line_with_what_there_is() {
         ("software/event=1/", "there is no term \"event\""),
         (
             "cpu-clock,cycels",
-            "unknown event \"cycels\"; the nearest are: cycles",
+            "unknown event \"cycels\"; did you mean cycles?",
         ),
     ];
     for (events, told) in cases {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::record::{PROFTOOL, Room, can_record, is_root, perf, samples, stderr};
-use crate::support::skipped;
+use crate::support::{compile_text, skipped};
 
 /// `main` calls `outer`, which calls `middle`, which calls `inner`, for about half a second.
 pub(crate) const NESTED: &str = "\
@@ -31,21 +31,7 @@ int main(void) {
 
 /// Builds a program from C; `None`, and why the test is skipped, where there is no compiler.
 pub(crate) fn build(room: &Room, name: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
-    let (from, to) = (room.path(&format!("{name}.c")), room.path(name));
-    fs::write(&from, source).unwrap();
-    let mut gcc = Command::new("gcc");
-    gcc.args(flags).arg("-o").arg(&to).arg(&from);
-    match gcc.output() {
-        Ok(output) if output.status.success() => Some(to),
-        Ok(output) => {
-            skipped(&format!("gcc {flags:?}: {}", stderr(&output)));
-            None
-        }
-        Err(error) => {
-            skipped(&format!("gcc cannot be run: {error}"));
-            None
-        }
-    }
+    compile_text("gcc", flags, source, &room.path(name))
 }
 
 /// The share of samples, in percent, of which the stack that perf finds goes through all of

@@ -5,29 +5,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::skipped;
+use crate::support::{compile, fixture, skipped};
 
 const PROFTOOL: &str = env!("CARGO_BIN_EXE_proftool");
 
 /// The recording of a program of `fixtures/programs`, a file of its own for each test; `None` where
 /// it cannot be made, which is reported on stderr.
 pub fn recording(test: &str, source: &str, options: &[&str]) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let program = folder.join(format!("{source}-{}-{test}", std::process::id()));
     // Tests of one source run at the same time: each has a recording of its own.
     let data = folder.join(format!("{source}-{}-{test}.data", std::process::id()));
-    let built = Command::new("gcc")
-        .args(["-O2", "-g", "-fno-omit-frame-pointer"])
-        .args(options)
-        .arg("-o")
-        .arg(&program)
-        .arg(root.join("fixtures/programs").join(source))
-        .status();
-    if !built.is_ok_and(|status| status.success()) {
-        skipped("gcc is not there");
-        return None;
-    }
+    let flags = [&["-O2", "-g", "-fno-omit-frame-pointer"], options].concat();
+    compile("gcc", &flags, &fixture(source), &program)?;
     let recorded = Command::new(PROFTOOL)
         .args([
             "record",

@@ -12,17 +12,14 @@ use proftool::base::Svma;
 use proftool::binary::{Binary, Finder, Libraries, SlotTarget, SymbolSource};
 use proftool::scan::{self, CallKind, Callee, Calls};
 
-use crate::support::skipped;
+use crate::support::{self, skipped};
 
 /// How long any file of some megabytes may take, in a debug build on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An empty directory for one test.
 fn directory(test: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("scan-{test}"));
-    let _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory).unwrap();
-    directory
+    support::directory(&format!("scan-{test}"))
 }
 
 /// Runs a compiler or another tool; whether it did what it was told.

@@ -11,7 +11,7 @@ use proftool::base::Svma;
 use proftool::binary::Binary;
 use proftool::scan::{self, CallKind, Callee, Calls};
 
-use crate::support::skipped;
+use crate::support::{compile, skipped};
 
 /// Calls through registers: of what `puts` is, of `own`, and of what the caller gives.
 const PROGRAM: &str = r#"
@@ -60,18 +60,16 @@ message:
 "#;
 
 fn assembled() -> Option<PathBuf> {
+    if !cfg!(target_arch = "x86_64") {
+        skipped("the code is of x86-64");
+        return None;
+    }
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scan-decoding");
     fs::create_dir_all(&directory).unwrap();
     fs::write(directory.join("prog.s"), PROGRAM).unwrap();
     // Immediate binding makes the pointers constant.
-    let mut gcc = Command::new("gcc");
-    gcc.args(["prog.s", "-o", "prog", "-Wl,-z,relro,-z,now"]);
-    let done = gcc.current_dir(&directory).output();
-    if !cfg!(target_arch = "x86_64") || !done.is_ok_and(|output| output.status.success()) {
-        skipped("gcc did not assemble this");
-        return None;
-    }
-    Some(directory.join("prog"))
+    let flags = ["-Wl,-z,relro,-z,now"];
+    compile("gcc", &flags, Path::new("prog.s"), &directory.join("prog"))
 }
 
 fn calls(path: &Path) -> Calls {

@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use proftool::binary::Binary;
 use proftool::scan::{self, CallKind, Callee};
 
-use crate::support::skipped;
+use crate::support::{compile, directory};
 
 /// `clear` is entered in its middle, `where_am_i` calls the next instruction, and `own` calls a
 /// part of its own code.
@@ -60,18 +59,14 @@ _start:
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_call_into_the_middle_of_a_function_is_a_call_of_it() {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scan-inside");
-    let _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory).unwrap();
+    let directory = directory("scan-inside");
     fs::write(directory.join("inside.s"), SOURCE).unwrap();
-    let built = Command::new("gcc")
-        .args(["-nostdlib", "-static", "inside.s", "-o", "inside"])
-        .current_dir(&directory)
-        .output();
-    if !built.is_ok_and(|output| output.status.success()) {
-        return skipped("gcc cannot build it");
-    }
-    let binary = Binary::open(&directory.join("inside")).unwrap();
+    let flags = ["-nostdlib", "-static"];
+    let program = directory.join("inside");
+    let Some(program) = compile("gcc", &flags, Path::new("inside.s"), &program) else {
+        return;
+    };
+    let binary = Binary::open(&program).unwrap();
     let calls = scan::calls(&binary, None).unwrap();
     let name = |id| {
         let name = binary.function_name(&calls.functions[id].symbol);

@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use crate::cli::proftool;
-use crate::support::{cases, skipped};
+use crate::support::{self, cases, skipped};
 
 type Arc = (String, String);
 
@@ -137,26 +137,14 @@ fn golden_programs_have_the_calls_of_their_assembly_and_no_others() {
 
 /// An empty directory for one test.
 fn directory(test: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("static-golden-{test}"));
-    let _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory).unwrap();
-    directory
+    support::directory(&format!("static-golden-{test}"))
 }
 
 /// Compiles a program of the fixtures with these options.
 fn compile(directory: &Path, name: &str, compiler: &str, args: &str) -> Option<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("fixtures/programs")
-        .join(name);
     let program = directory.join(format!("{name}{}", args.replace([' ', ',', '/'], "")));
-    let mut command = Command::new(compiler);
-    command.args(args.split_whitespace());
-    let done = command.arg(source).arg("-o").arg(&program).output();
-    if !done.is_ok_and(|output| output.status.success()) {
-        skipped(&format!("{compiler} {args} {name} did not succeed"));
-        return None;
-    }
-    Some(program)
+    let args: Vec<&str> = args.split_whitespace().collect();
+    support::compile(compiler, &args, &support::fixture(name), &program)
 }
 
 /// What the script says of these programs; `None` where its tools are not.

@@ -1,13 +1,18 @@
-//! What tests of all rooms need: a reason to be skipped, a deadline, the cases with known answers.
+//! What tests of all rooms need: a reason to be skipped, a deadline, programs compiled on the spot,
+//! the cases with known answers.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 use std::sync::{Mutex, Once};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
+
+use proftool::input::folded;
+use proftool::profile::Profile;
 
 /// The longest that a test may take, beside all others on a slow machine.
 const DEADLINE: Duration = Duration::from_secs(600);
@@ -77,6 +82,63 @@ pub fn skipped(reason: &str) {
         .unwrap();
     list.write_all(line.as_bytes()).unwrap();
     let _ = write!(std::io::stderr(), "skipped: {line}");
+}
+
+/// What a command printed; `None`, and the test reports that it is skipped, where it is missing or fails.
+pub fn ran(command: &mut Command) -> Option<Output> {
+    watch();
+    let tool = Path::new(command.get_program()).display().to_string();
+    let reason = match command.output() {
+        Ok(output) if output.status.success() => return Some(output),
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let args: Vec<_> = command
+                .get_args()
+                .map(|arg| arg.to_string_lossy())
+                .collect();
+            format!("{tool} {}: {}", args.join(" "), said.trim_end())
+        }
+        Err(error) => format!("{tool} cannot be run: {error}"),
+    };
+    skipped(&reason);
+    None
+}
+
+/// An empty directory of this name, which no other test may have.
+pub fn directory(name: &str) -> PathBuf {
+    watch();
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+/// A file of `fixtures/programs`.
+pub fn fixture(name: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    root.join("fixtures/programs").join(name)
+}
+
+/// Compiles a source to a program, in the folder of the program; returns the program, or `None` and
+/// a report as of [`ran`].
+pub fn compile(compiler: &str, flags: &[&str], source: &Path, program: &Path) -> Option<PathBuf> {
+    let mut command = Command::new(compiler);
+    command.current_dir(program.parent().unwrap());
+    command.arg(source).arg("-o").arg(program).args(flags);
+    ran(&mut command).map(|_| program.to_owned())
+}
+
+/// Compiles C that is written beside the program, to a file of the program's name and `.c`.
+pub fn compile_text(compiler: &str, flags: &[&str], text: &str, program: &Path) -> Option<PathBuf> {
+    let name = program.file_name().unwrap().to_string_lossy();
+    let source = format!("{name}.c");
+    fs::write(program.with_file_name(&source), text).unwrap();
+    compile(compiler, flags, Path::new(&source), program)
+}
+
+/// A profile of folded stacks.
+pub fn profile_of(text: &str) -> Profile {
+    folded::read(text.as_bytes(), &mut |_| ()).unwrap()
 }
 
 /// The folders of cases with known answers in which there is a file of this name, in order.

@@ -272,7 +272,7 @@ fn old_figures_are_not_those_since_the_reset() {
     let first = |screen: &str| screen.lines().next().unwrap_or_default().to_owned();
     pane.wait_for("since the start");
     pane.keys(&["z"]);
-    let screen = pane.wait_for("beginning anew …, until then 100 % = ");
+    let screen = pane.wait_for("resetting …, until then 100 % = ");
     assert!(!first(&screen).contains("since"), "{screen}");
     pane.keys(&["w"]);
     pane.wait_for("before the reset are not kept");
@@ -388,7 +388,7 @@ fn a_running_program_is_printed_and_its_time_is_kept() {
     let text = String::from_utf8(output.stdout).unwrap();
     let tables = text.matches("self %  total %").count();
     assert!(tables >= 2, "{text}");
-    assert!(text.trim_end().ends_with("the time is over"), "{text}");
+    assert!(text.trim_end().ends_with("the duration is over"), "{text}");
     // The command was asked to end.
     assert_eq!(output.status.code(), Some(143), "{text}");
     assert!(!text.contains(": 0 samples"), "{text}");

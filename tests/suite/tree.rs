@@ -2,14 +2,11 @@
 
 use proftool::analysis::tree::{CallTree, Collapse, Reach, Stacks};
 use proftool::base::{Event, Id, WeightSum};
-use proftool::input::folded;
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionKind, Module, Profile, Thread,
 };
 
-fn read(text: &str) -> Profile {
-    folded::read(text.as_bytes(), &mut |_| {}).unwrap()
-}
+use crate::support::profile_of;
 
 /// A line a node: indentation by level, the name, the weight, what ends there, what was cut.
 fn outline(profile: &Profile, tree: &CallTree) -> Vec<String> {
@@ -46,7 +43,7 @@ fn up(profile: &Profile, reach: Reach) -> Vec<String> {
 
 #[test]
 fn siblings_come_by_weight_then_by_name() {
-    let profile = read("m;b 2\nm;a 2\nm;c 3\nn 9\nm 1\n");
+    let profile = profile_of("m;b 2\nm;a 2\nm;c 3\nn 9\nm 1\n");
     assert_eq!(
         down(&profile),
         ["n 9 9", "m 8 1", " c 3 3", " a 2 2", " b 2 2"]
@@ -56,8 +53,9 @@ fn siblings_come_by_weight_then_by_name() {
 #[test]
 fn without_collapsing_each_call_is_a_node() {
     // Puma's first example
-    let profile =
-        read("main;r 1\nmain;r;s 1\nmain;r;r 1\nmain;r;r;s 1\nmain;r;r;r 1\nmain;r;r;r;s 1\n");
+    let profile = profile_of(
+        "main;r 1\nmain;r;s 1\nmain;r;r 1\nmain;r;r;s 1\nmain;r;r;r 1\nmain;r;r;r;s 1\n",
+    );
     let expected = [
         "main 6 0",
         " r 6 1",
@@ -72,7 +70,7 @@ fn without_collapsing_each_call_is_a_node() {
 
 #[test]
 fn bottom_up_roots_are_self_weights_and_callers_stand_beneath() {
-    let profile = read("m;a;b 3\nm;c;b 4\nb 1\nm;a 2\n");
+    let profile = profile_of("m;a;b 3\nm;c;b 4\nb 1\nm;a 2\n");
     let expected = [
         "b 8 1", " c 4 0", "  m 4 4", " a 3 0", "  m 3 3", "a 2 0", " m 2 2",
     ];
@@ -81,7 +79,7 @@ fn bottom_up_roots_are_self_weights_and_callers_stand_beneath() {
 
 #[test]
 fn callers_are_followed_as_far_as_asked_and_the_rest_is_counted() {
-    let profile = read("m;a;b 3\nm;c;b 4\nb 1\n");
+    let profile = profile_of("m;a;b 3\nm;c;b 4\nb 1\n");
     let reach = Reach { depth: 2, min: 0 };
     assert_eq!(
         up(&profile, reach),
@@ -96,7 +94,7 @@ fn callers_are_followed_as_far_as_asked_and_the_rest_is_counted() {
 
 #[test]
 fn a_deep_recursion_has_a_tree_in_both_directions() {
-    let profile = read(&format!("main{} 5\n", ";f".repeat(100_000)));
+    let profile = profile_of(&format!("main{} 5\n", ";f".repeat(100_000)));
     let selection = profile.select(EventId::new(0), &Filter::default());
     let down = Stacks::new(&profile, &selection).top_down(Collapse::None);
     assert_eq!(down.nodes.len(), 100_001);

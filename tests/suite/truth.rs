@@ -4,38 +4,23 @@
 //! `scripts/compare_truth.py`. What this machine forbids is said on stderr as `skipped: …`.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::cli::proftool;
-use crate::support::skipped;
+use crate::support::{directory, fixture, ran};
 
 /// Processor time of each phase.
 const SECONDS: &str = "0.2";
 
-/// Whether a command is there and succeeds; says why the test is skipped if not.
-fn run(command: &mut Command) -> bool {
-    let done = command.output();
-    let reason = match &done {
-        Ok(output) if output.status.success() => return true,
-        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
-        Err(error) => error.to_string(),
-    };
-    skipped(&format!("{command:?}: {}", reason.trim_end()));
-    false
-}
-
 /// Builds `calls` with its library, in a directory of its own.
 pub fn build(name: &str, flags: &[&str]) -> Option<PathBuf> {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/programs/truth");
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("truth-{name}"));
-    let _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory).unwrap();
+    let sources = fixture("truth");
+    let directory = directory(&format!("truth-{name}"));
     let gcc = |source: &str, more: &[&str]| {
         let mut gcc = Command::new("gcc");
         gcc.current_dir(&directory).arg("-g").args(flags);
-        run(gcc.arg(sources.join(source)).args(more))
+        ran(gcc.arg(sources.join(source)).args(more)).is_some()
     };
     let is_built = gcc("library.c", &["-fPIC", "-shared", "-o", "libcalls.so"])
         && gcc("frameless.c", &["-c", "-o", "frameless.o"])
@@ -94,7 +79,7 @@ fn is_all_right(name: &str, flags: &[&str], phases: &[&str]) {
     let recording = program.with_extension("data");
     let mut record = proftool(&["record", "-q", "-e", "cpu-clock:u", "-F", "997", "-o"]);
     record.arg(&recording).arg(&program).arg(SECONDS);
-    if !run(record.args(phases)) {
+    if ran(record.args(phases)).is_none() {
         return;
     }
     for (with_inlined, options) in [(false, &["--no-inline"][..]), (true, &[])] {

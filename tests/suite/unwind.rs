@@ -15,7 +15,7 @@ use proftool::unwind::{
     Arch, Cfa, CodeAt, End, ProcessCode, Registers, Row, Rule, Rules, StackCopy, Unwinder,
 };
 
-use crate::support::skipped;
+use crate::support::{compile_text, skipped};
 
 /// A program whose stack is deep and all its own: two functions that call each other.
 const RECURSION: &str = r#"
@@ -73,16 +73,12 @@ fn output(command: &mut Command) -> Option<String> {
 /// A program of this source; `None` without the compiler.
 fn compiled(name: &str, source: &str, compiler: &str, flags: &[&str]) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let program = folder.join(format!("unwind-{name}"));
-    let file = program.with_extension("c");
-    std::fs::write(&file, source).unwrap();
-    let mut command = Command::new(compiler);
-    command.args(flags).arg("-o").args([&program, &file]);
-    if output(&mut command).is_none() {
-        skipped(&format!("no {compiler} for {name}"));
-        return None;
-    }
-    Some(program)
+    compile_text(
+        compiler,
+        flags,
+        source,
+        &folder.join(format!("unwind-{name}")),
+    )
 }
 
 /// The registers that rows are compared in, by their names in binutils.

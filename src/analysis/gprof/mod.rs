@@ -125,11 +125,8 @@ impl Figures {
     }
 }
 
-/// Computes gprof's figures of the selected samples of a profile that has a histogram, as that of a
-/// gmon.out has; see [`About::histogram`](crate::profile::About::histogram).
-pub fn figures(profile: &Profile, selection: &Selection) -> Figures {
-    let nothing = Histogram::default();
-    let histogram = profile.about.histogram.as_ref().unwrap_or(&nothing);
+/// Computes gprof's figures of the selected samples of the profile of a gmon.out with this histogram.
+pub fn figures(profile: &Profile, selection: &Selection, histogram: &Histogram) -> Figures {
     let weights = inclusive::by_function(profile, selection);
     let rate = histogram.rate.max(1) as f64;
     // A tick is one sample; where samples were selected by weight they are nanoseconds.

@@ -10,6 +10,8 @@ impl CaveatKind {
         let s = if n == 1 { "" } else { "s" };
         match self {
             NoSamples => "no samples were recorded".into(),
+            ZeroWeights => "no samples: all weights in the file are 0".into(),
+            EmptyHistogram => "no samples: the histogram in gmon.out is empty".into(),
             StoppedAtExec => {
                 "no samples: the kernel stopped recording when the program started".into()
             }

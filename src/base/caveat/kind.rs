@@ -6,6 +6,10 @@
 pub enum CaveatKind {
     /// The recording has no samples.
     NoSamples,
+    /// All weights in a file of folded stacks are 0.
+    ZeroWeights,
+    /// The histogram of a gmon.out has no ticks.
+    EmptyHistogram,
     /// The kernel stopped recording as the program started, so there are no samples.
     StoppedAtExec,
     /// No sample is in the part of time that was asked for; details: when samples were taken.
@@ -127,6 +131,8 @@ impl CaveatKind {
         use CaveatKind::*;
         match self {
             NoSamples => "no-samples",
+            ZeroWeights => "zero-weights",
+            EmptyHistogram => "empty-histogram",
             StoppedAtExec => "stopped-at-exec",
             NoSamplesInTime => "no-samples-in-time",
             Truncated => "truncated",

@@ -1,6 +1,7 @@
 //! The DWARF sections of a file, loaded into memory: only those that lookups need.
 
 use std::ffi::OsStr;
+use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -9,6 +10,7 @@ use gimli::{
     DwarfPackage, DwarfPackageSections, DwarfSections, EndianSlice, RunTimeEndian, SectionId,
 };
 
+use crate::base::parallel;
 use crate::binary::budget::Account;
 use crate::binary::elf::{Elf, Section};
 use crate::binary::host::places::FileLocation;
@@ -128,7 +130,7 @@ impl DebugInfo {
 /// The wanted sections under the names that `name` gives them. What is not there is empty.
 ///
 /// Reading is bound by the page faults of fresh memory, so the largest section, `.debug_info`, is
-/// read by a thread of its own beside the others.
+/// read by a thread of its own while the others are read.
 fn sections(
     elf: &Elf,
     name: impl Fn(SectionId) -> &'static str,
@@ -138,28 +140,25 @@ fn sections(
     let names: Vec<&'static str> = WANTED.iter().map(|&id| name(id)).collect();
     let contents = Contents::admit(elf, &names, account)?;
     let info_name = name(SectionId::DebugInfo);
-    std::thread::scope(|scope| {
-        let beside = contents.is_apart(info_name);
-        let read_info = || {
-            let mut problems = Vec::new();
-            (contents.get(info_name, &mut problems), problems)
-        };
-        let reader = std::thread::Builder::new();
-        let reader = beside.then(|| reader.spawn_scoped(scope, read_info));
-        let loaded = DwarfSections::load(|id| -> Result<Arc<Vec<u8>>, gimli::Error> {
-            if id == SectionId::DebugInfo || !WANTED.contains(&id) {
-                return Ok(Arc::default());
-            }
-            Ok(contents.get(name(id), problems))
-        });
-        let mut sections: Sections = loaded.unwrap_or_default();
-        // Where no thread could be had, there is time to read it here.
-        let read = reader.and_then(|reader| reader.ok()?.join().ok());
-        let (bytes, more) = read.unwrap_or_else(read_info);
-        sections.debug_info = gimli::DebugInfo::from(bytes);
-        problems.extend(more);
-        Some(sections)
-    })
+    let others: Vec<&'static str> = names.iter().copied().filter(|&n| n != info_name).collect();
+    // Sections of the same bytes have the same problems: the first of them that is read reports.
+    let workers = if contents.is_apart(info_name) { 2 } else { 1 };
+    let workers = NonZeroUsize::new(workers).unwrap_or(NonZeroUsize::MIN);
+    let found = parallel::map(workers, &[&others[..], &[info_name]], |names| {
+        let mut problems = Vec::new();
+        for name in *names {
+            contents.get(name, &mut problems);
+        }
+        problems
+    });
+    problems.extend(found.into_iter().flatten());
+    let loaded = DwarfSections::load(|id| -> Result<Arc<Vec<u8>>, gimli::Error> {
+        if !WANTED.contains(&id) {
+            return Ok(Arc::default());
+        }
+        Ok(contents.get(name(id), problems))
+    });
+    Some(loaded.unwrap_or_default())
 }
 
 fn package(

@@ -1,5 +1,5 @@
 //! The machine code of a file: where the bytes of an address are. They are read in pieces, so that
-//! whoever goes through all of them needs memory for one.
+//! a scan of all code needs memory for only one of them.
 //!
 //! ```text
 //!   section    .init    .text             .fini        linkage tables are left out:
@@ -141,7 +141,9 @@ impl Binary {
     /// # Errors
     /// When its instruction set is not known here.
     pub fn code(&self) -> Result<Code<'_>, Error> {
-        let machine = Machine::of(&self.elf).ok_or(Error::UnknownMachine(self.elf.machine))?;
+        let machine = Machine::of(&self.elf).ok_or(Error::UnknownMachine {
+            machine: self.elf.machine,
+        })?;
         let mut problems = Vec::new();
         let sections = sections(&self.elf, &mut problems);
         Ok(Code {

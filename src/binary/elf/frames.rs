@@ -40,7 +40,7 @@ impl Binary {
         self.elf.endian == gimli::RunTimeEndian::Little
     }
 
-    /// Where the program begins; `None` for a library that is none.
+    /// The entry point; `None` for a library that cannot be run.
     pub fn entry(&self) -> Option<Svma> {
         Some(Svma(self.elf.entry)).filter(|entry| entry.0 != 0)
     }
@@ -109,7 +109,7 @@ fn read(elf: &Elf, name: &'static str) -> Result<Option<FrameSection>, Error> {
 /// those of the section.
 ///
 /// # Errors
-/// When there is none at `offset`, or it cannot be read.
+/// If there is no entry at `offset`, or it cannot be read.
 pub fn common_entry<'a, E, S>(
     section: &S,
     bytes: &[u8],
@@ -127,8 +127,9 @@ where
     let head = head.get(..HEAD).unwrap_or(head);
     let is_long = head.first_chunk() == Some(&[0xff; 4]);
     let text = head.get(if is_long { 21 } else { 9 }..).unwrap_or_default();
-    match text.contains(&0) {
-        true => section.cie_from_offset(bases, offset),
-        false => Err(gimli::Error::UnknownAugmentation),
+    if text.contains(&0) {
+        section.cie_from_offset(bases, offset)
+    } else {
+        Err(gimli::Error::UnknownAugmentation)
     }
 }

@@ -34,7 +34,9 @@ pub(in crate::binary) fn stated_size(f: Fields<'_>) -> Option<u64> {
 
 /// The inflated contents of a section that has the flag `SHF_COMPRESSED`.
 pub(in crate::binary) fn section(what: &'static str, f: Fields<'_>) -> Result<Vec<u8>, Error> {
-    let short = || Error::Malformed(format!("{what}: compressed, but without a header"));
+    let short = || Error::Malformed {
+        problem: format!("{what}: compressed, but without a header"),
+    };
     let kind = f.u32(0).ok_or_else(short)?;
     let size = stated_size(f).ok_or_else(short)?;
     let header = if f.wide { 24 } else { 12 };
@@ -43,9 +45,9 @@ pub(in crate::binary) fn section(what: &'static str, f: Fields<'_>) -> Result<Ve
         kind if kind == elf::ELFCOMPRESS_ZLIB.0 => CompressionFormat::Zlib,
         kind if kind == elf::ELFCOMPRESS_ZSTD.0 => CompressionFormat::Zstandard,
         kind => {
-            return Err(Error::Malformed(format!(
-                "{what}: compression {kind} is unknown"
-            )));
+            return Err(Error::Malformed {
+                problem: format!("{what}: compression {kind} is unknown"),
+            });
         }
     };
     inflated(what, format, size, data)
@@ -59,7 +61,9 @@ pub(in crate::binary) fn old_stated_size(bytes: &[u8]) -> Option<u64> {
 
 /// The inflated contents of a section `.zdebug_*`.
 pub(in crate::binary) fn old_section(what: &'static str, bytes: &[u8]) -> Result<Vec<u8>, Error> {
-    let short = || Error::Malformed(format!("{what}: compressed, but without a header"));
+    let short = || Error::Malformed {
+        problem: format!("{what}: compressed, but without a header"),
+    };
     let size = old_stated_size(bytes).ok_or_else(short)?;
     let data = bytes.get(12..).ok_or_else(short)?;
     inflated(what, CompressionFormat::Zlib, size, data)
@@ -86,6 +90,8 @@ fn inflated(
     };
     match compressed.decompress() {
         Ok(bytes) => Ok(bytes.into_owned()),
-        Err(error) => Err(Error::Malformed(format!("{what}: {error}"))),
+        Err(error) => Err(Error::Malformed {
+            problem: format!("{what}: {error}"),
+        }),
     }
 }

@@ -33,7 +33,9 @@ pub(in crate::binary) fn unpack(elf: &Elf) -> Option<Result<Elf, Error>> {
             }
             let read = reader.by_ref().take(PIECE).read_to_end(&mut unpacked);
             if let Err(error) = read {
-                return Err(Error::Malformed(format!(".gnu_debugdata: {error}")));
+                return Err(Error::Malformed {
+                    problem: format!(".gnu_debugdata: {error}"),
+                });
             }
             if unpacked.len() == before || unpacked.len() as u64 > SIZE_LIMIT {
                 break;

@@ -14,8 +14,8 @@
 //!   e_phentsize 0x36     0x2a   then e_phnum, e_shentsize, e_shnum, e_shstrndx, 2 bytes each
 //! ```
 //!
-//! Only these are read when a file is opened, a few pages whatever its size. What cannot be
-//! believed is left out and told as a problem.
+//! Only these are read when a file is opened, a few pages whatever its size. What is
+//! damaged is left out and listed as a problem.
 
 pub(super) mod code;
 pub(super) mod fields;
@@ -106,16 +106,20 @@ impl Elf {
         let wide = match head.get(4) {
             Some(1) => false,
             Some(2) => true,
-            Some(class) => return Err(Error::Malformed(format!("ELF class {class} is unknown"))),
+            Some(class) => {
+                return Err(Error::Malformed {
+                    problem: format!("ELF class {class} is unknown"),
+                });
+            }
             None => return Err(cut_header(&source)),
         };
         let endian = match head.get(5) {
             Some(1) => RunTimeEndian::Little,
             Some(2) => RunTimeEndian::Big,
             Some(data) => {
-                return Err(Error::Malformed(format!(
-                    "ELF byte order {data} is unknown"
-                )));
+                return Err(Error::Malformed {
+                    problem: format!("ELF byte order {data} is unknown"),
+                });
             }
             None => return Err(cut_header(&source)),
         };
@@ -246,9 +250,11 @@ impl Elf {
             Some(section) => self
                 .source
                 .read("section names", section.offset, section.size),
-            None => Err(Error::Malformed(format!(
-                "section {names} should hold the section names; there are {count} sections"
-            ))),
+            None => Err(Error::Malformed {
+                problem: format!(
+                    "section {names} should hold the section names; there are {count} sections"
+                ),
+            }),
         };
         match strings {
             Ok(strings) => {
@@ -404,9 +410,10 @@ impl Elf {
         let head = section.size.min(inflate::HEADER_SIZE);
         let head = self.source.read("compression header", section.offset, head);
         let head = head.unwrap_or_default();
-        let size = match section.is_old_compressed {
-            true => inflate::old_stated_size(&head),
-            false => inflate::stated_size(self.fields(&head)),
+        let size = if section.is_old_compressed {
+            inflate::old_stated_size(&head)
+        } else {
+            inflate::stated_size(self.fields(&head))
         };
         size.unwrap_or(0)
     }

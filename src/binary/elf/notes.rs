@@ -1,4 +1,4 @@
-//! Notes of an ELF file, of which only the build id matters here.
+//! The notes of an ELF file; only the build ID is used.
 
 use object::elf;
 

@@ -201,7 +201,7 @@ fn target(elf: &Elf, symbol: &symbols::Entry, index: u32, addend: i64) -> Option
     })
 }
 
-/// Records that write nothing, beside others for the same field.
+/// Relocations that write nothing; they accompany others for the same field.
 fn is_mark(machine: u16, kind: u32) -> bool {
     let riscv = [elf::R_RISCV_RELAX.0, elf::R_RISCV_ALIGN.0];
     kind == 0 || machine == elf::EM_RISCV.0 && riscv.contains(&kind)

@@ -18,9 +18,9 @@ use super::{Elf, Section};
 pub(in crate::binary) struct Record {
     /// What is written: an address; in relocatable files an offset in a section.
     pub(in crate::binary) at: u64,
-    /// The type, which each machine numbers anew.
+    /// The type, which each machine numbers in its own way.
     pub(in crate::binary) kind: u32,
-    /// An index of the symbol table; 0 is none.
+    /// An index of the symbol table; 0 means no symbol.
     pub(in crate::binary) symbol: u32,
     /// What is added; `None` where it stands in the place that is written.
     pub(in crate::binary) addend: Option<i64>,
@@ -59,8 +59,8 @@ pub(in crate::binary) fn records(contents: Fields<'_>, kind: u32) -> impl Iterat
     })
 }
 
-/// The addresses of the pointers that a packed table tells. At most as many as `contents` has
-/// bits.
+/// Calls `pointer` with the address of each pointer that a packed table (RELR) lists: at most one
+/// for each bit of `contents`.
 pub(in crate::binary) fn packed(contents: Fields<'_>, mut pointer: impl FnMut(u64)) {
     let size: u64 = if contents.wide { 8 } else { 4 };
     let bits = size * 8;

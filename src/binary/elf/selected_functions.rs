@@ -1,12 +1,12 @@
 //! Where some of a file's functions are, without reading about all of them.
 //!
-//! The linker leaves a table of functions for whoever unwinds through them, sorted by address
+//! The linker writes a table of functions for unwinders, sorted by address
 //! (`.eh_frame_hdr`, Linux Standard Base 5.0, section 10.6.2):
 //!
 //! ```text
 //!   u8 version (1), u8 ×3 encodings, pointer to .eh_frame, number of rows
 //!   i32 start of function    i32 its entry in .eh_frame        from the start of the table
-//!   …                        …                                 every so many rows are looked at
+//!   …                        …                                 a sample of the rows is read
 //! ```
 //!
 //! In a library of 100 MB this tells of a thousand functions, evenly spread, in the time in which a

@@ -63,8 +63,8 @@ impl Slots {
         here.then_some(Svma(entry.value))
     }
 
-    /// Whether a symbol is a function's. Files that are not linked do not say so of what they do
-    /// not define; there, and for data, the answer is no.
+    /// Returns whether a symbol is a function. Files that are not linked do not mark the functions
+    /// that they do not define; for these, and for data, the answer is no.
     pub fn is_function(&self, symbol: u32) -> bool {
         let kinds = [elf::STT_FUNC.0, elf::STT_GNU_IFUNC.0];
         let entry = self.symbols.entries.get(symbol as usize);
@@ -111,6 +111,8 @@ impl Binary {
         let Slots {
             targets, problems, ..
         } = &mut slots;
+        // A program with a fixed address has no relocations for its own addresses. A word of its
+        // constants is taken as a pointer if exactly there a function starts.
         if elf.fixed {
             let starts = self.functions().iter().map(|symbol| symbol.start.0);
             let starts: FxHashSet<u64> = starts.collect();
@@ -126,6 +128,8 @@ impl Binary {
             );
         }
         visit(elf, problems, |slot, target, how| {
+            // The linker's own slots are only written by the dynamic linker. Of all others, only
+            // those in memory that is constant after loading keep what a relocation wrote.
             let fixed = matches!(how, Dynamic::Linkage | Dynamic::Chosen);
             if (fixed || constants.contain(slot)) && targets.len() < SLOT_LIMIT {
                 targets.insert(slot, target);
@@ -259,6 +263,8 @@ pub(in crate::binary) fn visit(
         let records = relocations::is_table(section) || section.kind == elf::SHT_RELR.0;
         records && section.flags & elf::SHF_ALLOC.0 != 0
     });
+    // RELA records have their addend. REL and RELR leave it in the place that they relocate, so the
+    // data have to be read as well.
     let stated = tables.iter().all(|table| table.kind == elf::SHT_RELA.0);
     let sections = elf.believed("data", problems, |section| {
         !stated && section.is_data() && section.flags & elf::SHF_WRITE.0 != 0

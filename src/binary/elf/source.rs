@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -25,6 +26,8 @@ pub(in crate::binary) enum Source {
     File {
         /// The file.
         file: File,
+        /// Its path, for errors.
+        path: PathBuf,
         /// Its size when it was opened.
         size: u64,
         /// Its device and inode, which tell it from every other file.
@@ -41,10 +44,15 @@ pub(in crate::binary) enum Source {
 impl Source {
     /// The bytes of a file that was opened. Its share is added to the budget.
     pub(in crate::binary) fn file(opened: Opened, budget: &Arc<Budget>) -> Source {
-        let Opened { file, metadata } = opened;
+        let Opened {
+            file,
+            metadata,
+            path,
+        } = opened;
         budget.add_file(&metadata);
         Source::File {
             file,
+            path,
             size: metadata.len(),
             identity: (metadata.dev(), metadata.ino()),
             modified: metadata.modified().ok(),
@@ -121,7 +129,7 @@ impl Source {
     ) -> Result<Vec<u8>, Error> {
         let length = self.admit(what, offset, length)?;
         match self {
-            Source::File { file, .. } => {
+            Source::File { file, path, .. } => {
                 let mut bytes = Vec::new();
                 reserve(what, &mut bytes, length)?;
                 while bytes.len() < length {
@@ -129,12 +137,11 @@ impl Source {
                     let spare = rustix::buffer::spare_capacity(&mut bytes);
                     match rustix::io::pread(file, spare, at) {
                         Ok(0) => {
-                            return Err(
-                                std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()
-                            );
+                            let short = std::io::ErrorKind::UnexpectedEof;
+                            return Err(Error::at(path)(short.into()));
                         }
                         Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                        Err(error) => return Err(std::io::Error::from(error).into()),
+                        Err(error) => return Err(Error::at(path)(error.into())),
                     }
                 }
                 bytes.truncate(length);
@@ -162,7 +169,9 @@ impl Source {
         }
         let bytes = into.get_mut(..length).unwrap_or_default();
         match self {
-            Source::File { file, .. } => file.read_exact_at(bytes, offset)?,
+            Source::File { file, path, .. } => {
+                file.read_exact_at(bytes, offset).map_err(Error::at(path))?
+            }
             Source::Memory(all) => {
                 let start = usize::try_from(offset).unwrap_or(usize::MAX);
                 let piece = all.get(start..start.saturating_add(length));
@@ -190,7 +199,7 @@ impl Source {
     }
 }
 
-/// Makes room for so many bytes. Where the system has no memory for them, that is an error.
+/// Reserves memory for this number of bytes. It is an error if the system has no memory for them.
 pub(in crate::binary) fn reserve(
     what: &str,
     bytes: &mut Vec<u8>,

@@ -31,7 +31,7 @@ pub(in crate::binary) struct Entry {
     pub(in crate::binary) kind: u8,
     pub(in crate::binary) binding: u8,
     pub(in crate::binary) visibility: u8,
-    /// An index of the sections, or one of the few above 0xff00 that are none.
+    /// An index of the sections, or one of the reserved values above 0xff00.
     pub(in crate::binary) section: u32,
     pub(in crate::binary) value: u64,
     size: u64,
@@ -56,10 +56,9 @@ pub(in crate::binary) fn entry(f: Fields<'_>) -> Option<Entry> {
 pub(in crate::binary) fn entries(elf: &Elf, table: &Section) -> Result<Vec<Entry>, Error> {
     let size = entry_size(elf.wide);
     if table.entry_size != size as u64 {
-        return Err(Error::Malformed(format!(
-            "symbols of {} bytes, expected {size}",
-            table.entry_size
-        )));
+        return Err(Error::Malformed {
+            problem: format!("symbols of {} bytes, expected {size}", table.entry_size),
+        });
     }
     let bytes = elf.contents("symbols", table)?;
     let records = bytes.chunks_exact(size).take(SYMBOL_LIMIT);
@@ -68,7 +67,7 @@ pub(in crate::binary) fn entries(elf: &Elf, table: &Section) -> Result<Vec<Entry
         .collect();
     let elsewhere = u32::from(elf::SHN_XINDEX.0);
     if entries.iter().any(|entry| entry.section == elsewhere) {
-        // More than 0xff00 sections: the true numbers stand in a table beside this one.
+        // More than 0xff00 sections: the real numbers are in another table.
         let is_it = |s: &&Section| s.kind == elf::SHT_SYMTAB_SHNDX.0;
         let numbers = elf.sections.iter().find(is_it);
         let numbers = numbers.map(|s| elf.source.read("section numbers", s.offset, s.size));
@@ -92,10 +91,9 @@ fn strings(elf: &Elf, table: &Section) -> Result<Vec<u8>, Error> {
     let linked = elf.sections.get(table.link as usize);
     match linked.filter(|section| section.kind == elf::SHT_STRTAB.0) {
         Some(section) => elf.contents("symbol names", section),
-        None => Err(Error::Malformed(format!(
-            "symbol names: section {} is not a string table",
-            table.link
-        ))),
+        None => Err(Error::Malformed {
+            problem: format!("symbol names: section {} is not a string table", table.link),
+        }),
     }
 }
 
@@ -104,13 +102,13 @@ fn strings(elf: &Elf, table: &Section) -> Result<Vec<u8>, Error> {
 pub(in crate::binary) struct Table {
     pub(in crate::binary) entries: Vec<Entry>,
     pub(in crate::binary) strings: Vec<u8>,
-    /// How many names cannot be believed; their symbols have none.
+    /// The number of names that are damaged; their symbols have no name.
     unnamed: u64,
 }
 
 impl Table {
-    /// Reads a table. Whoever copies all names that are left needs no more than some multiple of
-    /// the file's size.
+    /// Reads a table. Names that would together exceed a multiple of the file's size are dropped,
+    /// so callers may copy the others.
     pub(in crate::binary) fn read(elf: &Elf, table: &Section) -> Result<Table, Error> {
         let mut entries = entries(elf, table)?;
         let strings = strings(elf, table)?;
@@ -180,10 +178,12 @@ fn read_table(
         }
     }
     if table.unnamed > 0 {
-        return Err(Error::Malformed(format!(
-            "{} symbols have names outside their string table, or too long together",
-            table.unnamed
-        )));
+        return Err(Error::Malformed {
+            problem: format!(
+                "{} symbols have names outside their string table, or too long together",
+                table.unnamed
+            ),
+        });
     }
     Ok(())
 }

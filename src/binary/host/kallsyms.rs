@@ -74,7 +74,7 @@ impl Kallsyms {
         let mut bytes = Vec::new();
         let file = files::open_named(path)?.file;
         let mut limited = file.take(SIZE_LIMIT.saturating_add(1));
-        limited.read_to_end(&mut bytes)?;
+        limited.read_to_end(&mut bytes).map_err(Error::at(path))?;
         if bytes.len() as u64 > SIZE_LIMIT {
             return Err(Error::TooLarge {
                 what: "the list of kernel symbols".to_owned(),

@@ -27,7 +27,7 @@ use crate::files::{self, LastLink, Opened, Root};
 
 /// The most bytes of a section that only names a file.
 const LINK_LIMIT: u64 = 64 << 10;
-/// The largest debug file of which a checksum is made, in bytes.
+/// The size of the largest debug file whose checksum is computed, in bytes.
 const CHECKSUM_LIMIT: u64 = 4 << 30;
 
 /// Where a file is: a path below a directory that stands for `/`, or one that a person named.
@@ -314,7 +314,7 @@ impl Places {
     }
 
     /// The CRC-32 of a whole file, made once for each file. Holes are not read for it: a debug file
-    /// that is mostly holes is none.
+    /// that is mostly holes does not count.
     fn checksum(&self, source: &Source) -> Result<u32, Error> {
         let size = source.size();
         let what = "the debug file, whose checksum was not made,".to_owned();
@@ -345,7 +345,7 @@ impl Places {
     }
 }
 
-/// What tells whether a file is the one of which a checksum is known.
+/// What identifies a file whose checksum is known.
 fn state(source: &Source) -> Option<FileState> {
     let Source::File { file, .. } = source else {
         return None;

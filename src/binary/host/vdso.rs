@@ -5,6 +5,7 @@
 )]
 
 use std::fs::read;
+use std::path::Path;
 use std::ptr::with_exposed_provenance;
 use std::slice::from_raw_parts;
 
@@ -19,9 +20,10 @@ const SIZE_LIMIT: u64 = 1 << 20;
 /// capabilities, which is what recorders have where users are no root.
 ///
 /// # Errors
-/// [`Error::NotFound`] where the kernel gives none.
+/// [`Error::NotFound`] if the kernel provides no vDSO.
 pub fn own() -> Result<Binary, Error> {
-    let maps = read("/proc/self/maps")?;
+    let list = Path::new("/proc/self/maps");
+    let maps = read(list).map_err(Error::at(list))?;
     let maps = utf8(&maps);
     let mut lines = maps.lines();
     let line = lines.find(|line| line.ends_with("[vdso]"));

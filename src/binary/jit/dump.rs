@@ -37,9 +37,9 @@ const ARCH_TIMESTAMP: u64 = 1;
 /// V8 adds the size of an ELF header to the addresses of lines, as `perf inject` once needed.
 const ELF_HEADER: u64 = 0x40;
 
-/// A record of lines may end with so many zeros.
+/// The largest number of zeros that a record of lines may end with.
 const PADDING: usize = 7;
-/// From how many functions on it counts that none has a line before such a header.
+/// The number of functions from which on it is significant that none has a line before such a header.
 const SOME: u64 = 4;
 
 /// Loads with longer names are passed over, in bytes.
@@ -107,7 +107,7 @@ impl JitDump {
     /// Reads a jitdump file. `user` is the user id of the process, where it is known.
     ///
     /// # Errors
-    /// When there is none, it is a link or not a regular file, it belongs to somebody else
+    /// If there is no file, it is a link or not a regular file, it belongs to somebody else
     /// ([`Error::Foreign`]), its header is no jitdump's, or the system refuses.
     pub fn read(path: &Path, user: Option<u32>) -> Result<JitDump, Error> {
         if !path.is_absolute() {
@@ -124,7 +124,7 @@ impl JitDump {
 
     fn of_file(opened: Opened, path: &Path, user: Option<u32>) -> Result<JitDump, Error> {
         let (file, size) = super::checked(opened, path, user)?;
-        Parser::new(BufReader::with_capacity(256 << 10, file), size).file()
+        Parser::new(BufReader::with_capacity(256 << 10, file), path, size).file()
     }
 
     /// Reads a jitdump that is in memory.
@@ -132,7 +132,12 @@ impl JitDump {
     /// # Errors
     /// As [`JitDump::read`].
     pub fn parse(bytes: &[u8]) -> Result<JitDump, Error> {
-        Parser::new(io::Cursor::new(bytes), bytes.len() as u64).file()
+        Parser::new(
+            io::Cursor::new(bytes),
+            Path::new("(memory)"),
+            bytes.len() as u64,
+        )
+        .file()
     }
 
     /// Whether its times are those of `CLOCK_MONOTONIC`.
@@ -183,8 +188,10 @@ impl JitDump {
 }
 
 /// Reads the records one after the other.
-struct Parser<R> {
+struct Parser<'a, R> {
     input: R,
+    /// The file, for errors.
+    path: &'a Path,
     size: u64,
     swapped: bool,
     dump: JitDump,
@@ -203,10 +210,11 @@ struct Parser<R> {
     with_lines: u64,
 }
 
-impl<R: Read + Seek> Parser<R> {
-    fn new(input: R, size: u64) -> Self {
+impl<'a, R: Read + Seek> Parser<'a, R> {
+    fn new(input: R, path: &'a Path, size: u64) -> Self {
         Parser {
             input,
+            path,
             size,
             swapped: false,
             dump: JitDump::default(),
@@ -222,7 +230,9 @@ impl<R: Read + Seek> Parser<R> {
 
     fn file(mut self) -> Result<JitDump, Error> {
         let mut at = self.header()?;
-        self.input.seek_relative(at as i64 - HEADER as i64)?;
+        self.input
+            .seek_relative(at as i64 - HEADER as i64)
+            .map_err(Error::at(self.path))?;
         let mut records = 0;
         while at < self.size {
             let Some(end) = self.record(at)? else {
@@ -249,7 +259,7 @@ impl<R: Read + Seek> Parser<R> {
 
     /// Reads the header; returns where the records begin.
     fn header(&mut self) -> Result<u64, Error> {
-        let malformed = |what: String| Err(Error::Malformed(what));
+        let malformed = |what: String| Err(Error::Malformed { problem: what });
         if self.size < HEADER {
             return Err(Error::Truncated {
                 what: "the header",
@@ -258,7 +268,9 @@ impl<R: Read + Seek> Parser<R> {
             });
         }
         let mut bytes = [0; HEADER as usize];
-        self.input.read_exact(&mut bytes)?;
+        self.input
+            .read_exact(&mut bytes)
+            .map_err(Error::at(self.path))?;
         let magic = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
         self.swapped = magic == MAGIC.swap_bytes();
         if magic != MAGIC && !self.swapped {
@@ -283,7 +295,9 @@ impl<R: Read + Seek> Parser<R> {
             self.problem(format!("cut short at offset {at:#x}"));
             return Ok(None);
         }
-        self.input.read_exact(&mut prefix)?;
+        self.input
+            .read_exact(&mut prefix)
+            .map_err(Error::at(self.path))?;
         let (kind, size) = (self.u32(&prefix, 0), u64::from(self.u32(&prefix, 4)));
         let time = self.u64(&prefix, 8);
         if size < PREFIX {
@@ -303,7 +317,9 @@ impl<R: Read + Seek> Parser<R> {
         };
         // What is read is in the file, so its length can be believed.
         let mut body = vec![0; most.min(size - PREFIX) as usize];
-        self.input.read_exact(&mut body)?;
+        self.input
+            .read_exact(&mut body)
+            .map_err(Error::at(self.path))?;
         let is_good = match kind {
             LOAD => self.load(at, end, time, &body),
             MOVE => self.moved(time, &body),
@@ -315,7 +331,9 @@ impl<R: Read + Seek> Parser<R> {
             *count += 1;
         }
         let rest = size - PREFIX - body.len() as u64;
-        self.input.seek_relative(rest as i64)?;
+        self.input
+            .seek_relative(rest as i64)
+            .map_err(Error::at(self.path))?;
         Ok(Some(end))
     }
 
@@ -389,7 +407,7 @@ impl<R: Read + Seek> Parser<R> {
         Some(())
     }
 
-    /// Reads lines. Of a record that cannot be believed none are kept.
+    /// Reads lines. A damaged record is dropped as a whole.
     fn lines(&mut self, body: &[u8]) -> Option<()> {
         self.pending = None;
         let first = self.dump.lines.len();
@@ -452,18 +470,20 @@ impl<R: Read + Seek> Parser<R> {
     fn u32(&self, bytes: &[u8], at: usize) -> u32 {
         let mut four = [0; 4];
         four.copy_from_slice(&bytes[at..at + 4]);
-        match self.swapped {
-            true => u32::from_ne_bytes(four).swap_bytes(),
-            false => u32::from_ne_bytes(four),
+        if self.swapped {
+            u32::from_ne_bytes(four).swap_bytes()
+        } else {
+            u32::from_ne_bytes(four)
         }
     }
 
     fn u64(&self, bytes: &[u8], at: usize) -> u64 {
         let mut eight = [0; 8];
         eight.copy_from_slice(&bytes[at..at + 8]);
-        match self.swapped {
-            true => u64::from_ne_bytes(eight).swap_bytes(),
-            false => u64::from_ne_bytes(eight),
+        if self.swapped {
+            u64::from_ne_bytes(eight).swap_bytes()
+        } else {
+            u64::from_ne_bytes(eight)
         }
     }
 }

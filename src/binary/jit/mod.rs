@@ -8,7 +8,7 @@
 //! Compilers compile a function again and move its code, and they put new code where old code was.
 //! A name is therefore the identity, not an address: all code of one name is one function. Lists
 //! that leave out parameters, as some agents for Java do, give overloaded methods one name; such
-//! methods cannot be told apart and are one function.
+//! methods cannot be distinguished and are one function.
 //!
 //! Where a list has no times and several functions were at an address, nothing says which of them
 //! a sample belongs to. The answer is then all of them: see [`JitNames`].
@@ -31,9 +31,11 @@ use crate::files::Opened;
 /// Checks who has written a list. Other users can write to the places where lists are, so a list
 /// counts only if it belongs to the reader, to root or to `user`, whose process it describes.
 fn checked(opened: Opened, path: &Path, user: Option<u32>) -> Result<(File, u64), Error> {
-    let Opened { file, metadata } = opened;
+    let Opened { file, metadata, .. } = opened;
     // The owner of our own directory in /proc is the user that we act for.
-    let own = std::fs::metadata("/proc/self")?.uid();
+    let own = std::fs::metadata("/proc/self")
+        .map_err(Error::at(path))?
+        .uid();
     let owner = metadata.uid();
     if owner != own && owner != 0 && Some(owner) != user {
         return Err(Error::Foreign {

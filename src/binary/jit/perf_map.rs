@@ -66,7 +66,7 @@ impl PerfMap {
     /// Reads a map. `user` is the user id of the process, where it is known.
     ///
     /// # Errors
-    /// When there is none, it is a link or not a regular file, it belongs to somebody else
+    /// If there is no file, it is a link or not a regular file, it belongs to somebody else
     /// ([`Error::Foreign`]), it is larger than 256 MB, or the system refuses.
     pub fn read(path: &Path, user: Option<u32>) -> Result<PerfMap, Error> {
         PerfMap::read_below(&Root::default(), path, user)
@@ -88,7 +88,8 @@ impl PerfMap {
             });
         }
         let mut bytes = Vec::new();
-        file.take(SIZE_LIMIT).read_to_end(&mut bytes)?;
+        let read = file.take(SIZE_LIMIT).read_to_end(&mut bytes);
+        read.map_err(Error::at(path))?;
         Ok(PerfMap::parse(&bytes))
     }
 

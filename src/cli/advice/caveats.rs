@@ -14,11 +14,15 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
     let files = situation.files();
     Some(match kind {
         Kind::NoSamples => format!(
-            "only running threads are sampled: run the program longer, sample more often \
+            "samples are taken only while threads run: run the program for longer, sample more often \
              ({}), or record off-CPU time ({})",
             sample("-F 4999"),
             sample("--off-cpu")
         ),
+        Kind::EmptyHistogram => {
+            "run the program for longer: -pg samples it about 100 times per second of processor time"
+                .to_owned()
+        }
         Kind::StoppedAtExec => STOPPED_AT_EXEC.to_owned(),
         Kind::BlockedBefore => {
             "to record these stacks, start the recording before the program; or \
@@ -27,7 +31,7 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
         }
         Kind::Truncated | Kind::Unfinished => "record again if the end matters".to_owned(),
         Kind::Lost => lost(situation),
-        Kind::Throttled => "sample less often, or as root: sysctl \
+        Kind::Throttled => "sample less often, or remove the limit (run as root): sysctl \
             kernel.perf_cpu_time_max_percent=0"
             .to_owned(),
         Kind::MissedTime => missed_time(situation),
@@ -36,7 +40,7 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
             sample("-c 1 -e EVENT")
         ),
         Kind::CutStack => format!(
-            "deep recursion needs a higher limit, 6000 at most; as root, while nothing records: sysctl \
+            "raise the limit, to at most 6000 (run as root, while nothing is being recorded): sysctl \
              kernel.perf_event_max_stack=1024; then {}",
             match situation {
                 Situation::Top => "start top again",
@@ -45,14 +49,14 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
         ),
         Kind::NoSwitchStack => format!(
             "if only some stacks are missing, records were lost: use larger buffers (-m 8192); if all \
-             are missing, get the right to see the kernel: {}",
+             are missing, you need access to the kernel: {}",
             see_the_kernel(situation)
         ),
         Kind::UnsureSwitch => format!("use larger buffers: {}", sample("--off-cpu -m 8192")),
         Kind::NoStacks => format!("record call stacks: {}", sample("-g fp")),
         Kind::NotUnwound => format!("record with frame pointers: {}", sample("-g fp")),
         Kind::ShortCopy => format!(
-            "copy more of each stack, {} bytes at most: {}",
+            "copy more of each stack, at most {} bytes: {}",
             CopySize::MAX,
             sample("-g dwarf,32768")
         ),
@@ -82,7 +86,7 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
         Kind::HiddenKernel => match situation {
             Situation::Top | Situation::Record { .. } => to_name_the_kernel(&Rights::look()),
             _ => {
-                "as root: sysctl kernel.kptr_restrict=0, then record and report as root; for other \
+                "run as root: sysctl kernel.kptr_restrict=0, then record and report as root; for other \
                   users, see proftool doctor"
                     .to_owned()
             }
@@ -107,9 +111,11 @@ const STOPPED_AT_EXEC: &str = "the program is set-uid or set-gid, has file capab
 fn see_the_kernel(situation: &Situation) -> String {
     match situation {
         Situation::Top | Situation::Record { .. } => to_see_the_kernel(&Rights::look()),
-        _ => "record as root, or as root: sysctl kernel.perf_event_paranoid=1, or setcap \
+        _ => {
+            "record as root, or first run as root: sysctl kernel.perf_event_paranoid=1, or setcap \
               cap_perfmon,cap_syslog=ep $(command -v proftool)"
-            .to_owned(),
+                .to_owned()
+        }
     }
 }
 
@@ -143,7 +149,7 @@ fn missed_time(situation: &Situation) -> String {
         _ => "-a; then proftool report --comm NAME",
     };
     format!(
-        "sampling restarts with each thread, so threads that live shorter than the sampling interval \
+        "the kernel starts a new period with each thread, so threads that live shorter than the period \
          have almost no samples: record the whole machine ({whole}) or a control group (--cgroup), or \
          sample more often (-F 9973)"
     )

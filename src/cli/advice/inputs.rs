@@ -5,36 +5,43 @@ use std::path::Path;
 
 use proftool::base::shell_quoted;
 use proftool::binary;
-use proftool::input::Error;
+use proftool::input::{Error, Reason};
 
-/// Returns what can be done about a file that could not be opened.
-pub fn on_error(error: &Error, file: &Path) -> Option<String> {
+/// Returns what can be done about a file that could not be opened. `show` is the command that shows a
+/// file, up to the file's name: `proftool detail parse`.
+pub fn on_error(error: &Error, show: &str) -> Option<String> {
+    let file = &error.path;
     let path = shell_quoted(&file.to_string_lossy());
-    Some(match error {
-        Error::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+    Some(match &error.reason {
+        Reason::Io { source } if source.kind() == io::ErrorKind::NotFound => {
             let mut part = file.as_os_str().to_owned();
             part.push(".part");
-            match Path::new(&part).is_file() {
-                true => format!(
-                    "there is an unfinished recording: proftool report {}",
+            if Path::new(&part).is_file() {
+                format!(
+                    "there is an unfinished recording: {show} {}",
                     shell_quoted(&part.to_string_lossy())
-                ),
-                false => "make a recording: proftool record -- COMMAND".into(),
+                )
+            } else {
+                "make a recording: proftool record -- COMMAND".into()
             }
         }
-        Error::NotRegular("a pipe") => {
-            format!("read it from standard input: proftool report - < {path}")
+        Reason::NotRegular { kind: "a pipe" } => {
+            format!("read it from standard input: {show} - < {path}")
         }
-        Error::Program => format!(
-            "record it: proftool record -- {path}; or show the calls in its code: proftool \
-             callgraph {path}"
+        Reason::Program => format!(
+            "record it (proftool record -- {path}), or show the calls in its code (proftool callgraph \
+             {path})"
         ),
-        Error::Compressed("gzip") => format!("gzip -dc {path} | proftool report -"),
-        Error::Compressed(_) => format!("zstd -dc {path} | proftool report -"),
-        Error::Binary(binary::Error::NotElf) => "an ELF program or shared library is needed".into(),
-        Error::NoTimes(_) => "leave out --time".into(),
-        Error::NoProgram => "name the program: --binary PROGRAM".into(),
-        Error::Gmon(_) => "name the program that made it: --binary PROGRAM".into(),
+        Reason::Compressed { format: "gzip" } => {
+            format!("decompress it: gzip -dc {path} | {show} -")
+        }
+        Reason::Compressed { .. } => format!("decompress it: zstd -dc {path} | {show} -"),
+        Reason::Binary {
+            source: binary::Error::NotElf,
+        } => "an ELF program or shared library is needed".into(),
+        Reason::NoTimes { .. } => "leave out --time".into(),
+        Reason::NoProgram => "name the program: --binary PROGRAM".into(),
+        Reason::Gmon { .. } => "name the program that made it: --binary PROGRAM".into(),
         _ => return None,
     })
 }
@@ -45,9 +52,27 @@ mod tests {
 
     #[test]
     fn advice_quotes_the_file_for_a_shell() {
-        let advice = on_error(&Error::Program, Path::new("my app")).unwrap();
-        assert!(advice.contains("proftool record -- 'my app'"), "{advice}");
-        let advice = on_error(&Error::NoProgram, Path::new("gmon.out")).unwrap();
-        assert!(advice.contains("--binary PROGRAM"), "{advice}");
+        let advice = |path: &str, reason| {
+            let path = path.into();
+            on_error(&Error { path, reason }, "proftool flat").unwrap()
+        };
+        let of_program = advice("my app", Reason::Program);
+        assert!(
+            of_program.contains("proftool record -- 'my app'"),
+            "{of_program}"
+        );
+        let of_gmon = advice("gmon.out", Reason::NoProgram);
+        assert!(of_gmon.contains("--binary PROGRAM"), "{of_gmon}");
+    }
+
+    #[test]
+    fn advice_repeats_the_command_that_ran() {
+        let error = Error {
+            path: "a b.gz".into(),
+            reason: Reason::Compressed { format: "gzip" },
+        };
+        let advice = on_error(&error, "proftool detail parse");
+        let command = "gzip -dc 'a b.gz' | proftool detail parse -";
+        assert_eq!(advice.as_deref(), Some(command));
     }
 }

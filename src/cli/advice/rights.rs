@@ -9,11 +9,11 @@ const KERNEL: &str = "cap_perfmon,cap_syslog";
 const EVERYTHING: &str = "cap_perfmon,cap_syslog,cap_sys_ptrace";
 
 /// How to record where `perf_event_paranoid` forbids it, at 3 and above.
-pub const PARANOID: &str = "run as root; or as root: sysctl kernel.perf_event_paranoid=2 (user \
-    space), or =1 (with the kernel)";
+pub const PARANOID: &str = "run proftool as root, or first run as root: sysctl \
+    kernel.perf_event_paranoid=2 (user space only), or =1 (with the kernel)";
 
 /// How to record in a container that filters system calls.
-pub const SECCOMP: &str = "for a container: docker run --cap-add PERFMON --security-opt \
+pub const SECCOMP: &str = "start a container with: docker run --cap-add PERFMON --security-opt \
     seccomp=unconfined";
 
 /// Returns the command with which root gives the running program these capabilities.
@@ -34,18 +34,25 @@ pub fn setcap_everything(rights: &Rights) -> String {
 pub fn to_see_the_kernel(rights: &Rights) -> String {
     let settings = settings(rights);
     if rights.contained {
-        let settings = settings.unwrap_or_else(|| "record there".to_owned());
-        return format!("outside of this container (user namespace), as root: {settings}");
+        return match settings {
+            Some(settings) => {
+                format!("run outside of this container (user namespace), as root: {settings}")
+            }
+            None => "record outside of this container (user namespace), as root".to_owned(),
+        };
     }
     let Some(settings) = settings else {
-        return format!("run as root, or as root: {}", setcap(rights, KERNEL));
+        return format!(
+            "run proftool as root, or first run as root: {}",
+            setcap(rights, KERNEL)
+        );
     };
     match rights.kptr_restrict {
         // Nobody sees the names until this is changed.
-        Some(2..) => format!("run as root, or as root: {settings}"),
+        Some(2..) => format!("run proftool as root, or first run as root: {settings}"),
         _ => {
             let setcap = setcap(rights, KERNEL);
-            format!("run as root, or as root: {setcap}, or {settings}")
+            format!("run proftool as root, or first run as root: {setcap}, or {settings}")
         }
     }
 }
@@ -58,34 +65,33 @@ pub fn to_name_the_kernel(rights: &Rights) -> String {
     };
     if rights.syslog && !rights.contained {
         return match rights.kptr_restrict {
-            Some(2..) => "as root: sysctl kernel.kptr_restrict=0".to_owned(),
+            Some(2..) => "run as root: sysctl kernel.kptr_restrict=0".to_owned(),
             _ => elsewhere(),
         };
     }
     match settings(rights) {
         None => elsewhere(),
         Some(settings) if rights.contained => {
-            format!("outside of this container (user namespace), as root: {settings}")
+            format!("run outside of this container (user namespace), as root: {settings}")
         }
         Some(settings) if rights.kptr_restrict.is_some_and(|level| level >= 2) => {
-            format!("as root: {settings}")
+            format!("run as root: {settings}")
         }
-        Some(settings) => format!("as root: {}, or {settings}", setcap(rights, KERNEL)),
+        Some(settings) => format!("run as root: {}, or {settings}", setcap(rights, KERNEL)),
     }
 }
 
 /// Returns how to record a process that this user may not record; `what` is what belongs to others.
 pub fn to_record_others(rights: &Rights) -> String {
-    match rights.ptrace {
-        true => {
-            "it belongs to another user namespace, or a security module protects it: record it \
-                 from outside of this container"
-                .to_owned()
-        }
-        false => format!(
-            "record it as its user or as root; or as root: {}",
+    if rights.ptrace {
+        "it belongs to another user namespace, or a security module protects it: record it from \
+         outside of this container"
+            .to_owned()
+    } else {
+        format!(
+            "record it as its user or as root, or first run as root: {}",
             setcap_everything(rights)
-        ),
+        )
     }
 }
 
@@ -122,26 +128,26 @@ mod tests {
         for (state, expected) in [
             (
                 (2, 0, false),
-                format!("as root: {setcap}, or sysctl kernel.perf_event_paranoid=1"),
+                format!("run as root: {setcap}, or sysctl kernel.perf_event_paranoid=1"),
             ),
             (
                 (1, 1, false),
-                format!("as root: {setcap}, or sysctl kernel.kptr_restrict=0"),
+                format!("run as root: {setcap}, or sysctl kernel.kptr_restrict=0"),
             ),
             (
                 (2, 1, false),
                 format!(
-                    "as root: {setcap}, or sysctl kernel.perf_event_paranoid=1 \
+                    "run as root: {setcap}, or sysctl kernel.perf_event_paranoid=1 \
                      kernel.kptr_restrict=0"
                 ),
             ),
             (
                 (1, 2, false),
-                "as root: sysctl kernel.kptr_restrict=0".to_owned(),
+                "run as root: sysctl kernel.kptr_restrict=0".to_owned(),
             ),
             (
                 (2, 2, true),
-                "as root: sysctl kernel.kptr_restrict=0".to_owned(),
+                "run as root: sysctl kernel.kptr_restrict=0".to_owned(),
             ),
         ] {
             let (paranoid, kptr, syslog) = state;
@@ -153,7 +159,8 @@ mod tests {
             assert!(advice.contains("container or security module"), "{advice}");
         }
         let advice = to_see_the_kernel(&rights(1, 0, false));
-        assert_eq!(advice, format!("run as root, or as root: {setcap}"));
+        let expected = format!("run proftool as root, or first run as root: {setcap}");
+        assert_eq!(advice, expected);
     }
 
     #[test]
@@ -166,7 +173,10 @@ mod tests {
             to_see_the_kernel(&contained),
             to_name_the_kernel(&contained),
         ] {
-            assert!(advice.starts_with("outside of this container"), "{advice}");
+            assert!(
+                advice.starts_with("run outside of this container"),
+                "{advice}"
+            );
             assert!(
                 advice.ends_with("sysctl kernel.perf_event_paranoid=1"),
                 "{advice}"

@@ -16,7 +16,7 @@ pub fn on_error(error: &Error) -> Option<String> {
         Error::Forbidden { .. } => format!("a sandbox may forbid it; {SECCOMP}"),
         Error::KernelForbidden { .. } => to_see_the_kernel(&Rights::look()),
         Error::TracepointForbidden { .. } => {
-            "run as root; or as root: sysctl kernel.perf_event_paranoid=-1".into()
+            "run proftool as root, or first run as root: sysctl kernel.perf_event_paranoid=-1".into()
         }
         Error::NoPerfEvents => format!("build the kernel with CONFIG_PERF_EVENTS; {SECCOMP}"),
         Error::Unsupported { hardware: true, .. } => {
@@ -24,29 +24,32 @@ pub fn on_error(error: &Error) -> Option<String> {
                 .into()
         }
         Error::TooManyFiles { needed } => format!(
-            "raise the limit (as root: ulimit -Hn {0}; ulimit -n {0}), record fewer events or \
+            "raise the limit (run as root: ulimit -Hn {0}; ulimit -n {0}), record fewer events or \
              threads, or record whole processors (-a)",
             (needed + 64).next_power_of_two()
         ),
         Error::SystemForbidden { .. } => match Rights::look() {
-            rights if rights.contained => "outside of this container (user namespace), as root: \
+            rights if rights.contained => "run outside of this container (user namespace), as root: \
                 sysctl kernel.perf_event_paranoid=0 (-1 for tracepoints)"
                 .into(),
             rights => format!(
-                "run as root; or as root: {}, or sysctl kernel.perf_event_paranoid=0 (-1 for \
-                 tracepoints)",
+                "run proftool as root, or first run as root: {}, or sysctl \
+                 kernel.perf_event_paranoid=0 (-1 for tracepoints)",
                 setcap_everything(&rights)
             ),
         },
         Error::TaskForbidden { .. } => to_record_others(&Rights::look()),
-        Error::NoneNamed(_) => "ps -eo comm lists the names".into(),
+        Error::NoneNamed { .. } => "ps -eo comm lists the names".into(),
         Error::RingBuffer { .. } => {
-            "other recorders may use all memory that this user may lock; to \
-            allow more: ulimit -l, or as root: sysctl kernel.perf_event_mlock_kb=4096"
+            "other recorders may use all memory that this user may lock; raise the limit (ulimit -l), \
+             or run as root: sysctl kernel.perf_event_mlock_kb=4096"
                 .into()
         }
         Error::Frequency { wanted, limit } => {
-            format!("-F {limit}, or as root: sysctl kernel.perf_event_max_sample_rate={wanted}")
+            format!(
+                "use -F {limit}, or raise the limit (run as root): sysctl \
+                 kernel.perf_event_max_sample_rate={wanted}"
+            )
         }
         Error::Interrupted {
             kept: Some(kept), ..
@@ -79,7 +82,7 @@ fn on_note(note: &Note) -> Option<String> {
         }
         Note::HiddenKernel(rights) => to_name_the_kernel(rights),
         Note::LeftOut { .. } => format!(
-            "run as root, or as root: {}",
+            "run proftool as root, or first run as root: {}",
             setcap_everything(&Rights::look())
         ),
         Note::HiddenMappings { rights, .. } if rights.ptrace => "they are in another user namespace, \
@@ -87,12 +90,12 @@ fn on_note(note: &Note) -> Option<String> {
             of it"
             .into(),
         Note::HiddenMappings { rights, .. } => format!(
-            "run as root, or as root: {}; some, like process 1 of some containers, stay hidden even \
-             then",
+            "run proftool as root, or first run as root: {}; some, like process 1 of some containers, \
+             stay hidden even then",
             setcap_everything(rights)
         ),
         Note::SmallerRings { .. } => {
-            "to allow more: ulimit -l, or as root: sysctl kernel.perf_event_mlock_kb".into()
+            "raise the limit (ulimit -l), or run as root: sysctl kernel.perf_event_mlock_kb=4096".into()
         }
         Note::Unfinished(path) => format!(
             "to read it: proftool report {}",
@@ -105,22 +108,22 @@ fn on_note(note: &Note) -> Option<String> {
 /// Returns what can be done about the name of an event.
 pub fn on_event(error: &EventError) -> Option<String> {
     match error {
-        EventError::Unknown(unknown) => match unknown.searched {
+        EventError::Unknown { source: unknown } => match unknown.searched {
             Searched::BuiltIn if unknown.near.is_empty() => Some(
-                "events are: cycles, instructions, cache-misses, cpu-clock, page-faults, \
-                 context-switches, L1-dcache-load-misses and the like, rNNN (raw), SYSTEM:NAME \
+                "known events: cycles, instructions, cache-misses, cpu-clock, page-faults, \
+                 context-switches, cache events such as L1-dcache-load-misses, rNNN (raw), SYSTEM:NAME \
                  (tracepoint), PMU/TERM=N,…/"
                     .into(),
             ),
             Searched::NoTracefs => Some(
-                "tracepoints need tracefs; as root: mount -t tracefs nodev /sys/kernel/tracing"
+                "tracepoints need tracefs; run as root: mount -t tracefs nodev /sys/kernel/tracing"
                     .into(),
             ),
             _ => None,
         },
         EventError::Hidden { tracefs, group, .. } => Some(format!(
-            "run as root; or as root: mount -o remount,mode=750,gid={group} {} && sysctl \
-             kernel.perf_event_paranoid=-1",
+            "run proftool as root, or first run as root: mount -o remount,mode=750,gid={group} {} && \
+             sysctl kernel.perf_event_paranoid=-1",
             tracefs.display()
         )),
         _ => None,
@@ -147,7 +150,8 @@ mod tests {
             wanted: 200_000,
             limit: 100_000,
         };
-        let advice = "-F 100000, or as root: sysctl kernel.perf_event_max_sample_rate=200000";
+        let advice = "use -F 100000, or raise the limit (run as root): sysctl \
+                      kernel.perf_event_max_sample_rate=200000";
         assert_eq!(on_error(&error).unwrap(), advice);
     }
 

@@ -101,7 +101,8 @@ fn of_binary(binary: &Binary, file: &FileFrames) -> Vec<Check> {
             name,
             "build id",
             Status::Warn,
-            "none: proftool cannot check that a file is the one that ran, or find its debug file",
+            "there is none: proftool cannot check that a file is the one that ran, or find its debug \
+             file",
             "link with -Wl,--build-id",
         ),
     });
@@ -208,7 +209,7 @@ fn debug_file(name: &str, diagnosis: &Diagnosis) -> Check {
         return fine(name, check, format!("found: {}", path.display()));
     }
     if diagnosis.lines == Kept::Here {
-        return fine(name, check, "none needed");
+        return fine(name, check, "not needed");
     }
     let mut found = "not found".to_owned();
     for (i, path) in diagnosis.looked.iter().take(PLACES).enumerate() {
@@ -230,19 +231,19 @@ fn of_library(library: &Binary, file: &FileFrames, decides: bool) -> Check {
         Some(_) => "keeps frame pointers".to_owned(),
     };
     found.push_str(match diagnosis.symbols {
-        Kept::Here => ", symbols",
-        Kept::DebugFile => ", symbols in its debug file",
-        Kept::Nowhere if diagnosis.mini_symbols => ", compressed symbols",
-        Kept::Nowhere if diagnosis.exports => ", names of exported functions only",
-        Kept::Nowhere => ", no symbols",
+        Kept::Here => "; symbols: in the file",
+        Kept::DebugFile => "; symbols: in its debug file",
+        Kept::Nowhere if diagnosis.mini_symbols => "; symbols: compressed, in the file",
+        Kept::Nowhere if diagnosis.exports => "; symbols: exported functions only",
+        Kept::Nowhere => "; symbols: none",
     });
     found.push_str(match diagnosis.lines {
-        Kept::Here => ", lines",
-        Kept::DebugFile => ", lines in its debug file",
-        Kept::Nowhere => ", no lines",
+        Kept::Here => "; source lines: in the file",
+        Kept::DebugFile => "; source lines: in its debug file",
+        Kept::Nowhere => "; source lines: none",
     });
     if library.build_id().is_none() {
-        found.push_str(", no build id");
+        found.push_str("; build ID: none");
     }
     let check = fine(&file.name, LIBRARY, found);
     let nameless = diagnosis.symbols == Kept::Nowhere && !diagnosis.mini_symbols;

@@ -65,9 +65,10 @@ fn privilege(machine: &Machine) -> Check {
     let remedy = (!machine.perfmon).then(|| {
         let whole = "to record the kernel and other users' programs";
         let setcap = setcap_everything(&machine.rights);
-        match machine.rights.contained {
-            true => format!("{whole}: outside of this container (user namespace)"),
-            false => format!("{whole}, as root: {setcap}"),
+        if machine.rights.contained {
+            format!("{whole}, record outside of this container (user namespace)")
+        } else {
+            format!("{whole}, run as root: {setcap}")
         }
     });
     Check { remedy, ..check }
@@ -94,7 +95,7 @@ fn paranoid(machine: &Machine) -> Check {
     let remedy = if !machine.clock.works() && level <= 2 {
         "this setting is not the reason: see recording, above"
     } else {
-        "as root: sysctl kernel.perf_event_paranoid=1 (adds kernel time) or =0 (also adds \
+        "run as root: sysctl kernel.perf_event_paranoid=1 (adds kernel time) or =0 (also adds \
          whole processors)"
     };
     told(SUBJECT, name, Status::Warn, found, remedy)
@@ -138,8 +139,8 @@ fn cycles(machine: &Machine) -> Check {
             Status::Warn,
             "none, as in many virtual machines; proftool samples cpu-clock, which measures time but \
              not cache misses or branches",
-            "expose the counters to the virtual machine (QEMU: -cpu host,pmu=on), or record on \
-             the host",
+            "expose the host's counters to the virtual machine (QEMU: -cpu host,pmu=on), or record \
+             on the host",
         ),
     }
 }
@@ -185,7 +186,7 @@ fn buffers(machine: &Machine) -> Check {
     if kib as usize * 1024 >= Options::RING_BYTES {
         return fine(SUBJECT, name, found);
     }
-    let remedy = "samples may be lost; as root: sysctl kernel.perf_event_mlock_kb=4096";
+    let remedy = "samples may be lost; run as root: sysctl kernel.perf_event_mlock_kb=4096";
     told(SUBJECT, name, Status::Warn, found, remedy)
 }
 
@@ -193,7 +194,7 @@ fn frames(machine: &Machine) -> Option<Check> {
     let name = "kernel.perf_event_max_stack";
     let frames = machine.max_stack?;
     let found = format!("{frames}: frame-pointer stacks have at most {frames} frames");
-    let deeper = "for deep recursion, as root: sysctl kernel.perf_event_max_stack=1024";
+    let deeper = "for deep recursion, run as root: sysctl kernel.perf_event_max_stack=1024";
     if frames >= USUAL_FRAMES {
         let remedy = (frames < 512).then(|| deeper.to_owned());
         return Some(Check {
@@ -213,7 +214,7 @@ fn rate(machine: &Machine) -> Option<Check> {
     }
     let usual = Options::FREQUENCY;
     let found = format!("{found}, below the default of {usual}");
-    let remedy = "the kernel lowers it when samples take too long; as root: sysctl \
+    let remedy = "the kernel lowers it when samples take too long; run as root: sysctl \
                   kernel.perf_event_max_sample_rate=100000";
     Some(told(SUBJECT, name, Status::Warn, found, remedy))
 }

@@ -30,7 +30,7 @@ pub struct Args {
     /// A program or library, by path or as a command; or a perf.data file [default: the machine]
     #[arg(value_name = "BINARY|FILE")]
     file: Option<PathBuf>,
-    /// A running process.
+    /// Check a running process.
     #[arg(short, long, value_name = "PID", conflicts_with = "file",
           value_parser = clap::value_parser!(i32).range(1..))]
     pid: Option<i32>,
@@ -39,9 +39,11 @@ pub struct Args {
 }
 
 const EXAMPLES: &str = "\
-Checks what this user may record on this machine; the frame pointers, symbols, line tables and debug
-files of a program and its libraries; or the stacks, losses and changed files of a recording. Each
-finding comes with a fix. The exit status is 0 whatever is found.
+Without an argument, doctor checks what this user may record on this machine.
+It checks the frame pointers, symbols, line tables and debug files of a program
+and its libraries, or the stacks, losses and changed files of a recording. Each
+problem comes with a fix. The exit status is 0 whatever is found; with --strict
+it is 1 if a recording is incomplete.
 
 Examples:
   proftool doctor                 what may I record here?
@@ -113,6 +115,7 @@ fn of_file(named: &Path) -> anyhow::Result<Findings> {
             Ok(Findings::of(files::of_program(&path)?))
         }
         b"PERFILE2" | b"2ELIFREP" | b"PERFFILE" => recording::findings(&path),
+        // Of a script, its interpreter is what runs and is sampled.
         [b'#', b'!', ..] => {
             let name = path.as_os_str().to_owned();
             let command =

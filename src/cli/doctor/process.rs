@@ -26,12 +26,11 @@ pub fn checks(pid: i32) -> anyhow::Result<Vec<Check>> {
     let mut checks = vec![sampling(&subject, &process)];
     if process.hidden {
         let found = "this user may not read its program and libraries";
-        let remedy = match Rights::look().ptrace {
-            true => {
-                "it belongs to another user namespace, or a security module protects it: run \
+        let remedy = if Rights::look().ptrace {
+            "it belongs to another user namespace, or a security module protects it: run \
                      proftool doctor outside of this container"
-            }
-            false => "run proftool doctor as its user or as root",
+        } else {
+            "run proftool doctor as the user of the process, or as root"
         };
         checks.push(told(&subject, "files", Status::Warn, found, remedy));
         return Ok(checks);
@@ -52,9 +51,10 @@ fn sampling(subject: &str, process: &Process) -> Check {
     match &process.trial {
         Trial::Works => fine(subject, "sampling", "this user may sample it"),
         Trial::Refused { reason, forbidden } => {
-            let remedy = match forbidden {
-                true => to_record_others(&Rights::look()),
-                false => "proftool doctor shows what this machine allows".to_owned(),
+            let remedy = if *forbidden {
+                to_record_others(&Rights::look())
+            } else {
+                "proftool doctor shows what this machine allows".to_owned()
             };
             let found = format!("perf_event_open is refused: {reason}");
             told(subject, "sampling", Status::Bad, found, remedy)
@@ -127,7 +127,7 @@ fn of_files(subject: &str, process: &Process, program: &Path) -> Vec<Check> {
         Ok(binary) => binary,
         Err(error) => {
             let found = format!("{}: {}", program.display(), fragment(&error.to_string()));
-            let remedy = "run proftool doctor as its user or as root";
+            let remedy = "run proftool doctor as the user of the process, or as root";
             return vec![told(subject, "program", Status::Warn, found, remedy)];
         }
     };

@@ -14,7 +14,6 @@ use proftool::view::quality;
 
 use super::super::advice::Situation;
 use super::super::progress::Meter;
-use super::super::query::could_not_open;
 use super::super::stack_choice;
 use super::{fine, told};
 
@@ -56,16 +55,18 @@ const NAMES: &[CaveatKind] = &[
 
 /// Checks a recording.
 pub fn findings(path: &Path) -> anyhow::Result<Findings> {
-    let refused = |error: &input::Error| could_not_open(path, error);
     let options = Options {
         inlines: false,
         ..Options::default()
     };
     let mut meter = Meter::new();
-    let profile = input::open(path, &options, &mut |done, total| meter.show(done, total))
-        .map_err(|error| refused(&error))?;
+    let profile = input::open(path, &options, &mut |done, total| meter.show(done, total))?;
     drop(meter);
-    let reader = Reader::open(path).map_err(|error| refused(&error.into()))?;
+    let reader = Reader::open(path).map_err(|error| {
+        let path = path.to_owned();
+        let reason = error.into();
+        input::Error { path, reason }
+    })?;
     let subject = path.display().to_string();
     let main = profile.main_event();
     let selection = main.map_or_else(Selection::nothing, |event| {

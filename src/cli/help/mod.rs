@@ -29,7 +29,7 @@ pub struct Topic {
 pub const TOPICS: &[Topic] = &[
     Topic {
         name: "recording",
-        about: "What can be recorded, the file, containers",
+        about: "What can be recorded, the file that is written, containers",
         text: include_str!("topics/recording.txt"),
     },
     Topic {
@@ -59,7 +59,7 @@ pub const TOPICS: &[Topic] = &[
     },
     Topic {
         name: "permissions",
-        about: "What the kernel allows whom to record",
+        about: "What the kernel lets you record",
         text: include_str!("topics/permissions.txt"),
     },
     Topic {

@@ -1,5 +1,5 @@
-//! How `-z` is told its level: joined to it, `-z3`, as for gzip and zstd; a word that follows is the
-//! command. The parser of arguments knows the like only with an equals sign, `-z=3`.
+//! The level of `-z`: it is joined to the option, `-z3`, as for gzip and zstd; a word that follows is
+//! the command. clap supports this only with an equals sign, `-z=3`.
 
 use std::ffi::OsString;
 
@@ -64,9 +64,10 @@ fn read(letters: &str, known: &[&Arg]) -> Letters {
         }
         let arg = known.iter().find(|arg| arg.get_short() == Some(letter));
         if arg.is_some_and(|arg| takes_word(arg)) {
-            return match rest.is_empty() {
-                true => Letters::TakeNext,
-                false => Letters::Flags,
+            return if rest.is_empty() {
+                Letters::TakeNext
+            } else {
+                Letters::Flags
             };
         }
         if rest.starts_with('=') {
@@ -76,7 +77,7 @@ fn read(letters: &str, known: &[&Arg]) -> Letters {
     Letters::Flags
 }
 
-/// Whether the next word is the option's value where none is joined to it.
+/// Returns whether the next word is the option's value if no value is joined to it.
 fn takes_word(arg: &Arg) -> bool {
     arg.get_action().takes_values() && !arg.is_require_equals_set()
 }

@@ -30,29 +30,32 @@ const NOT_FOUND: u8 = 127;
 /// The arguments of `proftool record`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A command is recorded from its start to its end, with all that it starts. What already runs
-(-p, -t, --comm, -a, -C, --cgroup) is recorded until it has ended, a Ctrl-C, or the end of
---duration; a command given with it is run, and bounds the recording:
+A command is recorded from its start to its end, with all processes that it
+starts. Running targets (-p, -t, --comm, -a, -C, --cgroup) are recorded until
+they end, until Ctrl-C, or for --duration. If a command is given as well, it is
+run, and the recording ends with it:
 
   proftool record ./app --its-option
   proftool record -p 4711 -d 10
   proftool record -a -- make -j8
 
-The exit status is the command's own, 128 and the signal's number if it died of one; 0 without
-a command; 125 if the recording failed or what is to be recorded is not there, 126 if the
-command cannot be run, 127 if it is not found.
+The exit status is that of the command, or 128 plus the signal number if a
+signal killed it, or 0 without a command. It is 125 if the recording failed or
+the target does not exist, 126 if the command cannot be run, and 127 if it is
+not found.
 
-While it is made, the recording is in FILE.part, which can be read at any time. An earlier FILE is
-kept as FILE.old; a symbolic link is replaced, not followed. FILE.part stays if proftool is killed
-or the disk is full; every view then reports that the recording was not finished. It also stays if
-it cannot be named FILE at the end. If its directory was removed meanwhile, it is saved in the
-directory for temporary files. A message says where the recording is.")]
+The recording is written to FILE.part, which can be read at any time, and
+renamed to FILE at the end. An earlier FILE is kept as FILE.old; a symbolic
+link is replaced, not followed. FILE.part stays if proftool is killed, if the
+disk is full, or if it cannot be renamed; every view then reports that the
+recording was not finished. If its directory is removed, the recording is saved
+in the directory for temporary files, and a message names it.")]
 pub struct RecordArgs {
     #[command(flatten)]
     sampling: SamplingArgs,
 
-    /// Compress the recording with zstd at level N, 1 (fastest) to 22 (smallest), without a space:
-    /// -z3; 1 if not given
+    /// Compress the recording with zstd at level N: 1 (fastest, the default of -z) to 22
+    /// (smallest). Write N without a space: -z3
     #[arg(short = 'z', long, value_name = "N", num_args = 0..=1, require_equals = true,
           default_missing_value = "1", value_parser = clap::value_parser!(u8).range(1..=22))]
     compression_level: Option<u8>,
@@ -73,8 +76,8 @@ pub struct RecordArgs {
     #[arg(short, long, conflicts_with = "quiet")]
     verbose: bool,
 
-    /// The command to run, with its arguments. It is recorded; with -p, -t, --comm, -a, -C or --cgroup
-    /// it limits the time of the recording instead
+    /// The command to run and record, with its arguments. With -p, -t, --comm, -a, -C or --cgroup it
+    /// is not the target: the recording lasts as long as it runs
     #[arg(
         required_unless_present = "TargetArgs",
         trailing_var_arg = true,
@@ -87,7 +90,7 @@ pub struct RecordArgs {
 ///
 /// # Errors
 ///
-/// None: what fails is told on stderr here, since its exit status depends on what it is.
+/// None: errors are printed here, since the exit status depends on what failed.
 pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
     if args.output.as_os_str() == "-" {
         tell("a recording cannot be written to standard output");
@@ -107,7 +110,13 @@ pub fn run(args: RecordArgs) -> anyhow::Result<ExitCode> {
         Err(error) => {
             let status = failed(&error);
             let word = args.command.first().and_then(|word| word.to_str());
-            if let (Error::Command(CommandError::NotFound(_)), Some(_), Some(level)) = (
+            if let (
+                Error::Command {
+                    source: CommandError::NotFound { .. },
+                },
+                Some(_),
+                Some(level),
+            ) = (
                 &error,
                 args.compression_level,
                 word.filter(|word| is_level(word)),
@@ -132,8 +141,10 @@ pub fn failed(error: &Error) -> ExitCode {
         hint_at(&hint);
     }
     ExitCode::from(match error {
-        Error::Command(CommandError::NotFound(_)) => NOT_FOUND,
-        Error::Command(_) => NOT_EXECUTABLE,
+        Error::Command {
+            source: CommandError::NotFound { .. },
+        } => NOT_FOUND,
+        Error::Command { .. } => NOT_EXECUTABLE,
         _ => FAILED,
     })
 }
@@ -271,9 +282,10 @@ fn no_samples(recording: &Recording, situation: &Situation, (path, empty): (&str
         return;
     }
     tell(&format!("warning: no samples were recorded in {path}"));
-    let kind = match recording.stopped_at_exec {
-        true => CaveatKind::StoppedAtExec,
-        false => CaveatKind::NoSamples,
+    let kind = if recording.stopped_at_exec {
+        CaveatKind::StoppedAtExec
+    } else {
+        CaveatKind::NoSamples
     };
     let hint = if recording.stopped_at_exec {
         situation.on(kind)

@@ -12,28 +12,28 @@ use super::super::failure::tell;
 /// Arguments that name what already runs.
 #[derive(Args, Debug)]
 pub struct TargetArgs {
-    /// Record running processes: all their threads, and the processes that they start
+    /// Sample running processes: all their threads, and the processes that they start
     #[arg(short, long, group = "who", value_name = "PID", value_delimiter = ',', value_parser = number)]
     pid: Vec<i32>,
 
-    /// Record running threads, without what they start
+    /// Sample running threads, but not the threads and processes that they start
     #[arg(short, long, group = "who", value_name = "TID", value_delimiter = ',', value_parser = number)]
     tid: Vec<i32>,
 
-    /// Record all running processes of this name, as ps -eo comm prints it
+    /// Sample all running processes of this name, as ps -eo comm prints it
     #[arg(long, group = "who", value_name = "NAME")]
     comm: Option<String>,
 
-    /// Record the whole machine: everything that runs on any processor
+    /// Sample the whole machine: everything that runs on any processor
     #[arg(short, long, group = "who")]
     all_cpus: bool,
 
-    /// Record everything that runs on these processors, such as 0,2-3
+    /// Sample everything that runs on these processors, such as 0,2-3
     #[arg(short = 'C', long, value_name = "CPUS", value_parser = processors,
           conflicts_with_all = ["pid", "tid", "comm", "cgroup"])]
     cpu: Option<Processors>,
 
-    /// Record everything that runs in a control group: its path below the cgroup2 file system
+    /// Sample everything that runs in a control group; PATH is relative to the cgroup2 mount
     #[arg(long, group = "who", value_name = "PATH")]
     cgroup: Option<PathBuf>,
 }
@@ -41,11 +41,11 @@ pub struct TargetArgs {
 /// Arguments that tell when a recording begins and ends.
 #[derive(Args, Debug)]
 pub struct BoundsArgs {
-    /// Stop recording after this time; a command continues unrecorded
+    /// Stop recording after this time; the command continues unrecorded
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
 
-    /// Wait before recording starts, in milliseconds; a command runs meanwhile
+    /// Wait this many milliseconds before recording; the command runs meanwhile
     #[arg(
         short = 'D',
         long,
@@ -55,7 +55,7 @@ pub struct BoundsArgs {
     )]
     delay: u64,
 
-    /// Stop recording at this file size, such as 100M; a command continues unrecorded
+    /// Stop recording at this file size, such as 100M; the command continues unrecorded
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
 }

@@ -23,7 +23,7 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(640);
 /// So many steps from function to function can be gone back.
 const STEPS_BACK: usize = 256;
-/// The flat view has so many lines as long as nobody goes further down.
+/// The number of lines of the flat view until the cursor goes further down.
 pub const LINES: usize = 500;
 /// The file that is written where no other is named.
 const FILE: &str = "perf.data";
@@ -70,7 +70,7 @@ pub struct App {
     pub message: Option<String>,
     /// Whether more will come.
     pub state: State,
-    /// How often it was asked to begin anew; what is seen follows later.
+    /// The number of resets that were requested; what is shown follows later.
     resets: u64,
     /// How many lines of a list the screen has room for.
     pub room: usize,
@@ -125,7 +125,7 @@ impl App {
     /// Whether the figures of this moment are from before the last reset, which has not been
     /// followed yet or stands behind a pause.
     pub fn is_outdated(&self, seen: &Seen) -> bool {
-        // What has ended has nothing to begin anew with.
+        // After the end of sampling there is nothing to reset.
         let is_followed = |latest: &Arc<Seen>| latest.resets > seen.resets;
         let will_be = self.state == State::Running;
         seen.resets < self.resets && (will_be || self.latest.as_ref().is_some_and(is_followed))

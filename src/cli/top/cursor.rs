@@ -6,7 +6,7 @@ use super::listing::{Key, Line};
 /// The place in a list.
 #[derive(Clone, Debug, Default)]
 pub struct Cursor {
-    /// The line that a person has chosen; none while nobody has, and the first one is.
+    /// The selected line; `None` until one is selected: then the first line is shown as selected.
     key: Option<Key>,
     /// Whether it is the last line, whichever that is.
     is_last: bool,
@@ -43,7 +43,7 @@ impl Cursor {
         self.fit(lines.len(), room);
     }
 
-    /// Chooses none: the first line, whichever it is.
+    /// Selects no particular line: the first line, whatever it is.
     pub fn release(&mut self, lines: &[Line], first: usize, room: usize) {
         self.key = None;
         self.is_last = false;
@@ -57,7 +57,7 @@ impl Cursor {
         self.is_last = true;
     }
 
-    /// Scrolls so that the chosen one of so many lines is the first on the screen, if it can be.
+    /// Scrolls so that the selected line is the first on the screen, if possible.
     pub fn raise(&mut self, lines: usize, room: usize) {
         self.top = self.index;
         self.fit(lines, room);
@@ -80,8 +80,8 @@ impl Cursor {
         self.fit(lines.len(), room);
     }
 
-    /// Scrolls so that the chosen one of so many lines is seen in this room, and no room is left that
-    /// lines could have.
+    /// Scrolls so that the selected line is visible, and no space is left that lines could
+    /// fill.
     pub fn fit(&mut self, lines: usize, room: usize) {
         let room = room.max(1);
         self.index = self.index.min(lines.saturating_sub(1));

@@ -2,11 +2,12 @@
 
 use std::cmp::Reverse;
 
-use proftool::callgraph::{ArcId, CallGraph, CycleId};
+use proftool::analysis::cycles::Summary;
+use proftool::analysis::graph::{self, Entry};
+use proftool::callgraph::{ArcId, CycleId};
 use proftool::profile::FunctionId;
 use proftool::view::Subject;
-use proftool::view::cycles::{self, CyclesView};
-use proftool::view::graph::{Entry, Options};
+use proftool::view::cycles::{self, CyclesView, Options};
 use proftool::view::label;
 use proftool::view::number;
 use proftool::view::table::{Cell, Column, Role};
@@ -23,19 +24,20 @@ pub fn listing(subject: &Subject, search: &Search) -> Listing {
         limit: Some(CYCLES),
         ..Options::default()
     };
-    let calls = CallGraph::of(subject.profile, subject.selection);
-    let view = cycles::arrange(subject, calls, &options);
+    let counting = graph::Options::default();
+    let summary = Summary::of(subject.profile, subject.selection, &counting);
+    let view = cycles::arrange(subject, &summary, &options);
     let mut lines = Lines {
         subject,
         view: &view,
         search,
         lines: Vec::new(),
     };
-    for (place, &cycle) in view.graph.cycle_order.iter().enumerate().take(CYCLES) {
+    for (place, &cycle) in view.order.iter().enumerate().take(CYCLES) {
         lines.cycle(place, cycle);
     }
     lines.recursive();
-    let (all, own) = (view.graph.cycle_order.len(), view.recursive.len());
+    let (all, own) = (view.order.len(), view.recursive.len());
     let counted = |n: usize, one: &str, many: &str| {
         format!(
             "{} {}",
@@ -66,19 +68,19 @@ pub fn listing(subject: &Subject, search: &Search) -> Listing {
 
 struct Lines<'a> {
     subject: &'a Subject<'a>,
-    view: &'a CyclesView,
+    view: &'a CyclesView<'a>,
     search: &'a Search,
     lines: Vec<Line>,
 }
 
 impl Lines<'_> {
     fn cycle(&mut self, place: usize, cycle: CycleId) {
-        let graph = &self.view.graph;
+        let (names, graph) = (&self.view.graph, &self.view.summary.graph);
         let mut members = graph.cycles.members[cycle].clone();
         if !members.iter().any(|&id| self.finds(id)) {
             return;
         }
-        members.sort_by_key(|&id| (Reverse(self.total(id)), graph.name(id)));
+        members.sort_by_key(|&id| (Reverse(self.total(id)), names.name(id)));
         // A cycle is known again by its heaviest member.
         let own = key_of("cycle", self.subject.profile, members[0]);
         let total = graph.total(Entry::Cycle(cycle)).round() as u64;
@@ -95,8 +97,8 @@ impl Lines<'_> {
         members.retain(|&id| self.finds(id));
         for id in members {
             let portion = graph.portion(Entry::Function(id));
-            let estimate = self.view.estimate.attribution.total(id);
-            let name = self.marked(id, graph.name(id).to_owned());
+            let estimate = self.view.summary.estimate.attribution.total(id);
+            let name = self.marked(id, names.name(id).to_owned());
             self.lines.push(Line {
                 key: key_of((own, "member"), self.subject.profile, id),
                 function: Some(id),
@@ -115,9 +117,9 @@ impl Lines<'_> {
         if self.search.is_on() {
             return;
         }
-        self.arcs(own, "entry calls", self.view.entries(cycle));
-        self.arcs(own, "inside", self.view.inside(cycle));
-        let broken = self.view.broken_text(self.subject, place);
+        self.arcs(own, "entry calls", self.view.summary.entries(cycle));
+        self.arcs(own, "inside", self.view.summary.inside(cycle));
+        let broken = self.view.broken_text(self.subject, cycle);
         self.heading(key((own, "broken")), broken);
     }
 
@@ -127,11 +129,11 @@ impl Lines<'_> {
         }
         self.heading(key((own, title)), title.to_owned());
         for id in arcs {
-            let arc = &self.view.graph.graph.arcs[id];
-            let weight = self.view.weight(id);
+            let arc = &self.view.summary.graph.graph.arcs[id];
+            let weight = self.view.summary.weight(id);
             let from = key_of("from", self.subject.profile, arc.from);
             let mut cells = vec![Cell::Nothing; 6];
-            if self.view.graph.has_stacks() {
+            if self.view.summary.graph.has_stacks() {
                 cells[0] = self.share(weight);
                 cells[3] = Cell::Weight(weight);
             } else {
@@ -157,11 +159,16 @@ impl Lines<'_> {
         let title = "functions that call themselves: max depth, mean depth";
         self.heading(key("recursive"), title.to_owned());
         for id in found {
-            let graph = &self.view.graph;
-            let name = graph.name(id).to_owned();
-            let depth = self.view.depths.of(id).map_or(String::new(), |depth| {
-                format!(" ({}, {:.1})", depth.deepest(), depth.mean())
-            });
+            let (names, graph) = (&self.view.graph, &self.view.summary.graph);
+            let name = names.name(id).to_owned();
+            let depth = self
+                .view
+                .summary
+                .depths
+                .of(id)
+                .map_or(String::new(), |depth| {
+                    format!(" ({}, {:.1})", depth.deepest(), depth.mean())
+                });
             let mut cells = vec![Cell::Nothing; 6];
             cells[0] = self.share(self.total(id));
             cells[1] = Cell::Weight(graph.weights.self_weight[id]);
@@ -186,7 +193,7 @@ impl Lines<'_> {
     }
 
     fn total(&self, id: FunctionId) -> u64 {
-        self.view.graph.total(Entry::Function(id)).round() as u64
+        self.view.summary.graph.total(Entry::Function(id)).round() as u64
     }
 
     fn share(&self, part: u64) -> Cell {
@@ -195,10 +202,11 @@ impl Lines<'_> {
     }
 
     fn marked(&self, id: FunctionId, name: String) -> String {
-        let weights = &self.view.graph.weights;
-        match label::is_inferred(weights.inferred[id], weights.total[id]) {
-            true => format!("{}{name}", label::INFERRED),
-            false => name,
+        let weights = &self.view.summary.graph.weights;
+        if label::is_inferred(weights.inferred[id], weights.total[id]) {
+            format!("{}{name}", label::INFERRED)
+        } else {
+            name
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Functions with their self and total weights.
 
-use proftool::analysis::inclusive;
+use proftool::analysis::flat::Summary;
 use proftool::view::Subject;
 use proftool::view::flat::{self, Options, Sort};
 use proftool::view::number;
@@ -8,15 +8,15 @@ use proftool::view::number;
 use super::listing::{Line, Listing, Look, key_of};
 use super::wish::Search;
 
-/// The functions, as `proftool flat` lists them: so many, or all that are looked for.
+/// The functions, as `proftool flat` lists them: up to a limit, or all that match a search.
 pub fn listing(subject: &Subject, sort: Sort, limit: Option<usize>, search: &Search) -> Listing {
-    let weights = inclusive::by_function(subject.profile, subject.selection);
+    let summary = Summary::of(subject.profile, subject.selection);
     let options = Options {
         sort,
         limit: limit.filter(|_| !search.is_on()),
         ..Options::default()
     };
-    let mut flat = flat::arrange(subject, &weights, &options);
+    let mut flat = flat::arrange(subject, &summary, &options);
     let all = flat.rows.len() + flat.hidden;
     flat.rows
         .retain(|row| search.finds(subject.profile, row.function));
@@ -37,9 +37,10 @@ pub fn listing(subject: &Subject, sort: Sort, limit: Option<usize>, search: &Sea
     let count = |n: usize| number::grouped(n as u64);
     Listing {
         columns: table.columns,
-        about: vec![match search.is_on() {
-            true => format!("{} of {} functions", count(lines.len()), count(all)),
-            false => format!("{} functions", count(all)),
+        about: vec![if search.is_on() {
+            format!("{} of {} functions", count(lines.len()), count(all))
+        } else {
+            format!("{} functions", count(all))
         }],
         lines,
         hidden: flat.hidden,

@@ -1,6 +1,6 @@
 //! One function: its callers above it, its callees below.
 
-use proftool::callgraph::CallGraph;
+use proftool::analysis::graph::{self as calls, Summary};
 use proftool::profile::FunctionId;
 use proftool::view::Subject;
 use proftool::view::graph::{self, Options};
@@ -20,8 +20,9 @@ pub fn listing(subject: &Subject, function: FunctionId, search: &Search) -> List
         functions: vec![function],
         ..Options::default()
     };
-    let calls = CallGraph::of(subject.profile, subject.selection);
-    let view = graph::arrange(subject, calls, &options);
+    let counting = calls::Options::default();
+    let summary = Summary::of(subject.profile, subject.selection, &counting);
+    let view = graph::arrange(subject, &summary, &options);
     let entry = view.entry(subject, function);
     let table = entry.table.without(&["index"]);
     let (callers, callees) = (entry.itself, table.rows.len() - entry.itself - 1);
@@ -49,10 +50,7 @@ pub fn listing(subject: &Subject, function: FunctionId, search: &Search) -> List
             key,
             function,
             cells,
-            look: match is_itself {
-                true => Look::Chosen,
-                false => Look::Plain,
-            },
+            look: if is_itself { Look::Chosen } else { Look::Plain },
             branch: None,
         });
     }
@@ -67,9 +65,10 @@ pub fn listing(subject: &Subject, function: FunctionId, search: &Search) -> List
     );
     Listing {
         columns: table.columns,
-        about: vec![match lines.len() == callers + callees + 1 {
-            true => about,
-            false => format!("{} of {about}", lines.len() - 1),
+        about: vec![if lines.len() == callers + callees + 1 {
+            about
+        } else {
+            format!("{} of {about}", lines.len() - 1)
         }],
         lines,
         hidden: 0,

@@ -15,7 +15,7 @@ pub fn page(app: &App, width: usize) -> String {
     };
     let mut blocks = vec![Block::Heading("Samples:".into())];
     blocks.push(Block::Line(format!(
-        "{} in {}, {} lost in the kernel, {} left out as they came too fast",
+        "{} in {}, {} lost in the kernel, {} left out because they arrived too fast",
         super::written::samples(seen.samples),
         sentences::clock(seen.elapsed),
         number::grouped(seen.lost),
@@ -28,11 +28,12 @@ pub fn page(app: &App, width: usize) -> String {
         blocks.extend(quality);
     }
     blocks.push(Block::Space);
-    blocks.push(Block::Heading("What is not known:".into()));
+    blocks.push(Block::Heading("What is unknown:".into()));
     let notes = caveats::notes(&seen.profile.caveats);
-    match notes.is_empty() {
-        true => blocks.push(Block::Line("nothing known to be missing".into())),
-        false => blocks.extend(notes),
+    if notes.is_empty() {
+        blocks.push(Block::Line("nothing known to be missing".into()))
+    } else {
+        blocks.extend(notes)
     }
     let unit = app.shown().map(|shown| shown.whole.unit.clone());
     let page = Page {

@@ -47,7 +47,7 @@ impl Identity {
     }
 }
 
-/// By what a line is known again. Of two lines that are told apart by nothing either may be found.
+/// What identifies a line across updates. Of two lines with the same key, either may be found.
 pub type Key = u64;
 
 /// The key of a function's line in a part of a view.

@@ -18,7 +18,7 @@ use super::source::{Seen, Source, State, Written};
 use super::text::Shown;
 use super::{TopArgs, terminal, watch};
 
-/// Takes samples until whoever looks has seen enough. What fails is told on stderr.
+/// Samples until the view is closed. Errors are printed on stderr.
 pub fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     let mut left = None;
     let watched = sample(args, &mut left);
@@ -90,13 +90,13 @@ fn how(options: &Options) -> String {
     let rate = match options.rate {
         None => format!("{} Hz", Options::FREQUENCY),
         Some(Rate::Frequency(hertz)) => format!("{hertz} Hz"),
-        Some(Rate::Period(period)) => format!("one of {period}"),
+        Some(Rate::Period(period)) => format!("one sample per {period} events"),
     };
     let stacks = match options.stacks {
         Stacks::None => "no stacks".to_owned(),
-        Stacks::FramePointers | Stacks::Joined(_) => "stacks by frame pointers".to_owned(),
-        Stacks::Copies(size) if size == CopySize::default() => "copies of stacks".to_owned(),
-        Stacks::Copies(size) => format!("copies of {} bytes of stacks", size.bytes()),
+        Stacks::FramePointers | Stacks::Joined(_) => "stacks: frame pointers".to_owned(),
+        Stacks::Copies(size) if size == CopySize::default() => "stacks: DWARF".to_owned(),
+        Stacks::Copies(size) => format!("stacks: DWARF, {} bytes per sample", size.bytes()),
     };
     format!("{rate}, {stacks}")
 }
@@ -142,7 +142,7 @@ impl Source for Connected<'_> {
 
     fn state(&self) -> State {
         match self.0.outcome() {
-            None if self.0.is_broken() => State::Ended("an internal error ended it".into()),
+            None if self.0.is_broken() => State::Ended("an internal error stopped it".into()),
             None => State::Running,
             Some(watched) => State::Ended(why(&watched)),
         }
@@ -156,8 +156,8 @@ impl Source for Connected<'_> {
 /// Why nothing more will come.
 fn why(watched: &Watched) -> String {
     match (watched.end, watched.ending) {
-        (End::Duration, _) => "the time is over".into(),
-        (End::Signal, _) => "a signal ended it".into(),
+        (End::Duration, _) => "the duration is over".into(),
+        (End::Signal, _) => "a signal stopped it".into(),
         (_, Some(Ending::Exited(status))) => format!("the command exited with status {status}"),
         (_, Some(ending @ Ending::Signalled(number))) => match ending.signal_name() {
             Some(name) => format!("the command died of signal {number} ({name})"),

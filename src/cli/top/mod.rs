@@ -57,7 +57,7 @@ pub struct TopArgs {
     #[command(flatten)]
     pub sampling: SamplingArgs,
 
-    /// Stop after this time; a started command is ended as well
+    /// Stop after this time, and end the command
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<Duration>,
 
@@ -104,37 +104,36 @@ pub struct TopArgs {
 }
 
 const EXAMPLES: &str = "\
-On a terminal: views with the keys 1 to 4 (flat, graph, tree, cycles), ? for all keys, q to end.
-The figures are those of the commands of the same names, of all samples so far; with --half-life
-or the key d old samples fade. The key w writes all samples since the start or the reset, none
-faded or filtered, as a recording. Until then they are in memory, compressed, at most 128 MiB; beyond
-that the oldest are dropped, which the key reports. If there are very many different stacks, the rare
-ones become one, [seldom].
+On a terminal, the keys 1 to 4 choose the view (flat, graph, tree, cycles), ?
+lists all keys, and q quits. The views show what the commands of these names
+show, for all samples so far; with --half-life, or after the key d, old samples
+fade. The key w writes a recording of all samples since the start or the last
+reset, unfaded and unfiltered. Until then top keeps them in memory, compressed
+to at most 128 MiB; it drops the oldest beyond that, and w reports how many. If
+there are very many different stacks, the rarest are merged into one, [seldom].
 
-Ctrl-Z stops top, and with it the command that it started: neither is sampled until fg. What ran
-already goes on, and samples that the buffers have no room for are counted as lost. When the
-terminal goes away, top ends as with SIGHUP.
+Ctrl-Z stops top and the command that it started: neither is sampled until fg.
+Targets that ran before go on, and samples that do not fit into the buffers
+count as lost. If the terminal goes away, top ends as with SIGHUP.
 
-Where standard output is no terminal, or TERM is dumb: a table of functions every --interval.
+If standard output is not a terminal, or TERM is dumb, top prints a table of
+functions every --interval.
 
-The exit status is the command's own, 128 and the signal's number if it died of one; 0 without a
-command, or if you left with q; 128 and the signal's number if a signal ended top; 125 if the
-sampling failed or what is to be sampled is not there, 126 if the command cannot be run, 127 if
-it is not found.
+The exit status is that of the command, or 128 plus the signal number if a
+signal killed it or top. It is 0 without a command, or if you quit with q. It
+is 125 if sampling failed or the target does not exist, 126 if the command
+cannot be run, and 127 if it is not found.
 
 Examples:
   proftool top ./app --its-option        run a command and watch it
   proftool top -p 4711                   watch a running process
-  proftool top -a --half-life 5          the whole machine, the last seconds above all
+  proftool top -a --half-life 5          the whole machine, mostly the last seconds
   proftool top -p 4711 -d 10 | tail -20  the last of five tables";
 
 impl TopArgs {
     /// The time from one picture to the next.
     fn interval(&self) -> Duration {
-        let usual = match terminal::can_be_drawn_on() {
-            true => 1,
-            false => 2,
-        };
+        let usual = if terminal::can_be_drawn_on() { 1 } else { 2 };
         self.interval.unwrap_or(Duration::from_secs(usual))
     }
 }

@@ -1,5 +1,5 @@
-//! Makes what is to be shown from what is seen. It may take longer than a person's next key, so it is
-//! done beside the keyboard; what a key leaves as it was is kept.
+//! Makes what is to be shown from what is seen. It may take longer than the time to the next key,
+//! so it has a thread of its own; what a key does not change is kept.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct Prepared {
     pub whole: Whole,
     /// The names of all events that were sampled.
     pub events: Vec<String>,
-    /// The function that the graph is about; none where there is none.
+    /// The function that the graph is about, if there is one.
     pub about: Option<Identity>,
     /// Whether the function that was chosen is in no stack at this moment.
     pub is_gone: bool,
@@ -92,6 +92,8 @@ impl Preparer {
             }
             View::Graph => prepared.graph(&subject, wish),
             View::Tree => {
+                // The tree is the slow part, and does not depend on what is open or searched for:
+                // keys that change only these do not build it again.
                 let made = kept
                     .tree
                     .take()
@@ -145,8 +147,8 @@ fn hottest(subject: &Subject) -> Option<FunctionId> {
         limit: Some(1),
         ..Default::default()
     };
-    let weights = proftool::analysis::inclusive::by_function(subject.profile, subject.selection);
-    let flat = proftool::view::flat::arrange(subject, &weights, &options);
+    let summary = proftool::analysis::flat::Summary::of(subject.profile, subject.selection);
+    let flat = proftool::view::flat::arrange(subject, &summary, &options);
     flat.rows.first().map(|row| row.function)
 }
 
@@ -190,7 +192,7 @@ fn pattern(wish: &Wish) -> Option<String> {
     wish.focus.as_ref().map(|focus| focus.as_str().to_owned())
 }
 
-/// The event of this name; where there is none, the one with the most samples.
+/// Returns the event of this name, or else the event with the most samples.
 pub fn event(profile: &Profile, name: Option<&str>) -> Option<EventId> {
     let named = name.and_then(|name| profile.event_named(name));
     named.or_else(|| profile.main_event())

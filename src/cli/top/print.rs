@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use proftool::analysis::inclusive;
+use proftool::analysis::flat::Summary;
 use proftool::base::{Id, Unit, shell_quoted};
 use proftool::export::text;
 use proftool::profile::{EventId, Filter, Profile, Selection};
@@ -19,7 +19,7 @@ use super::signals::Signals;
 use super::source::{Seen, Source, State};
 use super::text::{Shown, clock};
 
-/// How often is looked whether there will be more.
+/// The interval at which is checked whether sampling goes on.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// How it is printed.
@@ -27,13 +27,13 @@ const LOOK: Duration = Duration::from_millis(50);
 pub struct Options {
     /// The time between two tables.
     pub interval: Duration,
-    /// The rows of a table; none for all.
+    /// The maximum number of rows of a table; `None` for all.
     pub limit: Option<usize>,
     /// Their order.
     pub sort: Sort,
     /// How weights fade.
     pub half_life: Option<Duration>,
-    /// The event that is shown; none for the one with the most samples.
+    /// The event that is shown; `None` for the one with the most samples.
     pub event: Option<String>,
     /// How text is written.
     pub text: text::Options,
@@ -122,7 +122,7 @@ fn is_same(one: &Seen, other: &Seen) -> bool {
     one.number == other.number || figures(one) == figures(other)
 }
 
-/// The weights of the events that are not shown, and how to see them; none where there are none.
+/// Returns a line on the events that are not shown, and how to see them; `None` if all are shown.
 fn others(profile: &Profile, shown: EventId) -> Option<String> {
     let mut weights = vec![0u64; profile.events.len()];
     for sample in &profile.samples {
@@ -161,10 +161,10 @@ fn table(seen: &Seen, shown: &Shown, options: &Options, out: &mut dyn Write) -> 
         names: Names::Short,
         figures: Figures::All,
     };
-    let weights = inclusive::by_function(profile, &selection);
+    let summary = Summary::of(profile, &selection);
     let flat = flat::arrange(
         &subject,
-        &weights,
+        &summary,
         &flat::Options {
             sort: options.sort,
             limit: options.limit,

@@ -4,7 +4,7 @@ use regex::Regex;
 
 use super::key::Key;
 
-/// An answer has at most so many characters.
+/// The maximum length of an answer in characters.
 const MOST: usize = 4096;
 
 /// What is asked for.
@@ -78,7 +78,7 @@ impl Prompt {
         Outcome::Asking
     }
 
-    /// The answer as a regular expression; none where it is empty.
+    /// Returns the answer as a regular expression; `None` if it is empty.
     ///
     /// # Errors
     ///

@@ -58,7 +58,7 @@ pub struct Options {
     pub sort: Sort,
     /// How weights fade at first.
     pub half_life: Option<Duration>,
-    /// The event that is shown at first; none for the one with the most samples.
+    /// The event that is shown at first; `None` for the one with the most samples.
     pub event: Option<String>,
 }
 
@@ -108,8 +108,8 @@ fn guard(source: &dyn Source, signals: &Signals, is_left: &AtomicBool) {
         std::thread::park_timeout(if is_gone { LOOK * 2 } else { GRACE });
         if !is_left.load(Ordering::Relaxed) {
             source.stop();
-            // Whoever is held up while writing has the right to write; of the terminal's own modes
-            // nothing is needed if it is gone.
+            // A thread that is held up in a write holds the lock of the output, so the screen cannot
+            // be restored by a write. If the terminal is gone, it need not be.
             let _ = modes::disable_raw_mode();
             // The sampler asks the command to end meanwhile.
             std::thread::sleep(GRACE);
@@ -182,7 +182,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
         }
     }
 
-    /// Runs until the end; gives what is to be told when the screen is gone.
+    /// Runs until the end; returns what is to be printed after the screen is closed.
     fn run(
         mut self,
         mut screen: Screen,
@@ -236,7 +236,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
         }
         drop(screen);
         is_left.store(true, Ordering::Relaxed);
-        // A recording is written to its end, whoever waits for it.
+        // A recording is always written to its end.
         if let Some(writing) = self.writing.take() {
             let is_whole = writing.join().is_ok();
             self.take();

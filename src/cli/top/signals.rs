@@ -108,7 +108,7 @@ impl Stops {
             screen.leave();
             sampler::stop_until_continued();
         }
-        // Whoever was stopped by SIGSTOP has not heard of it, and the terminal has other modes now.
+        // SIGSTOP cannot be caught, so the terminal may have other modes now.
         let was_away = self.go_on.swap(false, Ordering::Relaxed) || is_asked;
         if was_away {
             screen.enter()?;

@@ -28,17 +28,17 @@ pub enum State {
 
 /// Samples that are being taken. All of it may be asked from any thread.
 pub trait Source: Sync {
-    /// The newest; none before the first. Cheap.
+    /// Returns the newest profile; `None` before the first. Cheap.
     fn latest(&self) -> Option<Arc<Seen>>;
 
-    /// Lets weights fade, so that they count half after this time; with none all count in full.
+    /// Lets weights fade, so that they count half after this time; `None` for no fading.
     fn set_half_life(&self, half_life: Option<Duration>);
 
-    /// Begins anew from now.
+    /// Forgets all samples so far.
     fn reset(&self);
 
     /// Writes a perf.data of exactly the samples that `seen` shows: all since the beginning or the
-    /// reset, none of them faded. A file that is there already is kept as FILE.old, as `proftool record` does.
+    /// reset, without fading. A file that is there already is kept as FILE.old, as `proftool record` does.
     ///
     /// # Errors
     ///

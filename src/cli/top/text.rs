@@ -17,7 +17,7 @@ use super::written::samples;
 pub struct Shown {
     /// The command, or what already runs: `./app --its-option`, `process 4711 (app)`.
     pub target: String,
-    /// How samples are taken: `997 Hz, stacks by frame pointers`.
+    /// How samples are taken: `997 Hz, stacks: frame pointers`.
     pub how: String,
 }
 
@@ -92,7 +92,7 @@ pub fn whole(whole: &Whole, wish: &Wish, count: u64, since: Since) -> Vec<String
         }
         Since::Anew => {
             parts[0].insert_str(0, "until then ");
-            parts.insert(0, "beginning anew …".into());
+            parts.insert(0, "resetting …".into());
             None
         }
     }
@@ -156,7 +156,7 @@ pub fn facts(app: &App, shown: &Shown) -> Vec<String> {
         parts.push(format!("{} samples/s", number::grouped(rate)));
     }
     if seen.lost == 0 && seen.behind == 0 {
-        parts.push("none lost".into());
+        parts.push("no losses".into());
     }
     if seen.seldom > 0 {
         parts.push(seldom(seen.seldom));
@@ -195,9 +195,10 @@ pub fn keys(app: &App) -> Vec<(&'static str, &'static str)> {
         View::Cycles => [("Enter", "graph"), ("i", "info")],
     });
     keys.extend([("/", "filter"), ("f", "focus")]);
-    keys.push(match app.is_paused() {
-        true => ("p", "resume"),
-        false => ("p", "pause"),
+    keys.push(if app.is_paused() {
+        ("p", "resume")
+    } else {
+        ("p", "pause")
     });
     keys.push(match app.wish.half_life {
         Some(_) => ("d", "cumulate"),
@@ -244,7 +245,7 @@ TIME
 
   w          write all samples since the start or the reset, without fading or
              filter, as a recording for the other commands
-  i          how reliable the stacks are, and what is not known
+  i          how reliable the stacks are, and what is unknown
   Ctrl-L     redraw the screen
   Ctrl-Z     stop, with the command that was started; fg continues
   q Ctrl-C   quit, and end the command that was started
@@ -253,11 +254,11 @@ FIGURES
   self       weight of the samples taken in the function itself
   total      weight of the samples with the function on the stack; a sample
              counts once, however often the function is on its stack
-  at most    the total with the truncated stacks whose missing callers may
-             include the function; ? if it is not known whether they can
+  at most    the total if the function was on every truncated stack that may
+             lack it; ? if it is unknown whether it can be that large
   ~f         most samples lacked this frame of f; it was restored from the code
-  f... (N %) tree: a collapsed call of f, which N % of the samples took; they
-             continue under the nearest f above
+  f... (N %) tree: a collapsed call of f, which N % of the samples passed;
+             their stacks continue under the nearest f above
   via collapsed %  tree: the part of total % that came through such calls
   children   graph: weight of the function's callees when called by this caller
   outside    cycles: weight of callees outside the cycle

@@ -12,15 +12,18 @@ use rustc_hash::FxHashSet;
 use super::listing::{Branch, Fold, Key, Line, Listing, Look, key, key_of};
 use super::wish::{Hot, Opened, Search};
 
-/// A tree opened along its heaviest path has at most so many levels of it.
+/// The maximum number of levels that are opened along the heaviest path.
 const HOT_LEVELS: usize = 256;
 
 /// Makes the tree: in the degree that is asked for, or in the one that `proftool tree` chooses.
 pub fn calls(subject: &Subject, degree: Option<Collapse>) -> CallTree {
     let stacks = Stacks::new(subject.profile, subject.selection);
-    let degree = degree.unwrap_or_else(|| match stacks.recurse() {
-        true => stacks.repeats().degree(),
-        false => Collapse::None,
+    let degree = degree.unwrap_or_else(|| {
+        if stacks.recurse() {
+            stacks.repeats().degree()
+        } else {
+            Collapse::None
+        }
     });
     stacks.top_down(degree)
 }
@@ -92,7 +95,7 @@ pub fn listing(subject: &Subject, calls: &CallTree, opened: &Opened, search: &Se
     }
 }
 
-/// For each node whether a function that is looked for is in it or under it; none where nothing is
+/// For each node whether a matching function is in it or under it; `None` if nothing is
 /// looked for.
 fn found(subject: &Subject, calls: &CallTree, search: &Search) -> Option<IdVec<NodeId, bool>> {
     if !search.is_on() {

@@ -82,7 +82,7 @@ pub struct Wish {
     pub revision: u64,
     /// The view.
     pub view: View,
-    /// The name of the event; none for the one with the most samples.
+    /// The name of the event; `None` for the one with the most samples.
     pub event: Option<String>,
     /// Only stacks with a function that matches.
     pub focus: Option<Regex>,
@@ -90,14 +90,14 @@ pub struct Wish {
     pub search: Search,
     /// The order of functions.
     pub sort: Sort,
-    /// The flat view has so many lines at most, unless lines are looked for; none for all.
+    /// The maximum number of lines of the flat view without a search; `None` for all.
     pub limit: Option<usize>,
     /// The function that the graph is about.
     pub chosen: Option<Identity>,
-    /// What becomes of recursion; none for what fits the stacks.
+    /// The degree to which recursion is collapsed; `None` to choose it by the stacks.
     pub degree: Option<Collapse>,
     /// The open nodes of the tree.
     pub opened: Opened,
-    /// How long it takes a weight to count half; none where all count in full.
+    /// The half-life of weights; `None` for no fading.
     pub half_life: Option<Duration>,
 }

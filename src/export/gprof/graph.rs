@@ -163,9 +163,10 @@ fn name(of: &Entry) -> String {
 }
 
 fn index(of: &Entry) -> String {
-    match of.is_printed {
-        true => format!(" [{}]", of.index),
-        false => format!(" ({})", of.index),
+    if of.is_printed {
+        format!(" [{}]", of.index)
+    } else {
+        format!(" ({})", of.index)
     }
 }
 

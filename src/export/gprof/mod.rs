@@ -16,16 +16,9 @@ mod graph;
 pub use flat::write as write_flat;
 pub use graph::write as write_graph;
 
-use crate::profile::Profile;
-
 /// What is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Whether functions without time and calls are printed.
     pub zeros: bool,
-}
-
-/// Whether a profile has what gprof's text needs: a histogram and counts, as a gmon.out has.
-pub fn can_write(profile: &Profile) -> bool {
-    profile.about.histogram.is_some()
 }

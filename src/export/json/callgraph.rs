@@ -22,10 +22,11 @@ use serde::Serialize;
 
 use super::layout::{list, value};
 use super::{Declaration, linkage_name, view_head};
+use crate::analysis::code::Measured;
 use crate::export::Advice;
 use crate::profile::{CallKind, FunctionId};
 use crate::view::Subject;
-use crate::view::callgraph::{CallGraphView, Measured};
+use crate::view::callgraph::CallGraphView;
 
 #[derive(Serialize)]
 struct FunctionItem<'a> {
@@ -92,7 +93,7 @@ pub fn write(
     list(out, functions.map(|&id| function(subject, view, id)))?;
     out.write_all(b",\n\"arcs\":")?;
     let arcs = view.arcs.iter().flat_map(|&arc| {
-        let arc = &view.graph.arcs[arc];
+        let arc = &view.summary.graph.arcs[arc];
         let kinds = CallKind::ALL.into_iter();
         let kinds = kinds.filter(|&kind| arc.sites_of(kind) > 0);
         kinds.map(move |kind| ArcItem {
@@ -103,7 +104,7 @@ pub fn write(
         })
     });
     list(out, arcs)?;
-    if let Some(measured) = &view.measured {
+    if let Some(measured) = &view.summary.measured {
         samples(out, view, measured)?;
     }
     write!(
@@ -126,7 +127,11 @@ fn function<'a>(
 ) -> FunctionItem<'a> {
     let function = &subject.profile.functions[id];
     let code = view.code(subject, id);
-    let weights = view.measured.as_ref().map(|measured| &measured.weights);
+    let weights = view
+        .summary
+        .measured
+        .as_ref()
+        .map(|measured| &measured.weights);
     FunctionItem {
         name: subject.plain_name(id),
         linkage_name: linkage_name(function),
@@ -148,7 +153,7 @@ fn function<'a>(
 fn samples(out: &mut dyn Write, view: &CallGraphView, measured: &Measured) -> io::Result<()> {
     out.write_all(b",\n\"pairs\":")?;
     let pairs = view.arcs.iter().map(|&arc| {
-        let arc = &view.graph.arcs[arc];
+        let arc = &view.summary.graph.arcs[arc];
         PairItem {
             from: view.index(arc.from),
             to: view.index(arc.to),

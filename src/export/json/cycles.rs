@@ -20,12 +20,12 @@ use serde::Serialize;
 use super::layout::{fields, list, list_with};
 use super::{Identity, TotalMax, view_head};
 use crate::analysis::cut::Cut;
+use crate::analysis::graph::Entry;
 use crate::callgraph::ArcId;
 use crate::export::Advice;
 use crate::profile::FunctionId;
 use crate::view::Subject;
 use crate::view::cycles::CyclesView;
-use crate::view::graph::Entry;
 
 #[derive(Serialize)]
 struct ArcItem<'a> {
@@ -121,10 +121,11 @@ struct Recursive<'a> {
 pub fn write(
     out: &mut dyn Write,
     subject: &Subject,
-    view: &CyclesView,
+    view: &CyclesView<'_>,
     advice: &dyn Advice,
 ) -> io::Result<()> {
-    let graph = &view.graph;
+    let summary = view.summary;
+    let graph = &summary.graph;
     view_head(out, "cycles", subject, advice)?;
     let weights = if graph.has_stacks() {
         "samples"
@@ -136,9 +137,8 @@ pub fn write(
         "\"model\":\"{}\",\"weights\":\"{weights}\",\n\"cycles\":",
         graph.model.name()
     )?;
-    let breaking = view.breaking.iter().zip(&view.broken_weight);
-    let rows = graph.cycle_order.iter().zip(breaking);
-    list_with(out, rows, |out, (&cycle, (breaking, broken_weight))| {
+    list_with(out, view.order.iter(), |out, &cycle| {
+        let breaking = &summary.breaking[cycle];
         let weight = &graph.attribution.cycles[cycle];
         let members = &graph.cycles.members[cycle];
         out.write_all(b"{\"members\":")?;
@@ -153,21 +153,21 @@ pub fn write(
         };
         fields(out, &own)?;
         out.write_all(b",\n\"entries\":")?;
-        arcs(out, subject, view, &view.entries(cycle))?;
+        arcs(out, subject, view, &summary.entries(cycle))?;
         out.write_all(b",\n\"arcs\":")?;
-        arcs(out, subject, view, &view.inside(cycle))?;
+        arcs(out, subject, view, &summary.inside(cycle))?;
         out.write_all(b",\n\"cut\":")?;
         arcs(out, subject, view, &breaking.arcs)?;
         out.write_all(b",")?;
-        let depth = &view.depths.cycles[cycle];
+        let depth = &summary.depths.cycles[cycle];
         let broken = Broken {
-            cut_weight: *broken_weight,
+            cut_weight: summary.broken_weight[cycle],
             cut_is_best: breaking.is_best,
             depth: graph.has_stacks().then(|| Depth {
                 deepest: depth.deepest(),
                 mean: depth.mean(),
             }),
-            cut_inside: view.cut_inside(cycle).into(),
+            cut_inside: summary.cut_inside(cycle).into(),
         };
         fields(out, &broken)?;
         out.write_all(b",\n\"figures\":")?;
@@ -180,8 +180,8 @@ pub fn write(
     out.write_all(b"}\n")
 }
 
-fn figures<'a>(subject: &Subject<'a>, view: &'a CyclesView, id: FunctionId) -> Figures<'a> {
-    let graph = &view.graph;
+fn figures<'a>(subject: &Subject<'a>, view: &'a CyclesView<'_>, id: FunctionId) -> Figures<'a> {
+    let graph = &view.summary.graph;
     let portion = graph.portion(Entry::Function(id));
     Figures {
         name: subject.plain_name(id),
@@ -190,14 +190,14 @@ fn figures<'a>(subject: &Subject<'a>, view: &'a CyclesView, id: FunctionId) -> F
         children: portion.children,
         total: graph.total(Entry::Function(id)),
         total_max: graph.total_max(Entry::Function(id)).into(),
-        fonseca: view.estimate.attribution.total(id),
-        identity: Identity::of(subject, id, graph.name(id)),
+        fonseca: view.summary.estimate.attribution.total(id),
+        identity: Identity::of(subject, id, view.graph.name(id)),
     }
 }
 
-fn recursive<'a>(subject: &Subject<'a>, view: &'a CyclesView, id: FunctionId) -> Recursive<'a> {
-    let graph = &view.graph;
-    let depth = view.depths.of(id).cloned().unwrap_or_default();
+fn recursive<'a>(subject: &Subject<'a>, view: &'a CyclesView<'_>, id: FunctionId) -> Recursive<'a> {
+    let graph = &view.summary.graph;
+    let depth = view.summary.depths.of(id).cloned().unwrap_or_default();
     let calls = graph.calls.as_ref();
     Recursive {
         name: subject.plain_name(id),
@@ -208,24 +208,24 @@ fn recursive<'a>(subject: &Subject<'a>, view: &'a CyclesView, id: FunctionId) ->
         deepest: graph.has_stacks().then(|| depth.deepest()),
         mean: graph.has_stacks().then(|| depth.mean()),
         calls: calls.map(|calls| calls.functions[id].recursive),
-        only_across_gaps: view.recurses_across_gap(id),
-        cut_inside: view.cut_in(id).into(),
-        identity: Identity::of(subject, id, graph.name(id)),
+        only_across_gaps: view.summary.recurses_across_gap(id),
+        cut_inside: view.summary.cut_in(id).into(),
+        identity: Identity::of(subject, id, view.graph.name(id)),
     }
 }
 
 fn arcs(
     out: &mut dyn Write,
     subject: &Subject,
-    view: &CyclesView,
+    view: &CyclesView<'_>,
     arcs: &[ArcId],
 ) -> io::Result<()> {
     let items = arcs.iter().map(|&id| {
-        let arc = &view.graph.graph.arcs[id];
+        let arc = &view.summary.graph.graph.arcs[id];
         ArcItem {
             from: subject.plain_name(arc.from),
             to: subject.plain_name(arc.to),
-            weight: view.weight(id),
+            weight: view.summary.weight(id),
             inferred: arc.inferred,
             across_gaps: arc.across_gaps,
             from_label: view.graph.name(arc.from),

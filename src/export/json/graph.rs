@@ -26,11 +26,12 @@ use serde::Serialize;
 
 use super::layout::list;
 use super::{Identity, TotalMax, view_head};
+use crate::analysis::graph::{Entry, Summary};
 use crate::callgraph::{Arc, ArcId};
 use crate::export::Advice;
 use crate::profile::FunctionId;
 use crate::view::Subject;
-use crate::view::graph::{Entry, GraphView};
+use crate::view::graph::GraphView;
 
 #[derive(Serialize)]
 struct FunctionItem<'a> {
@@ -119,30 +120,35 @@ struct CutItem {
 pub fn write(
     out: &mut dyn Write,
     subject: &Subject,
-    view: &GraphView,
+    view: &GraphView<'_>,
     advice: &dyn Advice,
 ) -> io::Result<()> {
+    let summary = view.summary;
     view_head(out, "graph", subject, advice)?;
-    write!(out, "\"model\":\"{}\",\n\"functions\":", view.model.name())?;
+    write!(
+        out,
+        "\"model\":\"{}\",\n\"functions\":",
+        summary.model.name()
+    )?;
     let functions: Vec<FunctionId> = view.functions().collect();
     let place: FxHashMap<FunctionId, usize> = functions.iter().copied().zip(0..).collect();
     let place = |id: FunctionId| place.get(&id).copied().unwrap_or(0);
     list(out, functions.iter().map(|&id| function(subject, view, id)))?;
     out.write_all(b",\n\"arcs\":")?;
-    let arcs = view.graph.arcs.enumerate();
-    let arcs = arcs.map(|(id, row)| arc(view, id, row, place(row.from), place(row.to)));
+    let arcs = summary.graph.arcs.enumerate();
+    let arcs = arcs.map(|(id, row)| arc(summary, id, row, place(row.from), place(row.to)));
     list(out, arcs)?;
     out.write_all(b",\n\"cycles\":")?;
-    let cycles = view.cycle_order.iter().map(|&cycle| {
-        let members = view.cycles.members[cycle].iter();
-        let weight = &view.attribution.cycles[cycle];
-        let calls = view.calls.as_ref().map(|calls| &calls.cycles[cycle]);
+    let cycles = summary.cycle_order.iter().map(|&cycle| {
+        let members = summary.cycles.members[cycle].iter();
+        let weight = &summary.attribution.cycles[cycle];
+        let calls = summary.calls.as_ref().map(|calls| &calls.cycles[cycle]);
         CycleItem {
             members: members.map(|&member| place(member)).collect(),
             self_weight: weight.portion.self_weight,
             children: weight.portion.children,
             total: weight.portion.total(),
-            total_max: view.total_max(Entry::Cycle(cycle)).into(),
+            total_max: summary.total_max(Entry::Cycle(cycle)).into(),
             root: weight.root.total(),
             calls: calls.map(|calls| calls.outside),
             internal_calls: calls.map(|calls| calls.inside),
@@ -150,8 +156,8 @@ pub fn write(
     });
     list(out, cycles)?;
     out.write_all(b",\n\"cut\":")?;
-    let cut = view.cycles.cut.iter().map(|&id| {
-        let arc = &view.graph.arcs[id];
+    let cut = summary.cycles.cut.iter().map(|&id| {
+        let arc = &summary.graph.arcs[id];
         CutItem {
             from: place(arc.from),
             to: place(arc.to),
@@ -161,15 +167,19 @@ pub fn write(
     out.write_all(b"}\n")
 }
 
-fn function<'a>(subject: &Subject<'a>, view: &'a GraphView, id: FunctionId) -> FunctionItem<'a> {
-    let entry = Entry::Function(id);
-    let portion = view.portion(entry);
-    let calls = view.calls.as_ref().map(|calls| &calls.functions[id]);
-    let samples = |number: u64| view.has_stacks().then_some(number);
-    let error = view.errors.as_ref().map(|errors| {
-        let misattributed = view.cycles.of[id].is_none();
+fn function<'a>(
+    subject: &Subject<'a>,
+    view: &'a GraphView<'_>,
+    id: FunctionId,
+) -> FunctionItem<'a> {
+    let (entry, summary) = (Entry::Function(id), view.summary);
+    let portion = summary.portion(entry);
+    let calls = summary.calls.as_ref().map(|calls| &calls.functions[id]);
+    let samples = |number: u64| summary.has_stacks().then_some(number);
+    let error = summary.errors.as_ref().map(|errors| {
+        let misattributed = summary.cycles.of[id].is_none();
         FunctionError {
-            propagated_total: errors.totals[id].map(|wrong| view.total(entry) + wrong),
+            propagated_total: errors.totals[id].map(|wrong| summary.total(entry) + wrong),
             misattributed: misattributed.then_some(errors.functions[id].misattributed),
         }
     });
@@ -178,31 +188,31 @@ fn function<'a>(subject: &Subject<'a>, view: &'a GraphView, id: FunctionId) -> F
         module: subject.module(id),
         self_weight: portion.self_weight,
         children: portion.children,
-        total: view.total(entry),
-        total_max: view.total_max(entry).into(),
-        root: view.attribution.roots[id].total(),
-        cycle: view.cycles.of[id].map(|cycle| view.number(cycle) - 1),
+        total: summary.total(entry),
+        total_max: summary.total_max(entry).into(),
+        root: summary.attribution.roots[id].total(),
+        cycle: summary.cycles.of[id].map(|cycle| summary.number(cycle) - 1),
         calls: calls.map(|calls| calls.by_others()),
         recursive_calls: calls.map(|calls| calls.recursive),
-        samples: samples(view.weights.samples[id]),
-        root_samples: samples(view.root_samples[id]),
-        inferred: view.weights.inferred[id],
+        samples: samples(summary.weights.samples[id]),
+        root_samples: samples(summary.root_samples[id]),
+        inferred: summary.weights.inferred[id],
         identity: Identity::of(subject, id, view.name(id)),
         error,
     }
 }
 
-fn arc(view: &GraphView, id: ArcId, arc: &Arc, from: usize, to: usize) -> ArcItem {
-    let (total, portion) = view.weight(id);
+fn arc(summary: &Summary, id: ArcId, arc: &Arc, from: usize, to: usize) -> ArcItem {
+    let (total, portion) = summary.weight(id);
     let portion = portion.filter(|_| !arc.is_self());
-    let error = view.errors.as_ref().map(|errors| {
+    let error = summary.errors.as_ref().map(|errors| {
         let error = errors.arcs[id].as_ref();
         error.map(|error| ArcErrorFields {
             one_step: error.one_step,
             propagated: error.propagated,
             share_by_calls: error.share_by_calls,
             share_measured: error.share_measured,
-            standard_error: view.standard_error(id, error),
+            standard_error: summary.standard_error(id, error),
             significant: error.is_significant(),
         })
     });
@@ -213,12 +223,12 @@ fn arc(view: &GraphView, id: ArcId, arc: &Arc, from: usize, to: usize) -> ArcIte
         self_weight: portion.map(|portion| portion.self_weight),
         children: portion.map(|portion| portion.children),
         calls: arc.calls,
-        samples: view.has_stacks().then_some(arc.samples),
+        samples: summary.has_stacks().then_some(arc.samples),
         inferred: arc.inferred,
         across_gaps: arc.across_gaps,
         sites: arc.sites(),
         origin: arc.origin().name(),
-        in_cycle: view.cycles.share(arc.from, arc.to),
+        in_cycle: summary.cycles.share(arc.from, arc.to),
         error,
     }
 }

@@ -20,17 +20,19 @@ struct Printable {
 impl Formatter for Printable {
     fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
         self.depth += 1;
-        match self.is_open && self.depth == 1 {
-            true => Ok(()),
-            false => out.write_all(b"{"),
+        if self.is_open && self.depth == 1 {
+            Ok(())
+        } else {
+            out.write_all(b"{")
         }
     }
 
     fn end_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
         self.depth -= 1;
-        match self.is_open && self.depth == 0 {
-            true => Ok(()),
-            false => out.write_all(b"}"),
+        if self.is_open && self.depth == 0 {
+            Ok(())
+        } else {
+            out.write_all(b"}")
         }
     }
 

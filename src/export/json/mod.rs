@@ -172,7 +172,7 @@ impl From<Option<AtMost>> for TotalMax {
     fn from(most: Option<AtMost>) -> TotalMax {
         let reason = most.and_then(|most| most.unknown);
         TotalMax {
-            total_max: most.and_then(AtMost::known),
+            total_max: most.and_then(|most| most.known()),
             total_max_reason: reason.map(|reason| reason.name()),
             total_limit: reason.and(most).map(|most| most.weight),
         }

@@ -40,7 +40,7 @@ struct DegreeRows([Option<usize>; Collapse::ALL.len()]);
 
 impl Serialize for DegreeRows {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let degrees = Collapse::ALL.map(Collapse::name);
+        let degrees = Collapse::ALL.map(|degree| degree.name());
         serializer.collect_map(degrees.into_iter().zip(self.0))
     }
 }

@@ -38,7 +38,7 @@ const COUNTERS: [&str; 7] = [
 enum Places {
     /// The return address.
     Exact,
-    /// The first of so many bytes in which it lies.
+    /// The first address of a bucket of this size, in which the call is.
     Bucket(u64),
     /// The first address of the caller.
     Start,
@@ -111,9 +111,10 @@ impl Places {
         let low = gmon.histograms.first().map(|first| first.low);
         let low = low.or(arcs.first().map(|arc| arc.from)).unwrap_or(0);
         let is_first = |arc: &ArcCount| arc.from.wrapping_sub(low).is_multiple_of(size);
-        match arcs.iter().all(is_first) {
-            true => Places::Bucket(size),
-            false => Places::Exact,
+        if arcs.iter().all(is_first) {
+            Places::Bucket(size)
+        } else {
+            Places::Exact
         }
     }
 }

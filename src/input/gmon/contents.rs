@@ -1,13 +1,14 @@
 //! What a gmon.out holds, without the program that made it.
 
+use super::super::Reason;
 use super::file::{Gmon, Histogram, Shape};
-use super::{Error, Named, rounded};
+use super::{Named, rounded};
 use crate::base::{Caveats, Event, Sampling, Unit};
 use crate::profile::{Contents, EventContents};
 
 /// The inventory of a file. Word size and byte order are those in which it can be read without a
 /// fault, of several the first.
-pub(in crate::input) fn of(file: &Named) -> Result<Contents, Error> {
+pub(in crate::input) fn of(file: &Named) -> Result<Contents, Reason> {
     let shapes = [(true, false), (false, false), (true, true), (false, true)];
     let mut first = None;
     for (wide, big_endian) in shapes {
@@ -21,7 +22,9 @@ pub(in crate::input) fn of(file: &Named) -> Result<Contents, Error> {
     }
     match first {
         Some((gmon, shape, caveats)) => Ok(arrange(&gmon, shape, caveats)),
-        None => Err(Error::Gmon("its header cannot be read".into())),
+        None => Err(Reason::Gmon {
+            problem: "its header cannot be read".into(),
+        }),
     }
 }
 

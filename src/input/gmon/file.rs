@@ -20,7 +20,7 @@
 //!
 //! Several files of one program are added up: equal histograms bucket by bucket, as `gprof` does.
 
-use super::Error;
+use super::super::Reason;
 use crate::base::{CaveatKind, Caveats};
 
 /// The most histograms that are read; programs have one.
@@ -142,7 +142,7 @@ impl<'a> Cursor<'a> {
 }
 
 impl Gmon {
-    /// Adds what a file holds. What cannot be read is told in `caveats`, where `name` names the file.
+    /// Adds what a file holds. What cannot be read becomes a caveat, in which `name` names the file.
     ///
     /// # Errors
     ///
@@ -153,7 +153,7 @@ impl Gmon {
         shape: Shape,
         name: &str,
         caveats: &mut Caveats,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Reason> {
         let mut cursor = Cursor {
             bytes,
             at: 0,
@@ -161,9 +161,9 @@ impl Gmon {
         };
         let done = if bytes.starts_with(MAGIC) {
             cursor.at = MAGIC.len();
-            let version = cursor
-                .u32()
-                .ok_or(Error::Gmon("its header is cut short".into()))?;
+            let version = cursor.u32().ok_or(Reason::Gmon {
+                problem: "its header is cut short".into(),
+            })?;
             if version > 1 {
                 let order = if version.swap_bytes() <= 1 {
                     ": the program has another byte order"
@@ -171,7 +171,7 @@ impl Gmon {
                     ""
                 };
                 let text = format!("it has version {version}, expected 1{order}");
-                return Err(Error::Gmon(text));
+                return Err(Reason::Gmon { problem: text });
             }
             cursor.at = GNU_HEADER;
             self.gnu(&mut cursor, name, caveats)
@@ -268,7 +268,7 @@ impl Gmon {
         cursor: &mut Cursor,
         name: &str,
         caveats: &mut Caveats,
-    ) -> Result<Option<()>, Error> {
+    ) -> Result<Option<()>, Reason> {
         let mut header = || {
             let (low, high) = (cursor.word()?, cursor.word()?);
             let (size, version, rate) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
@@ -277,13 +277,15 @@ impl Gmon {
         };
         let Some((low, high, size, rate)) = header() else {
             let text = "its header is not of this program's word size and byte order";
-            return Err(Error::Gmon(text.into()));
+            return Err(Reason::Gmon {
+                problem: text.into(),
+            });
         };
         let bytes = usize::try_from(size).unwrap_or(usize::MAX);
         let Some(bytes) = bytes.checked_sub(cursor.at) else {
-            return Err(Error::Gmon(format!(
-                "its histogram has size {size}, less than its header"
-            )));
+            return Err(Reason::Gmon {
+                problem: format!("its histogram has size {size}, less than its header"),
+            });
         };
         let Some(ticks) = cursor.buckets(bytes / 2) else {
             return Ok(None);
@@ -308,9 +310,10 @@ impl Gmon {
     /// Adds a histogram, or says why not.
     fn add_histogram(&mut self, read: Histogram, rate: u32) -> Result<(), &'static str> {
         if read.high <= read.low || read.ticks.is_empty() {
-            return match read.ticks.iter().any(|&ticks| ticks > 0) {
-                true => Err("over no addresses"),
-                false => Ok(()),
+            return if read.ticks.iter().any(|&ticks| ticks > 0) {
+                Err("over no addresses")
+            } else {
+                Ok(())
             };
         }
         if rate == 0 {

@@ -1,5 +1,5 @@
-//! Counted calls beside samples: the arcs of a gmon.out as counts of the profile of a recording of
-//! the same program.
+//! Adds counted calls to samples: the arcs of a gmon.out become counts in the profile of a
+//! recording of the same program.
 //!
 //! Functions are the same where they start at the same address of the program. Those that no
 //! sample has shown are added.
@@ -75,6 +75,7 @@ pub(in crate::input) fn counts(
         let what = "no calls were counted between functions of the program";
         profile.caveats.add_detail(CaveatKind::Skipped, 1, what);
     }
+    // Several symbols of the file may be one function of the profile.
     rows.sort_unstable_by_key(|row| (row.from, row.to));
     rows.dedup_by(|next, sum| {
         let same = (next.from, next.to) == (sum.from, sum.to);

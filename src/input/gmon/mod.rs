@@ -22,15 +22,16 @@ pub(super) mod join;
 mod share;
 mod symbols;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use self::file::{Gmon, Shape};
 use self::share::Shares;
-use super::{Error, Options};
+use super::{AsGprof, Error, Options};
 use crate::base::{CaveatKind, Caveats, Event, Svma, Unit, WeightSum};
-use crate::binary::{Binary, Finder, demangle};
+use crate::binary::{self, Binary, Finder, demangle};
 use crate::profile::{
-    Builder, Call, CallKind, Function, FunctionId, FunctionKind, Module, ModuleId, Profile, Thread,
+    Builder, Call, CallKind, Function, FunctionId, FunctionKind, Histogram, Module, ModuleId,
+    Profile, Thread,
 };
 use crate::symbolize::{self, StaticCalls};
 
@@ -41,6 +42,7 @@ pub(super) const MAX_SIZE: u64 = 256 << 20;
 
 /// A file and how it is called in messages.
 pub(super) struct Named {
+    pub(super) path: PathBuf,
     pub(super) name: String,
     pub(super) bytes: Vec<u8>,
 }
@@ -49,6 +51,7 @@ impl Named {
     pub(super) fn new(path: &Path, bytes: Vec<u8>) -> Named {
         let name = path.file_name().unwrap_or(path.as_os_str());
         Named {
+            path: path.to_owned(),
             name: name.to_string_lossy().into_owned(),
             bytes,
         }
@@ -81,7 +84,8 @@ fn sum(files: &[Named], program: &Binary, caveats: &mut Caveats) -> Result<Gmon,
         big_endian: program.is_big_endian(),
     };
     for file in files {
-        gmon.add(&file.bytes, shape, &file.name, caveats)?;
+        gmon.add(&file.bytes, shape, &file.name, caveats)
+            .map_err(Error::of(&file.path))?;
     }
     Ok(gmon)
 }
@@ -92,12 +96,48 @@ fn sum(files: &[Named], program: &Binary, caveats: &mut Caveats) -> Result<Gmon,
 ///
 /// When a file is no gmon.out of such a program, or the program cannot be read.
 pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Profile, Error> {
+    let (profile, _) = read_by(Reading::Symbols, files, path, options)?;
+    Ok(profile)
+}
+
+/// The same as gprof 2.40 reads the files.
+///
+/// # Errors
+///
+/// As [`read`].
+pub(super) fn read_as_gprof(
+    files: &[Named],
+    path: &Path,
+    options: &Options,
+) -> Result<AsGprof, Error> {
+    let (profile, histogram) = read_by(Reading::Gprof, files, path, options)?;
+    Ok(AsGprof {
+        profile,
+        histogram: histogram.unwrap_or_default(),
+    })
+}
+
+/// By which rules files are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// The functions are the program's symbols.
+    Symbols,
+    /// The functions, times and callers are those of gprof.
+    Gprof,
+}
+
+fn read_by(
+    reading: Reading,
+    files: &[Named],
+    path: &Path,
+    options: &Options,
+) -> Result<(Profile, Option<Histogram>), Error> {
     let finder = Finder::new(options.symfs.as_deref());
-    let program = finder.open_named(path).map_err(Error::Binary)?;
+    let program = finder.open_named(path).map_err(Error::of(path))?;
     let mut caveats = Caveats::default();
     let gmon = sum(files, &program, &mut caveats)?;
-    let of_gprof = options.as_gprof.then(|| program.gprof_symbols());
-    let of_gprof = of_gprof.transpose().map_err(Error::Binary)?;
+    let of_gprof = (reading == Reading::Gprof).then(|| program.gprof_symbols());
+    let of_gprof = of_gprof.transpose().map_err(Error::of(path))?;
     let counted = match &of_gprof {
         Some(functions) => classic::count(&gmon, functions, &mut caveats),
         None => symbols::count(&gmon, &program, &mut caveats),
@@ -159,13 +199,14 @@ pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Pr
         caveats.add_detail(CaveatKind::NoSymbols, ticks, path.display().to_string());
     }
     if sum == 0.0 {
-        caveats.add(CaveatKind::NoSamples, 1);
+        caveats.add(CaveatKind::EmptyHistogram, 1);
     } else {
         let any = counted.calls.iter().any(|&(_, _, count)| count > 0);
         caveats.add(
-            match any {
-                true => CaveatKind::CountsOnly,
-                false => CaveatKind::NothingCounted,
+            if any {
+                CaveatKind::CountsOnly
+            } else {
+                CaveatKind::NothingCounted
             },
             1,
         );
@@ -177,17 +218,14 @@ pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Pr
             builder.call(ids[from], ids[to], CallKind::Call);
         }
     }
-    match &of_gprof {
-        Some(functions) => {
-            let histogram = classic::histogram(&gmon, &counted, functions, &program, &ids);
-            builder.about().histogram = Some(histogram);
-        }
-        None => {
-            if let Some(main) = entry::of_cycle(&counted.symbols, &counted.calls) {
-                builder.count(None, ids[main], 1);
-                caveats.add(CaveatKind::AssumedEntry, 1);
-            }
-        }
+    let histogram = of_gprof
+        .as_ref()
+        .map(|functions| classic::histogram(&gmon, &counted, functions, &program, &ids));
+    if reading == Reading::Symbols
+        && let Some(main) = entry::of_cycle(&counted.symbols, &counted.calls)
+    {
+        builder.count(None, ids[main], 1);
+        caveats.add(CaveatKind::AssumedEntry, 1);
     }
     builder.caveats().merge(&caveats);
     let mut profile = builder.finish();
@@ -199,9 +237,9 @@ pub(super) fn read(files: &[Named], path: &Path, options: &Options) -> Result<Pr
             None => counted.place(address),
         };
         let of = |address| place(address).and_then(|place| ids.get(place)).copied();
-        add_code(&mut profile, program, of, options)?;
+        add_code(&mut profile, program, of, options).map_err(Error::of(path))?;
     }
-    Ok(profile)
+    Ok((profile, histogram))
 }
 
 impl Counted {
@@ -245,14 +283,14 @@ fn add_code(
     program: Binary,
     at: impl Fn(Svma) -> Option<FunctionId>,
     options: &Options,
-) -> Result<(), Error> {
+) -> Result<(), binary::Error> {
     let options = symbolize::Options {
         finder: Finder::new(options.symfs.as_deref()),
         inlines: false,
         ..symbolize::Options::default()
     };
     let code = symbolize::programs(vec![program], &options);
-    let code = code.map_err(|(_, error)| Error::Binary(error))?;
+    let code = code.map_err(|error| error.reason)?;
     let of = |id: FunctionId| at(Svma(code.functions[id].address?));
     let mut calls: Vec<Call> = std::mem::take(&mut profile.code.calls);
     for call in &code.code.calls {

@@ -83,7 +83,7 @@ impl Field {
         }
     }
 
-    /// Its place among the fields of `order`, of which only those in `format` are there.
+    /// Its place among the fields of `order` that are in `format`.
     fn place(self, order: &[SampleFormat], format: SampleFormat) -> Option<u8> {
         let bit = self.bits().iter().find(|bit| format.contains(**bit))?;
         let before = order.iter().position(|field| field == bit)?;

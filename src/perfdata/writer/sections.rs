@@ -183,7 +183,7 @@ impl FeatureSections {
     pub fn build_ids<'a>(&mut self, entries: impl IntoIterator<Item = &'a BuildIdEntry>) {
         let mut body = Vec::new();
         for entry in entries {
-            // The format has 20 bytes; a longer id is told by its beginning. A `BuildId` does not
+            // The format has 20 bytes, so a longer ID is cut to them. A `BuildId` does not
             // keep trailing zeros, so its length is the next one that linkers make.
             let id = &entry.build_id.bytes()[..entry.build_id.bytes().len().min(20)];
             let mut field = [0; 24];

@@ -193,8 +193,8 @@ pub(in crate::sampler) fn attr(
     if tracks {
         attr.set_mmap(1);
         attr.set_mmap2(1);
-        // Where the unwind tables are mapped, which perf reads by their addresses: without them
-        // it finds no caller in programs of which the tables are not mapped with the code.
+        // perf finds unwind tables by their address in memory. Without data mappings it finds no
+        // caller in programs that map these tables apart from the code.
         attr.set_mmap_data(u64::from(matches!(common.stacks, Stacks::Copies(_))));
         attr.set_comm(1);
         attr.set_comm_exec(1);

@@ -14,7 +14,11 @@ const LETTERS: &str = "u (user space), k (kernel), h (hypervisor), G (guests), \
 pub enum EventError {
     /// There is no such event.
     #[error(transparent)]
-    Unknown(#[from] UnknownEvent),
+    Unknown {
+        /// Its name, and names like it.
+        #[from]
+        source: UnknownEvent,
+    },
     /// This user may not look tracepoints up.
     #[error("tracepoint {event}: {} cannot be read by this user", tracefs.display())]
     Hidden {
@@ -78,6 +82,6 @@ pub enum Searched {
 fn did_you_mean(near: &[String]) -> String {
     match near {
         [] => String::new(),
-        names => format!("; the nearest are: {}", names.join(", ")),
+        names => format!("; did you mean {}?", names.join(" or ")),
     }
 }

@@ -109,7 +109,7 @@ const MISS: u32 = sys::PERF_COUNT_HW_CACHE_RESULT_MISS;
 /// let event: EventSpec = "cycles:u".parse().unwrap();
 /// assert_eq!(event.name(), "cycles:u");
 /// let error = "cycels".parse::<EventSpec>().unwrap_err().to_string();
-/// assert_eq!(error, "unknown event \"cycels\"; the nearest are: cycles");
+/// assert_eq!(error, "unknown event \"cycels\"; did you mean cycles?");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSpec {
@@ -345,12 +345,12 @@ fn built_in_names() -> impl Iterator<Item = String> {
 }
 
 fn tracepoint_named(system: &str, event: &str) -> Result<EventSpec, EventError> {
-    let unknown = |near, searched| {
-        EventError::Unknown(UnknownEvent {
+    let unknown = |near, searched| EventError::Unknown {
+        source: UnknownEvent {
             name: format!("{system}:{event}"),
             near,
             searched,
-        })
+        },
     };
     let Some(tracefs) = tracepoint::directory() else {
         return Err(unknown(Vec::new(), Searched::NoTracefs));
@@ -457,10 +457,10 @@ mod tests {
         let error = "instrutions".parse::<EventSpec>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown event \"instrutions\"; the nearest are: instructions"
+            "unknown event \"instrutions\"; did you mean instructions?"
         );
         let near = |name: &str| match name.parse::<EventSpec>() {
-            Err(EventError::Unknown(unknown)) => unknown.near,
+            Err(EventError::Unknown { source }) => source.near,
             other => panic!("{name}: {other:?}"),
         };
         assert_eq!(near("l1-dcache-load-miss:u")[0], "L1-dcache-load-misses");

@@ -14,7 +14,7 @@ use super::error::EventError;
 use super::event::EventSpec;
 use super::modifiers::Modifiers;
 
-/// Events, some of which may be groups: those are on the counters together or not at all.
+/// Events and groups of events. The events of a group are on the counters together or not at all.
 ///
 /// ```
 /// use proftool::sampler::EventList;

@@ -27,7 +27,7 @@ pub(in crate::sampler) struct Encoded {
     pub(in crate::sampler) name: Option<String>,
 }
 
-/// The attr of `terms` of the PMU `pmu`, or why there is none.
+/// Returns the attr of `terms` of the PMU `pmu`.
 pub(in crate::sampler) fn encode(pmu: &str, terms: &str) -> Result<Encoded, String> {
     encode_in(Path::new(DEVICES), pmu, terms)
 }
@@ -71,14 +71,18 @@ impl Encoded {
             return Ok(());
         }
         let is_name = !name.is_empty() && !name.contains('/') && !name.starts_with('.');
-        let read = |folder: &str| match is_name {
-            true => fs::read_to_string(device.join(folder).join(name)),
-            false => Err(io::ErrorKind::NotFound.into()),
+        let read = |folder: &str| {
+            if is_name {
+                fs::read_to_string(device.join(folder).join(name))
+            } else {
+                Err(io::ErrorKind::NotFound.into())
+            }
         };
         if names
             && value.is_none()
             && let Ok(terms) = read("events")
         {
+            // The terms of a name are no names again, so this goes one level deep whatever sysfs has.
             for term in terms.trim().split(',') {
                 self.term(device, term, false)?;
             }

@@ -5,6 +5,6 @@
 pub enum Rate {
     /// So many samples a second of run time; the kernel chooses the periods.
     Frequency(u64),
-    /// A sample every so many events (nanoseconds for clocks).
+    /// One sample per this number of events (nanoseconds for clocks).
     Period(u64),
 }

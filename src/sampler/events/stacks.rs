@@ -8,7 +8,7 @@
 //!                   information of the code:                     STACK_USER {bytes from sp upwards}
 //! ```
 //!
-//! A record tells its size in 16 bits, in steps of 8, and the copy has to fit into it beside
+//! A record has 16 bits for its size, in steps of 8, and the copy has to fit into it together with
 //! everything else:
 //!
 //! ```text
@@ -47,9 +47,9 @@ pub(in crate::sampler) const KEPT_REGISTERS: u64 = if cfg!(target_arch = "x86_64
     USER_REGISTERS
 };
 
-/// The largest record of which the size is a multiple of 8.
+/// The size of the largest record: the largest multiple of 8 in 16 bits.
 const RECORD_MAX: u32 = 65_528;
-/// What a sample needs beside its copy, as drawn above, for the usual limit of frames.
+/// What a sample needs apart from its copy, as drawn above, with the usual limit of frames.
 const BESIDE: u32 = 8 + 6 * 8 + (8 + (127 + 9) * 8) + (8 + 33 * 8) + 8 + 8;
 
 /// How each sample has its stack.
@@ -62,8 +62,8 @@ pub enum Stacks {
     /// The same, with the registers and so many bytes from the top of the stack, by which a reader
     /// finds the callers that frame pointers lead past: those of a function without a frame.
     Joined(CopySize),
-    /// The registers and a copy of so many bytes of the stack, from which a reader finds the
-    /// frames by the debug information of the code (DWARF's call frame information).
+    /// The registers and a copy of the top of the stack, which a reader unwinds by the call frame
+    /// information of the code (DWARF).
     Copies(CopySize),
 }
 

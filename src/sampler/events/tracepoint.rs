@@ -20,7 +20,7 @@ pub(in crate::sampler) fn directory() -> Option<PathBuf> {
     PLACES
         .iter()
         .map(PathBuf::from)
-        // Whoever may not look inside cannot tell whether it is mounted; the id will say.
+        // A user who may not list it cannot see whether it is mounted; reading the id will show it.
         .find(|place| match fs::symlink_metadata(place.join("events")) {
             Ok(_) => true,
             Err(error) => error.kind() == io::ErrorKind::PermissionDenied,

@@ -20,7 +20,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::sampler::error::{Error, reason};
+use crate::base::system_reason;
+use crate::sampler::error::Error;
 
 /// How many part files are left alone before recording to this output is refused.
 const PART_FILES: usize = 100;
@@ -60,7 +61,7 @@ impl Output {
             has_begun: false,
         };
         check_earlier(target, &file)?;
-        // A full disk or a limit is better met now than after the command has run.
+        // A full disk or a limit should show now, not after the command has run.
         let fits = file.write_all(&[0; LEAST_ROOM]);
         fits.and_then(|()| file.set_len(0))
             .and_then(|()| file.rewind())
@@ -88,11 +89,11 @@ impl Output {
         self.begin();
         let found = self.find(file).map_err(|error| Error::Gone {
             path: self.target.clone(),
-            reason: reason(&error),
+            reason: system_reason(&error),
         })?;
         let unnamed = |error: io::Error| Error::Unnamed {
             path: self.target.clone(),
-            reason: reason(&error),
+            reason: system_reason(&error),
             kept: found.clone(),
         };
         if found.parent() != self.target.parent() {
@@ -170,7 +171,7 @@ impl Drop for Output {
 fn failure(path: &Path, error: &io::Error) -> Error {
     Error::Output {
         path: path.to_owned(),
-        reason: reason(error),
+        reason: system_reason(error),
     }
 }
 

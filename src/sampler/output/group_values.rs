@@ -1,7 +1,7 @@
 //! What counters of groups had counted before a part of a recording that stands for itself.
 //!
-//! A sample of a group tells what each of its counters has counted since the beginning. Whoever reads
-//! only later samples would take all of that for what the first of them counted.
+//! A sample of a group has what each counter has counted since the beginning. A reader of only the
+//! later samples would attribute all of that to the first of them.
 
 use rustc_hash::FxHashMap;
 
@@ -76,7 +76,7 @@ mod tests {
     /// Where the counters of a sample with a period are, the header included.
     const COUNTERS_AT: usize = 56;
 
-    /// A group of the counters 70 and 71, told with what was lost.
+    /// A group of the counters 70 and 71, with its number of lost samples.
     fn group(has_period: bool) -> (GroupValues, Layouts) {
         let mut attr = sys::perf_event_attr {
             size: ATTR_SIZE as u32,

@@ -18,10 +18,11 @@ use rustc_hash::FxHashSet;
 use super::file::Output;
 use super::group_values::GroupValues;
 use super::log::{About, Log};
+use crate::base::system_reason;
 use crate::perfdata::raw::{self, Layouts, RawRecord};
 use crate::perfdata::writer::{EventDescription, FINISHED_ROUND, time_record};
 use crate::perfdata::{Body, Packed};
-use crate::sampler::error::{Error, reason};
+use crate::sampler::error::Error;
 use crate::sampler::kernel_images::KernelImages;
 use crate::sampler::rings::duplicate_samples::is_of_time;
 use crate::sampler::session::Session;
@@ -130,7 +131,7 @@ impl History {
     pub fn write(&self, path: &Path, until: u64) -> Result<Written, Error> {
         let failed = |error: io::Error| Error::Output {
             path: path.to_owned(),
-            reason: reason(&error),
+            reason: system_reason(&error),
         };
         // If this fails the part file is removed: the history is still here to be written again.
         let (output, file, _) = Output::create(path)?;

@@ -52,7 +52,7 @@ pub(in crate::sampler) struct Log<W> {
     tally: Tally,
     passes: u64,
     drained: u64,
-    /// The bytes of records of what was there before; as many as can be until they are written.
+    /// The size of the records about what ran before; the maximum until they are written.
     existing: u64,
     file_size: u64,
     limit: Option<Limit>,
@@ -235,16 +235,15 @@ impl<W: Write + Seek> Sink for Log<W> {
             // Their place in the buffers is needed no more either.
             return session.drain(&mut |_| Ok::<(), io::Error>(())).map(drop);
         }
-        let bytes = match self.may_fill(session.most_drained()) {
-            true => self.pass_to_limit(session)?,
-            false => {
-                let (writer, tally) = (&mut self.writer, &mut self.tally);
-                session.drain(&mut |records| {
-                    writer.append_drained(records)?;
-                    tally.count(records);
-                    Ok::<(), io::Error>(())
-                })?
-            }
+        let bytes = if self.may_fill(session.most_drained()) {
+            self.pass_to_limit(session)?
+        } else {
+            let (writer, tally) = (&mut self.writer, &mut self.tally);
+            session.drain(&mut |records| {
+                writer.append_drained(records)?;
+                tally.count(records);
+                Ok::<(), io::Error>(())
+            })?
         };
         self.passes += 1;
         self.drained += bytes;

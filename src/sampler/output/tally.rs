@@ -24,7 +24,7 @@ pub(in crate::sampler) struct Tally {
     pub(in crate::sampler) sums: Sums,
     /// Nanoseconds of the first and the last sample.
     pub(in crate::sampler) times: Option<(u64, u64)>,
-    /// The files that were mapped to be executed, with their build ids where the kernel told.
+    /// The files that were mapped as code, with their build IDs if the kernel recorded them.
     pub(in crate::sampler) images: HashMap<Vec<u8>, Option<BuildId>, FxBuildHasher>,
     /// Those that were mapped below other roots, as in containers.
     pub(in crate::sampler) elsewhere: Elsewhere,

@@ -93,9 +93,10 @@ pub(in crate::sampler) fn open(
             }
         }
     }
-    match opening.rows.is_empty() {
-        true => Err(Refusal::Ended),
-        false => Ok((opening.rows, opening.rings)),
+    if opening.rows.is_empty() {
+        Err(Refusal::Ended)
+    } else {
+        Ok((opening.rows, opening.rings))
     }
 }
 

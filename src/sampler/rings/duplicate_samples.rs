@@ -14,7 +14,7 @@ use perf_event_open_sys::bindings as sys;
 use crate::perfdata::Body;
 use crate::perfdata::raw::{Field, Offsets, RawRecord};
 
-/// The threads of which samples may come twice.
+/// The threads whose samples may come twice.
 #[derive(Clone, Debug, Default)]
 pub(in crate::sampler) struct DuplicateSamples {
     /// Where the records of every event have the thread and the id.

@@ -137,7 +137,7 @@ impl Ring {
         };
         if first.len() > PORTION {
             len = match raw::whole(&first[..PORTION]) {
-                // No record is that large: it is none of the kernel's, and goes on its way whole.
+                // No record is that large, so it is not the kernel's. It is passed on whole.
                 0 => first.len(),
                 whole => whole,
             };

@@ -54,6 +54,6 @@ pub enum End {
     Duration,
     /// [`Bounds::max_bytes`].
     Size,
-    /// Whoever watches has seen enough.
+    /// The watcher asked to stop.
     Watcher,
 }

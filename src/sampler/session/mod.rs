@@ -6,11 +6,11 @@
 //!   recording        into a file                  watch         for someone who takes the records
 //!   participants     the command, the session, signals: what both of them wait for
 //!   opening          asks for it, and for less with each refusal
-//!   off_cpu          switches beside the events   stop, cost    its end, and what it took
+//!   off_cpu          switches, and the events     stop, cost    its end, and what it took
 //! ```
 //!
-//! It is the only folder that knows when something happens; events, targets, rings and output do
-//! what they are told.
+//! It is the only folder that decides when something happens; events, targets, rings and output are
+//! called by it.
 
 pub(super) mod bounds;
 mod chosen_rate;
@@ -46,9 +46,8 @@ use crate::perfdata::writer::EventDescription;
 
 /// Sampling of a [`Target`](super::Target).
 ///
-/// The records that the kernel makes are handed out as bytes by [`Session::drain`]; whoever takes
-/// them writes them to a file ([`Writer`](crate::perfdata::writer::Writer)) or reads them on the
-/// spot.
+/// The records that the kernel makes are handed out as bytes by [`Session::drain`]. The caller
+/// writes them to a file ([`Writer`](crate::perfdata::writer::Writer)) or reads them at once.
 #[derive(Debug)]
 pub struct Session {
     specs: Vec<EventSpec>,
@@ -74,9 +73,9 @@ pub struct Session {
 #[derive(Debug)]
 struct ProcessorRing {
     ring: Ring,
-    /// The row of which the first event is polled: the first whose thread, or one that inherited
-    /// from it, is still there. The kernel reports POLLHUP of the others at once and forever, and
-    /// who goes on polling them is never at rest again.
+    /// The row whose first event is polled: the first row whose thread, or a thread that inherited
+    /// from it, still exists. For the others the kernel reports POLLHUP at once and forever, so
+    /// polling them would never block again.
     polled: usize,
 }
 
@@ -151,11 +150,12 @@ impl Session {
             None => consume,
         };
         for ring in &mut self.rings {
-            bytes += match duplicates.is_empty() {
-                true => ring.ring.drain(consume)?,
-                false => ring.ring.drain(&mut |records: &[u8]| {
+            bytes += if duplicates.is_empty() {
+                ring.ring.drain(consume)?
+            } else {
+                ring.ring.drain(&mut |records: &[u8]| {
                     raw::filter(records, &mut |record| duplicates.admits(record), consume)
-                })?,
+                })?
             };
         }
         Ok(bytes)
@@ -186,8 +186,8 @@ impl Session {
         self.before = counts::read(&self.specs, &self.rows);
     }
 
-    /// What each event has counted while its samples were taken; `None` where it is read with a
-    /// group, or that cannot be told.
+    /// Returns what each event has counted while its samples were taken; `None` if it is read with
+    /// a group, or cannot be read.
     pub(super) fn counts(&self, user: &UserShare) -> Vec<Option<Count>> {
         let mut counts = counts::since(counts::read(&self.specs, &self.rows), &self.before);
         for (count, spec) in counts.iter_mut().zip(&self.specs) {

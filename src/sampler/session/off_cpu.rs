@@ -1,8 +1,8 @@
-//! Time off the processor: what is recorded of it beside the events that are asked for.
+//! Off-CPU time: what is recorded for it in addition to the requested events.
 //!
 //! ```text
 //!   SWITCH records      when each thread leaves and enters a processor; of the first event, as it
-//!                       has all that is told of threads; allowed to everyone who may record
+//!                       has all records about threads; allowed for everyone who may record
 //!   context-switches    a sample of each time that a thread leaves, with its stack; it happens in
 //!                       the kernel, so only for those who may see the kernel
 //! ```

@@ -6,10 +6,11 @@ use std::os::fd::AsFd;
 
 use super::options::Options;
 use super::request::{Request, leaders};
+use crate::base::system_reason;
 use crate::perfdata::carried::Mover;
 use crate::perfdata::raw::Layouts;
 use crate::perfdata::writer::EventDescription;
-use crate::sampler::error::{Error, Note, reason};
+use crate::sampler::error::{Error, Note};
 use crate::sampler::events::attr::{Allowed, Common, attr_in_file};
 use crate::sampler::events::event::EventSpec;
 use crate::sampler::events::modifiers::Modifiers;
@@ -45,7 +46,7 @@ impl Session {
                 let opened = cgroup::directory(path).and_then(|directory| {
                     File::open(directory).map_err(|error| Error::Cgroup {
                         path: path.clone(),
-                        reason: reason(&error),
+                        reason: system_reason(&error),
                     })
                 });
                 Some(opened?)
@@ -148,7 +149,7 @@ impl Session {
                 }
                 Err(Refusal::Ring(error)) => {
                     return Err(Error::RingBuffer {
-                        reason: reason(&error),
+                        reason: system_reason(&error),
                     });
                 }
                 Err(Refusal::Ended) => return Err(Error::Ended),
@@ -181,6 +182,7 @@ impl Session {
                 own.extend(&ids);
                 event.ids.extend(ids);
             }
+            // It appeared while events were opened, so it may have inherited them as well.
             if row.late {
                 duplicates.expect(row.tid, own);
             }

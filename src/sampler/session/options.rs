@@ -20,7 +20,7 @@ pub struct Options {
     pub ring_pages: Option<usize>,
     /// At which level of zstd, 1 to 22, a file's records are compressed, if they are.
     pub compression: Option<u8>,
-    /// Whether time off the processor is recorded beside the events.
+    /// Whether off-CPU time is recorded in addition to the events.
     pub off_cpu: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Who takes part in sampling: the command, the session, whoever sends signals, and who takes what
-//! is sampled.
+//! The parties of sampling: the command, the session, the sender of signals, and the consumer of
+//! samples.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -21,7 +21,7 @@ use crate::sampler::targets::existing::Existing;
 use crate::sampler::targets::target::Target;
 use crate::sampler::user_share::UserShare;
 
-/// The longest time between two passes over the buffers, after each of which a file is true.
+/// The longest time between two passes over the buffers. After each pass the file is consistent.
 const PASS: Duration = Duration::from_millis(200);
 
 /// A session, and what was there before it.
@@ -49,8 +49,8 @@ pub(in crate::sampler) trait Sink {
     fn wants_end(&self) -> Option<End>;
 }
 
-/// Who takes part in a recording besides the kernel: the command, if there is one, and whoever
-/// sends signals.
+/// The parties of a recording apart from the kernel: the command, if there is one, and the sender
+/// of signals.
 pub(in crate::sampler) struct Participants<'a> {
     command: Option<&'a Command>,
     child: Option<Child>,
@@ -160,9 +160,10 @@ impl<'a> Participants<'a> {
         let begin = Instant::now();
         loop {
             if self.attend() {
-                return Err(match self.stop.began() {
-                    true => Error::Stopped,
-                    false => Error::Ended,
+                return Err(if self.stop.began() {
+                    Error::Stopped
+                } else {
+                    Error::Ended
                 });
             }
             let left = delay.saturating_sub(begin.elapsed());
@@ -187,9 +188,11 @@ impl<'a> Participants<'a> {
                 .duration
                 .map(|duration| duration.saturating_sub(begin.elapsed()));
             let timeout = left.map_or(PASS, |left| left.min(PASS));
+            // A wait that fails returns at once, and must not make this loop spin.
             if open.session.wait(self.signals.as_fd(), timeout).is_err() {
                 std::thread::sleep(timeout);
             }
+            // The pass comes after the check for the end, so that it reads all that came before it.
             let over = self.attend();
             sink.pass(open)?;
             if over {
@@ -210,6 +213,7 @@ impl<'a> Participants<'a> {
         };
         open.session.stop();
         open.ended = kernel::now();
+        // The buffers still hold what was sampled since the last pass.
         sink.pass(open)?;
         sink.finish(open)?;
         Ok(end)

@@ -7,8 +7,8 @@ use super::bounds::{Bounds, End, Subject};
 use super::cost::{Costs, Meter};
 use super::options::Options;
 use super::participants::Participants;
-use crate::base::Caveats;
-use crate::sampler::error::{Error, Note, reason};
+use crate::base::{Caveats, system_reason};
+use crate::sampler::error::{Error, Note};
 use crate::sampler::kernel::SoonerTurns;
 use crate::sampler::output::file::Output;
 use crate::sampler::output::log::Log;
@@ -79,7 +79,7 @@ pub fn record(
 ) -> Result<Recording, Error> {
     let failed = |error: io::Error| Error::Output {
         path: path.to_owned(),
-        reason: reason(&error),
+        reason: system_reason(&error),
     };
     // SIGXFSZ is held back before the first byte is written: a limit is an error, not the end.
     let signals = Signals::hold();
@@ -145,7 +145,7 @@ pub fn record(
             Ok(recording)
         }
         Err(error) => {
-            let reason = reason(&error);
+            let reason = system_reason(&error);
             notes(Note::OutputFailed {
                 path: path.to_owned(),
                 reason: reason.clone(),
@@ -155,12 +155,11 @@ pub fn record(
             log.salvage();
             let has_recorded = log.has_recorded();
             let (_, _, file) = log.into_parts();
-            let kept = match has_recorded {
-                true => output.keep_part(&file),
-                false => {
-                    output.discard();
-                    None
-                }
+            let kept = if has_recorded {
+                output.keep_part(&file)
+            } else {
+                output.discard();
+                None
             };
             participants.run_on();
             Err(Error::Interrupted {

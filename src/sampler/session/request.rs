@@ -4,7 +4,8 @@ use std::io;
 
 use perf_event_open_sys::bindings::{self as sys, perf_event_attr};
 
-use crate::sampler::error::{Error, Note, reason};
+use crate::base::system_reason;
+use crate::sampler::error::{Error, Note};
 use crate::sampler::events::attr::{Allowed, Common, attr};
 use crate::sampler::events::event::EventSpec;
 use crate::sampler::events::stacks::Stacks;
@@ -137,7 +138,7 @@ impl Request {
             _ => {
                 return Err(Error::Event {
                     event: event.name.clone(),
-                    reason: reason(error),
+                    reason: system_reason(error),
                 });
             }
         }

@@ -99,8 +99,8 @@ impl Stop {
         if let Some(number) = number
             && child.ended().is_none()
         {
-            // The command first: what it starts after it has been told is its own affair, and a
-            // shell that sees its program die would go on with the next.
+            // The command first: what it starts after the signal is up to it, and a shell
+            // that sees its program die would go on with the next.
             let others = descendants::of(child.pid());
             child.signal(number);
             for pid in others {

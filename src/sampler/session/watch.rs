@@ -1,4 +1,4 @@
-//! Sampling for whoever looks on, without a file.
+//! Sampling for a watcher, without a file.
 
 use std::convert::Infallible;
 use std::io::{self, Cursor};
@@ -141,7 +141,7 @@ impl Sink for Audience<'_> {
         self.watcher.records(&time_record(open.ended));
         let counts = self.counters.read(open, open.ended);
         self.watcher.records(&counts);
-        // Of the last losses the kernel has not told.
+        // The kernel has not reported the last losses.
         let lost = open.session.lost().unwrap_or(0);
         if lost > 0 {
             self.watcher.records(&lost_samples_record(lost));

@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::sampler::error::{Error, reason};
+use crate::base::system_reason;
+use crate::sampler::error::Error;
 
 /// The largest number of groups below one that are read.
 const GROUPS: usize = 10_000;
@@ -16,16 +17,17 @@ pub(in crate::sampler) fn directory(path: &Path) -> Result<PathBuf, Error> {
         path: path.to_owned(),
         reason,
     };
-    let mounts = fs::read_to_string("/proc/self/mounts").map_err(|e| refused(reason(&e)))?;
+    let mounts = fs::read_to_string("/proc/self/mounts").map_err(|e| refused(system_reason(&e)))?;
     let mounted = mounts.lines().find_map(|line| {
         let mut words = line.split(' ').skip(1);
         let place = words.next()?;
         (words.next()? == "cgroup2").then(|| PathBuf::from(place))
     });
     let mounted = mounted.ok_or_else(|| refused("no cgroup2 file system is mounted".into()))?;
-    let directory = match path.starts_with(&mounted) {
-        true => path.to_owned(),
-        false => mounted.join(path.strip_prefix("/").unwrap_or(path)),
+    let directory = if path.starts_with(&mounted) {
+        path.to_owned()
+    } else {
+        mounted.join(path.strip_prefix("/").unwrap_or(path))
     };
     match fs::metadata(directory.join("cgroup.procs")) {
         Ok(_) => Ok(directory),
@@ -33,7 +35,7 @@ pub(in crate::sampler) fn directory(path: &Path) -> Result<PathBuf, Error> {
             "there is no such control group below {}",
             mounted.display()
         ))),
-        Err(error) => Err(refused(reason(&error))),
+        Err(error) => Err(refused(system_reason(&error))),
     }
 }
 

@@ -53,7 +53,7 @@ impl Ending {
         }
     }
 
-    /// The name of the signal of which it died, if it did and the signal has a common name.
+    /// The name of the signal that killed it, if one did and the signal has a common name.
     pub fn signal_name(self) -> Option<&'static str> {
         let Ending::Signalled(number) = self else {
             return None;
@@ -102,14 +102,15 @@ impl Child {
         let as_script = pointers(&command.as_script);
         let environment = pointers(&command.environment);
         let program = command.program.as_ptr();
-        let null = match command.is_silent {
-            true => Some(
+        let null = if command.is_silent {
+            Some(
                 OpenOptions::new()
                     .read(true)
                     .write(true)
                     .open("/dev/null")?,
-            ),
-            false => None,
+            )
+        } else {
+            None
         };
         // SAFETY: getpid and fork touch no memory of ours. Between fork and exec or _exit the
         // child calls only functions that are safe in a signal handler (prctl, getppid, dup2, read,

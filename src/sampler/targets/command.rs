@@ -47,7 +47,9 @@ impl Command {
         let name = words
             .first()
             .filter(|name| !name.is_empty())
-            .ok_or_else(|| CommandError::Unusable("it is empty".into()))?;
+            .ok_or_else(|| CommandError::Unusable {
+                problem: "it is empty".into(),
+            })?;
         let program = c_string(locate(name, &search_path())?.as_os_str())?;
         let arguments = words
             .iter()
@@ -94,7 +96,7 @@ impl Command {
     pub(in crate::sampler) fn refused(&self, error: &io::Error) -> CommandError {
         let reason = match error.kind() {
             io::ErrorKind::NotFound => "the interpreter that it names is missing".to_owned(),
-            _ => crate::sampler::reason(error),
+            _ => crate::base::system_reason(error),
         };
         CommandError::NotExecutable {
             program: self.name(),
@@ -104,8 +106,9 @@ impl Command {
 }
 
 fn c_string(text: &OsStr) -> Result<CString, CommandError> {
-    CString::new(text.as_bytes())
-        .map_err(|_| CommandError::Unusable(format!("{} has a zero byte in it", text.display())))
+    CString::new(text.as_bytes()).map_err(|_| CommandError::Unusable {
+        problem: format!("{} has a zero byte in it", text.display()),
+    })
 }
 
 #[cfg(test)]

@@ -5,8 +5,11 @@
 #[non_exhaustive]
 pub enum CommandError {
     /// There is no such program.
-    #[error("program not found: {0}")]
-    NotFound(String),
+    #[error("program not found: {program}")]
+    NotFound {
+        /// The program, and where it was looked for.
+        program: String,
+    },
     /// It is there, but cannot be run.
     #[error("cannot run {program}: {reason}")]
     NotExecutable {
@@ -16,6 +19,9 @@ pub enum CommandError {
         reason: String,
     },
     /// No word was given, or one with a zero byte inside.
-    #[error("not a command: {0}")]
-    Unusable(String),
+    #[error("not a command: {problem}")]
+    Unusable {
+        /// What is wrong.
+        problem: String,
+    },
 }

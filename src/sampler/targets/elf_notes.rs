@@ -17,7 +17,7 @@ pub(in crate::sampler) fn build_id_of(path: &Path) -> Option<BuildId> {
     in_file(&files::open_named(path).ok()?.file)
 }
 
-/// The same of a path that another process told, which begins at its root.
+/// The same for a path as another process sees it, which starts at the root of that process.
 pub(in crate::sampler) fn build_id_below(root: &Root, path: &Path) -> Option<BuildId> {
     in_file(&root.open(path, LastLink::Follow).ok()?.file)
 }

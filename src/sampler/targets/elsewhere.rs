@@ -103,7 +103,7 @@ struct Mount {
     /// The directory of the file system that is mounted.
     root: PathBuf,
     point: PathBuf,
-    /// The directories of which an overlay is made.
+    /// The directories that an overlay combines.
     layers: Vec<PathBuf>,
 }
 

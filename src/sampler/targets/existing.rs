@@ -101,9 +101,10 @@ impl Existing {
             inode: mapping.inode,
             build_id: self.build_id(pid, mapping),
             protection: mapping.protection,
-            flags: match mapping.shared {
-                true => libc::MAP_SHARED as u32,
-                false => libc::MAP_PRIVATE as u32,
+            flags: if mapping.shared {
+                libc::MAP_SHARED as u32
+            } else {
+                libc::MAP_PRIVATE as u32
             },
             data: !code,
             name: name(mapping.path),

@@ -21,8 +21,8 @@ const LINE: u64 = 256;
 /// How many interpreters may be scripts themselves, as in the kernel.
 const DEPTH: usize = 4;
 
-/// The file with the code of `program`. It may not be there or be no program: whoever opens it
-/// finds out.
+/// The file with the code of `program`. It may be missing or not be a program, which
+/// shows when it is opened.
 pub(in crate::sampler) fn code_file(program: &Path) -> PathBuf {
     let mut file = program.to_owned();
     for _ in 0..DEPTH {

@@ -36,7 +36,7 @@ impl Mapped<'_> {
     }
 }
 
-/// The mappings in a list; lines that are none are passed over.
+/// Returns the mappings in a list; other lines are passed over.
 pub(in crate::sampler) fn mappings(list: &[u8]) -> impl Iterator<Item = Mapped<'_>> {
     list.split(|byte| *byte == b'\n').filter_map(mapping)
 }

@@ -51,7 +51,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// If there is none of this number.
+    /// If there is no process with this number.
     pub fn look(pid: i32) -> io::Result<Process> {
         let directory = PathBuf::from(format!("/proc/{pid}"));
         let status = fs::read(directory.join("status"))?;

@@ -14,15 +14,15 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 fn refused(program: &str, error: &io::Error) -> CommandError {
     match error.kind() {
-        io::ErrorKind::NotFound if !program.contains('/') => {
-            CommandError::NotFound(program.to_owned())
-        }
-        io::ErrorKind::NotFound => {
-            CommandError::NotFound(format!("{program}: no such file or directory"))
-        }
+        io::ErrorKind::NotFound if !program.contains('/') => CommandError::NotFound {
+            program: program.to_owned(),
+        },
+        io::ErrorKind::NotFound => CommandError::NotFound {
+            program: format!("{program}: no such file or directory"),
+        },
         _ => CommandError::NotExecutable {
             program: program.to_owned(),
-            reason: crate::sampler::reason(error),
+            reason: crate::base::system_reason(error),
         },
     }
 }

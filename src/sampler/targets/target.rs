@@ -43,11 +43,11 @@ pub(in crate::sampler) struct Group {
 
 impl Target {
     /// The processes that have this name now, as `/proc/PID/comm` and `ps -o comm` have it. Those
-    /// that this user may not record are left out and told, unless there are no others.
+    /// that this user may not record are left out and reported, unless there are no others.
     ///
     /// # Errors
     ///
-    /// If there is none but this process.
+    /// If there is no other process than this one.
     pub fn named(name: &str) -> Result<(Target, Option<Note>), Error> {
         let mut kept = NAME_MAX.min(name.len());
         while !name.is_char_boundary(kept) {
@@ -60,22 +60,23 @@ impl Target {
             pid != own && comm.strip_suffix(b"\n").unwrap_or(&comm) == &name.as_bytes()[..kept]
         });
         if found.is_empty() {
-            return Err(Error::NoneNamed(name.to_owned()));
+            return Err(Error::NoneNamed {
+                name: name.to_owned(),
+            });
         }
-        // A zombie is told by `check` if there is nobody else.
+        // If only zombies have the name, `check` reports them.
         if found.iter().any(|&pid| !has_ended(pid, false)) {
             found.retain(|&pid| !has_ended(pid, false));
         }
         let (permitted, others): (Vec<i32>, Vec<i32>) =
             found.iter().partition(|&&pid| capabilities::permits(pid));
-        Ok(match permitted.is_empty() || others.is_empty() {
-            true => (Target::Processes(found), None),
-            false => {
-                let of = found.len();
-                let processes = others.iter().map(|&pid| (pid, user(pid))).collect();
-                let note = Note::LeftOut { processes, of };
-                (Target::Processes(permitted), Some(note))
-            }
+        Ok(if permitted.is_empty() || others.is_empty() {
+            (Target::Processes(found), None)
+        } else {
+            let of = found.len();
+            let processes = others.iter().map(|&pid| (pid, user(pid))).collect();
+            let note = Note::LeftOut { processes, of };
+            (Target::Processes(permitted), Some(note))
         })
     }
 

@@ -53,7 +53,7 @@ impl Code {
     fn call(self) -> Code {
         self.far(b"\xe8", OTHER)
     }
-    /// `jcc` to so many bytes behind it.
+    /// `jcc` over this number of bytes.
     fn skip(self, bytes: u8) -> Code {
         self.bytes(&[0x74, bytes])
     }

@@ -9,7 +9,7 @@ use super::super::flow::{Flow, Wants};
 pub(super) struct Read {
     /// Its length in bytes.
     pub(super) length: u8,
-    /// What it refers to, and how many bytes before its end the field lies that says so.
+    /// What it refers to, and how many bytes before its end the field with the reference is.
     pub(super) refers: Option<(Flow, u8)>,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Careful<'a> {
 }
 
 impl<'a> Careful<'a> {
-    /// Reads code of so many bits that lies at address `start`.
+    /// Reads code of this width in bits, which is at address `start`.
     pub(super) fn new(bits: u32, bytes: &'a [u8], start: u64) -> Careful<'a> {
         Careful {
             decoder: Decoder::with_ip(bits, bytes, start, DecoderOptions::NONE),
@@ -51,7 +51,7 @@ impl<'a> Careful<'a> {
     }
 }
 
-/// What it refers to, and how many bytes before its end the field lies that says so. The decoder's
+/// What it refers to, and how many bytes before its end the field with the reference is. The decoder's
 /// own `FlowControl::Call` is no help: SYSCALL is in it.
 fn refers(instruction: &Instruction, wants: &Wants) -> Option<(Flow, u8)> {
     if instruction.is_call_near() {

@@ -89,6 +89,8 @@ fn effect(
         next: next(instruction),
         ..Effect::default()
     };
+    // The register information below is the slow part. Most instructions use none of the followed
+    // registers, which their operands alone show.
     if names_all(instruction) && named(instruction) & followed == 0 {
         return effect;
     }

@@ -3,6 +3,9 @@
 //! Nearly all instructions are of few shapes. Those are read here with two tables, of which one
 //! gives what follows an opcode and the other what a ModRM byte means (see [`quick`]); everything
 //! else is left to iced-x86, one instruction at a time, so that the answer is its answer.
+//!
+//! With iced-x86 alone, `callgraph` takes 9 % more processor time for librustc_driver, 10 % for
+//! libLLVM and cc1, 5 % for node (medians of five pairs); the tables go when that is below 3 %.
 
 mod careful;
 pub(super) mod certain;

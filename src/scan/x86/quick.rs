@@ -82,7 +82,7 @@ impl Opcode {
         }
     }
 
-    /// The instruction, of which so many bytes lie before the ModRM byte.
+    /// Reads the instruction, which has this number of bytes before its ModRM byte.
     #[inline(always)]
     fn finish(
         self,

@@ -109,9 +109,10 @@ impl<'h> Checks<'h> {
             Site::Unknown if self.is_only_jumped_to(next) => return Verdict::Ambiguous,
             Site::Unknown | Site::Interrupted => return Verdict::Unknown,
             Site::None => {
-                return match self.is_go_start(outer) {
-                    true => Verdict::Unknown,
-                    false => Verdict::Contradicted,
+                return if self.is_go_start(outer) {
+                    Verdict::Unknown
+                } else {
+                    Verdict::Contradicted
                 };
             }
         };
@@ -177,12 +178,13 @@ impl<'h> Checks<'h> {
             self.code.starts_at(frame.image, here.0)
                 && self.frames.is_signal_frame(frame.image, here.0)
         });
-        match is_signal_frame {
-            true => FrameAddress {
+        if is_signal_frame {
+            FrameAddress {
                 address: CodeAddress::Instruction(address),
                 ..frame
-            },
-            false => frame,
+            }
+        } else {
+            frame
         }
     }
 
@@ -283,9 +285,10 @@ impl<'h> Checks<'h> {
         };
         let Some(call) = function.call_before(end) else {
             // What a handler of signals returns to was not called.
-            return match self.code.starts_at(frame.image, end) {
-                true => Site::Interrupted,
-                false => Site::None,
+            return if self.code.starts_at(frame.image, end) {
+                Site::Interrupted
+            } else {
+                Site::None
             };
         };
         match call.to {

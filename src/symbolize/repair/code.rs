@@ -26,7 +26,7 @@ const LARGE: u64 = 32 << 20;
 /// What in the C library calls `main`, and nothing else but what ends a program.
 const STARTER: &str = "__libc_start_call_main";
 
-/// A function is looked at in so many parts at most.
+/// The largest number of parts of a function that are checked.
 const PARTS: usize = 8;
 
 /// How the names of functions begin that do nothing but jump to what a register or the stack holds:
@@ -172,7 +172,7 @@ impl<'h> CodeReader<'h> {
         name.is_some_and(|name| STARTS.contains(&name.trim_end_matches(".abi0")))
     }
 
-    /// The `main` of the program that code of this image runs in, where that can be told: the image
+    /// Returns the `main` of the program that code of this image runs in, if it is known: the image
     /// is the program, or there is no other in the recording.
     pub(super) fn main_around(&mut self, image: ImageId) -> Option<FunctionStart> {
         let (name_sources, files) = (self.name_sources, &self.files);
@@ -213,7 +213,7 @@ impl<'h> CodeReader<'h> {
         symbol.is_some_and(|symbol| symbol.start.0 == at)
     }
 
-    /// The function that this one is a part of; itself, if it is none.
+    /// Returns the function that this one is a part of; itself, if it is not a part.
     fn whole(&mut self, part: FunctionStart) -> FunctionStart {
         if let Some(&known) = self.wholes.get(&part) {
             return known;
@@ -328,9 +328,10 @@ impl<'h> CodeReader<'h> {
                 let place = FunctionStart { image, start };
                 let name = self.full_name(place);
                 let is_thunk = |name: &str| THUNKS.iter().any(|thunk| name.starts_with(thunk));
-                match name.is_some_and(|name| is_thunk(&name)) {
-                    true => (To::Unknown, None),
-                    false => (To::Function(self.whole(place)), None),
+                if name.is_some_and(|name| is_thunk(&name)) {
+                    (To::Unknown, None)
+                } else {
+                    (To::Function(self.whole(place)), None)
                 }
             }
             Destination::Import(name) => {
@@ -362,9 +363,10 @@ impl<'h> CodeReader<'h> {
             .is_some_and(|binary| binary.chosen_name(start).is_some());
         let start = start.0;
         let place = FunctionStart { image, start };
-        match chooses {
-            true => To::ChosenBy(place),
-            false => To::Function(place),
+        if chooses {
+            To::ChosenBy(place)
+        } else {
+            To::Function(place)
         }
     }
 

@@ -11,7 +11,7 @@
 //! owner, whose return address nobody reads.
 //!
 //! Of all [ways](super::ways) from the function that was called to the one that is next on the
-//! stack, functions are put in only if every way goes through them. Code of which nothing is known
+//! stack, functions are put in only if every way goes through them. Unknown code
 //! is part of these ways: a call or jump through a pointer, a library that calls back, and a signal,
 //! which may arrive anywhere. It leads on wherever something [may be entered](super::back) from
 //! which the next function is reached. So a function that jumps through a pointer may have made way
@@ -32,7 +32,7 @@ use super::ways_out::FunctionStart;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Missing {
     pub(super) function: FunctionStart,
-    /// The stated addresses behind the calls or jumps, one of which left it; empty if it may have
+    /// The stated addresses behind the calls or jumps that may have left it; empty if it may have
     /// been left elsewhere.
     pub(super) left_at: Rc<[u64]>,
 }
@@ -237,9 +237,10 @@ impl Case<'_, '_> {
         }
         if goes_anywhere {
             let entries = self.entries();
-            let is_open = match self.is_owner_missing {
-                true => [entries.owner, entries.any_behind_owner()],
-                false => [entries.itself || entries.owner, false],
+            let is_open = if self.is_owner_missing {
+                [entries.owner, entries.any_behind_owner()]
+            } else {
+                [entries.itself || entries.owner, false]
             };
             for (is_behind, is_open) in [false, true].into_iter().zip(is_open) {
                 if is_open {
@@ -253,6 +254,8 @@ impl Case<'_, '_> {
                 from[leads].push(index);
             }
         }
+        // Backwards from the goal: a node that does not lead there is on no way, and must not count
+        // as an alternative to those that do.
         let mut is_on_way = vec![false; size];
         is_on_way[goal] = true;
         let mut open = vec![goal];

@@ -27,7 +27,7 @@ pub(in crate::symbolize) struct Checked {
     /// For each path whether its innermost frame was called by another than the one outside of it:
     /// frames are missing there that could not be restored.
     pub(in crate::symbolize) across_gap: IdVec<AddressPathId, bool>,
-    /// The calls or jumps of which one left a function that was put in, where there are several.
+    /// The calls or jumps that may have left a restored function, where there are several.
     left_at: FxHashMap<AddressPathId, Rc<[FrameId]>>,
     /// What became of each path of the trace.
     pub(in crate::symbolize) now: IdVec<AddressPathId, AddressPathId>,
@@ -36,7 +36,7 @@ pub(in crate::symbolize) struct Checked {
 }
 
 impl Checked {
-    /// The stacks as they are, of which nothing is known.
+    /// Returns the stacks as recorded, without any check.
     pub(in crate::symbolize) fn as_recorded(trace: &Trace) -> Checked {
         Checked {
             frames: trace.frames.clone(),
@@ -50,8 +50,8 @@ impl Checked {
         }
     }
 
-    /// The places one of which the function of a path was left at, if it was put in and there are
-    /// several: what is inlined at all of them was on the stack.
+    /// Returns the places where the function of a path may have been left, if it was restored and
+    /// there are several: what is inlined at all of them was on the stack.
     pub(in crate::symbolize) fn places_of(&self, path: AddressPathId) -> &[FrameId] {
         self.left_at.get(&path).map_or(&[], |places| places)
     }

@@ -252,6 +252,8 @@ impl Search {
     ) {
         let mut followed: Vec<FunctionStart> = Vec::new();
         let mut only = None;
+        // A mapped file that could not be read, or a second one that defines the name, may be what
+        // the dynamic linker chose. Then no definition is followed.
         let is_certain = name.is_none_or(|name| code.is_certain_import(name));
         match to {
             To::Function(place) if name.is_none() && place.image == from.image => {

@@ -62,7 +62,7 @@ fn history(random: &mut Random, processors: u32) -> History {
         runs: Vec::new(),
     };
     let (mut time, mut next_tid, mut next_stack) = (1000, 6, 0);
-    // Thread; since when it is off, with what; `None` for those of which nobody can know.
+    // Thread; since when it is off, with what; `None` for those that cannot be known.
     let mut off: Vec<(i32, Option<Interval<u64>>)> = (1..6).map(|tid| (tid, None)).collect();
     let mut on: Vec<Option<(i32, u64)>> = vec![None; processors as usize];
     for _ in 0..60 {
@@ -168,9 +168,9 @@ fn what_is_told_in_full_is_known_in_full() {
     assert!(known > 2000, "{known}");
 }
 
-/// A buffer has no room from time to time, until it is emptied; the kernel says so before the
-/// next record. The ends of threads are not lost here: what the kernel does in the name of one
-/// afterwards cannot be told from what it did before.
+/// A buffer has no room from time to time, until it is emptied; the kernel reports that before the
+/// next record. The ends of threads are not lost here: what the kernel does for a thread after its
+/// end cannot be distinguished from what it did before.
 #[test]
 fn what_was_lost_is_not_made_up() {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
@@ -214,9 +214,10 @@ fn what_was_lost_is_not_made_up() {
                 .sum();
             let length = interval.end - interval.start;
             assert!(ran * SURE <= length, "{interval:?} in {:?}", history.told);
-            match truth.end == interval.end {
-                true => exact += 1,
-                false => longer += 1,
+            if truth.end == interval.end {
+                exact += 1
+            } else {
+                longer += 1
             }
         }
         unsure += switches.unsure;

@@ -1,8 +1,8 @@
 //! What the tracer does about time off the processor.
 
-use linux_perf_event_reader::{CpuMode, constants};
+use linux_perf_event_reader::constants;
 
-use crate::perfdata::{Body, Reader, Record, Sample};
+use crate::perfdata::{Body, CpuMode, Reader, Record, Sample};
 
 use super::super::off_cpu::Interval;
 use super::Tracer;
@@ -19,7 +19,7 @@ impl Tracer<'_, '_, '_> {
         };
         let switches = off_cpu.switches();
         match &record.body {
-            // The recorder says so of what has been there for long.
+            // The recorder synthesizes this record for threads that existed before.
             Body::Fork(task) if record.misc & constants::PERF_RECORD_MISC_FORK_EXEC != 0 => {
                 switches.forget(task.tid);
             }

@@ -25,7 +25,7 @@ impl CallGraphView<'_> {
                 heat: None,
                 frame: self.cycle(id),
             };
-            if let Some(measured) = &self.measured {
+            if let Some(measured) = &self.summary.measured {
                 let (total, own) = (measured.weights.total[id], measured.weights.self_weight[id]);
                 let percent = |part| number::percent(part, whole, 2);
                 node.lines.push(format!("{}%", percent(total)));
@@ -34,8 +34,8 @@ impl CallGraphView<'_> {
             }
             drawing.nodes.push(node);
         }
-        for arc in self.arcs.iter().map(|&arc| &self.graph.arcs[arc]) {
-            let (label, heat) = match self.measured {
+        for arc in self.arcs.iter().map(|&arc| &self.summary.graph.arcs[arc]) {
+            let (label, heat) = match self.summary.measured {
                 Some(_) if arc.is_observed() => {
                     let percent = number::percent(arc.weight, whole, 2);
                     (format!("{percent}%"), Some(share(arc.weight)))
@@ -48,7 +48,7 @@ impl CallGraphView<'_> {
                 to: self.index(arc.to),
                 label,
                 heat,
-                dashed: !arc.is_call() || self.measured.is_some() && !arc.is_observed(),
+                dashed: !arc.is_call() || self.summary.measured.is_some() && !arc.is_observed(),
             });
         }
         drawing

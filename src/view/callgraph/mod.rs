@@ -21,11 +21,10 @@ use rustc_hash::FxHashMap;
 use super::Subject;
 use super::label::{self, Labels};
 use super::table::{Cell, Column, Role, Table};
-use crate::analysis::coverage::Coverage;
-use crate::analysis::inclusive::{self, FunctionWeights};
+use crate::analysis::code::Summary;
 use crate::base::IdVec;
-use crate::callgraph::{Arc, ArcId, CallGraph, CycleId, Cycles};
-use crate::profile::{CallKind, FunctionCode, FunctionId, ModuleId};
+use crate::callgraph::{Arc, ArcId, CycleId};
+use crate::profile::{CallKind, FunctionCode, FunctionId};
 
 pub use self::part::Part;
 
@@ -38,91 +37,58 @@ pub struct Options {
     pub min: f64,
     /// Which part.
     pub part: Part,
-    /// The modules that are looked at; the others only where they are at the other end of an arc.
-    /// Empty for all.
-    pub modules: Vec<ModuleId>,
-}
-
-/// What the samples say of the graph.
-#[derive(Clone, Debug)]
-pub struct Measured {
-    /// The weights of the functions.
-    pub weights: FunctionWeights,
-    /// How much of the graph the samples touched.
-    pub coverage: Coverage,
 }
 
 /// A part of a call graph, with names.
 #[derive(Clone, Debug)]
 pub struct CallGraphView<'a> {
-    /// The whole graph.
-    pub graph: &'a CallGraph,
+    /// The figures of the whole graph.
+    pub summary: &'a Summary,
     /// The functions of the part, in order of id.
     pub functions: Vec<FunctionId>,
     /// The arcs of the part, in order of caller and callee.
     pub arcs: Vec<ArcId>,
-    /// What samples say; `None` where there are none.
-    pub measured: Option<Measured>,
     part: Part,
     /// The functions that a page lists, in order.
     listed: Vec<FunctionId>,
     /// How many more there would be.
     hidden: usize,
-    /// Whether a function is of a module that is looked at.
-    within: IdVec<FunctionId, bool>,
     limit: Option<usize>,
-    /// All cycles of the graph.
-    cycles: Cycles,
     /// Those of which the part has all members.
     complete: Vec<CycleId>,
     index: FxHashMap<FunctionId, usize>,
     labels: Labels,
 }
 
-/// Chooses, orders and names. A subject without samples gives the static graph alone.
+/// Chooses, orders and names.
 pub fn arrange<'a>(
     subject: &Subject,
-    graph: &'a CallGraph,
+    summary: &'a Summary,
     options: &Options,
 ) -> CallGraphView<'a> {
-    let profile = subject.profile;
-    let of_modules = |f: &crate::profile::Function| {
-        options.modules.is_empty() || options.modules.contains(&f.module)
-    };
-    let within: Vec<bool> = profile.functions.iter().map(of_modules).collect();
-    let within: IdVec<FunctionId, bool> = within.into();
-    let cycles = Cycles::find(graph, Arc::is_call);
-    let has_samples = subject.selection.samples > 0;
-    let measured = has_samples.then(|| Measured {
-        weights: inclusive::by_function(profile, subject.selection),
-        coverage: Coverage::of(profile, subject.selection, graph, &within),
-    });
-    let chosen = part::choose(subject, graph, &cycles, measured.as_ref(), &within, options);
-
+    let (graph, cycles) = (&summary.graph, &summary.cycles);
+    let chosen = part::choose(subject, summary, options);
     let mut is_shown = IdVec::filled(false, graph.functions());
     chosen.listed.iter().for_each(|&id| is_shown[id] = true);
     for &arc in &chosen.arcs {
         is_shown[graph.arcs[arc].from] = true;
         is_shown[graph.arcs[arc].to] = true;
     }
-    let mut functions: Vec<FunctionId> = profile.functions.ids().collect();
+    let mut functions: Vec<FunctionId> = subject.profile.functions.ids().collect();
     functions.retain(|&id| is_shown[id]);
     let complete = cycles.members.enumerate();
     let complete = complete.filter(|(_, members)| members.iter().all(|&id| is_shown[id]));
     CallGraphView {
-        graph,
+        summary,
         labels: Labels::new(subject, functions.iter().copied()),
         index: functions.iter().copied().zip(0..).collect(),
         functions,
         arcs: chosen.arcs,
-        measured,
         part: options.part.clone(),
         listed: chosen.listed,
         hidden: chosen.hidden,
-        within,
         limit: options.limit,
         complete: complete.map(|(id, _)| id).collect(),
-        cycles,
     }
 }
 
@@ -146,12 +112,12 @@ impl CallGraphView<'_> {
     /// The cycles of which all members are shown.
     pub fn cycles(&self) -> impl Iterator<Item = &[FunctionId]> {
         let cycles = self.complete.iter();
-        cycles.map(|&id| self.cycles.members[id].as_slice())
+        cycles.map(|&id| self.summary.cycles.members[id].as_slice())
     }
 
     /// The place in [`CallGraphView::cycles`] of the cycle that a function is a member of.
     pub fn cycle(&self, function: FunctionId) -> Option<usize> {
-        let cycle = self.cycles.of[function]?;
+        let cycle = self.summary.cycles.of[function]?;
         self.complete.binary_search(&cycle).ok()
     }
 
@@ -187,7 +153,7 @@ impl CallGraphView<'_> {
             Some(address) => Cell::Text(format!("{address:#x}")),
             None => Cell::Nothing,
         };
-        for arc in self.arcs.iter().map(|&arc| &self.graph.arcs[arc]) {
+        for arc in self.arcs.iter().map(|&arc| &self.summary.graph.arcs[arc]) {
             table.rows.push(vec![
                 Cell::Text(subject.plain_name(arc.from).into_owned()),
                 Cell::Text(subject.module(arc.from).to_owned()),
@@ -203,7 +169,7 @@ impl CallGraphView<'_> {
                 Cell::Text(self.name(arc.to).to_owned()),
             ]);
         }
-        match self.measured {
+        match self.summary.measured {
             Some(_) => table,
             None => table.without(&["weight", "origin"]),
         }

@@ -33,7 +33,7 @@ impl CallGraphView<'_> {
         blocks.extend(HiddenRows::block(self.hidden, noun, HiddenBy::Limit));
         blocks.extend(caveats::foot_of(subject));
         Page {
-            unit: match self.measured {
+            unit: match self.summary.measured {
                 Some(_) => subject.selection.event.unit.clone(),
                 None => Unit::Samples,
             },
@@ -43,11 +43,22 @@ impl CallGraphView<'_> {
 
     /// How much of what there is, over the modules that are looked at.
     fn headline(&self, subject: &Subject) -> String {
-        let inside = || self.within.ids().filter(|&id| self.within[id]);
+        let inside = || {
+            self.summary
+                .within
+                .ids()
+                .filter(|&id| self.summary.within[id])
+        };
         let code = |id| self.code(subject, id);
         let functions = inside().filter(|&id| !code(id).imported).count() as u64;
         let mut line = counted(functions, "function", "functions");
-        let arcs = || self.graph.arcs.iter().filter(|arc| self.within[arc.from]);
+        let arcs = || {
+            self.summary
+                .graph
+                .arcs
+                .iter()
+                .filter(|arc| self.summary.within[arc.from])
+        };
         for (kind, one, many) in [
             (CallKind::Call, "call", "calls"),
             (CallKind::Tail, "tail call", "tail calls"),
@@ -72,8 +83,8 @@ impl CallGraphView<'_> {
     }
 
     fn about_cycles(&self) -> Option<String> {
-        let inside = |members: &&Vec<FunctionId>| members.iter().any(|&id| self.within[id]);
-        let cycles = self.cycles.members.iter().filter(inside);
+        let inside = |members: &&Vec<FunctionId>| members.iter().any(|&id| self.summary.within[id]);
+        let cycles = self.summary.cycles.members.iter().filter(inside);
         let sizes: Vec<usize> = cycles.map(Vec::len).collect();
         let largest = number::grouped(*sizes.iter().max()? as u64);
         Some(match sizes.len() {
@@ -87,7 +98,7 @@ impl CallGraphView<'_> {
 
     /// What the samples touched.
     fn about_samples(&self, subject: &Subject) -> Vec<String> {
-        let Some(measured) = &self.measured else {
+        let Some(measured) = &self.summary.measured else {
             return Vec::new();
         };
         let coverage = &measured.coverage;
@@ -118,17 +129,22 @@ impl CallGraphView<'_> {
         let with_callers = matches!(self.part, Part::About(_));
         for &id in &self.listed {
             if with_callers {
-                let callers = self.graph.callers(id).map(|arc| &self.graph.arcs[arc]);
+                let callers = self
+                    .summary
+                    .graph
+                    .callers(id)
+                    .map(|arc| &self.summary.graph.arcs[arc]);
                 self.neighbours(&mut table, subject, "← ", callers.collect(), |arc| {
                     arc.from
                 });
             }
             let callees: Vec<&Arc> = self
+                .summary
                 .graph
                 .callees(id)
-                .map(|arc| &self.graph.arcs[arc])
+                .map(|arc| &self.summary.graph.arcs[arc])
                 .collect();
-            let total = self.measured.as_ref().map(|m| m.weights.total[id]);
+            let total = self.summary.measured.as_ref().map(|m| m.weights.total[id]);
             table.rows.push(vec![
                 share(subject, total),
                 Cell::Text(self.name(id).to_owned()),
@@ -170,10 +186,10 @@ impl CallGraphView<'_> {
     /// The table without columns that have nothing to say.
     fn trimmed(&self, table: Table) -> Table {
         let mut left_out = Vec::new();
-        if self.cycles.members.is_empty() {
+        if self.summary.cycles.members.is_empty() {
             left_out.push("cycle");
         }
-        if self.measured.is_none() {
+        if self.summary.measured.is_none() {
             left_out.extend(["percent", "origin"]);
         }
         table.without(&left_out)
@@ -197,7 +213,7 @@ impl CallGraphView<'_> {
         let all = matches!(self.part, Part::About(_)) || self.limit.is_none();
         let shown = if all { arcs.len() } else { NEIGHBOURS };
         for arc in arcs.iter().take(shown) {
-            let measured = self.measured.is_some();
+            let measured = self.summary.measured.is_some();
             table.rows.push(vec![
                 share(subject, measured.then_some(arc.weight)),
                 Cell::Branch {
@@ -237,14 +253,22 @@ impl CallGraphView<'_> {
             Column::new("cycle", "cycle", Role::Figure),
         ]);
         for &id in &self.listed {
-            let callees = self.graph.callees(id).map(|arc| &self.graph.arcs[arc]);
-            let callers = self.graph.callers(id).map(|arc| &self.graph.arcs[arc]);
+            let callees = self
+                .summary
+                .graph
+                .callees(id)
+                .map(|arc| &self.summary.graph.arcs[arc]);
+            let callers = self
+                .summary
+                .graph
+                .callers(id)
+                .map(|arc| &self.summary.graph.arcs[arc]);
             let taken = callers.map(|arc| arc.sites_of(CallKind::Pointer)).sum();
-            let total = self.measured.as_ref().map(|m| m.weights.total[id]);
+            let total = self.summary.measured.as_ref().map(|m| m.weights.total[id]);
             table.rows.push(vec![
                 share(subject, total),
                 Cell::Text(self.name(id).to_owned()),
-                Cell::Count(callees.map(Arc::sites).sum()),
+                Cell::Count(callees.map(|arc| arc.sites()).sum()),
                 Cell::Count(taken),
                 Cell::Count(self.code(subject, id).pointers_in_data),
                 self.cycle_number(id),
@@ -258,12 +282,12 @@ impl CallGraphView<'_> {
         let mut table = self.columns();
         let mut rest = self.listed.as_slice();
         let mut cycles = 0;
-        while let Some(cycle) = rest.first().and_then(|&id| self.cycles.of[id]) {
+        while let Some(cycle) = rest.first().and_then(|&id| self.summary.cycles.of[id]) {
             let all = self.limit.is_none_or(|limit| cycles < limit);
             if !all {
                 break;
             }
-            let same = |&id: &FunctionId| self.cycles.of[id] == Some(cycle);
+            let same = |&id: &FunctionId| self.summary.cycles.of[id] == Some(cycle);
             let here = rest.iter().take_while(|id| same(id)).count();
             let (members, others) = rest.split_at(here);
             rest = others;
@@ -280,7 +304,7 @@ impl CallGraphView<'_> {
         cycle: CycleId,
         members: &[FunctionId],
     ) {
-        let size = self.cycles.members[cycle].len() as u64;
+        let size = self.summary.cycles.members[cycle].len() as u64;
         table.rows.push(vec![
             Cell::Nothing,
             Cell::Text(format!("cycle of {} functions", number::grouped(size))),
@@ -291,8 +315,13 @@ impl CallGraphView<'_> {
         ]);
         let shown = self.limit.map_or(members.len(), |_| MEMBERS);
         for &id in members.iter().take(shown) {
-            let inside = self.graph.callees(id).map(|arc| &self.graph.arcs[arc]);
-            let inside = inside.filter(|arc| arc.is_call() && self.cycles.share(arc.to, id));
+            let inside = self
+                .summary
+                .graph
+                .callees(id)
+                .map(|arc| &self.summary.graph.arcs[arc]);
+            let inside =
+                inside.filter(|arc| arc.is_call() && self.summary.cycles.share(arc.to, id));
             let mut callees: Vec<&Arc> = inside.collect();
             callees.sort_by_key(|arc| (Reverse((arc.weight, arc.sites())), self.name(arc.to)));
             let names: Vec<&str> = callees
@@ -301,7 +330,7 @@ impl CallGraphView<'_> {
                 .map(|arc| self.name(arc.to))
                 .collect();
             let more = if callees.len() > 3 { ", …" } else { "" };
-            let total = self.measured.as_ref().map(|m| m.weights.total[id]);
+            let total = self.summary.measured.as_ref().map(|m| m.weights.total[id]);
             table.rows.push(vec![
                 share(subject, total),
                 Cell::Branch {
@@ -331,7 +360,7 @@ impl CallGraphView<'_> {
 
     /// The number of a function's cycle, from 1, over the whole graph.
     fn cycle_number(&self, function: FunctionId) -> Cell {
-        match self.cycles.of[function] {
+        match self.summary.cycles.of[function] {
             Some(cycle) => Cell::Count(cycle.index() as u64 + 1),
             None => Cell::Nothing,
         }

@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::{Measured, Options};
+use super::Options;
+use crate::analysis::code::{Measured, Summary};
 use crate::base::IdVec;
 use crate::callgraph::{Arc, ArcId, CallGraph, Cycles};
 use crate::profile::FunctionId;
@@ -17,8 +18,9 @@ pub enum Part {
     Whole,
     /// These functions, with their callers and callees.
     About(Vec<FunctionId>),
-    /// What can be reached from these functions by calls.
-    ReachableFrom(Vec<FunctionId>),
+    /// What can be reached by calls, from where that was
+    /// [asked for](crate::analysis::code::Options::from).
+    Reachable,
     /// What nothing calls: where programs and libraries are entered, what is only called through
     /// pointers, what is dead.
     Roots,
@@ -36,29 +38,30 @@ pub(super) struct Chosen {
     pub(super) arcs: Vec<ArcId>,
 }
 
-pub(super) fn choose(
-    subject: &Subject,
-    graph: &CallGraph,
-    cycles: &Cycles,
-    measured: Option<&Measured>,
-    within: &IdVec<FunctionId, bool>,
-    options: &Options,
-) -> Chosen {
+pub(super) fn choose(subject: &Subject, summary: &Summary, options: &Options) -> Chosen {
+    let Summary {
+        graph,
+        cycles,
+        modules,
+        within,
+        reached,
+        measured,
+    } = summary;
+    let measured = measured.as_ref();
     let functions = || subject.profile.functions.ids().filter(|&id| within[id]);
-    let mut reached = None;
+    let is_reached = |id: FunctionId| reached.as_ref().is_some_and(|reached| reached[id]);
     let mut listed: Vec<FunctionId> = match &options.part {
         Part::Whole => {
             let calls = |id: &FunctionId| graph.callees(*id).len() > 0;
             functions().filter(calls).collect()
         }
         Part::About(about) => about.clone(),
-        Part::ReachableFrom(from) => {
-            let all = graph.reachable(from.iter().copied(), Arc::is_call);
-            let all = reached.insert(all);
-            all.ids().filter(|&id| all[id]).collect()
+        Part::Reachable => {
+            let all = subject.profile.functions.ids();
+            all.filter(|&id| is_reached(id)).collect()
         }
         Part::Roots => functions()
-            .filter(|&id| is_root(subject, graph, cycles, id))
+            .filter(|&id| summary.is_root(subject.profile, id))
             .collect(),
         Part::Cycles => functions().filter(|&id| cycles.of[id].is_some()).collect(),
     };
@@ -88,10 +91,7 @@ pub(super) fn choose(
         Part::Whole if whole => within[arc.from] || within[arc.to],
         Part::Whole | Part::Roots => is_listed[arc.from],
         Part::About(_) => is_listed[arc.from] || is_listed[arc.to],
-        Part::ReachableFrom(_) => {
-            let reaches = |id| reached.as_ref().is_none_or(|reached| reached[id]);
-            is_listed[arc.from] && reaches(arc.to)
-        }
+        Part::Reachable => is_listed[arc.from] && is_reached(arc.to),
         Part::Cycles => cycles.share(arc.from, arc.to) && is_listed[arc.from],
     };
     let arcs = graph.arcs.enumerate();
@@ -99,7 +99,7 @@ pub(super) fn choose(
         .filter(|(_, arc)| shown(arc))
         .map(|(id, _)| id)
         .collect();
-    if whole && options.modules.is_empty() {
+    if whole && modules.is_empty() {
         // Functions that neither call nor are called are part of the whole, too.
         let silent = functions().filter(|&id| graph.callees(id).len() == 0);
         if options.limit.is_none() {
@@ -113,24 +113,6 @@ pub(super) fn choose(
     }
 }
 
-/// Whether nothing calls it, or its cycle, from outside.
-fn is_root(subject: &Subject, graph: &CallGraph, cycles: &Cycles, id: FunctionId) -> bool {
-    let code = subject.profile.code.functions.get(id).copied().flatten();
-    if code.is_some_and(|code| code.imported) {
-        return false;
-    }
-    let called_from_outside = |id: FunctionId| {
-        let mut arcs = graph.callers(id).map(|arc| &graph.arcs[arc]);
-        arcs.any(|arc| arc.is_call() && arc.from != id && !cycles.share(arc.from, id))
-    };
-    match cycles.of[id] {
-        Some(cycle) => !cycles.members[cycle]
-            .iter()
-            .any(|&id| called_from_outside(id)),
-        None => !called_from_outside(id),
-    }
-}
-
 /// The largest totals first, where there are samples; else the most calls. Ties by name.
 fn by_importance(
     subject: &Subject,
@@ -141,7 +123,7 @@ fn by_importance(
     functions.sort_by_cached_key(|&id| {
         let total = measured.map_or(0, |measured| measured.weights.total[id]);
         let arcs = graph.callees(id).map(|arc| &graph.arcs[arc]);
-        let sites: u64 = arcs.map(Arc::sites).sum();
+        let sites: u64 = arcs.map(|arc| arc.sites()).sum();
         (Reverse(total), Reverse(sites), subject.name(id), id)
     });
 }

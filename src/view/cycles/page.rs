@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 
 use super::CyclesView;
 use crate::analysis::cut::Cut;
+use crate::analysis::graph::Entry;
 use crate::analysis::recursion::Depth;
 use crate::base::Unit;
 use crate::callgraph::{ArcId, CycleId};
 use crate::profile::FunctionId;
-use crate::view::graph::Entry;
 use crate::view::page::{Block, HiddenBy, HiddenRows, Page};
 use crate::view::table::{Cell, Column, Role, Table};
 use crate::view::{Subject, caveats, label, number, range};
@@ -20,15 +20,17 @@ const RECURSIVE: usize = 10;
 /// How the sentence on the calls that break a cycle begins.
 const BROKEN_BEFORE: &str = "removing";
 
-impl CyclesView {
+impl CyclesView<'_> {
     /// The page.
     pub fn page(&self, subject: &Subject) -> Page {
         let whole = subject.selection.total;
         let mut blocks = self.graph.heading(subject);
-        let cycles = self.graph.cycle_order.len();
+        let cycles = self.order.len();
         let own = self.recursive.len();
         let gaps = self.recursive.iter();
-        let gaps = gaps.filter(|&&id| self.recurses_across_gap(id)).count();
+        let gaps = gaps
+            .filter(|&&id| self.summary.recurses_across_gap(id))
+            .count();
         let mut summary = format!(
             "{}, {}",
             counted(cycles, "cycle", "cycles"),
@@ -45,9 +47,9 @@ impl CyclesView {
         blocks.push(Block::Line(summary));
         let shown = self.limit.unwrap_or(usize::MAX);
         let mut ranges = Vec::new();
-        for (place, &cycle) in self.graph.cycle_order.iter().enumerate().take(shown) {
-            let members = self.graph.cycles.members[cycle].len();
-            let total = self.graph.total(Entry::Cycle(cycle)).round() as u64;
+        for (place, &cycle) in self.order.iter().enumerate().take(shown) {
+            let members = self.summary.graph.cycles.members[cycle].len();
+            let total = self.summary.graph.total(Entry::Cycle(cycle)).round() as u64;
             blocks.push(Block::Space);
             blocks.push(Block::Heading(format!(
                 "cycle {}: {}, {} % of the total{}",
@@ -58,22 +60,28 @@ impl CyclesView {
             )));
             push_table(&mut blocks, &mut ranges, self.members(subject, cycle));
             let (from_marks, entries) = self
+                .summary
                 .entries(cycle)
                 .into_iter()
-                .partition(|&id| self.graph.is_mark(self.graph.graph.arcs[id].from));
+                .partition(|&id| self.graph.is_mark(self.summary.graph.graph.arcs[id].from));
             let unknown = self.unknown_entries(cycle, from_marks);
             blocks.extend(self.arc_table(subject, "entry calls", entries, unknown));
-            blocks.extend(cut_line(self.cut_inside(cycle).samples));
-            blocks.extend(self.arc_table(subject, "inside", self.inside(cycle), Vec::new()));
-            let (calls, after) = self.broken(subject, place);
+            blocks.extend(cut_line(self.summary.cut_inside(cycle).samples));
+            blocks.extend(self.arc_table(
+                subject,
+                "inside",
+                self.summary.inside(cycle),
+                Vec::new(),
+            ));
+            let (calls, after) = self.broken(subject, cycle);
             blocks.push(Block::Calls {
                 before: BROKEN_BEFORE.into(),
                 calls,
                 after,
             });
-            let depth = self.depths.cycles.get(cycle);
-            if let Some(depth) = depth.filter(|_| self.graph.has_stacks()) {
-                blocks.extend(depth_line(depth, self.cut_inside(cycle)));
+            let depth = self.summary.depths.cycles.get(cycle);
+            if let Some(depth) = depth.filter(|_| self.summary.graph.has_stacks()) {
+                blocks.extend(depth_line(depth, self.summary.cut_inside(cycle)));
             }
         }
         if cycles > shown {
@@ -93,12 +101,12 @@ impl CyclesView {
                 ));
             }
         }
-        let cycles = self.graph.cycle_order.iter();
+        let cycles = self.order.iter();
         let arcs = cycles.flat_map(|&cycle| {
-            let inside = self.inside(cycle).into_iter();
-            inside.chain(self.entries(cycle))
+            let inside = self.summary.inside(cycle).into_iter();
+            inside.chain(self.summary.entries(cycle))
         });
-        let graph = &self.graph.graph;
+        let graph = &self.summary.graph.graph;
         let own = self.recursive.iter();
         let own = own.filter_map(|&id| graph.arc_between(id, id));
         blocks.extend(label::legends(arcs.chain(own).map(|id| &graph.arcs[id])));
@@ -120,13 +128,13 @@ impl CyclesView {
             Column::new("estimate", "fonseca", Role::Figure),
             Column::new("function", "member", Role::Name),
         ]);
-        let mut members = self.graph.cycles.members[cycle].clone();
-        let total = |id: FunctionId| self.graph.total(Entry::Function(id)).round() as u64;
+        let mut members = self.summary.graph.cycles.members[cycle].clone();
+        let total = |id: FunctionId| self.summary.graph.total(Entry::Function(id)).round() as u64;
         members.sort_by_key(|&id| (Reverse(total(id)), self.graph.name(id)));
         let limit = self.limit.map_or(usize::MAX, |_| ROWS);
         for &id in members.iter().take(limit) {
-            let portion = self.graph.portion(Entry::Function(id));
-            let estimate = self.estimate.attribution.total(id);
+            let portion = self.summary.graph.portion(Entry::Function(id));
+            let estimate = self.summary.estimate.attribution.total(id);
             table.rows.push(vec![
                 Cell::Share {
                     part: total(id),
@@ -139,8 +147,8 @@ impl CyclesView {
                 Cell::Weight(estimate.round() as u64),
                 label::cell(
                     self.graph.name(id),
-                    self.graph.weights.inferred[id],
-                    self.graph.weights.total[id],
+                    self.summary.graph.weights.inferred[id],
+                    self.summary.graph.weights.total[id],
                 ),
             ]);
         }
@@ -154,7 +162,7 @@ impl CyclesView {
         }
         // The estimate knows nothing of arcs that are cut. Without stacks the total is this estimate.
         range::if_filled(
-            match self.graph.cycles.cut.is_empty() && self.graph.has_stacks() {
+            match self.summary.graph.cycles.cut.is_empty() && self.summary.graph.has_stacks() {
                 true => table,
                 false => table.without(&["estimate"]),
             },
@@ -163,8 +171,8 @@ impl CyclesView {
 
     /// The upper end of a total for people.
     fn at_most(&self, subject: &Subject, entry: Entry) -> Cell {
-        let total = self.graph.total(entry).round() as u64;
-        let most = self.graph.total_max(entry);
+        let total = self.summary.graph.total(entry).round() as u64;
+        let most = self.summary.graph.total_max(entry);
         most.map_or(Cell::Nothing, |most| {
             range::cell(total, most, subject.selection.total)
         })
@@ -173,17 +181,20 @@ impl CyclesView {
     /// What came into a cycle without a caller: where stacks begin in it, and by mark where they are
     /// not whole. A stack begins once, so that the weights of a mark's arcs can be added.
     fn unknown_entries(&self, cycle: CycleId, from_marks: Vec<ArcId>) -> Vec<(u64, String)> {
-        if !self.graph.has_stacks() {
+        if !self.summary.graph.has_stacks() {
             return Vec::new();
         }
         let mut entries = Vec::new();
-        let root = self.graph.attribution.cycles[cycle].root.total();
+        let root = self.summary.graph.attribution.cycles[cycle].root.total();
         if root > 0.0 {
             entries.push((root.round() as u64, "<spontaneous>".to_owned()));
         }
         let mut marks: Vec<(FunctionId, u64)> = Vec::new();
         for id in from_marks {
-            let (mark, weight) = (self.graph.graph.arcs[id].from, self.weight(id));
+            let (mark, weight) = (
+                self.summary.graph.graph.arcs[id].from,
+                self.summary.weight(id),
+            );
             match marks.iter_mut().find(|(other, _)| *other == mark) {
                 Some((_, sum)) => *sum += weight,
                 None => marks.push((mark, weight)),
@@ -204,7 +215,7 @@ impl CyclesView {
         arcs: Vec<ArcId>,
         without_arc: Vec<(u64, String)>,
     ) -> Option<Block> {
-        let stacks = self.graph.has_stacks();
+        let stacks = self.summary.graph.has_stacks();
         let mut table = Table::new(vec![
             Column::new("percent", "total %", Role::Heat),
             match stacks {
@@ -228,7 +239,7 @@ impl CyclesView {
         }
         let limit = self.limit.map_or(usize::MAX, |_| ROWS);
         for &id in arcs.iter().take(limit) {
-            row(self.weight(id), self.arc(id));
+            row(self.summary.weight(id), self.arc(id));
         }
         if let Some(more) = arcs.len().checked_sub(limit).filter(|&more| more > 0) {
             let text = format!("… {} more", number::grouped(more as u64));
@@ -244,20 +255,20 @@ impl CyclesView {
 
     /// A call of a cycle by names: `parse → expr`.
     pub fn arc(&self, id: ArcId) -> String {
-        let arc = &self.graph.graph.arcs[id];
+        let arc = &self.summary.graph.graph.arcs[id];
         let (from, to) = (self.graph.name(arc.from), self.graph.name(arc.to));
         label::call(&format!("{from} → {to}"), arc)
     }
 
-    /// The sentence on what to leave out of the cycle at this place of their order so that it is none.
-    pub fn broken_text(&self, subject: &Subject, place: usize) -> String {
-        let (calls, after) = self.broken(subject, place);
+    /// The sentence on what to leave out of a cycle so that it is none.
+    pub fn broken_text(&self, subject: &Subject, cycle: CycleId) -> String {
+        let (calls, after) = self.broken(subject, cycle);
         format!("{BROKEN_BEFORE} {}{after}", calls.join(", "))
     }
 
     /// The calls that break a cycle, and the end of the sentence on them.
-    fn broken(&self, subject: &Subject, place: usize) -> (Vec<String>, String) {
-        let breaking = &self.breaking[place];
+    fn broken(&self, subject: &Subject, cycle: CycleId) -> (Vec<String>, String) {
+        let breaking = &self.summary.breaking[cycle];
         let limit = self.limit.map_or(usize::MAX, |_| ROWS);
         let named = breaking.arcs.iter().take(limit);
         let calls = named.map(|&id| self.arc(id)).collect();
@@ -265,8 +276,8 @@ impl CyclesView {
         let more = more.map_or(String::new(), |more| {
             format!(" and {} more", number::grouped(more as u64))
         });
-        let weight = self.broken_weight[place];
-        let weight = match self.graph.has_stacks() {
+        let weight = self.summary.broken_weight[cycle];
+        let weight = match self.summary.graph.has_stacks() {
             true => match &subject.selection.event.unit {
                 Unit::Samples => format!("{} samples", number::grouped(weight)),
                 unit => number::weight(weight, unit),
@@ -281,8 +292,10 @@ impl CyclesView {
             true => String::new(),
             false => "; a lighter set may exist: the cycle is too large for an exact search".into(),
         };
-        let inside = self.inside(self.graph.cycle_order[place]);
-        let has_gaps = inside.iter().any(|&id| self.graph.graph.arcs[id].is_gap());
+        let inside = self.summary.inside(cycle);
+        let has_gaps = inside
+            .iter()
+            .any(|&id| self.summary.graph.graph.arcs[id].is_gap());
         let gaps = match has_gaps {
             true => "; calls of missing frames may close it again",
             false => "",
@@ -304,21 +317,21 @@ impl CyclesView {
         ]);
         let limit = self.limit.map_or(usize::MAX, |_| RECURSIVE);
         for &id in self.recursive.iter().take(limit) {
-            let depth = self.depths.of(id);
-            let calls = self.graph.calls.as_ref();
+            let depth = self.summary.depths.of(id);
+            let calls = self.summary.graph.calls.as_ref();
             let calls = calls.map(|calls| calls.functions[id].recursive);
             table.rows.push(vec![
                 Cell::Share {
-                    part: self.graph.total(Entry::Function(id)).round() as u64,
+                    part: self.summary.graph.total(Entry::Function(id)).round() as u64,
                     whole: subject.selection.total,
                 },
                 self.at_most(subject, Entry::Function(id)),
-                Cell::Weight(self.graph.weights.self_weight[id]),
+                Cell::Weight(self.summary.graph.weights.self_weight[id]),
                 depth.map_or(Cell::Nothing, |depth| Cell::Count(depth.deepest() as u64)),
                 depth.map_or(Cell::Nothing, |depth| {
                     Cell::Text(format!("{:.1}", depth.mean()))
                 }),
-                Cell::Count(self.cut_in(id).samples),
+                Cell::Count(self.summary.cut_in(id).samples),
                 calls.map_or(Cell::Nothing, Cell::Count),
                 Cell::Text(self.graph.full_name(Entry::Function(id)) + self.gap_mark(id)),
             ]);
@@ -332,10 +345,10 @@ impl CyclesView {
             table.rows.push(row);
         }
         let mut left_out = Vec::new();
-        if self.graph.calls.is_none() {
+        if self.summary.graph.calls.is_none() {
             left_out.push("calls");
         }
-        if !self.graph.has_stacks() {
+        if !self.summary.graph.has_stacks() {
             left_out.extend(["deepest", "mean"]);
         }
         if !self.is_cut_inside() {
@@ -346,7 +359,7 @@ impl CyclesView {
 
     /// What stands behind the name of a function that recurses.
     pub fn gap_mark(&self, function: FunctionId) -> &'static str {
-        match self.recurses_across_gap(function) {
+        match self.summary.recurses_across_gap(function) {
             true => label::ACROSS_GAP,
             false => "",
         }
@@ -354,7 +367,9 @@ impl CyclesView {
 
     /// Whether stacks are cut in a function that calls itself.
     fn is_cut_inside(&self) -> bool {
-        self.recursive.iter().any(|&id| self.cut_in(id).samples > 0)
+        self.recursive
+            .iter()
+            .any(|&id| self.summary.cut_in(id).samples > 0)
     }
 
     /// The members and the arcs of all cycles, a row each.
@@ -375,41 +390,41 @@ impl CyclesView {
         ]);
         let plain = |id: FunctionId| Cell::Text(subject.plain_name(id).into_owned());
         let text = |text: &str| Cell::Text(text.to_owned());
-        for (place, &cycle) in self.graph.cycle_order.iter().enumerate() {
+        for (place, &cycle) in self.order.iter().enumerate() {
             let number = Cell::Count(place as u64 + 1);
-            for &id in &self.graph.cycles.members[cycle] {
-                let portion = self.graph.portion(Entry::Function(id));
+            for &id in &self.summary.graph.cycles.members[cycle] {
+                let portion = self.summary.graph.portion(Entry::Function(id));
                 table.rows.push(vec![
                     number.clone(),
                     text("member"),
                     Cell::Nothing,
                     plain(id),
                     text(subject.module(id)),
-                    Cell::Weight(self.graph.total(Entry::Function(id)).round() as u64),
+                    Cell::Weight(self.summary.graph.total(Entry::Function(id)).round() as u64),
                     Cell::Weight(portion.self_weight.round() as u64),
                     Cell::Weight(portion.children.round() as u64),
-                    Cell::Weight(self.estimate.attribution.total(id).round() as u64),
+                    Cell::Weight(self.summary.estimate.attribution.total(id).round() as u64),
                     Cell::Nothing,
                     text(self.graph.name(id)),
-                    (self.graph.total_max(Entry::Function(id)))
+                    (self.summary.graph.total_max(Entry::Function(id)))
                         .map_or(Cell::Nothing, range::weight),
                 ]);
             }
-            let (entries, inside) = (self.entries(cycle), self.inside(cycle));
+            let (entries, inside) = (self.summary.entries(cycle), self.summary.inside(cycle));
             for (what, arcs) in [
                 ("entry", &entries),
                 ("inside", &inside),
-                ("cut", &self.breaking[place].arcs),
+                ("cut", &self.summary.breaking[cycle].arcs),
             ] {
                 for &id in arcs {
-                    let arc = &self.graph.graph.arcs[id];
+                    let arc = &self.summary.graph.graph.arcs[id];
                     table.rows.push(vec![
                         number.clone(),
                         text(what),
                         plain(arc.from),
                         plain(arc.to),
                         text(subject.module(arc.to)),
-                        Cell::Weight(self.weight(id)),
+                        Cell::Weight(self.summary.weight(id)),
                         Cell::Nothing,
                         Cell::Nothing,
                         Cell::Nothing,

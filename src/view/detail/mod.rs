@@ -22,7 +22,7 @@ use crate::profile::FunctionId;
 /// Which lines are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Options {
-    /// At most so many callers, descendants, calls and source lines; `None` for all.
+    /// The maximum number of callers, descendants, calls and source lines each; `None` for all.
     pub limit: Option<usize>,
     /// Only those with at least this share of the function's total, in percent.
     pub min: f64,
@@ -364,12 +364,12 @@ impl DetailView {
             let hundredths = (sum * 20_000 + u128::from(detail.total.max(1)))
                 / (u128::from(detail.total.max(1)) * 2);
             let what = match detail.rule {
-                Rule::Strict => "calls",
-                Rule::Whole => "takes and calls",
+                Rule::Strict => "call",
+                Rule::Whole => "take and call",
             };
             return Some(format!(
-                "* leads back to {name}. These lines include what an inner {name} {what}, so all lines add up \
-                 to {}.{:02} %. Each line counts a sample once.",
+                "* leads back to {name}. These lines include what inner calls of {name} {what}, so the \
+                 lines add up to {}.{:02} %. Each line counts a sample once.",
                 hundredths / 100,
                 hundredths % 100
             ));

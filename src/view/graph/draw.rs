@@ -2,7 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Entry, GraphView};
+use super::GraphView;
+use crate::analysis::graph::Entry;
 use crate::profile::FunctionId;
 use crate::view::drawing::{Arrow, Drawing, Node};
 use crate::view::number::rounded;
@@ -28,7 +29,7 @@ impl Default for Pruning {
     }
 }
 
-impl GraphView {
+impl GraphView<'_> {
     /// Functions coloured by their totals and arcs by their weights, each cycle in a frame; arcs
     /// that only the code has are dashed. What is too small is left out.
     pub fn drawing(&self, subject: &Subject, pruning: Pruning) -> Drawing {
@@ -36,8 +37,8 @@ impl GraphView {
         let share = |part: f64| part / whole.max(1) as f64;
         let percent = |part: f64| format!("{}%", number::percent(rounded(part), whole, 2));
         let total_of = |entry| {
-            let total = self.total(entry);
-            let most = self.total_max(entry);
+            let total = self.summary.total(entry);
+            let most = self.summary.total_max(entry);
             let most = most.map_or(Cell::Nothing, |most| {
                 range::cell(rounded(total), most, whole)
             });
@@ -46,50 +47,50 @@ impl GraphView {
         let reaches = |part: f64, least: f64| share(part) * 100.0 >= least;
         let shown: Vec<FunctionId> = self
             .functions()
-            .filter(|&id| reaches(self.total(Entry::Function(id)), pruning.node))
+            .filter(|&id| reaches(self.summary.total(Entry::Function(id)), pruning.node))
             .collect();
         let place: FxHashMap<FunctionId, usize> = shown.iter().copied().zip(0..).collect();
         let mut drawing = Drawing::default();
         let mut frames = FxHashMap::default();
-        for &cycle in &self.cycle_order {
-            let members = &self.cycles.members[cycle];
+        for &cycle in &self.summary.cycle_order {
+            let members = &self.summary.cycles.members[cycle];
             if members.iter().any(|member| place.contains_key(member)) {
                 frames.insert(cycle, drawing.frames.len());
                 let total = total_of(Entry::Cycle(cycle));
-                let number = self.number(cycle);
+                let number = self.summary.number(cycle);
                 drawing.frames.push(format!("cycle {number}: {total}"));
             }
         }
         for &id in &shown {
             let (total, own) = (
-                self.total(Entry::Function(id)),
-                self.portion(Entry::Function(id)).self_weight,
+                self.summary.total(Entry::Function(id)),
+                self.summary.portion(Entry::Function(id)).self_weight,
             );
             let mut lines = vec![
                 label::marked(
                     self.name(id),
-                    self.weights.inferred[id],
-                    self.weights.total[id],
+                    self.summary.weights.inferred[id],
+                    self.summary.weights.total[id],
                 ),
                 total_of(Entry::Function(id)),
                 format!("({})", percent(own)),
             ];
-            if let Some(calls) = &self.calls {
+            if let Some(calls) = &self.summary.calls {
                 lines.push(format!("{}×", calls.functions[id].by_others()));
             }
             drawing.nodes.push(Node {
                 lines,
                 tooltip: format!("{} [{}]", subject.name(id), subject.module(id)),
                 heat: Some(share(total)),
-                frame: self.cycles.of[id].and_then(|cycle| frames.get(&cycle).copied()),
+                frame: self.summary.cycles.of[id].and_then(|cycle| frames.get(&cycle).copied()),
             });
         }
-        for (id, arc) in self.graph.arcs.enumerate() {
+        for (id, arc) in self.summary.graph.arcs.enumerate() {
             let (Some(&from), Some(&to)) = (place.get(&arc.from), place.get(&arc.to)) else {
                 continue;
             };
-            let weight = self.weight(id).0;
-            let within = self.cycles.is_within(arc);
+            let weight = self.summary.weight(id).0;
+            let within = self.summary.cycles.is_within(arc);
             let is_small = weight.is_some_and(|weight| !reaches(weight, pruning.edge));
             if arc.is_observed() && is_small && !within {
                 continue;

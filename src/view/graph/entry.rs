@@ -2,9 +2,10 @@
 
 use std::cmp::Ordering;
 
-use super::{Entry, GraphView};
+use super::GraphView;
 use crate::analysis::attribution::Portion;
 use crate::analysis::cut::AtMost;
+use crate::analysis::graph::Entry;
 use crate::callgraph::{Arc, ArcId, CycleId, Origin};
 use crate::profile::FunctionId;
 use crate::view::label;
@@ -88,7 +89,7 @@ struct Neighbour {
     called: Option<String>,
 }
 
-impl GraphView {
+impl GraphView<'_> {
     /// The lines of an entry, from the first caller to the last callee.
     pub(super) fn lines(&self, entry: Entry) -> Vec<Line> {
         match entry {
@@ -98,15 +99,15 @@ impl GraphView {
     }
 
     fn function_lines(&self, function: FunctionId) -> Vec<Line> {
-        let caller = |id: ArcId| self.neighbour(id, self.graph.arcs[id].from);
-        let callee = |id: ArcId| self.neighbour(id, self.graph.arcs[id].to);
-        let callers: Vec<Neighbour> = self.graph.callers(function).map(caller).collect();
-        let callees: Vec<Neighbour> = self.graph.callees(function).map(callee).collect();
-        let root = self.attribution.roots[function];
+        let caller = |id: ArcId| self.neighbour(id, self.summary.graph.arcs[id].from);
+        let callee = |id: ArcId| self.neighbour(id, self.summary.graph.arcs[id].to);
+        let callers: Vec<Neighbour> = self.summary.graph.callers(function).map(caller).collect();
+        let callees: Vec<Neighbour> = self.summary.graph.callees(function).map(callee).collect();
+        let root = self.summary.attribution.roots[function];
         let mut lines = Vec::new();
         let nobody = callers.iter().all(|caller| caller.is_self);
-        if root.total() > 0.0 || nobody && self.cycles.of[function].is_none() {
-            let line = self.spontaneous(root, self.root_samples[function]);
+        if root.total() > 0.0 || nobody && self.summary.cycles.of[function].is_none() {
+            let line = self.spontaneous(root, self.summary.root_samples[function]);
             lines.push(match self.is_mark(function) {
                 true => Line {
                     who: Who::Unknown,
@@ -120,10 +121,13 @@ impl GraphView {
         lines.push(Line {
             relation: Relation::Primary,
             who: Who::Entry(entry),
-            total: Some(self.total(entry)),
+            total: Some(self.summary.total(entry)),
             at_most: self.at_most(entry),
-            portion: Some(self.portion(entry)),
-            samples: self.has_stacks.then_some(self.weights.samples[function]),
+            portion: Some(self.summary.portion(entry)),
+            samples: self
+                .summary
+                .has_stacks()
+                .then_some(self.summary.weights.samples[function]),
             called: self.called(function),
             origin: None,
             is_inferred: self.is_inferred(function),
@@ -133,19 +137,19 @@ impl GraphView {
     }
 
     fn cycle_lines(&self, cycle: CycleId) -> Vec<Line> {
-        let members = &self.cycles.members[cycle];
+        let members = &self.summary.cycles.members[cycle];
         let arcs = |from_outside: bool| -> Vec<Neighbour> {
             let mut merged: FxHashMap<FunctionId, Neighbour> = FxHashMap::default();
             let mut order = Vec::new();
             for &member in members {
                 let ids: Vec<ArcId> = match from_outside {
-                    true => self.graph.callers(member).collect(),
-                    false => self.graph.callees(member).collect(),
+                    true => self.summary.graph.callers(member).collect(),
+                    false => self.summary.graph.callees(member).collect(),
                 };
                 for id in ids {
-                    let arc = &self.graph.arcs[id];
+                    let arc = &self.summary.graph.arcs[id];
                     let end = if from_outside { arc.from } else { arc.to };
-                    if self.cycles.of[end] == Some(cycle) {
+                    if self.summary.cycles.of[end] == Some(cycle) {
                         continue;
                     }
                     let other = self.neighbour(id, end);
@@ -161,10 +165,10 @@ impl GraphView {
             order.iter().filter_map(|end| merged.remove(end)).collect()
         };
         let (callers, callees) = (arcs(true), arcs(false));
-        let root = self.attribution.cycles[cycle].root;
+        let root = self.summary.attribution.cycles[cycle].root;
         let began = members
             .iter()
-            .map(|&member| self.root_samples[member])
+            .map(|&member| self.summary.root_samples[member])
             .sum();
         let entered: u64 = callers.iter().map(|caller| caller.arc.samples).sum();
         let mut lines = Vec::new();
@@ -173,7 +177,7 @@ impl GraphView {
         }
         self.add(&mut lines, Relation::Caller, callers);
         let entry = Entry::Cycle(cycle);
-        let called = self.calls.as_ref().map(|calls| {
+        let called = self.summary.calls.as_ref().map(|calls| {
             let calls = &calls.cycles[cycle];
             format!(
                 "{}+{}",
@@ -184,11 +188,12 @@ impl GraphView {
         lines.push(Line {
             relation: Relation::Primary,
             who: Who::Entry(entry),
-            total: Some(self.total(entry)),
+            total: Some(self.summary.total(entry)),
             at_most: self.at_most(entry),
-            portion: Some(self.portion(entry)),
+            portion: Some(self.summary.portion(entry)),
             // A stack comes into a cycle once; where cycles were cut it may come again.
-            samples: (self.has_stacks && self.cycles.cut.is_empty()).then_some(began + entered),
+            samples: (self.summary.has_stacks() && self.summary.cycles.cut.is_empty())
+                .then_some(began + entered),
             called,
             origin: None,
             is_inferred: false,
@@ -201,19 +206,19 @@ impl GraphView {
     fn add_members(&self, lines: &mut Vec<Line>, members: &[FunctionId]) {
         let mut members = members.to_vec();
         let weight = |id: FunctionId| {
-            let samples = self.weights.total[id];
-            (self.portion(Entry::Function(id)).total(), samples)
+            let samples = self.summary.weights.total[id];
+            (self.summary.portion(Entry::Function(id)).total(), samples)
         };
         members.sort_by(|&a, &b| {
             let ((a_weight, a_total), (b_weight, b_total)) = (weight(a), weight(b));
             (b_weight.total_cmp(&a_weight))
                 .then(b_total.cmp(&a_total))
-                .then(self.ranks[a].cmp(&self.ranks[b]))
+                .then(self.summary.ranks[a].cmp(&self.summary.ranks[b]))
         });
         let shown = if self.in_full { members.len() } else { MEMBERS };
         for &member in members.iter().take(shown) {
             let entry = Entry::Function(member);
-            let called = self.calls.as_ref().map(|calls| {
+            let called = self.summary.calls.as_ref().map(|calls| {
                 let calls = &calls.functions[member];
                 format!(
                     "{}+{}",
@@ -224,10 +229,13 @@ impl GraphView {
             lines.push(Line {
                 relation: Relation::Member,
                 who: Who::Entry(entry),
-                total: Some(self.total(entry)),
+                total: Some(self.summary.total(entry)),
                 at_most: self.at_most(entry),
-                portion: Some(self.portion(entry)),
-                samples: self.has_stacks.then_some(self.weights.samples[member]),
+                portion: Some(self.summary.portion(entry)),
+                samples: self
+                    .summary
+                    .has_stacks()
+                    .then_some(self.summary.weights.samples[member]),
                 called,
                 origin: None,
                 is_inferred: self.is_inferred(member),
@@ -245,7 +253,7 @@ impl GraphView {
             total: Some(root.total()),
             at_most: None,
             portion: Some(root),
-            samples: self.has_stacks.then_some(samples),
+            samples: self.summary.has_stacks().then_some(samples),
             called: None,
             origin: None,
             is_inferred: false,
@@ -254,24 +262,26 @@ impl GraphView {
 
     /// What the total of an entry is at most, if that is more than it.
     fn at_most(&self, entry: Entry) -> Option<AtMost> {
-        self.total_max(entry)
-            .filter(|most| most.weight > rounded(self.total(entry)))
+        self.summary
+            .total_max(entry)
+            .filter(|most| most.weight > rounded(self.summary.total(entry)))
     }
 
     fn is_inferred(&self, function: FunctionId) -> bool {
         label::is_inferred(
-            self.weights.inferred[function],
-            self.weights.total[function],
+            self.summary.weights.inferred[function],
+            self.summary.weights.total[function],
         )
     }
 
     fn neighbour(&self, id: ArcId, end: FunctionId) -> Neighbour {
-        let arc = self.graph.arcs[id];
-        let (total, portion) = self.weight(id);
-        let is_inside = self.cycles.share(arc.from, arc.to);
+        let arc = self.summary.graph.arcs[id];
+        let (total, portion) = self.summary.weight(id);
+        let is_inside = self.summary.cycles.share(arc.from, arc.to);
         let within = arc.is_self() || is_inside;
         // Where nothing was counted, as in the kernel, there is nothing to say.
-        let counted = |&calls: &u64| calls > 0 || self.calls_into(arc.to) > 0 || !self.has_stacks;
+        let counted =
+            |&calls: &u64| calls > 0 || self.calls_into(arc.to) > 0 || !self.summary.has_stacks();
         let called = arc.calls.filter(counted).map(|calls| match within {
             true => calls.to_string(),
             false => format!("{calls}/{}", self.calls_into(arc.to)),
@@ -296,7 +306,7 @@ impl GraphView {
         sum.arc.inferred = sum.arc.inferred.saturating_add(other.arc.inferred);
         let calls = sum.arc.calls.zip(other.arc.calls);
         sum.arc.calls = calls.map(|(a, b)| a.saturating_add(b));
-        if let Some((calls, _)) = sum.arc.calls.zip(self.calls.as_ref()) {
+        if let Some((calls, _)) = sum.arc.calls.zip(self.summary.calls.as_ref()) {
             // Of the callee's group: the same for all, or of callees, each of its own.
             sum.called = Some(format!("{calls}/{}", self.calls_into(other.arc.to)));
         }
@@ -304,8 +314,10 @@ impl GraphView {
 
     /// The calls by which a function is divided: those from outside of its group.
     fn calls_into(&self, function: FunctionId) -> u64 {
-        let Some(calls) = &self.calls else { return 0 };
-        let (outside, unknown) = match self.cycles.of[function] {
+        let Some(calls) = &self.summary.calls else {
+            return 0;
+        };
+        let (outside, unknown) = match self.summary.cycles.of[function] {
             Some(cycle) => (calls.cycles[cycle].outside, calls.cycles[cycle].unknown),
             None => {
                 let calls = &calls.functions[function];
@@ -316,7 +328,7 @@ impl GraphView {
     }
 
     fn called(&self, function: FunctionId) -> Option<String> {
-        let calls = &self.calls.as_ref()?.functions[function];
+        let calls = &self.summary.calls.as_ref()?.functions[function];
         let others = calls.by_others().saturating_add(calls.unknown);
         match (others, calls.recursive) {
             (0, 0) => None,
@@ -338,7 +350,7 @@ impl GraphView {
             total: neighbour.total,
             at_most: None,
             portion: neighbour.portion,
-            samples: self.has_stacks.then_some(neighbour.arc.samples),
+            samples: self.summary.has_stacks().then_some(neighbour.arc.samples),
             called: neighbour.called,
             origin: Some(neighbour.arc.origin()),
             // What is known of the arc stands in a column of its own.
@@ -363,6 +375,6 @@ impl GraphView {
             .then(kind(a).cmp(&kind(b)))
             .then(total(a).total_cmp(&total(b)))
             .then(rest(a).cmp(&rest(b)))
-            .then(self.ranks[b.end].cmp(&self.ranks[a.end]))
+            .then(self.summary.ranks[b.end].cmp(&self.summary.ranks[a.end]))
     }
 }

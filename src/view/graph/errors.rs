@@ -15,10 +15,10 @@ use crate::view::{Subject, number};
 /// How many rows of each table are shown where not all were asked for.
 const ROWS: usize = 20;
 
-impl GraphView {
+impl GraphView<'_> {
     /// The page of errors; `None` where stacks or counts are missing.
     pub fn error_page(&self, subject: &Subject) -> Option<Page> {
-        let errors = self.errors.as_ref()?;
+        let errors = self.summary.errors.as_ref()?;
         let mut blocks = self.heading(subject);
         let wrong = errors.overall.fraction() * 100.0;
         blocks.push(Block::Line(format!(
@@ -57,16 +57,10 @@ impl GraphView {
         })
     }
 
-    /// The standard error of the weight that was measured over an arc.
-    pub fn standard_error(&self, arc: ArcId, error: &ArcError) -> f64 {
-        let callee = self.graph.arcs[arc].to;
-        error.standard_error * self.attribution.of_group(&self.cycles, callee).total()
-    }
-
     /// The arcs, the largest difference first.
     pub fn arc_errors(&self, subject: &Subject) -> Table {
         let mut table = Table::new(columns("caller → callee"));
-        let Some(errors) = &self.errors else {
+        let Some(errors) = &self.summary.errors else {
             return table;
         };
         let errors = errors.arcs.enumerate();
@@ -74,9 +68,9 @@ impl GraphView {
         let mut rows: Vec<(ArcId, ArcError)> = errors.collect();
         rows.sort_by_key(|(id, error)| (Reverse(rounded(error.of_propagated().abs())), *id));
         for (id, error) in rows {
-            let arc = &self.graph.arcs[id];
+            let arc = &self.summary.graph.arcs[id];
             let name = format!("{} → {}", self.name(arc.from), self.name(arc.to));
-            let deviation = rounded(self.standard_error(id, &error));
+            let deviation = rounded(self.summary.standard_error(id, &error));
             table.rows.push(vec![
                 Cell::Weight(rounded(error.measured)),
                 Cell::Weight(rounded(error.propagated)),
@@ -93,12 +87,19 @@ impl GraphView {
     pub fn function_errors(&self, subject: &Subject) -> Table {
         let columns = columns("function");
         let mut table = Table::new(columns);
-        let (Some(errors), Some(propagated)) = (&self.errors, &self.propagated) else {
+        let (Some(errors), Some(propagated)) = (&self.summary.errors, &self.summary.propagated)
+        else {
             return table.without(&["deviation", "flag"]);
         };
         // gprof knows nothing of functions in which no calls were counted.
-        let mut is_counted = IdVec::filled(false, self.graph.functions());
-        for arc in self.graph.arcs.iter().filter(|arc| arc.calls > Some(0)) {
+        let mut is_counted = IdVec::filled(false, self.summary.graph.functions());
+        for arc in self
+            .summary
+            .graph
+            .arcs
+            .iter()
+            .filter(|arc| arc.calls > Some(0))
+        {
             is_counted[arc.from] = true;
             is_counted[arc.to] = true;
         }
@@ -107,10 +108,10 @@ impl GraphView {
             .filter(|&id| is_counted[id])
             .filter_map(|id| Some((id, errors.totals[id]?)))
             .collect();
-        rows.sort_by_key(|&(id, wrong)| (Reverse(rounded(wrong.abs())), self.ranks[id]));
+        rows.sort_by_key(|&(id, wrong)| (Reverse(rounded(wrong.abs())), self.summary.ranks[id]));
         for (id, wrong) in rows {
             table.rows.push(vec![
-                Cell::Weight(rounded(self.attribution.total(id))),
+                Cell::Weight(rounded(self.summary.attribution.total(id))),
                 Cell::Weight(rounded(propagated.total(id))),
                 difference(subject, wrong),
                 Cell::Nothing,

@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::{GraphView, Model};
+use super::GraphView;
+use crate::analysis::graph::Model;
 use crate::callgraph::Arc;
 use crate::view::page::{Block, HiddenBy, HiddenRows, Page};
 use crate::view::{Subject, basis, caveats, label, number, range};
@@ -10,7 +11,7 @@ use crate::view::{Subject, basis, caveats, label, number, range};
 /// How many arcs that were left out are named.
 const NAMED: usize = 5;
 
-impl GraphView {
+impl GraphView<'_> {
     /// The page with the entries.
     pub fn page(&self, subject: &Subject) -> Page {
         let mut blocks = self.heading(subject);
@@ -42,7 +43,7 @@ impl GraphView {
     pub(in crate::view) fn heading(&self, subject: &Subject) -> Vec<Block> {
         let counted = subject.profile.counts.is_some();
         let mut blocks = vec![Block::Line(subject.headline())];
-        let model = match (self.model, counted) {
+        let model = match (self.summary.model, counted) {
             (Model::Measured, _) => {
                 "measured from whole stacks; a sample counts once per function, arc and cycle"
             }
@@ -58,7 +59,12 @@ impl GraphView {
             }
         };
         blocks.push(Block::Line(model.into()));
-        let cut = self.cycles.cut.iter().map(|&id| &self.graph.arcs[id]);
+        let cut = self
+            .summary
+            .cycles
+            .cut
+            .iter()
+            .map(|&id| &self.summary.graph.arcs[id]);
         let (interrupts, weak): (Vec<&Arc>, Vec<&Arc>) = cut.partition(|arc| arc.is_interrupt);
         self.tell(&mut blocks, "interrupts (not calls)", &interrupts);
         self.tell(
@@ -66,10 +72,16 @@ impl GraphView {
             "ignored for cycles (below the cycle cut)",
             &weak,
         );
-        let mut gaps: Vec<&Arc> = self.graph.arcs.iter().filter(|arc| arc.is_gap()).collect();
+        let mut gaps: Vec<&Arc> = self
+            .summary
+            .graph
+            .arcs
+            .iter()
+            .filter(|arc| arc.is_gap())
+            .collect();
         gaps.sort_by_key(|arc| (Reverse(arc.weight), arc.pair()));
         self.tell(&mut blocks, "not calls (frames are missing between)", &gaps);
-        let left_out: Vec<&Arc> = self.left_out.iter().collect();
+        let left_out: Vec<&Arc> = self.summary.left_out.iter().collect();
         self.tell(&mut blocks, "left out on request", &left_out);
         blocks
     }

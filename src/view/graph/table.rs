@@ -1,7 +1,8 @@
 //! The listing as a table: of its entries for people, of all figures for spreadsheets.
 
+use super::GraphView;
 use super::entry::{Line, Relation, Who};
-use super::{Entry, GraphView};
+use crate::analysis::graph::Entry;
 use crate::callgraph::Origin;
 use crate::profile::FunctionId;
 use crate::view::number::rounded;
@@ -42,7 +43,7 @@ fn is_known_from_code(line: &Line) -> bool {
     )
 }
 
-impl GraphView {
+impl GraphView<'_> {
     /// The entries, with an empty line between them.
     pub(super) fn listing(&self, subject: &Subject) -> Table {
         let mut table = Table::new(Vec::from(columns()));
@@ -63,10 +64,10 @@ impl GraphView {
     /// The columns in which a listing has nothing to say.
     fn empty_columns(&self, from_code: bool) -> Vec<&'static str> {
         let mut left_out = Vec::new();
-        if self.calls.is_none() {
+        if self.summary.calls.is_none() {
             left_out.push("called");
         }
-        if !self.has_stacks {
+        if !self.summary.has_stacks() {
             left_out.push("samples");
         }
         if !from_code {
@@ -174,10 +175,16 @@ impl GraphView {
     pub(in crate::view) fn full_name(&self, entry: Entry) -> String {
         let index = self.index_text(entry);
         match entry {
-            Entry::Cycle(cycle) => format!("<cycle {} as a whole> {index}", self.number(cycle)),
-            Entry::Function(id) => match self.cycles.of[id] {
+            Entry::Cycle(cycle) => {
+                format!("<cycle {} as a whole> {index}", self.summary.number(cycle))
+            }
+            Entry::Function(id) => match self.summary.cycles.of[id] {
                 Some(cycle) => {
-                    format!("{} <cycle {}> {index}", self.name(id), self.number(cycle))
+                    format!(
+                        "{} <cycle {}> {index}",
+                        self.name(id),
+                        self.summary.number(cycle)
+                    )
                 }
                 None => format!("{} {index}", self.name(id)),
             },
@@ -215,16 +222,16 @@ impl GraphView {
         };
         let plain = |id: FunctionId| Cell::Text(subject.plain_name(id).into_owned());
         let cycle_of = |id: FunctionId| {
-            let number = self.cycles.of[id].map(|cycle| self.number(cycle) as u64);
+            let number = self.summary.cycles.of[id].map(|cycle| self.summary.number(cycle) as u64);
             number.map_or(Cell::Nothing, Cell::Count)
         };
-        let samples = |number: u64| match self.has_stacks {
+        let samples = |number: u64| match self.summary.has_stacks() {
             true => Cell::Count(number),
             false => Cell::Nothing,
         };
         for &entry in &self.ranked {
-            let (portion, total) = (self.portion(entry), self.total(entry));
-            let calls = self.calls.as_ref().map(|calls| match entry {
+            let (portion, total) = (self.summary.portion(entry), self.summary.total(entry));
+            let calls = self.summary.calls.as_ref().map(|calls| match entry {
                 Entry::Function(id) => calls.functions[id].by_others(),
                 Entry::Cycle(cycle) => calls.cycles[cycle].outside,
             });
@@ -234,14 +241,14 @@ impl GraphView {
                     plain(id),
                     text(subject.module(id)),
                     cycle_of(id),
-                    samples(self.weights.samples[id]),
+                    samples(self.summary.weights.samples[id]),
                     text(self.name(id)),
                 ),
                 Entry::Cycle(cycle) => (
                     "cycle",
                     Cell::Nothing,
                     Cell::Nothing,
-                    Cell::Count(self.number(cycle) as u64),
+                    Cell::Count(self.summary.number(cycle) as u64),
                     Cell::Nothing,
                     Cell::Nothing,
                 ),
@@ -261,13 +268,15 @@ impl GraphView {
                 calls.map_or(Cell::Nothing, Cell::Count),
                 Cell::Nothing,
                 Cell::Nothing,
-                self.total_max(entry).map_or(Cell::Nothing, range::weight),
+                self.summary
+                    .total_max(entry)
+                    .map_or(Cell::Nothing, range::weight),
                 Cell::Nothing,
                 label,
             ]);
         }
         for id in self.functions() {
-            let root = self.attribution.roots[id];
+            let root = self.summary.attribution.roots[id];
             if root.total() > 0.0 {
                 table.rows.push(vec![
                     text("root"),
@@ -280,7 +289,7 @@ impl GraphView {
                     weight(root.self_weight),
                     weight(root.children),
                     weight(root.total()),
-                    samples(self.root_samples[id]),
+                    samples(self.summary.root_samples[id]),
                     Cell::Nothing,
                     Cell::Nothing,
                     Cell::Nothing,
@@ -290,9 +299,9 @@ impl GraphView {
                 ]);
             }
         }
-        for (id, arc) in self.graph.arcs.enumerate() {
-            let (total, portion) = self.weight(id);
-            let inside = match self.cycles.share(arc.from, arc.to) {
+        for (id, arc) in self.summary.graph.arcs.enumerate() {
+            let (total, portion) = self.summary.weight(id);
+            let inside = match self.summary.cycles.share(arc.from, arc.to) {
                 true => cycle_of(arc.to),
                 false => Cell::Nothing,
             };

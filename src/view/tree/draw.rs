@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::analysis::tree::{Collapse, Stacks};
-use crate::analysis::{cut, inclusive};
+use crate::analysis::flat::Summary;
+use crate::analysis::tree::Arc;
 use crate::profile::FunctionId;
 use crate::view::drawing::{Arrow, Drawing, Node};
 use crate::view::graph::Pruning;
@@ -12,18 +12,16 @@ use crate::view::{Subject, label, number, range};
 
 /// Functions coloured by their totals and arcs by their weights, each sample counted once. What is
 /// folded is a dashed arrow to the function that the call leads back to, with the share of the
-/// samples that took it. What is too small is left out.
+/// samples that took it. What is too small is left out. `arcs` are those of the collapsed stacks.
 pub fn drawing(
     subject: &Subject,
-    stacks: &Stacks,
-    collapse: Collapse,
+    Summary { weights, hidden }: &Summary,
+    arcs: &[Arc],
     pruning: Pruning,
 ) -> Drawing {
     let whole = subject.selection.total;
     let share = |part: u64| part as f64 / whole.max(1) as f64;
     let percent = |part: u64| format!("{}%", number::percent(part, whole, 2));
-    let weights = inclusive::by_function(subject.profile, subject.selection);
-    let hidden = cut::by_function(subject.profile, subject.selection);
     let total_of = |id: FunctionId| {
         let total = weights.total[id];
         let most = range::cell(total, hidden.at_most[id].plus(total), whole);
@@ -45,7 +43,7 @@ pub fn drawing(
         frame: None,
     });
     let place: FxHashMap<FunctionId, usize> = shown.iter().copied().zip(0..).collect();
-    let arrows = stacks.arcs(collapse).into_iter().filter_map(|arc| {
+    let arrows = arcs.iter().filter_map(|arc| {
         let (&from, &to) = (place.get(&arc.from)?, place.get(&arc.to)?);
         let again = if arc.folded { "again " } else { "" };
         (share(arc.weight) * 100.0 >= pruning.edge).then(|| Arrow {

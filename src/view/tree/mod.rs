@@ -34,7 +34,7 @@ use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, label, number, range};
-use crate::analysis::cut::{self, AtMost};
+use crate::analysis::cut::AtMost;
 use crate::analysis::tree::{CallTree, Node, NodeId, Repeats};
 use crate::base::{Id, IdVec};
 use crate::profile::FunctionId;
@@ -51,11 +51,11 @@ pub enum Direction {
 /// Which nodes are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Options {
-    /// At most so many, the heaviest; `None` for all.
+    /// The maximum number of lines, the heaviest ones; `None` for all.
     pub limit: Option<usize>,
     /// Only those with at least this share, in percent.
     pub min: f64,
-    /// Only so many levels; `None` for all.
+    /// The maximum number of levels; `None` for all.
     pub depth: Option<u32>,
     /// The function that the stacks begin at, with the weight of the samples that have it;
     /// `None` where whole stacks are shown.
@@ -63,7 +63,7 @@ pub struct Options {
     /// Where stacks recurse: the rows that the tree has in each degree of
     /// [`Collapse::ALL`](crate::analysis::tree::Collapse::ALL), as far as they were counted.
     pub rows: Option<[Option<usize>; 4]>,
-    /// What the degree was chosen by, if none was asked for and stacks recurse.
+    /// Why the degree was chosen, if it was not requested and stacks recurse.
     pub repeats: Option<Repeats>,
 }
 
@@ -80,7 +80,7 @@ pub struct Hidden {
     pub beyond: usize,
 }
 
-/// Sentences of whoever shows a page: what to ask for to see more is not for the view to say.
+/// Sentences that the caller adds to a page: the view does not know the options that show more.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
     /// Above the table.
@@ -105,14 +105,16 @@ pub struct Tree {
     /// What was asked for.
     pub options: Options,
     /// What the weights of the nodes are at most, where stacks are cut.
-    at_most: Option<IdVec<NodeId, AtMost>>,
+    pub at_most: Option<IdVec<NodeId, AtMost>>,
     labels: Labels,
 }
 
-/// Chooses and names the nodes.
+/// Chooses and names the nodes. `at_most` has the upper bounds of their weights; `None` where no
+/// stacks are cut.
 pub fn arrange(
     subject: &Subject,
     calls: CallTree,
+    at_most: Option<IdVec<NodeId, AtMost>>,
     direction: Direction,
     options: &Options,
 ) -> Tree {
@@ -141,12 +143,6 @@ pub fn arrange(
     for &id in &chosen {
         shown[id] = true;
     }
-    let roots = match direction {
-        Direction::TopDown => cut::Roots::Outermost,
-        Direction::BottomUp => cut::Roots::Innermost,
-    };
-    let is_cut = cut::is_any(subject.profile);
-    let at_most = is_cut.then(|| cut::by_node(subject.profile, subject.selection, &calls, roots));
     let root = options.root.map(|(function, _)| function);
     let functions = chosen.iter().map(|&id| calls.nodes.at(id).function);
     let labels = Labels::new(subject, functions.chain(root));
@@ -180,7 +176,10 @@ impl Tree {
     /// passed the node outside of the cut.
     pub fn at_most(&self, node: NodeId) -> AtMost {
         let known = self.at_most.as_ref().map(|at_most| at_most[node]);
-        known.unwrap_or_else(|| AtMost::default().plus(self.calls.nodes.at(node).weight()))
+        known.unwrap_or_else(|| AtMost {
+            weight: self.calls.nodes.at(node).weight(),
+            unknown: None,
+        })
     }
 
     /// What the function is called that the stacks begin at, where one was asked for.
@@ -189,7 +188,7 @@ impl Tree {
         Some(self.labels.of(function))
     }
 
-    /// The weight of the node above, of which a node's is a part; of a root, the total.
+    /// Returns the weight of the parent of a node, or the total for a root.
     fn whole(&self, subject: &Subject, node: &Node) -> u64 {
         let parent = node.parent.map(|parent| self.calls.nodes.at(parent));
         parent.map_or(subject.selection.total, |parent| parent.weight())
@@ -296,23 +295,22 @@ impl Tree {
         let mut sentences = Vec::new();
         if nodes().any(|node| node.stub.is_some()) {
             sentences.push(
-                "f... (N %): a collapsed call of f, taken by N % of the samples; they continue \
-                 under the nearest f above.",
+                "f... (N %): a collapsed call of f, which N % of the samples passed; their stacks \
+                 continue under the nearest f above.",
             );
         }
         if nodes().any(|node| node.indirect > 0) {
-            sentences.push(
-                "via collapsed %: the part of the first column that came through such calls.",
-            );
+            sentences.push("via collapsed %: the part of total % that came through such calls.");
         }
         (!sentences.is_empty()).then(|| sentences.join(" "))
     }
 
     fn drawing(&self, subject: &Subject) -> Table {
         let bottom_up = self.direction == Direction::BottomUp;
-        let (percent, weight, name) = match bottom_up {
-            false => ("total %", "total", "function ↳ calls"),
-            true => ("self %", "self", "function ↳ called by"),
+        let (percent, weight, name) = if bottom_up {
+            ("self %", "self", "function ↳ called by")
+        } else {
+            ("total %", "total", "function ↳ calls")
         };
         let mut table = Table::new(vec![
             Column::new("percent", percent, Role::Heat),

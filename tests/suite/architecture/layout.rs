@@ -1,11 +1,12 @@
 //! Circles between files, folders of too many, and rooms in rooms, planted into the sound tree.
 
 use super::tree::Tree;
-use super::{rules, sound};
+use super::{planted, rules, sound};
 
 /// A tree of one room, `view`, of these files with these lines.
 fn room_of_files(files: &[(&str, &str)]) -> Tree {
     let mut tree = sound();
+    tree.add("src/view/number.rs", "use crate::base::Id;\n");
     for (path, text) in files {
         tree.add(path, text);
     }
@@ -107,4 +108,21 @@ fn a_room_in_a_room_keeps_to_its_row() {
     let inside = [("src/cli/flat.rs", "\nuse crate::cli::top::key::Key;\n")];
     let message = "src/cli/flat.rs:2: of `cli/top` only its page may be named";
     assert_eq!(report(&inside), [message]);
+}
+
+#[test]
+fn a_row_that_allows_what_nobody_does_is_reported() {
+    let map = "src/ARCHITECTURE.md";
+    assert_eq!(
+        planted(map, "| tables | base |", "| tables | base binary |"),
+        ["src/ARCHITECTURE.md: `view` may import `binary`, but does not"]
+    );
+    assert_eq!(
+        planted(map, "| the screen | args |", "| the screen | args mode |"),
+        ["src/ARCHITECTURE.md: `cli/top` may import `mode`, but does not"]
+    );
+    assert_eq!(
+        planted(map, "| `gimli` | binary |", "| `gimli` | binary, view |"),
+        ["src/ARCHITECTURE.md: `gimli` is at home in `view`, which does not name it"]
+    );
 }

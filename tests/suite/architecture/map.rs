@@ -1,7 +1,8 @@
-//! The map: four tables in `src/ARCHITECTURE.md`.
+//! The map: five tables in `src/ARCHITECTURE.md`.
 //!
 //! ```text
 //! | room | owns | may import |             rooms, each below all that it imports
+//! | room | names only types of |            rooms that arrange what others compute
 //! | room in a room | owns | may import of the room around it |
 //! | package | at home in |                 every dependency, and parts of std that are walled
 //! | file with unsafe code | what for |     every such file, from src/
@@ -34,6 +35,8 @@ pub struct Inner {
 pub struct Map {
     pub rooms: Vec<Room>,
     pub inner: Vec<Inner>,
+    /// Rooms, and those of whose items they name only types and constants.
+    pub types_only: Vec<(String, Vec<String>)>,
     pub packages: Vec<Package>,
     /// Files with unsafe code, from `src/`.
     pub unsafe_files: Vec<String>,
@@ -43,6 +46,7 @@ impl Map {
     /// Reads the tables of the page; `Err` says which is missing.
     pub fn read(page: &str) -> Result<Self, String> {
         let rooms = table(page, &["room", "owns", "may import"])?;
+        let types_only = table(page, &["room", "names only types of"])?;
         let inner = ["room in a room", "owns", "may import of the room around it"];
         let inner = table(page, &inner)?;
         let packages = table(page, &["package", "at home in"])?;
@@ -50,6 +54,10 @@ impl Map {
         Ok(Self {
             rooms: rooms.iter().map(|row| room(row)).collect(),
             inner: inner.iter().map(|row| inner_room(row)).collect(),
+            types_only: types_only
+                .iter()
+                .map(|row| (row[0].clone(), names(&row[1])))
+                .collect(),
             packages: packages.iter().map(|row| package(row)).collect(),
             unsafe_files: unsafe_files
                 .into_iter()

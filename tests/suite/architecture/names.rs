@@ -16,6 +16,8 @@ pub struct NamedPath {
     pub segments: Vec<String>,
     /// The modules inside the file around it.
     pub inside: Vec<String>,
+    /// The name that a `use` gives it; none for a path in code.
+    pub imported_as: Option<String>,
     pub line: usize,
 }
 
@@ -67,7 +69,7 @@ impl Names {
                             at + 2
                         }
                         ("crate", Some(name)) if at > 0 && is_ident(&tokens[at - 1], "extern") => {
-                            self.push(vec![name], line, inside);
+                            self.push(vec![name], None, line, inside);
                             at + 2
                         }
                         ("use", _) if !is_punct(tokens, at + 1, '<') => {
@@ -125,7 +127,7 @@ impl Names {
             at += 3;
         }
         if segments.len() > 1 {
-            self.push(segments, line, inside);
+            self.push(segments, None, line, inside);
         }
         at
     }
@@ -137,12 +139,16 @@ impl Names {
         {
             let mut segments = prefix.to_vec();
             let mut line = 0;
-            for token in branch {
+            let mut alias = None;
+            for (at, token) in branch.iter().enumerate() {
                 if line == 0 {
                     line = token.span().start().line;
                 }
                 match token {
-                    TokenTree::Ident(word) if word == "as" => break,
+                    TokenTree::Ident(word) if word == "as" => {
+                        alias = ident(branch, at + 1);
+                        break;
+                    }
                     TokenTree::Ident(word) => segments.push(word.to_string()),
                     TokenTree::Punct(star) if star.as_char() == '*' => segments.push("*".into()),
                     TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
@@ -152,26 +158,34 @@ impl Names {
                     _ => {}
                 }
             }
-            if !segments.is_empty() {
-                self.push(segments, line, inside);
+            if let Some(last) = segments.last() {
+                let name = alias.unwrap_or_else(|| last.clone());
+                self.push(segments, Some(name), line, inside);
             }
         }
     }
 
-    fn push(&mut self, segments: Vec<String>, line: usize, inside: &[String]) {
+    fn push(
+        &mut self,
+        segments: Vec<String>,
+        imported_as: Option<String>,
+        line: usize,
+        inside: &[String],
+    ) {
         self.paths.push(NamedPath {
             segments,
+            imported_as,
             inside: inside.to_vec(),
             line,
         });
     }
 }
 
-fn tokens(stream: TokenStream) -> Vec<TokenTree> {
+pub fn tokens(stream: TokenStream) -> Vec<TokenTree> {
     stream.into_iter().collect()
 }
 
-fn ident(tokens: &[TokenTree], at: usize) -> Option<String> {
+pub fn ident(tokens: &[TokenTree], at: usize) -> Option<String> {
     match tokens.get(at) {
         Some(TokenTree::Ident(word)) => Some(word.to_string()),
         // `macro_rules! name`: the mark between is passed over by its caller.
@@ -179,11 +193,11 @@ fn ident(tokens: &[TokenTree], at: usize) -> Option<String> {
     }
 }
 
-fn is_ident(token: &TokenTree, word: &str) -> bool {
+pub fn is_ident(token: &TokenTree, word: &str) -> bool {
     matches!(token, TokenTree::Ident(found) if found == word)
 }
 
-fn is_punct(tokens: &[TokenTree], at: usize, mark: char) -> bool {
+pub fn is_punct(tokens: &[TokenTree], at: usize, mark: char) -> bool {
     matches!(tokens.get(at), Some(TokenTree::Punct(found)) if found.as_char() == mark)
 }
 

@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::circles;
+use super::errors;
 use super::map::{Inner, Map, Room};
 use super::names::{NamedPath, Names};
+use super::signatures;
 use super::speech;
 use super::tree::{Tree, module_path, room_of};
+use super::types;
 
 /// No file is longer.
 const LINES_MAX: usize = 600;
@@ -43,6 +46,9 @@ pub fn check(tree: &Tree) -> Vec<String> {
     check_circles(&names, &mut told);
     check_unsafe(&map, &names, &mut told);
     speech::check(&map, tree, &mut told);
+    signatures::check(&map, tree, &names, &mut told);
+    errors::check(&map, tree, &mut told);
+    check_use(&map, &names, &mut told);
     let macros = exported_macros(&names);
     for (file, found) in &names {
         for path in &found.paths {
@@ -50,6 +56,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
         }
     }
     check_inner(&map, &names, &mut told);
+    types::check(&map, &names, &mut told);
     told.dedup();
     told
 }
@@ -70,12 +77,96 @@ fn check_map(map: &Map, told: &mut Vec<String>) {
             }
         }
     }
+    for (room, targets) in &map.types_only {
+        let imports = map.room(room).map(|room| &room.imports);
+        for target in targets {
+            if !imports.is_some_and(|imports| imports.contains(target)) {
+                told.push(format!(
+                    "src/ARCHITECTURE.md: `{room}` names types of `{target}`, which it may not import"
+                ));
+            }
+        }
+    }
     for package in &map.packages {
         for home in package.homes.iter().flatten() {
             if map.room(home).is_none() {
                 told.push(format!(
                     "src/ARCHITECTURE.md: `{}` is at home in `{home}`, which is no room of the map",
                     package.name
+                ));
+            }
+        }
+    }
+}
+
+/// What a row allows is made use of; else it is no wall, but an open door.
+fn check_use(map: &Map, names: &BTreeMap<&str, Names>, told: &mut Vec<String>) {
+    let macros = exported_macros(names);
+    let is_there =
+        |room: &Room| !room.outside && names.keys().any(|file| room_of(file) == room.name);
+    let mut used: BTreeSet<(&str, String)> = BTreeSet::new();
+    let mut packages: BTreeSet<(&str, &[String])> = BTreeSet::new();
+    for (file, found) in names {
+        let here = room_of(file);
+        for path in &found.paths {
+            for length in 1..=path.segments.len() {
+                packages.insert((here, &path.segments[..length]));
+            }
+            let local = ["crate", "self", "super"].contains(&path.segments[0].as_str());
+            let full = resolve(file, path).filter(|_| local).unwrap_or_default();
+            if let Some(first) = full.first() {
+                let target = macros.get(first).unwrap_or(first);
+                used.insert((here, target.clone()));
+                // A folder that is a room in a room.
+                let inner = module_path(file);
+                for room in map
+                    .inner
+                    .iter()
+                    .filter(|room| inner.starts_with(&room.path))
+                {
+                    let around = room.path.len() - 1;
+                    let named = full
+                        .get(around)
+                        .filter(|_| full.starts_with(&room.path[..around]));
+                    used.extend(
+                        named.map(|named| ("", format!("{}/{named}", room.path.join("/")))),
+                    );
+                }
+            }
+        }
+    }
+    for (row, room) in map
+        .rooms
+        .iter()
+        .enumerate()
+        .filter(|(_, room)| is_there(room))
+    {
+        let above = |import: &&String| map.rooms[..row].iter().any(|room| room.name == **import);
+        let unused = |import: &&String| !used.contains(&(room.name.as_str(), import.to_string()));
+        for import in room.imports.iter().filter(above).filter(unused) {
+            let name = &room.name;
+            told.push(format!(
+                "src/ARCHITECTURE.md: `{name}` may import `{import}`, but does not"
+            ));
+        }
+    }
+    for room in &map.inner {
+        let path = room.path.join("/");
+        let unused = |import: &&String| !used.contains(&("", format!("{path}/{import}")));
+        for import in room.imports.iter().filter(unused) {
+            told.push(format!(
+                "src/ARCHITECTURE.md: `{path}` may import `{import}`, but does not"
+            ));
+        }
+    }
+    for package in &map.packages {
+        let path = package.name.replace('-', "_");
+        let path: Vec<String> = path.split("::").map(String::from).collect();
+        for home in package.homes.iter().flatten() {
+            if map.room(home).is_some() && !packages.contains(&(home.as_str(), &path[..])) {
+                let name = &package.name;
+                told.push(format!(
+                    "src/ARCHITECTURE.md: `{name}` is at home in `{home}`, which does not name it"
                 ));
             }
         }
@@ -137,6 +228,23 @@ fn check_packages(map: &Map, tree: &Tree, told: &mut Vec<String>) {
             ));
         }
     }
+}
+
+/// Packages whose version begins with 0, by the names that code has for them.
+pub fn unstable_packages(cargo_toml: &str) -> Vec<String> {
+    let names = dependencies(cargo_toml);
+    let is_unstable = |name: &&&str| {
+        let mut lines = cargo_toml.lines();
+        lines.any(|line| {
+            let value = line.strip_prefix(**name).map(str::trim_start);
+            let value = value.and_then(|value| value.strip_prefix('='));
+            let version = value.map(|value| value.split_once("version").map_or(value, |(_, v)| v));
+            let number = version.and_then(|version| version.split('"').nth(1));
+            number.is_some_and(|number| number.trim_start_matches(['=', '^', '~']).starts_with("0"))
+        })
+    };
+    let unstable = names.iter().filter(is_unstable);
+    unstable.map(|name| name.replace('-', "_")).collect()
 }
 
 /// The names below every `[…dependencies]` of a Cargo.toml that is not of tests or builds.

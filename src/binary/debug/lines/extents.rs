@@ -100,6 +100,8 @@ impl Extents {
                 if is_copy && let Some(file) = from.file {
                     self.add(outer.origin, file, from.line);
                 }
+                // The line at this address is that of the inlined copy. It says nothing about the
+                // function around it.
                 if outer.begin == begin {
                     outer.begin = None;
                 }

@@ -14,8 +14,26 @@
 //! hit, of names only those that are shown.
 //!
 //! Nothing recurses on the input, so deeply nested debug information cannot overflow the stack;
-//! calls nested deeper than 512 are left out. Whatever is kept, and whatever is looked at more often
-//! than it stands in the file, is taken from the account of the file: see `budget.rs`.
+//! calls nested deeper than 512 are left out. Everything that is kept, and everything that is read
+//! more often than it is in the file, is charged to the account of the file: see `budget.rs`.
+//!
+//! # Why not addr2line
+//!
+//! The crate `addr2line` answers the same question, and a test compares every frame with it
+//! (`binary::frames_are_those_of_the_addr2line_crate`). As of version 0.27 it does not fit:
+//!
+//! - Its `Context` is not `Sync` (it caches in `OnceCell`), so every worker would parse the same
+//!   units again. Here a `OnceLock` shares each step with all workers.
+//! - It recurses once per level of nested inlined calls, and its memory is not bounded by the size
+//!   of the file. Debug information is untrusted input here: see SECURITY.md.
+//! - An inlined frame has a name and a position, but not the definition that it is a copy of. Two
+//!   functions of one name (a `static` function in two files) would become one, and the copies of
+//!   one function in several units would become several. [`Definition`] needs the entry at the end
+//!   of the chain of abstract origins, with its unit.
+//!
+//! It could replace `rows`, `functions`, `inlines` and `units` once it has a context for several
+//! threads, limits on depth and memory, and the entry and unit of each inlined frame. `definition`,
+//! `described` and `scopes` would stay.
 
 mod abbreviations;
 mod definition;

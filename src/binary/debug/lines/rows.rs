@@ -142,9 +142,10 @@ impl<'b> Rows<'b> {
         let path = || -> Box<str> {
             let path = path(&self.header, file, unit).unwrap_or_default();
             let bytes = (path.len() as u64).saturating_mul(PATH_COPIES);
-            match account.take(bytes) {
-                true => path.into(),
-                false => Box::default(),
+            if account.take(bytes) {
+                path.into()
+            } else {
+                Box::default()
             }
         };
         self.header.file(file)?;
@@ -183,7 +184,7 @@ pub(super) fn path<'b>(
     Some(path)
 }
 
-/// Appends `part`, or starts anew with it when it is absolute.
+/// Appends `part`, or replaces the path by it if it is absolute.
 fn join(path: &mut String, part: &str) {
     if part.starts_with('/') {
         path.clear();

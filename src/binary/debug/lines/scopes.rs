@@ -161,8 +161,8 @@ fn scope_name(
     if tag(unit, offset) == Some(gimli::DW_TAG_namespace) {
         return "(anonymous namespace)".to_owned();
     }
-    // A closure is told by the parameters of its call operator and counted among those with the
-    // same ones in the same function.
+    // A closure is named by the parameters of its call operator, and numbered among the closures of
+    // the same function that have the same ones.
     let parent = scopes.scopes.get(index).and_then(|scope| scope.parent);
     let Some(signature) = closure(unit, index, scopes) else {
         return "{unnamed type}".to_owned();
@@ -270,8 +270,8 @@ fn type_name(
         of = attribute(unit, offset, gimli::DW_AT_type);
     }
     marks.reverse();
-    // A const object of which a copy is passed is no part of the signature; one that is pointed
-    // to is.
+    // `const` is not part of the signature for an object passed by value, but it is for one behind
+    // a pointer.
     while marks.last().is_some_and(|mark| mark.starts_with(' ')) {
         marks.pop();
     }

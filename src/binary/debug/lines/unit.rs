@@ -66,6 +66,7 @@ impl<'b> Unit<'b> {
             if row.is_none() {
                 return false;
             }
+            // With line tables only (-g1, assembler) a unit has lines without functions.
             out.push(InlineFrame {
                 function: None,
                 definition: None,
@@ -113,6 +114,8 @@ impl<'b> Unit<'b> {
             let Some(from) = from else {
                 return true;
             };
+            // The line table has only the innermost position. The position in the function around
+            // an inlined call is where that call was made.
             (file, line) = (from.file, from.line);
         }
     }
@@ -228,7 +231,7 @@ impl<'b> Unit<'b> {
         split.as_deref()
     }
 
-    /// The file with the other part of this unit: the package beside the program, else the
+    /// The file with the other part of this unit: the package next to the program, else the
     /// object file that the unit names.
     fn split_dwarf(&self, debug: &Debug<'b>) -> Option<gimli::Dwarf<Slice<'b>>> {
         let id = self.main.dwo_id?;

@@ -178,9 +178,10 @@ fn cell_text(cell: &Cell, branch: Option<Branch>, unit: &Unit, width: usize) -> 
 /// What stands before a name in the tree: steps to the side, and what can be done.
 fn guide(branch: &Branch) -> String {
     let steps = branch.steps as usize;
-    let mut guide = match steps > STEPS {
-        true => format!("⋯{} {}", branch.level, "  ".repeat(STEPS / 2)),
-        false => "  ".repeat(steps),
+    let mut guide = if steps > STEPS {
+        format!("⋯{} {}", branch.level, "  ".repeat(STEPS / 2))
+    } else {
+        "  ".repeat(steps)
     };
     guide.push(if branch.is_only { '↳' } else { ' ' });
     guide.push(match branch.fold {
@@ -222,7 +223,7 @@ fn widths(columns: &[Column], lines: &[&Line], unit: &Unit, width: usize) -> Vec
         if used(&widths) <= width {
             break;
         }
-        // The largest total is told by its share, too; so is a weight.
+        // The share says the same as the largest total or the weight.
         if let Some(at) = columns.iter().position(|column| column.key == key) {
             widths[at] = 0;
         }

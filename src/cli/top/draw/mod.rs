@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   100 % = 12.35 s of cpu-clock, 12,345 samples since the start      1:23    what 100 % is
-//!   ./app · 997 samples/s · none lost · cumulative                            what is sampled
+//!   ./app · 997 samples/s · no losses · cumulative                            what is sampled
 //!   1 flat  2 graph  3 tree  4 cycles       340 functions · by self           views
 //!    self %  total %      self     total  function            module          the list
 //!   …
@@ -38,9 +38,10 @@ pub struct Paint {
 
 impl Paint {
     fn color(self, color: Color) -> Style {
-        match self.color {
-            true => Style::new().fg(color),
-            false => Style::new(),
+        if self.color {
+            Style::new().fg(color)
+        } else {
+            Style::new()
         }
     }
 
@@ -53,9 +54,10 @@ impl Paint {
     }
 
     fn faint(self) -> Style {
-        match self.color {
-            true => Style::new().add_modifier(Modifier::DIM),
-            false => Style::new(),
+        if self.color {
+            Style::new().add_modifier(Modifier::DIM)
+        } else {
+            Style::new()
         }
     }
 
@@ -131,7 +133,7 @@ pub fn draw(app: &App, shown: &Shown, paint: Paint, buffer: &mut Buffer) {
         }
         None => list::draw(app, paint, buffer, body),
     }
-    // What is asked or told has a line also where keys have none.
+    // A prompt or message gets a line even if there is no line for keys.
     let below = rooms.keys.or((body.height > 0).then(|| body.bottom() - 1));
     match (&app.prompt, &app.message, below) {
         (Some(asked), _, Some(row)) => prompt(asked, paint, buffer, row),
@@ -158,18 +160,20 @@ fn whole(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
         None => "waiting for samples".to_owned(),
         Some(shown) => {
             // Of several events one is looked at.
-            let samples = match shown.events.len() > 1 || app.wish.focus.is_some() {
-                true => shown.whole.samples,
-                false => shown.seen.samples,
+            let samples = if shown.events.len() > 1 || app.wish.focus.is_some() {
+                shown.whole.samples
+            } else {
+                shown.seen.samples
             };
             let since = text::Since::of(app, &shown.seen);
             let whole = text::whole(&shown.whole, &app.wish, samples, since);
             let beside = width.saturating_sub(display_width(&state) + 2);
-            // What 100 % is must be read in full; that nothing moves must be told.
+            // What 100 % is must be readable in full, and the pause must be visible.
             let first = whole.first().map_or(0, |first| display_width(first));
-            let room = match first > beside && !app.is_paused() {
-                true => width,
-                false => beside,
+            let room = if first > beside && !app.is_paused() {
+                width
+            } else {
+                beside
             };
             parts::joined(&whole, ", ", room)
         }
@@ -178,9 +182,10 @@ fn whole(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
     let used = display_width(&line);
     let length = display_width(&state);
     if used + 2 + length <= width {
-        let style = match app.is_paused() {
-            true => paint.chosen(),
-            false => paint.bold(),
+        let style = if app.is_paused() {
+            paint.chosen()
+        } else {
+            paint.bold()
         };
         put(buffer, (width - length) as u16, row, &state, style);
     }
@@ -190,9 +195,10 @@ fn whole(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
 fn views(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
     let mut column = 0;
     for (number, view) in (1..).zip(View::ALL) {
-        let style = match view == app.wish.view {
-            true => paint.chosen(),
-            false => Style::new(),
+        let style = if view == app.wish.view {
+            paint.chosen()
+        } else {
+            Style::new()
         };
         let text = format!(" {number} {} ", view.name());
         column = put(buffer, column, row, &text, style);
@@ -264,9 +270,10 @@ fn prompt(prompt: &Prompt, paint: Paint, buffer: &mut Buffer, row: u16) {
     // Of a long answer the end is seen, where characters come and go.
     let text = printable(&prompt.text);
     let end = last_columns(&text, room);
-    let style = match prompt.is_old {
-        true => paint.chosen(),
-        false => Style::new(),
+    let style = if prompt.is_old {
+        paint.chosen()
+    } else {
+        Style::new()
     };
     let column = put(buffer, column, row, end, style);
     let column = put(buffer, column, row, " ", paint.chosen());

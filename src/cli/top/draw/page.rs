@@ -21,9 +21,10 @@ pub fn draw(text: &str, place: usize, paint: Paint, buffer: &mut Buffer, body: R
     let top = place.min(lines.len().saturating_sub(room));
     for (row, line) in (body.y..).zip(lines.iter().skip(top).take(room)) {
         let is_heading = line.starts_with(|c: char| c.is_uppercase()) && !line.contains(' ');
-        let style = match is_heading || line.ends_with(':') {
-            true => paint.bold(),
-            false => Style::new(),
+        let style = if is_heading || line.ends_with(':') {
+            paint.bold()
+        } else {
+            Style::new()
         };
         put(buffer, body.x, row, line, style);
     }
@@ -38,14 +39,15 @@ pub fn draw(text: &str, place: usize, paint: Paint, buffer: &mut Buffer, body: R
     }
 }
 
-/// A line in as many as it needs in this width; those that go on stand under the second column.
+/// Wraps a line to this width; continuation lines are indented to the second column.
 fn wrapped(line: &str, width: usize) -> Vec<String> {
     if display_width(line) <= width {
         return vec![line.to_owned()];
     }
-    let indent = match line.starts_with(' ') {
-        true => INDENT.min(width / 2),
-        false => 0,
+    let indent = if line.starts_with(' ') {
+        INDENT.min(width / 2)
+    } else {
+        0
     };
     let mut lines = vec![String::new()];
     let mut used = 0;

@@ -1,4 +1,4 @@
-//! Lines of several parts, of which the last ones go where there is little room.
+//! Lines of several parts; the last parts are dropped if there is little room.
 
 use std::borrow::Cow;
 

@@ -82,7 +82,7 @@ fn one_walks_from_function_to_function_and_back() {
     }
     stage.key(Key::Backspace);
     assert_eq!(stage.app.wish.view, View::Flat);
-    // The function is not on any stack for a while: the view says so, and finds it again.
+    // The function is on no stack for a while: the view reports that, and finds it again.
     stage.keys("/find");
     stage.key(Key::Enter);
     stage.keys("g");
@@ -108,7 +108,7 @@ fn lines_are_filtered_while_a_pattern_is_typed() {
         "{}",
         stage.screen()
     );
-    // Half a pattern changes nothing; a wrong one is told.
+    // Half a pattern changes nothing; an invalid one is reported.
     stage.keys("(");
     assert_eq!(stage.names(), ["memcmp", "memchr"]);
     stage.key(Key::Enter);
@@ -334,7 +334,7 @@ fn figures_are_those_since_the_reset_when_the_first_of_them_come() {
     for number in 2..4 {
         let line = first(&mut stage);
         assert!(
-            line.starts_with("beginning anew …, until then 100 % = "),
+            line.starts_with("resetting …, until then 100 % = "),
             "{line}"
         );
         assert!(!line.contains("since the reset"), "{line}");
@@ -354,7 +354,7 @@ fn figures_are_those_since_the_reset_when_the_first_of_them_come() {
     assert!(stage.app.prompt.is_some());
     stage.key(Key::Escape);
 
-    // Who pauses before they come sees the old ones, and is told so.
+    // A pause before they arrive shows the old ones, with a note.
     stage.key(Key::Char('z'));
     stage.keys("p");
     stage.see(at(5, 2, CALCULATOR));
@@ -369,7 +369,7 @@ fn figures_are_those_since_the_reset_when_the_first_of_them_come() {
     stage.keys("p");
     assert!(first(&mut stage).contains("since the reset"));
 
-    // What has ended cannot begin anew.
+    // After the end of sampling there is no reset.
     stage.app.state = State::Ended("it is over".into());
     assert_eq!(stage.key(Key::Char('z')), Action::Nothing);
     assert!(first(&mut stage).contains("since the reset"));

@@ -51,9 +51,10 @@ impl Source for Script {
     }
 
     fn state(&self) -> State {
-        match self.at.load(Ordering::Relaxed) + 1 >= self.seen.len() {
-            true => State::Ended("the command exited with status 0".into()),
-            false => State::Running,
+        if self.at.load(Ordering::Relaxed) + 1 >= self.seen.len() {
+            State::Ended("the command exited with status 0".into())
+        } else {
+            State::Running
         }
     }
 
@@ -146,7 +147,7 @@ fn other_events_are_named_and_can_be_chosen() {
     let mut blocked = Event::named("off-cpu");
     blocked.unit = Unit::Nanoseconds;
     let blocked = seen.profile.events.push(blocked);
-    // An event without samples is none to look at.
+    // An event without samples is not shown.
     seen.profile.events.push(Event::named("page-faults"));
     seen.seldom = 3;
     let mut sample = seen.profile.samples[0];

@@ -81,7 +81,7 @@ pub fn profile(stacks: &str) -> Profile {
     builder.finish()
 }
 
-/// What is seen when so many seconds have passed.
+/// What is shown after this number of seconds.
 pub fn seen(number: u64, stacks: &str) -> Arc<Seen> {
     let profile = profile(stacks);
     Arc::new(Seen {
@@ -165,7 +165,7 @@ impl Stage {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         let shown = Shown {
             target: "./calc --fast (process 4711)".into(),
-            how: "997 Hz, stacks by frame pointers".into(),
+            how: "997 Hz, stacks: frame pointers".into(),
         };
         let (app, paint) = (&mut self.app, self.paint);
         terminal

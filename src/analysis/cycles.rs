@@ -1,0 +1,188 @@
+//! Recursion, in one value: cycles from within, and functions that call themselves.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashSet;
+
+use super::breaking::{self, Breaking};
+use super::cut::Cut;
+use super::fonseca::Estimate;
+use super::graph;
+use super::recursion::{self, Depths};
+use crate::base::IdVec;
+use crate::callgraph::{Arc, ArcId, CycleId};
+use crate::profile::{FunctionId, Profile, Selection};
+
+/// For so many cycles, the heaviest, the best answer is looked for as far as it can be found.
+const IN_EXACT: usize = 16;
+/// For the others up to so many members: milliseconds altogether.
+const QUICK: usize = 8;
+
+/// The figures of all cycles, and of functions that call themselves.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The graph with its cycles and figures.
+    pub graph: graph::Summary,
+    /// How deep recursion goes, in cycles and in functions that call themselves.
+    pub depths: Depths,
+    /// What Fonseca's rule makes of the members; nothing where there are no cycles.
+    pub estimate: Estimate,
+    /// For each cycle, arcs without which it is none.
+    pub breaking: IdVec<CycleId, Breaking>,
+    /// For each cycle, what has at least one of these arcs: the weight of the samples, each once;
+    /// without stacks the sum of the calls.
+    pub broken_weight: IdVec<CycleId, u64>,
+    /// The functions that call themselves, in order of id. Among them are those outside of cycles
+    /// that [recurse through missing frames](Summary::recurses_across_gap).
+    pub recursive: Vec<FunctionId>,
+}
+
+impl Summary {
+    /// Computes all figures. Linear in rows, paths, functions and arcs, but for sorting, for
+    /// [Fonseca's model](super::fonseca::estimate), and for [what breaks a cycle](breaking).
+    ///
+    /// ```
+    /// use proftool::analysis::cycles::Summary;
+    /// use proftool::analysis::graph::Options;
+    /// use proftool::base::Id;
+    /// use proftool::input::folded;
+    /// use proftool::profile::{EventId, Filter};
+    ///
+    /// let text = "main;even;odd;even 7\nmain;fib;fib 2\n";
+    /// let profile = folded::read(text.as_bytes(), &mut |_| {}).unwrap();
+    /// let selection = profile.select(EventId::new(0), &Filter::default());
+    /// let summary = Summary::of(&profile, &selection, &Options::default());
+    /// let cycle = summary.graph.cycle_order[0];
+    /// assert_eq!(summary.depths.cycles[cycle].deepest(), 3);
+    /// assert_eq!((summary.entries(cycle).len(), summary.inside(cycle).len()), (1, 2));
+    /// assert_eq!(summary.broken_weight[cycle], 7);
+    /// // fib calls itself.
+    /// assert_eq!(summary.recursive.len(), 1);
+    /// ```
+    pub fn of(profile: &Profile, selection: &Selection, options: &graph::Options) -> Summary {
+        let graph = graph::Summary::of(profile, selection, options);
+        let breaking = breaking(&graph, options);
+        let broken_weight = match graph.has_stacks() {
+            true => {
+                let sets: Vec<&[ArcId]> = breaking.iter().map(|b| &*b.arcs).collect();
+                breaking::passing(profile, selection, &graph.graph, &sets)
+            }
+            false => {
+                let calls = breaking.iter().map(|b| b.weight);
+                calls.map(|n| n.try_into().unwrap_or(u64::MAX)).collect()
+            }
+        };
+        Summary {
+            depths: recursion::depths(profile, selection, &graph.cycles),
+            estimate: if graph.cycles.members.is_empty() {
+                Estimate::default()
+            } else {
+                graph.fonseca()
+            },
+            breaking,
+            broken_weight: broken_weight.into(),
+            recursive: recursive(&graph),
+            graph,
+        }
+    }
+
+    /// What an arc counts: the weight of its samples; where there are no stacks its calls.
+    pub fn weight(&self, arc: ArcId) -> u64 {
+        weight(&self.graph, &self.graph.graph.arcs[arc])
+    }
+
+    /// Whether a function leads to itself only by way of functions whose frames are missing.
+    pub fn recurses_across_gap(&self, function: FunctionId) -> bool {
+        let graph = &self.graph.graph;
+        let itself = graph.arc_between(function, function);
+        itself.is_some_and(|id| graph.arcs[id].is_gap())
+    }
+
+    /// The samples whose stacks are cut inside of a cycle: who entered it is not known for these.
+    pub fn cut_inside(&self, cycle: CycleId) -> Cut {
+        let mut all = Cut::default();
+        for &member in &self.graph.cycles.members[cycle] {
+            let cut = self.cut_in(member);
+            all.weight += cut.weight;
+            all.samples += cut.samples;
+        }
+        all
+    }
+
+    /// The samples of whose stacks this function is the outermost that is known.
+    pub fn cut_in(&self, function: FunctionId) -> Cut {
+        self.graph.hidden.cut_at[function]
+    }
+
+    /// The arcs from outside into a cycle, the heaviest first. What comes from a mark was not called
+    /// by anything that is known.
+    pub fn entries(&self, cycle: CycleId) -> Vec<ArcId> {
+        self.arcs(cycle, |inside, is_self| !inside && !is_self)
+    }
+
+    /// The arcs between its members, the heaviest first.
+    pub fn inside(&self, cycle: CycleId) -> Vec<ArcId> {
+        self.arcs(cycle, |inside, is_self| inside && !is_self)
+    }
+
+    fn arcs(&self, cycle: CycleId, wanted: impl Fn(bool, bool) -> bool) -> Vec<ArcId> {
+        let (graph, cycles) = (&self.graph.graph, &self.graph.cycles);
+        let members = cycles.members[cycle].iter();
+        let arcs = members.flat_map(|&member| graph.callers(member));
+        let mut arcs: Vec<ArcId> = arcs
+            .filter(|&id| {
+                let arc = &graph.arcs[id];
+                wanted(cycles.share(arc.from, arc.to), arc.is_self())
+            })
+            .collect();
+        arcs.sort_by_key(|&id| (Reverse(self.weight(id)), id));
+        arcs
+    }
+}
+
+/// For each cycle, arcs without which it is none.
+fn breaking(summary: &graph::Summary, options: &graph::Options) -> IdVec<CycleId, Breaking> {
+    let (graph, cycles) = (&summary.graph, &summary.cycles);
+    let cut = cycles.cut.iter().map(|&id| graph.arcs[id].pair());
+    let cut: FxHashSet<_> = cut.collect();
+    let counts = |arc: &Arc| {
+        let forms = options.code_makes_cycles || arc.is_observed();
+        (forms && !cut.contains(&arc.pair())).then(|| weight(summary, arc))
+    };
+    // What is no call cannot be left out of a program.
+    let is_call = |arc: &Arc| counts(arc).filter(|_| !arc.is_gap());
+    let mut breaking = IdVec::filled(Breaking::default(), cycles.members.len());
+    for (place, &cycle) in summary.cycle_order.iter().enumerate() {
+        let exact = if place < IN_EXACT {
+            breaking::EXACT
+        } else {
+            QUICK
+        };
+        let calls = breaking::lightest(graph, cycles, cycle, exact, is_call);
+        breaking[cycle] = if calls.arcs.is_empty() {
+            breaking::lightest(graph, cycles, cycle, exact, counts)
+        } else {
+            calls
+        };
+    }
+    breaking
+}
+
+/// The functions that call themselves, in order of id.
+fn recursive(summary: &graph::Summary) -> Vec<FunctionId> {
+    // Through missing frames a function recurses, but does not call itself: in a cycle that is said.
+    let is_in_cycle = |arc: &Arc| summary.cycles.of[arc.from].is_some();
+    let own = summary.graph.arcs.iter();
+    let own = own.filter(|arc| arc.is_self() && arc.is_observed());
+    let own = own.filter(|arc| !arc.is_gap() || !is_in_cycle(arc));
+    own.map(|arc| arc.from).collect()
+}
+
+/// What an arc inside of a cycle counts: the weight of its samples; without stacks its calls.
+fn weight(summary: &graph::Summary, arc: &Arc) -> u64 {
+    if summary.has_stacks() {
+        arc.weight
+    } else {
+        arc.calls.unwrap_or(0)
+    }
+}

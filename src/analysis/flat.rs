@@ -1,0 +1,37 @@
+//! The weights of all functions, in one value: what was seen, and how much more totals may be.
+
+use super::cut::{self, Hidden};
+use super::inclusive::{self, FunctionWeights};
+use crate::profile::{Profile, Selection};
+
+/// The figures of all functions.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The weights of the functions.
+    pub weights: FunctionWeights,
+    /// What of totals is hidden by stacks that were cut.
+    pub hidden: Hidden,
+}
+
+impl Summary {
+    /// Computes all figures. Linear in rows, paths, functions and calls.
+    ///
+    /// ```
+    /// use proftool::analysis::flat::Summary;
+    /// use proftool::base::Id;
+    /// use proftool::input::folded;
+    /// use proftool::profile::{EventId, Filter, FunctionId};
+    ///
+    /// let profile = folded::read("main;fib;fib 3\nmain 1\n".as_bytes(), &mut |_| {}).unwrap();
+    /// let selection = profile.select(EventId::new(0), &Filter::default());
+    /// let summary = Summary::of(&profile, &selection);
+    /// assert_eq!(summary.weights.total[FunctionId::new(1)], 3);
+    /// assert!(!summary.hidden.is_any());
+    /// ```
+    pub fn of(profile: &Profile, selection: &Selection) -> Summary {
+        Summary {
+            weights: inclusive::by_function(profile, selection),
+            hidden: cut::by_function(profile, selection),
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! Callers and callees, in one value: the calls that count, their cycles, and what of each
+//! function's weight is on whose account.
+
+use rustc_hash::FxHashSet;
+
+use super::attribution::{self, Attribution, Portion};
+use super::cut::{self, AtMost, Hidden};
+use super::error::{self, ArcError, Comparison, Errors};
+use super::flow::Flow;
+use super::fonseca::{Estimate, Rule};
+use super::inclusive::{self, FunctionWeights};
+use super::{estimated, fonseca, measured, propagation};
+use crate::base::IdVec;
+use crate::callgraph::{Arc, ArcId, CallGraph, Calls, CycleId, Cycles};
+use crate::profile::{FunctionId, Profile, Selection};
+
+/// How weight is put on the account of callers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// As whole stacks show it.
+    Measured,
+    /// As gprof estimates it, by numbers of calls.
+    Propagated,
+    /// As gprof estimates it, carried on inside of cycles.
+    Fonseca,
+}
+
+impl Model {
+    /// Its name, as formats have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Model::Measured => "measured",
+            Model::Propagated => "propagated",
+            Model::Fonseca => "fonseca",
+        }
+    }
+
+    /// What can be said of the samples: by their stacks, where there are some, else by counts.
+    pub fn of(profile: &Profile, selection: &Selection) -> Model {
+        if estimated::is_needed(profile, selection) {
+            Model::Propagated
+        } else {
+            Model::Measured
+        }
+    }
+}
+
+/// Which calls count, and how.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    /// How weight is accounted for; `None` for what fits the profile.
+    pub model: Option<Model>,
+    /// Whether calls that only the code has count when cycles are formed.
+    pub code_makes_cycles: bool,
+    /// Arcs that are left out as if nobody had seen them.
+    pub without: Vec<Between>,
+    /// Arcs with less than this part of the weight, in percent, form no cycles.
+    pub cycle_cut: f64,
+}
+
+/// The arcs from any of some functions to any of others: a name may be that of many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Between {
+    from: FxHashSet<FunctionId>,
+    to: FxHashSet<FunctionId>,
+}
+
+impl Between {
+    /// The arcs from these functions to those.
+    pub fn new(
+        from: impl IntoIterator<Item = FunctionId>,
+        to: impl IntoIterator<Item = FunctionId>,
+    ) -> Between {
+        Between {
+            from: from.into_iter().collect(),
+            to: to.into_iter().collect(),
+        }
+    }
+
+    /// Whether the arc between these two is one of them.
+    pub fn has(&self, from: FunctionId, to: FunctionId) -> bool {
+        self.from.contains(&from) && self.to.contains(&to)
+    }
+}
+
+/// What has an entry of its own in a listing of callers and callees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Entry {
+    /// A function.
+    Function(FunctionId),
+    /// A cycle as a whole.
+    Cycle(CycleId),
+}
+
+/// The figures of all functions, cycles and arcs.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// Which figures these are.
+    pub model: Model,
+    /// The calls: what is no call is not in it, nor are the arcs that are left out.
+    pub graph: CallGraph,
+    /// The arcs that are left out on request.
+    pub left_out: Vec<Arc>,
+    /// The cycles of the graph.
+    pub cycles: Cycles,
+    /// The cycles in order of their numbers, which begin with 1.
+    pub cycle_order: Vec<CycleId>,
+    /// The weights of functions and arcs.
+    pub attribution: Attribution,
+    /// What gprof would estimate, where that can be held against what was measured.
+    pub propagated: Option<Attribution>,
+    /// What that estimate has wrong, where stacks and counts are there.
+    pub errors: Option<Errors>,
+    /// The numbers of calls, where they were counted.
+    pub calls: Option<Calls>,
+    /// What was measured of functions.
+    pub weights: FunctionWeights,
+    /// What of totals is hidden by stacks that were cut, by all calls that are known, whatever is
+    /// left out of the graph here.
+    pub hidden: Hidden,
+    /// The number of samples that began in each function.
+    pub root_samples: IdVec<FunctionId, u64>,
+    /// The place of each function in the order of names.
+    pub ranks: IdVec<FunctionId, u32>,
+    /// What the estimates begin with: the weight of each function itself, and what came over arcs.
+    self_weights: IdVec<FunctionId, f64>,
+    flow: Flow,
+    has_stacks: bool,
+    numbers: IdVec<CycleId, usize>,
+}
+
+impl Summary {
+    /// Computes all figures. Linear in rows, paths, functions and arcs, but for sorting, and for
+    /// [Fonseca's model](fonseca::estimate).
+    ///
+    /// ```
+    /// use proftool::analysis::graph::{Entry, Model, Options, Summary};
+    /// use proftool::base::Id;
+    /// use proftool::input::folded;
+    /// use proftool::profile::{EventId, Filter};
+    ///
+    /// let text = "main;even;odd;even;print 7\nmain;odd 2\nmain 1\n";
+    /// let profile = folded::read(text.as_bytes(), &mut |_| {}).unwrap();
+    /// let selection = profile.select(EventId::new(0), &Filter::default());
+    /// let summary = Summary::of(&profile, &selection, &Options::default());
+    /// assert_eq!(summary.model, Model::Measured);
+    /// let cycle = summary.cycle_order[0];
+    /// assert_eq!(summary.cycles.members[cycle].len(), 2);
+    /// assert_eq!(summary.total(Entry::Cycle(cycle)), 9.0);
+    /// ```
+    pub fn of(profile: &Profile, selection: &Selection, options: &Options) -> Summary {
+        let fitting = Model::of(profile, selection);
+        let has_stacks = fitting == Model::Measured;
+        let hidden = cut::by_function(profile, selection);
+        let (graph, left_out) = calls_that_count(profile, selection, options);
+        let weights = inclusive::by_function(profile, selection);
+        let cycles = cycles(&graph, selection, options, has_stacks);
+        let self_weights: Vec<f64> = weights.self_weight.iter().map(|&w| w as f64).collect();
+        let self_weights: IdVec<FunctionId, f64> = self_weights.into();
+        let measured = measured::attribute(profile, selection, &graph, &cycles);
+        let flow = match &profile.counts {
+            Some(counts) => Flow::of_calls(&graph, Some(counts)),
+            None => flow_of_arcs(&graph, &measured),
+        };
+        let ranks = inclusive::name_ranks(profile);
+        let mut summary = Summary {
+            model: options.model.unwrap_or(fitting),
+            left_out,
+            cycles,
+            cycle_order: Vec::new(),
+            attribution: Attribution::default(),
+            propagated: None,
+            errors: None,
+            calls: None,
+            weights,
+            hidden,
+            root_samples: root_samples(profile, selection),
+            ranks,
+            self_weights,
+            flow,
+            has_stacks,
+            numbers: IdVec::default(),
+            graph,
+        };
+        summary.attribute(profile, selection, measured);
+        summary.count(profile);
+        summary
+    }
+
+    /// Puts weight on the account of callers, by the model.
+    fn attribute(&mut self, profile: &Profile, selection: &Selection, measured: Attribution) {
+        let is_counted = profile.counts.is_some();
+        let (graph, cycles) = (&self.graph, &self.cycles);
+        let propagated = || propagation::propagate(graph, cycles, &self.self_weights, &self.flow);
+        self.attribution = match self.model {
+            Model::Measured => {
+                if is_counted && self.has_stacks {
+                    let propagated = propagated();
+                    self.errors = Some(error::errors(&Comparison {
+                        profile,
+                        selection,
+                        graph,
+                        cycles,
+                        flow: &self.flow,
+                        measured: &measured,
+                        propagated: &propagated,
+                    }));
+                    self.propagated = Some(propagated);
+                }
+                measured
+            }
+            Model::Propagated if is_counted => {
+                estimated::attribute(graph, cycles, &self.self_weights, &self.flow)
+            }
+            Model::Propagated => propagated(),
+            Model::Fonseca => {
+                let made = self.fonseca();
+                self.cycles = made.cycles;
+                made.attribution
+            }
+        };
+    }
+
+    /// Counts the calls of functions and cycles, and numbers the cycles.
+    fn count(&mut self, profile: &Profile) {
+        let (graph, cycles) = (&self.graph, &self.cycles);
+        let counts = profile.counts.as_ref();
+        self.calls = counts.map(|counts| Calls::of(graph, cycles, counts));
+        self.cycle_order = attribution::cycle_order(&self.attribution, cycles, &self.ranks);
+        self.numbers = IdVec::filled(0, cycles.members.len());
+        for (number, &cycle) in (1..).zip(&self.cycle_order) {
+            self.numbers[cycle] = number;
+        }
+    }
+
+    /// What Fonseca's method gives for the same graph.
+    pub(super) fn fonseca(&self) -> Estimate {
+        fonseca::estimate(&self.graph, &self.self_weights, &self.flow, Rule::Sound)
+    }
+
+    /// Whether there are stacks: else arcs have numbers of calls, but no weights of their own.
+    pub fn has_stacks(&self) -> bool {
+        self.has_stacks
+    }
+
+    /// The number of a cycle, from 1.
+    pub fn number(&self, cycle: CycleId) -> usize {
+        self.numbers[cycle]
+    }
+
+    /// The total of an entry: of a function that of all samples with it, where that is known.
+    pub fn total(&self, entry: Entry) -> f64 {
+        match entry {
+            Entry::Function(id) => self.attribution.total(id),
+            Entry::Cycle(cycle) => self.attribution.cycles[cycle].portion.total(),
+        }
+    }
+
+    /// What the total of an entry is at most: more than the total where stacks were cut and it may
+    /// be among the callers that they lack. `None` where totals are estimates.
+    pub fn total_max(&self, entry: Entry) -> Option<AtMost> {
+        let hidden = |id: FunctionId| self.hidden.at_most[id];
+        let more = match entry {
+            Entry::Function(id) => hidden(id),
+            // A sample that may hide all of a cycle may hide each member: they all reach each other.
+            Entry::Cycle(cycle) => {
+                let members = self.cycles.members[cycle].iter();
+                let members = members.map(|&id| hidden(id));
+                members
+                    .min_by_key(|hidden| hidden.weight)
+                    .unwrap_or_default()
+            }
+        };
+        let is_measured = self.model == Model::Measured;
+        is_measured.then(|| more.plus(self.total(entry).round() as u64))
+    }
+
+    /// The self weight of an entry and what came up from its callees.
+    pub fn portion(&self, entry: Entry) -> Portion {
+        match entry {
+            Entry::Function(id) => self.attribution.functions[id],
+            Entry::Cycle(cycle) => self.attribution.cycles[cycle].portion,
+        }
+    }
+
+    /// The weight of an arc, and how it is shared; inside of cycles what was seen, if anything
+    /// was, and nothing to share.
+    pub fn weight(&self, arc: ArcId) -> (Option<f64>, Option<Portion>) {
+        let portion = self.attribution.arcs[arc];
+        let seen = self
+            .has_stacks
+            .then_some(self.graph.arcs[arc].weight as f64);
+        match self.model {
+            Model::Measured => (seen, portion),
+            _ => (portion.map(Portion::total).or(seen), portion),
+        }
+    }
+
+    /// The standard error of the weight that was measured over an arc.
+    pub fn standard_error(&self, arc: ArcId, error: &ArcError) -> f64 {
+        let callee = self.graph.arcs[arc].to;
+        let group = self.attribution.of_group(&self.cycles, callee);
+        error.standard_error * group.total()
+    }
+}
+
+/// The graph of all calls that are not left out, and the arcs that are.
+fn calls_that_count(
+    profile: &Profile,
+    selection: &Selection,
+    options: &Options,
+) -> (CallGraph, Vec<Arc>) {
+    let graph = CallGraph::of(profile, selection);
+    let is_left_out = |arc: &Arc| {
+        let mut without = options.without.iter();
+        without.any(|these| these.has(arc.from, arc.to))
+    };
+    let left_out = graph.arcs.iter().copied().filter(is_left_out).collect();
+    // Where stacks were cut, the code was looked at beyond what was sampled, to tell who may be
+    // outside of a cut; unless it was asked for, that is not shown.
+    let only_sampled = cut::is_any(profile) && !options.code_makes_cycles;
+    let on_stacks = only_sampled.then(|| profile.functions_on_stacks());
+    let is_beyond = |arc: &Arc| {
+        let on_stacks = on_stacks.as_ref();
+        !arc.is_observed() && on_stacks.is_some_and(|on| !on[arc.from] || !on[arc.to])
+    };
+    let graph = graph.without(|arc| is_left_out(arc) || !arc.is_call() || is_beyond(arc));
+    (graph, left_out)
+}
+
+/// The cycles, without those that only weak arcs hold together.
+fn cycles(graph: &CallGraph, selection: &Selection, options: &Options, has_stacks: bool) -> Cycles {
+    let forms_cycles = |arc: &Arc| options.code_makes_cycles || arc.is_observed();
+    let least = options.cycle_cut / 100.0 * selection.total as f64;
+    let of_callee = callee_calls(graph);
+    let weak = |arc: &Arc| match arc.calls {
+        _ if arc.is_interrupt => true,
+        Some(calls) if !has_stacks => {
+            (calls as f64) < options.cycle_cut / 100.0 * of_callee[arc.to] as f64
+        }
+        _ => (arc.weight as f64) < least,
+    };
+    Cycles::find_strong(graph, forms_cycles, weak)
+}
+
+/// For each function how often it was called.
+fn callee_calls(graph: &CallGraph) -> IdVec<FunctionId, u64> {
+    let mut sums = IdVec::filled(0u64, graph.functions());
+    for arc in &graph.arcs {
+        sums[arc.to] = sums[arc.to].saturating_add(arc.calls.unwrap_or(0));
+    }
+    sums
+}
+
+/// The measured weights of arcs, those inside of cycles included, and of roots.
+fn flow_of_arcs(graph: &CallGraph, measured: &Attribution) -> Flow {
+    let arcs = graph.arcs.iter().map(|arc| arc.weight as f64);
+    Flow {
+        arcs: arcs.collect::<Vec<_>>().into(),
+        ..Flow::of_weight(measured)
+    }
+}
+
+fn root_samples(profile: &Profile, selection: &Selection) -> IdVec<FunctionId, u64> {
+    let mut samples = IdVec::filled(0, profile.functions.len());
+    for row in &selection.rows {
+        if let Some(root) = profile.paths.outwards(row.path).last() {
+            samples[root.function] += row.samples;
+        }
+    }
+    samples
+}
