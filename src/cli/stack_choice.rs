@@ -207,15 +207,29 @@ fn told(files: &[FileFrames], name: &str, time: Time) -> (Stacks, String) {
                 lack(files, file, time)
             ),
         ),
-        Verdict::FramePointers { beside } => (
-            Stacks::frame_pointers(),
-            format!("call stacks: frame pointers ({})", kept(files, &beside)),
-        ),
+        Verdict::FramePointers { beside } => {
+            let (stacks, how) = by_pointers(files, &beside);
+            (
+                stacks,
+                format!("call stacks: {how} ({})", kept(files, &beside)),
+            )
+        }
         Verdict::Unknown => unknown(
             &format!("{name} has no code that shows if it keeps them"),
             time,
         ),
     }
+}
+
+/// How to follow frame pointers if these libraries keep none, in words as well.
+fn by_pointers(files: &[FileFrames], beside: &[usize]) -> (Stacks, String) {
+    let calls_back = beside.iter().any(|&library| !files[library].is_c_runtime());
+    if calls_back && Stacks::can_copy() {
+        let size = CopySize::TOP_WITH_LIBRARIES;
+        let how = format!("frame pointers, {size} of the stack per sample");
+        return (Stacks::Joined(size), how);
+    }
+    (Stacks::frame_pointers(), "frame pointers".to_owned())
 }
 
 /// What one of the files lacks, and why that matters if only waits depend on it.
@@ -257,5 +271,5 @@ fn kept(files: &[FileFrames], beside: &[usize]) -> String {
         [one, two] => (format!("{one} and {two}"), "do"),
         _ => (format!("{} of its libraries", names.len()), "do"),
     };
-    format!("{name} keeps frame pointers; {told} {verb} not, so callers may be missing there")
+    format!("{name} keeps frame pointers; {told} {verb} not")
 }

@@ -79,6 +79,11 @@ pub struct FileFrames {
 }
 
 impl FileFrames {
+    /// Whether it is of the C library, which calls the program back rarely, and with small frames.
+    pub fn is_c_runtime(&self) -> bool {
+        is_of(self, &OF_C)
+    }
+
     /// Whether too many of its functions keep none.
     pub fn lacks(&self) -> bool {
         let passes = |share: Option<f64>, borne: f64| share.is_some_and(|share| share > borne);

@@ -18,7 +18,7 @@ use linux_perf_event_reader::{Endianness, SampleFormat};
 use super::Attr;
 use super::cursor::Cursor;
 use super::layout::Layout;
-use super::raw::{Layouts, NATIVE, RawRecord, records};
+use super::raw::{self, Layouts, NATIVE, RawRecord};
 use super::sample::{Registers, Sample};
 use super::split::HEADER_SIZE;
 use super::writer::{ATTR_SIZE, EventDescription};
@@ -108,7 +108,7 @@ impl Mover {
     ) -> Result<(), E> {
         self.moved.clear();
         let mut end = 0;
-        for record in records(bytes) {
+        for record in raw::records(bytes) {
             end += record.bytes().len();
             if self.move_copy(record).is_none() {
                 self.moved.extend_from_slice(record.bytes());
@@ -159,5 +159,89 @@ impl Mover {
             out.extend_from_slice(&(stack.len() as u16).to_ne_bytes());
         }
         Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perfdata::raw::oracle;
+    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+
+    const REGISTERS: u64 = 0xf4_01c2;
+
+    /// An attr that asks for these fields, with ids and a group's values in its samples.
+    fn attr(format: SampleFormat, stack: u32) -> [u8; ATTR_SIZE] {
+        let mut attr = [0; ATTR_SIZE];
+        attr[4..8].copy_from_slice(&(ATTR_SIZE as u32).to_ne_bytes());
+        attr[24..32].copy_from_slice(&format.bits().to_ne_bytes());
+        // GROUP and ID.
+        attr[32..40].copy_from_slice(&0xcu64.to_ne_bytes());
+        attr[80..88].copy_from_slice(&REGISTERS.to_ne_bytes());
+        attr[88..92].copy_from_slice(&stack.to_ne_bytes());
+        attr
+    }
+
+    proptest! {
+        #[test]
+        fn a_moved_copy_is_read_as_it_was(
+            fields in any::<u16>(),
+            is_tracepoint in any::<bool>(),
+            values in oracle::values(),
+        ) {
+            use SampleFormat as F;
+            let one_word = F::from_bits_truncate(u64::from(fields) & 0x1ff) | F::IDENTIFIER | F::CALLCHAIN;
+            let own = if is_tracepoint { one_word | F::RAW } else { one_word };
+            let asked = attr(own | F::REGS_USER | F::STACK_USER, 64);
+            let written = attr(own | F::RAW, 64);
+            let parse = |attr: &[u8; ATTR_SIZE]| Attr::parse(attr, NATIVE).unwrap();
+            let record = values.sample(&parse(&asked));
+            let events = [EventDescription {
+                name: "clock".into(),
+                attr: written,
+                ids: vec![values.word(F::IDENTIFIER)],
+            }];
+            let mut mover = Mover::new(&[asked], &events);
+            let other = oracle::record(1, 0, &[0; 16]);
+            let records = [&other[..], &record, &other[..]].concat();
+            let mut moved = Vec::new();
+            let passed = mover.pass_on(&records, &mut |bytes| {
+                moved.extend_from_slice(bytes);
+                Ok::<(), std::convert::Infallible>(())
+            });
+            let Ok(()) = passed;
+            prop_assert!(moved.len() <= records.len());
+            let parts: Vec<RawRecord> = raw::records(&moved).collect();
+            prop_assert_eq!(parts.len(), 3);
+            prop_assert_eq!(parts[0].bytes(), &other[..]);
+            prop_assert_eq!(parts[2].bytes(), &other[..]);
+
+            let layouts = [&asked, &written].map(|attr| Layout::new(&parse(attr), NATIVE));
+            let before = Sample::parse(&record[HEADER_SIZE..], 0, &layouts[0]).unwrap();
+            let after = Sample::parse(&parts[1].bytes()[HEADER_SIZE..], 0, &layouts[1]).unwrap();
+            let words = |sample: &Sample| {
+                let registers = sample.user_registers.unwrap();
+                (registers.abi, registers.mask, registers.values.bytes().to_vec())
+            };
+            let chain = |sample: &Sample| sample.callchain.unwrap().bytes().to_vec();
+            let fixed = |sample: &Sample| (sample.ip, sample.tid, sample.time, sample.cpu, sample.period);
+            prop_assert_eq!(fixed(&before), fixed(&after));
+            prop_assert_eq!(chain(&before), chain(&after));
+            if let Some(stack) = before.user_stack {
+                prop_assert_eq!(Some(stack), after.user_stack);
+                prop_assert_eq!(words(&before), words(&after));
+                prop_assert_eq!(after.user_stack_room, 64);
+            }
+            if is_tracepoint {
+                prop_assert_eq!(before.raw, after.raw);
+            }
+        }
+
+        #[test]
+        fn what_was_not_moved_is_not_taken_apart(raw in proptest::collection::vec(any::<u8>(), 0..80)) {
+            let has_trailer = raw.len() >= TRAILER
+                && raw[raw.len() - TRAILER..][..4] == MAGIC.to_ne_bytes();
+            prop_assert_eq!(split(&raw, REGISTERS, NATIVE).is_some(), has_trailer);
+        }
     }
 }

@@ -5,7 +5,8 @@
 ///
 /// Each call on a stack is held against the code: the instruction before the return address calls
 /// the function that is next on the stack, or it does not, or only a run can tell. A sample counts
-/// once, by the worst that is to be said of its stack; so all but `rooted` add up to `stacks`.
+/// once, by the worst that is to be said of its stack; so all but `rooted` and
+/// `exact_leaf` add up to `stacks`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quality {
     /// Samples with a user-space stack that could be checked.
@@ -13,6 +14,8 @@ pub struct Quality {
     /// Those whose outermost function is one that nothing calls: where a program or a thread
     /// starts.
     pub rooted: u64,
+    /// Those where unwinding rules have found the caller of the innermost function in user space.
+    pub exact_leaf: u64,
     /// Those with one function only.
     pub alone: u64,
     /// Those with calls that the code has, and no other.

@@ -50,6 +50,12 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
     vec![
         rooted,
         line(
+            "exact_leaf",
+            quality.exact_leaf,
+            "exact caller of the leaf (found by unwind information)",
+            None,
+        ),
+        line(
             "verified",
             quality.verified,
             "consistent with the code",

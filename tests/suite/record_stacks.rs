@@ -355,3 +355,100 @@ fn auto_copies_stacks_for_off_cpu_time_if_the_c_library_keeps_no_frame_pointers(
     running.kill().unwrap();
     running.wait().unwrap();
 }
+
+/// `main` calls `left` and `right` through `outer`; both call `leaf`, which keeps no frame.
+const LEAF: &str = "\
+#include <stdio.h>
+#include <time.h>
+volatile unsigned long sink;
+__attribute__((noinline)) unsigned long leaf(unsigned long n) {
+    unsigned long sum = 0;
+    for (unsigned long i = 0; i < n; i++) { sink += i; sum += sink * 3; }
+    return sum;
+}
+__attribute__((noinline)) unsigned long left(unsigned long n) { return leaf(n) + 1; }
+__attribute__((noinline)) unsigned long right(unsigned long n) { return leaf(n) + 2; }
+__attribute__((noinline)) unsigned long outer(unsigned long n) { return left(n) + 3 * right(n); }
+int main(void) {
+    unsigned long sum = 0;
+    while (clock() < CLOCKS_PER_SEC / 2) sum += outer(20000);
+    printf(\"%lu\\n\", sum);
+    return 0;
+}
+";
+
+/// The share of the samples in `leaf`, in percent, whose recorded stack ends with one of these.
+fn share_of_leaf(room: &Room, ends: &[&str]) -> u64 {
+    let mut export = Command::new(PROFTOOL);
+    export.args([
+        "export",
+        "--to",
+        "folded",
+        "--no-repair",
+        "--unit",
+        "samples",
+    ]);
+    let folded = export.current_dir(&room.0).output().unwrap().stdout;
+    let folded = String::from_utf8(folded).unwrap();
+    let (mut all, mut found) = (0, 0);
+    for line in folded.lines() {
+        let (stack, count) = line.rsplit_once(' ').unwrap();
+        let count: u64 = count.parse().unwrap();
+        if stack.ends_with(";leaf") || stack == "leaf" {
+            all += count;
+            found += u64::from(ends.iter().any(|end| stack.ends_with(end))) * count;
+        }
+    }
+    assert!(all > 100, "{folded}");
+    found * 100 / all
+}
+
+/// A chain of frame pointers leads past the caller of a function without a frame. The bytes at the
+/// top of the stack name it, without any inference.
+#[test]
+fn frame_pointers_come_with_the_callers_of_leaves() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let flags = [
+        "-O2",
+        "-fno-omit-frame-pointer",
+        "-momit-leaf-frame-pointer",
+        "-fno-optimize-sibling-calls",
+    ];
+    let Some(program) = build(&room, "leaf", LEAF, &flags) else {
+        return;
+    };
+    let program = program.to_str().unwrap();
+    let whole = ["main;outer;left;leaf", "main;outer;right;leaf"];
+    let record = |how: &str| {
+        let output = room.record(&["-e", "cpu-clock", "-g", how, "--", program]);
+        assert!(output.status.success(), "{}", stderr(&output));
+    };
+    record("fp,0");
+    let (alone, past) = (
+        share_of_leaf(&room, &whole),
+        share_of_leaf(&room, &["main;outer;leaf"]),
+    );
+    assert!(alone < 10 && past > 90, "{alone} % and {past} %");
+    for how in ["fp", "fp,64", "auto"] {
+        record(how);
+        let share = share_of_leaf(&room, &whole);
+        assert!(share >= 99, "{how}: {share} %");
+    }
+    let file = room.path("perf.data");
+    let bytes = fs::metadata(&file).unwrap().len() / samples(&file) as u64;
+    assert!(bytes < 1200, "{bytes} bytes a sample");
+
+    // perf sees chains, and each stack once.
+    let script = ["script", "-F", "comm,ip,sym", "-i", file.to_str().unwrap()];
+    let Some(script) = perf(&script) else {
+        return;
+    };
+    let stacks: Vec<&str> = script.split("\n\n").collect();
+    let of_main = |stack: &&&str| stack.lines().filter(|line| line.ends_with(" main")).count();
+    let once = stacks.iter().filter(|stack| of_main(stack) == 1).count();
+    assert!(once * 10 > stacks.len() * 9, "{once} of {}", stacks.len());
+    assert!(stacks.iter().all(|stack| of_main(&stack) <= 1));
+}

@@ -61,12 +61,13 @@ fn put(body: &mut Vec<u8>, words: impl IntoIterator<Item = u64>) {
 }
 
 impl Values {
-    fn word(&self, field: SampleFormat) -> u64 {
+    /// The word of a field.
+    pub(crate) fn word(&self, field: SampleFormat) -> u64 {
         self.words[field.bits().trailing_zeros() as usize]
     }
 
     /// A sample as the kernel writes it for an event with this attr, field by field.
-    fn sample(&self, attr: &Attr) -> Vec<u8> {
+    pub(crate) fn sample(&self, attr: &Attr) -> Vec<u8> {
         use SampleFormat as F;
         let has = |field| attr.sample_format().contains(field);
         let mut body = Vec::new();

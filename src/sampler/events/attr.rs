@@ -213,6 +213,7 @@ pub(in crate::sampler) mod tests {
     use crate::perfdata::raw::{Field, Layouts, oracle};
     use crate::perfdata::writer::EventDescription;
     use crate::sampler::events::event_list::EventList;
+    use crate::sampler::events::stacks::CopySize;
     use crate::sampler::kernel::attr_bytes;
     use proptest::prelude::{ProptestConfig, proptest};
 
@@ -264,6 +265,24 @@ pub(in crate::sampler) mod tests {
             (chained.sample_regs_user, chained.sample_stack_user),
             (0, 0)
         );
+    }
+
+    #[test]
+    fn a_copy_beside_a_chain_is_in_the_raw_field_of_the_file() {
+        let joined = Common {
+            stacks: Stacks::Joined(CopySize::TOP),
+            ..COMMON
+        };
+        let asked = attr(&EventSpec::cpu_clock(), 0, &joined, true);
+        let chained = attr(&EventSpec::cpu_clock(), 0, &COMMON, true);
+        assert_eq!(asked.sample_type, chained.sample_type | 1 << 12 | 1 << 13);
+        assert_eq!(asked.exclude_callchain_user(), 0);
+        let written = attr_in_file(asked, joined.stacks);
+        // PERF_SAMPLE_RAW.
+        assert_eq!(written.sample_type, chained.sample_type | 1 << 10);
+        assert_eq!(written.sample_stack_user, 256);
+        let plain = attr_in_file(chained, COMMON.stacks);
+        assert_eq!(attr_bytes(&plain), attr_bytes(&chained));
     }
 
     #[test]
@@ -357,7 +376,8 @@ pub(in crate::sampler) mod tests {
                 kernel_code: is(4),
                 clock: is(5),
             };
-            for stacks in [Stacks::None, Stacks::FramePointers, copies] {
+            let joined = Stacks::Joined(CopySize::TOP);
+            for stacks in [Stacks::None, Stacks::FramePointers, joined, copies] {
                 for rate in [Rate::Frequency(997), Rate::Period(1), Rate::Period(1000)] {
                     let common = Common {
                         rate,

@@ -111,6 +111,10 @@ impl CopySize {
     /// of the innermost functions, up to one that keeps a frame pointer, are mostly smaller.
     pub const TOP: CopySize = CopySize(256);
 
+    /// The same where libraries keep no frame pointers and call back: of C++'s, several frames at a
+    /// time lie between two functions that keep one.
+    pub const TOP_WITH_LIBRARIES: CopySize = CopySize(4096);
+
     /// The bytes of a record with such a copy, on the whole.
     pub(in crate::sampler) fn record_bytes(self) -> u64 {
         u64::from(self.0) + 400

@@ -74,6 +74,8 @@ mod said {
     pub(super) const USER: u8 = 1 << 5;
     /// It begins where nothing calls.
     pub(super) const ROOTED: u8 = 1 << 6;
+    /// Rules have found the caller of its innermost function in user space, so far.
+    pub(super) const EXACT_LEAF: u8 = 1 << 7;
 }
 
 /// Checks all stacks; puts in what is missing.
@@ -98,6 +100,10 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
         let mut here = path.caller.map_or(0, |caller| said[caller]);
         if checks.is_user_code(path.frame) {
             here |= said::USER;
+            here &= !said::EXACT_LEAF;
+            if path.caller.is_some() && trace.frames[path.frame].caller_by == CallerBy::Rules {
+                here |= said::EXACT_LEAF;
+            }
         }
         if path.caller.is_none() && checks.is_a_start(path.frame) {
             here |= said::ROOTED;
@@ -153,6 +159,9 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
         quality.stacks += sample.count;
         if here & said::ROOTED != 0 {
             quality.rooted += sample.count;
+        }
+        if here & said::EXACT_LEAF != 0 {
+            quality.exact_leaf += sample.count;
         }
         let worst_first = [
             (said::CONTRADICTED, &mut quality.contradicted),

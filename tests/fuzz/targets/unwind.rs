@@ -13,7 +13,7 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use proftool::base::{CodeAddress, Svma};
 use proftool::binary::Binary;
-use proftool::unwind::{ProcessCode, End, CodeAt, Registers, Rules, StackCopy, Unwinder};
+use proftool::unwind::{ProcessCode, Joined, CodeAt, Registers, Rules, StackCopy, Unwinder};
 
 const REGISTERS: usize = 32;
 /// Functions whose rows are asked for: enough to find a fault, few enough to be quick.
@@ -74,13 +74,20 @@ fuzz_target!(|bytes: &[u8]| {
         bytes: stack,
         is_full: head[3] & 1 != 0,
     };
+    // The kernel's chain, of words that are on the stack as well, and so may agree with the rules.
+    let words = stack.bytes.as_chunks().0.iter().copied();
+    let chain: Vec<u64> = words
+        .map(u64::from_le_bytes)
+        .take(usize::from(head[3] >> 1))
+        .collect();
     let code = Program(rules);
     let mut unwinder = Unwinder::new();
-    let walk = |unwinder: &mut Unwinder| -> (Vec<CodeAddress>, End) {
+    let walk = |unwinder: &mut Unwinder| -> (Vec<CodeAddress>, Joined) {
         let mut frames = Vec::new();
-        let end = unwinder.unwind(&code, from.clone(), stack, &mut frames);
-        assert!(frames.len() <= stack.bytes.len() / 4 + 512);
-        (frames, end)
+        let joined = unwinder.join(&code, from.clone(), stack, &chain, &mut frames);
+        assert!(frames.len() <= stack.bytes.len() / 4 + chain.len() + 512);
+        assert!(joined.by_rules <= frames.len());
+        (frames, joined)
     };
     let first = walk(&mut unwinder);
     assert_eq!(walk(&mut unwinder), first);
