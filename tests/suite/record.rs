@@ -78,6 +78,7 @@ pub(crate) fn stderr(output: &Output) -> String {
 
 /// Whether this machine lets us record; says why the test is skipped if it does not.
 pub(crate) fn can_record() -> bool {
+    support::watch();
     static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
     let why_not = WHY_NOT.get_or_init(|| {
         let output = Room::new().record(&["-q", "-e", "cpu-clock", "true"]);
