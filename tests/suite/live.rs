@@ -22,6 +22,7 @@ use crate::support::skipped;
 /// Two functions that work by turns, in threads that come and go, and children that exec.
 const PROGRAM: &str = "\
 #include <pthread.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,8 +32,8 @@ __attribute__((noinline)) void even(int depth) { if (depth) even(depth - 1); lea
 __attribute__((noinline)) void odd(void) { leaf(); leaf(); }
 static void *work(void *none) { for (int i = 0; i < 20; i++) { even(3); odd(); } return none; }
 static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec / 1e9; }
-int main(void) {
-    double end = now() + 4;
+int main(int count, char **words) {
+    double end = now() + atof(words[count - 1]);
     while (now() < end) {
         pthread_t thread;
         pthread_create(&thread, 0, work, 0);
@@ -46,10 +47,11 @@ int main(void) {
 }
 ";
 
-fn program(room: &Room) -> Option<Command> {
+/// The program, to run for so long.
+fn program(room: &Room, seconds: &str) -> Option<Command> {
     let flags = ["-O1", "-fno-omit-frame-pointer", "-pthread"];
     let path = build(room, "turns", PROGRAM, &flags)?;
-    Some(Command::find(&[OsString::from(path)]).unwrap())
+    Some(Command::find(&[OsString::from(path), seconds.into()]).unwrap())
 }
 
 /// Samples a command while `view` looks.
@@ -147,7 +149,7 @@ fn a_recording_of_what_was_seen_says_the_same() {
         return;
     }
     let room = Room::new();
-    let Some(command) = program(&room) else {
+    let Some(command) = program(&room, "1.5") else {
         return;
     };
     let copies = Stacks::Copies(Default::default());
@@ -183,7 +185,7 @@ fn beginning_anew_forgets_samples_and_not_what_runs() {
         return;
     }
     let room = Room::new();
-    let Some(command) = program(&room) else {
+    let Some(command) = program(&room, "4") else {
         return;
     };
     let path = room.path("perf.data");
@@ -267,7 +269,7 @@ fn samples_fade() {
         return;
     }
     let room = Room::new();
-    let Some(command) = program(&room) else {
+    let Some(command) = program(&room, "2") else {
         return;
     };
     let watched = watch(&command, (Stacks::FramePointers, false), |live| {

@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -77,12 +78,16 @@ pub(crate) fn stderr(output: &Output) -> String {
 
 /// Whether this machine lets us record; says why the test is skipped if it does not.
 pub(crate) fn can_record() -> bool {
-    let room = Room::new();
-    let output = room.record(&["-q", "-e", "cpu-clock", "true"]);
-    if !output.status.success() {
-        skipped(&format!("recording is not possible: {}", stderr(&output)));
+    support::watch();
+    static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
+    let why_not = WHY_NOT.get_or_init(|| {
+        let output = Room::new().record(&["-q", "-e", "cpu-clock", "true"]);
+        (!output.status.success()).then(|| stderr(&output))
+    });
+    if let Some(why_not) = why_not {
+        skipped(&format!("recording is not possible: {why_not}"));
     }
-    output.status.success()
+    why_not.is_none()
 }
 
 /// What perf says; `None`, and why the test is skipped, where it is not installed.

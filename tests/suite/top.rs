@@ -341,19 +341,26 @@ fn who_is_told_to_end_takes_along_all_that_was_started() {
     let Some(program) = can_drive().then(|| shares(&room)).flatten() else {
         return;
     };
-    // What the command starts has to end, too.
-    let script = format!("{} & wait", program.display());
-    let command = format!("{PROFTOOL} top -e cpu-clock:u sh -c '{script}'");
-    let name = program.file_name().unwrap().to_str().unwrap();
-    let is_running = || {
-        let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-        let mut programs = processes.filter_map(|entry| entry.path().join("exe").read_link().ok());
-        programs.any(|path| path == program)
-    };
-    // A signal goes to any thread that does not hold it back: several times, to be sure.
-    for round in 0..4 {
-        for (signal, status) in [("", "0"), ("TERM", "143"), ("HUP", "129"), ("INT", "130")] {
-            let pane = Pane::new(&format!("{name}-{signal}-{round}"), &command, (80, 24));
+    let ways = [("", "0"), ("TERM", "143"), ("HUP", "129"), ("INT", "130")];
+    let program_of = |signal: &str| program.with_file_name(format!("shares-{signal}"));
+    for (signal, _) in ways {
+        std::fs::copy(&program, program_of(signal)).unwrap();
+    }
+    let end_by = |signal: &str, status: &str| {
+        let program = program_of(signal);
+        // What the command starts has to end, too.
+        let script = format!("{} & wait", program.display());
+        let command = format!("{PROFTOOL} top -e cpu-clock:u sh -c '{script}'");
+        let is_running = || {
+            let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+            let mut programs =
+                processes.filter_map(|entry| entry.path().join("exe").read_link().ok());
+            programs.any(|path| path == program)
+        };
+        // A signal goes to any thread that does not hold it back: several times, to be sure.
+        for round in 0..4 {
+            let name = format!("shares-{signal}-{round}");
+            let pane = Pane::new(&name, &command, (80, 24));
             pane.wait_for("most");
             assert!(is_running());
             match signal {
@@ -371,7 +378,14 @@ fn who_is_told_to_end_takes_along_all_that_was_started() {
                 std::thread::sleep(Duration::from_millis(50));
             }
         }
-    }
+    };
+    // All four at once: most of it is waiting for a screen.
+    std::thread::scope(|scope| {
+        for (signal, status) in ways {
+            let end_by = &end_by;
+            scope.spawn(move || end_by(signal, status));
+        }
+    });
 }
 
 #[test]
