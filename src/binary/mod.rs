@@ -61,7 +61,7 @@ use self::debug::dwarf::DebugInfo;
 use self::elf::functions::Functions;
 use self::elf::source::Source;
 use self::elf::{Elf, mini_debug, plt, symbols, unwind_bounds};
-use self::host::places::{FileLocation, Places};
+use self::host::search_directories::{FileLocation, Places};
 use crate::base::{BuildId, FileOffset, Svma, utf8};
 
 /// What reading a file has taken of memory, in bytes: see [`Binary::memory_taken`].

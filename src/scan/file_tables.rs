@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use rustc_hash::FxHashSet;
 
 use super::CodeFunctionId;
-use super::parts;
 use super::resolve::{Facts, Lot, Resolver, id_at};
+use super::split_functions;
 use crate::base::IdVec;
 use crate::binary::{
     Binary, Code, Error, FunctionSymbol, References, Slots, Stretch, SymbolSource,
@@ -115,7 +115,7 @@ impl<'b> Tables<'b> {
         symbol.is_some_and(|symbol| {
             let name = self.binary.function_name(symbol);
             symbol.source != SymbolSource::Unwind
-                && name.is_some_and(|name| parts::whole(&name) == name)
+                && name.is_some_and(|name| split_functions::whole(&name) == name)
         })
     }
 
@@ -126,6 +126,7 @@ impl<'b> Tables<'b> {
 
     /// The names of functions that have parts elsewhere.
     pub(super) fn split_functions(&self) -> &FxHashSet<String> {
-        self.split.get_or_init(|| parts::split(self.binary))
+        self.split
+            .get_or_init(|| split_functions::split(self.binary))
     }
 }

@@ -11,7 +11,7 @@ use super::file_tables::Tables;
 use super::flow::{Flow, Step, Wants};
 use super::resolve::{Kind, Lot, Resolved, Resolver, Site, Stretch, Target};
 use super::riscv::Width;
-use super::{CodeFunctionId, aarch64, parts, register_values, riscv, switch_tables, x86};
+use super::{CodeFunctionId, aarch64, register_values, riscv, split_functions, switch_tables, x86};
 use crate::base::Svma;
 use crate::binary::{CodePiece, Machine, SlotTarget};
 
@@ -318,5 +318,7 @@ fn is_whole(scan: &Scan, stretch: &Stretch) -> bool {
         && bytes.len() as u64 == symbol.end().0.saturating_sub(symbol.start.0);
     let name = scan.tables.binary.function_name(symbol);
     let parts = || scan.tables.split_functions();
-    whole && name.is_some_and(|name| parts::whole(&name) == name && !parts().contains(&*name))
+    whole
+        && name
+            .is_some_and(|name| split_functions::whole(&name) == name && !parts().contains(&*name))
 }

@@ -17,19 +17,19 @@
 //! inlined into it are frames of their own. An address without a name stays apart from every
 //! other: it is told by its function's bounds where unwind tables have them, else by itself.
 
+mod address_lookup;
 mod assemble;
 mod caveats;
 mod code;
-mod copies;
 mod definitions;
 mod demangled;
 mod distinct_addresses;
+mod function_copies;
 mod host;
 mod identity;
 mod interrupts;
 mod library;
 mod limits;
-mod look_up;
 mod name_source;
 mod nameless;
 mod names;
@@ -111,7 +111,7 @@ pub fn unfinished(trace: &Trace, library: &Library) -> Builder {
     };
     let addresses_of_images =
         distinct_addresses::DistinctAddresses::of(&checked.frames, trace.images.len());
-    let answers = look_up::all(&addresses_of_images, &name_sources, &library.options);
+    let answers = address_lookup::all(&addresses_of_images, &name_sources, &library.options);
     assemble::profile(
         trace,
         &checked,

@@ -2,8 +2,8 @@
 
 use crate::perfdata::{Error, Pass, Reader};
 
-use super::copies::Copies;
 use super::jit::Dumps;
+use super::stack_copies::Copies;
 use super::time_range::TimeRange;
 use super::tracer::Tracer;
 use super::unwinders::Unwinders;

@@ -12,10 +12,10 @@ use std::cmp::Reverse;
 use crate::base::{IdVec, SELDOM, WeightSum};
 use crate::perfdata::Reader;
 
-use super::copies::Copies;
 use super::known_chains::KnownChains;
 use super::off_cpu::{EVENTS as OFF_CPU_EVENTS, OffCpu};
 use super::samples::{SampleId, SampleKey, Samples};
+use super::stack_copies::Copies;
 use super::threads::TraceThread;
 use super::tracer::Tracer;
 use super::{AddressPathId, AddressPaths, TraceThreadId};

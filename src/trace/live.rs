@@ -5,10 +5,10 @@ use std::path::Path;
 use crate::perfdata::{Feed, Reader, Record};
 
 use super::compact::Limits;
-use super::copies::Copies;
 use super::fading::Fading;
 use super::jit::Dumps;
 use super::samples::Samples;
+use super::stack_copies::Copies;
 use super::time_range::TimeRange;
 use super::tracer::Tracer;
 use super::unwinders::Unwinders;

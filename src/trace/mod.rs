@@ -23,7 +23,6 @@
 mod build;
 mod chain;
 mod compact;
-mod copies;
 mod counts;
 mod events;
 mod fading;
@@ -35,6 +34,7 @@ mod memory;
 mod off_cpu;
 mod paths;
 mod samples;
+mod stack_copies;
 mod stacks;
 mod state;
 mod switches;

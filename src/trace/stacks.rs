@@ -12,9 +12,9 @@ use crate::perfdata::{Attr, Record, Sample};
 use crate::unwind;
 
 use super::chain::{self, Link, Space};
-use super::copies::Unwound;
 use super::memory::{FoundNow, FrameTable, Process, Snapshot};
 use super::paths::{AddressPath, DistinctPaths};
+use super::stack_copies::Unwound;
 use super::{AddressPathId, FrameAddress, FrameId, Image, ImageId, ImageKind};
 
 /// The name of images of unmapped addresses: each process may have one.

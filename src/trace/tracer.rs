@@ -11,13 +11,13 @@ use crate::perfdata::{Body, CpuMode, Reader, Record, Sample, Task};
 use crate::unwind::End;
 
 use super::chain::Space;
-use super::copies::{Copies, Copy, Finished, Waiting, Weights};
 use super::counts::{Counts, weight_of};
 use super::events::{event, sampling};
 use super::jit::Dumps;
 use super::known_chains::{Circumstances, KnownChains, Met};
 use super::off_cpu::{OffCpu, SwitchStack, Ticket};
 use super::samples::{SampleId, SampleKey, Samples};
+use super::stack_copies::{Copies, Copy, Finished, Waiting, Weights};
 use super::stacks::{Stack, Stacks};
 use super::threads::{Ended, Threads};
 use super::time_range::TimeRange;

@@ -14,7 +14,7 @@ use object::elf;
 
 use crate::binary::Binary;
 use crate::binary::elf::Elf;
-use crate::binary::host::places::FileLocation;
+use crate::binary::host::search_directories::FileLocation;
 
 /// How many bytes of debug information are read to see how it is kept.
 const HEAD: u64 = 64;

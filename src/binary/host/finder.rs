@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::namespaces::Namespaces;
-use super::places::{self, FileLocation, Places};
+use super::search_directories::{self, FileLocation, Places};
 use super::vdso;
 use crate::base::BuildId;
 use crate::binary::budget::Budget;
@@ -104,7 +104,7 @@ impl Finder {
             candidates.extend(self.in_containers(path));
             candidates.into_iter().find_map(|place| {
                 let budget = Budget::new(&self.places.pool);
-                let elf = places::open(&place, id, &budget)?;
+                let elf = search_directories::open(&place, id, &budget)?;
                 Some(Binary::new(place, elf, self.places.clone()))
             })
         });

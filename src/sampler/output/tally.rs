@@ -9,7 +9,7 @@ use crate::perfdata::raw::{self, Layouts, RawRecord};
 use crate::perfdata::writer::EventDescription;
 use crate::perfdata::{Body, Mapping};
 use crate::sampler::counts::Sums;
-use crate::sampler::targets::elsewhere::Elsewhere;
+use crate::sampler::targets::other_namespaces::Elsewhere;
 
 /// Counts of what was recorded.
 #[derive(Clone, Debug, Default)]

@@ -16,8 +16,8 @@ use super::super::definitions::Definitions;
 use super::super::library::Library;
 use super::super::names::{Names, base_of_part};
 use super::callers::Callers;
+use super::function_exits::{Function, FunctionStart, Site, To, WayOut};
 use super::mapped::Mapped;
-use super::ways_out::{Function, FunctionStart, Site, To, WayOut};
 use crate::symbolize::name_source::NameSource;
 
 /// The code of larger files is not read as a whole, in bytes.

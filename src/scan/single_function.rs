@@ -4,7 +4,7 @@ use super::file_tables::Tables;
 use super::flow::{Flow, Step};
 use super::resolve::{Kind, Resolved, Resolver, Target};
 use super::workers::Scan;
-use super::{parts, switch_tables, workers, x86};
+use super::{split_functions, switch_tables, workers, x86};
 use crate::base::{FileOffset, Svma};
 use crate::binary::{FunctionSymbol, Machine};
 
@@ -145,7 +145,7 @@ impl<'t> Single<'t> {
         let part = binary.function_name(part);
         let of = of.and_then(|of| binary.function_name(of));
         part.zip(of)
-            .is_some_and(|(part, of)| parts::whole(&part) == parts::whole(&of))
+            .is_some_and(|(part, of)| split_functions::whole(&part) == split_functions::whole(&of))
     }
 
     /// The function that has this address in its middle, unless it is the one that starts here.
