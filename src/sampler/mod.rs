@@ -20,7 +20,7 @@
 //! only to count them. [`watch()`] is the same for a [`Watcher`] that takes the records itself.
 //!
 //! How stacks come into samples is told in `events/stacks`: by frame pointers, or by copies from which
-//! they are found later. [`Machine`] and [`Process`] say beforehand what may be recorded.
+//! they are found later. [`Capabilities`] and [`Process`] say beforehand what may be recorded.
 //!
 //! What the kernel does not tell is made up for here: the mapping of its own image and modules,
 //! the threads and mappings of what already runs (`existing`), build ids, the machine's
@@ -52,7 +52,7 @@ mod status;
 mod targets;
 mod user_share;
 
-pub use self::capabilities::{Machine, Trial};
+pub use self::capabilities::{Capabilities, Trial};
 pub use self::events::error::{EventError, Searched, UnknownEvent};
 pub use self::events::rate::Rate;
 pub use self::session::bounds::{Bounds, End, Subject};

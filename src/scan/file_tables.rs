@@ -13,7 +13,7 @@ use crate::binary::{
 };
 
 /// The functions of a file, where their code is, and what the pointers between them are.
-pub struct Tables<'b> {
+pub struct FileTables<'b> {
     pub(super) binary: &'b Binary,
     pub(super) code: Code<'b>,
     /// The functions, without the stubs of linkage tables.
@@ -26,13 +26,13 @@ pub struct Tables<'b> {
     split: OnceLock<FxHashSet<String>>,
 }
 
-impl<'b> Tables<'b> {
+impl<'b> FileTables<'b> {
     /// Reads them.
     ///
     /// # Errors
     /// For a machine whose instructions are not known here: see
     /// [`Machine`](crate::binary::Machine).
-    pub fn read(binary: &'b Binary) -> Result<Tables<'b>, Error> {
+    pub fn read(binary: &'b Binary) -> Result<FileTables<'b>, Error> {
         let code = binary.code()?;
         let mut symbols = IdVec::new();
         let ids = binary
@@ -46,7 +46,7 @@ impl<'b> Tables<'b> {
                 (!table && !stub).then(|| symbols.push(*symbol))
             })
             .collect();
-        Ok(Tables {
+        Ok(FileTables {
             slots: binary.slots(),
             references: binary.references(),
             binary,

@@ -38,7 +38,7 @@ use std::num::NonZeroUsize;
 
 use rustc_hash::FxHashMap;
 
-pub use self::file_tables::Tables;
+pub use self::file_tables::FileTables;
 pub use self::single_function::{Destination, Exits, Leaving, LeavingKind, Single};
 
 use self::imports::Imports;
@@ -165,7 +165,7 @@ pub struct Calls {
 /// # Errors
 /// For a machine whose instructions are not known here: see [`Machine`](crate::binary::Machine).
 pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Error> {
-    let tables = Tables::read(binary)?;
+    let tables = FileTables::read(binary)?;
     let resolver = tables.resolver();
     let lots = tables.lots();
     let scan = Scan::new(&tables, &resolver);

@@ -1,6 +1,6 @@
 //! The calls of single functions, for whoever asks about few functions of a large file.
 
-use super::file_tables::Tables;
+use super::file_tables::FileTables;
 use super::flow::{Flow, Step};
 use super::resolve::{Kind, Resolved, Resolver, Target};
 use super::workers::Scan;
@@ -70,13 +70,13 @@ struct Piece<'a> {
 
 /// Reads the code of single functions.
 pub struct Single<'t> {
-    tables: &'t Tables<'t>,
+    tables: &'t FileTables<'t>,
     resolver: Resolver<'t>,
 }
 
 impl<'t> Single<'t> {
     /// Of the file of these tables.
-    pub fn new(tables: &'t Tables<'t>) -> Single<'t> {
+    pub fn new(tables: &'t FileTables<'t>) -> Single<'t> {
         Single {
             resolver: tables.resolver(),
             tables,

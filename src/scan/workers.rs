@@ -7,7 +7,7 @@ use std::thread;
 
 use rustc_hash::FxHashSet;
 
-use super::file_tables::Tables;
+use super::file_tables::FileTables;
 use super::flow::{Flow, Step, Wants};
 use super::resolve::{Kind, Lot, Resolved, Resolver, Site, Stretch, Target};
 use super::riscv::Width;
@@ -49,14 +49,14 @@ const FOLLOWED: usize = 256 << 10;
 
 /// What is scanned, and for what.
 pub(super) struct Scan<'a> {
-    pub(super) tables: &'a Tables<'a>,
+    pub(super) tables: &'a FileTables<'a>,
     pub(super) resolver: &'a Resolver<'a>,
     pub(super) wants: Wants,
 }
 
 impl<'a> Scan<'a> {
     /// A scan for all that leads to functions.
-    pub(super) fn new(tables: &'a Tables<'a>, resolver: &'a Resolver<'a>) -> Scan<'a> {
+    pub(super) fn new(tables: &'a FileTables<'a>, resolver: &'a Resolver<'a>) -> Scan<'a> {
         let binary = tables.binary;
         Scan {
             tables,

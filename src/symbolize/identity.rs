@@ -16,7 +16,7 @@ use crate::profile::{Builder, Function, FunctionId, FunctionKind, Line, Module, 
 use crate::trace::{FrameAddress, Image, ImageId, ImageKind};
 
 use super::address_lookup::ImageLines;
-use super::function_copies::{self, Class, Copies, CopySource};
+use super::function_copies::{self, Class, CopySource, FunctionCopies};
 use super::limits::TextLeft;
 use super::name_source::NameSource;
 use super::names::Names;
@@ -44,7 +44,7 @@ pub(super) struct Identities<'a> {
     names: &'a Names<'a>,
     name_sources: &'a IdVec<ImageId, NameSource>,
     lines: ImageLines<'a>,
-    copies: Copies,
+    copies: FunctionCopies,
     /// What debug information says of functions, beside their names.
     said: FxHashMap<FunctionId, Said>,
 }
@@ -88,7 +88,7 @@ impl<'a> Identities<'a> {
             names,
             name_sources,
             lines,
-            copies: Copies::default(),
+            copies: FunctionCopies::default(),
             said: FxHashMap::default(),
         }
     }

@@ -5,7 +5,7 @@
 //!         ──▶ name_source         what each image's names come from: a file, kallsyms, a perf map, nothing
 //!         ──▶ repair              stacks held against the code, and functions put in that they lack
 //!         ──▶ distinct_addresses  the addresses of each image, each once, sorted
-//!         ──▶ look_up             addresses ──▶ frames by name, in parallel, in chunks
+//!         ──▶ address_lookup      addresses ──▶ frames by name, in parallel, in chunks
 //!         ──▶ identity            names and starts ──▶ functions, each once
 //!         ──▶ code                calls that the files' code contains, where they are asked for
 //!         ──▶ assemble            address paths ──▶ call paths and samples

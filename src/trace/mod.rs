@@ -13,7 +13,7 @@
 //!          ══▶ Trace
 //! ```
 //!
-//! A [`Live`] trace is one that grows while others look at it: it gives a [`Moment`] when it is asked,
+//! A [`LiveTrace`] trace is one that grows while others look at it: it gives a [`Moment`] when it is asked,
 //! lets samples fade, and lets go of what was seldom met before it takes too much memory.
 //!
 //! Nothing in a trace has a name yet. A sample costs no memory but the
@@ -46,7 +46,7 @@ mod unwinders;
 pub use build::read;
 pub use image::{FrameAddress, FrameId, Image, ImageId, ImageKind};
 pub use jit::JitSource;
-pub use live::{Live, Moment};
+pub use live::{LiveTrace, Moment};
 pub use paths::{AddressPath, AddressPathId, AddressPaths};
 pub use threads::{TraceThread, TraceThreadId};
 pub use time_range::TimeRange;
