@@ -191,7 +191,7 @@ impl CallGraph {
             arc.sites[call.kind as usize] = u32::try_from(call.sites).unwrap_or(u32::MAX);
         });
         if let Some(counts) = &profile.counts {
-            let counted = counts.calls.iter();
+            let counted = counts.calls().iter();
             let counted = counted.filter_map(|count| Some(((count.from?, count.to), count.calls)));
             arcs = with(arcs, counted, |arc, calls| arc.calls = Some(calls));
             arcs.iter_mut()

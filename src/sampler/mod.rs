@@ -20,7 +20,7 @@
 //! only to count them. [`watch()`] is the same for a [`Watcher`] that takes the records itself.
 //!
 //! `events/stacks` describes how stacks are sampled: by frame pointers, or as copies that are unwound
-//! later. [`Machine`] and [`Process`] state beforehand what may be recorded.
+//! later. [`Capabilities`] and [`Process`] state beforehand what may be recorded.
 //!
 //! What the kernel does not tell is made up for here: the mapping of its own image and modules,
 //! the threads and mappings of what already runs (`existing`), build ids, the machine's
@@ -52,7 +52,7 @@ mod status;
 mod targets;
 mod user_share;
 
-pub use self::capabilities::{Machine, Trial};
+pub use self::capabilities::{Capabilities, Trial};
 pub use self::events::error::{EventError, Searched, UnknownEvent};
 pub use self::events::rate::Rate;
 pub use self::session::bounds::{Bounds, End, Subject};

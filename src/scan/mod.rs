@@ -23,13 +23,13 @@
 mod aarch64;
 mod file_tables;
 mod flow;
+mod function_starts;
 mod imports;
-mod parts;
 mod register_values;
 mod resolve;
 mod riscv;
-mod single;
-mod starts;
+mod single_function;
+mod split_functions;
 mod switch_tables;
 mod workers;
 mod x86;
@@ -38,12 +38,12 @@ use std::num::NonZeroUsize;
 
 use rustc_hash::FxHashMap;
 
-pub use self::file_tables::Tables;
-pub use self::single::{Destination, Exits, Leaving, LeavingKind, Single};
+pub use self::file_tables::FileTables;
+pub use self::single_function::{Destination, Exits, Leaving, LeavingKind, Single};
 
 use self::imports::Imports;
-use self::parts::Parts;
 use self::resolve::{Import, Kind, Resolver, Target};
+use self::split_functions::Parts;
 use self::workers::{ChunkCalls, Scan};
 use crate::base::{IdVec, Svma, define_id};
 use crate::binary::{Binary, Error, FunctionSymbol};
@@ -165,7 +165,7 @@ pub struct Calls {
 /// # Errors
 /// For a machine whose instructions are not known here: see [`Machine`](crate::binary::Machine).
 pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Error> {
-    let tables = Tables::read(binary)?;
+    let tables = FileTables::read(binary)?;
     let resolver = tables.resolver();
     let lots = tables.lots();
     let scan = Scan::new(&tables, &resolver);

@@ -13,7 +13,7 @@
 //!          ══▶ Trace
 //! ```
 //!
-//! A [`Live`] trace is one that grows while others look at it: it gives a [`Moment`] when it is asked,
+//! A [`LiveTrace`] grows while others look at it: it gives a [`Moment`] when it is asked,
 //! lets samples fade, and drops the rarest stacks before they take too much memory.
 //!
 //! Nothing in a trace has a name yet. A sample costs no memory but the
@@ -23,7 +23,6 @@
 mod build;
 mod chain;
 mod compact;
-mod copies;
 mod counts;
 mod events;
 mod fading;
@@ -35,6 +34,7 @@ mod memory;
 mod off_cpu;
 mod paths;
 mod samples;
+mod stack_copies;
 mod stacks;
 mod state;
 mod switches;
@@ -46,7 +46,7 @@ mod unwinders;
 pub use build::read;
 pub use image::{FrameAddress, FrameId, Image, ImageId, ImageKind};
 pub use jit::JitSource;
-pub use live::{Live, Moment};
+pub use live::{LiveTrace, Moment};
 pub use paths::{AddressPath, AddressPathId, AddressPaths};
 pub use threads::{TraceThread, TraceThreadId};
 pub use time_range::TimeRange;

@@ -34,7 +34,7 @@ pub use code::{CodeAt, ProcessCode};
 pub use expression::Expression;
 pub use frame::FrameState;
 pub use registers::Registers;
-pub use row::{Cfa, Row, Rule};
+pub use row::{Cfa, Rule, UnwindRow};
 pub use rules::{Rules, Scratch};
 pub use stack::StackCopy;
 pub use walk::{End, Unwinder};

@@ -4,7 +4,7 @@ use super::cache::{Cache, Known};
 use super::code::ProcessCode;
 use super::expression::{Circumstances, Missing};
 use super::registers::Registers;
-use super::row::{Cfa, Row, Rule};
+use super::row::{Cfa, Rule, UnwindRow};
 use super::stack::StackCopy;
 use crate::base::CodeAddress;
 
@@ -143,7 +143,7 @@ impl Unwinder {
 
 impl Frame<'_> {
     /// Makes the registers those of the caller; returns where the caller goes on.
-    fn leave(&mut self, row: &Row) -> Result<u64, Stop> {
+    fn leave(&mut self, row: &UnwindRow) -> Result<u64, Stop> {
         let arch = self.registers.arch();
         let cfa = match &row.cfa {
             Cfa::Register { register, offset } => {

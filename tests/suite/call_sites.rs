@@ -385,7 +385,7 @@ proptest! {
         let [with, without] = [true, false].map(|placed| build(&samples, placed));
         prop_assert!(without.places.is_none());
         let rows = with.samples.len();
-        prop_assert_eq!(with.places.as_ref().unwrap().of_samples.len(), rows);
+        prop_assert_eq!(with.places.as_ref().unwrap().of_sample(rows), None);
         for event in [0, 1].map(EventId::new) {
             let filter = Filter { weighing, ..Filter::default() };
             let select = |profile: &Profile| profile.select(event, &filter);
@@ -394,7 +394,7 @@ proptest! {
             // Each place is on the path of its sample.
             let places = with.places.as_ref().unwrap();
             for row in &ours.rows {
-                prop_assert_eq!(places.tree[row.place.unwrap()].path, row.path);
+                prop_assert_eq!(places.tree()[row.place.unwrap()].path, row.path);
             }
             for function in with.functions.ids() {
                 let figures = |profile: &Profile, selection: &Selection| {

@@ -80,7 +80,7 @@ impl Run {
 /// The counted calls by name; those of nobody who is known have an empty name.
 fn calls(profile: &Profile) -> BTreeMap<(String, String), u64> {
     let name = |id| profile.functions[id].name.clone();
-    let counts = profile.counts.iter().flat_map(|counts| &counts.calls);
+    let counts = profile.counts.iter().flat_map(|counts| counts.calls());
     let calls = counts.map(|count| {
         let from = count.from.map(name).unwrap_or_default();
         ((from, name(count.to)), count.calls)

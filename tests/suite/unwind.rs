@@ -12,7 +12,7 @@ use proftool::perfdata::Reader;
 use proftool::symbolize::{self, Library};
 use proftool::trace::{self, Trace, Unwinding};
 use proftool::unwind::{
-    Arch, Cfa, CodeAt, End, ProcessCode, Registers, Row, Rule, Rules, StackCopy, Unwinder,
+    Arch, Cfa, CodeAt, End, ProcessCode, Registers, Rule, Rules, StackCopy, UnwindRow, Unwinder,
 };
 
 use crate::support::{compile_text, skipped};
@@ -104,7 +104,7 @@ fn number(machine: &str, name: &str) -> Option<u8> {
 }
 
 /// A row in the words of `readelf --debug-dump=frames-interp`, for these columns.
-fn told(row: &Row, machine: &str, columns: &[&str]) -> Vec<String> {
+fn told(row: &UnwindRow, machine: &str, columns: &[&str]) -> Vec<String> {
     let cfa = match &row.cfa {
         Cfa::Register { register, offset } => format!("{register}{offset:+}"),
         Cfa::Expression(_) => "exp".to_owned(),

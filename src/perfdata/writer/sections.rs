@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ATTR_SIZE, EventDescription, SECTION_SIZE};
+use super::{ATTR_SIZE, SECTION_SIZE, WriterEvent};
 use crate::base::BuildId;
 use crate::perfdata::Feature;
 
@@ -90,7 +90,7 @@ impl FeatureSections {
 
     /// EVENT_DESC: `u32` count, `u32` attr size, then for each event its attr, `u32` number of
     /// ids, its name, its ids.
-    pub fn events(&mut self, events: &[EventDescription]) {
+    pub fn events(&mut self, events: &[WriterEvent]) {
         let mut body = count(events.len()).to_vec();
         body.extend(count(ATTR_SIZE));
         for event in events {

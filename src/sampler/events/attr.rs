@@ -192,7 +192,7 @@ pub(in crate::sampler) fn attr(
 pub(in crate::sampler) mod tests {
     use super::*;
     use crate::perfdata::raw::{Field, Layouts, oracle};
-    use crate::perfdata::writer::EventDescription;
+    use crate::perfdata::writer::WriterEvent;
     use crate::sampler::events::event_list::EventList;
     use crate::sampler::kernel::attr_bytes;
     use proptest::prelude::{ProptestConfig, proptest};
@@ -209,8 +209,8 @@ pub(in crate::sampler) mod tests {
     };
 
     /// An event as it is opened by default, without ids.
-    pub(in crate::sampler) fn description(event: &str) -> EventDescription {
-        EventDescription {
+    pub(in crate::sampler) fn description(event: &str) -> WriterEvent {
+        WriterEvent {
             name: event.into(),
             attr: attr_bytes(&attr(&event.parse().unwrap(), 0, &COMMON, true)),
             ids: Vec::new(),
@@ -370,7 +370,7 @@ pub(in crate::sampler) mod tests {
         fn records_of_every_attr_are_read_as_the_parsers_read_them(values in oracle::values()) {
             // What a record looks like depends on these only.
             let form = |attr: &[u8; ATTR_SIZE]| {
-                let attr = EventDescription { name: String::new(), attr: *attr, ids: Vec::new() };
+                let attr = WriterEvent { name: String::new(), attr: *attr, ids: Vec::new() };
                 let attr = attr.settings();
                 (attr.sample_type, attr.read_format, attr.sample_regs_user)
             };
@@ -390,7 +390,7 @@ pub(in crate::sampler) mod tests {
         for attrs in all_attrs() {
             let events: Vec<_> = attrs
                 .iter()
-                .map(|attr| EventDescription {
+                .map(|attr| WriterEvent {
                     name: String::new(),
                     attr: *attr,
                     ids: Vec::new(),

@@ -20,7 +20,7 @@ use super::group_values::GroupValues;
 use super::log::{About, Log};
 use crate::base::system_reason;
 use crate::perfdata::raw::{self, Layouts, RawRecord};
-use crate::perfdata::writer::{EventDescription, FINISHED_ROUND, time_record};
+use crate::perfdata::writer::{FINISHED_ROUND, WriterEvent, time_record};
 use crate::perfdata::{Body, Packed};
 use crate::sampler::error::Error;
 use crate::sampler::kernel_images::KernelImages;
@@ -39,7 +39,7 @@ const LIMIT: usize = 128 << 20;
 /// a copy of its stack some hundreds.
 #[derive(Clone, Debug)]
 pub struct History {
-    events: Vec<EventDescription>,
+    events: Vec<WriterEvent>,
     tracepoints: Vec<(String, String)>,
     groups: Vec<(usize, usize)>,
     images: KernelImages,

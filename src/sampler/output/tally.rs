@@ -6,10 +6,10 @@ use rustc_hash::FxBuildHasher;
 
 use crate::base::BuildId;
 use crate::perfdata::raw::{self, Layouts, RawRecord};
-use crate::perfdata::writer::EventDescription;
+use crate::perfdata::writer::WriterEvent;
 use crate::perfdata::{Body, Mapping};
 use crate::sampler::counts::Sums;
-use crate::sampler::targets::elsewhere::Elsewhere;
+use crate::sampler::targets::other_namespaces::Elsewhere;
 
 /// Counts of what was recorded.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +34,7 @@ pub(in crate::sampler) struct Tally {
 
 impl Tally {
     /// Nothing has been recorded of these events.
-    pub(in crate::sampler) fn new(events: &[EventDescription]) -> Tally {
+    pub(in crate::sampler) fn new(events: &[WriterEvent]) -> Tally {
         Tally {
             sums: Sums::new(events),
             layouts: Layouts::new(events),

@@ -41,7 +41,7 @@ use super::rings::ring::Ring;
 use super::user_share::UserShare;
 use crate::base::Counting;
 use crate::perfdata::raw::{self, RawRecord};
-use crate::perfdata::writer::EventDescription;
+use crate::perfdata::writer::WriterEvent;
 
 /// Sampling of a [`Target`](super::Target).
 ///
@@ -50,7 +50,7 @@ use crate::perfdata::writer::EventDescription;
 #[derive(Debug)]
 pub struct Session {
     specs: Vec<EventSpec>,
-    events: Vec<EventDescription>,
+    events: Vec<WriterEvent>,
     rows: Vec<ThreadEvents>,
     rings: Vec<ProcessorRing>,
     duplicates: DuplicateSamples,
@@ -78,7 +78,7 @@ struct ProcessorRing {
 
 impl Session {
     /// The events as a file describes them.
-    pub fn events(&self) -> &[EventDescription] {
+    pub fn events(&self) -> &[WriterEvent] {
         &self.events
     }
 
@@ -194,7 +194,7 @@ impl Session {
     }
 
     /// An event as it was asked for, and as a file describes it.
-    pub(super) fn event(&self, index: usize) -> Option<(&EventSpec, &EventDescription)> {
+    pub(super) fn event(&self, index: usize) -> Option<(&EventSpec, &WriterEvent)> {
         self.specs.get(index).zip(self.events.get(index))
     }
 

@@ -81,7 +81,7 @@ fn counts_of_a_pair_are_added_and_every_arc_has_a_number() {
     let calls = "b a 2\na b 1\n- a 4\nb a 3\n- a 1\na a 6";
     let built = Parts::default().stacks("a;c 1").calls(calls).build();
     let counts = built.profile.counts.as_ref().unwrap();
-    let rows = counts.calls.iter().map(|count| {
+    let rows = counts.calls().iter().map(|count| {
         let from = count.from.map(|from| built.name(from));
         (from, built.name(count.to), count.calls)
     });
