@@ -1,7 +1,7 @@
-//! What every room needs to talk to the others: addresses, ids, names, events, caveats.
+//! The types that several rooms share: addresses, ids, names, events, caveats.
 //!
 //! `base` imports no other room and knows neither Linux formats nor call
-//! graphs. A type lives here when both wings of the house must say its name.
+//! graphs. A type is here if both wings of the house need it.
 
 mod address;
 mod build_id;
