@@ -402,7 +402,7 @@ mod tests {
 
     /// The figures are those of this rule and these seeds; they guard against a worse rule.
     #[test]
-    fn the_heuristic_is_seldom_far_from_the_best() {
+    fn the_heuristic_is_close_to_the_optimum() {
         let mut seed = 1;
         let (mut best, mut found, mut hit) = (0, 0, 0);
         for round in 0..200 {

@@ -123,7 +123,7 @@ fn a_sound_tree_passes() {
 }
 
 #[test]
-fn an_import_that_the_map_does_not_draw_is_told() {
+fn an_import_that_the_map_does_not_allow_is_reported() {
     let told = "src/view/cell.rs:3: `view` may not import `binary`";
     line_is_told("src/view/cell.rs", "use crate::binary::f;", told);
     line_is_told("src/view/cell.rs", "use super::super::binary;", told);
@@ -155,7 +155,7 @@ fn an_import_that_the_map_does_not_draw_is_told() {
 }
 
 #[test]
-fn a_path_around_the_map_is_told() {
+fn a_path_around_the_map_is_reported() {
     line_is_told(
         "src/view/cell.rs",
         "use crate as root;",
@@ -203,7 +203,7 @@ fn rooms_and_rows_of_the_map_must_match() {
 }
 
 #[test]
-fn a_map_that_runs_in_circles_is_told() {
+fn a_map_with_a_circle_is_reported() {
     assert_eq!(
         planted(
             "src/ARCHITECTURE.md",
@@ -223,7 +223,7 @@ fn a_map_that_runs_in_circles_is_told() {
 }
 
 #[test]
-fn a_package_away_from_home_is_told() {
+fn a_package_in_a_wrong_room_is_reported() {
     let told = "src/view/cell.rs:3: `gimli` is not at home in `view`";
     line_is_told("src/view/cell.rs", "use gimli::Dwarf;", told);
     line_is_told("src/view/cell.rs", "use gimli;", told);
@@ -244,7 +244,7 @@ fn a_package_away_from_home_is_told() {
 }
 
 #[test]
-fn packages_and_rows_of_the_map_must_match() {
+fn packages_and_the_rows_of_the_map_must_match() {
     assert_eq!(
         planted("Cargo.toml", "# a\n", "petgraph = \"1\"\n"),
         ["Cargo.toml: `petgraph` has no row in the map in src/ARCHITECTURE.md"]
@@ -267,7 +267,7 @@ fn packages_and_rows_of_the_map_must_match() {
 }
 
 #[test]
-fn unsafe_code_outside_the_listed_files_is_told() {
+fn unsafe_code_outside_the_listed_files_is_reported() {
     let told = "src/view/cell.rs:3: unsafe code in a file that the map does not list for it";
     line_is_told("src/view/cell.rs", "fn g() { unsafe { h() } }", told);
     line_is_told("src/view/cell.rs", "unsafe impl Send for X {}", told);
@@ -279,7 +279,7 @@ fn unsafe_code_outside_the_listed_files_is_told() {
 }
 
 #[test]
-fn names_that_own_nothing_are_told() {
+fn module_names_without_meaning_are_reported() {
     line_is_told(
         "src/view/mod.rs",
         "mod util;",
@@ -294,7 +294,7 @@ fn names_that_own_nothing_are_told() {
 }
 
 #[test]
-fn glob_imports_of_modules_are_told() {
+fn glob_imports_of_modules_are_reported() {
     let told = "src/view/cell.rs:3: glob import; name what is used";
     line_is_told("src/view/cell.rs", "use crate::base::*;", told);
     line_is_told(
@@ -345,7 +345,7 @@ fn the_command_line_lives_in_the_binary_and_sees_what_a_user_sees() {
 }
 
 #[test]
-fn text_of_the_library_that_names_options_or_commands_is_told() {
+fn text_of_the_library_that_names_options_or_commands_is_reported() {
     let told = |word: &str| {
         format!(
             "src/view/cell.rs:3: a text names `{word}`; the library states facts, `cli` words advice"
@@ -377,7 +377,7 @@ fn text_of_the_library_that_names_options_or_commands_is_told() {
 }
 
 #[test]
-fn text_that_only_looks_like_an_option_is_not_told() {
+fn text_that_only_looks_like_an_option_is_accepted() {
     let mut tree = sound();
     for line in [
         "/// As `perf record -F 99` has it; see `proftool record --help`.",
@@ -395,7 +395,7 @@ fn text_that_only_looks_like_an_option_is_not_told() {
 }
 
 #[test]
-fn a_file_with_too_many_lines_is_told() {
+fn a_file_with_too_many_lines_is_reported() {
     let mut tree = sound();
     tree.append("src/view/cell.rs", &"\n".repeat(598));
     assert_eq!(rules::check(&tree), Vec::<String>::new());
@@ -407,7 +407,7 @@ fn a_file_with_too_many_lines_is_told() {
 }
 
 #[test]
-fn a_room_without_its_page_is_told() {
+fn a_room_without_its_page_is_reported() {
     assert_eq!(
         planted("src/view/mod.rs", "//! Tables.\n", ""),
         ["src/view/mod.rs: the room's page (`//!`) is missing"]
@@ -415,7 +415,7 @@ fn a_room_without_its_page_is_told() {
 }
 
 #[test]
-fn a_violation_in_this_crate_would_be_told() {
+fn a_violation_in_this_crate_would_be_reported() {
     let mut tree = Tree::of_this_crate();
     tree.append("src/base/mod.rs", "use crate::profile::Profile;\n");
     let found = rules::check(&tree);
@@ -488,7 +488,7 @@ fn what_an_input_names_is_opened_by_one_room() {
 }
 
 #[test]
-fn a_map_without_its_tables_is_told() {
+fn a_map_without_its_tables_is_reported() {
     assert_eq!(
         rules::check(&Tree::new(&[("src/ARCHITECTURE.md", "# A page\n")])),
         ["src/ARCHITECTURE.md: no table with the heads `room`, `owns`, `may import`"]

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weights_are_found_again_also_after_a_move() {
+    fn weights_of_nodes_are_found_also_after_a_move() {
         let weights: Vec<u64> = (0..300u64).map(|i| i * u64::from(i % 7 == 3)).collect();
         let pushed = Column::of(weights.iter().copied());
         let ids = || (0..300).map(NodeId::new);
