@@ -1,11 +1,11 @@
-//! Weights of nodes, most of which have none.
+//! Weights of nodes, where most nodes have no weight.
 
 use crate::base::{Id, IdVec};
 
 use super::NodeId;
 
-/// A column beside a table of nodes that keeps only what is not 0: beside eight bytes for each such
-/// weight a bit for each node, and for 64 of them a number.
+/// A column of a table of nodes that stores only weights other than 0: eight bytes for each of
+/// these, one bit for each node, and one number for every 64 nodes.
 ///
 /// ```text
 ///   node      0  1  2  3  4  5 …
