@@ -9,8 +9,7 @@
 //!                                  └────▶ needed()        ─▶ Libraries: who defines what is imported
 //! ```
 //!
-//! Code that a process compiled while it ran has no file; its names come from a [`PerfMap`] or a
-//! [`JitDump`].
+//! JIT-compiled code has no ELF file; its names come from a [`PerfMap`] or a [`JitDump`].
 //!
 //! A [`Binary`] is read lazily: opening costs a few pages; symbols and DWARF sections are read the
 //! first time they are asked for. It is `Sync`, so workers may share it.
@@ -19,7 +18,7 @@
 //!   elf      what an ELF file says: sections, symbols, code, slots, relocations
 //!   debug    what debug information says: lines, inlined calls, names
 //!   host     which file it is, on this machine
-//!   jit      code without a file                budget   what reading may cost
+//!   jit      code without a file                budget   limits of memory and work
 //! ```
 //!
 //! Whatever a file holds, nothing here panics, recurses on it or allocates by a length that was

@@ -13,11 +13,11 @@
 //! ```
 //!
 //! `O_PATH` is described in open(2), the resolution in openat2(2). Kernels before 5.6, and some
-//! sandboxes, have no `openat2`; there each component is resolved by itself, to the same end.
+//! sandboxes, have no `openat2`; there each component is resolved by itself, with the same result.
 //! Without `/proc` the path is resolved a second time and the object is compared.
 //!
-//! This is the only way in which the rooms that import it open such files;
-//! `tests/suite/architecture.rs` keeps it so.
+//! The rooms that import it open such files in no other way;
+//! `tests/suite/architecture.rs` enforces that.
 
 mod resolve;
 

@@ -1,17 +1,17 @@
-//! Anything a person may have, as a [`Profile`].
+//! Reads any known kind of file, or what is being sampled, as a [`Profile`].
 //!
 //! The kind of a file is recognized by its content, never by its name:
 //!
 //! ```text
 //!   PERFILE2, 2ELIFREP, PERFFILE     a recording of perf or of proftool
 //!   a directory with a file `data`   the same, as perf record --threads leaves it
-//!   \x7fELF                          a program: refused, with the command that looks at programs
+//!   \x7fELF                          a program: refused
 //!   gmon, or 0x51879 in its place    what a program built with -pg leaves, with its program
 //!   lines `main;parse;lex 12`        folded stacks
 //! ```
 //!
-//! Only regular files are opened, and `-` is standard input: a FIFO or a device that is named by
-//! mistake is an error and not a wait.
+//! Only regular files are opened, and `-` is standard input. A FIFO or device is an error, so that
+//! a wrong name does not make the program wait.
 
 mod contents;
 mod error;

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_passed_over() {
+    fn bytes_that_are_not_a_record_are_skipped() {
         let mut feed = Feed::new(reader());
         let mut met = 0;
         feed.append(vec![0; 100], &mut |_, _| met += 1);

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_stand_before_the_attrs_that_point_at_them() {
+    fn ids_are_written_before_the_attrs_that_point_to_them() {
         let writer = Writer::new(Cursor::new(Vec::new()), &[event(&[5, 6]), event(&[9])]).unwrap();
         let file = writer.into_inner().into_inner();
         assert_eq!(u64_at(&file, 24), 104 + 24, "attrs begin after the ids");
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_that_it_is_unfinished_until_it_is_finished() {
+    fn a_file_is_marked_as_unfinished_until_it_is_finished() {
         let mut writer = Writer::new(Cursor::new(Vec::new()), &[event(&[1])]).unwrap();
         writer.append(&FINISHED_ROUND).unwrap();
         writer.sync().unwrap();

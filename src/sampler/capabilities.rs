@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_of_locked_memory_may_be_none() {
+    fn the_limit_of_locked_memory_may_be_absent() {
         let limits =
             "Limit   Soft Limit  Hard Limit  Units\nMax locked memory  8388608  8388608  bytes\n";
         assert_eq!(locked_kib(limits), Some(8192));

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_addresses_give_no_mapping() {
+    fn hidden_addresses_make_no_mapping() {
         let symbols = "0000000000000000 T _text\n0000000000000000 T _stext\n";
         assert_eq!(image_mapping(symbols.as_bytes(), None), None);
         assert_eq!(image_mapping(&b""[..], Some(9)), None);

@@ -5,16 +5,16 @@
 //!   jmp  lex            ─▶ tail     a jump out of the function to the start of another
 //!   call write@plt      ─▶ import   by the stub's name
 //!   call *slot(%rip)    ─▶ call or import, by what relocations tie the slot to
-//!   call …              ─▶ call or import, by the record for it, where no linker was at work yet
-//!   lea  lex(%rip),%rdi ─▶ pointer  nothing is called here, but lex may be, by whom it is given to
-//!   call *%rax          ─▶ counted: only a run can tell
+//!   call …              ─▶ call or import, by its relocation, in a file that is not linked yet
+//!   lea  lex(%rip),%rdi ─▶ pointer  nothing is called here, but whoever gets the pointer may call lex
+//!   call *%rax          ─▶ counted: its target is known only at run time
 //!   jmp  *%rax          ─▶ counted apart: the table of a switch, or a tail call
 //!   jmp  lex.cold       ─▶ nothing: a part of lex, whose calls count as those of lex
 //! ```
 //!
 //! The instructions of each function are decoded one after the other from its start, so that no
-//! call is seen inside of another instruction. Each byte is decoded once, on all processors, and
-//! calls come in order of address however many there are. Any bytes give an answer; bytes that
+//! call is found inside of another instruction. Each byte is decoded once, on all processors, and
+//! calls are in order of address, whatever the number of processors. Any bytes give an answer; bytes that
 //! are no instructions are counted.
 //!
 //! Static arcs are gprof's idea: Susan L. Graham, Peter B. Kessler, Marshall K. McKusick, "gprof:

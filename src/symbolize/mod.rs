@@ -1,9 +1,9 @@
-//! From addresses to functions: where the source wing meets the hall.
+//! Turns addresses into functions: here the source wing meets the hall.
 //!
 //! ```text
 //!   Trace ──▶ library             files, opened once, and the running kernel's symbols
 //!         ──▶ name_source         what each image's names come from: a file, kallsyms, a perf map, nothing
-//!         ──▶ repair              stacks held against the code, and functions put in that they lack
+//!         ──▶ repair              stacks checked against the code, and missing functions restored
 //!         ──▶ distinct_addresses  the addresses of each image, each once, sorted
 //!         ──▶ address_lookup      addresses ──▶ frames by name, in parallel, in chunks
 //!         ──▶ identity            names and starts ──▶ functions, each once

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn faded_samples_keep_their_places_when_tables_are_made_anew() {
+    fn faded_samples_keep_their_places_when_tables_are_rebuilt() {
         with_live(|live| {
             live.limits.samples = 10;
             live.is_there = |tid| tid == 70;

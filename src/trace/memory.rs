@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_after_a_fork_is_one_process_s_own() {
+    fn a_change_after_a_fork_affects_one_process_only() {
         let (old, new) = (ImageId::new(0), ImageId::new(1));
         let mut parent = ProcessMemory::default();
         parent.change(|m| m.map(0x1000, 0x5000, old, 0));

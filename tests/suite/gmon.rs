@@ -154,7 +154,7 @@ fn broken_files_are_read_as_far_as_they_go() {
 }
 
 #[test]
-fn without_its_program_a_gmon_out_says_what_to_do() {
+fn a_gmon_out_without_its_program_gets_advice() {
     for case in cases("gmon.out").iter().take(1) {
         let gmon = case.join("gmon.out");
         let error = input::open(&gmon, &input::Options::default(), &mut |_, _| ()).unwrap_err();

@@ -144,7 +144,7 @@ fn same(seen: &Seen, path: &Path) {
 }
 
 #[test]
-fn a_recording_of_what_was_seen_says_the_same() {
+fn a_recording_written_by_top_has_the_same_totals() {
     if !can_record() {
         return;
     }
@@ -180,7 +180,7 @@ fn a_recording_of_what_was_seen_says_the_same() {
 }
 
 #[test]
-fn beginning_anew_forgets_samples_and_not_what_runs() {
+fn a_reset_forgets_samples_but_not_what_runs() {
     if !can_record() {
         return;
     }
@@ -215,7 +215,7 @@ fn differences(profile: &Profile) -> Vec<String> {
 }
 
 #[test]
-fn what_samples_miss_is_known_while_it_runs_after_a_reset_and_in_the_file() {
+fn missed_time_is_known_live_after_a_reset_and_in_the_file() {
     if !is_root() {
         return skipped("the clock of user space alone is not known");
     }
@@ -302,7 +302,7 @@ int main(void) {
 ";
 
 #[test]
-fn samples_that_fade_keep_their_shares() {
+fn fading_samples_keep_their_shares() {
     if !can_record() {
         return;
     }
@@ -332,7 +332,7 @@ fn samples_that_fade_keep_their_shares() {
 }
 
 #[test]
-fn groups_are_counted_from_where_they_began_anew() {
+fn groups_are_counted_from_the_reset() {
     if !can_record() {
         return;
     }
@@ -374,7 +374,7 @@ fn groups_are_counted_from_where_they_began_anew() {
 }
 
 #[test]
-fn who_has_seen_enough_ends_the_command() {
+fn closing_the_view_ends_the_command() {
     if !can_record() {
         return;
     }

@@ -187,7 +187,7 @@ fn drive(name: &str, watched: &Watched) {
 }
 
 #[test]
-fn a_replayed_recording_is_walked_through() {
+fn a_replayed_recording_can_be_browsed() {
     let Some(program) = can_drive().then(replay).flatten() else {
         return;
     };
@@ -240,7 +240,7 @@ fn it_ends_with_its_terminal() {
 }
 
 #[test]
-fn a_recording_can_be_written_and_is_told_again_at_the_end() {
+fn a_recording_can_be_written_and_is_named_again_at_the_end() {
     let Some(program) = can_drive().then(replay).flatten() else {
         return;
     };
@@ -262,7 +262,7 @@ fn a_recording_can_be_written_and_is_told_again_at_the_end() {
 }
 
 #[test]
-fn old_figures_are_not_those_since_the_reset() {
+fn figures_from_before_a_reset_are_labelled() {
     let Some(program) = can_drive().then(replay).flatten() else {
         return;
     };
@@ -322,7 +322,7 @@ fn shares(room: &Room) -> Option<PathBuf> {
 }
 
 #[test]
-fn a_running_program_is_walked_through() {
+fn a_running_program_can_be_browsed() {
     let room = Room::new();
     let Some(program) = can_drive().then(|| shares(&room)).flatten() else {
         return;
@@ -336,7 +336,7 @@ fn a_running_program_is_walked_through() {
 }
 
 #[test]
-fn who_is_told_to_end_takes_along_all_that_was_started() {
+fn a_signal_ends_top_and_all_that_it_started() {
     let room = Room::new();
     let Some(program) = can_drive().then(|| shares(&room)).flatten() else {
         return;
@@ -454,7 +454,7 @@ fn tables_wait_for_samples_and_name_other_events() {
 }
 
 #[test]
-fn what_is_not_there_is_told_in_a_line() {
+fn a_missing_target_is_reported_in_one_line() {
     for (args, status) in [
         (&["-p", "999999999"][..], 125),
         (&["--", "./no-such-program"][..], 127),

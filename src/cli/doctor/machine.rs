@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_refusal_names_its_knob() {
+    fn every_refusal_names_its_setting() {
         let mut machine = Capabilities::look();
         let refused = Trial::Refused {
             reason: "permission denied".into(),

@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_true_and_multiples_of_eight() {
+    fn record_sizes_are_correct_multiples_of_eight() {
         for name in ["", "a", "[kernel.kallsyms]_text", "1234567"] {
             let record = KernelMapping {
                 start: 0xffff_ffff_8100_0000,

@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_string_ends_with_a_zero_even_at_the_border() {
+    fn a_string_of_a_full_block_still_ends_with_a_zero() {
         let mut features = FeatureSections::default();
         features.text(Feature::HOSTNAME, &"x".repeat(64));
         let (_, body) = features.iter().next().unwrap();

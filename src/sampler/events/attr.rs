@@ -408,7 +408,7 @@ pub(in crate::sampler) mod tests {
     }
 
     #[test]
-    fn refusals_take_away_the_newest_thing_first() {
+    fn refusals_drop_the_newest_attribute_first() {
         let mut allowed = Allowed::ALL;
         let mut order = Vec::new();
         while let Some(less) = allowed.older() {

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_samples_do_no_harm() {
+    fn broken_samples_are_passed_over() {
         let (mut group, layouts) = group(true);
         let mut short = sample(1, true, [1, 2]);
         short[COUNTERS_AT..COUNTERS_AT + 8].fill(0xff);

@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_samples_are_let_go_at_the_limit() {
+    fn the_oldest_samples_are_dropped_at_the_limit() {
         let mut history = History {
             events: Vec::new(),
             tracepoints: Vec::new(),
