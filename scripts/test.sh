@@ -8,7 +8,10 @@ echo "== lints" && cargo clippy --locked --quiet --all-targets -- -D warnings
 echo "== documentation" && RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --no-deps --document-private-items
 skipped="${CARGO_TARGET_DIR:-target}/tmp/skipped.txt"
 rm -f "$skipped"
-echo "== tests" && cargo test --locked "$@"
+# Many tests wait for a program that they watch, so there are more at a time than processors. None
+# hangs: a test ends the run after ten minutes, and what no test watches ends here.
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$(($(nproc) * 2))}"
+echo "== tests" && timeout --foreground 3600 cargo test --locked "$@"
 if [ -s "$skipped" ]; then
   echo "== skipped: $(cut -d: -f1-3 "$skipped" | sort -u | wc -l) tests, or parts of them"
   sort -u "$skipped"

@@ -2,7 +2,7 @@
 //! goes: the library behind the command `proftool`.
 //!
 //! A sample counts once in a function's total, however often the function is on its stack. So no
-//! total passes 100 %, and recursive programs can be read. What could not be known is counted in
+//! total exceeds 100 %, also in recursive programs. What could not be known is counted in
 //! [`base::Caveats`], which every profile carries.
 //!
 //! # The hottest functions of a recording

@@ -1,4 +1,4 @@
-//! The arcs without which a cycle is none: what to leave out to see inside of it.
+//! The arcs whose removal breaks a cycle: what to leave out to see inside of it.
 //!
 //! ```text
 //!   eval ─ 90 ─▶ call ─ 85 ─▶ eval        leaving out  call ─▶ error ─▶ eval  costs least at
@@ -13,9 +13,9 @@
 //!   that a row can begin with (E. Lawler, "A comment on minimum feedback arc sets", 1964).
 //! - Beyond, where no fast way is known or likely (R. Karp, "Reducibility among combinatorial
 //!   problems", 1972), the row is built from both ends, sources to the front and sinks to the back,
-//!   else whoever gives most more than it takes (P. Eades, X. Lin, W. Smyth, "A fast and effective
+//!   else the member whose outgoing weight exceeds its incoming weight most (P. Eades, X. Lin, W. Smyth, "A fast and effective
 //!   heuristic for the feedback arc set problem", 1993, with weights for degrees). Then each member in turn moves to where it
-//!   is best among its neighbours, for as long as that helps, and for so many steps at most.
+//!   is best among its neighbours, for as long as that helps, and within a limit of steps.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -402,7 +402,7 @@ mod tests {
 
     /// The figures are those of this rule and these seeds; they guard against a worse rule.
     #[test]
-    fn the_heuristic_is_seldom_far_from_the_best() {
+    fn the_heuristic_is_close_to_the_optimum() {
         let mut seed = 1;
         let (mut best, mut found, mut hit) = (0, 0, 0);
         for round in 0..200 {

@@ -46,12 +46,12 @@ pub fn of(profile: &Profile, selection: &Selection, function: FunctionId) -> Opt
     let order = Nesting::of(places);
     let mut made: Vec<(PlaceId, FunctionId)> = Vec::new();
     let mut received: Vec<(PlaceId, FunctionId)> = Vec::new();
-    for (id, place) in places.tree.enumerate() {
+    for (id, place) in places.tree().enumerate() {
         let Some(caller) = place.caller.filter(|_| taken.samples[id]) else {
             continue;
         };
         let callee = profile.paths[place.path].function;
-        let caller = profile.paths[places.tree[caller].path].function;
+        let caller = profile.paths[places.tree()[caller].path].function;
         if caller == function {
             made.push((id, callee));
         }
@@ -65,7 +65,7 @@ pub fn of(profile: &Profile, selection: &Selection, function: FunctionId) -> Opt
         let mut sites: FxHashMap<(FunctionId, Option<LineId>), (CallSite, u32)> =
             FxHashMap::default();
         for (id, function) in calls {
-            let place = &places.tree[id];
+            let place = &places.tree()[id];
             let inlined = profile.paths[place.path].inlined;
             let none = CallSite {
                 function,
@@ -109,15 +109,15 @@ struct Taken {
 
 impl Taken {
     fn of(places: &Places, selection: &Selection) -> Taken {
-        let mut weight = IdVec::filled(0u64, places.tree.len());
-        let mut samples = IdVec::filled(false, places.tree.len());
+        let mut weight = IdVec::filled(0u64, places.tree().len());
+        let mut samples = IdVec::filled(false, places.tree().len());
         for row in &selection.rows {
             if let Some(place) = row.place {
                 weight[place] += row.weight;
                 samples[place] = true;
             }
         }
-        for (id, place) in places.tree.enumerate().rev() {
+        for (id, place) in places.tree().enumerate().rev() {
             if let Some(caller) = place.caller {
                 weight[caller] += weight[id];
                 samples[caller] |= samples[id];
@@ -137,17 +137,17 @@ struct Nesting {
 
 impl Nesting {
     fn of(places: &Places) -> Nesting {
-        let mut size = IdVec::filled(1u32, places.tree.len());
-        for (id, place) in places.tree.enumerate().rev() {
+        let mut size = IdVec::filled(1u32, places.tree().len());
+        for (id, place) in places.tree().enumerate().rev() {
             if let Some(caller) = place.caller {
                 size[caller] += size[id];
             }
         }
-        let mut first = IdVec::filled(0u32, places.tree.len());
+        let mut first = IdVec::filled(0u32, places.tree().len());
         // The next number that is free under each place, and outside of all.
         let mut free = first.clone();
         let mut outside = 0;
-        for (id, place) in places.tree.enumerate() {
+        for (id, place) in places.tree().enumerate() {
             let next = match place.caller {
                 Some(caller) => &mut free[caller],
                 None => &mut outside,

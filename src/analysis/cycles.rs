@@ -61,7 +61,7 @@ impl Summary {
     /// ```
     pub fn of(profile: &Profile, selection: &Selection, options: &graph::Options) -> Summary {
         let graph = graph::Summary::of(profile, selection, options);
-        let breaking = breaking(&graph, options);
+        let breaking = arcs_that_break(&graph, options);
         let broken_weight = match graph.has_stacks() {
             true => {
                 let sets: Vec<&[ArcId]> = breaking.iter().map(|b| &*b.arcs).collect();
@@ -141,7 +141,7 @@ impl Summary {
 }
 
 /// For each cycle, arcs without which it is none.
-fn breaking(summary: &graph::Summary, options: &graph::Options) -> IdVec<CycleId, Breaking> {
+fn arcs_that_break(summary: &graph::Summary, options: &graph::Options) -> IdVec<CycleId, Breaking> {
     let (graph, cycles) = (&summary.graph, &summary.cycles);
     let cut = cycles.cut.iter().map(|&id| graph.arcs[id].pair());
     let cut: FxHashSet<_> = cut.collect();

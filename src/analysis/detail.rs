@@ -241,7 +241,7 @@ struct Side {
     /// How many of them are on the stack at the moment.
     on_stack: u32,
     seen: bool,
-    /// Whether it was seen between two functions neither of which was put in.
+    /// Whether it was seen between two functions that were both recorded.
     recorded: bool,
     weight: u64,
     recursive: bool,
@@ -264,7 +264,7 @@ struct Watch<'a> {
     /// How often it was entered so far.
     entered: u64,
     /// The self weight of each function so far: the difference between two moments is what it took
-    /// in between, which is how the weight under a call is told apart without looking twice.
+    /// in between, which gives the weight under a call in one pass.
     taken: IdVec<FunctionId, u64>,
     /// Callers.
     into: IdVec<FunctionId, Side>,

@@ -14,7 +14,7 @@
 //!
 //! A share that samples measure is itself uncertain. Of n samples in a callee a part p came from
 //! one caller with a standard error of √(p (1 - p) / n): see [`sampling_error`](super::sampling_error).
-//! Where every event was recorded it is none.
+//! If every event was recorded, there is no error.
 
 use super::attribution::Attribution;
 use super::flow::Flow;

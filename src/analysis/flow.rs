@@ -25,7 +25,7 @@ impl Flow {
             .map(|arc| arc.calls.unwrap_or(0) as f64)
             .collect();
         let mut roots = IdVec::filled(0.0, graph.functions());
-        for count in counts.into_iter().flat_map(|counts| &counts.calls) {
+        for count in counts.into_iter().flat_map(|counts| counts.calls()) {
             if count.from.is_none() {
                 roots[count.to] += count.calls as f64;
             }

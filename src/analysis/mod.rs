@@ -10,7 +10,7 @@
 //! | [`lines`] | on which source lines does a function spend its own weight? |
 //! | [`threads`] | which threads and commands does the weight belong to? |
 //! | [`waits`] | from which functions do threads leave their processor? |
-//! | [`attribution`] | on whose account does the weight go? What the models below answer with |
+//! | [`attribution`] | which callers does the weight belong to? The result of the models below |
 //! | [`measured`] | which caller is it on behalf of, as stacks show it? |
 //! | [`propagation`] | and as gprof estimates it from numbers of calls? |
 //! | [`fonseca`] | and inside of cycles? |

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_of_nothing_do_no_harm() {
+    fn counts_of_zero_give_no_caveat() {
         assert_eq!(clock(0, 0), None);
         let nothing = Counted {
             counting: Counting::Occurrences,

@@ -1,8 +1,8 @@
-//! What every room needs to talk to the others: addresses, ids, names, events, caveats; and how
-//! work is shared by threads.
+//! The types that several rooms share: addresses, ids, names, events, caveats; and how work is shared by
+//! threads.
 //!
 //! `base` imports no other room and knows neither Linux formats nor call
-//! graphs. A type lives here when both wings of the house must say its name.
+//! graphs. A type is here if both wings of the house need it.
 
 mod address;
 mod build_id;

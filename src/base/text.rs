@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_seen_is_escaped() {
+    fn invisible_characters_are_escaped() {
         for (text, shown) in [
             ("ev\u{200b}il", "ev\\u{200b}il"),
             ("so\u{ad}ft", "so\\xadft"),

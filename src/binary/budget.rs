@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reader_took_is_there_again_when_it_is_gone() {
+    fn memory_of_an_account_is_returned_when_it_is_dropped() {
         let pool = Pool::default();
         let file = budget(&pool, 0);
         for _ in 0..4 {

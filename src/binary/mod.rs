@@ -9,8 +9,7 @@
 //!                                  └────▶ needed()        ─▶ Libraries: who defines what is imported
 //! ```
 //!
-//! Code that a process compiled while it ran has no file; its names come from a [`PerfMap`] or a
-//! [`JitDump`].
+//! JIT-compiled code has no ELF file; its names come from a [`PerfMap`] or a [`JitDump`].
 //!
 //! A [`Binary`] is read lazily: opening costs a few pages; symbols and DWARF sections are read the
 //! first time they are asked for. It is `Sync`, so workers may share it.
@@ -19,7 +18,7 @@
 //!   elf      what an ELF file says: sections, symbols, code, slots, relocations
 //!   debug    what debug information says: lines, inlined calls, names
 //!   host     which file it is, on this machine
-//!   jit      code without a file                budget   what reading may cost
+//!   jit      code without a file                budget   limits of memory and work
 //! ```
 //!
 //! Whatever a file holds, nothing here panics, recurses on it or allocates by a length that was
@@ -38,7 +37,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 pub use debug::demangle::demangle;
-pub use debug::diagnosis::{Diagnosis, Kept};
+pub use debug::diagnosis::{Diagnosis, InfoLocation};
 pub use debug::lines::{Declared, Definition, DefinitionId, Described, InlineFrame, Lines};
 pub use elf::code::{Code, CodePiece, Machine, Stretch};
 pub(crate) use elf::frames::common_entry;
@@ -61,7 +60,7 @@ use self::debug::dwarf::DebugInfo;
 use self::elf::functions::Functions;
 use self::elf::source::Source;
 use self::elf::{Elf, mini_debug, plt, symbols, unwind_bounds};
-use self::host::places::{FileLocation, Places};
+use self::host::search_directories::{FileLocation, SearchDirectories};
 use crate::base::{BuildId, FileOffset, Svma, utf8};
 
 /// What reading a file has taken of memory, in bytes: see [`Binary::memory_taken`].
@@ -82,7 +81,7 @@ pub struct Binary {
     path: PathBuf,
     place: FileLocation,
     elf: Elf,
-    places: Arc<Places>,
+    places: Arc<SearchDirectories>,
     companion: OnceLock<Companion>,
     functions: OnceLock<Functions>,
     debug_info: OnceLock<Loaded>,
@@ -109,7 +108,10 @@ impl Binary {
     /// When it is missing, not a regular file, not ELF or its header is cut short. Damage behind
     /// the header leaves a [`Binary`] that knows less and has [`problems`](Binary::problems).
     pub fn open(path: &Path) -> Result<Binary, Error> {
-        Binary::open_with(FileLocation::named(path), Arc::new(Places::usual(None)))
+        Binary::open_with(
+            FileLocation::named(path),
+            Arc::new(SearchDirectories::usual(None)),
+        )
     }
 
     /// Reads an ELF file that is already in memory, such as the vdso.
@@ -117,19 +119,19 @@ impl Binary {
     /// # Errors
     /// As [`Binary::open`].
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Binary, Error> {
-        let places = Arc::new(Places::usual(None));
+        let places = Arc::new(SearchDirectories::usual(None));
         let budget = Budget::new(&places.pool);
         budget.add_bytes(bytes.len() as u64);
         let elf = Elf::read(Source::Memory(bytes), budget)?;
         Ok(Binary::new(FileLocation::named(Path::new("")), elf, places))
     }
 
-    fn open_with(place: FileLocation, places: Arc<Places>) -> Result<Binary, Error> {
+    fn open_with(place: FileLocation, places: Arc<SearchDirectories>) -> Result<Binary, Error> {
         let elf = place.elf(&Budget::new(&places.pool))?;
         Ok(Binary::new(place, elf, places))
     }
 
-    fn new(place: FileLocation, elf: Elf, places: Arc<Places>) -> Binary {
+    fn new(place: FileLocation, elf: Elf, places: Arc<SearchDirectories>) -> Binary {
         Binary {
             path: place.full(),
             place,

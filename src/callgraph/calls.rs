@@ -88,7 +88,7 @@ impl Calls {
             };
             add(calls, [Some(of_function), of_cycle]);
         }
-        for count in counts.calls.iter().filter(|count| count.from.is_none()) {
+        for count in counts.calls().iter().filter(|count| count.from.is_none()) {
             let cycle = cycles.of[count.to].map(|cycle| &mut of_cycle[cycle].unknown);
             add(count.calls, [Some(&mut functions[count.to].unknown), cycle]);
         }

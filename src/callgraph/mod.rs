@@ -1,4 +1,4 @@
-//! The call graph: one node a function, one arc a caller and callee, whatever is known of it.
+//! The call graph: one node per function, one arc per pair of caller and callee, from all sources.
 //!
 //! ```text
 //!   samples                 code                     arcs
@@ -47,12 +47,22 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Its name, as formats have it.
+    /// Returns its name in JSON and CSV.
     pub fn name(self) -> &'static str {
         match self {
             Origin::Observed => "observed",
             Origin::Code => "code",
             Origin::Both => "both",
+            Origin::Inferred => "inferred",
+        }
+    }
+
+    /// Returns what the arc is known from, as text for people.
+    pub fn evidence(self) -> &'static str {
+        match self {
+            Origin::Observed => "sampled",
+            Origin::Code => "static",
+            Origin::Both => "sampled + static",
             Origin::Inferred => "inferred",
         }
     }
@@ -191,7 +201,7 @@ impl CallGraph {
             arc.sites[call.kind as usize] = u32::try_from(call.sites).unwrap_or(u32::MAX);
         });
         if let Some(counts) = &profile.counts {
-            let counted = counts.calls.iter();
+            let counted = counts.calls().iter();
             let counted = counted.filter_map(|count| Some(((count.from?, count.to), count.calls)));
             arcs = with(arcs, counted, |arc, calls| arc.calls = Some(calls));
             arcs.iter_mut()

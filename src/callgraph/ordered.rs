@@ -28,7 +28,7 @@ mod tests {
     use super::ordered_by;
 
     #[test]
-    fn rows_come_in_order_and_equal_ones_in_theirs() {
+    fn rows_are_sorted_and_equal_rows_keep_their_order() {
         let rows = vec![(2, 'a'), (0, 'b'), (2, 'c'), (1, 'd'), (0, 'e')];
         let ordered = ordered_by(rows, 4, |row| row.0);
         assert_eq!(ordered, [(0, 'b'), (0, 'e'), (1, 'd'), (2, 'a'), (2, 'c')]);

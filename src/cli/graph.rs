@@ -266,8 +266,6 @@ fn join(args: &Args, profile: &mut Profile) -> anyhow::Result<()> {
 fn forget(profile: &mut Profile, without: &[Between]) {
     if let Some(counts) = &mut profile.counts {
         let is_left_out = |from, to| without.iter().any(|these| these.has(from, to));
-        counts
-            .calls
-            .retain(|count| !count.from.is_some_and(|from| is_left_out(from, count.to)));
+        counts.retain(|count| !count.from.is_some_and(|from| is_left_out(from, count.to)));
     }
 }

@@ -1,4 +1,4 @@
-//! The command line: what is asked, and where the answer goes.
+//! The command line: arguments, messages and output.
 //!
 //! Each command is a file with its arguments and a function that answers. [`query`] has the
 //! arguments about *what* is looked at, [`look`] those about *how* it is shown, [`answer`] takes

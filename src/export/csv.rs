@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formulas_are_defused_and_can_be_had_back() {
+    fn formulas_are_escaped_and_can_be_restored() {
         for text in ["=1+1", "+1", "-2", "@SUM(A1)", "'=1", "''-x", "＝1"] {
             let field = quoted(text);
             assert_eq!(field.strip_prefix('\''), Some(text));

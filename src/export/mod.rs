@@ -1,4 +1,4 @@
-//! Answers as bytes, one format a file.
+//! Writes results as bytes, one format per file.
 //!
 //! | module | format | from |
 //! |---|---|---|
@@ -12,9 +12,9 @@
 //!
 //! Names come from outside and may hold anything. Each writer makes them safe in the way of its
 //! format, so that no output ever has a control character, a C1 code or a mark that reorders
-//! text. Writers give the errors of what they write to and make none of their own.
+//! text. Writers return the errors of their output, and no others.
 //!
-//! Writers state facts. What a person can do about them is for the caller's [`Advice`].
+//! Writers state facts. The caller's [`Advice`] adds what a person can do.
 
 mod advice;
 pub mod csv;

@@ -13,11 +13,11 @@
 //! ```
 //!
 //! `O_PATH` is described in open(2), the resolution in openat2(2). Kernels before 5.6, and some
-//! sandboxes, have no `openat2`; there each component is resolved by itself, to the same end.
+//! sandboxes, have no `openat2`; there each component is resolved by itself, with the same result.
 //! Without `/proc` the path is resolved a second time and the object is compared.
 //!
-//! This is the only way in which the rooms that import it open such files;
-//! `tests/suite/architecture.rs` keeps it so.
+//! The rooms that import it open such files in no other way;
+//! `tests/suite/architecture.rs` enforces that.
 
 mod resolve;
 
@@ -79,7 +79,7 @@ impl Error {
 
 /// An open regular file.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedFile {
     /// The file, open for reading.
     pub file: File,
     /// What the system says of it.
@@ -150,7 +150,7 @@ impl Root {
     ///
     /// # Errors
     /// When there is no such file, it is not a regular one, or it may not be read.
-    pub fn open(&self, path: &Path, link: LastLink) -> Result<Opened, Error> {
+    pub fn open(&self, path: &Path, link: LastLink) -> Result<OpenedFile, Error> {
         let last = match link {
             LastLink::Follow => OFlags::empty(),
             LastLink::Refuse => OFlags::NOFOLLOW,
@@ -186,7 +186,7 @@ impl Root {
 ///
 /// # Errors
 /// When there is no such file, it is not a regular one, or it may not be read.
-pub fn open_named(path: &Path) -> Result<Opened, Error> {
+pub fn open_named(path: &Path) -> Result<OpenedFile, Error> {
     open_checked(path, |flags| {
         rustix::fs::openat(CWD, path, flags, Mode::empty())
     })
@@ -196,7 +196,7 @@ pub fn open_named(path: &Path) -> Result<Opened, Error> {
 fn open_checked(
     path: &Path,
     resolve: impl Fn(OFlags) -> Result<OwnedFd, Errno>,
-) -> Result<Opened, Error> {
+) -> Result<OpenedFile, Error> {
     let at = Error::at(path);
     let found = resolve(LOOK).map_err(&at)?;
     let looked_at = rustix::fs::fstat(&found).map_err(&at)?;
@@ -216,7 +216,7 @@ fn open_checked(
     let file = File::from(opened);
     let path = path.to_owned();
     match file.metadata() {
-        Ok(metadata) => Ok(Opened {
+        Ok(metadata) => Ok(OpenedFile {
             file,
             metadata,
             path,

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_of_a_local_is_no_frame() {
+    fn the_address_of_a_local_variable_is_not_a_frame() {
         // push rbp; sub rsp,32; mov rbp,rsp; call +0; ret
         let mut code = vec![0x55, 0x48, 0x83, 0xec, 0x20, 0x48, 0x89, 0xe5];
         code.extend([0xe8, 0, 0, 0, 0, 0xc3]);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_tell_only_by_what_they_do_with_the_register() {
+    fn leaf_functions_are_judged_only_by_their_use_of_the_register() {
         // lea rax,[rdi+rsi]; ret
         assert_eq!(judged(&[0x48, 0x8d, 0x04, 0x37, 0xc3]), Frame::Undecided);
         // push rbp; mov ebp,edi; …; pop rbp; ret
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_never_returns_tells_nothing() {
+    fn code_that_never_returns_shows_nothing() {
         // call +0: a part that was split off to throw
         assert_eq!(judged(&[0xe8, 0, 0, 0, 0]), Frame::Undecided);
         // call +0; jmp: a part that goes on in its function, or a tail call

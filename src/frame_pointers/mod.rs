@@ -7,8 +7,8 @@
 //!              verdict: can the kernel find the callers of this program?
 //! ```
 //!
-//! It decodes instructions as [`scan`](crate::scan) does, but asks another question of them. Of
-//! the calls it needs only which libraries a small program calls, since those do its work.
+//! It decodes instructions as [`scan`](crate::scan) does, but for another question. It needs the
+//! calls only to see which libraries a small program calls, since those do its work.
 
 mod functions;
 pub mod verdict;

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_decides_only_where_it_carries_the_work() {
+    fn a_library_decides_only_if_it_does_the_work() {
         let libc = file("libc.so.6", 1_400_000, 50, 950);
         let cpp = file("libstdc++.so.6", 1_300_000, 30, 900);
         let python = file("libpython3.11.so.1.0", 2_500_000, 0, 900);
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_that_only_hide_their_callers_are_borne_sooner() {
+    fn functions_that_only_hide_their_callers_have_a_higher_limit() {
         let with = |not_keeping, cutting| {
             let mut file = file("app", 900_000, 1000 - not_keeping, not_keeping);
             file.frames.cutting = cutting;
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_tells_nothing_is_not_judged() {
+    fn a_program_whose_code_shows_nothing_is_not_judged() {
         let nothing = file("app", 400, 0, 0);
         let libc = file("libc.so.6", 1_400_000, 50, 950);
         assert_eq!(judge(&[nothing, libc], Time::OnCpu), Verdict::Unknown);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn some_functions_by_hand_are_borne() {
+    fn a_few_hand_written_functions_are_tolerated() {
         let app = file("app", 2_700_000, 1745, 3);
         assert_eq!(
             judge(&[app], Time::OnCpu),

@@ -353,7 +353,7 @@ fn read(
     };
     let mut on_hit = |_: &trace::Image| ();
     std::thread::scope(|scope| {
-        let mut trace = trace::Live::new(head, scope, unwinding, Some(library), &mut on_hit);
+        let mut trace = trace::LiveTrace::new(head, scope, unwinding, Some(library), &mut on_hit);
         trace.append(records);
         let mut faded = Instant::now();
         loop {

@@ -1,17 +1,17 @@
-//! Anything a person may have, as a [`Profile`].
+//! Reads any known kind of file, or what is being sampled, as a [`Profile`].
 //!
 //! The kind of a file is recognized by its content, never by its name:
 //!
 //! ```text
 //!   PERFILE2, 2ELIFREP, PERFFILE     a recording of perf or of proftool
 //!   a directory with a file `data`   the same, as perf record --threads leaves it
-//!   \x7fELF                          a program: refused, with the command that looks at programs
+//!   \x7fELF                          a program: refused
 //!   gmon, or 0x51879 in its place    what a program built with -pg leaves, with its program
 //!   lines `main;parse;lex 12`        folded stacks
 //! ```
 //!
-//! Only regular files are opened, and `-` is standard input: a FIFO or a device that is named by
-//! mistake is an error and not a wait.
+//! Only regular files are opened, and `-` is standard input. A FIFO or device is an error, so that
+//! a wrong name does not make the program wait.
 
 mod contents;
 mod error;
@@ -93,10 +93,10 @@ pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 /// caveat of the profile.
 pub fn open(path: &Path, options: &Options, progress: &mut Progress) -> Result<Profile, Error> {
     let profile = match door(path).map_err(Error::of(path))? {
-        Opened::Gmon(first) => return gmon_profile(path, first, options),
+        OpenedInput::Gmon(first) => return gmon_profile(path, first, options),
         _ if !options.sum.is_empty() => Err(Reason::NotGmon),
-        Opened::Recording(reader) => recording::read(*reader, options, progress),
-        Opened::Folded(stacks, size) => folded_stacks(stacks, size, options, progress),
+        OpenedInput::Recording(reader) => recording::read(*reader, options, progress),
+        OpenedInput::Folded(stacks, size) => folded_stacks(stacks, size, options, progress),
     };
     profile.map_err(Error::of(path))
 }
@@ -118,7 +118,7 @@ pub struct AsGprof {
 /// As [`open`].
 pub fn open_as_gprof(path: &Path, options: &Options) -> Result<Option<AsGprof>, Error> {
     match door(path).map_err(Error::of(path))? {
-        Opened::Gmon(first) => {
+        OpenedInput::Gmon(first) => {
             let (files, program) = gmon_files(path, first, options)?;
             gmon::read_as_gprof(&files, program, options).map(Some)
         }
@@ -138,8 +138,8 @@ pub fn contents(
     progress: &mut Progress,
 ) -> Result<Contents, Error> {
     let found = match door(path).map_err(Error::of(path))? {
-        Opened::Recording(reader) => contents::of_recording(*reader, progress),
-        Opened::Folded(stacks, size) => {
+        OpenedInput::Recording(reader) => contents::of_recording(*reader, progress),
+        OpenedInput::Folded(stacks, size) => {
             let options = Options {
                 folded_weights: weights,
                 ..Options::default()
@@ -147,7 +147,7 @@ pub fn contents(
             let profile = folded_stacks(stacks, size, &options, progress);
             profile.map(contents::of_folded)
         }
-        Opened::Gmon(bytes) => gmon::contents::of(&gmon::Named::new(path, bytes)),
+        OpenedInput::Gmon(bytes) => gmon::contents::of(&gmon::Named::new(path, bytes)),
     };
     found.map_err(Error::of(path))
 }
@@ -161,17 +161,17 @@ pub fn read(bytes: Vec<u8>, options: &Options) -> Result<Profile, Error> {
     let progress = &mut |_, _| ();
     let in_memory = Path::new("-");
     let profile = match kind(&mut bytes.as_slice()).map_err(Error::of(in_memory))? {
-        Kind::Recording => Reader::from_bytes(bytes)
+        InputKind::Recording => Reader::from_bytes(bytes)
             .map_err(Reason::from)
             .and_then(|reader| recording::read(reader, options, progress)),
-        Kind::Folded => folded_stacks(bytes.as_slice(), bytes.len() as u64, options, progress),
-        Kind::Gmon => return gmon_profile(in_memory, bytes, options),
+        InputKind::Folded => folded_stacks(bytes.as_slice(), bytes.len() as u64, options, progress),
+        InputKind::Gmon => return gmon_profile(in_memory, bytes, options),
     };
     profile.map_err(Error::of(in_memory))
 }
 
 /// Something that was opened and recognised.
-enum Opened {
+enum OpenedInput {
     Recording(Box<Reader>),
     /// Folded stacks, and their size where it is known, else 0.
     Folded(Box<dyn BufRead>, u64),
@@ -180,7 +180,7 @@ enum Opened {
 }
 
 /// Opens what `path` names: a file, a recording's directory or, for `-`, standard input.
-fn door(path: &Path) -> Result<Opened, Reason> {
+fn door(path: &Path) -> Result<OpenedInput, Reason> {
     if path == Path::new("-") || path == Path::new("/dev/stdin") {
         let stdin = std::io::stdin();
         let file = File::from(stdin.as_fd().try_clone_to_owned()?);
@@ -194,24 +194,28 @@ fn door(path: &Path) -> Result<Opened, Reason> {
         let rest = BufReader::with_capacity(BUFFER, file);
         let mut input = Cursor::new(head).chain(rest);
         return Ok(match kind(&mut input)? {
-            Kind::Recording => Opened::Recording(Box::new(Reader::from_stream(Box::new(input))?)),
-            Kind::Folded => Opened::Folded(Box::new(input), 0),
-            Kind::Gmon => Opened::Gmon(whole(&mut input)?),
+            InputKind::Recording => {
+                OpenedInput::Recording(Box::new(Reader::from_stream(Box::new(input))?))
+            }
+            InputKind::Folded => OpenedInput::Folded(Box::new(input), 0),
+            InputKind::Gmon => OpenedInput::Gmon(whole(&mut input)?),
         });
     }
     if path.join("data").is_file() {
-        return Ok(Opened::Recording(Box::new(Reader::open(path)?)));
+        return Ok(OpenedInput::Recording(Box::new(Reader::open(path)?)));
     }
     regular_door(regular(path)?)
 }
 
-fn regular_door(file: File) -> Result<Opened, Reason> {
+fn regular_door(file: File) -> Result<OpenedInput, Reason> {
     let size = file.metadata()?.len();
     let mut input = BufReader::with_capacity(BUFFER, file);
     Ok(match kind(&mut input)? {
-        Kind::Recording => Opened::Recording(Box::new(Reader::from_file(input.into_inner())?)),
-        Kind::Folded => Opened::Folded(Box::new(input), size),
-        Kind::Gmon => Opened::Gmon(whole(&mut input)?),
+        InputKind::Recording => {
+            OpenedInput::Recording(Box::new(Reader::from_file(input.into_inner())?))
+        }
+        InputKind::Folded => OpenedInput::Folded(Box::new(input), size),
+        InputKind::Gmon => OpenedInput::Gmon(whole(&mut input)?),
     })
 }
 
@@ -219,22 +223,22 @@ const BUFFER: usize = 1 << 18;
 /// The bytes that tell what something is.
 const HEAD: u64 = 24;
 
-enum Kind {
+enum InputKind {
     Recording,
     Folded,
     Gmon,
 }
 
 /// What the first bytes say.
-fn kind(input: &mut impl BufRead) -> Result<Kind, Reason> {
+fn kind(input: &mut impl BufRead) -> Result<InputKind, Reason> {
     let head = input.fill_buf()?;
     let starts = |magic: &[u8]| head.starts_with(magic);
     if head.is_empty() {
         Err(Reason::Empty)
     } else if starts(b"PERFILE2") || starts(b"2ELIFREP") || starts(b"PERFFILE") {
-        Ok(Kind::Recording)
+        Ok(InputKind::Recording)
     } else if gmon::is_gmon(head) {
-        Ok(Kind::Gmon)
+        Ok(InputKind::Gmon)
     } else if starts(b"\x7fELF") {
         Err(Reason::Program)
     } else if starts(b"\x1f\x8b") {
@@ -244,7 +248,7 @@ fn kind(input: &mut impl BufRead) -> Result<Kind, Reason> {
     } else if head.contains(&0) {
         Err(Reason::Unknown)
     } else {
-        Ok(Kind::Folded)
+        Ok(InputKind::Folded)
     }
 }
 
@@ -328,7 +332,7 @@ pub fn join_counts(
 /// Opens a file that has to be a gmon.out.
 fn gmon_file(path: &Path) -> Result<gmon::Named, Error> {
     match door(path).map_err(Error::of(path))? {
-        Opened::Gmon(bytes) => Ok(gmon::Named::new(path, bytes)),
+        OpenedInput::Gmon(bytes) => Ok(gmon::Named::new(path, bytes)),
         _ => Err(Error::of(path)(Reason::NotGmon)),
     }
 }

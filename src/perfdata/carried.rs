@@ -21,7 +21,7 @@ use super::layout::Layout;
 use super::raw::{self, Layouts, NATIVE, RawRecord};
 use super::sample::{Registers, Sample};
 use super::split::HEADER_SIZE;
-use super::writer::{ATTR_SIZE, EventDescription};
+use super::writer::{ATTR_SIZE, WriterEvent};
 
 /// Ends the field: a magic number, the ABI of the registers, and how many bytes of the stack there
 /// are before it. So what is not of this form is told apart.
@@ -85,7 +85,7 @@ pub(crate) struct Mover {
 
 impl Mover {
     /// A mover of samples that the kernel writes for these attrs, one for each event.
-    pub(crate) fn new(attrs: &[[u8; ATTR_SIZE]], events: &[EventDescription]) -> Mover {
+    pub(crate) fn new(attrs: &[[u8; ATTR_SIZE]], events: &[WriterEvent]) -> Mover {
         let attrs = attrs
             .iter()
             .filter_map(|attr| Attr::parse(attr, NATIVE).ok());
@@ -196,7 +196,7 @@ mod tests {
             let written = attr(own | F::RAW, 64);
             let parse = |attr: &[u8; ATTR_SIZE]| Attr::parse(attr, NATIVE).unwrap();
             let record = values.sample(&parse(&asked));
-            let events = [EventDescription {
+            let events = [WriterEvent {
                 name: "clock".into(),
                 attr: written,
                 ids: vec![values.word(F::IDENTIFIER)],

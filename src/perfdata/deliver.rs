@@ -250,7 +250,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn records_come_in_order_of_time_however_little_memory_holds(
+        fn records_are_in_order_of_time_with_any_limit_of_memory(
             times in proptest::collection::vec(1u64..60, 0..300),
             in_a_buffer in 1usize..40,
             most in 0u64..12_000,
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn one_record_in_each_buffer_holds_no_more_memory_than_may_be() {
+    fn one_record_in_each_buffer_keeps_memory_within_the_limit() {
         let mut reader = empty_recording(4, 1 << 18);
         let mut state = State::with(Sorter::by_rounds(), 10_000, false);
         let mut visit = |_: &Reader, _: &Record<'_>| ();

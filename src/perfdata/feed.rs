@@ -89,12 +89,12 @@ impl Feed {
 /// A recording without records, of one event with these flags.
 #[cfg(test)]
 pub(crate) fn empty_recording(sample_type: u64, flags: u64) -> Reader {
-    use super::writer::{ATTR_SIZE, EventDescription, FeatureSections, Writer};
+    use super::writer::{ATTR_SIZE, FeatureSections, Writer, WriterEvent};
     let mut attr = [0; ATTR_SIZE];
     attr[4..8].copy_from_slice(&(ATTR_SIZE as u32).to_ne_bytes());
     attr[24..32].copy_from_slice(&sample_type.to_ne_bytes());
     attr[40..48].copy_from_slice(&flags.to_ne_bytes());
-    let event = EventDescription {
+    let event = WriterEvent {
         name: "cpu-clock".into(),
         attr,
         ids: Vec::new(),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_passed_over() {
+    fn bytes_that_are_not_a_record_are_skipped() {
         let mut feed = Feed::new(reader());
         let mut met = 0;
         feed.append(vec![0; 100], &mut |_, _| met += 1);

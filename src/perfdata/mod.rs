@@ -2,20 +2,20 @@
 //!
 //! Reading: a [`Reader`] opens a file, a directory or a pipe in either byte order, and hands out
 //! [`Record`]s in order of time. It is built on the layouts, flags and numbers of
-//! `linux-perf-event-reader`, behind one checked door: every size and count is held against the
+//! `linux-perf-event-reader`, behind one bounds-checked cursor: every size and count is compared with the
 //! bytes that are left before it is used. What is damaged is passed over, counted, and reported with
 //! its offset in the file.
 //!
 //! ```text
 //!  source   bytes: pread into own buffers, or a pipe
 //!  header   magic, sections, events         features  optional sections
-//!  attr     what was asked for an event     layout    where that puts ids and times
+//!  attr     the options of an event         layout    where that puts ids and times
 //!  split    bytes into records              decompress zstd blocks into more bytes
 //!  sorter   order of time, in memory        spill     the same on disk
 //!  buffers  bytes of records that wait      deliver   records to the visitor
 //!                                           pass      all of these, once over the file
 //!  record   what the kernel says            user      what perf itself adds
-//!  sample   PERF_RECORD_SAMPLE, whole       cursor    the checked door
+//!  sample   PERF_RECORD_SAMPLE, whole       cursor    bounds-checked reading
 //!  carried  copies of stacks in RAW fields
 //!  feed     records as they are made        packed    records that are kept in little memory
 //!  raw      fields of records as bytes, for recorders that pass records on

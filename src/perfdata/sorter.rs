@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_record_is_noticed() {
+    fn a_late_record_is_reported() {
         let mut sorter = Sorter::prompt();
         sorter.add(record(5), 8);
         sorter.end_round();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_believes_no_round_keeps_everything() {
+    fn a_queue_that_ignores_rounds_keeps_everything() {
         let mut sorter = Sorter::of_all();
         sorter.add(record(5), usize::MAX / 2);
         assert_eq!(sorter.end_round(), None);

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_file_on_a_pipe_is_on_disk_and_whole() {
+    fn a_large_file_on_a_pipe_is_read_whole_from_disk() {
         for (size, in_memory) in [(1000, true), (PIPED_IN_MEMORY + 1000, false)] {
             let bytes: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
             let stream = Box::new(io::Cursor::new(bytes[16..].to_vec()));

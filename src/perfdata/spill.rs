@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_beyond_the_limit_is_not_there() {
+    fn a_run_beyond_the_limit_is_dropped() {
         let mut spill = Spill::new(1000);
         let record = [1; 100];
         let run = |n: u64| (0..n).map(|time| (time, 0, &record[..]));

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_passed_over_whole() {
+    fn bytes_without_a_record_are_skipped_to_the_end() {
         let bytes = vec![0x41; 100];
         assert_eq!(resynchronize(&bytes, Endianness::LittleEndian), 100);
     }

@@ -29,7 +29,7 @@ mod records;
 mod sections;
 
 pub use records::{
-    FINISHED_ROUND, Mapping, UserMapping, blocked_record, comm_record, count_record,
+    FINISHED_ROUND, KernelMapping, UserMapping, blocked_record, comm_record, count_record,
     lost_samples_record, thread_record, time_record,
 };
 pub use sections::{BuildIdEntry, FeatureSections, TracepointFormats};
@@ -48,7 +48,7 @@ const EVENT_TYPES_AT: u64 = 56;
 
 /// An event as the file describes it.
 #[derive(Clone, Debug)]
-pub struct EventDescription {
+pub struct WriterEvent {
     /// Its name, as the user gave it.
     pub name: String,
     /// The `perf_event_attr` with which it was opened, in this machine's byte order.
@@ -57,7 +57,7 @@ pub struct EventDescription {
     pub ids: Vec<u64>,
 }
 
-impl EventDescription {
+impl WriterEvent {
     /// The attr, taken apart.
     pub(crate) fn settings(&self) -> Attr {
         // It is as long as an attr has to be, so there is nothing to fail.
@@ -85,7 +85,7 @@ pub struct Writer<W> {
 
 impl<W: Write + Seek> Writer<W> {
     /// Begins a file: writes the header and the events at the start of `out`.
-    pub fn new(mut out: W, events: &[EventDescription]) -> io::Result<Writer<W>> {
+    pub fn new(mut out: W, events: &[WriterEvent]) -> io::Result<Writer<W>> {
         let ids: u64 = events.iter().map(|event| event.ids.len() as u64).sum();
         let attrs_start = HEADER_SIZE + ids * 8;
         let attrs_size = events.len() as u64 * ATTR_ENTRY_SIZE;
@@ -283,8 +283,8 @@ mod tests {
         u64::from_ne_bytes(file[at..at + 8].try_into().unwrap())
     }
 
-    fn event(ids: &[u64]) -> EventDescription {
-        EventDescription {
+    fn event(ids: &[u64]) -> WriterEvent {
+        WriterEvent {
             name: "cpu-clock".into(),
             attr: [7; ATTR_SIZE],
             ids: ids.to_vec(),
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_stand_before_the_attrs_that_point_at_them() {
+    fn ids_are_written_before_the_attrs_that_point_to_them() {
         let writer = Writer::new(Cursor::new(Vec::new()), &[event(&[5, 6]), event(&[9])]).unwrap();
         let file = writer.into_inner().into_inner();
         assert_eq!(u64_at(&file, 24), 104 + 24, "attrs begin after the ids");
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_that_it_is_unfinished_until_it_is_finished() {
+    fn a_file_is_marked_as_unfinished_until_it_is_finished() {
         let mut writer = Writer::new(Cursor::new(Vec::new()), &[event(&[1])]).unwrap();
         writer.append(&FINISHED_ROUND).unwrap();
         writer.sync().unwrap();

@@ -341,5 +341,5 @@ fn with_places(
     rows.sort_unstable_by_key(|(sample, place)| (order(sample), *place));
     let of_samples = rows.iter().map(|&(_, place)| place).collect();
     samples.extend(rows.into_iter().map(|(sample, _)| sample));
-    Places { tree, of_samples }
+    Places::new(tree, of_samples)
 }

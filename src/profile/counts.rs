@@ -18,11 +18,21 @@ pub struct CallCount {
 /// often.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// In order of caller (those that are not known first) and callee, each pair once.
-    pub calls: Vec<CallCount>,
+    calls: Vec<CallCount>,
 }
 
 impl Counts {
+    /// Returns the counts in order of caller (those that are not known first) and callee, each pair
+    /// once.
+    pub fn calls(&self) -> &[CallCount] {
+        &self.calls
+    }
+
+    /// Keeps the counts that `keep` picks.
+    pub fn retain(&mut self, keep: impl FnMut(&CallCount) -> bool) {
+        self.calls.retain(keep);
+    }
+
     /// Whether a call of one function by another was counted.
     pub fn are_any(&self) -> bool {
         self.calls
@@ -31,7 +41,17 @@ impl Counts {
     }
 
     /// The counts of these calls, in any order; those of one pair are added.
-    pub(super) fn of(mut calls: Vec<CallCount>) -> Counts {
+    ///
+    /// ```
+    /// use proftool::base::Id;
+    /// use proftool::profile::{CallCount, Counts, FunctionId};
+    ///
+    /// let (main, lex) = (Some(FunctionId::new(0)), FunctionId::new(1));
+    /// let count = |from, calls| CallCount { from, to: lex, calls };
+    /// let counts = Counts::of(vec![count(main, 2), count(None, 1), count(main, 3)]);
+    /// assert_eq!(counts.calls(), [count(None, 1), count(main, 5)]);
+    /// ```
+    pub fn of(mut calls: Vec<CallCount>) -> Counts {
         calls.sort_unstable();
         calls.dedup_by(|next, sum| {
             let same = (next.from, next.to) == (sum.from, sum.to);

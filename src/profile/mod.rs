@@ -14,8 +14,8 @@
 //!   ├─ samples     (event, thread, path, line) -> weight and count
 //!   ├─ places      call paths by the lines of the calls, if asked for (PlaceId)
 //!   ├─ code        calls that the code contains, made or not
-//!   ├─ counts      how often who called whom, if somebody counted
-//!   ├─ quality     how far stacks can be believed, if they were recorded
+//!   ├─ counts      counted calls by caller and callee, of a gmon.out
+//!   ├─ quality     how reliable stacks are, if they were recorded
 //!   └─ caveats     what is not known
 //! ```
 //!

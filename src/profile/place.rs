@@ -30,13 +30,22 @@ pub struct Place {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Places {
-    /// The tree of places: the caller of a place always has the smaller id.
-    pub tree: IdVec<PlaceId, Place>,
-    /// The place of each row of [`Profile::samples`](super::Profile::samples).
-    pub of_samples: Vec<Option<PlaceId>>,
+    tree: IdVec<PlaceId, Place>,
+    of_samples: Vec<Option<PlaceId>>,
 }
 
 impl Places {
+    /// `of_samples` has the place of each row of [`Profile::samples`](super::Profile::samples). In
+    /// `tree` a caller comes before what it calls.
+    pub(super) fn new(tree: IdVec<PlaceId, Place>, of_samples: Vec<Option<PlaceId>>) -> Places {
+        Places { tree, of_samples }
+    }
+
+    /// Returns the tree of places: the caller of a place always has the smaller id.
+    pub fn tree(&self) -> &IdVec<PlaceId, Place> {
+        &self.tree
+    }
+
     /// The place of a row of the profile's samples.
     pub fn of_sample(&self, row: usize) -> Option<PlaceId> {
         self.of_samples.get(row).copied().flatten()

@@ -51,7 +51,7 @@ impl Trial {
 
 /// The machine as this user has it. Settings are `None` where they cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub struct Capabilities {
     /// The rights of this process, with `kernel.perf_event_paranoid` and `kernel.kptr_restrict`.
     pub rights: Rights,
     /// `kernel.perf_event_mlock_kb`: KiB of buffers for each processor beyond the limit of locked
@@ -87,16 +87,16 @@ pub struct Machine {
     pub kernel_symbols: bool,
 }
 
-impl Machine {
+impl Capabilities {
     /// Looks at the settings, and tries.
-    pub fn look() -> Machine {
+    pub fn look() -> Capabilities {
         let clock = EventSpec::cpu_clock();
         let status = read("/proc/self/status").unwrap_or_default();
         let capabilities = capabilities(&status);
         let rights = Rights::look();
         // The kernel asks for capabilities of the machine, not of a container.
         let has = |number: u32| capabilities >> number & 1 == 1 && !rights.contained;
-        Machine {
+        Capabilities {
             mlock_kib: limits::setting("/proc/sys/kernel/perf_event_mlock_kb"),
             locked_kib: locked_kib(&read("/proc/self/limits").unwrap_or_default()),
             max_stack: limits::max_stack(),
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_of_locked_memory_may_be_none() {
+    fn the_limit_of_locked_memory_may_be_absent() {
         let limits =
             "Limit   Soft Limit  Hard Limit  Units\nMax locked memory  8388608  8388608  bytes\n";
         assert_eq!(locked_kib(limits), Some(8192));
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn buffers_share_the_limit_of_locked_memory() {
-        let mut machine = Machine::look();
+        let mut machine = Capabilities::look();
         machine.lock_limited = true;
         machine.mlock_kib = Some(516);
         machine.processors = 2;

@@ -12,7 +12,7 @@ use super::kernel;
 use super::rings::descriptors::ThreadEvents;
 use crate::base::{Counted, Counting};
 use crate::perfdata::raw::{Field, Layouts, RawRecord};
-use crate::perfdata::writer::EventDescription;
+use crate::perfdata::writer::WriterEvent;
 
 /// What the counters of one event have counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,8 +84,8 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    pub(super) fn new(events: &[EventDescription]) -> Sums {
-        let fixed = |event: &EventDescription| {
+    pub(super) fn new(events: &[WriterEvent]) -> Sums {
+        let fixed = |event: &WriterEvent| {
             let attr = event.settings();
             let has_period = attr.sample_type & u64::from(sys::PERF_SAMPLE_PERIOD) != 0;
             (!has_period).then_some(attr.period_or_frequency)
@@ -114,7 +114,7 @@ impl Sums {
     pub(super) fn compared(
         &self,
         index: usize,
-        event: &EventDescription,
+        event: &WriterEvent,
         spec: &EventSpec,
         count: Count,
     ) -> Counted {
@@ -142,7 +142,7 @@ mod tests {
             let mut attr = [0; ATTR_SIZE];
             attr[16..24].copy_from_slice(&period.to_ne_bytes());
             attr[24..32].copy_from_slice(&u64::from(sample_type).to_ne_bytes());
-            EventDescription {
+            WriterEvent {
                 name: "page-faults".into(),
                 attr,
                 ids: Vec::new(),

@@ -16,7 +16,7 @@ use std::io::{BufRead, BufReader};
 use rustc_hash::FxBuildHasher;
 
 use crate::base::BuildId;
-use crate::perfdata::writer::{BuildIdEntry, Mapping};
+use crate::perfdata::writer::{BuildIdEntry, KernelMapping};
 
 /// The name under which the kernel's image is known to all readers.
 const IMAGE: &str = "[kernel.kallsyms]";
@@ -25,7 +25,7 @@ const IMAGE: &str = "[kernel.kallsyms]";
 #[derive(Clone, Debug, Default)]
 pub(super) struct KernelImages {
     /// The image and the modules; empty when addresses are hidden.
-    pub(super) mappings: Vec<Mapping>,
+    pub(super) mappings: Vec<KernelMapping>,
     /// Those of them whose build is known.
     pub(super) build_ids: Vec<BuildIdEntry>,
 }
@@ -66,7 +66,7 @@ impl KernelImages {
                     kernel: true,
                 });
             }
-            images.mappings.push(Mapping {
+            images.mappings.push(KernelMapping {
                 start,
                 len,
                 page_offset: 0,
@@ -82,7 +82,7 @@ impl KernelImages {
 ///
 /// The end is a hundred thousand lines away from the start, 40 ms of processor time; with a known
 /// `size` the list is not read so far.
-fn image_mapping(symbols: impl BufRead, size: Option<u64>) -> Option<Mapping> {
+fn image_mapping(symbols: impl BufRead, size: Option<u64>) -> Option<KernelMapping> {
     let (mut text, mut start, mut end) = (None, None, None);
     for line in symbols.split(b'\n').map_while(Result::ok) {
         let is = |name: &[u8]| line.ends_with(name);
@@ -113,7 +113,7 @@ fn image_mapping(symbols: impl BufRead, size: Option<u64>) -> Option<Mapping> {
     };
     let start = start.unwrap_or(moved_by);
     let end = end.filter(|end| *end > start).unwrap_or(u64::MAX);
-    Some(Mapping {
+    Some(KernelMapping {
         start,
         len: end - start,
         page_offset: moved_by,
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_addresses_give_no_mapping() {
+    fn hidden_addresses_make_no_mapping() {
         let symbols = "0000000000000000 T _text\n0000000000000000 T _stext\n";
         assert_eq!(image_mapping(symbols.as_bytes(), None), None);
         assert_eq!(image_mapping(&b""[..], Some(9)), None);

@@ -1,5 +1,5 @@
-//! Sampling programs: events of the kernel, the ring buffers in which they come, the command that
-//! is recorded, what already runs.
+//! Samples programs: kernel events, their ring buffers, the command that is recorded, and targets
+//! that already run.
 //!
 //! ```text
 //!  Command::find ──▶ Child::fork ─ ─ held before exec ─ ─ ─ start ─ ─ ─ ▶ the command runs
@@ -14,21 +14,21 @@
 //!                                                  └─▶ Watcher, live ┄┄▶ History ┄┄▶ perf.data
 //! ```
 //!
-//! [`record`] is all of it, for one [`Subject`] and one file. It takes no thread: the process sleeps
-//! until a buffer is a quarter full, a signal comes, or a fifth of a second is over; then
-//! it writes what is there with one or two writes a buffer. It looks at the headers of records
-//! only to count them. [`watch()`] is the same for a [`Watcher`] that takes the records itself.
+//! [`record`] does all of this for one [`Subject`] and one file. It starts no thread: the process
+//! sleeps until a buffer is a quarter full, a signal arrives, or a fifth of a second is over; then
+//! it writes the contents of each buffer with one or two system calls. It reads the headers of records
+//! only to count them. [`watch()`] does the same for a [`Watcher`] that takes the records itself.
 //!
 //! `events/stacks` describes how stacks are sampled: by frame pointers, or as copies that are unwound
-//! later. [`Machine`] and [`Process`] state beforehand what may be recorded.
+//! later. [`Capabilities`] and [`Process`] state beforehand what may be recorded.
 //!
-//! What the kernel does not tell is made up for here: the mapping of its own image and modules,
-//! the threads and mappings of what already runs (`existing`), build ids, the machine's
-//! description.
+//! The sampler adds records for what the kernel does not report: the mappings of its own image and
+//! modules, the threads and mappings of processes that already run (`existing`), build IDs, and a
+//! description of the machine.
 //!
 //! ```text
 //!   events    names of events, and their attrs         targets   the processes to sample
-//!   rings     events opened, and their ring buffers    session   a recording from begin to end
+//!   rings     events opened, and their ring buffers    session   a recording from start to end
 //!   output    the file                                 the rest  this machine and its kernel
 //! ```
 //!
@@ -52,7 +52,7 @@ mod status;
 mod targets;
 mod user_share;
 
-pub use self::capabilities::{Machine, Trial};
+pub use self::capabilities::{Capabilities, Trial};
 pub use self::events::error::{EventError, Searched, UnknownEvent};
 pub use self::events::rate::Rate;
 pub use self::session::bounds::{Bounds, End, Subject};

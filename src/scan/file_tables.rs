@@ -5,15 +5,15 @@ use std::sync::OnceLock;
 use rustc_hash::FxHashSet;
 
 use super::CodeFunctionId;
-use super::parts;
 use super::resolve::{Facts, Lot, Resolver, id_at};
+use super::split_functions;
 use crate::base::IdVec;
 use crate::binary::{
     Binary, Code, Error, FunctionSymbol, References, Slots, Stretch, SymbolSource,
 };
 
 /// The functions of a file, where their code is, and what the pointers between them are.
-pub struct Tables<'b> {
+pub struct FileTables<'b> {
     pub(super) binary: &'b Binary,
     pub(super) code: Code<'b>,
     /// The functions, without the stubs of linkage tables.
@@ -26,13 +26,13 @@ pub struct Tables<'b> {
     split: OnceLock<FxHashSet<String>>,
 }
 
-impl<'b> Tables<'b> {
+impl<'b> FileTables<'b> {
     /// Reads them.
     ///
     /// # Errors
     /// For a machine whose instructions are not known here: see
     /// [`Machine`](crate::binary::Machine).
-    pub fn read(binary: &'b Binary) -> Result<Tables<'b>, Error> {
+    pub fn read(binary: &'b Binary) -> Result<FileTables<'b>, Error> {
         let code = binary.code()?;
         let mut symbols = IdVec::new();
         let ids = binary
@@ -46,7 +46,7 @@ impl<'b> Tables<'b> {
                 (!table && !stub).then(|| symbols.push(*symbol))
             })
             .collect();
-        Ok(Tables {
+        Ok(FileTables {
             slots: binary.slots(),
             references: binary.references(),
             binary,
@@ -115,7 +115,7 @@ impl<'b> Tables<'b> {
         symbol.is_some_and(|symbol| {
             let name = self.binary.function_name(symbol);
             symbol.source != SymbolSource::Unwind
-                && name.is_some_and(|name| parts::whole(&name) == name)
+                && name.is_some_and(|name| split_functions::whole(&name) == name)
         })
     }
 
@@ -126,6 +126,7 @@ impl<'b> Tables<'b> {
 
     /// The names of functions that have parts elsewhere.
     pub(super) fn split_functions(&self) -> &FxHashSet<String> {
-        self.split.get_or_init(|| parts::split(self.binary))
+        self.split
+            .get_or_init(|| split_functions::split(self.binary))
     }
 }

@@ -5,16 +5,16 @@
 //!   jmp  lex            ─▶ tail     a jump out of the function to the start of another
 //!   call write@plt      ─▶ import   by the stub's name
 //!   call *slot(%rip)    ─▶ call or import, by what relocations tie the slot to
-//!   call …              ─▶ call or import, by the record for it, where no linker was at work yet
-//!   lea  lex(%rip),%rdi ─▶ pointer  nothing is called here, but lex may be, by whom it is given to
-//!   call *%rax          ─▶ counted: only a run can tell
+//!   call …              ─▶ call or import, by its relocation, in a file that is not linked yet
+//!   lea  lex(%rip),%rdi ─▶ pointer  nothing is called here, but whoever gets the pointer may call lex
+//!   call *%rax          ─▶ counted: its target is known only at run time
 //!   jmp  *%rax          ─▶ counted apart: the table of a switch, or a tail call
 //!   jmp  lex.cold       ─▶ nothing: a part of lex, whose calls count as those of lex
 //! ```
 //!
 //! The instructions of each function are decoded one after the other from its start, so that no
-//! call is seen inside of another instruction. Each byte is decoded once, on all processors, and
-//! calls come in order of address however many there are. Any bytes give an answer; bytes that
+//! call is found inside of another instruction. Each byte is decoded once, on all processors, and
+//! calls are in order of address, whatever the number of processors. Any bytes give an answer; bytes that
 //! are no instructions are counted.
 //!
 //! Static arcs are gprof's idea: Susan L. Graham, Peter B. Kessler, Marshall K. McKusick, "gprof:
@@ -23,13 +23,13 @@
 mod aarch64;
 mod file_tables;
 mod flow;
+mod function_starts;
 mod imports;
-mod parts;
 mod register_values;
 mod resolve;
 mod riscv;
-mod single;
-mod starts;
+mod single_function;
+mod split_functions;
 mod switch_tables;
 mod workers;
 mod x86;
@@ -38,12 +38,12 @@ use std::num::NonZeroUsize;
 
 use rustc_hash::FxHashMap;
 
-pub use self::file_tables::Tables;
-pub use self::single::{Destination, Exits, Leaving, LeavingKind, Single};
+pub use self::file_tables::FileTables;
+pub use self::single_function::{Destination, Exits, Leaving, LeavingKind, Single};
 
 use self::imports::Imports;
-use self::parts::Parts;
 use self::resolve::{Import, Kind, Resolver, Target};
+use self::split_functions::Parts;
 use self::workers::{ChunkCalls, Scan};
 use crate::base::{IdVec, Svma, define_id};
 use crate::binary::{Binary, Error, FunctionSymbol};
@@ -165,7 +165,7 @@ pub struct Calls {
 /// # Errors
 /// For a machine whose instructions are not known here: see [`Machine`](crate::binary::Machine).
 pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Error> {
-    let tables = Tables::read(binary)?;
+    let tables = FileTables::read(binary)?;
     let resolver = tables.resolver();
     let lots = tables.lots();
     let scan = Scan::new(&tables, &resolver);

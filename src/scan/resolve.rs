@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::CodeFunctionId;
 use super::flow::{Flow, Step};
-use super::starts::Starts;
+use super::function_starts::Starts;
 use crate::base::Svma;
 use crate::binary::{
     Binary, Code, CodePiece, FunctionSymbol, Machine, Reference, References, SlotTarget, Slots,

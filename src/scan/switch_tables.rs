@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_a_switch_is_none_without_a_table() {
+    fn a_jump_like_a_switch_is_not_one_without_a_table() {
         // mov (%rdi),%rax; jmp *%rax
         assert_eq!(found(&[0x48, 0x8b, 0x07, 0xff, 0xe0]), 0);
         // jmp *0x10(%rax)

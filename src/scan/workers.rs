@@ -5,11 +5,11 @@ use std::thread;
 
 use rustc_hash::FxHashSet;
 
-use super::file_tables::Tables;
+use super::file_tables::FileTables;
 use super::flow::{Flow, Step, Wants};
 use super::resolve::{Kind, Lot, Resolved, Resolver, Site, Stretch, Target};
 use super::riscv::Width;
-use super::{CodeFunctionId, aarch64, parts, register_values, riscv, switch_tables, x86};
+use super::{CodeFunctionId, aarch64, register_values, riscv, split_functions, switch_tables, x86};
 use crate::base::{Svma, parallel};
 use crate::binary::{CodePiece, Machine, SlotTarget};
 
@@ -47,14 +47,14 @@ const FOLLOWED: usize = 256 << 10;
 
 /// What is scanned, and for what.
 pub(super) struct Scan<'a> {
-    pub(super) tables: &'a Tables<'a>,
+    pub(super) tables: &'a FileTables<'a>,
     pub(super) resolver: &'a Resolver<'a>,
     pub(super) wants: Wants,
 }
 
 impl<'a> Scan<'a> {
     /// A scan for all that leads to functions.
-    pub(super) fn new(tables: &'a Tables<'a>, resolver: &'a Resolver<'a>) -> Scan<'a> {
+    pub(super) fn new(tables: &'a FileTables<'a>, resolver: &'a Resolver<'a>) -> Scan<'a> {
         let binary = tables.binary;
         Scan {
             tables,
@@ -302,5 +302,7 @@ fn is_whole(scan: &Scan, stretch: &Stretch) -> bool {
         && bytes.len() as u64 == symbol.end().0.saturating_sub(symbol.start.0);
     let name = scan.tables.binary.function_name(symbol);
     let parts = || scan.tables.split_functions();
-    whole && name.is_some_and(|name| parts::whole(&name) == name && !parts().contains(&*name))
+    whole
+        && name
+            .is_some_and(|name| split_functions::whole(&name) == name && !parts().contains(&*name))
 }

@@ -9,13 +9,13 @@ use crate::binary::DefinitionId;
 use crate::profile::{Builder, FunctionId, Line, LineId, PathId, Thread};
 use crate::trace::{FrameId, ImageId, Trace};
 
+use super::address_lookup::{AllAnswers, Answers, ByChunk, Physical};
 use super::caveats::{note_limits, note_problems, note_unchecked};
 use super::definitions::Definitions;
 use super::demangled::name_for_people;
 use super::distinct_addresses::DistinctAddresses;
 use super::identity::Identities;
 use super::limits::{self, TextLeft};
-use super::look_up::{AllAnswers, Answers, ByChunk, Physical};
 use super::name_source::NameSource;
 use super::names::Names;
 use super::places::{self, FrameLines};

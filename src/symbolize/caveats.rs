@@ -7,8 +7,8 @@ use crate::base::{CaveatKind, IdVec};
 use crate::profile::Builder;
 use crate::trace::{ImageId, ImageKind, Trace};
 
+use super::address_lookup::ByChunk;
 use super::identity::Identities;
-use super::look_up::ByChunk;
 use super::name_source::NameSource;
 
 /// Tells what was left out of debug information, as it was too much.

@@ -22,9 +22,9 @@ use crate::profile::{Builder, CallKind, FunctionCode, FunctionId};
 use crate::scan::{self, CallSite, Callee, Calls, CodeFunctionId, ImportId};
 use crate::trace::ImageId;
 
+use super::address_lookup::inlined_calls;
 use super::definitions::{Definition, Definitions};
 use super::identity::Identities;
-use super::look_up::inlined_calls;
 use super::name_source::NameSource;
 use super::{Options, StaticCalls};
 

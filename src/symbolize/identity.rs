@@ -15,9 +15,9 @@ use crate::binary::{DefinitionId, Lines};
 use crate::profile::{Builder, Function, FunctionId, FunctionKind, Line, Module, ModuleId};
 use crate::trace::{FrameAddress, Image, ImageId, ImageKind};
 
-use super::copies::{self, Class, Copies, CopySource};
+use super::address_lookup::ImageLines;
+use super::function_copies::{self, Class, CopySource, FunctionCopies};
 use super::limits::TextLeft;
-use super::look_up::ImageLines;
 use super::name_source::NameSource;
 use super::names::Names;
 
@@ -44,7 +44,7 @@ pub(super) struct Identities<'a> {
     names: &'a Names<'a>,
     name_sources: &'a IdVec<ImageId, NameSource>,
     lines: ImageLines<'a>,
-    copies: Copies,
+    copies: FunctionCopies,
     /// What debug information states about functions, apart from their names.
     said: FxHashMap<FunctionId, Said>,
 }
@@ -88,7 +88,7 @@ impl<'a> Identities<'a> {
             names,
             name_sources,
             lines,
-            copies: Copies::default(),
+            copies: FunctionCopies::default(),
             said: FxHashMap::default(),
         }
     }
@@ -128,7 +128,7 @@ impl<'a> Identities<'a> {
         let Some(lines) = lines(self.name_sources, &self.lines, image) else {
             return;
         };
-        let clones = functions.filter(|(_, symbol)| copies::is_clone(symbol));
+        let clones = functions.filter(|(_, symbol)| function_copies::is_clone(symbol));
         let mut code: Vec<(u64, Cow<'n, str>, DefinitionId)> = clones
             .filter_map(|(start, symbol)| {
                 let definition = lines.definition_at(Svma(start))?.id;

@@ -17,12 +17,12 @@ use super::host::Host;
 /// An image's file, and what was read from it.
 #[derive(Default)]
 struct File {
-    opened: OnceLock<Opened>,
+    opened: OnceLock<OpenedBinary>,
     rules: OnceLock<Option<Arc<Rules>>>,
 }
 
 /// A file that was opened, or why it could not be.
-pub(super) type Opened = Result<Arc<Binary>, (CaveatKind, String)>;
+pub(super) type OpenedBinary = Result<Arc<Binary>, (CaveatKind, String)>;
 
 /// What names come from. It may be shared: while one worker reads the samples of a recording,
 /// another [prepares](Library::prepare) the images that they are in.
@@ -100,7 +100,7 @@ impl Library {
     }
 
     /// The file of an image.
-    pub(super) fn file(&self, image: &Image) -> Opened {
+    pub(super) fn file(&self, image: &Image) -> OpenedBinary {
         let file = self.entry(image);
         file.opened.get_or_init(|| self.open(image)).clone()
     }
@@ -110,7 +110,7 @@ impl Library {
         files.entry(FileKey::of(image)).or_default().clone()
     }
 
-    fn open(&self, image: &Image) -> Opened {
+    fn open(&self, image: &Image) -> OpenedBinary {
         let found = self
             .options
             .finder

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_cut_that_fits() {
+    fn depths_within_the_limit_are_not_cut() {
         assert_eq!(depth([(3, 2), (1, 4)].into_iter(), 10), None);
         assert_eq!(depth([(3, 2), (1, 4)].into_iter(), 9), Some(2));
         assert_eq!(depth([(3, 2)].into_iter(), 1), Some(0));
@@ -170,7 +170,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_left_fits_and_one_level_more_would_not(
+        fn the_cut_depth_fits_and_one_more_level_would_not(
             depths in proptest::collection::vec((0_usize..40, 0_u64..9), 0..30),
             limit in 0_u64..300,
         ) {

@@ -1,11 +1,11 @@
-//! From addresses to functions: where the source wing meets the hall.
+//! Turns addresses into functions: here the source wing meets the hall.
 //!
 //! ```text
 //!   Trace ──▶ library             files, opened once, and the running kernel's symbols
 //!         ──▶ name_source         what each image's names come from: a file, kallsyms, a perf map, nothing
-//!         ──▶ repair              stacks held against the code, and functions put in that they lack
+//!         ──▶ repair              stacks checked against the code, and missing functions restored
 //!         ──▶ distinct_addresses  the addresses of each image, each once, sorted
-//!         ──▶ look_up             addresses ──▶ frames by name, in parallel, in chunks
+//!         ──▶ address_lookup      addresses ──▶ frames by name, in parallel, in chunks
 //!         ──▶ identity            names and starts ──▶ functions, each once
 //!         ──▶ code                calls that the files' code contains, where they are asked for
 //!         ──▶ assemble            address paths ──▶ call paths and samples
@@ -17,19 +17,19 @@
 //! inlined into it are frames of their own. An address without a name stays apart from every
 //! other: it is identified by its function's bounds if unwind tables have them, else by itself.
 
+mod address_lookup;
 mod assemble;
 mod caveats;
 mod code;
-mod copies;
 mod definitions;
 mod demangled;
 mod distinct_addresses;
+mod function_copies;
 mod host;
 mod identity;
 mod interrupts;
 mod library;
 mod limits;
-mod look_up;
 mod name_source;
 mod nameless;
 mod names;
@@ -112,7 +112,7 @@ pub fn unfinished(trace: &Trace, library: &Library) -> Builder {
     };
     let addresses_of_images =
         distinct_addresses::DistinctAddresses::of(&checked.frames, trace.images.len());
-    let answers = look_up::all(&addresses_of_images, &name_sources, &library.options);
+    let answers = address_lookup::all(&addresses_of_images, &name_sources, &library.options);
     assemble::profile(
         trace,
         &checked,

@@ -73,7 +73,7 @@ mod tests {
         let places = profile.places.as_ref().unwrap();
         let mut frames = Vec::new();
         while let Some(id) = place {
-            let here = places.tree[id];
+            let here = places.tree()[id];
             let line = here.line.map(|line| profile.lines[line].line.to_string());
             let function = profile.paths[here.path].function;
             let name = &profile.functions[function].name;

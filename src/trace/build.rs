@@ -2,8 +2,8 @@
 
 use crate::perfdata::{Error, Pass, Reader};
 
-use super::copies::Copies;
 use super::jit::Dumps;
+use super::stack_copies::StackCopies;
 use super::time_range::TimeRange;
 use super::tracer::Tracer;
 use super::unwinders::Unwinders;
@@ -27,7 +27,7 @@ pub fn read(
 ) -> Result<Trace, Error> {
     std::thread::scope(|scope| {
         loop {
-            let copies = unwinding.map(|how| Copies::new(Unwinders::new(scope, how)));
+            let copies = unwinding.map(|how| StackCopies::new(Unwinders::new(scope, how)));
             let mut tracer = Tracer::new(part, copies, Dumps::timed(jit), &mut on_hit);
             let pass = reader.visit(&mut progress, |reader, record| {
                 tracer.record(reader, record)

@@ -12,10 +12,10 @@ use std::cmp::Reverse;
 use crate::base::{IdVec, SELDOM, WeightSum};
 use crate::perfdata::Reader;
 
-use super::copies::Copies;
 use super::known_chains::KnownChains;
 use super::off_cpu::{EVENTS as OFF_CPU_EVENTS, OffCpu};
 use super::samples::{SampleId, SampleKey, Samples};
+use super::stack_copies::StackCopies;
 use super::threads::TraceThread;
 use super::tracer::Tracer;
 use super::{AddressPathId, AddressPaths, TraceThreadId};
@@ -165,7 +165,7 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
     pub(super) fn compact(
         &mut self,
         reader: &Reader,
-        copies: Copies<'scope, 'env>,
+        copies: StackCopies<'scope, 'env>,
         limits: &Limits,
     ) -> Compacted {
         self.settle(reader);

@@ -239,7 +239,7 @@ mod tests {
             .id_of(image(ImageKind::JitDump { pid: 7, is_timed }));
         let memory = stacks.images.id_of(image(ImageKind::Generated { pid: 7 }));
         let process = stacks.processes.entry(7).or_default();
-        let shown = |process: &super::super::memory::Process| {
+        let shown = |process: &super::super::memory::ProcessMemory| {
             let found = process.find(CodeAddress::Instruction(0x1008));
             found.map(|(image, _)| image)
         };

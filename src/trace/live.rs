@@ -5,10 +5,10 @@ use std::path::Path;
 use crate::perfdata::{Feed, Reader, Record};
 
 use super::compact::Limits;
-use super::copies::Copies;
 use super::fading::Fading;
 use super::jit::Dumps;
 use super::samples::Samples;
+use super::stack_copies::StackCopies;
 use super::time_range::TimeRange;
 use super::tracer::Tracer;
 use super::unwinders::Unwinders;
@@ -19,7 +19,7 @@ use super::{Image, JitSource, Trace, Unwinding};
 /// However long it runs, its memory is bounded: processes that have ended are forgotten, and where
 /// there are very many stacks, the rarest are merged into one, which is called
 /// `[seldom]`. No sample is forgotten.
-pub struct Live<'o, 'scope, 'env> {
+pub struct LiveTrace<'o, 'scope, 'env> {
     feed: Feed,
     tracer: Tracer<'o, 'scope, 'env>,
     fading: Fading,
@@ -34,7 +34,7 @@ pub struct Live<'o, 'scope, 'env> {
     seldom: u64,
 }
 
-/// What a [`Live`] trace is at one moment.
+/// What a [`LiveTrace`] trace is at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Moment {
     /// The trace.
@@ -47,7 +47,7 @@ pub struct Moment {
     pub seldom: u64,
 }
 
-impl<'o, 'scope, 'env> Live<'o, 'scope, 'env> {
+impl<'o, 'scope, 'env> LiveTrace<'o, 'scope, 'env> {
     /// Begins a trace. `head` tells of the events and the machine; it is not read. Copied stacks are
     /// unwound by workers that live in `scope`. `on_hit` is called with each image at the first
     /// address in it.
@@ -58,7 +58,7 @@ impl<'o, 'scope, 'env> Live<'o, 'scope, 'env> {
         jit: Option<&'env dyn JitSource>,
         on_hit: &'o mut dyn FnMut(&Image),
     ) -> Self {
-        let copies = Copies::new(Unwinders::new(scope, unwinding));
+        let copies = StackCopies::new(Unwinders::new(scope, unwinding));
         let mut tracer = Tracer::new(
             TimeRange::default(),
             Some(copies),
@@ -66,7 +66,7 @@ impl<'o, 'scope, 'env> Live<'o, 'scope, 'env> {
             on_hit,
         );
         tracer.ended = Some(Vec::new());
-        Live {
+        LiveTrace {
             feed: Feed::new(head),
             tracer,
             fading: Fading::default(),
@@ -159,7 +159,7 @@ impl<'o, 'scope, 'env> Live<'o, 'scope, 'env> {
             return;
         }
         let reader = self.feed.reader();
-        let copies = Copies::new(Unwinders::new(self.scope, self.unwinding));
+        let copies = StackCopies::new(Unwinders::new(self.scope, self.unwinding));
         let compacted = self.tracer.compact(reader, copies, &self.limits);
         let tracer = &self.tracer;
         self.fading = self.fading.moved(&tracer.samples, &compacted.samples);
@@ -230,14 +230,14 @@ mod tests {
         record
     }
 
-    fn with_live(test: impl FnOnce(&mut Live<'_, '_, '_>)) {
+    fn with_live(test: impl FnOnce(&mut LiveTrace<'_, '_, '_>)) {
         let unwinding = Unwinding {
             rules: &NoRules,
             workers: NonZeroUsize::MIN,
         };
         let mut on_hit = |_: &Image| ();
         std::thread::scope(|scope| {
-            test(&mut Live::new(
+            test(&mut LiveTrace::new(
                 empty_recording(SAMPLE_TYPE, 0),
                 scope,
                 unwinding,
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn faded_samples_keep_their_places_when_tables_are_made_anew() {
+    fn faded_samples_keep_their_places_when_tables_are_rebuilt() {
         with_live(|live| {
             live.limits.samples = 10;
             live.is_there = |tid| tid == 70;

@@ -11,7 +11,7 @@ use super::{CallerBy, FrameId, ImageId};
 
 /// A range of addresses that shows an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Range {
+struct MappedRange {
     /// The first address behind it.
     end: u64,
     image: ImageId,
@@ -30,7 +30,7 @@ pub(super) struct Mappings {
     generated: Ranges,
 }
 
-type Ranges = RedBlackTreeMapSync<u64, Range>;
+type Ranges = RedBlackTreeMapSync<u64, MappedRange>;
 
 impl Default for Mappings {
     fn default() -> Mappings {
@@ -47,7 +47,8 @@ impl Mappings {
     pub(super) fn map(&mut self, start: u64, end: u64, image: ImageId, base: u64) {
         self.unmap(start, end);
         let shift = base.wrapping_sub(start);
-        self.ranges.insert_mut(start, Range { end, image, shift });
+        self.ranges
+            .insert_mut(start, MappedRange { end, image, shift });
     }
 
     /// Forgets what is mapped in `start..end`; what reaches over its borders is trimmed.
@@ -64,7 +65,7 @@ impl Mappings {
         clear(&mut self.generated, start, end);
         let shift = code.place.wrapping_sub(start);
         self.generated
-            .insert_mut(start, Range { end, image, shift });
+            .insert_mut(start, MappedRange { end, image, shift });
     }
 
     /// Forgets the code that was generated in `start..end`.
@@ -83,7 +84,7 @@ impl Mappings {
         let mut renamed = |ranges: &Ranges| {
             let ranges = ranges.iter().map(|(&start, &range)| {
                 let image = new(range.image);
-                (start, Range { image, ..range })
+                (start, MappedRange { image, ..range })
             });
             ranges.collect()
         };
@@ -109,7 +110,7 @@ fn clear(ranges: &mut Ranges, start: u64, end: u64) {
     if let Some((&before, &range)) = ranges.range(..start).next_back()
         && range.end > start
     {
-        let trimmed = Range {
+        let trimmed = MappedRange {
             end: start,
             ..range
         };
@@ -118,7 +119,7 @@ fn clear(ranges: &mut Ranges, start: u64, end: u64) {
             ranges.insert_mut(end, range);
         }
     }
-    let inside: Vec<(u64, Range)> = ranges
+    let inside: Vec<(u64, MappedRange)> = ranges
         .range(start..end)
         .map(|(&s, &range)| (s, range))
         .collect();
@@ -189,7 +190,7 @@ pub(super) struct FoundNow {
 }
 
 impl FoundNow {
-    /// What was found in memory of this state: see [`Process::state`].
+    /// What was found in memory of this state: see [`ProcessMemory::state`].
     pub(super) fn at(&mut self, state: (u32, u32)) -> &mut FrameTable {
         if self.state != state {
             self.state = state;
@@ -201,7 +202,7 @@ impl FoundNow {
 
 /// The memory of one process.
 #[derive(Debug, Default)]
-pub(super) struct Process {
+pub(super) struct ProcessMemory {
     maps: Maps,
     /// Tells it from an earlier process of its number.
     birth: u32,
@@ -211,12 +212,12 @@ pub(super) struct Process {
     snapshot: Option<Arc<Snapshot>>,
 }
 
-impl Process {
+impl ProcessMemory {
     /// A process without memory. `birth` is no other process's.
-    pub(super) fn born(birth: u32) -> Process {
-        Process {
+    pub(super) fn born(birth: u32) -> ProcessMemory {
+        ProcessMemory {
             birth,
-            ..Process::default()
+            ..ProcessMemory::default()
         }
     }
 
@@ -226,24 +227,24 @@ impl Process {
     }
 
     /// A process that begins with a copy of its parent's memory. `birth` is no other process's.
-    pub(super) fn forked(&self, birth: u32) -> Process {
-        Process {
+    pub(super) fn forked(&self, birth: u32) -> ProcessMemory {
+        ProcessMemory {
             birth,
             maps: self.maps.clone(),
-            ..Process::default()
+            ..ProcessMemory::default()
         }
     }
 
     /// The same process, for tables in which images have other ids.
-    pub(super) fn renamed(&self, new: &mut dyn FnMut(ImageId) -> ImageId) -> Process {
-        Process {
+    pub(super) fn renamed(&self, new: &mut dyn FnMut(ImageId) -> ImageId) -> ProcessMemory {
+        ProcessMemory {
             birth: self.birth,
             generation: self.generation,
             maps: Maps {
                 now: self.maps.now.renamed(new),
                 before_exec: self.maps.before_exec.renamed(new),
             },
-            ..Process::default()
+            ..ProcessMemory::default()
         }
     }
 
@@ -326,14 +327,14 @@ mod tests {
     }
 
     #[test]
-    fn a_change_after_a_fork_is_one_process_s_own() {
+    fn a_change_after_a_fork_affects_one_process_only() {
         let (old, new) = (ImageId::new(0), ImageId::new(1));
-        let mut parent = Process::default();
+        let mut parent = ProcessMemory::default();
         parent.change(|m| m.map(0x1000, 0x5000, old, 0));
         let mut child = parent.forked(1);
         child.change(|m| m.map(0x2000, 0x3000, new, 0));
         parent.change(|m| m.unmap(0x4000, 0x5000));
-        let image = |process: &Process, address| {
+        let image = |process: &ProcessMemory, address| {
             process
                 .find(CodeAddress::Instruction(address))
                 .map(|(image, _)| image)

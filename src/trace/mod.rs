@@ -3,7 +3,7 @@
 //! ```text
 //!   Record ──▶ memory   which image each address of each process shows, as time goes by
 //!          ──▶ jit      what it generated there up to each moment, where that is listed
-//!          ──▶ threads  who was called what, when
+//!          ──▶ threads  the names of threads over time
 //!          ──▶ known_chains  the call chain of a sample, if it occurred before
 //!          ──▶ chain    else its links, outermost first
 //!          ──▶ copies   or the copy of its stack, which unwinders unwind meanwhile
@@ -13,17 +13,16 @@
 //!          ══▶ Trace
 //! ```
 //!
-//! A [`Live`] trace is one that grows while others look at it: it gives a [`Moment`] when it is asked,
+//! A [`LiveTrace`] grows while others look at it: it gives a [`Moment`] when it is asked,
 //! lets samples fade, and drops the rarest stacks before they take too much memory.
 //!
-//! Nothing in a trace has a name yet. A sample costs no memory but the
-//! path that it adds and the chain by which it is known again, and
-//! almost no time for frames that it shares with the sample before it on the same thread.
+//! Nothing in a trace has a name yet. A sample takes memory only for a path that is new and for the
+//! entry of its chain in the cache. Frames that it shares with the previous sample of its thread take
+//! almost no time.
 
 mod build;
 mod chain;
 mod compact;
-mod copies;
 mod counts;
 mod events;
 mod fading;
@@ -35,6 +34,7 @@ mod memory;
 mod off_cpu;
 mod paths;
 mod samples;
+mod stack_copies;
 mod stacks;
 mod state;
 mod switches;
@@ -46,7 +46,7 @@ mod unwinders;
 pub use build::read;
 pub use image::{CallerBy, FrameAddress, FrameId, Image, ImageId, ImageKind};
 pub use jit::JitSource;
-pub use live::{Live, Moment};
+pub use live::{LiveTrace, Moment};
 pub use paths::{AddressPath, AddressPathId, AddressPaths};
 pub use threads::{TraceThread, TraceThreadId};
 pub use time_range::TimeRange;

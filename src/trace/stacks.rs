@@ -12,9 +12,9 @@ use crate::perfdata::{Attr, Record, Sample};
 use crate::unwind;
 
 use super::chain::{self, Link, Space};
-use super::copies::Unwound;
-use super::memory::{FoundNow, FrameTable, Process, Snapshot};
+use super::memory::{FoundNow, FrameTable, ProcessMemory, Snapshot};
 use super::paths::{AddressPath, DistinctPaths};
+use super::stack_copies::Unwound;
 use super::{AddressPathId, CallerBy, FrameAddress, FrameId, Image, ImageId, ImageKind};
 
 /// The name of images of unmapped addresses: each process may have one.
@@ -78,9 +78,9 @@ pub(super) struct Stacks {
     pub(super) images: Distinct<ImageId, Image>,
     pub(super) frames: Distinct<FrameId, FrameAddress>,
     pub(super) paths: DistinctPaths,
-    pub(super) processes: FxHashMap<i32, Process>,
+    pub(super) processes: FxHashMap<i32, ProcessMemory>,
     /// The kernel's and its modules' mappings.
-    pub(super) kernel: Process,
+    pub(super) kernel: ProcessMemory,
     /// How many processes began.
     births: u32,
     last: FxHashMap<i32, LastStack>,
@@ -108,7 +108,7 @@ impl Stacks {
     /// The state of a process's memory and of the kernel's.
     pub(super) fn memory(&self, pid: i32) -> Memory {
         let process = self.processes.get(&pid);
-        let process = process.map_or((0, 0), Process::state);
+        let process = process.map_or((0, 0), ProcessMemory::state);
         (process, self.kernel.state())
     }
 
@@ -117,7 +117,7 @@ impl Stacks {
         self.births += 1;
         let child = match self.processes.get(&parent) {
             Some(parent) if copies => parent.forked(self.births),
-            _ => Process::born(self.births),
+            _ => ProcessMemory::born(self.births),
         };
         self.processes.insert(pid, child);
     }

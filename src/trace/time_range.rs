@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_an_interval_counts_what_lies_in_the_range() {
+    fn the_part_of_an_interval_in_the_range_counts() {
         let range = |start, end| TimeRange {
             start,
             end,

@@ -11,13 +11,13 @@ use crate::perfdata::{Body, CpuMode, Reader, Record, Sample, Task};
 use crate::unwind::End;
 
 use super::chain::Space;
-use super::copies::{Copies, Copy, Finished, Waiting, Weights};
 use super::counts::{Counts, weight_of};
 use super::events::{event, sampling};
 use super::jit::Dumps;
 use super::known_chains::{Circumstances, KnownChains, Met};
 use super::off_cpu::{OffCpu, SwitchStack, Ticket};
 use super::samples::{SampleId, SampleKey, Samples};
+use super::stack_copies::{Copy, Finished, StackCopies, Waiting, Weights};
 use super::stacks::{Stack, Stacks};
 use super::threads::{Ended, Threads};
 use super::time_range::TimeRange;
@@ -30,7 +30,7 @@ pub(super) struct Tracer<'o, 'scope, 'env> {
     /// Code that processes generated, where files tell of it.
     pub(super) dumps: Dumps<'env>,
     /// Samples whose copied stacks are being unwound, if such stacks are.
-    pub(super) copies: Option<Copies<'scope, 'env>>,
+    pub(super) copies: Option<StackCopies<'scope, 'env>>,
     pub(super) trace: Trace,
     pub(super) threads: Threads,
     pub(super) stacks: Stacks,
@@ -77,7 +77,7 @@ pub(super) struct Depths {
 impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
     pub(super) fn new(
         part: TimeRange,
-        copies: Option<Copies<'scope, 'env>>,
+        copies: Option<StackCopies<'scope, 'env>>,
         dumps: Dumps<'env>,
         on_hit: &'o mut dyn FnMut(&Image),
     ) -> Self {

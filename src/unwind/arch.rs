@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn perf_s_numbers_are_those_of_dwarf() {
+    fn perfs_register_numbers_map_to_those_of_dwarf() {
         // PERF_REG_X86_BX, _SP, _IP, _FLAGS, _R8, _R15
         let x86_64 = [1, 7, 8, 9, 16, 23].map(|number| Arch::X86_64.of_perf(number));
         let expected = [Some(3), Some(7), Some(16), None, Some(8), Some(15)];
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_s_architecture_is_named_or_told_by_its_registers() {
+    fn a_tasks_architecture_is_recorded_or_follows_from_its_registers() {
         let x86 = 0xff_0fff;
         let arm64 = 0x1_ffff_ffff;
         assert_eq!(Arch::of_task(Some("x86_64"), 2, x86), Some(Arch::X86_64));

@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 
 use super::arch::Arch;
 use super::code::{CodeAt, ProcessCode};
-use super::row::Row;
+use super::row::UnwindRow;
 use super::rules::Scratch;
 use crate::base::{Distinct, Svma, define_id};
 
@@ -25,7 +25,7 @@ pub(super) enum Known<'a> {
     /// The first instructions of a program, which nothing calls; without rules.
     Entry,
     /// A row.
-    Row(&'a Row),
+    Row(&'a UnwindRow),
 }
 
 /// The same, as it is kept.
@@ -42,7 +42,7 @@ enum Kept {
 pub(super) struct Cache {
     recent: Box<[Recent]>,
     known: HashMap<(u32, Svma), Kept>,
-    rows: Distinct<RowId, Row>,
+    rows: Distinct<RowId, UnwindRow>,
     scratch: Scratch,
 }
 

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stub_s_rule_depends_on_where_in_it_the_program_is() {
+    fn the_rule_of_a_stub_depends_on_the_position_in_it() {
         // What linkers write for .plt: CFA = rsp + 8 + ((rip & 15) >= 11) << 3.
         let bytes = [
             op::DW_OP_breg7.0,
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_and_nonsense_end() {
+    fn loops_and_nonsense_terminate() {
         // DW_OP_skip -3: for ever.
         assert_eq!(
             value(&[op::DW_OP_skip.0, 0xfd, 0xff], Some(1)),

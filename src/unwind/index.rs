@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_gives_the_last_function_that_has_begun() {
+    fn the_table_finds_the_last_function_that_starts_before_an_address() {
         let section = table(&[(-0x4000, 0x100), (-0x3f00, 0x120), (0x10, 0x140)]);
         let index = Index::Linked(Linked::new(&section, 0x5080).expect("a sound table"));
         let candidate = |start, entry, next| Some(Candidate { start, entry, next });
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_out_of_order_or_cut_short_is_not_believed() {
+    fn a_table_that_is_unsorted_or_truncated_is_rejected() {
         assert!(Linked::new(&table(&[(0x20, 0), (0x10, 0)]), 0).is_none());
         assert!(Linked::new(&table(&[]), 0).is_none());
         let mut cut = table(&[(0x10, 0), (0x20, 0)]);

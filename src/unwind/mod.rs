@@ -1,5 +1,5 @@
-//! From a copy of a user stack and the registers of that moment to return addresses, by the call
-//! frame information of the files that were mapped.
+//! Unwinds a copy of a user stack, with the registers of that moment, to return addresses, by the
+//! call frame information of the mapped files.
 //!
 //! ```text
 //!   registers, stack copy ─▶ walk ─▶ frames, innermost first, and how they end
@@ -34,7 +34,7 @@ pub use code::{CodeAt, ProcessCode};
 pub use expression::Expression;
 pub use frame::FrameState;
 pub use registers::Registers;
-pub use row::{Cfa, Row, Rule};
+pub use row::{Cfa, Rule, UnwindRow};
 pub use rules::{Rules, Scratch};
 pub use stack::StackCopy;
 pub use walk::{End, Joined, Unwinder};

@@ -40,7 +40,7 @@ pub enum Rule {
 
 /// A row, reduced to the registers that stacks need. Registers have DWARF's numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Row {
+pub struct UnwindRow {
     /// How the CFA is found.
     pub cfa: Cfa,
     /// The register whose rule finds the return address.
@@ -54,14 +54,14 @@ pub struct Row {
     pub(super) reads_registers: bool,
 }
 
-impl Row {
+impl UnwindRow {
     /// Takes over what gimli has found. `None` when the row leans on what is not understood here.
     pub(super) fn new<'a, S: UnwindSection<EndianSlice<'a, LittleEndian>>>(
         row: &UnwindTableRow<usize>,
         (return_address, is_signal_frame): (gimli::Register, bool),
         section: &S,
         arch: Arch,
-    ) -> Option<Row> {
+    ) -> Option<UnwindRow> {
         let expression = |expression: &gimli::UnwindExpression<usize>| {
             let bytes = expression.get(section).ok()?.0;
             Expression::new(bytes.slice(), arch)
@@ -101,7 +101,7 @@ impl Row {
                 Rule::Register(_) | Rule::SavedAt(_) | Rule::ValueOf(_)
             )
         });
-        Some(Row {
+        Some(UnwindRow {
             cfa,
             return_address: arch.of_dwarf(return_address.0)?,
             is_signal_frame,
@@ -114,7 +114,7 @@ impl Row {
     ///
     /// On x86 a stub for lazy binding is `jmp *slot; push number; jmp first` in 16 bytes; the
     /// last jump starts at byte 11. Other stubs have no instruction that far in.
-    pub(super) fn of_stub(arch: Arch) -> Option<Row> {
+    pub(super) fn of_stub(arch: Arch) -> Option<UnwindRow> {
         let saved = -i64::from(arch.word());
         let x86 = |sp: gimli::DwOp, pc: gimli::DwOp, shift: gimli::DwOp, return_address: u8| {
             // CFA = sp + word + (pc & 15 >= 11) << log2(word)
@@ -162,7 +162,7 @@ impl Row {
             Arch::Aarch64 => in_register(30),
             Arch::Riscv64 | Arch::Riscv32 => in_register(1),
         }?;
-        Some(Row {
+        Some(UnwindRow {
             cfa,
             return_address,
             is_signal_frame: false,

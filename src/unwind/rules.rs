@@ -12,7 +12,7 @@ use gimli::{
 
 use super::arch::Arch;
 use super::index::{Candidate, Index, Linked};
-use super::row::Row;
+use super::row::UnwindRow;
 use crate::base::{FileOffset, Svma};
 use crate::binary::{Binary, FrameSection, common_entry};
 
@@ -25,29 +25,29 @@ const PROGRAM_LIMIT: usize = 1 << 18;
 pub struct Rules {
     binary: Arc<Binary>,
     arch: Arch,
-    exception: Option<Table>,
+    exception: Option<RuleTable>,
     /// An index of the same that leans on no table of the linker, for the case that this is wrong.
     remade: OnceLock<Option<Index>>,
     /// `.debug_frame`, here or in the debug file, once an address is not in the first.
-    debug: OnceLock<Option<Table>>,
+    debug: OnceLock<Option<RuleTable>>,
     /// The rows that were computed, for all workers: by the first address that each holds for, with
     /// the address behind the last.
-    known: Mutex<BTreeMap<u64, (u64, Option<Row>)>>,
+    known: Mutex<BTreeMap<u64, (u64, Option<UnwindRow>)>>,
     /// How many bytes of instructions may yet be run: entries of a hostile file may share theirs.
     fuel: AtomicU64,
 }
 
 /// A section with its index.
 #[derive(Debug)]
-struct Table {
-    kind: Kind,
+struct RuleTable {
+    kind: SectionKind,
     bytes: Vec<u8>,
     bases: BaseAddresses,
     index: Index,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum SectionKind {
     Exception,
     Debug,
 }
@@ -55,7 +55,7 @@ enum Kind {
 /// What an index leads to.
 enum LookedUp {
     /// The row, and the addresses that it holds for.
-    Row(Row, Range<u64>),
+    Row(UnwindRow, Range<u64>),
     /// No entry has the address.
     Nothing,
     /// The index is wrong.
@@ -92,8 +92,8 @@ impl Rules {
                 Some(linked) => Index::Linked(linked),
                 None => Index::made(&exception_frame(&bytes, arch), &bytes, &bases),
             };
-            Table {
-                kind: Kind::Exception,
+            RuleTable {
+                kind: SectionKind::Exception,
                 bytes,
                 bases,
                 index,
@@ -131,12 +131,12 @@ impl Rules {
     }
 
     /// The row of an address; `None` where there are no rules for it.
-    pub fn row(&self, address: Svma) -> Option<Row> {
+    pub fn row(&self, address: Svma) -> Option<UnwindRow> {
         self.row_with(address, &mut Scratch::default())
     }
 
     /// The same, computed in `scratch`.
-    pub fn row_with(&self, address: Svma, scratch: &mut Scratch) -> Option<Row> {
+    pub fn row_with(&self, address: Svma, scratch: &mut Scratch) -> Option<UnwindRow> {
         let known = || self.known.lock().expect("no worker panics");
         if let Some((_, (end, row))) = known().range(..=address.0).next_back()
             && address.0 < *end
@@ -149,7 +149,7 @@ impl Rules {
     }
 
     /// The row of an address, and the addresses for which it is known to be the same.
-    fn computed(&self, address: Svma, scratch: &mut Scratch) -> (Option<Row>, Range<u64>) {
+    fn computed(&self, address: Svma, scratch: &mut Scratch) -> (Option<UnwindRow>, Range<u64>) {
         let here = address.0..address.0.saturating_add(1);
         let Some(table) = &self.exception else {
             return (self.elsewhere(address, scratch), here);
@@ -176,24 +176,24 @@ impl Rules {
     }
 
     /// The row of an address that the exception frames leave out.
-    fn elsewhere(&self, address: Svma, scratch: &mut Scratch) -> Option<Row> {
+    fn elsewhere(&self, address: Svma, scratch: &mut Scratch) -> Option<UnwindRow> {
         let debug = self.debug.get_or_init(|| self.debug_table()).as_ref();
         let found = debug.map(|debug| self.found(debug, &debug.index, address, scratch));
         if let Some(LookedUp::Row(row, _)) = found {
             return Some(row);
         }
         let is_stub = self.binary.is_stub(address);
-        is_stub.then(|| Row::of_stub(self.arch)).flatten()
+        is_stub.then(|| UnwindRow::of_stub(self.arch)).flatten()
     }
 
-    fn debug_table(&self) -> Option<Table> {
+    fn debug_table(&self) -> Option<RuleTable> {
         let FrameSection { bytes, address } = self.binary.debug_frames().ok()??;
         let bases = BaseAddresses::default().set_eh_frame(address.0);
         let index = Index::made(&debug_frame(&bytes, self.arch), &bytes, &bases);
         self.fuel
             .fetch_add(64 * bytes.len() as u64, Ordering::Relaxed);
-        Some(Table {
-            kind: Kind::Debug,
+        Some(RuleTable {
+            kind: SectionKind::Debug,
             bytes,
             bases,
             index,
@@ -202,7 +202,7 @@ impl Rules {
 
     fn found(
         &self,
-        table: &Table,
+        table: &RuleTable,
         index: &Index,
         address: Svma,
         scratch: &mut Scratch,
@@ -211,11 +211,11 @@ impl Rules {
             return LookedUp::Nothing;
         };
         match table.kind {
-            Kind::Exception => {
+            SectionKind::Exception => {
                 let frame = exception_frame(&table.bytes, self.arch);
                 self.run(&frame, table, candidate, address, scratch)
             }
-            Kind::Debug => {
+            SectionKind::Debug => {
                 let frame = debug_frame(&table.bytes, self.arch);
                 self.run(&frame, table, candidate, address, scratch)
             }
@@ -226,7 +226,7 @@ impl Rules {
     fn run<'a, S>(
         &self,
         section: &S,
-        Table { bytes, bases, .. }: &Table,
+        RuleTable { bytes, bases, .. }: &RuleTable,
         candidate: Candidate,
         address: Svma,
         scratch: &mut Scratch,
@@ -265,7 +265,7 @@ impl Rules {
         // Entries of damaged files overlap. The cache must not answer for addresses that a look-up
         // would give to the next entry.
         let holds = row.start_address()..row.end_address().min(candidate.next);
-        match Row::new(row, about, section, self.arch) {
+        match UnwindRow::new(row, about, section, self.arch) {
             Some(row) => LookedUp::Row(row, holds),
             None => LookedUp::Nothing,
         }

@@ -17,7 +17,7 @@ use super::cache::{Cache, Known};
 use super::code::ProcessCode;
 use super::expression::{Circumstances, Missing};
 use super::registers::Registers;
-use super::row::{Cfa, Row, Rule};
+use super::row::{Cfa, Rule, UnwindRow};
 use super::stack::StackCopy;
 use crate::base::CodeAddress;
 
@@ -260,7 +260,7 @@ impl Unwinder {
 
 impl Frame<'_, '_> {
     /// Makes the registers those of the caller; returns where the caller goes on.
-    fn leave(&mut self, row: &Row) -> Result<u64, Stop> {
+    fn leave(&mut self, row: &UnwindRow) -> Result<u64, Stop> {
         let arch = self.registers.arch();
         let return_rule = row.rule(row.return_address);
         if matches!(return_rule, Some(Rule::Undefined)) {
@@ -352,7 +352,7 @@ impl Frame<'_, '_> {
 
     /// Leaves a function that keeps its frame, whose frame lies behind what was copied: all that is
     /// known of its caller is where it goes on, and the registers that the function has not changed.
-    fn leave_by_chain(&mut self, row: &Row) -> Result<u64, Stop> {
+    fn leave_by_chain(&mut self, row: &UnwindRow) -> Result<u64, Stop> {
         let arch = self.registers.arch();
         let caller = self.chain.next().ok_or(Stop::Missing)?;
         for (register, _) in &row.rules {

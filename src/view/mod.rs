@@ -1,4 +1,4 @@
-//! Answers arranged for people: which rows, in which order, under which names.
+//! Arranges results for people: which rows, in which order, under which names.
 //!
 //! ```text
 //!   analysis ──▶ flat, tree, detail, … ──▶ Page of tables and sentences ──▶ text

@@ -141,7 +141,7 @@ fn a_sound_tree_passes() {
 }
 
 #[test]
-fn an_import_that_the_map_does_not_draw_is_told() {
+fn an_import_that_the_map_does_not_allow_is_reported() {
     let told = "src/view/cell.rs:3: `view` may not import `binary`";
     line_is_told("src/view/cell.rs", "use crate::binary::f;", told);
     line_is_told("src/view/cell.rs", "use super::super::binary;", told);
@@ -173,7 +173,7 @@ fn an_import_that_the_map_does_not_draw_is_told() {
 }
 
 #[test]
-fn a_path_around_the_map_is_told() {
+fn a_path_around_the_map_is_reported() {
     line_is_told(
         "src/view/cell.rs",
         "use crate as root;",
@@ -221,7 +221,7 @@ fn rooms_and_rows_of_the_map_must_match() {
 }
 
 #[test]
-fn a_map_that_runs_in_circles_is_told() {
+fn a_map_with_a_circle_is_reported() {
     assert_eq!(
         planted(
             "src/ARCHITECTURE.md",
@@ -241,7 +241,7 @@ fn a_map_that_runs_in_circles_is_told() {
 }
 
 #[test]
-fn computing_in_a_room_that_arranges_is_told() {
+fn computing_in_a_room_that_arranges_is_reported() {
     let told = |line: usize, path: &str| {
         format!(
             "src/export/json.rs:{line}: `export` names `{path}`, which is no type; it arranges what was computed"
@@ -279,7 +279,7 @@ fn computing_in_a_room_that_arranges_is_told() {
 }
 
 #[test]
-fn a_package_away_from_home_is_told() {
+fn a_package_in_a_wrong_room_is_reported() {
     let told = "src/view/cell.rs:3: `gimli` is not at home in `view`";
     line_is_told("src/view/cell.rs", "use gimli::Dwarf;", told);
     line_is_told("src/view/cell.rs", "use gimli;", told);
@@ -300,7 +300,7 @@ fn a_package_away_from_home_is_told() {
 }
 
 #[test]
-fn packages_and_rows_of_the_map_must_match() {
+fn packages_and_the_rows_of_the_map_must_match() {
     assert_eq!(
         planted("Cargo.toml", "# a\n", "petgraph = \"1\"\n"),
         ["Cargo.toml: `petgraph` has no row in the map in src/ARCHITECTURE.md"]
@@ -323,7 +323,7 @@ fn packages_and_rows_of_the_map_must_match() {
 }
 
 #[test]
-fn unsafe_code_outside_the_listed_files_is_told() {
+fn unsafe_code_outside_the_listed_files_is_reported() {
     let told = "src/view/cell.rs:3: unsafe code in a file that the map does not list for it";
     line_is_told("src/view/cell.rs", "fn g() { unsafe { h() } }", told);
     line_is_told("src/view/cell.rs", "unsafe impl Send for X {}", told);
@@ -335,7 +335,7 @@ fn unsafe_code_outside_the_listed_files_is_told() {
 }
 
 #[test]
-fn names_that_own_nothing_are_told() {
+fn module_names_without_meaning_are_reported() {
     line_is_told(
         "src/view/mod.rs",
         "mod util;",
@@ -350,7 +350,7 @@ fn names_that_own_nothing_are_told() {
 }
 
 #[test]
-fn glob_imports_of_modules_are_told() {
+fn glob_imports_of_modules_are_reported() {
     let told = "src/view/cell.rs:3: glob import; name what is used";
     line_is_told("src/view/cell.rs", "use crate::base::*;", told);
     line_is_told(
@@ -401,7 +401,7 @@ fn the_command_line_lives_in_the_binary_and_sees_what_a_user_sees() {
 }
 
 #[test]
-fn text_of_the_library_that_names_options_or_commands_is_told() {
+fn text_of_the_library_that_names_options_or_commands_is_reported() {
     let told = |word: &str| {
         format!(
             "src/view/cell.rs:3: a text names `{word}`; the library states facts, `cli` words advice"
@@ -433,7 +433,7 @@ fn text_of_the_library_that_names_options_or_commands_is_told() {
 }
 
 #[test]
-fn text_that_only_looks_like_an_option_is_not_told() {
+fn text_that_only_looks_like_an_option_is_accepted() {
     let mut tree = sound();
     for line in [
         "/// As `perf record -F 99` has it; see `proftool record --help`.",
@@ -451,7 +451,7 @@ fn text_that_only_looks_like_an_option_is_not_told() {
 }
 
 #[test]
-fn a_file_with_too_many_lines_is_told() {
+fn a_file_with_too_many_lines_is_reported() {
     let mut tree = sound();
     tree.append("src/view/cell.rs", &"\n".repeat(598));
     assert_eq!(rules::check(&tree), Vec::<String>::new());
@@ -463,7 +463,7 @@ fn a_file_with_too_many_lines_is_told() {
 }
 
 #[test]
-fn a_room_without_its_page_is_told() {
+fn a_room_without_its_page_is_reported() {
     assert_eq!(
         planted("src/view/mod.rs", "//! Tables.\n", ""),
         ["src/view/mod.rs: the room's page (`//!`) is missing"]
@@ -471,7 +471,7 @@ fn a_room_without_its_page_is_told() {
 }
 
 #[test]
-fn a_violation_in_this_crate_would_be_told() {
+fn a_violation_in_this_crate_would_be_reported() {
     let mut tree = Tree::of_this_crate();
     tree.append("src/base/mod.rs", "use crate::profile::Profile;\n");
     tree.append("src/view/flat.rs", "fn f() { Summary::of(0, 0) }\n");
@@ -551,7 +551,7 @@ fn what_an_input_names_is_opened_by_one_room() {
 }
 
 #[test]
-fn a_map_without_its_tables_is_told() {
+fn a_map_without_its_tables_is_reported() {
     assert_eq!(
         rules::check(&Tree::new(&[("src/ARCHITECTURE.md", "# A page\n")])),
         ["src/ARCHITECTURE.md: no table with the heads `room`, `owns`, `may import`"]

@@ -328,7 +328,7 @@ fn with_build_id(byte: u8) -> Elf {
 }
 
 #[test]
-fn below_symfs_comes_first_and_the_host_counts_by_build_id_only() {
+fn symfs_comes_first_and_host_files_count_only_by_build_id() {
     let directory = directory("symfs-first");
     let id = |byte: u8| BuildId::new(&[byte; 20]).unwrap();
     let (root, host) = (directory.join("root"), directory.join("host"));
@@ -376,7 +376,7 @@ fn a_path_that_a_recording_lists_for_a_build_is_tried() {
 }
 
 #[test]
-fn packed_symbols_name_a_stripped_program() {
+fn symbols_in_gnu_debugdata_name_a_stripped_program() {
     let directory = directory("mini");
     let Some(_) = compile(&directory, PROGRAM, &[]) else {
         return;

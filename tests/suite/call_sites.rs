@@ -236,7 +236,7 @@ fn filters_and_units_are_those_of_all_views() {
 }
 
 #[test]
-fn a_stack_of_100_000_calls_is_nothing_special() {
+fn a_stack_of_100_000_calls_works() {
     let mut stack: Vec<Frame> = vec![(0, None, false)];
     for level in 0..50_000 {
         stack.push((1, Some(1 + level % 7), false));
@@ -340,7 +340,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn each_line_is_what_the_stacks_say_one_by_one(samples in samples()) {
+    fn each_line_equals_a_count_stack_by_stack(samples in samples()) {
         let profile = build(&samples, true);
         for event in 0..2 {
             let selection = profile.select(EventId::new(event), &Filter::default());
@@ -356,7 +356,7 @@ proptest! {
     }
 
     #[test]
-    fn the_lines_of_a_pair_have_its_arc_together_and_none_has_more(samples in samples()) {
+    fn the_lines_of_a_pair_together_have_the_weight_of_its_arc(samples in samples()) {
         let profile = build(&samples, true);
         let selection = profile.select(EventId::new(0), &Filter::default());
         let graph = CallGraph::of(&profile, &selection);
@@ -385,7 +385,7 @@ proptest! {
         let [with, without] = [true, false].map(|placed| build(&samples, placed));
         prop_assert!(without.places.is_none());
         let rows = with.samples.len();
-        prop_assert_eq!(with.places.as_ref().unwrap().of_samples.len(), rows);
+        prop_assert_eq!(with.places.as_ref().unwrap().of_sample(rows), None);
         for event in [0, 1].map(EventId::new) {
             let filter = Filter { weighing, ..Filter::default() };
             let select = |profile: &Profile| profile.select(event, &filter);
@@ -394,7 +394,7 @@ proptest! {
             // Each place is on the path of its sample.
             let places = with.places.as_ref().unwrap();
             for row in &ours.rows {
-                prop_assert_eq!(places.tree[row.place.unwrap()].path, row.path);
+                prop_assert_eq!(places.tree()[row.place.unwrap()].path, row.path);
             }
             for function in with.functions.ids() {
                 let figures = |profile: &Profile, selection: &Selection| {

@@ -227,7 +227,7 @@ fn calls_through_slots_lead_where_relocations_say() {
 }
 
 #[test]
-fn a_stripped_program_keeps_its_calls_and_says_that_it_has_no_names() {
+fn a_stripped_program_keeps_its_calls_and_reports_missing_names() {
     let directory = directory("stripped");
     let Some(program) = compile(&directory, PROGRAM, &["-O2"]) else {
         return;
@@ -312,7 +312,7 @@ fn a_function_is_shown_with_its_callers_and_callees() {
 }
 
 #[test]
-fn what_has_no_call_graph_is_refused_in_a_few_lines_that_name_it() {
+fn files_without_a_call_graph_are_refused_in_a_few_lines() {
     let directory = directory("refused");
     let script = directory.join("script.sh");
     fs::write(&script, "#!/bin/sh\n").unwrap();
@@ -450,7 +450,7 @@ fn functions_that_overlap_are_scanned_once() {
 }
 
 #[test]
-fn what_follows_an_inner_function_belongs_to_the_outer_one() {
+fn code_behind_an_inner_function_belongs_to_the_outer_one() {
     // 1000 outer: nop; 1001 inner: ret; 1002 (outer): call 1001
     let code = b"\x90\xc3\xe8\xfa\xff\xff\xff";
     let (told, _) = calls(elf(62, code, &[("outer", 0x1000, 7), ("inner", 0x1001, 1)]));

@@ -47,7 +47,7 @@ fn scratch(name: &str) -> PathBuf {
 }
 
 #[test]
-fn alone_it_prints_help() {
+fn without_arguments_it_prints_help() {
     let output = answer(&[]);
     assert_eq!(output.status.code(), Some(0));
     let help = stdout(&output);
@@ -110,7 +110,7 @@ fn dot_is_offered_where_it_is_supported_and_nowhere_else() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_one_clean_message_that_names_the_file() {
+fn a_file_that_cannot_be_opened_gives_one_message_that_names_it() {
     let dir = scratch("a-directory");
     fs::create_dir_all(&dir).unwrap();
     let files = [
@@ -206,7 +206,7 @@ fn wrong_usage_is_exit_2() {
 }
 
 #[test]
-fn what_the_profile_does_not_have_is_said() {
+fn options_that_the_profile_cannot_answer_are_refused() {
     let file = fixture("recursion");
     let time = answer(&["flat", &file, "--time", "1..2"]);
     assert!(stderr(&time).contains("folded stacks hold no times"));
@@ -248,7 +248,7 @@ fn filters_choose_stacks() {
 }
 
 #[test]
-fn limits_and_orders_are_kept() {
+fn the_limit_and_order_of_rows_are_kept() {
     let names = |args: &[&str]| {
         let file = fixture("recursion");
         let args = [&["flat", &file, "--format", "json"], args].concat();
@@ -309,7 +309,7 @@ fn tables_fit_into_40_columns() {
 }
 
 #[test]
-fn caveats_are_told_on_stdout_and_stderr_and_strict_fails() {
+fn caveats_are_printed_on_stdout_and_stderr_and_strict_fails() {
     let file = fixture("bad-lines");
     let text = answer(&["flat", &file]);
     assert_eq!(text.status.code(), Some(0));
@@ -400,7 +400,7 @@ fn a_closed_pipe_is_success() {
 }
 
 #[test]
-fn odd_widths_break_nothing_and_lines_keep_to_sane_ones() {
+fn any_width_works_and_lines_keep_to_reasonable_ones() {
     let file = fixture("names");
     for columns in [
         "",

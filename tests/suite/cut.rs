@@ -83,7 +83,7 @@ fn with_code(text: &str, code: &str) -> Profile {
 }
 
 #[test]
-fn who_can_reach_the_cut_function_may_be_outside_of_the_cut() {
+fn functions_that_reach_the_cut_function_may_be_missing_callers() {
     // The page of the module draws it.
     let text = "[truncated];f;f;x 70\nmain;a;f;x 20\n[truncated];c 10\nmain;b 5\n";
     let profile = with_code(text, "main>a main>b a>f f>f f>x b>c");
@@ -96,7 +96,7 @@ fn who_can_reach_the_cut_function_may_be_outside_of_the_cut() {
 }
 
 #[test]
-fn a_sample_counts_once_however_many_ways_lead_to_it() {
+fn a_sample_counts_once_however_many_paths_lead_to_it() {
     // main ─▶ f ⟲ ─▶ g ⟲, and main ─▶ g: two ways to g.
     let text = "[truncated];g;g 40\n[truncated];f;f;g 5\nmain;f;g 1\nmain;g 1\n";
     let code = "main>f main>g f>f f>g g>g";
@@ -105,7 +105,7 @@ fn a_sample_counts_once_however_many_ways_lead_to_it() {
 }
 
 #[test]
-fn a_member_that_is_not_on_the_known_part_may_be_outside_of_it() {
+fn a_member_that_is_not_on_a_truncated_stack_may_be_missing_from_it() {
     // even ⇄ odd, and even calls itself: deep down there may be nothing but even.
     let text = "[truncated];even;even 9\n[truncated];odd;even 4\nmain;even;odd;even;even 1\n";
     assert_eq!(hidden(text), "main 13, odd 9");
@@ -210,7 +210,7 @@ fn code_that_was_not_read_may_call_anything_of_its_file_and_what_has_an_address(
 }
 
 #[test]
-fn a_copy_of_a_function_was_read_with_what_it_is_inlined_into() {
+fn an_inlined_copy_counts_as_read_with_the_function_around_it() {
     let text = "[truncated];f;x 7\nmain;a;copy 1\nmain;b 1\n";
     let mut profile = with_code(text, "main>a main>b f>f f>x main~>f");
     let [a, copy] = ["a", "copy"].map(|name| id(&profile, name));
@@ -246,7 +246,7 @@ fn the_kernel_calls_nothing_of_a_program_and_can_be_entered_anywhere() {
 }
 
 #[test]
-fn marks_are_in_no_cycle_and_have_no_range() {
+fn marks_have_no_cycle_and_no_range() {
     let profile = profile_of(&std::fs::read_to_string(fixture("cut")).unwrap());
     let selection = all(&profile);
     let graph = CallGraph::of(&profile, &selection);
@@ -268,7 +268,7 @@ fn marks_are_in_no_cycle_and_have_no_range() {
 }
 
 #[test]
-fn very_many_cycles_are_taken_together_and_nothing_is_too_small() {
+fn very_many_cut_cycles_are_merged_and_no_bound_is_too_small() {
     // main calls all of f0 … f99, each of which calls itself; a0 calls f0 and so on.
     let mut text = String::new();
     for i in 0..100 {
@@ -297,7 +297,7 @@ fn very_many_cycles_are_taken_together_and_nothing_is_too_small() {
 }
 
 #[test]
-fn a_stack_of_100_000_frames_is_nothing_special() {
+fn a_stack_of_100_000_frames_works() {
     let text = format!("[truncated]{} 7\nmain;a;b 1\n", ";a;b".repeat(50_000));
     assert_eq!(hidden(&text), "main 7");
 }
@@ -345,7 +345,7 @@ fn ranges(file: &str, name: &str) -> Vec<(u64, Option<u64>, Option<u64>)> {
 }
 
 #[test]
-fn all_views_tell_the_same_range() {
+fn all_views_show_the_same_range() {
     // Nothing shows whether main leads to c, in which a stack is cut.
     let file = fixture("cut");
     assert_eq!(ranges(&file, "main"), [(26, None, Some(139)); 5]);

@@ -27,7 +27,7 @@ fn recorded(depth: &str) -> Option<std::path::PathBuf> {
 }
 
 #[test]
-fn a_recording_of_deep_recursion_leaves_main_all_of_the_time() {
+fn main_may_have_all_of_the_time_in_a_recording_of_deep_recursion() {
     let Some(recording) = recorded("3000") else {
         return;
     };
@@ -83,7 +83,7 @@ fn a_recording_of_deep_recursion_leaves_main_all_of_the_time() {
 }
 
 #[test]
-fn where_no_stack_shows_the_call_into_the_recursion_the_code_does() {
+fn the_code_shows_the_call_into_a_recursion_that_no_stack_has() {
     let flags = [
         "-O1",
         "-fno-omit-frame-pointer",

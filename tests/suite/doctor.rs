@@ -58,7 +58,7 @@ fn one(checks: &[Value], subject: &str, check: &str) -> (String, String, String)
 }
 
 #[test]
-fn the_machine_is_looked_at_and_tried() {
+fn doctor_checks_the_machine_by_trying() {
     let checks = of(&[]);
     let level = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
     let (_, found, _) = one(&checks, "this machine", "kernel.perf_event_paranoid");
@@ -75,7 +75,7 @@ fn the_machine_is_looked_at_and_tried() {
 }
 
 #[test]
-fn without_privilege_the_knobs_are_named() {
+fn without_privilege_the_settings_are_named() {
     if !is_root() {
         skipped("only root can give privileges up");
         return;
@@ -212,7 +212,7 @@ fn a_program_is_judged_by_how_it_was_built() {
 }
 
 #[test]
-fn a_debug_file_is_found_where_it_is() {
+fn doctor_finds_a_debug_file() {
     let room = Room::new();
     let Some(program) = build(&room, "parted", NESTED, &["-O2", "-g"]) else {
         return;
@@ -250,7 +250,7 @@ fn a_debug_file_is_found_where_it_is() {
 }
 
 #[test]
-fn a_recording_tells_what_it_lacks() {
+fn doctor_reports_what_a_recording_lacks() {
     if !can_record() {
         return;
     }
@@ -300,7 +300,7 @@ fn a_recording_tells_what_it_lacks() {
 }
 
 #[test]
-fn a_process_is_looked_at_with_what_is_mapped_in_it() {
+fn doctor_checks_a_process_with_its_mapped_files() {
     let room = Room::new();
     let Some(program) = build(&room, "running", NESTED, &["-O2", "-g"]) else {
         return;
@@ -346,7 +346,7 @@ fn a_process_is_looked_at_with_what_is_mapped_in_it() {
 }
 
 #[test]
-fn what_cannot_be_looked_at_is_told_in_a_line() {
+fn what_cannot_be_checked_is_reported_in_one_line() {
     let room = Room::new();
     fs::write(room.path("text"), "hello\n").unwrap();
     fs::write(room.path("empty"), "").unwrap();
@@ -380,7 +380,7 @@ fn what_cannot_be_looked_at_is_told_in_a_line() {
 }
 
 #[test]
-fn a_command_and_a_script_are_looked_at_as_what_they_run() {
+fn doctor_checks_the_program_that_a_command_or_script_runs() {
     let found = of(&["sh"]);
     let program = found[0]["subject"].as_str().unwrap().to_owned();
     assert_eq!(found[0]["check"], "frame pointers");
@@ -409,7 +409,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn a_sandbox_that_refuses_is_told_from_a_setting() {
+fn a_sandbox_that_refuses_is_distinguished_from_a_setting() {
     let room = Room::new();
     let sandboxed = |errno: &str, args: &[&str]| {
         let mut python = Command::new("python3");

@@ -80,7 +80,7 @@ fn an_empty_time_range_is_not_taken_for_an_empty_recording() {
 }
 
 #[test]
-fn under_a_filter_notes_and_quality_say_that_they_describe_the_whole_file() {
+fn with_a_filter_notes_and_quality_describe_the_whole_file() {
     let data = two_processes("scope");
     let scope = "describe the whole file, not only the samples shown";
     for view in ["report", "flat", "tree", "graph", "cycles"] {

@@ -81,7 +81,7 @@ fn weights_of_zero_are_no_samples() {
 }
 
 #[test]
-fn weights_that_pass_64_bits_together_are_cut_and_told() {
+fn weights_that_exceed_64_bits_together_are_cut_with_a_caveat() {
     let text = format!("a {}\nb 5\n", u64::MAX - 1);
     let profile = read(&text).unwrap();
     assert_eq!(
@@ -149,7 +149,7 @@ fn frames_without_a_name_are_one_node_for_each_caller() {
 }
 
 #[test]
-fn names_that_would_mean_something_else_are_read_as_they_were_written() {
+fn ambiguous_names_are_read_back_as_they_were_written() {
     use proftool::export::folded::frame;
     use proftool::profile::FunctionKind::{Mark, Named};
     for name in [
@@ -173,7 +173,7 @@ fn names_that_would_mean_something_else_are_read_as_they_were_written() {
 }
 
 #[test]
-fn weights_of_folded_stacks_are_called_what_the_user_says_they_are() {
+fn weights_of_folded_stacks_have_the_unit_that_the_user_states() {
     let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("folded-unit");
     std::fs::create_dir_all(&directory).unwrap();
     let file = directory.join("two.folded");
@@ -254,7 +254,7 @@ fn every_format_says_that_the_unit_is_assumed() {
 }
 
 #[test]
-fn commands_to_go_on_with_keep_the_unit() {
+fn suggested_commands_keep_the_unit() {
     let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("folded-next");
     std::fs::create_dir_all(&directory).unwrap();
     let file = directory.join("two.folded");

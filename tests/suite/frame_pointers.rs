@@ -60,7 +60,7 @@ fn how_a_program_was_compiled_is_seen_in_its_code() {
 }
 
 #[test]
-fn a_rust_program_is_told_from_the_standard_library_in_it() {
+fn a_rust_program_is_judged_without_its_standard_library() {
     for level in ["opt-level=0", "opt-level=2", "opt-level=3"] {
         for keeps in ["yes", "no"] {
             let frames = format!("force-frame-pointers={keeps}");
@@ -95,7 +95,7 @@ fn without_symbols_the_answer_is_the_same() {
 }
 
 #[test]
-fn a_large_library_is_looked_at_in_part() {
+fn a_large_library_is_checked_in_part() {
     // The compiler's own library has over a hundred thousand functions; it is where the compiler is.
     let told = Command::new("rustc").args(["--print", "sysroot"]).output();
     let Ok(told) = told else {

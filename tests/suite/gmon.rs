@@ -108,7 +108,7 @@ fn a_sum_of_two_files_is_twice_one() {
         let total = |profile: &Profile| profile.samples.iter().map(|s| s.weight).sum::<u64>();
         assert_eq!(total(&twice), 2 * total(&once));
         let calls = |profile: &Profile| -> Vec<u64> {
-            let counts = profile.counts.iter().flat_map(|counts| &counts.calls);
+            let counts = profile.counts.iter().flat_map(|counts| counts.calls());
             counts.map(|count| count.calls).collect()
         };
         let doubled: Vec<u64> = calls(&once).iter().map(|calls| calls * 2).collect();
@@ -135,7 +135,7 @@ fn broken_files_are_read_as_far_as_they_go() {
     for length in (0..whole.len()).step_by(7) {
         if let Some(profile) = read(&whole[..length]) {
             let said = profile.caveats.iter().any(|c| c.kind.name() == "truncated");
-            let arcs = profile.counts.map_or(0, |counts| counts.calls.len());
+            let arcs = profile.counts.map_or(0, |counts| counts.calls().len());
             let boundary = (whole.len() - length) % 21 == 0 || length == 20;
             assert!(
                 said || boundary || arcs == 0,
@@ -154,7 +154,7 @@ fn broken_files_are_read_as_far_as_they_go() {
 }
 
 #[test]
-fn without_its_program_a_gmon_out_says_what_to_do() {
+fn a_gmon_out_without_its_program_gets_advice() {
     for case in cases("gmon.out").iter().take(1) {
         let gmon = case.join("gmon.out");
         let error = input::open(&gmon, &input::Options::default(), &mut |_, _| ()).unwrap_err();
@@ -163,7 +163,8 @@ fn without_its_program_a_gmon_out_says_what_to_do() {
         // A library is no program that was profiled; it has no such functions.
         let options = options(&gmon, StaticCalls::Off);
         let error = input::open(&gmon, &options, &mut |_, _| ()).unwrap_err();
-        assert_eq!(error.to_string(), "not an ELF file");
+        assert_eq!(error.path, gmon);
+        assert_eq!(error.reason.to_string(), "not an ELF file");
     }
 }
 
@@ -180,7 +181,7 @@ fn an_inventory_needs_no_program() {
         assert_eq!(contents.samples, selection.samples, "{}", case.display());
         assert_eq!(contents.events[0].total, selection.total);
         let arcs = contents.records.iter().find(|(name, _)| name == "arc");
-        let pairs = profile.counts.map_or(0, |counts| counts.calls.len());
+        let pairs = profile.counts.map_or(0, |counts| counts.calls().len());
         assert!(arcs.unwrap().1 >= pairs as u64);
     }
 }

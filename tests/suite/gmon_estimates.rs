@@ -163,7 +163,7 @@ proptest! {
 }
 
 #[test]
-fn without_stacks_no_depth_is_told() {
+fn without_stacks_no_depth_is_shown() {
     let built = Parts::default()
         .stacks("main 15\nturn 25\nleaf 30\nself 1\n")
         .calls("- main 1\nmain turn 5\nturn main 4\nturn leaf 5\nmain self 1\nself self 7\n")

@@ -80,7 +80,7 @@ impl Run {
 /// The counted calls by name; those of nobody who is known have an empty name.
 fn calls(profile: &Profile) -> BTreeMap<(String, String), u64> {
     let name = |id| profile.functions[id].name.clone();
-    let counts = profile.counts.iter().flat_map(|counts| &counts.calls);
+    let counts = profile.counts.iter().flat_map(|counts| counts.calls());
     let calls = counts.map(|count| {
         let from = count.from.map(name).unwrap_or_default();
         ((from, name(count.to)), count.calls)
@@ -173,7 +173,7 @@ int main(void) {
 "#;
 
 #[test]
-fn the_code_tells_who_called_from_a_place_that_several_share() {
+fn the_code_decides_who_called_from_a_shared_bucket() {
     for padding in 0..16 {
         let define = format!("-DPADDING=\"{}\"", "nop;".repeat(padding));
         let flags = ["-O0", "-fno-align-functions", &define];
@@ -201,7 +201,7 @@ int main(int c, char **v) { z++; turn(v ? 5 : c); return 0; }
 "#;
 
 #[test]
-fn a_cycle_that_nobody_calls_is_entered_at_main_and_that_is_told() {
+fn a_cycle_without_callers_is_entered_at_main_with_a_caveat() {
     let Some(run) = Run::of("main", MAIN, &["-O0"]) else {
         return;
     };

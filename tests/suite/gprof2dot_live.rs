@@ -8,6 +8,7 @@ use crate::support::skipped;
 
 #[test]
 fn random_graphs_give_the_times_of_gprof2dot() {
+    crate::support::watch();
     let module = Command::new("python3")
         .args(["-c", "import gprof2dot"])
         .output();

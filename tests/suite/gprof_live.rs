@@ -28,6 +28,7 @@ impl Random {
 
 /// What a command prints; `None` where it is missing or fails.
 fn output(command: &mut Command) -> Option<Vec<u8>> {
+    crate::support::watch();
     let output = command.output().ok()?;
     output.status.success().then_some(output.stdout)
 }

@@ -175,7 +175,7 @@ fn the_error_of_the_assumption_is_the_golden_one() {
 }
 
 #[test]
-fn a_column_of_weights_is_not_headed_calls() {
+fn a_column_of_weights_has_no_heading_calls() {
     let folded = "fixtures/recursion.folded";
     let page = text(&["graph", folded]);
     assert!(page.contains("samples") && !page.contains("call"), "{page}");
@@ -200,7 +200,7 @@ fn a_column_of_weights_is_not_headed_calls() {
 }
 
 #[test]
-fn an_arc_that_is_left_out_is_told_and_breaks_its_cycle() {
+fn an_arc_that_is_left_out_is_listed_and_breaks_its_cycle() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let folded = folder.join("cycle.folded");
     std::fs::write(&folded, "main;a;b;a;b 30\nmain;a;b 10\nmain;b;main 1\n").unwrap();
@@ -316,7 +316,7 @@ proptest! {
     /// For every group what comes in over arcs and as root is its self and children; self weights
     /// add up to the total; for the measured and both estimated models.
     #[test]
-    fn weight_that_comes_in_is_there(stacks in prop::collection::vec(
+    fn incoming_weight_equals_self_and_children(stacks in prop::collection::vec(
         (prop::collection::vec(0usize..7, 1..9), 1u64..50), 1..30,
     )) {
         use proftool::analysis::graph::{Entry, Model, Options, Summary};

@@ -169,7 +169,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn measured_times_are_what_each_stack_says(parts in parts(), weak in 0..40u64) {
+    fn measured_times_equal_a_count_stack_by_stack(parts in parts(), weak in 0..40u64) {
         let built = parts.build();
         for weak in [0, weak] {
             let cycles = Cycles::find_strong(&built.graph, |_| true, |arc| arc.weight < weak);
@@ -330,7 +330,7 @@ proptest! {
     }
 
     #[test]
-    fn depths_are_what_each_stack_says(parts in parts()) {
+    fn depths_equal_a_count_stack_by_stack(parts in parts()) {
         let built = parts.build();
         let cycles = Cycles::find(&built.graph, |_| true);
         let depths = recursion::depths(&built.profile, &built.selection, &cycles);
@@ -440,7 +440,7 @@ fn cost(built: &Built, order: &[FunctionId]) -> (u128, usize) {
 /// A chain of functions, a cycle of many members at its end, each member calling two others, and
 /// stacks through all of it: nothing recurses, all is done in one piece.
 #[test]
-fn deep_chains_and_large_cycles_are_no_trouble() {
+fn deep_chains_and_large_cycles_are_handled() {
     let (chain, members) = (100_000, 20_000);
     let mut stack: Vec<String> = (0..chain).map(name).collect();
     let member = |at: usize| name(chain + at % members);

@@ -110,7 +110,7 @@ fn told(profile: &Profile, kind: CaveatKind) -> String {
 }
 
 #[test]
-fn below_symfs_the_map_of_generated_code_is_that_from_there() {
+fn with_symfs_the_perf_map_is_taken_from_there() {
     // No process has this number, so none of here has a map.
     const PID: i32 = i32::MAX;
     let root = directory("map");
@@ -177,7 +177,7 @@ fn sections_that_share_compressed_bytes_are_inflated_once() {
 }
 
 #[test]
-fn debug_information_that_grows_beyond_all_measure_is_left_out_and_named() {
+fn debug_information_that_inflates_beyond_limits_is_left_out_and_reported() {
     let path = directory("grown").join("elf");
     let stated = [
         &1_u64.to_le_bytes()[..],

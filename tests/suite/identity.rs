@@ -189,7 +189,7 @@ const SPLIT: &str = "#include <stdlib.h>\nvolatile int on; static char *volatile
     int main(int c, char **v) { use(v[0], v[c]); put(v[1]); put(v[2]); return 0; }\n";
 
 #[test]
-fn a_part_of_a_function_that_is_put_back_is_no_call() {
+fn a_split_off_part_that_is_inlined_back_is_not_a_call() {
     let Some(program) = build("split", &["gcc", "-O2", "-g"], &[("it.c", SPLIT)]) else {
         return;
     };
@@ -227,7 +227,7 @@ fn recursion_that_was_inlined_is_recursion() {
 }
 
 #[test]
-fn a_clone_is_the_function_that_debug_information_says() {
+fn debug_information_decides_which_function_a_clone_is() {
     let source = "#include <stdlib.h>\n\
         static int depth(const char *tree, int node, int scale) {\n\
         if (node > 1000) return scale;\n\

@@ -116,7 +116,7 @@ fn sample(swapped: bool) -> (File, [u64; 2]) {
 }
 
 #[test]
-fn code_at_one_address_is_told_apart_by_time_and_moved_code_keeps_its_place() {
+fn code_at_one_address_is_distinguished_by_time_and_moved_code_keeps_its_place() {
     for swapped in [false, true] {
         let (file, [old, new]) = sample(swapped);
         let dump = file.dump();
@@ -160,7 +160,7 @@ fn lines_that_count_from_an_elf_header_are_moved_back() {
 }
 
 #[test]
-fn names_of_files_that_cannot_be_believed_are_left_out() {
+fn damaged_file_names_are_left_out() {
     for bad in [&b"a\0b"[..], b"\x01\x02", b"\xfe\xfe"] {
         let mut file = File::new(false, 0);
         file.lines(0x1000, &[(0x1000, 1, bad), (0x1004, 2, b"c.js")]);
@@ -185,7 +185,7 @@ fn a_cut_file_is_read_to_its_last_whole_record() {
 }
 
 #[test]
-fn other_files_and_clocks_are_known() {
+fn other_files_and_clocks_are_recognized() {
     assert!(!File::new(false, 1).dump().has_clock());
     let other = JitDump::parse(&[0; 64]);
     assert!(matches!(other, Err(Error::Malformed { .. })), "{other:?}");
@@ -196,7 +196,7 @@ fn other_files_and_clocks_are_known() {
 }
 
 #[test]
-fn whatever_bytes_are_changed_what_is_read_is_consistent() {
+fn with_any_changed_bytes_the_result_is_consistent() {
     let (file, _) = sample(false);
     for at in 0..file.bytes.len() {
         for value in [0, 1, 0x7f, 0xff] {
@@ -274,7 +274,7 @@ fn a_method_compiled_again_is_one_row_and_reused_addresses_are_resolved_by_time(
 }
 
 #[test]
-fn without_a_common_clock_reused_addresses_are_no_methods() {
+fn without_a_common_clock_reused_addresses_are_ambiguous() {
     let (rows, caveats) = rows("jit-untimed", false);
     let named = |name: &str| rows.iter().find(|row| row.0 == name).map(|row| row.1);
     // Only the code at 0x2000 is certainly of one method.

@@ -5,7 +5,7 @@ use std::io::Write;
 use crate::cli::proftool;
 
 #[test]
-fn what_is_not_safe_to_print_is_escaped_and_read_back_as_it_was() {
+fn unsafe_text_is_escaped_and_can_be_read_back() {
     let name = "a\"\u{7f}\u{202e}解\u{e0041}\\z";
     let mut file = tempfile::NamedTempFile::new().unwrap();
     writeln!(file, "main;{name} 5").unwrap();

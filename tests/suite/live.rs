@@ -22,6 +22,7 @@ use crate::support::skipped;
 /// Two functions that work by turns, in threads that come and go, and children that exec.
 const PROGRAM: &str = "\
 #include <pthread.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,8 +32,8 @@ __attribute__((noinline)) void even(int depth) { if (depth) even(depth - 1); lea
 __attribute__((noinline)) void odd(void) { leaf(); leaf(); }
 static void *work(void *none) { for (int i = 0; i < 20; i++) { even(3); odd(); } return none; }
 static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec / 1e9; }
-int main(void) {
-    double end = now() + 4;
+int main(int count, char **words) {
+    double end = now() + atof(words[count - 1]);
     while (now() < end) {
         pthread_t thread;
         pthread_create(&thread, 0, work, 0);
@@ -46,10 +47,11 @@ int main(void) {
 }
 ";
 
-fn program(room: &Room) -> Option<Command> {
+/// The program, to run for so long.
+fn program(room: &Room, seconds: &str) -> Option<Command> {
     let flags = ["-O1", "-fno-omit-frame-pointer", "-pthread"];
     let path = build(room, "turns", PROGRAM, &flags)?;
-    Some(Command::find(&[OsString::from(path)]).unwrap())
+    Some(Command::find(&[OsString::from(path), seconds.into()]).unwrap())
 }
 
 /// Samples a command while `view` looks.
@@ -142,12 +144,12 @@ fn same(seen: &Seen, path: &Path) {
 }
 
 #[test]
-fn a_recording_of_what_was_seen_says_the_same() {
+fn a_recording_written_by_top_has_the_same_totals() {
     if !can_record() {
         return;
     }
     let room = Room::new();
-    let Some(command) = program(&room) else {
+    let Some(command) = program(&room, "1.5") else {
         return;
     };
     let copies = Stacks::Copies(Default::default());
@@ -178,12 +180,12 @@ fn a_recording_of_what_was_seen_says_the_same() {
 }
 
 #[test]
-fn beginning_anew_forgets_samples_and_not_what_runs() {
+fn a_reset_forgets_samples_but_not_what_runs() {
     if !can_record() {
         return;
     }
     let room = Room::new();
-    let Some(command) = program(&room) else {
+    let Some(command) = program(&room, "4") else {
         return;
     };
     let path = room.path("perf.data");
@@ -213,7 +215,7 @@ fn differences(profile: &Profile) -> Vec<String> {
 }
 
 #[test]
-fn what_samples_miss_is_known_while_it_runs_after_a_reset_and_in_the_file() {
+fn missed_time_is_known_live_after_a_reset_and_in_the_file() {
     if !is_root() {
         return skipped("the clock of user space alone is not known");
     }
@@ -267,7 +269,7 @@ fn samples_fade() {
         return;
     }
     let room = Room::new();
-    let Some(command) = program(&room) else {
+    let Some(command) = program(&room, "2") else {
         return;
     };
     let watched = watch(&command, (Stacks::FramePointers, false), |live| {
@@ -300,7 +302,7 @@ int main(void) {
 ";
 
 #[test]
-fn samples_that_fade_keep_their_shares() {
+fn fading_samples_keep_their_shares() {
     if !can_record() {
         return;
     }
@@ -330,7 +332,7 @@ fn samples_that_fade_keep_their_shares() {
 }
 
 #[test]
-fn groups_are_counted_from_where_they_began_anew() {
+fn groups_are_counted_from_the_reset() {
     if !can_record() {
         return;
     }
@@ -372,7 +374,7 @@ fn groups_are_counted_from_where_they_began_anew() {
 }
 
 #[test]
-fn who_has_seen_enough_ends_the_command() {
+fn closing_the_view_ends_the_command() {
     if !can_record() {
         return;
     }

@@ -99,7 +99,7 @@ fn a_default_of_a_group_gives_way_to_the_option_that_is_given() {
 }
 
 #[test]
-fn what_is_wrong_in_the_file_is_named() {
+fn errors_in_the_configuration_file_are_named() {
     for (name, config, reason) in [
         ("syntax", "limit = 3\nformat = \n", ":2: "),
         (
@@ -133,7 +133,7 @@ fn what_is_wrong_in_the_file_is_named() {
 }
 
 #[test]
-fn a_command_without_options_is_not_disturbed_by_the_file() {
+fn a_command_without_options_works_with_any_configuration_file() {
     let (path, _) = flat_with("others", "[flat]\nlimit = 1\n", &[]);
     for args in [&["help", "stacks"][..], &["--version"], &[]] {
         let output = answer(proftool(args).env("PROFTOOL_CONFIG", &path));
@@ -170,7 +170,7 @@ fn help_has_commands_and_topics() {
 }
 
 #[test]
-fn there_is_a_page_for_each_command_and_topic() {
+fn each_command_and_topic_has_a_manual_page() {
     let directory = scratch("man");
     let path = directory.to_str().unwrap();
     assert!(answer(&mut proftool(&["man", path])).status.success());
@@ -214,7 +214,7 @@ fn shells_accept_their_completions() {
 }
 
 #[test]
-fn habits_of_perf_work() {
+fn options_of_perf_work() {
     let file = fixture("recursion");
     let usual = answer(&mut proftool(&["flat", &file]));
     let perfs = answer(&mut proftool(&["flat", "--stdio", "-i", &file]));

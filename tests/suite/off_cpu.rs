@@ -204,7 +204,7 @@ fn is_as_perf_says(file: &Path) {
 }
 
 #[test]
-fn waits_take_what_the_program_measures() {
+fn waits_last_as_long_as_the_program_measures() {
     let Some(_alone) = may_record_switches() else {
         return;
     };
@@ -243,7 +243,7 @@ fn waits_take_what_the_program_measures() {
 }
 
 #[test]
-fn waits_of_the_whole_machine_have_the_same_times_and_idleness_is_none() {
+fn waits_of_the_whole_machine_exclude_idle_time() {
     let Some(_alone) = may_record_switches() else {
         return;
     };
@@ -301,7 +301,7 @@ fn a_process_that_runs_already_is_followed_from_the_beginning() {
 
 /// Two threads that wait for each other and one that waits for both.
 #[test]
-fn threads_that_hang_are_off_from_the_beginning_of_a_recording_to_its_end() {
+fn blocked_threads_are_off_cpu_for_the_whole_recording() {
     if !can_record() {
         return;
     }
@@ -350,7 +350,7 @@ fn threads_that_hang_are_off_from_the_beginning_of_a_recording_to_its_end() {
 }
 
 #[test]
-fn of_a_part_of_time_counts_what_lies_in_it() {
+fn a_time_range_counts_the_parts_of_intervals_in_it() {
     let Some(_alone) = may_record_switches() else {
         return;
     };

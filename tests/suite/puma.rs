@@ -170,7 +170,7 @@ fn a_direct_arrival_stays_direct_and_a_stub_before_makes_it_indirect() {
 }
 
 #[test]
-fn a_path_of_100_000_frames_is_nothing_special() {
+fn a_path_of_100_000_frames_works() {
     // Each of many functions calls the first one: every call is a jump over all that is above.
     let mut text = String::from("f0");
     for i in 1..2_000 {
@@ -402,7 +402,7 @@ fn classic_prints_the_guides_columns() {
 }
 
 #[test]
-fn the_commands_rows_are_those_of_the_guides_tables() {
+fn the_rows_of_the_command_are_those_of_the_guides_tables() {
     let mut rows = 0;
     for case in cases("puma.json") {
         let name = case.display();
@@ -513,7 +513,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn trees_are_what_the_guides_words_give(stacks in stacks(), collapse in degree()) {
+    fn trees_follow_the_text_of_the_guide(stacks in stacks(), collapse in degree()) {
         let profile = profile_of(&text(&stacks));
         let tree = top_down(&profile, collapse);
         prop_assert_eq!(ours(&profile, &tree), oracle(&stacks, collapse));
@@ -525,7 +525,7 @@ proptest! {
     }
 
     #[test]
-    fn outwards_they_are_those_of_the_stacks_turned_round(
+    fn bottom_up_trees_are_those_of_the_reversed_stacks(
         stacks in stacks(),
         collapse in degree(),
     ) {
@@ -541,7 +541,7 @@ proptest! {
     }
 
     #[test]
-    fn from_a_function_they_are_those_of_the_stacks_cut_there(
+    fn trees_from_a_function_are_those_of_the_stacks_cut_there(
         stacks in stacks(),
         collapse in degree(),
         from in 0..2usize,
@@ -562,7 +562,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_lost_and_nothing_passes_what_is_above(
+    fn no_weight_is_lost_and_no_node_exceeds_its_parent(
         stacks in stacks(),
         collapse in degree(),
     ) {

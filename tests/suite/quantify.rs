@@ -39,7 +39,7 @@ fn told(profile: &Profile, others: &[Neighbour]) -> String {
 }
 
 #[test]
-fn the_worked_examples_are_the_pages() {
+fn the_worked_examples_are_those_of_the_page() {
     // function: its time, with descendants, callers, descendants
     let first = [
         ("A", 64, 118, "main 118, C* 46", "B* 54, D 14"),
@@ -67,7 +67,7 @@ fn the_worked_examples_are_the_pages() {
 }
 
 #[test]
-fn the_percentages_are_the_pages() {
+fn the_percentages_are_those_of_the_page() {
     // The page truncates in the first sequence and rounds in the second: 54.23 for 54.237.
     let cases = [
         (SEQUENCE_1, [54.23, 45.76, 11.86, 111.85]),
@@ -89,7 +89,7 @@ fn the_percentages_are_the_pages() {
 }
 
 #[test]
-fn the_other_rule_is_that_of_purify_plus() {
+fn the_rule_whole_is_that_of_purify_plus() {
     let profile = profile_of(SEQUENCE_701);
     let whole = of(&profile, "A", Rule::Whole);
     assert_eq!((whole.self_weight, whole.total), (64, 274));
@@ -114,7 +114,7 @@ fn a_function_that_calls_itself_is_its_caller_and_its_descendant() {
 }
 
 #[test]
-fn a_call_counts_once_a_stack_and_a_root_has_no_caller() {
+fn a_call_counts_once_per_stack_and_a_root_has_no_caller() {
     let profile = profile_of("A;B;A;B;x 5\nA 2\n");
     let a = of(&profile, "A", Rule::Strict);
     assert_eq!((a.total, a.outermost), (7, 7));
@@ -123,7 +123,7 @@ fn a_call_counts_once_a_stack_and_a_root_has_no_caller() {
 }
 
 #[test]
-fn a_path_of_100_000_frames_is_nothing_special() {
+fn a_path_of_100_000_frames_works() {
     let profile = profile_of(&format!("main{};x 5\n", ";a;b".repeat(50_000)));
     let a = of(&profile, "a", Rule::Strict);
     assert_eq!(told(&profile, &a.callers), "b* 5, main 5");
@@ -213,7 +213,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn each_side_is_what_the_rule_says_stack_by_stack(
+    fn each_side_equals_a_count_stack_by_stack(
         stacks in vec((vec(0..5usize, 1..14), 1..9u64), 1..16),
         whole in any::<bool>(),
     ) {
@@ -293,7 +293,7 @@ fn functions_are_found_by_name_part_or_pattern() {
 }
 
 #[test]
-fn the_command_says_what_it_cannot_do() {
+fn the_command_reports_what_it_cannot_do() {
     let file = fixture("recursion");
     let cases: [(&[&str], i32, &str); 5] = [
         (&["detail", ".", &file], 2, "5 functions match ."),

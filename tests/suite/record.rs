@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -77,12 +78,16 @@ pub(crate) fn stderr(output: &Output) -> String {
 
 /// Whether this machine lets us record; says why the test is skipped if it does not.
 pub(crate) fn can_record() -> bool {
-    let room = Room::new();
-    let output = room.record(&["-q", "-e", "cpu-clock", "true"]);
-    if !output.status.success() {
-        skipped(&format!("recording is not possible: {}", stderr(&output)));
+    support::watch();
+    static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
+    let why_not = WHY_NOT.get_or_init(|| {
+        let output = Room::new().record(&["-q", "-e", "cpu-clock", "true"]);
+        (!output.status.success()).then(|| stderr(&output))
+    });
+    if let Some(why_not) = why_not {
+        skipped(&format!("recording is not possible: {why_not}"));
     }
-    output.status.success()
+    why_not.is_none()
 }
 
 /// What perf says; `None`, and why the test is skipped, where it is not installed.
@@ -186,7 +191,7 @@ fn the_exit_status_is_the_commands_own() {
 }
 
 #[test]
-fn a_command_that_cannot_be_run_is_told_and_nothing_is_left() {
+fn a_command_that_cannot_be_run_is_reported_and_leaves_no_file() {
     let room = Room::new();
     fs::write(room.path("plain"), "hello").unwrap();
     fs::write(room.path("perf.data"), "precious").unwrap();
@@ -214,7 +219,7 @@ fn a_command_that_cannot_be_run_is_told_and_nothing_is_left() {
 }
 
 #[test]
-fn what_only_exec_finds_out_is_told_too() {
+fn errors_that_only_exec_finds_are_reported() {
     if !can_record() {
         return;
     }
@@ -234,7 +239,7 @@ fn what_only_exec_finds_out_is_told_too() {
 }
 
 #[test]
-fn wrong_usage_is_told_with_what_is_near() {
+fn wrong_usage_is_reported_with_similar_names() {
     let room = Room::new();
     assert_eq!(room.record(&[]).status.code(), Some(2));
     let output = room.record(&["-e", "cpu-clok", "true"]);
@@ -337,7 +342,7 @@ fn the_command_keeps_its_input_output_and_signals() {
 }
 
 #[test]
-fn perf_reads_the_file_with_the_same_samples() {
+fn perf_reads_the_same_samples_from_the_file() {
     if !can_record() {
         return;
     }
@@ -425,7 +430,7 @@ fn signals_end_the_recording_and_all_that_was_started() {
 }
 
 #[test]
-fn a_command_that_will_not_end_is_killed() {
+fn a_command_that_ignores_signals_is_killed() {
     if !can_record() {
         return;
     }
@@ -455,7 +460,7 @@ fn signals_that_were_ignored_from_the_start_stay_ignored() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_the_command_runs_on() {
+fn a_full_disk_is_reported_and_the_command_continues() {
     if !can_record() {
         return;
     }
@@ -487,7 +492,7 @@ fn a_full_disk_is_told_and_the_command_runs_on() {
 }
 
 #[test]
-fn few_descriptors_are_enough_or_the_limit_is_told() {
+fn few_descriptors_are_enough_or_the_limit_is_reported() {
     if !can_record() {
         return;
     }

@@ -124,7 +124,7 @@ fn a_process_is_recorded_for_its_time_and_left_alone() {
 }
 
 #[test]
-fn threads_that_come_and_go_count_once() {
+fn short_lived_threads_count_once() {
     if !can_record() {
         return;
     }
@@ -190,7 +190,7 @@ fn a_signal_ends_the_recording_and_not_its_target() {
 }
 
 #[test]
-fn what_is_not_there_is_told_in_one_line_and_nothing_is_left() {
+fn a_missing_target_is_reported_in_one_line_and_leaves_no_file() {
     let room = Room::new();
     for (args, message) in [
         (["-p", "2147483647"], "there is no process 2147483647"),
@@ -362,7 +362,7 @@ fn without_privilege_only_own_processes_are_recorded() {
 }
 
 #[test]
-fn few_descriptors_for_many_threads_are_told() {
+fn too_few_descriptors_for_many_threads_are_reported() {
     if !can_record() {
         return;
     }

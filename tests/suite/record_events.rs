@@ -95,7 +95,7 @@ fn inherits_groups(said: &str) -> bool {
 }
 
 #[test]
-fn the_leader_of_a_group_tells_what_all_threads_counted() {
+fn the_leader_of_a_group_has_the_counts_of_all_threads() {
     let room = Room::new();
     if program(&room, FAULTS).is_none() {
         return;
@@ -178,7 +178,7 @@ fn groups_on_processors_count_from_the_start() {
 }
 
 #[test]
-fn what_is_no_event_is_told_in_a_line_with_what_there_is() {
+fn an_invalid_event_is_reported_in_one_line_with_valid_ones() {
     let room = Room::new();
     let cases = [
         (
@@ -454,7 +454,7 @@ fn events_that_never_interrupt_have_no_estimate() {
 /// Where hundreds of threads want to run, the recorder has to have its turn; the command has what
 /// it has without being recorded.
 #[test]
-fn the_recorder_goes_before_others_and_the_command_does_not() {
+fn the_recorder_has_priority_and_the_command_does_not() {
     if !can_record() {
         return;
     }

@@ -44,7 +44,7 @@ fn an_earlier_recording_that_cannot_be_kept_stops_the_recording_before_the_comma
 }
 
 #[test]
-fn the_file_of_another_user_in_a_sticky_directory_stops_it_too() {
+fn a_file_of_another_user_in_a_sticky_directory_also_stops_it() {
     if !is_root() {
         skipped("only root can be another user");
         return;
@@ -97,7 +97,7 @@ fn a_part_file_that_the_command_removes_is_written_again() {
 }
 
 #[test]
-fn what_was_recorded_up_to_a_limit_of_the_files_size_is_kept() {
+fn records_up_to_a_limit_of_the_file_size_are_kept() {
     if !can_record() {
         return;
     }

@@ -64,7 +64,7 @@ fn the_duration_is_that_of_sampling() {
 }
 
 #[test]
-fn that_short_processes_have_hardly_any_samples_is_told() {
+fn missing_samples_of_short_processes_are_reported() {
     if !can_record() || !is_root() {
         return skipped("the kernel's part of the time is needed");
     }
@@ -97,7 +97,7 @@ fn that_short_processes_have_hardly_any_samples_is_told() {
 }
 
 #[test]
-fn a_zombie_is_told_to_be_one() {
+fn a_zombie_is_reported_as_one() {
     let room = Room::new();
     // What the shell becomes does not wait for the shell's child, which ends after that.
     let mut command = Command::new("sh");
@@ -126,7 +126,7 @@ fn a_zombie_is_told_to_be_one() {
 }
 
 #[test]
-fn of_processes_of_a_name_those_of_others_are_left_out_and_told() {
+fn processes_of_other_users_with_the_name_are_left_out_and_reported() {
     if !is_root() || !can_record() {
         return skipped("only root can give privileges up");
     }

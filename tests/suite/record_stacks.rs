@@ -163,7 +163,7 @@ fn copies_of_stacks_are_whole_where_there_are_no_frame_pointers() {
 }
 
 #[test]
-fn a_copy_that_does_not_fit_is_refused_with_what_does() {
+fn a_copy_size_that_does_not_fit_is_refused_with_one_that_does() {
     let room = Room::new();
     for (how, told) in [
         ("dwarf,0", "how many bytes from the top of the stack"),
@@ -250,7 +250,7 @@ fn auto_chooses_by_what_the_program_keeps() {
 }
 
 #[test]
-fn auto_looks_at_the_interpreter_of_a_script() {
+fn auto_checks_the_interpreter_of_a_script() {
     if !can_record() {
         return;
     }

@@ -210,7 +210,7 @@ fn a_function_that_others_jump_back_to_does_not_call_itself() {
 }
 
 #[test]
-fn the_report_says_how_far_stacks_can_be_believed() {
+fn the_report_shows_how_reliable_stacks_are() {
     let Some(data) = recording("report", "frameless.c", &[]) else {
         return;
     };

@@ -60,7 +60,7 @@ fn equal_totals_of_other_samples_stay_two_rows() {
 }
 
 #[test]
-fn what_only_passes_its_samples_on_is_folded_and_counted() {
+fn functions_that_only_pass_samples_on_are_merged_and_counted() {
     let stacks = "_start;main;run;a 6\n_start;main;run;b 4\n";
     let (report, page) = report_of(stacks, Some(10));
     let expected = [
@@ -80,7 +80,7 @@ fn without_main_the_outermost_function_stands_for_the_others() {
 }
 
 #[test]
-fn what_recurses_or_has_time_of_its_own_keeps_its_row() {
+fn functions_that_recurse_or_have_self_time_keep_their_row() {
     let stacks = "main;run;eval;eval;busy 6\nmain;run;eval;idle 4\n";
     let (report, _) = report_of(stacks, None);
     // Of those on all samples eval recurses.
@@ -146,7 +146,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_largest_totals_are_listed_or_folded_into_one_with_the_same_samples(
+    fn the_largest_totals_are_listed_or_merged_with_one_on_the_same_samples(
         stacks in stacks(),
         is_below_main in proptest::bool::ANY,
         limit in 1..11usize,

@@ -671,7 +671,7 @@ fn endured(what: &str, file: Vec<u8>) -> Calls {
 }
 
 #[test]
-fn sections_that_do_not_fit_into_the_file_are_told() {
+fn sections_that_do_not_fit_into_the_file_are_reported() {
     for stated in [
         (u64::MAX, 5),
         (1 << 40, 5),

@@ -42,7 +42,7 @@ fn name() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn every_row_has_the_same_display_width(
+    fn all_rows_have_the_same_display_width(
         names in prop::collection::vec((name(), name()), 1..8),
         width in 60usize..120,
     ) {

@@ -187,7 +187,7 @@ fn drive(name: &str, watched: &Watched) {
 }
 
 #[test]
-fn a_replayed_recording_is_walked_through() {
+fn a_replayed_recording_can_be_browsed() {
     let Some(program) = can_drive().then(replay).flatten() else {
         return;
     };
@@ -240,7 +240,7 @@ fn it_ends_with_its_terminal() {
 }
 
 #[test]
-fn a_recording_can_be_written_and_is_told_again_at_the_end() {
+fn a_recording_can_be_written_and_is_named_again_at_the_end() {
     let Some(program) = can_drive().then(replay).flatten() else {
         return;
     };
@@ -262,7 +262,7 @@ fn a_recording_can_be_written_and_is_told_again_at_the_end() {
 }
 
 #[test]
-fn old_figures_are_not_those_since_the_reset() {
+fn figures_from_before_a_reset_are_labelled() {
     let Some(program) = can_drive().then(replay).flatten() else {
         return;
     };
@@ -322,7 +322,7 @@ fn shares(room: &Room) -> Option<PathBuf> {
 }
 
 #[test]
-fn a_running_program_is_walked_through() {
+fn a_running_program_can_be_browsed() {
     let room = Room::new();
     let Some(program) = can_drive().then(|| shares(&room)).flatten() else {
         return;
@@ -336,24 +336,31 @@ fn a_running_program_is_walked_through() {
 }
 
 #[test]
-fn who_is_told_to_end_takes_along_all_that_was_started() {
+fn a_signal_ends_top_and_all_that_it_started() {
     let room = Room::new();
     let Some(program) = can_drive().then(|| shares(&room)).flatten() else {
         return;
     };
-    // What the command starts has to end, too.
-    let script = format!("{} & wait", program.display());
-    let command = format!("{PROFTOOL} top -e cpu-clock:u sh -c '{script}'");
-    let name = program.file_name().unwrap().to_str().unwrap();
-    let is_running = || {
-        let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-        let mut programs = processes.filter_map(|entry| entry.path().join("exe").read_link().ok());
-        programs.any(|path| path == program)
-    };
-    // A signal goes to any thread that does not hold it back: several times, to be sure.
-    for round in 0..4 {
-        for (signal, status) in [("", "0"), ("TERM", "143"), ("HUP", "129"), ("INT", "130")] {
-            let pane = Pane::new(&format!("{name}-{signal}-{round}"), &command, (80, 24));
+    let ways = [("", "0"), ("TERM", "143"), ("HUP", "129"), ("INT", "130")];
+    let program_of = |signal: &str| program.with_file_name(format!("shares-{signal}"));
+    for (signal, _) in ways {
+        std::fs::copy(&program, program_of(signal)).unwrap();
+    }
+    let end_by = |signal: &str, status: &str| {
+        let program = program_of(signal);
+        // What the command starts has to end, too.
+        let script = format!("{} & wait", program.display());
+        let command = format!("{PROFTOOL} top -e cpu-clock:u sh -c '{script}'");
+        let is_running = || {
+            let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+            let mut programs =
+                processes.filter_map(|entry| entry.path().join("exe").read_link().ok());
+            programs.any(|path| path == program)
+        };
+        // A signal goes to any thread that does not hold it back: several times, to be sure.
+        for round in 0..4 {
+            let name = format!("shares-{signal}-{round}");
+            let pane = Pane::new(&name, &command, (80, 24));
             pane.wait_for("most");
             assert!(is_running());
             match signal {
@@ -371,7 +378,14 @@ fn who_is_told_to_end_takes_along_all_that_was_started() {
                 std::thread::sleep(Duration::from_millis(50));
             }
         }
-    }
+    };
+    // All four at once: most of it is waiting for a screen.
+    std::thread::scope(|scope| {
+        for (signal, status) in ways {
+            let end_by = &end_by;
+            scope.spawn(move || end_by(signal, status));
+        }
+    });
 }
 
 #[test]
@@ -440,7 +454,7 @@ fn tables_wait_for_samples_and_name_other_events() {
 }
 
 #[test]
-fn what_is_not_there_is_told_in_a_line() {
+fn a_missing_target_is_reported_in_one_line() {
     for (args, status) in [
         (&["-p", "999999999"][..], 125),
         (&["--", "./no-such-program"][..], 127),

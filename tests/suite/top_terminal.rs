@@ -62,6 +62,7 @@ impl Terminal {
     /// Runs a command here: with the terminal as its controlling one, or only in a session of its
     /// own, which no SIGHUP reaches.
     fn run(&self, controls: bool, words: &[&str]) -> Child {
+        crate::support::watch();
         let mut command = Command::new("setsid");
         command.args(controls.then_some("--ctty")).args(words);
         command.env("TERM", "xterm-256color").env("PS1", "$ ");

@@ -69,7 +69,7 @@ fn without_collapsing_each_call_is_a_node() {
 }
 
 #[test]
-fn bottom_up_roots_are_self_weights_and_callers_stand_beneath() {
+fn bottom_up_roots_have_self_weights_and_callers_below() {
     let profile = profile_of("m;a;b 3\nm;c;b 4\nb 1\nm;a 2\n");
     let expected = [
         "b 8 1", " c 4 0", "  m 4 4", " a 3 0", "  m 3 3", "a 2 0", " m 2 2",

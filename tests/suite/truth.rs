@@ -107,13 +107,13 @@ fn is_all_right(name: &str, flags: &[&str], phases: &[&str]) {
 }
 
 #[test]
-fn plain_calls_without_optimization_are_all_right() {
+fn plain_calls_without_optimization_are_found_in_the_code() {
     let phases = ["p01", "p03", "p05", "p12", "p13", "p14", "p15", "p16"];
     is_all_right("O0", &["-O0"], &phases);
 }
 
 #[test]
-fn calls_between_functions_with_frames_are_all_right() {
+fn calls_between_functions_with_frames_are_found_in_the_code() {
     let flags = ["-O2", "-fno-omit-frame-pointer"];
     let phases = ["p01", "p12", "p13", "p14", "p15", "p16"];
     is_all_right("O2", &flags, &phases);

@@ -12,7 +12,7 @@ use proftool::perfdata::Reader;
 use proftool::symbolize::{self, Library};
 use proftool::trace::{self, Trace, Unwinding};
 use proftool::unwind::{
-    Arch, Cfa, CodeAt, End, ProcessCode, Registers, Row, Rule, Rules, StackCopy, Unwinder,
+    Arch, Cfa, CodeAt, End, ProcessCode, Registers, Rule, Rules, StackCopy, UnwindRow, Unwinder,
 };
 
 use crate::support::{compile_text, skipped};
@@ -104,7 +104,7 @@ fn number(machine: &str, name: &str) -> Option<u8> {
 }
 
 /// A row in the words of `readelf --debug-dump=frames-interp`, for these columns.
-fn told(row: &Row, machine: &str, columns: &[&str]) -> Vec<String> {
+fn told(row: &UnwindRow, machine: &str, columns: &[&str]) -> Vec<String> {
     let cfa = match &row.cfa {
         Cfa::Register { register, offset } => format!("{register}{offset:+}"),
         Cfa::Expression(_) => "exp".to_owned(),
@@ -330,7 +330,7 @@ fn stacks_of_other_machines_are_unwound() {
 }
 
 #[test]
-fn the_caller_of_a_stub_is_known_where_the_linker_wrote_no_rules_for_it() {
+fn the_caller_of_a_linkage_stub_without_rules_is_found() {
     let source = "int puts(const char *); int main(void) { puts(\"\"); return puts(\"\"); }";
     let linker = "-Wl,-z,lazy,--no-ld-generated-unwind-info";
     let flags = ["-O1", "-fcf-protection=none", linker];
@@ -485,7 +485,7 @@ fn folded(file: &Path) -> Vec<(Vec<String>, u64)> {
 }
 
 #[test]
-fn a_recursion_without_frame_pointers_is_whole() {
+fn recursion_without_frame_pointers_has_complete_stacks() {
     for (name, flags) in [
         ("plain", &["-O2"][..]),
         ("stripped", &["-O2", "-s", "-static"][..]),
@@ -535,7 +535,7 @@ fn a_recursion_without_frame_pointers_is_whole() {
 }
 
 #[test]
-fn a_handler_s_stack_goes_on_in_what_it_interrupted() {
+fn a_signal_handlers_stack_continues_in_the_interrupted_code() {
     let program = compiled("signals", SIGNALS, "gcc", &["-O2"]);
     let Some(file) = program.as_deref().and_then(recorded) else {
         return;

@@ -18,7 +18,7 @@ use object::{Object, ObjectSection, ObjectSegment};
 use proftool::base::{CodeAddress, FileOffset, Svma};
 use proftool::binary::Binary;
 use proftool::unwind::{
-    Arch, Cfa, CodeAt, End, ProcessCode, Registers, Row, Rule, Rules, StackCopy, Unwinder,
+    Arch, Cfa, CodeAt, End, ProcessCode, Registers, Rule, Rules, StackCopy, UnwindRow, Unwinder,
 };
 
 use crate::support::{compile, directory, fixture, ran, skipped};
@@ -129,7 +129,7 @@ impl Process {
     }
 
     /// What the rules say of an address.
-    fn row(&self, address: u64) -> Option<Row> {
+    fn row(&self, address: u64) -> Option<UnwindRow> {
         let (_, mapped) = self.at(address)?;
         mapped.rules.row(Svma(address - mapped.bias))
     }
@@ -265,7 +265,7 @@ struct Comparison {
 }
 
 /// Whether framehop, which knows three registers, can leave a frame by its rules.
-fn is_for_framehop(row: &Row) -> bool {
+fn is_for_framehop(row: &UnwindRow) -> bool {
     let known = |register: &u8| [RBP, RSP].contains(register);
     let cfa = matches!(&row.cfa, Cfa::Register { register, .. } if known(register));
     let is_saved =

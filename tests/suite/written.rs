@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use proftool::perfdata::writer::{
-    ATTR_SIZE, EventDescription, FeatureSections, UserMapping, Writer, comm_record,
+    ATTR_SIZE, FeatureSections, UserMapping, Writer, WriterEvent, comm_record,
 };
 
 const SAMPLE: u32 = 9;
@@ -40,7 +40,7 @@ pub(crate) struct Taken<'a> {
 
 /// A recording that is being written.
 pub(crate) struct Recording {
-    events: Vec<EventDescription>,
+    events: Vec<WriterEvent>,
     records: Vec<u8>,
 }
 
@@ -59,7 +59,7 @@ impl Recording {
             let clock = if has_clock { USE_CLOCKID } else { 0 };
             put(40, &(SAMPLE_ID_ALL | CONTEXT_SWITCH | clock).to_ne_bytes());
             put(92, &1_u32.to_ne_bytes());
-            EventDescription {
+            WriterEvent {
                 name: name.to_owned(),
                 attr,
                 ids: vec![index as u64 + 1],

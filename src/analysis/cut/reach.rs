@@ -46,7 +46,7 @@ impl Unknown {
     }
 }
 
-/// How many cut functions, or cycles of them, are told apart; the last bit of a word is for all
+/// How many cut functions, or cycles of them, are distinguished; the last bit of a word is for all
 /// others: they are the lightest, and a function that reaches one of them counts as one that
 /// reaches all. That makes bounds larger, never too small.
 const APART: usize = 63;
@@ -60,7 +60,7 @@ mod way {
     pub const INDIRECT: u8 = 1;
     /// Code that was not read.
     pub const UNREAD: u8 = 2;
-    /// Unread code in a file of which other code was read.
+    /// Unread code in a file whose other code was read.
     pub const IN_FILE: u8 = 4;
     /// Start-up code, which has the address of `main`.
     pub const START: u8 = 8;
@@ -355,7 +355,7 @@ fn components(functions: usize, calls: &[(FunctionId, FunctionId)]) -> Vec<Vec<F
 }
 
 /// The class of each cut function, and the weight of each class. The cut functions of one component
-/// are one class: whoever reaches one of them reaches all.
+/// are one class: a function that reaches one of them reaches all.
 fn classes(
     cut_at: &IdVec<FunctionId, Cut>,
     components: &[Vec<FunctionId>],

@@ -188,7 +188,7 @@ fn add_arcs(it: &mut Figures, profile: &Profile, histogram: &Histogram, ids: &[F
     let place: FxHashMap<FunctionId, usize> = ids.iter().copied().zip(0..).collect();
     it.callers = vec![Vec::new(); ids.len()];
     it.callees = vec![Vec::new(); ids.len()];
-    let counts = profile.counts.iter().flat_map(|counts| &counts.calls);
+    let counts = profile.counts.iter().flat_map(|counts| counts.calls());
     let counted: FxHashMap<(FunctionId, FunctionId), u64> = counts
         .filter_map(|count| Some(((count.from?, count.to), count.calls)))
         .collect();

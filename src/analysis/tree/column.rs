@@ -1,11 +1,11 @@
-//! Weights of nodes, most of which have none.
+//! Weights of nodes, where most nodes have no weight.
 
 use crate::base::{Id, IdVec};
 
 use super::NodeId;
 
-/// A column beside a table of nodes that keeps only what is not 0: beside eight bytes for each such
-/// weight a bit for each node, and for 64 of them a number.
+/// A column of a table of nodes that stores only weights other than 0: eight bytes for each of
+/// these, one bit for each node, and one number for every 64 nodes.
 ///
 /// ```text
 ///   node      0  1  2  3  4  5 …
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weights_are_found_again_also_after_a_move() {
+    fn weights_of_nodes_are_found_also_after_a_move() {
         let weights: Vec<u64> = (0..300u64).map(|i| i * u64::from(i % 7 == 3)).collect();
         let pushed = Column::of(weights.iter().copied());
         let ids = || (0..300).map(NodeId::new);

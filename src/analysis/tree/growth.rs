@@ -22,7 +22,7 @@ pub(super) struct Growth {
 }
 
 impl Growth {
-    /// Nothing, with room for so many nodes and stubs; little of it takes memory until it is used.
+    /// An empty tree with room for this number of nodes and stubs; unused room takes little memory.
     pub fn with_room(steps: usize) -> Growth {
         Growth {
             known: Distinct::with_room(steps),

@@ -1,5 +1,5 @@
-//! The nodes of a tree as they are kept: there may be as many as paths, so each takes 24 bytes, and
-//! weights that few of them have stand in columns of their own.
+//! The nodes of a tree in memory: there may be one for each path, so each takes only 24 bytes, and
+//! weights that few of them have are in columns of their own.
 
 use super::column::Column;
 use super::{Node, NodeId};
@@ -10,7 +10,7 @@ use crate::profile::FunctionId;
 const STUB: u32 = 1 << 31;
 const INLINED: u32 = 1 << 30;
 const IN_CODE: u32 = 1 << 29;
-/// The deepest level that is told from deeper ones: its paths alone would take six gigabytes.
+/// The deepest level that is stored exactly: its paths alone would take six gigabytes.
 const DEEPEST: u32 = IN_CODE - 1;
 
 /// What every node has.

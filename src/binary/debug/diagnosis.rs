@@ -14,14 +14,14 @@ use object::elf;
 
 use crate::binary::Binary;
 use crate::binary::elf::Elf;
-use crate::binary::host::places::FileLocation;
+use crate::binary::host::search_directories::FileLocation;
 
 /// How many bytes of debug information are read to see how it is kept.
 const HEAD: u64 = 64;
 
 /// Where something of a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum InfoLocation {
     /// In the file itself.
     Here,
     /// In its debug file.
@@ -38,13 +38,13 @@ pub struct Diagnosis {
     /// Whether it has been linked at all.
     pub is_linked: bool,
     /// Where the names of all its functions are.
-    pub symbols: Kept,
+    pub symbols: InfoLocation,
     /// Whether it has a compressed table of names in place of a full one.
     pub mini_symbols: bool,
     /// Whether it has the names of what it gives to others.
     pub exports: bool,
     /// Where source lines are.
-    pub lines: Kept,
+    pub lines: InfoLocation,
     /// Whether most of the debug information is in files of its own (`-gsplit-dwarf`).
     pub is_split: bool,
     /// The debug file, if one was found.
@@ -64,11 +64,11 @@ impl Binary {
         let companion = companion.filter(|elf| !std::ptr::eq(*elf, own));
         let kept = |name: &[u8]| {
             if own.has(name) {
-                Kept::Here
+                InfoLocation::Here
             } else if companion.is_some_and(|elf| elf.has(name)) {
-                Kept::DebugFile
+                InfoLocation::DebugFile
             } else {
-                Kept::Nowhere
+                InfoLocation::Nowhere
             }
         };
         let looked = self.places.debug_places(own, &self.place);

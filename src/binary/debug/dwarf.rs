@@ -13,7 +13,7 @@ use gimli::{
 use crate::base::parallel;
 use crate::binary::budget::Account;
 use crate::binary::elf::{Elf, Section};
-use crate::binary::host::places::FileLocation;
+use crate::binary::host::search_directories::FileLocation;
 
 /// The sections that are read. Types, locations and macros are not.
 const WANTED: [SectionId; 10] = [

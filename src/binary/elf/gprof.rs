@@ -90,7 +90,7 @@ impl Binary {
         let Some(table) = elf.sections.iter().find(is_table) else {
             return Ok(GprofSymbols::default());
         };
-        let table = symbols::Table::read(elf, table)?;
+        let table = symbols::SymbolTable::read(elf, table)?;
         let entries = table.entries.iter();
         let mut rows: Vec<GprofSymbol> = entries
             .filter_map(|entry| row(elf, &table.strings, entry))

@@ -90,7 +90,7 @@ pub(super) struct Elf {
 }
 
 /// The fields of the file header that say where the tables are.
-struct Tables {
+struct HeaderTables {
     segments: (u64, u64, u64),
     sections: (u64, u64, u64),
     names: u64,
@@ -162,7 +162,7 @@ impl Elf {
     }
 
     /// The segments that are loaded; returns where the notes are.
-    fn read_segments(&mut self, tables: &Tables) -> Vec<(u64, u64)> {
+    fn read_segments(&mut self, tables: &HeaderTables) -> Vec<(u64, u64)> {
         let mut notes = Vec::new();
         let Some(bytes) = self.table("program headers", tables.segments, 56, 32) else {
             return notes;
@@ -193,7 +193,7 @@ impl Elf {
         notes
     }
 
-    fn read_sections(&mut self, tables: &Tables) {
+    fn read_sections(&mut self, tables: &HeaderTables) {
         let entry: usize = if self.wide { 64 } else { 40 };
         let (offset, stride, mut count) = tables.sections;
         let mut names = tables.names;
@@ -474,10 +474,10 @@ fn cut_header(source: &Source) -> Error {
     }
 }
 
-fn tables(f: Fields<'_>) -> Option<Tables> {
+fn tables(f: Fields<'_>) -> Option<HeaderTables> {
     let at = |wide, narrow| if f.wide { wide } else { narrow };
     let half = |wide, narrow| f.u16(at(wide, narrow)).map(u64::from);
-    Some(Tables {
+    Some(HeaderTables {
         segments: (
             f.word(at(0x20, 0x1c))?,
             half(0x36, 0x2a)?,

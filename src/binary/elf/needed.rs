@@ -45,7 +45,7 @@ pub struct Needed {
 /// The functions that a file gives to others, by linkage name.
 #[derive(Debug, Default)]
 pub struct Exports {
-    symbols: symbols::Table,
+    symbols: symbols::SymbolTable,
     /// The hash of a name, whether it is not of the default version, and which symbol; sorted.
     by_name: Vec<(u64, bool, u32)>,
 }
@@ -116,7 +116,7 @@ impl Binary {
         let Some(table) = elf.sections.iter().find(is_it) else {
             return exports;
         };
-        exports.symbols = symbols::Table::read(elf, table).unwrap_or_default();
+        exports.symbols = symbols::SymbolTable::read(elf, table).unwrap_or_default();
         let is_versions = |s: &&Section| s.kind == elf::SHT_GNU_VERSYM.0;
         let versions = elf.sections.iter().find(is_versions);
         let versions = versions.and_then(|s| elf.source.read("versions", s.offset, s.size).ok());

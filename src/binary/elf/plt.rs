@@ -66,7 +66,7 @@ pub(in crate::binary) fn read(elf: &Elf, into: &mut Functions) {
         return;
     }
     let dynsym = elf.sections.iter().find(|s| s.kind == elf::SHT_DYNSYM.0);
-    let symbols = dynsym.and_then(|table| symbols::Table::read(elf, table).ok());
+    let symbols = dynsym.and_then(|table| symbols::SymbolTable::read(elf, table).ok());
     let symbols = symbols.unwrap_or_default();
     let resolvers = into.choosers_at(&resolvers(&slots));
     let mut names: Vec<u8> = Vec::new();

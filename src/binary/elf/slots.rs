@@ -38,7 +38,7 @@ const PIECE: u64 = 1 << 20;
 #[derive(Debug, Default)]
 pub struct Slots {
     targets: FxHashMap<u64, SlotTarget>,
-    symbols: symbols::Table,
+    symbols: symbols::SymbolTable,
     /// What could not be read; each a lower-case fragment.
     pub problems: Vec<String>,
 }
@@ -141,7 +141,7 @@ impl Binary {
             elf::SHT_DYNSYM
         };
         if let Some(table) = elf.sections.iter().find(|s| s.kind == kind.0) {
-            match symbols::Table::read(elf, table) {
+            match symbols::SymbolTable::read(elf, table) {
                 Ok(symbols) => slots.symbols = symbols,
                 Err(error) => slots.problems.push(error.to_string()),
             }

@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use crate::binary::Error;
 use crate::binary::budget::{self, Budget};
-use crate::files::Opened;
+use crate::files::OpenedFile;
 
 /// The most bytes that one piece may have.
 pub(in crate::binary) const PIECE_LIMIT: u64 = 1 << 30;
@@ -43,8 +43,8 @@ pub(in crate::binary) enum Source {
 
 impl Source {
     /// The bytes of a file that was opened. Its share is added to the budget.
-    pub(in crate::binary) fn file(opened: Opened, budget: &Arc<Budget>) -> Source {
-        let Opened {
+    pub(in crate::binary) fn file(opened: OpenedFile, budget: &Arc<Budget>) -> Source {
+        let OpenedFile {
             file,
             metadata,
             path,

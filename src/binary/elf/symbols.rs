@@ -99,17 +99,17 @@ fn strings(elf: &Elf, table: &Section) -> Result<Vec<u8>, Error> {
 
 /// A symbol table with its names.
 #[derive(Debug, Default)]
-pub(in crate::binary) struct Table {
+pub(in crate::binary) struct SymbolTable {
     pub(in crate::binary) entries: Vec<Entry>,
     pub(in crate::binary) strings: Vec<u8>,
     /// The number of names that are damaged; their symbols have no name.
     unnamed: u64,
 }
 
-impl Table {
+impl SymbolTable {
     /// Reads a table. Names that would together exceed a multiple of the file's size are dropped,
     /// so callers may copy the others.
-    pub(in crate::binary) fn read(elf: &Elf, table: &Section) -> Result<Table, Error> {
+    pub(in crate::binary) fn read(elf: &Elf, table: &Section) -> Result<SymbolTable, Error> {
         let mut entries = entries(elf, table)?;
         let strings = strings(elf, table)?;
         let mut room = strings.len().saturating_mul(SHARING_LIMIT);
@@ -126,7 +126,7 @@ impl Table {
                 }
             }
         }
-        Ok(Table {
+        Ok(SymbolTable {
             entries,
             strings,
             unnamed,
@@ -156,7 +156,7 @@ fn read_table(
     source: SymbolSource,
     into: &mut Functions,
 ) -> Result<(), Error> {
-    let table = Table::read(elf, table)?;
+    let table = SymbolTable::read(elf, table)?;
     let names = into.add_names(table.strings);
     for symbol in table.entries {
         let Some(mut function) = function(elf, &symbol) else {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::namespaces::Namespaces;
-use super::places::{self, FileLocation, Places};
+use super::search_directories::{self, FileLocation, SearchDirectories};
 use super::vdso;
 use crate::base::BuildId;
 use crate::binary::budget::Budget;
@@ -28,7 +28,7 @@ const LISTED: usize = 8;
 /// 5. the same path in the containers of this machine, if the build is known.
 #[derive(Clone, Debug)]
 pub struct Finder {
-    places: Arc<Places>,
+    places: Arc<SearchDirectories>,
     namespaces: Namespaces,
     /// The paths that a recording has for each build.
     listed: Arc<FxHashMap<BuildId, Vec<PathBuf>>>,
@@ -45,7 +45,7 @@ impl Finder {
     /// under it first. A file elsewhere is used only if it has the build ID that was recorded.
     pub fn new(symfs: Option<&Path>) -> Finder {
         Finder {
-            places: Arc::new(Places::usual(symfs)),
+            places: Arc::new(SearchDirectories::usual(symfs)),
             namespaces: Namespaces::default(),
             listed: Arc::default(),
         }
@@ -104,7 +104,7 @@ impl Finder {
             candidates.extend(self.in_containers(path));
             candidates.into_iter().find_map(|place| {
                 let budget = Budget::new(&self.places.pool);
-                let elf = places::open(&place, id, &budget)?;
+                let elf = search_directories::open(&place, id, &budget)?;
                 Some(Binary::new(place, elf, self.places.clone()))
             })
         });

@@ -12,5 +12,5 @@ pub(super) mod finder;
 pub(super) mod kallsyms;
 pub(super) mod libraries;
 mod namespaces;
-pub(super) mod places;
+pub(super) mod search_directories;
 pub mod vdso;

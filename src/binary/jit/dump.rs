@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 use super::name::function_name;
 use crate::base::{GeneratedCode, Interner, NameId, utf8};
 use crate::binary::Error;
-use crate::files::{LastLink, Opened, Root};
+use crate::files::{LastLink, OpenedFile, Root};
 
 const MAGIC: u32 = 0x4a69_5444;
 const HEADER: u64 = 40;
@@ -118,11 +118,14 @@ impl JitDump {
     }
 
     /// Reads a jitdump file that was opened and whose process's user is not known.
-    pub(in crate::binary) fn read_opened(opened: Opened, path: &Path) -> Result<JitDump, Error> {
+    pub(in crate::binary) fn read_opened(
+        opened: OpenedFile,
+        path: &Path,
+    ) -> Result<JitDump, Error> {
         JitDump::of_file(opened, path, None)
     }
 
-    fn of_file(opened: Opened, path: &Path, user: Option<u32>) -> Result<JitDump, Error> {
+    fn of_file(opened: OpenedFile, path: &Path, user: Option<u32>) -> Result<JitDump, Error> {
         let (file, size) = super::checked(opened, path, user)?;
         Parser::new(BufReader::with_capacity(256 << 10, file), path, size).file()
     }

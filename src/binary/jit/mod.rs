@@ -26,12 +26,12 @@ pub use name::JitNames;
 pub use perf_map::PerfMap;
 
 use super::Error;
-use crate::files::Opened;
+use crate::files::OpenedFile;
 
 /// Checks who has written a list. Other users can write to the places where lists are, so a list
 /// counts only if it belongs to the reader, to root or to `user`, whose process it describes.
-fn checked(opened: Opened, path: &Path, user: Option<u32>) -> Result<(File, u64), Error> {
-    let Opened { file, metadata, .. } = opened;
+fn checked(opened: OpenedFile, path: &Path, user: Option<u32>) -> Result<(File, u64), Error> {
+    let OpenedFile { file, metadata, .. } = opened;
     // The owner of our own directory in /proc is the user that we act for.
     let own = std::fs::metadata("/proc/self")
         .map_err(Error::at(path))?

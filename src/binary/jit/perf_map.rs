@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_functions_at_an_address_two_are_named_and_the_others_counted() {
+    fn at_a_shared_address_two_functions_are_named_and_the_others_counted() {
         let map = PerfMap::parse(b"10 10 a\n10 10 b\n0 40 c\n10 8 d\n");
         assert_eq!(names(&map, 0x10..0x11), ["a|b|2 more"]);
         assert_eq!(names(&map, 0x18..0x19), ["a|b|1 more"]);

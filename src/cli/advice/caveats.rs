@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_advised_on_alike_on_every_machine() {
+    fn advice_on_a_file_is_the_same_on_every_machine() {
         let kernel = advice(CaveatKind::UserOnly, &view()).unwrap();
         assert!(kernel.contains("$(command -v proftool)"), "{kernel}");
         let frames = advice(CaveatKind::NoFramePointers, &Situation::Top).unwrap();

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_already_is_not_advised() {
+    fn settings_that_are_already_right_are_not_advised() {
         let setcap = "setcap cap_perfmon,cap_syslog=ep /usr/bin/proftool";
         for (state, expected) in [
             (
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn capabilities_of_a_container_do_not_count() {
+    fn capabilities_in_a_container_do_not_count() {
         let contained = Rights {
             contained: true,
             ..rights(2, 0, true)

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_like_no_other_is_answered_with_what_there_is() {
+    fn an_event_without_similar_names_is_answered_with_a_list() {
         let error = "zzzzzzzzzz".parse().map(|_: EventSpec| ()).unwrap_err();
         assert!(on_event(&error).unwrap().contains("cycles, instructions"));
         let error = "cycels".parse().map(|_: EventSpec| ()).unwrap_err();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_answered_with_both_ways_around_it() {
+    fn advice_on_a_limit_names_both_ways_around_it() {
         let error = Error::Frequency {
             wanted: 200_000,
             limit: 100_000,

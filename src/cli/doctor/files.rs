@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use proftool::binary::{Binary, Diagnosis, Finder, Kept, Libraries};
+use proftool::binary::{Binary, Diagnosis, Finder, InfoLocation, Libraries};
 use proftool::frame_pointers::verdict::{self, FileFrames, Time, Verdict};
 use proftool::frame_pointers::{FramePointers, frame_pointers};
 use proftool::view::doctor::{Check, LIBRARY, Status};
@@ -158,14 +158,14 @@ fn share(file: &FileFrames) -> String {
 
 fn symbols(name: &str, diagnosis: &Diagnosis) -> Check {
     match diagnosis.symbols {
-        Kept::Here => fine(name, "symbols", "in the file"),
-        Kept::DebugFile => fine(name, "symbols", "stripped; in its debug file"),
-        Kept::Nowhere if diagnosis.mini_symbols => fine(
+        InfoLocation::Here => fine(name, "symbols", "in the file"),
+        InfoLocation::DebugFile => fine(name, "symbols", "stripped; in its debug file"),
+        InfoLocation::Nowhere if diagnosis.mini_symbols => fine(
             name,
             "symbols",
             "stripped; compressed names in .gnu_debugdata",
         ),
-        Kept::Nowhere => {
+        InfoLocation::Nowhere => {
             let found = if diagnosis.exports {
                 "stripped: only exported functions have names"
             } else {
@@ -180,13 +180,13 @@ fn symbols(name: &str, diagnosis: &Diagnosis) -> Check {
 
 fn lines(name: &str, program: &Binary, diagnosis: &Diagnosis) -> Check {
     let found = match diagnosis.lines {
-        Kept::Here if diagnosis.is_split => {
+        InfoLocation::Here if diagnosis.is_split => {
             "in the file; the rest of the debug information is in .dwo files, and inlined calls are \
              shown only while those files are where they were built"
         }
-        Kept::Here => "in the file",
-        Kept::DebugFile => "in its debug file",
-        Kept::Nowhere => {
+        InfoLocation::Here => "in the file",
+        InfoLocation::DebugFile => "in its debug file",
+        InfoLocation::Nowhere => {
             let found = "none: source lines and inlined calls are not shown";
             return told(name, "line tables", Status::Warn, found, LINES);
         }
@@ -208,7 +208,7 @@ fn debug_file(name: &str, diagnosis: &Diagnosis) -> Check {
     if let Some(path) = &diagnosis.debug_file {
         return fine(name, check, format!("found: {}", path.display()));
     }
-    if diagnosis.lines == Kept::Here {
+    if diagnosis.lines == InfoLocation::Here {
         return fine(name, check, "not needed");
     }
     let mut found = "not found".to_owned();
@@ -231,22 +231,22 @@ fn of_library(library: &Binary, file: &FileFrames, decides: bool) -> Check {
         Some(_) => "keeps frame pointers".to_owned(),
     };
     found.push_str(match diagnosis.symbols {
-        Kept::Here => "; symbols: in the file",
-        Kept::DebugFile => "; symbols: in its debug file",
-        Kept::Nowhere if diagnosis.mini_symbols => "; symbols: compressed, in the file",
-        Kept::Nowhere if diagnosis.exports => "; symbols: exported functions only",
-        Kept::Nowhere => "; symbols: none",
+        InfoLocation::Here => "; symbols: in the file",
+        InfoLocation::DebugFile => "; symbols: in its debug file",
+        InfoLocation::Nowhere if diagnosis.mini_symbols => "; symbols: compressed, in the file",
+        InfoLocation::Nowhere if diagnosis.exports => "; symbols: exported functions only",
+        InfoLocation::Nowhere => "; symbols: none",
     });
     found.push_str(match diagnosis.lines {
-        Kept::Here => "; source lines: in the file",
-        Kept::DebugFile => "; source lines: in its debug file",
-        Kept::Nowhere => "; source lines: none",
+        InfoLocation::Here => "; source lines: in the file",
+        InfoLocation::DebugFile => "; source lines: in its debug file",
+        InfoLocation::Nowhere => "; source lines: none",
     });
     if library.build_id().is_none() {
         found.push_str("; build ID: none");
     }
     let check = fine(&file.name, LIBRARY, found);
-    let nameless = diagnosis.symbols == Kept::Nowhere && !diagnosis.mini_symbols;
+    let nameless = diagnosis.symbols == InfoLocation::Nowhere && !diagnosis.mini_symbols;
     let (status, remedy) = match (decides, nameless) {
         (true, _) => (
             Status::Warn,

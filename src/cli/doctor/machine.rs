@@ -1,6 +1,6 @@
 //! What the machine lets this user record.
 
-use proftool::sampler::{Machine, Options, Trial};
+use proftool::sampler::{Capabilities, Options, Trial};
 use proftool::view::doctor::{Check, Status};
 
 use super::super::advice::rights::{PARANOID, SECCOMP, setcap_everything, to_name_the_kernel};
@@ -12,10 +12,10 @@ const USUAL_FRAMES: u16 = 127;
 
 /// Looks at the machine.
 pub fn checks() -> Vec<Check> {
-    of(&Machine::look())
+    of(&Capabilities::look())
 }
 
-fn of(machine: &Machine) -> Vec<Check> {
+fn of(machine: &Capabilities) -> Vec<Check> {
     let mut checks = vec![recording(machine), privilege(machine), paranoid(machine)];
     checks.push(kernel(machine));
     checks.push(cycles(machine));
@@ -26,7 +26,7 @@ fn of(machine: &Machine) -> Vec<Check> {
     checks
 }
 
-fn recording(machine: &Machine) -> Check {
+fn recording(machine: &Capabilities) -> Check {
     match &machine.clock {
         Trial::Works => fine(
             SUBJECT,
@@ -47,7 +47,7 @@ fn recording(machine: &Machine) -> Check {
     }
 }
 
-fn privilege(machine: &Machine) -> Check {
+fn privilege(machine: &Capabilities) -> Check {
     let seccomp = if machine.seccomp {
         "; a seccomp filter is set"
     } else {
@@ -74,7 +74,7 @@ fn privilege(machine: &Machine) -> Check {
     Check { remedy, ..check }
 }
 
-fn paranoid(machine: &Machine) -> Check {
+fn paranoid(machine: &Capabilities) -> Check {
     let name = "kernel.perf_event_paranoid";
     let Some(level) = machine.rights.paranoid else {
         let remedy = "mount /proc, or check the kernel's configuration for CONFIG_PERF_EVENTS";
@@ -101,7 +101,7 @@ fn paranoid(machine: &Machine) -> Check {
     told(SUBJECT, name, Status::Warn, found, remedy)
 }
 
-fn kernel(machine: &Machine) -> Check {
+fn kernel(machine: &Capabilities) -> Check {
     let level = machine
         .rights
         .kptr_restrict
@@ -116,7 +116,7 @@ fn kernel(machine: &Machine) -> Check {
     told(SUBJECT, "kernel.kptr_restrict", Status::Warn, found, remedy)
 }
 
-fn cycles(machine: &Machine) -> Check {
+fn cycles(machine: &Capabilities) -> Check {
     let name = "hardware counters";
     match &machine.cycles {
         Trial::Works => fine(SUBJECT, name, "cycles can be counted"),
@@ -145,7 +145,7 @@ fn cycles(machine: &Machine) -> Check {
     }
 }
 
-fn copies(machine: &Machine) -> Check {
+fn copies(machine: &Capabilities) -> Check {
     let name = "copies of stacks";
     match (&machine.copies, machine.clock.works()) {
         (Trial::Works, _) => fine(SUBJECT, name, "can be recorded (-g dwarf)"),
@@ -169,7 +169,7 @@ fn copies(machine: &Machine) -> Check {
     }
 }
 
-fn buffers(machine: &Machine) -> Check {
+fn buffers(machine: &Capabilities) -> Check {
     let name = "kernel.perf_event_mlock_kb";
     let setting = machine
         .mlock_kib
@@ -190,7 +190,7 @@ fn buffers(machine: &Machine) -> Check {
     told(SUBJECT, name, Status::Warn, found, remedy)
 }
 
-fn frames(machine: &Machine) -> Option<Check> {
+fn frames(machine: &Capabilities) -> Option<Check> {
     let name = "kernel.perf_event_max_stack";
     let frames = machine.max_stack?;
     let found = format!("{frames}: frame-pointer stacks have at most {frames} frames");
@@ -205,7 +205,7 @@ fn frames(machine: &Machine) -> Option<Check> {
     Some(told(SUBJECT, name, Status::Warn, found, deeper))
 }
 
-fn rate(machine: &Machine) -> Option<Check> {
+fn rate(machine: &Capabilities) -> Option<Check> {
     let name = "kernel.perf_event_max_sample_rate";
     let rate = machine.max_sample_rate?;
     let found = format!("at most {rate} samples per second");
@@ -224,8 +224,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_refusal_names_its_knob() {
-        let mut machine = Machine::look();
+    fn every_refusal_names_its_setting() {
+        let mut machine = Capabilities::look();
         let refused = Trial::Refused {
             reason: "permission denied".into(),
             forbidden: true,

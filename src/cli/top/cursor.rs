@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chosen_line_is_followed_and_seen() {
+    fn a_selected_line_stays_selected_and_visible() {
         let mut cursor = Cursor::default();
         let all = lines(&[10, 11, 12, 13, 14]);
         cursor.follow(&all, 0, 2);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn any_room_and_any_number_of_lines_will_do() {
+    fn any_height_and_number_of_lines_is_handled() {
         let mut cursor = Cursor::default();
         for count in [0u64, 1, 2, 7] {
             let all = lines(&(0..count).collect::<Vec<_>>());

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_is_taken_or_written_over() {
+    fn the_suggested_answer_is_kept_or_overwritten() {
         let mut prompt = Prompt::new(Purpose::Write, "perf.data".into());
         assert!(prompt.is_old);
         prompt.key(Key::Char('a'));

@@ -20,7 +20,7 @@ use super::file::{ArcCount, Gmon};
 use super::function_at::function_at;
 use crate::base::{CaveatKind, Caveats, Svma};
 use crate::binary::{Binary, FunctionSymbol};
-use crate::scan::{Destination, Leaving, LeavingKind, Single, Tables};
+use crate::scan::{Destination, FileTables, Leaving, LeavingKind, Single};
 
 /// What the code calls to have a call counted.
 const COUNTERS: [&str; 7] = [
@@ -35,7 +35,7 @@ const COUNTERS: [&str; 7] = [
 
 /// How the file states where a call was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Places {
+enum CallPlaces {
     /// The return address.
     Exact,
     /// The first address of a bucket of this size, in which the call is.
@@ -64,8 +64,8 @@ pub(super) fn calls(
     program: &Binary,
     caveats: &mut Caveats,
 ) -> Vec<(usize, usize, u64)> {
-    let tables = Tables::read(program).ok();
-    let mut code = Code {
+    let tables = FileTables::read(program).ok();
+    let mut code = ProgramCode {
         program,
         single: tables.as_ref().map(Single::new),
         known: FxHashMap::default(),
@@ -73,7 +73,7 @@ pub(super) fn calls(
     let (mut astray, mut shared) = (0u64, 0u64);
     let mut calls = Vec::with_capacity(gmon.arcs.len());
     for arcs in gmon.arcs_by_file() {
-        let places = Places::of(arcs, gmon, program);
+        let places = CallPlaces::of(arcs, gmon, program);
         for arc in arcs {
             let to = code.callee(arc.to, places);
             let from = to.and_then(|to| code.caller(arc.from, to, places));
@@ -98,36 +98,36 @@ pub(super) fn calls(
     calls
 }
 
-impl Places {
-    fn of(arcs: &[ArcCount], gmon: &Gmon, program: &Binary) -> Places {
+impl CallPlaces {
+    fn of(arcs: &[ArcCount], gmon: &Gmon, program: &Binary) -> CallPlaces {
         let starts = |address: u64| {
             let function = program.function_at(Svma(address));
             function.is_some_and(|function| function.start.0 == address)
         };
         if arcs.iter().all(|arc| starts(arc.from) && starts(arc.to)) {
-            return Places::Start;
+            return CallPlaces::Start;
         }
         let size: u64 = if program.is_wide() { 16 } else { 8 };
         let low = gmon.histograms.first().map(|first| first.low);
         let low = low.or(arcs.first().map(|arc| arc.from)).unwrap_or(0);
         let is_first = |arc: &ArcCount| arc.from.wrapping_sub(low).is_multiple_of(size);
         if arcs.iter().all(is_first) {
-            Places::Bucket(size)
+            CallPlaces::Bucket(size)
         } else {
-            Places::Exact
+            CallPlaces::Exact
         }
     }
 }
 
 /// The program's code, decoded where it is asked for.
-struct Code<'t> {
+struct ProgramCode<'t> {
     program: &'t Binary,
     single: Option<Single<'t>>,
     /// How control leaves functions, by index.
     known: FxHashMap<usize, Vec<Leaving>>,
 }
 
-impl Code<'_> {
+impl ProgramCode<'_> {
     /// The index of the function that holds an address.
     fn index(&self, address: u64) -> Option<usize> {
         function_at(self.program, address)
@@ -152,12 +152,12 @@ impl Code<'_> {
 
     /// The function that was called: the one that holds the place where its call of `mcount`
     /// returns to. Where that call is the last thing in it, this is the start of the next function.
-    fn callee(&mut self, place: u64, places: Places) -> Option<usize> {
+    fn callee(&mut self, place: u64, places: CallPlaces) -> Option<usize> {
         let index = self.index(place);
         let is_start = index.and_then(|index| self.symbol(index));
         let is_start = is_start.is_none_or(|function| function.start.0 == place);
         let before = place.checked_sub(1).and_then(|last| self.index(last));
-        let Some(before) = before.filter(|_| is_start && places != Places::Start) else {
+        let Some(before) = before.filter(|_| is_start && places != CallPlaces::Start) else {
             return index;
         };
         let leaving = self.leaving(before).last().cloned();
@@ -170,14 +170,14 @@ impl Code<'_> {
     }
 
     /// The function that made a call of `to`, and whether there is no other that may have made it.
-    fn caller(&mut self, place: u64, to: usize, places: Places) -> Option<(usize, bool)> {
+    fn caller(&mut self, place: u64, to: usize, places: CallPlaces) -> Option<(usize, bool)> {
         let size = match places {
-            Places::Start => return self.index(place).map(|index| (index, true)),
-            Places::Exact => {
+            CallPlaces::Start => return self.index(place).map(|index| (index, true)),
+            CallPlaces::Exact => {
                 let index = self.index(place.checked_sub(1)?)?;
                 return Some((index, true));
             }
-            Places::Bucket(size) => size,
+            CallPlaces::Bucket(size) => size,
         };
         let mut holders: Vec<usize> = Vec::new();
         for address in place.saturating_sub(1)..place.saturating_add(size - 1) {

@@ -50,7 +50,7 @@ mod tests {
     use crate::base::Svma;
 
     #[test]
-    fn main_is_entered_where_nobody_else_calls_its_cycle() {
+    fn main_is_entered_if_nothing_else_calls_its_cycle() {
         let symbols: Vec<Symbol> = ["main", "turn", "helper", "outer"]
             .map(|name| Symbol {
                 start: Svma(0),

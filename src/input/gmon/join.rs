@@ -75,16 +75,7 @@ pub(in crate::input) fn counts(
         let what = "no calls were counted between functions of the program";
         profile.caveats.add_detail(CaveatKind::Skipped, 1, what);
     }
-    // Several symbols of the file may be one function of the profile.
-    rows.sort_unstable_by_key(|row| (row.from, row.to));
-    rows.dedup_by(|next, sum| {
-        let same = (next.from, next.to) == (sum.from, sum.to);
-        if same {
-            sum.calls = sum.calls.saturating_add(next.calls);
-        }
-        same
-    });
-    profile.counts = Some(Counts { calls: rows });
+    profile.counts = Some(Counts::of(rows));
     profile.tell_apart();
     profile.caveats.merge(&caveats);
     Ok(())

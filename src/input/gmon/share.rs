@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_at_the_very_end_do_no_harm() {
+    fn addresses_at_the_end_of_memory_do_not_overflow() {
         let all = [histogram(u64::MAX - 9, u64::MAX, &[1, 1, 1, 1])];
         let extents = functions(&[u64::MAX - 5, u64::MAX - 1], u64::MAX);
         for rule in [Rule::Gprof, Rule::Covered] {

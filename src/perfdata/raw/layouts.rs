@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::{Field, Offsets, RawRecord};
-use crate::perfdata::writer::EventDescription;
+use crate::perfdata::writer::WriterEvent;
 
 /// Where the fields of the records of a recording are.
 ///
@@ -21,7 +21,7 @@ pub(crate) struct Layouts {
 
 impl Layouts {
     /// The layouts of the records of these events.
-    pub(crate) fn new(events: &[EventDescription]) -> Layouts {
+    pub(crate) fn new(events: &[WriterEvent]) -> Layouts {
         let offsets = events.iter().map(|event| Offsets::new(&event.settings()));
         let offsets: Vec<Offsets> = offsets.collect();
         let shared = offsets.iter().copied();

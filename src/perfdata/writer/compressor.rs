@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_device_comes_back() {
+    fn an_error_of_the_device_is_returned() {
         let mut compressor = Compressor::new(1).unwrap();
         let full = || io::Error::from(io::ErrorKind::StorageFull);
         let error = compressor.compress(&records(), &mut |_| Err(full()));

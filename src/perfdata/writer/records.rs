@@ -45,7 +45,7 @@ pub const FINISHED_ROUND: [u8; 8] = if cfg!(target_endian = "little") {
 ///
 /// The kernel tells of mappings only when they happen; its own happened long before.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mapping {
+pub struct KernelMapping {
     /// The first address.
     pub start: u64,
     /// The length in bytes.
@@ -57,7 +57,7 @@ pub struct Mapping {
     pub name: Vec<u8>,
 }
 
-impl Mapping {
+impl KernelMapping {
     /// The mapping as an MMAP record of the kernel, which belongs to no process.
     ///
     /// ```c
@@ -246,9 +246,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_true_and_multiples_of_eight() {
+    fn record_sizes_are_correct_multiples_of_eight() {
         for name in ["", "a", "[kernel.kallsyms]_text", "1234567"] {
-            let record = Mapping {
+            let record = KernelMapping {
                 start: 0xffff_ffff_8100_0000,
                 len: 0x100_0000,
                 page_offset: 0,

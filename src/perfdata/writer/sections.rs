@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ATTR_SIZE, EventDescription, SECTION_SIZE};
+use super::{ATTR_SIZE, SECTION_SIZE, WriterEvent};
 use crate::base::BuildId;
 use crate::perfdata::Feature;
 
@@ -90,7 +90,7 @@ impl FeatureSections {
 
     /// EVENT_DESC: `u32` count, `u32` attr size, then for each event its attr, `u32` number of
     /// ids, its name, its ids.
-    pub fn events(&mut self, events: &[EventDescription]) {
+    pub fn events(&mut self, events: &[WriterEvent]) {
         let mut body = count(events.len()).to_vec();
         body.extend(count(ATTR_SIZE));
         for event in events {
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_string_ends_with_a_zero_even_at_the_border() {
+    fn a_string_of_a_full_block_still_ends_with_a_zero() {
         let mut features = FeatureSections::default();
         features.text(Feature::HOSTNAME, &"x".repeat(64));
         let (_, body) = features.iter().next().unwrap();

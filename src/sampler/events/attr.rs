@@ -211,7 +211,7 @@ pub(in crate::sampler) fn attr(
 pub(in crate::sampler) mod tests {
     use super::*;
     use crate::perfdata::raw::{Field, Layouts, oracle};
-    use crate::perfdata::writer::EventDescription;
+    use crate::perfdata::writer::WriterEvent;
     use crate::sampler::events::event_list::EventList;
     use crate::sampler::events::stacks::CopySize;
     use crate::sampler::kernel::attr_bytes;
@@ -229,8 +229,8 @@ pub(in crate::sampler) mod tests {
     };
 
     /// An event as it is opened by default, without ids.
-    pub(in crate::sampler) fn description(event: &str) -> EventDescription {
-        EventDescription {
+    pub(in crate::sampler) fn description(event: &str) -> WriterEvent {
+        WriterEvent {
             name: event.into(),
             attr: attr_bytes(&attr(&event.parse().unwrap(), 0, &COMMON, true)),
             ids: Vec::new(),
@@ -409,7 +409,7 @@ pub(in crate::sampler) mod tests {
         fn records_of_every_attr_are_read_as_the_parsers_read_them(values in oracle::values()) {
             // What a record looks like depends on these only.
             let form = |attr: &[u8; ATTR_SIZE]| {
-                let attr = EventDescription { name: String::new(), attr: *attr, ids: Vec::new() };
+                let attr = WriterEvent { name: String::new(), attr: *attr, ids: Vec::new() };
                 let attr = attr.settings();
                 (attr.sample_type, attr.read_format, attr.sample_regs_user)
             };
@@ -429,7 +429,7 @@ pub(in crate::sampler) mod tests {
         for attrs in all_attrs() {
             let events: Vec<_> = attrs
                 .iter()
-                .map(|attr| EventDescription {
+                .map(|attr| WriterEvent {
                     name: String::new(),
                     attr: *attr,
                     ids: Vec::new(),
@@ -447,7 +447,7 @@ pub(in crate::sampler) mod tests {
     }
 
     #[test]
-    fn refusals_take_away_the_newest_thing_first() {
+    fn refusals_drop_the_newest_attribute_first() {
         let mut allowed = Allowed::ALL;
         let mut order = Vec::new();
         while let Some(less) = allowed.older() {

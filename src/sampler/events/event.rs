@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn modifiers_choose_the_ring() {
+    fn modifiers_choose_user_space_or_kernel() {
         let rings = |name: &str| {
             let event: EventSpec = name.parse().unwrap();
             let modifiers = event.modifiers;
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_told_with_the_nearest() {
+    fn an_unknown_name_is_reported_with_similar_ones() {
         let error = "instrutions".parse::<EventSpec>().unwrap_err();
         assert_eq!(
             error.to_string(),

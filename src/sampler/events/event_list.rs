@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_told_in_one_line() {
+    fn an_invalid_list_is_reported_in_one_line() {
         for text in [
             "{cycles",
             "cycles}",

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_chosen_leaves_the_rest_out() {
+    fn a_chosen_modifier_excludes_the_others() {
         let rings = |m: Modifiers| (m.user(), m.kernel(), m.hypervisor(), m.guest(), m.host());
         assert_eq!(rings(parsed("")), (true, true, true, false, true));
         assert_eq!(rings(parsed("u")), (true, false, false, false, true));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn another_letter_is_told_with_those_that_exist() {
+    fn an_unknown_modifier_is_reported_with_those_that_exist() {
         let error = Modifiers::parse("cycles", "uz").unwrap_err().to_string();
         assert!(error.contains("cycles") && error.contains("'z'"), "{error}");
         for letter in "ukhGHpPSDeW".chars() {

@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_begun_is_not_removed_whatever_happens() {
+    fn a_recording_that_has_begun_is_never_removed() {
         let directory = Directory::new("begun");
         let (mut output, _, _) = Output::create(&directory.0.join("perf.data")).unwrap();
         output.begin();

@@ -6,7 +6,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::perfdata::raw::{self, Field, Layouts, RawRecord};
-use crate::perfdata::writer::EventDescription;
+use crate::perfdata::writer::WriterEvent;
 
 /// The counters of groups.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ pub(in crate::sampler) struct GroupValues {
 
 impl GroupValues {
     /// Nothing has been counted.
-    pub(in crate::sampler) fn new(events: &[EventDescription]) -> GroupValues {
+    pub(in crate::sampler) fn new(events: &[WriterEvent]) -> GroupValues {
         let of_threads = events.iter().map(|event| event.settings().inherits());
         GroupValues {
             of_threads: of_threads.collect(),
@@ -97,7 +97,7 @@ mod tests {
         if has_period {
             attr.sample_type |= u64::from(sys::PERF_SAMPLE_PERIOD);
         }
-        let events = [EventDescription {
+        let events = [WriterEvent {
             name: "cpu-clock".into(),
             attr: crate::sampler::kernel::attr_bytes(&attr),
             ids: vec![70],
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_samples_do_no_harm() {
+    fn broken_samples_are_passed_over() {
         let (mut group, layouts) = group(true);
         let mut short = sample(1, true, [1, 2]);
         short[COUNTERS_AT..COUNTERS_AT + 8].fill(0xff);

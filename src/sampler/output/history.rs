@@ -20,7 +20,7 @@ use super::group_values::GroupValues;
 use super::log::{About, Log};
 use crate::base::system_reason;
 use crate::perfdata::raw::{self, Layouts, RawRecord};
-use crate::perfdata::writer::{EventDescription, FINISHED_ROUND, time_record};
+use crate::perfdata::writer::{FINISHED_ROUND, WriterEvent, time_record};
 use crate::perfdata::{Body, Packed};
 use crate::sampler::error::Error;
 use crate::sampler::kernel_images::KernelImages;
@@ -39,7 +39,7 @@ const LIMIT: usize = 128 << 20;
 /// a copy of its stack some hundreds.
 #[derive(Clone, Debug)]
 pub struct History {
-    events: Vec<EventDescription>,
+    events: Vec<WriterEvent>,
     tracepoints: Vec<(String, String)>,
     groups: Vec<(usize, usize)>,
     images: KernelImages,
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_samples_are_let_go_at_the_limit() {
+    fn the_oldest_samples_are_dropped_at_the_limit() {
         let mut history = History {
             events: Vec::new(),
             tracepoints: Vec::new(),

@@ -12,7 +12,7 @@ use super::tally::Tally;
 use crate::base::Caveats;
 use crate::perfdata::Feature;
 use crate::perfdata::writer::{
-    BuildIdEntry, EventDescription, FeatureSections, Writer, count_record, lost_samples_record,
+    BuildIdEntry, FeatureSections, Writer, WriterEvent, count_record, lost_samples_record,
     time_record,
 };
 use crate::sampler::events::tracepoint;
@@ -26,7 +26,7 @@ use crate::sampler::{host, kernel};
 /// What the head and the end of a file tell of a session.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sampler) struct About<'a> {
-    pub(in crate::sampler) events: &'a [EventDescription],
+    pub(in crate::sampler) events: &'a [WriterEvent],
     /// System and event of tracepoints.
     pub(in crate::sampler) tracepoints: &'a [(String, String)],
     /// The groups of events: of each the index of its first, and how many there are.
@@ -61,7 +61,7 @@ pub(in crate::sampler) struct Log<W> {
 }
 
 impl<W: Write + Seek> Log<W> {
-    pub(in crate::sampler) fn new(out: W, events: &[EventDescription]) -> io::Result<Log<W>> {
+    pub(in crate::sampler) fn new(out: W, events: &[WriterEvent]) -> io::Result<Log<W>> {
         Ok(Log {
             writer: Writer::new(out, events)?,
             tally: Tally::new(events),

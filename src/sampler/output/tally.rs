@@ -6,10 +6,10 @@ use rustc_hash::FxBuildHasher;
 
 use crate::base::BuildId;
 use crate::perfdata::raw::{self, Layouts, RawRecord};
-use crate::perfdata::writer::EventDescription;
+use crate::perfdata::writer::WriterEvent;
 use crate::perfdata::{Body, Mapping};
 use crate::sampler::counts::Sums;
-use crate::sampler::targets::elsewhere::Elsewhere;
+use crate::sampler::targets::other_namespaces::Elsewhere;
 
 /// Counts of what was recorded.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +34,7 @@ pub(in crate::sampler) struct Tally {
 
 impl Tally {
     /// Nothing has been recorded of these events.
-    pub(in crate::sampler) fn new(events: &[EventDescription]) -> Tally {
+    pub(in crate::sampler) fn new(events: &[WriterEvent]) -> Tally {
         Tally {
             sums: Sums::new(events),
             layouts: Layouts::new(events),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_for_a_build_id_is_none() {
+    fn a_note_that_is_too_long_is_not_a_build_id() {
         let mut body = vec![0u8; 64];
         // A device and an inode, in a mapping whose flag says otherwise.
         body[32] = 0xfe;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_records_do_not_hang_it() {
+    fn broken_records_do_not_cause_a_hang() {
         let mut tally = tally();
         tally.count(&[0; 64]);
         tally.count(&[9, 0, 0, 0, 0, 0, 255, 255, 1]);

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_twice_counts_once() {
+    fn samples_that_arrive_twice_count_once() {
         let mut duplicates = duplicates();
         duplicates.expect(7, [70, 71]);
         let task = |kind, tid: u32, parent: u32| {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_records_do_not_hang_it() {
+    fn broken_records_do_not_cause_a_hang() {
         let mut duplicates = duplicates();
         duplicates.expect(0, []);
         for bytes in [&[0; 64][..], &[9, 0, 0, 0, 0, 0, 255, 255, 1], &[4; 12]] {

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn records_come_once_and_whole_and_their_room_is_freed_on_the_way() {
+    fn records_arrive_once_and_whole_and_free_their_space() {
         let mut ring = ring(4 << 20);
         let mut written = Vec::new();
         let mut read = Vec::new();
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_taken_stays() {
+    fn records_that_were_not_taken_stay() {
         let mut ring = ring(4 << 20);
         let mut record = vec![7; 32];
         record[6..8].copy_from_slice(&32u16.to_ne_bytes());

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::participants::Open;
 use crate::perfdata::raw::{self, Layouts};
-use crate::perfdata::writer::{EventDescription, count_record};
+use crate::perfdata::writer::{WriterEvent, count_record};
 use crate::sampler::counts::Sums;
 
 /// How long counters that are read again and again rest at least.
@@ -24,7 +24,7 @@ pub(in crate::sampler) struct Counters {
 }
 
 impl Counters {
-    pub(in crate::sampler) fn new(events: &[EventDescription]) -> Counters {
+    pub(in crate::sampler) fn new(events: &[WriterEvent]) -> Counters {
         Counters {
             sums: Sums::new(events),
             layouts: Layouts::new(events),

@@ -42,7 +42,7 @@ use super::user_share::UserShare;
 use crate::base::Counting;
 use crate::perfdata::carried::Mover;
 use crate::perfdata::raw::{self, RawRecord};
-use crate::perfdata::writer::EventDescription;
+use crate::perfdata::writer::WriterEvent;
 
 /// Sampling of a [`Target`](super::Target).
 ///
@@ -51,7 +51,7 @@ use crate::perfdata::writer::EventDescription;
 #[derive(Debug)]
 pub struct Session {
     specs: Vec<EventSpec>,
-    events: Vec<EventDescription>,
+    events: Vec<WriterEvent>,
     rows: Vec<ThreadEvents>,
     rings: Vec<ProcessorRing>,
     duplicates: DuplicateSamples,
@@ -81,7 +81,7 @@ struct ProcessorRing {
 
 impl Session {
     /// The events as a file describes them.
-    pub fn events(&self) -> &[EventDescription] {
+    pub fn events(&self) -> &[WriterEvent] {
         &self.events
     }
 
@@ -205,7 +205,7 @@ impl Session {
     }
 
     /// An event as it was asked for, and as a file describes it.
-    pub(super) fn event(&self, index: usize) -> Option<(&EventSpec, &EventDescription)> {
+    pub(super) fn event(&self, index: usize) -> Option<(&EventSpec, &WriterEvent)> {
         self.specs.get(index).zip(self.events.get(index))
     }
 

@@ -9,7 +9,7 @@ use super::request::{Request, leaders};
 use crate::base::system_reason;
 use crate::perfdata::carried::Mover;
 use crate::perfdata::raw::Layouts;
-use crate::perfdata::writer::EventDescription;
+use crate::perfdata::writer::WriterEvent;
 use crate::sampler::error::{Error, Note};
 use crate::sampler::events::attr::{Allowed, Common, attr_in_file};
 use crate::sampler::events::event::EventSpec;
@@ -163,11 +163,11 @@ impl Session {
         rows: Vec<ThreadEvents>,
         rings: Vec<Ring>,
     ) -> io::Result<Session> {
-        let mut events: Vec<EventDescription> = request
+        let mut events: Vec<WriterEvent> = request
             .events
             .iter()
             .zip(wanted)
-            .map(|(spec, wanted)| EventDescription {
+            .map(|(spec, wanted)| WriterEvent {
                 name: shown_name(spec, request.common.allowed.kernel),
                 attr: kernel::attr_bytes(&attr_in_file(wanted.attr, request.common.stacks)),
                 ids: Vec::new(),

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_the_last_thing_that_an_old_kernel_takes_away() {
+    fn stack_copies_are_the_last_attribute_that_refusals_drop() {
         let mut request = request();
         let mut refusals = 0;
         while request.copies() {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weak_group_that_is_refused_is_taken_apart() {
+    fn a_weak_group_that_is_refused_becomes_single_events() {
         let list: EventList = "cs,{cpu-clock,faults}:SW".parse().unwrap();
         let mut request = Request {
             events: list.events().to_vec(),

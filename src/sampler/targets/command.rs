@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_is_told_by_name() {
+    fn a_command_that_cannot_be_run_is_named() {
         assert_eq!(
             failure(&["no-such-program-xyz"]),
             "program not found: no-such-program-xyz"

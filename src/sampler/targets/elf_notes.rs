@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_elf_file_has_none() {
+    fn files_that_are_not_elf_have_no_build_id() {
         assert_eq!(build_id_of(Path::new("/dev/null")), None);
         assert_eq!(build_id_of(Path::new("/")), None);
         assert_eq!(build_id_of(Path::new("/proc/version")), None);

@@ -181,7 +181,7 @@ mod tests {
     use crate::sampler::output::tally::Tally;
 
     #[test]
-    fn this_process_is_told_with_the_build_of_its_files() {
+    fn this_process_is_described_with_the_build_ids_of_its_files() {
         let pid = std::process::id() as i32;
         let threads = vec![pid];
         let existing = Existing::look(&[Group { pid, threads }], false, false);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_has_nothing_to_tell() {
+    fn a_process_that_has_ended_gives_no_records() {
         let threads = vec![i32::MAX];
         let gone = Group {
             pid: i32::MAX,

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_taken_apart() {
+    fn a_line_is_parsed() {
         let list = b"55d4c8a00000-55d4c8a02000 r-xp 00002000 fe:1a 12    /usr/my prog (deleted)\n\
             7f0000000000-7f0000003000 rw-s 00000000 00:00 0 \n\
             \n bad\nx-y r-xp\n5-4 r-xp 0 0:0 0 \n";

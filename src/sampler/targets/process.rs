@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_with_code_are_told_from_code_without_files() {
+    fn files_with_code_are_distinguished_from_code_without_files() {
         let maps = b"55d4c8a00000-55d4c8a02000 r--p 00000000 fe:00 12    /usr/bin/prog\n\
             55d4c8a02000-55d4c8a03000 r-xp 00002000 fe:00 12    /usr/bin/my prog (deleted)\n\
             7f0000000000-7f0000003000 r-xp 00000000 00:00 0 \n\
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_may_be_looked_at() {
+    fn this_process_may_be_inspected() {
         let pid = std::process::id() as i32;
         let own = Process::look(pid).unwrap();
         assert_eq!(own.program, std::env::current_exe().ok());

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told() {
+    fn missing_targets_are_reported() {
         let gone = Target::Processes(vec![1, i32::MAX]);
         let message = gone.check().unwrap_err().to_string();
         assert_eq!(message, "there is no process 2147483647");

@@ -114,7 +114,7 @@ fn a_call_behind_its_load_is_certain() {
 }
 
 #[test]
-fn a_step_through_a_register_has_the_field_of_the_load() {
+fn a_call_through_a_register_refers_to_the_field_of_the_load() {
     let code = code().load_rax(A).call_rax();
     let mut steps = Vec::new();
     x86::walk(&code.0, START, &Wants::default(), &mut steps);
@@ -179,7 +179,7 @@ fn calls_keep_a_register_that_holds_nothing_else() {
 }
 
 #[test]
-fn ways_that_meet_must_agree() {
+fn paths_that_meet_must_agree() {
     // je over `load A; jmp` to `load B`, and the call behind both.
     let either = |b| {
         let code = code().skip(9).load_rax(A).bytes(b"\xeb\x07");
@@ -207,7 +207,7 @@ fn a_loop_keeps_what_it_does_not_change() {
 }
 
 #[test]
-fn what_enters_unseen_makes_calls_uncertain() {
+fn hidden_entries_make_calls_uncertain() {
     // A table of a switch might lead between load and call.
     let table = |code: Code| code.bytes(b"\xff\x24\xc5\0\0\0\0");
     let code_a = table(code().load_rax(A).call_rax());
@@ -247,7 +247,7 @@ fn what_enters_unseen_makes_calls_uncertain() {
 }
 
 #[test]
-fn a_load_is_a_step_too() {
+fn a_load_is_also_a_step() {
     // test %rax,%rax before the call.
     let tested = code().load_rax(A).bytes(b"\x48\x85\xc0").call_rax().ret();
     assert_eq!(tested.found(), [LOAD_A, CALL_A]);

@@ -93,7 +93,7 @@ mod tests {
     use super::{disguised_jumps, falls_through};
 
     #[test]
-    fn code_that_does_not_end_goes_on() {
+    fn code_without_an_end_falls_through() {
         // add %rax,%rax
         assert!(falls_through(&[0x48, 0x01, 0xc0], None));
         // jb +2
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_return_to_what_was_just_pushed_is_a_jump() {
+    fn a_return_to_an_address_that_was_just_pushed_is_a_jump() {
         // mov %rax,(%rsp); ret
         let retpoline = [0x48, 0x89, 0x04, 0x24, 0xc3];
         assert_eq!(disguised_jumps(&retpoline, 0x100), [(0x104, 1)]);

@@ -13,7 +13,7 @@ use super::super::names::Names;
 use super::code::{AllTables, CodeReader};
 use super::explain::{Explanation, Explanations, Missing, Question};
 use super::frames::Frames;
-use super::ways_out::{FunctionStart, To};
+use super::function_exits::{FunctionStart, To};
 use crate::symbolize::name_source::NameSource;
 
 /// What the code says of a frame and the one outside of it.

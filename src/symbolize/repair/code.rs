@@ -9,15 +9,15 @@ use rustc_hash::FxHashMap;
 
 use crate::base::{FileOffset, IdVec, Svma};
 use crate::binary::{Binary, FunctionSymbol, SymbolSource};
-use crate::scan::{self, Destination, LeavingKind, Single, Tables};
+use crate::scan::{self, Destination, FileTables, LeavingKind, Single};
 use crate::trace::{ImageId, Trace};
 
 use super::super::definitions::Definitions;
 use super::super::library::Library;
 use super::super::names::{Names, base_of_part};
 use super::callers::Callers;
+use super::function_exits::{Function, FunctionStart, Site, To, WayOut};
 use super::mapped::Mapped;
-use super::ways_out::{Function, FunctionStart, Site, To, WayOut};
 use crate::symbolize::name_source::NameSource;
 
 /// The code of larger files is not read as a whole, in bytes.
@@ -40,7 +40,7 @@ const THUNKS: [&str; 5] = [
 ];
 
 /// The tables of each image, read when its code is first asked for.
-pub(super) type AllTables<'h> = IdVec<ImageId, OnceCell<Option<Box<Tables<'h>>>>>;
+pub(super) type AllTables<'h> = IdVec<ImageId, OnceCell<Option<Box<FileTables<'h>>>>>;
 
 /// The code of all files.
 pub(super) struct CodeReader<'h> {
@@ -443,7 +443,7 @@ impl<'h> CodeReader<'h> {
         let tables = &self.tables[image];
         self.singles[image]
             .get_or_insert_with(|| {
-                let tables = tables.get_or_init(|| Tables::read(binary).ok().map(Box::new));
+                let tables = tables.get_or_init(|| FileTables::read(binary).ok().map(Box::new));
                 tables
                     .as_deref()
                     .map(|tables| Box::new(Single::new(tables)))

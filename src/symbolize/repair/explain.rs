@@ -22,11 +22,11 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use super::back::{self, Entries};
 use super::code::CodeReader;
+use super::control_flow::{End, Finder, Step, Ways};
 use super::frames::Frames;
-use super::ways::{End, Finder, Step, Ways};
-use super::ways_out::FunctionStart;
+use super::function_exits::FunctionStart;
+use super::unknown_callers::{self, Entries};
 
 /// A function that is missing, and how it was left.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl Explanations {
         frames: &mut Frames,
     ) -> Entries {
         let entries = self.entries.entry((next, false));
-        *entries.or_insert_with(|| back::entries(next, false, code, frames))
+        *entries.or_insert_with(|| unknown_callers::entries(next, false, code, frames))
     }
 
     fn find<'h>(
@@ -201,13 +201,14 @@ impl Case<'_, '_> {
         if let Some(&known) = self.entries.get(&key) {
             return known;
         }
-        let found = back::entries(self.next, self.is_owner_missing, self.code, self.frames);
+        let found =
+            unknown_callers::entries(self.next, self.is_owner_missing, self.code, self.frames);
         self.entries.insert(key, found);
         found
     }
 
     fn explain(&mut self) -> Explanation {
-        let is_next = |node: &super::ways::Node| {
+        let is_next = |node: &super::control_flow::Node| {
             node.function == self.next && node.is_behind == self.is_owner_missing
         };
         if self.ways.nodes.first().is_some_and(is_next) {

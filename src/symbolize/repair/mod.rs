@@ -13,16 +13,16 @@
 //! The weights of samples never change, nor what was recorded: paths only gain frames. Where
 //! nothing or more than one thing explains a stack it stays as it is, and is counted.
 
-mod back;
 mod callers;
 mod check;
 mod code;
+mod control_flow;
 mod explain;
 mod frames;
+mod function_exits;
 mod mapped;
 mod paths;
-mod ways;
-mod ways_out;
+mod unknown_callers;
 
 use std::cell::OnceCell;
 

@@ -144,7 +144,7 @@ fn sorted(mut intervals: Vec<Interval<u64>>) -> Vec<Interval<u64>> {
 }
 
 #[test]
-fn what_is_told_in_full_is_known_in_full() {
+fn with_complete_switches_all_intervals_are_found() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let mut known = 0;
     for round in 0..500 {
@@ -172,7 +172,7 @@ fn what_is_told_in_full_is_known_in_full() {
 /// next record. The ends of threads are not lost here: what the kernel does for a thread after its
 /// end cannot be distinguished from what it did before.
 #[test]
-fn what_was_lost_is_not_made_up() {
+fn lost_intervals_are_not_invented() {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let (mut exact, mut longer, mut unsure) = (0, 0, 0);
     for _ in 0..2000 {
@@ -260,7 +260,7 @@ fn threads_that_were_off_before_count_from_the_beginning_unless_they_ran_then() 
 }
 
 #[test]
-fn a_loss_that_may_have_been_at_any_time_makes_all_unsure() {
+fn a_loss_at_an_unknown_time_makes_all_intervals_unsure() {
     let mut switches = Switches::new();
     take_in(&mut switches, 1, 0, Told::LeavesWith(7, 1));
     take_in(&mut switches, 2, 0, Told::Leaves(7, false));
@@ -270,7 +270,7 @@ fn a_loss_that_may_have_been_at_any_time_makes_all_unsure() {
 }
 
 #[test]
-fn times_that_go_back_and_numbers_at_their_limits_do_no_harm() {
+fn times_that_go_back_and_extreme_numbers_are_handled() {
     let mut random = Random(0x0123_4567_89ab_cdef);
     let mut switches = Switches::new();
     for _ in 0..20_000 {

@@ -179,7 +179,7 @@ impl CallGraphView<'_> {
             Column::new("sites", "sites", Role::Figure),
             Column::new("kind", "kind", Role::Aside),
             Column::new("cycle", "cycle", Role::Figure),
-            Column::new("origin", "origin", Role::Aside),
+            Column::new("origin", "evidence", Role::Aside),
         ])
     }
 
@@ -223,7 +223,7 @@ impl CallGraphView<'_> {
                 Cell::Count(sites(arc)),
                 Cell::Text(kinds(arc)),
                 self.cycle_number(end(arc)),
-                Cell::Text(arc.origin().name().into()),
+                Cell::Text(arc.origin().evidence().into()),
             ]);
         }
         let rest = arcs.get(shown..).unwrap_or_default();

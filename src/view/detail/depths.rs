@@ -31,7 +31,7 @@ mod tests {
     use super::steps;
 
     #[test]
-    fn many_depths_are_put_together_and_lose_nothing() {
+    fn many_depths_are_merged_without_loss() {
         let few = [(1, 5), (7, 2)];
         assert_eq!(steps(&few), [(1, 1, 5), (7, 7, 2)]);
         let many: Vec<(u32, u64)> = (1..=100).map(|depth| (depth, 1)).collect();

@@ -1,4 +1,4 @@
-//! What gprof's estimate has wrong: what was measured beside what counts of calls would have said.
+//! The errors of gprof's estimate: the measurement next to what counts of calls would have given.
 
 use std::cmp::Reverse;
 

@@ -31,7 +31,7 @@ fn columns() -> [Column; 9] {
         Column::new("samples", "samples", Role::Figure),
         Column::new("called", "called", Role::Figure),
         Column::new("function", "function", Role::Name),
-        Column::new("origin", "known from", Role::Aside),
+        Column::new("origin", "evidence", Role::Aside),
     ]
 }
 
@@ -130,7 +130,7 @@ impl GraphView<'_> {
             line.called.clone().map_or(Cell::Nothing, Cell::Text),
             self.who(line, unseen),
             line.origin
-                .map_or(Cell::Nothing, |origin| Cell::Text(origin.name().into())),
+                .map_or(Cell::Nothing, |origin| Cell::Text(origin.evidence().into())),
         ]
     }
 

@@ -52,7 +52,7 @@ fn files_that_name_each_other_are_reported() {
 }
 
 #[test]
-fn a_page_and_its_files_are_no_circle() {
+fn a_page_and_its_files_form_no_circle() {
     let report = |files: &[(&str, &str)]| rules::check(&room_of_files(files));
     let page = [
         (

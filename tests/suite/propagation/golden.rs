@@ -291,7 +291,7 @@ fn measured_times_are_those_of_the_stacks() {
 }
 
 #[test]
-fn errors_of_the_average_are_told() {
+fn errors_of_the_average_are_reported() {
     for case in cases("avg_error.json") {
         let golden = json(&case, "avg_error.json");
         let built = with_stacks(&case, parts(&case, &["call", "tail_jump"]));

@@ -81,7 +81,7 @@ fn counts_of_a_pair_are_added_and_every_arc_has_a_number() {
     let calls = "b a 2\na b 1\n- a 4\nb a 3\n- a 1\na a 6";
     let built = Parts::default().stacks("a;c 1").calls(calls).build();
     let counts = built.profile.counts.as_ref().unwrap();
-    let rows = counts.calls.iter().map(|count| {
+    let rows = counts.calls().iter().map(|count| {
         let from = count.from.map(|from| built.name(from));
         (from, built.name(count.to), count.calls)
     });
@@ -105,7 +105,7 @@ fn counts_of_a_pair_are_added_and_every_arc_has_a_number() {
 }
 
 #[test]
-fn callers_that_are_not_known_take_their_part_where_asked_for() {
+fn unknown_callers_take_their_part_if_requested() {
     let parts = Parts::default().stacks("lex 40");
     let built = parts.calls("parse lex 3\n- lex 1").build();
     let cycles = Cycles::find(&built.graph, |_| true);
@@ -123,7 +123,7 @@ fn callers_that_are_not_known_take_their_part_where_asked_for() {
 }
 
 #[test]
-fn a_cycle_that_nobody_calls_is_its_own_root() {
+fn a_cycle_without_callers_is_its_own_root() {
     let (_, _, times) = propagated("a b 1\nb a 1", "a 3\nb 4");
     let cycle = times.cycles[CycleId::new(0)];
     assert_eq!(cycle.root, portion(7.0, 0.0));
@@ -191,7 +191,7 @@ fn estimated(calls: &str, self_weights: &str, rule: Rule) -> (Built, fonseca::Es
 }
 
 #[test]
-fn two_and_three_members_share_by_levels() {
+fn two_and_three_members_divide_time_by_levels() {
     for rule in [Rule::Sound, Rule::Gprof2dot] {
         let calls = "- main 1\nmain a 1\na b 4\nb a 3\nb c 2";
         let (built, estimate) = estimated(calls, "a 10\nb 30\nc 20", rule);

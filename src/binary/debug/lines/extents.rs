@@ -9,8 +9,8 @@ use rustc_hash::FxHashMap;
 
 use super::Slice;
 use super::definition::{self, Position};
+use super::line_rows::Rows;
 use super::ranges::RangeAttributes;
-use super::rows::Rows;
 use crate::binary::budget::Account;
 
 /// Lines of one file.

@@ -7,9 +7,9 @@ use gimli::{AttributeValue, DwarfFileType, UnitOffset, UnitRef};
 use super::definition::{self, At, DebugFile, Definition, Position};
 use super::extents::{Extent, Extents};
 use super::functions::Functions;
+use super::line_rows::{self, Rows};
 use super::names;
 use super::ranges::RangeAttributes;
-use super::rows::{self, Rows};
 use super::scopes::Scopes;
 use super::{Debug, InlineFrame, Slice, text};
 
@@ -175,7 +175,7 @@ impl<'b> Unit<'b> {
     /// The path of a file by its number.
     pub(super) fn path(&self, file: u64, debug: &Debug<'b>) -> Option<String> {
         let header = self.main.line_program.as_ref()?.header();
-        rows::path(header, file, self.main(&debug.dwarf))
+        line_rows::path(header, file, self.main(&debug.dwarf))
     }
 
     /// The line row of `address`, as path and line.

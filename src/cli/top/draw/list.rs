@@ -243,7 +243,7 @@ mod tests {
     use super::{display_width, shortened_call};
 
     #[test]
-    fn of_a_call_both_names_are_seen() {
+    fn both_names_of_a_call_stay_visible() {
         assert_eq!(shortened_call("parse → expr", 20), "parse → expr");
         assert_eq!(shortened_call("a → abcdefghij", 10), "a → ab…hij");
         assert_eq!(shortened_call("abcdefghij → a", 10), "ab…hij → a");

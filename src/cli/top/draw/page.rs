@@ -70,7 +70,7 @@ mod tests {
     use super::wrapped;
 
     #[test]
-    fn long_lines_go_on_under_their_second_column() {
+    fn long_lines_continue_under_their_second_column() {
         assert_eq!(wrapped("short", 10), ["short"]);
         let lines = wrapped("  key        some words that are too long", 26);
         assert_eq!(

@@ -29,7 +29,7 @@ mod tests {
     use super::joined;
 
     #[test]
-    fn what_has_no_room_is_left_out_and_the_first_is_shortened() {
+    fn parts_without_room_are_left_out_and_the_first_is_shortened() {
         let parts = ["abcdef", "too long for it", "gh"].map(String::from);
         assert_eq!(joined(&parts, ", ", 40), "abcdef, too long for it, gh");
         assert_eq!(joined(&parts, ", ", 10), "abcdef, gh");

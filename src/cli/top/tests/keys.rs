@@ -17,7 +17,7 @@ fn stage() -> Stage {
 }
 
 #[test]
-fn a_chosen_function_stays_chosen_when_functions_change_places() {
+fn a_selected_function_stays_selected_when_the_order_changes() {
     let mut stage = stage();
     assert_eq!(stage.names()[..3], ["lookup", "sum", "memcmp"]);
     stage.keys("jjj");
@@ -35,7 +35,7 @@ fn a_chosen_function_stays_chosen_when_functions_change_places() {
 }
 
 #[test]
-fn far_lines_are_made_when_somebody_goes_there() {
+fn far_lines_are_built_when_the_cursor_gets_there() {
     let stacks: Vec<String> = (0..1200)
         .map(|n| format!("main [calc];f{n} [calc] {}", 2000 - n))
         .collect();
@@ -59,7 +59,7 @@ fn far_lines_are_made_when_somebody_goes_there() {
 }
 
 #[test]
-fn one_walks_from_function_to_function_and_back() {
+fn the_graph_can_be_walked_forward_and_back() {
     let mut stage = stage();
     stage.key(Key::Enter);
     assert_eq!(stage.app.wish.view, View::Graph);
@@ -135,7 +135,7 @@ fn lines_are_filtered_while_a_pattern_is_typed() {
 }
 
 #[test]
-fn a_focus_is_another_whole() {
+fn with_a_focus_100_percent_is_the_focused_weight() {
     let mut stage = stage();
     stage.keys("f^parse$");
     stage.key(Key::Enter);
@@ -215,7 +215,7 @@ fn a_tree_is_opened_along_its_heaviest_path_and_by_hand() {
 }
 
 #[test]
-fn a_tree_is_seen_from_its_first_fork_on() {
+fn a_tree_is_opened_down_to_its_first_fork() {
     let chain: Vec<String> = (0..40).map(|n| format!("start{n} [calc]")).collect();
     let chain = chain.join(";");
     let stacks = format!("{chain};eval [calc] 300\n{chain};parse [calc] 200");
@@ -232,7 +232,7 @@ fn a_tree_is_seen_from_its_first_fork_on() {
 }
 
 #[test]
-fn a_collapsed_call_leads_to_where_it_goes_on() {
+fn a_collapsed_call_leads_to_the_node_where_it_continues() {
     let mut stage = stage();
     stage.keys("3ccc");
     let screen = stage.screen();
@@ -320,7 +320,7 @@ fn pause_freezes_and_zero_goes_on() {
 }
 
 #[test]
-fn figures_are_those_since_the_reset_when_the_first_of_them_come() {
+fn figures_count_from_the_reset_once_the_first_arrive() {
     let at = |number, resets, stacks| {
         let mut seen = (*seen(number, stacks)).clone();
         seen.resets = resets;
@@ -413,7 +413,7 @@ fn a_recording_is_written_under_the_name_that_is_given() {
 }
 
 #[test]
-fn one_can_leave_from_everywhere() {
+fn control_c_quits_everywhere() {
     let mut stage = stage();
     assert_eq!(stage.key(Key::Char('q')), Action::Quit);
     for keys in ["?", "i", "/x", "w", "f"] {
@@ -430,7 +430,7 @@ fn one_can_leave_from_everywhere() {
 }
 
 #[test]
-fn of_several_events_one_is_looked_at() {
+fn one_of_several_events_is_shown() {
     let mut profile = profile(CALCULATOR);
     let faults = profile.events.push(Event::named("page-faults"));
     let mut sample = profile.samples[0];
@@ -464,7 +464,7 @@ fn of_several_events_one_is_looked_at() {
 }
 
 #[test]
-fn the_views_go_round() {
+fn tab_cycles_through_the_views() {
     let mut stage = stage();
     for view in [View::Graph, View::Tree, View::Cycles, View::Flat] {
         stage.key(Key::Tab);
@@ -484,7 +484,7 @@ fn the_views_go_round() {
 /// Keys in an order that no person would think of, while pictures come and go: nothing panics, and what
 /// is chosen is on the screen.
 #[test]
-fn any_keys_will_do() {
+fn any_sequence_of_keys_is_handled() {
     const KEYS: [Key; 15] = [
         Key::Up,
         Key::Down,

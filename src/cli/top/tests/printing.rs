@@ -85,7 +85,7 @@ fn shown() -> Shown {
 }
 
 #[test]
-fn a_table_is_printed_for_each_picture_and_the_end_is_told() {
+fn a_table_is_printed_for_each_update_and_the_end_is_reported() {
     let script = Script::new(&[CALCULATOR, LATER]);
     let mut out = Vec::new();
     print::print(&script, &shown(), &options(None), &mut out).unwrap();
@@ -109,7 +109,7 @@ the command exited with status 0
 }
 
 #[test]
-fn faded_weights_are_told_as_such_and_what_is_not_new_is_not_repeated() {
+fn faded_weights_are_labelled_and_old_tables_are_not_repeated() {
     let mut script = Script::new(&[CALCULATOR]);
     script.seen = vec![script.seen.remove(0); 3];
     let mut out = Vec::new();
@@ -198,14 +198,14 @@ impl Write for Closed {
 }
 
 #[test]
-fn who_closes_the_pipe_has_read_enough() {
+fn a_closed_pipe_is_not_an_error() {
     let script = Script::new(&[CALCULATOR, LATER]);
     print::print(&script, &shown(), &options(None), &mut Closed).unwrap();
     assert_eq!(script.stops.load(Ordering::Relaxed), 1);
 }
 
 #[test]
-fn an_end_without_samples_is_told() {
+fn an_end_without_samples_is_reported() {
     let script = Script::new(&[]);
     let mut out = Vec::new();
     print::print(&script, &shown(), &options(None), &mut out).unwrap();

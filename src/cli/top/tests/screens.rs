@@ -22,7 +22,7 @@ fn holds(name: &str, screen: &str) {
 }
 
 #[test]
-fn each_view_in_three_sizes() {
+fn each_view_is_drawn_in_three_sizes() {
     for (width, height) in [(80, 24), (60, 12), (120, 40)] {
         for (key, name) in [
             ('1', "flat"),
@@ -46,7 +46,7 @@ fn a_collapsed_tree_has_one_total_a_line() {
 }
 
 #[test]
-fn what_lies_over_a_view() {
+fn help_and_info_are_drawn_over_a_view() {
     let mut stage = Stage::new(80, 24, CALCULATOR);
     stage.keys("?");
     holds("help.80x24", &stage.screen());
@@ -62,7 +62,7 @@ fn what_lies_over_a_view() {
 }
 
 #[test]
-fn what_happens_is_told() {
+fn changes_of_state_are_shown() {
     let mut stage = Stage::new(80, 24, CALCULATOR);
     stage.keys("p");
     stage.see(seen(3, LATER));
@@ -105,7 +105,7 @@ fn what_happens_is_told() {
 }
 
 #[test]
-fn what_was_lost_is_told_before_what_may_be_left_out() {
+fn losses_are_shown_before_parts_that_may_be_left_out() {
     let mut stage = Stage::new(60, 12, CALCULATOR);
     let mut lossy = std::sync::Arc::into_inner(seen(2, CALCULATOR)).unwrap();
     (lossy.lost, lossy.behind, lossy.seldom) = (1234, 0, 5_000_000);

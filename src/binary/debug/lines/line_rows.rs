@@ -17,7 +17,7 @@ const PATH_COPIES: u64 = 3;
 
 /// What the rows say of an address and those behind it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+pub(super) struct LineRow {
     address: u64,
     /// The number of the file.
     pub(super) file: u64,
@@ -40,7 +40,7 @@ pub(super) struct Rows<'b> {
     header: LineProgramHeader<Slice<'b>>,
     paths: Vec<OnceLock<Box<str>>>,
     sequences: Vec<Sequence>,
-    rows: Vec<Row>,
+    rows: Vec<LineRow>,
 }
 
 impl<'b> Rows<'b> {
@@ -56,7 +56,7 @@ impl<'b> Rows<'b> {
             };
         }
         let mut machine = program.rows();
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<LineRow> = Vec::new();
         let mut sequences = Vec::new();
         let mut first = 0;
         let mut portion = 0;
@@ -78,7 +78,7 @@ impl<'b> Rows<'b> {
                 first = rows.len();
                 continue;
             }
-            let row = Row {
+            let row = LineRow {
                 address,
                 file: row.file_index(),
                 line: row
@@ -87,7 +87,7 @@ impl<'b> Rows<'b> {
                     .try_into()
                     .unwrap_or(0),
             };
-            match rows.get_mut(first..).and_then(<[Row]>::last_mut) {
+            match rows.get_mut(first..).and_then(<[LineRow]>::last_mut) {
                 Some(last) if last.address == address => *last = row,
                 _ => {
                     if portion == 0 {
@@ -115,7 +115,7 @@ impl<'b> Rows<'b> {
     }
 
     /// The row of `address`.
-    pub(super) fn at(&self, address: u64) -> Option<Row> {
+    pub(super) fn at(&self, address: u64) -> Option<LineRow> {
         let after = self.sequences.partition_point(|s| s.begin <= address);
         let sequence = self.sequences.get(after.checked_sub(1)?)?;
         if address >= sequence.end {

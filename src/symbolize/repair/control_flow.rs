@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 
 use super::code::CodeReader;
 use super::frames::Frames;
-use super::ways_out::{FunctionStart, To};
+use super::function_exits::{FunctionStart, To};
 
 /// A function, and whether it runs behind the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

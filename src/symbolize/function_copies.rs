@@ -33,7 +33,7 @@ const CANDIDATES: usize = 64;
 
 /// Functions that debug information knows.
 #[derive(Default)]
-pub(super) struct Copies {
+pub(super) struct FunctionCopies {
     by_definition: FxHashMap<(ImageId, DefinitionId), Option<usize>>,
     by_key: FxHashMap<(ImageId, Key), usize>,
     classes: Vec<Class>,
@@ -83,7 +83,7 @@ pub(super) struct CopySource<'p, 'a> {
     pub(super) names: &'p Names<'a>,
 }
 
-impl Copies {
+impl FunctionCopies {
     /// Takes note of the definitions of an image that samples hit, and of the functions with code,
     /// by start and symbol, that stem from them.
     pub(super) fn learn(

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounts_lead_out_of_a_container() {
+    fn paths_in_a_container_resolve_through_its_mounts() {
         let theirs =
             b"30 1 0:52 / / rw - overlay o rw,lowerdir=/l/1:/l/2,upperdir=/u\\0401,workdir=/w\n\
             31 30 98:0 /data/app /app rw,relatime master:1 - ext4 /dev/sda rw\n\

@@ -1,10 +1,10 @@
 //! The calls of single functions, for callers that need only a few functions of a large file.
 
-use super::file_tables::Tables;
+use super::file_tables::FileTables;
 use super::flow::{Flow, Step};
 use super::resolve::{Kind, Resolved, Resolver, Target};
 use super::workers::Scan;
-use super::{parts, switch_tables, workers, x86};
+use super::{split_functions, switch_tables, workers, x86};
 use crate::base::{FileOffset, Svma};
 use crate::binary::{FunctionSymbol, Machine};
 
@@ -70,13 +70,13 @@ struct Piece<'a> {
 
 /// Reads the code of single functions.
 pub struct Single<'t> {
-    tables: &'t Tables<'t>,
+    tables: &'t FileTables<'t>,
     resolver: Resolver<'t>,
 }
 
 impl<'t> Single<'t> {
     /// Of the file of these tables.
-    pub fn new(tables: &'t Tables<'t>) -> Single<'t> {
+    pub fn new(tables: &'t FileTables<'t>) -> Single<'t> {
         Single {
             resolver: tables.resolver(),
             tables,
@@ -145,7 +145,7 @@ impl<'t> Single<'t> {
         let part = binary.function_name(part);
         let of = of.and_then(|of| binary.function_name(of));
         part.zip(of)
-            .is_some_and(|(part, of)| parts::whole(&part) == parts::whole(&of))
+            .is_some_and(|(part, of)| split_functions::whole(&part) == split_functions::whole(&of))
     }
 
     /// The function that has this address in its middle, unless it is the one that starts here.

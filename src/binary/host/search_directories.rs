@@ -23,7 +23,7 @@ use crate::binary::budget::{Budget, Pool};
 use crate::binary::elf::Elf;
 use crate::binary::elf::fields::c_string;
 use crate::binary::elf::source::Source;
-use crate::files::{self, LastLink, Opened, Root};
+use crate::files::{self, LastLink, OpenedFile, Root};
 
 /// The most bytes of a section that only names a file.
 const LINK_LIMIT: u64 = 64 << 10;
@@ -75,7 +75,7 @@ impl FileLocation {
     }
 
     /// Opens the file, if it is a regular one.
-    pub(in crate::binary) fn open(&self) -> Result<Opened, Error> {
+    pub(in crate::binary) fn open(&self) -> Result<OpenedFile, Error> {
         Ok(match &self.root {
             Some(root) => root.open(&self.path, LastLink::Follow)?,
             None => files::open_named(&self.path)?,
@@ -93,7 +93,7 @@ type FileState = (u64, u64, u64, i64, i64);
 
 /// The directories.
 #[derive(Debug, Default)]
-pub(in crate::binary) struct Places {
+pub(in crate::binary) struct SearchDirectories {
     /// What stands for `/`, for paths that a recording names.
     root: Root,
     /// Trees of debug files: `/usr/lib/debug`.
@@ -108,17 +108,17 @@ pub(in crate::binary) struct Places {
     checksums: Mutex<FxHashMap<FileState, u32>>,
 }
 
-impl Places {
+impl SearchDirectories {
     /// The usual directories; `symfs` is a directory that stands for `/`.
-    pub(in crate::binary) fn usual(symfs: Option<&Path>) -> Places {
+    pub(in crate::binary) fn usual(symfs: Option<&Path>) -> SearchDirectories {
         let root = symfs.map(Root::at).unwrap_or_default();
         let usual = Path::new("/usr/lib/debug");
         let own = FileLocation::below(&Root::default(), usual.to_owned());
         let inside = symfs.map(|_| FileLocation::below(&root, usual.to_owned()));
-        let mut places = Places {
+        let mut places = SearchDirectories {
             trees: inside.into_iter().chain([own]).collect(),
             root,
-            ..Places::default()
+            ..SearchDirectories::default()
         };
         let directory = |name| std::env::var_os(name).map(PathBuf::from);
         let absolute = |path: &PathBuf| path.is_absolute();

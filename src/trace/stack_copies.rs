@@ -64,7 +64,7 @@ struct Samples {
 }
 
 /// Where samples with copied stacks wait.
-pub(super) struct Copies<'scope, 'env> {
+pub(super) struct StackCopies<'scope, 'env> {
     unwinders: Unwinders<'scope, 'env>,
     /// The batch that is being filled.
     open: Finished,
@@ -150,9 +150,9 @@ impl Finished {
     }
 }
 
-impl<'scope, 'env> Copies<'scope, 'env> {
+impl<'scope, 'env> StackCopies<'scope, 'env> {
     pub(super) fn new(unwinders: Unwinders<'scope, 'env>) -> Self {
-        Copies {
+        StackCopies {
             unwinders,
             open: Finished::default(),
             given: VecDeque::new(),

@@ -17,7 +17,7 @@ use rustc_hash::FxHashSet;
 use super::callers::Callers;
 use super::code::CodeReader;
 use super::frames::Frames;
-use super::ways_out::FunctionStart;
+use super::function_exits::FunctionStart;
 
 /// Which functions, entered from somewhere unknown, lead to the function that is next on the stack
 /// and leave no frame in between but the owner's.
