@@ -15,11 +15,14 @@ pub(super) fn arcs(profile: &Profile, selection: &Selection) -> Vec<Arc> {
     let weights = PathWeights::of(profile, selection);
     let function = |path: PathId| profile.paths[path].function;
     let caller = |path: PathId| profile.paths[path].caller.map(function);
-    let calls = profile.paths.ids();
-    let calls = calls.filter(|&id| weights.is_taken(id) && caller(id).is_some());
+    let taken = profile
+        .paths
+        .ids()
+        .filter(|&id| weights.is_taken(id) && caller(id).is_some());
     let functions = profile.functions.len();
-    let calls = ordered_by(calls.collect(), functions, |id| function(id).index());
-    let calls = ordered_by(calls, functions, |id| {
+    // The sort is stable: by callee first, then by caller, gives the order by both.
+    let by_callee = ordered_by(taken.collect(), functions, |id| function(id).index());
+    let calls = ordered_by(by_callee, functions, |id| {
         caller(id).map_or(0, FunctionId::index)
     });
 

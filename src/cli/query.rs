@@ -272,10 +272,10 @@ impl Query {
         let file = named.then(|| shell_quoted(&self.file().to_string_lossy()));
         let program = self.binary.iter().map(|path| ("--binary ", path));
         let more = self.sum.iter().map(|path| ("--sum ", path));
-        let options = program.chain(more);
-        let options =
-            options.map(|(name, path)| format!("{name}{}", shell_quoted(&path.to_string_lossy())));
-        let options = options.chain(self.folded.in_command());
+        let options = program
+            .chain(more)
+            .map(|(name, path)| format!("{name}{}", shell_quoted(&path.to_string_lossy())))
+            .chain(self.folded.in_command());
         let parts: Vec<String> = file.into_iter().chain(options).collect();
         parts.join(" ")
     }

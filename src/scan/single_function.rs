@@ -168,9 +168,11 @@ impl<'t> Single<'t> {
         }
         let end = code.start.saturating_add(code.bytes.len() as u64);
         let ends = |step: &Step| step.at.saturating_add(u64::from(step.length)) == end;
-        let last = steps.last().map(|(step, _)| step);
-        let last = last.filter(|step| ends(step) && kind(step.flow).is_some());
-        let last = last.map(|step| step.at.wrapping_sub(code.start) as usize);
+        let last = steps
+            .last()
+            .map(|(step, _)| step)
+            .filter(|step| ends(step) && kind(step.flow).is_some())
+            .map(|step| step.at.wrapping_sub(code.start) as usize);
         // The code of a function may have others in it, which end its pieces.
         if x86::ends::falls_through(code.bytes, last)
             && let Some(destination) = self.inside_another(end, code.function)

@@ -334,12 +334,14 @@ impl<'a> Identities<'a> {
         if self.said.contains_key(&function) {
             return;
         }
-        let class = definition.and_then(|definition| self.class(image, definition));
-        let class = class.filter(|class| class.is_of_part(symbol));
-        let declared = class.filter(|class| class.is_declared);
-        let declared = declared.and_then(|class| class.declared.clone());
+        let class = definition
+            .and_then(|definition| self.class(image, definition))
+            .filter(|class| class.is_of_part(symbol));
         let arguments = class.and_then(|class| class.arguments.clone());
-        let declared = declared.or_else(|| self.opening_line(image, start));
+        let declared = class
+            .filter(|class| class.is_declared)
+            .and_then(|class| class.declared.clone())
+            .or_else(|| self.opening_line(image, start));
         let said = Said {
             declared,
             arguments,

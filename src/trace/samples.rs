@@ -62,9 +62,13 @@ impl Samples {
     ) -> (Samples, Vec<SampleId>) {
         let mut moved = Samples::default();
         (0..events).for_each(|_| moved.add_event());
-        let rows = self.keys.rows().iter().zip(&self.sums);
-        let rows = rows.map(|(key, &sum)| moved.add_many(place(key), sum));
-        let rows = rows.collect();
+        let rows = self
+            .keys
+            .rows()
+            .iter()
+            .zip(&self.sums)
+            .map(|(key, &sum)| moved.add_many(place(key), sum))
+            .collect();
         (moved, rows)
     }
 

@@ -265,9 +265,11 @@ impl<S: Copy> Switches<S> {
         self.losses.timeless += u64::from(untold);
         let mut places: Vec<(i32, ThreadState<S>)> = self.places.drain().collect();
         places.sort_unstable_by_key(|(tid, _)| *tid);
-        let off = places.into_iter().map(|(_, place)| place);
-        let off = off.filter(|place| matches!(place, ThreadState::Off { .. }));
-        off.filter_map(|place| self.interval(place, self.last.max(1)))
+        places
+            .into_iter()
+            .map(|(_, place)| place)
+            .filter(|place| matches!(place, ThreadState::Off { .. }))
+            .filter_map(|place| self.interval(place, self.last.max(1)))
             .collect()
     }
 

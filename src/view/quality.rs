@@ -141,23 +141,24 @@ pub fn blocks(profile: &Profile) -> Vec<Block> {
 
 /// A line on the different calls on stacks, if any were looked at.
 fn calls(calls: &CheckedCalls) -> Option<String> {
-    let told = [
+    let kinds = [
         (calls.verified, "found in the code"),
         (calls.unchecked, "indirect"),
         (calls.lacking, "with restored frames"),
         (calls.ambiguous, "with ambiguous missing frames"),
         (calls.contradicted, "not in the code"),
     ];
-    let all: u64 = told.iter().map(|(number, _)| number).sum();
-    let told = told.iter().filter(|(number, _)| *number > 0);
-    let told: Vec<String> = told
+    let all: u64 = kinds.iter().map(|(number, _)| number).sum();
+    let parts: Vec<String> = kinds
+        .iter()
+        .filter(|(number, _)| *number > 0)
         .map(|(number, what)| format!("{} {what}", number::grouped(*number)))
         .collect();
     (all > 0).then(|| {
         format!(
             "{} different calls on these stacks: {}.",
             number::grouped(all),
-            told.join(", ")
+            parts.join(", ")
         )
     })
 }

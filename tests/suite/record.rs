@@ -248,7 +248,7 @@ fn wrong_usage_is_reported_with_similar_names() {
     let output = room.record(&["-F", "999999999", "true"]);
     assert_eq!(output.status.code(), Some(125));
     assert!(stderr(&output).contains("perf_event_max_sample_rate"));
-    assert!(stderr(&output).contains("\nhint: -F "));
+    assert!(stderr(&output).contains("\nhint: use -F "));
     assert!(room.names().is_empty());
 }
 

@@ -200,13 +200,13 @@ impl Elf {
         if offset == 0 {
             return;
         }
-        // More than 0xff00 sections: the true numbers stand in the first header.
+        // More than 0xff00 sections: the real numbers are in the first header.
         if count == 0 || names == u64::from(elf::SHN_XINDEX.0) {
-            let first = self
+            let bytes = self
                 .source
-                .read("the first section header", offset, entry as u64);
-            let first = first.unwrap_or_default();
-            let first = self.fields(&first);
+                .read("the first section header", offset, entry as u64)
+                .unwrap_or_default();
+            let first = self.fields(&bytes);
             let at = if self.wide {
                 (0x20, 0x28)
             } else {
@@ -407,9 +407,11 @@ impl Elf {
         if !section.is_compressed() {
             return section.size;
         }
-        let head = section.size.min(inflate::HEADER_SIZE);
-        let head = self.source.read("compression header", section.offset, head);
-        let head = head.unwrap_or_default();
+        let len = section.size.min(inflate::HEADER_SIZE);
+        let head = self
+            .source
+            .read("compression header", section.offset, len)
+            .unwrap_or_default();
         let size = if section.is_old_compressed {
             inflate::old_stated_size(&head)
         } else {

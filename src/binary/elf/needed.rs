@@ -118,9 +118,12 @@ impl Binary {
         };
         exports.symbols = symbols::SymbolTable::read(elf, table).unwrap_or_default();
         let is_versions = |s: &&Section| s.kind == elf::SHT_GNU_VERSYM.0;
-        let versions = elf.sections.iter().find(is_versions);
-        let versions = versions.and_then(|s| elf.source.read("versions", s.offset, s.size).ok());
-        let versions = versions.unwrap_or_default();
+        let versions = elf
+            .sections
+            .iter()
+            .find(is_versions)
+            .and_then(|s| elf.source.read("versions", s.offset, s.size).ok())
+            .unwrap_or_default();
         for (entry, index) in exports.symbols.entries.iter().zip(0_u32..) {
             let section = elf.sections.get(entry.section as usize);
             if !section.is_some_and(Section::is_code) || !is_given(entry) {
@@ -152,12 +155,11 @@ fn read(elf: &Elf) -> Option<Needed> {
         .source
         .read("the dynamic section", section.offset, section.size);
     let bytes = bytes.ok()?;
-    let strings = elf.sections.get(section.link as usize);
-    let strings = strings.filter(|section| section.kind == elf::SHT_STRTAB.0)?;
-    let strings = elf
-        .source
-        .read("names", strings.offset, strings.size)
-        .ok()?;
+    let table = elf
+        .sections
+        .get(section.link as usize)
+        .filter(|section| section.kind == elf::SHT_STRTAB.0)?;
+    let strings = elf.source.read("names", table.offset, table.size).ok()?;
     let text = |at: u64| {
         let text = c_string(&strings, usize::try_from(at).ok()?)?;
         (!text.is_empty() && text.len() <= TEXT_LIMIT).then(|| text.to_vec())

@@ -69,9 +69,13 @@ pub(in crate::binary) fn entries(elf: &Elf, table: &Section) -> Result<Vec<Entry
     if entries.iter().any(|entry| entry.section == elsewhere) {
         // More than 0xff00 sections: the real numbers are in another table.
         let is_it = |s: &&Section| s.kind == elf::SHT_SYMTAB_SHNDX.0;
-        let numbers = elf.sections.iter().find(is_it);
-        let numbers = numbers.map(|s| elf.source.read("section numbers", s.offset, s.size));
-        let numbers = numbers.transpose()?.unwrap_or_default();
+        let numbers = elf
+            .sections
+            .iter()
+            .find(is_it)
+            .map(|s| elf.source.read("section numbers", s.offset, s.size))
+            .transpose()?
+            .unwrap_or_default();
         for (entry, number) in entries.iter_mut().zip(numbers.chunks_exact(4)) {
             if entry.section == elsewhere {
                 entry.section = elf.fields(number).u32(0).unwrap_or(elsewhere);

@@ -373,8 +373,8 @@ fn debug_link(elf: &Elf) -> Option<(PathBuf, u32)> {
         .read("debug link", section.offset, section.size.min(LINK_LIMIT))
         .ok()?;
     let name = c_string(&link, 0)?;
-    let sum = name.len().checked_add(1)?.checked_next_multiple_of(4)?;
-    let sum = elf.fields(&link).u32(sum)?;
+    let behind_name = name.len().checked_add(1)?.checked_next_multiple_of(4)?;
+    let sum = elf.fields(&link).u32(behind_name)?;
     if name.is_empty() || name.contains(&b'/') || name == b".." || name == b"." {
         return None;
     }

@@ -25,15 +25,18 @@ pub fn listing(subject: &Subject, sort: Sort, limit: Option<usize>, search: &Sea
         left_out.push("module");
     }
     let table = flat.with_ranges(subject).without(&left_out);
-    let lines = flat.rows.iter().zip(table.rows);
-    let lines = lines.map(|(row, cells)| Line {
-        key: key_of("flat", subject.profile, row.function),
-        function: Some(row.function),
-        cells,
-        look: Look::Plain,
-        branch: None,
-    });
-    let lines: Vec<Line> = lines.collect();
+    let lines: Vec<Line> = flat
+        .rows
+        .iter()
+        .zip(table.rows)
+        .map(|(row, cells)| Line {
+            key: key_of("flat", subject.profile, row.function),
+            function: Some(row.function),
+            cells,
+            look: Look::Plain,
+            branch: None,
+        })
+        .collect();
     let count = |n: usize| number::grouped(n as u64);
     Listing {
         columns: table.columns,

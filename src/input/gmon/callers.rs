@@ -204,12 +204,14 @@ impl ProgramCode<'_> {
 
     /// What the code of `from` says of a call of `to` that returns to one of these places.
     fn evidence(&mut self, from: usize, to: usize, returns: &std::ops::Range<u64>) -> Evidence {
-        let made = self.leaving(from).iter();
-        let made = made.filter(|made| made.kind == LeavingKind::Call);
-        let made = made.filter(|made| returns.contains(&ends(made)));
-        let made: Vec<Destination> = made.map(|made| made.to.clone()).collect();
+        let destinations: Vec<Destination> = self
+            .leaving(from)
+            .iter()
+            .filter(|site| site.kind == LeavingKind::Call && returns.contains(&ends(site)))
+            .map(|site| site.to.clone())
+            .collect();
         let mut best = Evidence::Nothing;
-        for destination in made {
+        for destination in destinations {
             if self.is_counter(&destination) {
                 continue;
             }
@@ -228,9 +230,12 @@ impl ProgramCode<'_> {
         let Some(through) = self.starting_at(start) else {
             return Evidence::Nothing;
         };
-        let jumps = self.leaving(through).iter();
-        let jumps = jumps.filter(|leaving| leaving.kind == LeavingKind::Jump);
-        let jumps: Vec<Destination> = jumps.map(|leaving| leaving.to.clone()).collect();
+        let jumps: Vec<Destination> = self
+            .leaving(through)
+            .iter()
+            .filter(|site| site.kind == LeavingKind::Jump)
+            .map(|site| site.to.clone())
+            .collect();
         let leads = |to_it: &Destination| match to_it {
             Destination::Unknown => Evidence::Possible,
             destination if self.is(destination, to) => Evidence::Possible,

@@ -14,13 +14,15 @@ use crate::profile::{FunctionId, Histogram};
 pub(super) fn count(gmon: &Gmon, functions: &GprofSymbols, caveats: &mut Caveats) -> Counted {
     let starts = functions.rows.iter().map(|row| row.start.0 / 2);
     let ends = starts.clone().skip(1).chain([functions.end.0 / 2]);
-    let extents = starts.zip(ends).enumerate();
-    let extents = extents.map(|(function, (start, end))| Extent {
-        start,
-        end: end.max(start),
-        function,
-    });
-    let extents: Vec<Extent> = extents.collect();
+    let extents: Vec<Extent> = starts
+        .zip(ends)
+        .enumerate()
+        .map(|(function, (start, end))| Extent {
+            start,
+            end: end.max(start),
+            function,
+        })
+        .collect();
     let rows = functions.rows.iter().map(|row| Symbol {
         start: row.start,
         name: Some(row.name.clone()),

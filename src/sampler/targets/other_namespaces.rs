@@ -135,13 +135,16 @@ fn mounts(list: &[u8]) -> impl Iterator<Item = Mount> + '_ {
             .skip_while(|word| *word != b"-")
             .nth(3)
             .unwrap_or_default();
-        let layers = options.split(|byte| *byte == b',').filter_map(|option| {
-            option
-                .strip_prefix(b"upperdir=")
-                .or_else(|| option.strip_prefix(b"lowerdir="))
-        });
-        let layers = layers.flat_map(|list| list.split(|byte| *byte == b':'));
-        let layers = layers.map(unescaped).filter(|layer| layer.is_absolute());
+        let layers = options
+            .split(|byte| *byte == b',')
+            .filter_map(|option| {
+                option
+                    .strip_prefix(b"upperdir=")
+                    .or_else(|| option.strip_prefix(b"lowerdir="))
+            })
+            .flat_map(|list| list.split(|byte| *byte == b':'))
+            .map(unescaped)
+            .filter(|layer| layer.is_absolute());
         Some(Mount {
             device,
             root,

@@ -50,12 +50,12 @@ impl<'b> Abbreviations<'b> {
 
     fn read(&self, offset: usize, account: &Account) -> Option<Arc<gimli::Abbreviations>> {
         let next = self.starts.partition_point(|&start| start <= offset);
-        let end = self.starts.get(next).copied().unwrap_or(usize::MAX);
-        let end = end.min(self.section.len());
-        let bytes = self.section.slice().get(offset..end)?;
+        let limit = self.starts.get(next).copied().unwrap_or(usize::MAX);
+        let limit = limit.min(self.section.len());
+        let bytes = self.section.slice().get(offset..limit)?;
         // The last table has no end but its own, and may be followed by anything.
-        let end = length(bytes).unwrap_or(bytes.len());
-        if !account.take((end as u64).saturating_mul(FACTOR)) {
+        let len = length(bytes).unwrap_or(bytes.len());
+        if !account.take((len as u64).saturating_mul(FACTOR)) {
             return None;
         }
         let section = DebugAbbrev::new(bytes, self.section.endian());

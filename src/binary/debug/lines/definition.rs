@@ -113,20 +113,20 @@ pub(super) fn of<'d, 'b>(at: At<'d, 'b>, debug: &'d Debug<'b>) -> Option<Arc<Def
         first = None;
     }
     let id = at.id();
-    let known = debug.definitions.lock();
-    let known = known.unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = known.get(&id) {
+    let definitions = || {
+        let known = debug.definitions.lock();
+        known.unwrap_or_else(PoisonError::into_inner)
+    };
+    if let Some(known) = definitions().get(&id) {
         return Some(known.clone());
     }
-    drop(known);
+    // The lock is free meanwhile: another thread may read the same entry, and the first one counts.
     let first = match first {
         Some(first) => first,
         None => entry(at)?,
     };
     let definition = Arc::new(read(at, first, debug));
-    let known = debug.definitions.lock();
-    let mut known = known.unwrap_or_else(PoisonError::into_inner);
-    Some(known.entry(id).or_insert(definition).clone())
+    Some(definitions().entry(id).or_insert(definition).clone())
 }
 
 fn read<'d, 'b>(at: At<'d, 'b>, first: Entry<'b>, debug: &'d Debug<'b>) -> Definition<'b> {
