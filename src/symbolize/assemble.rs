@@ -108,7 +108,11 @@ pub(super) fn profile<'h>(
     );
     drop(addresses_of_images);
     let cut_below = limit_inlined(&mut resolution, checked);
-    let cut = [CaveatKind::CutStack, CaveatKind::ShortCopy];
+    let cut = [
+        CaveatKind::CutStack,
+        CaveatKind::ShortCopy,
+        CaveatKind::ShortTop,
+    ];
     let cut: u64 = cut.into_iter().map(|kind| trace.caveats.count(kind)).sum();
     let samples: u64 = trace.samples.iter().map(|sample| sample.count).sum();
     let is_cut = cut > 0 && cut.saturating_mul(CUT_ONE_IN) >= samples;

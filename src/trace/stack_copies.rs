@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use linux_perf_event_reader::AttrFlags;
+
 use crate::base::{CodeAddress, IdVec};
 use crate::perfdata::{Attr, CpuMode, Reader, Sample};
 use crate::unwind::{Arch, End, Registers};
@@ -38,6 +40,8 @@ pub(super) struct Waiting {
     /// Whether the kernel was replacing the program: the old one's stack was gone already, and only
     /// where it was is known.
     pub(super) is_in_exec: bool,
+    /// Whether the kernel has followed the frame pointers as well.
+    pub(super) is_joined: bool,
     /// Whether the kernel's chain has as many frames as it may have.
     pub(super) is_chain_cut: bool,
     /// The links of its stack that are outside of user space: a range of those of the batch, empty
@@ -181,6 +185,8 @@ impl<'scope, 'env> StackCopies<'scope, 'env> {
         waiting.kernel = links..samples.links.len();
         let callers = batch.callers.len();
         let pc = copy.program_counter;
+        let follows = !attr.flags().contains(AttrFlags::EXCLUDE_CALLCHAIN_USER);
+        waiting.is_joined = follows && sample.callchain.is_some();
         waiting.is_chain_cut = chain::user_callers(sample, mode, attr, pc, &mut batch.callers);
         samples.waiting.push(waiting);
         let from = batch.bytes.len();

@@ -229,6 +229,9 @@ impl Stacks {
                 (Some(TRUNCATED), Some(CaveatKind::CutStack))
             }
             unwind::End::Outermost | unwind::End::Chained => (None, None),
+            unwind::End::Copied if sample.is_joined => {
+                (Some(TRUNCATED), Some(CaveatKind::ShortTop))
+            }
             unwind::End::Copied => (Some(TRUNCATED), Some(CaveatKind::ShortCopy)),
             unwind::End::Limit => (Some(TRUNCATED), Some(CaveatKind::CutStack)),
             unwind::End::Unruled => (Some(BROKEN), Some(CaveatKind::NoUnwindRules)),

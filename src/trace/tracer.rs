@@ -281,6 +281,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             switch,
             room: sample.user_stack_room,
             is_in_exec: process.is_in_exec(),
+            is_joined: false,
             is_chain_cut: false,
             kernel: 0..0,
         };

@@ -37,7 +37,11 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         let first = kinds.iter().find(|&&kind| count(kind) > 0);
         first.map(|&kind| StackGap::Caveat(kind))
     };
-    let cut = [CaveatKind::CutStack, CaveatKind::ShortCopy];
+    let cut = [
+        CaveatKind::CutStack,
+        CaveatKind::ShortCopy,
+        CaveatKind::ShortTop,
+    ];
     let broken = [CaveatKind::BrokenStack, CaveatKind::NoUnwindRules];
     let not_rooted = quality.rooted < quality.stacks;
     let mut rooted = line(

@@ -62,6 +62,9 @@ impl CaveatKind {
                 )
             }
             ShortCopy => format!("{n} sample{s} with a stack truncated at the end of its copy"),
+            ShortTop => format!(
+                "{n} sample{s} with a stack truncated before the function that owns the frame pointer"
+            ),
             NoUnwindRules => {
                 format!("{n} sample{s} where unwinding stopped: no unwind information")
             }

@@ -55,6 +55,9 @@ pub enum CaveatKind {
     NotUnwound,
     /// Samples whose stack was unwound to the end of its copy, and goes on; details: bytes copied.
     ShortCopy,
+    /// Samples by frame pointers whose stack is cut where the frame pointer's function is not within
+    /// the bytes from the top of the stack; details: bytes copied.
+    ShortTop,
     /// Samples whose stack leads to code without unwind information at hand, cut there; details:
     /// files.
     NoUnwindRules,
@@ -155,6 +158,7 @@ impl CaveatKind {
             NoStacks => "no-stacks",
             NotUnwound => "not-unwound",
             ShortCopy => "short-copy",
+            ShortTop => "short-top",
             NoUnwindRules => "no-unwind-rules",
             NoFramePointers => "no-frame-pointers",
             Guest => "guest",

@@ -60,6 +60,10 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
             CopySize::MAX,
             sample("-g dwarf,32768")
         ),
+        Kind::ShortTop => format!(
+            "code without frame pointers calls there: {}",
+            frame_pointers(situation)
+        ),
         Kind::NoUnwindRules => format!(
             "provide the binaries that ran ({files}), or build with -fasynchronous-unwind-tables"
         ),

@@ -25,6 +25,7 @@ const STACK_USER: u64 = 1 << 13;
 const STACKS: &[CaveatKind] = &[
     CaveatKind::CutStack,
     CaveatKind::ShortCopy,
+    CaveatKind::ShortTop,
     CaveatKind::NoUnwindRules,
     CaveatKind::BrokenStack,
     CaveatKind::NotUnwound,
