@@ -39,7 +39,7 @@ const POOR_NAME: usize = 20;
 /// The number of figures that a table always has: a share, and what it is a share of or by.
 const MIN_FIGURES: usize = 2;
 /// What a call in a sentence has at least, if the line is as long.
-const MIN_CALL: usize = 60;
+const MIN_CALL: usize = 30;
 /// What a name with a remark has at least, or the remark is shortened with it.
 const MIN_MARKED: usize = 8;
 /// The width that asides have at most where it is narrow.

@@ -112,6 +112,16 @@ impl Attr {
         self.flags = flags.bits();
     }
 
+    /// Whether a recorder has moved the copy of the user's stack into the RAW field of samples, where
+    /// only who knows of it looks. The attr still states the registers and the size.
+    pub(super) fn carries_copy(&self) -> bool {
+        let format = self.sample_format();
+        let is_stated = self.sample_regs_user != 0 && self.sample_stack_user != 0;
+        is_stated
+            && format.contains(SampleFormat::RAW)
+            && !format.intersects(SampleFormat::REGS_USER | SampleFormat::STACK_USER)
+    }
+
     /// The fields of samples that are known.
     pub(crate) fn sample_format(&self) -> SampleFormat {
         SampleFormat::from_bits_truncate(self.sample_type)

@@ -7,7 +7,6 @@ use linux_perf_event_reader::{BranchSampleFormat, Endianness, SampleFormat};
 
 use super::Attr;
 use super::attr::BRANCH_COUNTERS;
-use super::carried;
 use super::cursor::Cursor;
 use super::origin::Origin;
 use super::raw::offsets::{Field, Offsets};
@@ -39,7 +38,7 @@ impl Layout {
             branch_counters: attr.branch_sample_type & BRANCH_COUNTERS != 0,
             user_registers: attr.sample_regs_user,
             user_stack: u64::from(attr.sample_stack_user),
-            carries_copy: carried::is_in(attr),
+            carries_copy: attr.carries_copy(),
             interrupt_registers: attr.sample_regs_intr,
             offsets: Offsets::new(attr),
         }

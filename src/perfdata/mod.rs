@@ -16,14 +16,12 @@
 //!                                           pass      all of these, once over the file
 //!  record   what the kernel says            user      what perf itself adds
 //!  sample   PERF_RECORD_SAMPLE, whole       cursor    bounds-checked reading
-//!  carried  copies of stacks in RAW fields
 //!  feed     records as they are made        packed    records that are kept in little memory
 //!  raw      fields of records as bytes, for recorders that pass records on
 //! ```
 
 mod attr;
 mod buffers;
-pub(crate) mod carried;
 mod cursor;
 mod decompress;
 mod deliver;
@@ -62,4 +60,5 @@ pub use packed::Packed;
 pub use pass::Pass;
 pub use reader::{Reader, Storage};
 pub use record::{Body, CpuMode, Mapping, Record, Task, type_name};
+pub(crate) use sample::Mover;
 pub use sample::{BranchStack, ReadValues, Registers, Sample};

@@ -426,7 +426,8 @@ fn recorded(test: &str, options: &str) -> Option<(PathBuf, PathBuf)> {
     ];
     flags.extend(options.split(' '));
     compile("gcc", &flags, &source(), &program)?;
-    let mut record = proftool(&["record", "-q", "-e", "cpu-clock", "-o"]);
+    // What is compared with follows frame pointers alone.
+    let mut record = proftool(&["record", "-q", "-g", "fp,0", "-e", "cpu-clock", "-o"]);
     record.arg(&recording).arg("--").arg(&program).arg("0.5");
     if !succeeded(record.output()) {
         skipped("recording is not possible");

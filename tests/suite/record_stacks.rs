@@ -169,7 +169,11 @@ fn a_copy_size_that_does_not_fit_is_refused_with_one_that_does() {
         ("dwarf,0", "how many bytes from the top of the stack"),
         ("dwarf,65528", "8 to 64088 (8192 is usual)"),
         ("dwarf,", "8 to 64088"),
-        ("lbr", "not one of auto, fp, dwarf"),
+        (
+            "lbr",
+            "not one of auto, fp, fp,BYTES, dwarf, dwarf,BYTES, none",
+        ),
+        ("fp,65528", "8 to 64088"),
     ] {
         let output = room.record(&["-g", how, "true"]);
         assert_eq!(output.status.code(), Some(2), "{how}");

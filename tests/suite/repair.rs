@@ -27,7 +27,7 @@ pub fn recording(test: &str, source: &str, options: &[&str]) -> Option<PathBuf> 
             "-e",
             "cpu-clock:u",
             "-g",
-            "fp",
+            "fp,0",
             "-o",
         ])
         .args([&data, &program])

@@ -72,7 +72,7 @@ mod tests {
             reason: Reason::Compressed { format: "gzip" },
         };
         let advice = on_error(&error, "proftool detail parse");
-        let command = "gzip -dc 'a b.gz' | proftool detail parse -";
+        let command = "decompress it: gzip -dc 'a b.gz' | proftool detail parse -";
         assert_eq!(advice.as_deref(), Some(command));
     }
 }

@@ -40,7 +40,7 @@ use super::rings::duplicate_samples::{self, DuplicateSamples};
 use super::rings::ring::Ring;
 use super::user_share::UserShare;
 use crate::base::Counting;
-use crate::perfdata::carried::Mover;
+use crate::perfdata::Mover;
 use crate::perfdata::raw::{self, RawRecord};
 use crate::perfdata::writer::WriterEvent;
 

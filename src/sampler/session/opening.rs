@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use super::options::Options;
 use super::request::{Request, leaders};
 use crate::base::system_reason;
-use crate::perfdata::carried::Mover;
+use crate::perfdata::Mover;
 use crate::perfdata::raw::Layouts;
 use crate::perfdata::writer::WriterEvent;
 use crate::sampler::error::{Error, Note};

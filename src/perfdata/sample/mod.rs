@@ -29,13 +29,16 @@
 //!
 //! The order is that of `perf_output_sample` in the kernel, which is not that of the bits.
 
+mod carried;
+
+pub(crate) use carried::Mover;
+
 use linux_perf_event_reader::SampleFormat;
 
-use super::attr::READ_FORMAT_LOST;
-use super::carried;
-use super::cursor::{Cursor, Words};
-use super::error::Flaw;
-use super::layout::Layout;
+use crate::perfdata::attr::READ_FORMAT_LOST;
+use crate::perfdata::cursor::{Cursor, Words};
+use crate::perfdata::error::Flaw;
+use crate::perfdata::layout::Layout;
 use linux_perf_event_reader::constants::{
     PERF_FORMAT_GROUP, PERF_FORMAT_ID, PERF_FORMAT_TOTAL_TIME_ENABLED,
     PERF_FORMAT_TOTAL_TIME_RUNNING,

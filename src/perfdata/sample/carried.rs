@@ -13,15 +13,15 @@
 //! bytes were to be copied; without the bits of `sample_type` nobody else reads these two fields. A
 //! moved sample is never larger than it was.
 
-use linux_perf_event_reader::{Endianness, SampleFormat};
+use linux_perf_event_reader::Endianness;
 
-use super::Attr;
-use super::cursor::Cursor;
-use super::layout::Layout;
-use super::raw::{self, Layouts, NATIVE, RawRecord};
-use super::sample::{Registers, Sample};
-use super::split::HEADER_SIZE;
-use super::writer::{ATTR_SIZE, WriterEvent};
+use super::{Registers, Sample};
+use crate::perfdata::Attr;
+use crate::perfdata::cursor::Cursor;
+use crate::perfdata::layout::Layout;
+use crate::perfdata::raw::{self, Layouts, NATIVE, RawRecord};
+use crate::perfdata::split::HEADER_SIZE;
+use crate::perfdata::writer::{ATTR_SIZE, WriterEvent};
 
 /// Ends the field: a magic number, the ABI of the registers, and how many bytes of the stack there
 /// are before it. So what is not of this form is told apart.
@@ -35,16 +35,6 @@ pub(super) struct Carried<'a> {
     pub(super) own: &'a [u8],
     pub(super) registers: Registers<'a>,
     pub(super) stack: &'a [u8],
-}
-
-/// Whether samples of an event with this attr carry a copy of the stack, from a recorder that has
-/// moved it.
-pub(super) fn is_in(attr: &Attr) -> bool {
-    let format = attr.sample_format();
-    let has_fields = attr.sample_regs_user != 0 && attr.sample_stack_user != 0;
-    has_fields
-        && format.contains(SampleFormat::RAW)
-        && !format.intersects(SampleFormat::REGS_USER | SampleFormat::STACK_USER)
 }
 
 /// Takes what was moved into this field, with these registers, out of it; `None` where nothing was.
@@ -166,6 +156,7 @@ impl Mover {
 mod tests {
     use super::*;
     use crate::perfdata::raw::oracle;
+    use linux_perf_event_reader::SampleFormat;
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
     const REGISTERS: u64 = 0xf4_01c2;
