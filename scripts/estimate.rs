@@ -21,7 +21,7 @@ use std::io::{self, BufRead, Write};
 
 use proftool::analysis::flow::Flow;
 use proftool::analysis::fonseca::{self, Rule};
-use proftool::base::{Event, Id, IdVec};
+use proftool::base::{Event, IdVec};
 use proftool::callgraph::CallGraph;
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionId, FunctionKind, Module, Profile,

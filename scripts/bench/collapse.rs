@@ -7,7 +7,7 @@
 //! ```
 
 use proftool::analysis::tree::{Collapse, Stacks};
-use proftool::base::{Event, Id, WeightSum};
+use proftool::base::{Event, WeightSum};
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionId, FunctionKind, Module, PathId, Profile, Thread,
 };

@@ -17,7 +17,7 @@
 
 use proftool::analysis::flow::Flow;
 use proftool::analysis::{measured, propagation, recursion};
-use proftool::base::{Event, Id, WeightSum};
+use proftool::base::{Event, WeightSum};
 use proftool::callgraph::{CallGraph, Cycles};
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionId, FunctionKind, Module, PathId, Profile, Thread,

@@ -22,7 +22,7 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
-use crate::callgraph::{Arc, ArcId, CallGraph, CycleId, Cycles};
+use crate::callgraph::{ArcId, CallArc, CallGraph, CycleId, Cycles};
 use crate::profile::{FunctionId, Links, PathId, PathWeights, Profile, Selection, Step};
 
 /// The largest cycle for which the best answer is sure to be found, in members.
@@ -65,7 +65,7 @@ pub fn lightest(
     cycles: &Cycles,
     cycle: CycleId,
     exact: usize,
-    weight: impl Fn(&Arc) -> Option<u64>,
+    weight: impl Fn(&CallArc) -> Option<u64>,
 ) -> Breaking {
     let members = &cycles.members[cycle];
     let place = |member: FunctionId| members.binary_search(&member).ok();
@@ -370,7 +370,6 @@ fn best_place(neighbours: &[(usize, bool, u64)], position: &[usize], at: usize) 
 #[cfg(test)]
 mod tests {
     use super::{Cost, Inside, best_row, good_row, improved, sum};
-    use crate::base::Id;
     use crate::callgraph::ArcId;
 
     /// A cycle of `members` with `more` chords, by a simple random rule.

@@ -4,7 +4,7 @@
 use super::coverage::Coverage;
 use super::inclusive::{self, FunctionWeights};
 use crate::base::IdVec;
-use crate::callgraph::{Arc, CallGraph, Cycles};
+use crate::callgraph::{CallArc, CallGraph, Cycles};
 use crate::profile::{FunctionId, ModuleId, Profile, Selection};
 
 /// What the figures cover.
@@ -72,8 +72,8 @@ impl Summary {
         let from = options.from.iter().copied();
         let has_samples = selection.samples > 0;
         Summary {
-            cycles: Cycles::find(&graph, Arc::is_call),
-            reached: (from.len() > 0).then(|| graph.reachable(from, Arc::is_call)),
+            cycles: Cycles::find(&graph, CallArc::is_call),
+            reached: (from.len() > 0).then(|| graph.reachable(from, CallArc::is_call)),
             measured: has_samples.then(|| Measured {
                 weights: inclusive::by_function(profile, selection),
                 coverage: Coverage::of(profile, selection, &graph, &within),

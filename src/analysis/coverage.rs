@@ -6,7 +6,7 @@
 
 use super::inclusive;
 use crate::base::IdVec;
-use crate::callgraph::{Arc, CallGraph};
+use crate::callgraph::{CallArc, CallGraph};
 use crate::profile::{FunctionId, Profile, Selection};
 
 /// Numbers of functions and arcs of the modules that are looked at.
@@ -44,7 +44,7 @@ impl Coverage {
             entered[arc.to] |= !within[arc.from];
         }
         let starts = entered.ids().filter(|&id| entered[id] && within[id]);
-        let inside = |arc: &Arc| arc.is_call() && within[arc.to];
+        let inside = |arc: &CallArc| arc.is_call() && within[arc.to];
         let reached = graph.reachable(starts, inside);
         let mut coverage = Coverage::default();
         for id in reached.ids().filter(|&id| reached[id] && within[id]) {

@@ -10,7 +10,7 @@ use super::fonseca::Estimate;
 use super::graph;
 use super::recursion::{self, Depths};
 use crate::base::IdVec;
-use crate::callgraph::{Arc, ArcId, CycleId};
+use crate::callgraph::{ArcId, CallArc, CycleId};
 use crate::profile::{FunctionId, Profile, Selection};
 
 /// For so many cycles, the heaviest, the best answer is looked for as far as it can be found.
@@ -145,12 +145,12 @@ fn arcs_that_break(summary: &graph::Summary, options: &graph::Options) -> IdVec<
     let (graph, cycles) = (&summary.graph, &summary.cycles);
     let cut = cycles.cut.iter().map(|&id| graph.arcs[id].pair());
     let cut: FxHashSet<_> = cut.collect();
-    let counts = |arc: &Arc| {
+    let counts = |arc: &CallArc| {
         let forms = options.code_makes_cycles || arc.is_observed();
         (forms && !cut.contains(&arc.pair())).then(|| weight(summary, arc))
     };
     // What is no call cannot be left out of a program.
-    let is_call = |arc: &Arc| counts(arc).filter(|_| !arc.is_gap());
+    let is_call = |arc: &CallArc| counts(arc).filter(|_| !arc.is_gap());
     let mut breaking = IdVec::filled(Breaking::default(), cycles.members.len());
     for (place, &cycle) in summary.cycle_order.iter().enumerate() {
         let exact = if place < IN_EXACT {
@@ -171,7 +171,7 @@ fn arcs_that_break(summary: &graph::Summary, options: &graph::Options) -> IdVec<
 /// The functions that call themselves, in order of id.
 fn recursive(summary: &graph::Summary) -> Vec<FunctionId> {
     // Through missing frames a function recurses, but does not call itself: in a cycle that is said.
-    let is_in_cycle = |arc: &Arc| summary.cycles.of[arc.from].is_some();
+    let is_in_cycle = |arc: &CallArc| summary.cycles.of[arc.from].is_some();
     let own = summary.graph.arcs.iter();
     let own = own.filter(|arc| arc.is_self() && arc.is_observed());
     let own = own.filter(|arc| !arc.is_gap() || !is_in_cycle(arc));
@@ -179,7 +179,7 @@ fn recursive(summary: &graph::Summary) -> Vec<FunctionId> {
 }
 
 /// What an arc inside of a cycle counts: the weight of its samples; without stacks its calls.
-fn weight(summary: &graph::Summary, arc: &Arc) -> u64 {
+fn weight(summary: &graph::Summary, arc: &CallArc) -> u64 {
     if summary.has_stacks() {
         arc.weight
     } else {

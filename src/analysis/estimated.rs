@@ -19,7 +19,7 @@ use super::flow::Flow;
 use super::fonseca::{self, Rule};
 use super::propagation;
 use crate::base::IdVec;
-use crate::callgraph::{Arc, ArcId, CallGraph, Cycles};
+use crate::callgraph::{ArcId, CallArc, CallGraph, Cycles};
 use crate::profile::{FunctionId, Profile, Selection};
 
 /// Whether totals can only be estimated: calls were counted, and no stack has a caller on it.
@@ -62,7 +62,7 @@ pub fn of(
     self_weights: &IdVec<FunctionId, f64>,
 ) -> Estimate {
     let graph = CallGraph::of(profile, selection).without(|arc| !arc.is_call());
-    let cycles = Cycles::find(&graph, Arc::is_observed);
+    let cycles = Cycles::find(&graph, CallArc::is_observed);
     let flow = Flow::of_calls(&graph, profile.counts.as_ref());
     let (attribution, inside) = estimate(&graph, &cycles, self_weights, &flow);
     Estimate {

@@ -21,7 +21,7 @@
 use super::attribution::{Attribution, CycleWeight, Portion};
 use super::flow::Flow;
 use crate::base::IdVec;
-use crate::callgraph::{Arc, ArcId, CallGraph, CycleId, Cycles, GroupId};
+use crate::callgraph::{ArcId, CallArc, CallGraph, CycleId, Cycles, GroupId};
 use crate::profile::FunctionId;
 
 /// How many members and arcs may be visited in a cycle: entries times its size. Where it would be
@@ -72,7 +72,7 @@ pub fn estimate(
     flow: &Flow,
     rule: Rule,
 ) -> Estimate {
-    let flows = |arc: &Arc| {
+    let flows = |arc: &CallArc| {
         rule == Rule::Gprof2dot
             || graph
                 .arc_between(arc.from, arc.to)

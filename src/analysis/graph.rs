@@ -11,7 +11,7 @@ use super::fonseca::{Estimate, Rule};
 use super::inclusive::{self, FunctionWeights};
 use super::{estimated, fonseca, measured, propagation};
 use crate::base::IdVec;
-use crate::callgraph::{Arc, ArcId, CallGraph, Calls, CycleId, Cycles};
+use crate::callgraph::{ArcId, CallArc, CallGraph, Calls, CycleId, Cycles};
 use crate::profile::{FunctionId, Profile, Selection};
 
 /// How weight is put on the account of callers.
@@ -100,7 +100,7 @@ pub struct Summary {
     /// The calls: what is no call is not in it, nor are the arcs that are left out.
     pub graph: CallGraph,
     /// The arcs that are left out on request.
-    pub left_out: Vec<Arc>,
+    pub left_out: Vec<CallArc>,
     /// The cycles of the graph.
     pub cycles: Cycles,
     /// The cycles in order of their numbers, which begin with 1.
@@ -309,9 +309,9 @@ fn calls_that_count(
     profile: &Profile,
     selection: &Selection,
     options: &Options,
-) -> (CallGraph, Vec<Arc>) {
+) -> (CallGraph, Vec<CallArc>) {
     let graph = CallGraph::of(profile, selection);
-    let is_left_out = |arc: &Arc| {
+    let is_left_out = |arc: &CallArc| {
         let mut without = options.without.iter();
         without.any(|these| these.has(arc.from, arc.to))
     };
@@ -320,7 +320,7 @@ fn calls_that_count(
     // outside of a cut; unless it was asked for, that is not shown.
     let only_sampled = cut::is_any(profile) && !options.code_makes_cycles;
     let on_stacks = only_sampled.then(|| profile.functions_on_stacks());
-    let is_beyond = |arc: &Arc| {
+    let is_beyond = |arc: &CallArc| {
         let on_stacks = on_stacks.as_ref();
         !arc.is_observed() && on_stacks.is_some_and(|on| !on[arc.from] || !on[arc.to])
     };
@@ -330,10 +330,10 @@ fn calls_that_count(
 
 /// The cycles, without those that only weak arcs hold together.
 fn cycles(graph: &CallGraph, selection: &Selection, options: &Options, has_stacks: bool) -> Cycles {
-    let forms_cycles = |arc: &Arc| options.code_makes_cycles || arc.is_observed();
+    let forms_cycles = |arc: &CallArc| options.code_makes_cycles || arc.is_observed();
     let least = options.cycle_cut / 100.0 * selection.total as f64;
     let of_callee = callee_calls(graph);
-    let weak = |arc: &Arc| match arc.calls {
+    let weak = |arc: &CallArc| match arc.calls {
         _ if arc.is_interrupt => true,
         Some(calls) if !has_stacks => {
             (calls as f64) < options.cycle_cut / 100.0 * of_callee[arc.to] as f64

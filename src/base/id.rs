@@ -20,7 +20,7 @@ pub trait Id: Copy + Eq + Ord + Hash + Debug {
 ///     /// A row of the table of planets.
 ///     pub PlanetId
 /// }
-/// use proftool::base::{Id, IdVec};
+/// use proftool::base::IdVec;
 /// let mut planets: IdVec<PlanetId, &str> = IdVec::new();
 /// let earth = planets.push("earth");
 /// assert_eq!((planets[earth], earth.index()), ("earth", 0));
@@ -33,14 +33,32 @@ macro_rules! __define_id {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         $vis struct $name(std::num::NonZeroU32);
 
-        impl $crate::base::Id for $name {
-            fn new(index: usize) -> Self {
+        #[allow(dead_code, reason = "some tables are only iterated over")]
+        impl $name {
+            /// The id of row `index`.
+            ///
+            /// # Panics
+            ///
+            /// If `index` is `u32::MAX` or more: tables are smaller.
+            $vis fn new(index: usize) -> Self {
                 // One more than the index, so that an `Option` of an id takes no more room.
                 let number = u32::try_from(index + 1).ok().and_then(std::num::NonZeroU32::new);
                 Self(number.expect("a table holds fewer than u32::MAX rows"))
             }
-            fn index(self) -> usize {
+
+            /// The row.
+            $vis fn index(self) -> usize {
                 self.0.get() as usize - 1
+            }
+        }
+
+        impl $crate::base::Id for $name {
+            fn new(index: usize) -> Self {
+                Self::new(index)
+            }
+
+            fn index(self) -> usize {
+                self.index()
             }
         }
     };

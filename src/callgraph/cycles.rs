@@ -15,8 +15,8 @@
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use super::{Arc, ArcId, CallGraph};
-use crate::base::{Id, IdVec, define_id};
+use super::{ArcId, CallArc, CallGraph};
+use crate::base::{IdVec, define_id};
 use crate::profile::FunctionId;
 
 define_id! {
@@ -60,7 +60,7 @@ impl Cycles {
     /// let [even, odd] = [1, 2].map(FunctionId::new);
     /// assert_eq!(cycles.members.iter().collect::<Vec<_>>(), [&[even, odd]]);
     /// ```
-    pub fn find(graph: &CallGraph, counts: impl Fn(&Arc) -> bool) -> Cycles {
+    pub fn find(graph: &CallGraph, counts: impl Fn(&CallArc) -> bool) -> Cycles {
         let functions = graph.functions();
         let mut digraph = DiGraph::<(), ()>::with_capacity(functions, graph.arcs.len());
         for _ in 0..functions {
@@ -125,11 +125,11 @@ impl Cycles {
     /// ```
     pub fn find_strong(
         graph: &CallGraph,
-        counts: impl Fn(&Arc) -> bool,
-        weak: impl Fn(&Arc) -> bool,
+        counts: impl Fn(&CallArc) -> bool,
+        weak: impl Fn(&CallArc) -> bool,
     ) -> Cycles {
         let all = Cycles::find(graph, &counts);
-        let suspect = |arc: &Arc| weak(arc) && !arc.is_self() && all.share(arc.from, arc.to);
+        let suspect = |arc: &CallArc| weak(arc) && !arc.is_self() && all.share(arc.from, arc.to);
         if !graph.arcs.iter().any(|arc| counts(arc) && suspect(arc)) {
             return all;
         }
@@ -148,7 +148,7 @@ impl Cycles {
     }
 
     /// Whether the arc stays within its group: inside of a cycle, or a function that calls itself.
-    pub fn is_within(&self, arc: &Arc) -> bool {
+    pub fn is_within(&self, arc: &CallArc) -> bool {
         arc.is_self() || self.share(arc.from, arc.to)
     }
 

@@ -23,7 +23,7 @@ mod ordered;
 pub use calls::{Calls, CallsOfCycle, CallsOfFunction};
 pub use cycles::{CycleId, Cycles, GroupId};
 
-use crate::base::{Id, IdVec, define_id};
+use crate::base::{IdVec, define_id};
 use crate::profile::{CallKind, FunctionId, Profile, Selection};
 
 define_id! {
@@ -70,7 +70,7 @@ impl Origin {
 
 /// A caller and a callee as a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arc {
+pub struct CallArc {
     /// The caller.
     pub from: FunctionId,
     /// The callee.
@@ -92,9 +92,9 @@ pub struct Arc {
     sites: [u32; CallKind::ALL.len()],
 }
 
-impl Arc {
-    fn new(from: FunctionId, to: FunctionId) -> Arc {
-        Arc {
+impl CallArc {
+    fn new(from: FunctionId, to: FunctionId) -> CallArc {
+        CallArc {
             from,
             to,
             weight: 0,
@@ -167,7 +167,7 @@ impl Arc {
 #[derive(Clone, Debug, Default)]
 pub struct CallGraph {
     /// The arcs, sorted by caller and callee, one a pair.
-    pub arcs: IdVec<ArcId, Arc>,
+    pub arcs: IdVec<ArcId, CallArc>,
     /// For each function where its outgoing arcs begin; one more entry behind the last.
     outgoing: Vec<u32>,
     /// The arcs, sorted by callee and caller.
@@ -211,7 +211,7 @@ impl CallGraph {
         if !interrupts.is_empty() {
             let is_entry = |function| interrupts.binary_search(&function).is_ok();
             // What an entry calls first may be an entry of older kernels by its name.
-            let is_interrupt = |arc: &Arc| is_entry(arc.to) && !is_entry(arc.from);
+            let is_interrupt = |arc: &CallArc| is_entry(arc.to) && !is_entry(arc.from);
             arcs.iter_mut()
                 .for_each(|arc| arc.is_interrupt = is_interrupt(arc));
         }
@@ -220,7 +220,7 @@ impl CallGraph {
 
     /// The graph without the arcs that `deleted` picks, as if nobody had seen them (gprof's `-k`).
     /// The functions stay. Ids of arcs are those of the new graph.
-    pub fn without(mut self, deleted: impl Fn(&Arc) -> bool) -> CallGraph {
+    pub fn without(mut self, deleted: impl Fn(&CallArc) -> bool) -> CallGraph {
         let functions = self.functions();
         self.arcs.retain(|arc| !deleted(arc));
         CallGraph::from_sorted(functions, self.arcs)
@@ -243,8 +243,8 @@ impl CallGraph {
 
     /// The graph of `functions` functions with these arcs, sorted by caller and callee, each pair
     /// once.
-    fn from_sorted(functions: usize, arcs: IdVec<ArcId, Arc>) -> CallGraph {
-        let starts = |end: &dyn Fn(&Arc) -> FunctionId| {
+    fn from_sorted(functions: usize, arcs: IdVec<ArcId, CallArc>) -> CallGraph {
+        let starts = |end: &dyn Fn(&CallArc) -> FunctionId| {
             let mut starts = vec![0u32; functions + 1];
             for arc in &arcs {
                 starts[end(arc).index() + 1] += 1;
@@ -301,7 +301,7 @@ impl CallGraph {
     pub fn reachable(
         &self,
         from: impl IntoIterator<Item = FunctionId>,
-        follows: impl Fn(&Arc) -> bool,
+        follows: impl Fn(&CallArc) -> bool,
     ) -> IdVec<FunctionId, bool> {
         let mut reached = IdVec::filled(false, self.functions());
         let mut waiting: Vec<FunctionId> = Vec::new();
@@ -329,15 +329,15 @@ fn range(starts: &[u32], function: FunctionId) -> std::ops::Range<usize> {
 
 /// Puts rows of one more source to arcs; both are sorted by caller and callee, and the arcs stay so.
 fn with<T>(
-    arcs: Vec<Arc>,
+    arcs: Vec<CallArc>,
     rows: impl Iterator<Item = ((FunctionId, FunctionId), T)>,
-    put: impl Fn(&mut Arc, T),
-) -> Vec<Arc> {
+    put: impl Fn(&mut CallArc, T),
+) -> Vec<CallArc> {
     let mut rows = rows.peekable();
     if rows.peek().is_none() {
         return arcs;
     }
-    let mut all: Vec<Arc> = Vec::with_capacity(arcs.len().max(rows.size_hint().0));
+    let mut all: Vec<CallArc> = Vec::with_capacity(arcs.len().max(rows.size_hint().0));
     let mut arcs = arcs.into_iter().peekable();
     for (pair, row) in rows {
         while let Some(arc) = arcs.next_if(|arc| arc.pair() <= pair) {
@@ -346,7 +346,7 @@ fn with<T>(
         match all.last_mut() {
             Some(last) if last.pair() == pair => put(last, row),
             _ => {
-                let mut arc = Arc::new(pair.0, pair.1);
+                let mut arc = CallArc::new(pair.0, pair.1);
                 put(&mut arc, row);
                 all.push(arc);
             }

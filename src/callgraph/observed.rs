@@ -5,13 +5,13 @@
 //! above it has the same.
 
 use super::ordered::ordered_by;
-use super::{Arc, ArcId};
-use crate::base::{Id, IdVec};
+use super::{ArcId, CallArc};
+use crate::base::IdVec;
 use crate::profile::{FunctionId, Links, PathId, PathWeights, Profile, Selection, Step};
 
 /// The arcs on the stacks of the selected samples, in order of caller and callee. Linear in paths
 /// and functions.
-pub(super) fn arcs(profile: &Profile, selection: &Selection) -> Vec<Arc> {
+pub(super) fn arcs(profile: &Profile, selection: &Selection) -> Vec<CallArc> {
     let weights = PathWeights::of(profile, selection);
     let function = |path: PathId| profile.paths[path].function;
     let caller = |path: PathId| profile.paths[path].caller.map(function);
@@ -28,13 +28,13 @@ pub(super) fn arcs(profile: &Profile, selection: &Selection) -> Vec<Arc> {
 
     // By place among these arcs, to which others are still to come.
     let is_same = |&a: &PathId, &b: &PathId| (caller(a), function(a)) == (caller(b), function(b));
-    let mut arcs: Vec<Arc> = Vec::with_capacity(calls.chunk_by(is_same).count());
+    let mut arcs: Vec<CallArc> = Vec::with_capacity(calls.chunk_by(is_same).count());
     let mut arc_of: IdVec<PathId, Option<ArcId>> = IdVec::filled(None, profile.paths.len());
     for path in calls {
         if let Some(from) = caller(path) {
             let pair = (from, function(path));
             if arcs.last().is_none_or(|last| last.pair() != pair) {
-                arcs.push(Arc::new(pair.0, pair.1));
+                arcs.push(CallArc::new(pair.0, pair.1));
             }
             arc_of[path] = Some(ArcId::new(arcs.len() - 1));
         }
@@ -58,7 +58,7 @@ pub(super) fn arcs(profile: &Profile, selection: &Selection) -> Vec<Arc> {
             }
         }
     });
-    let mut shown_by = |is_such: &dyn Fn(PathId) -> bool, arcs: &[Arc]| {
+    let mut shown_by = |is_such: &dyn Fn(PathId) -> bool, arcs: &[CallArc]| {
         let mut shown: Vec<u64> = vec![0; arcs.len()];
         links.walk(&profile.paths, |step| {
             let (Step::Enter(path) | Step::Leave(path)) = step;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use proftool::base::{Id, Unit, shell_quoted};
+use proftool::base::{Unit, shell_quoted};
 use proftool::input::folded::Weights;
 use proftool::input::{self, AsGprof, StaticCalls, TimeRange};
 use proftool::profile::{Counts, EventId, Filter, Profile, Selection, Weighing, pattern_of};

@@ -418,7 +418,7 @@ pub fn shortened_call(text: &str, width: usize) -> Cow<'_, str> {
 
 /// `text` in at most `width` columns, with the middle left out where it has more. The end
 /// of a name tells more than its start and gets more room. A remark after it, as `(inlined)`, stays
-/// whole where the name keeps [`MIN_MARKED`] columns.
+/// whole where the name keeps eight columns.
 ///
 /// ```
 /// use proftool::export::text::shortened;

@@ -44,8 +44,8 @@ use std::io::BufRead;
 use std::collections::HashMap;
 
 use crate::base::{
-    CaveatKind, Event, Id, Sampling, Standing, Unit, WeightSum, is_mark, is_unsafe_char,
-    placeholder, utf8,
+    CaveatKind, Event, Sampling, Standing, Unit, WeightSum, is_mark, is_unsafe_char, placeholder,
+    utf8,
 };
 use crate::profile::{
     Builder, Function, FunctionId, FunctionKind, Module, PathId, Profile, Thread,

@@ -1,6 +1,6 @@
 //! Builds a profile, keeping each distinct thing once.
 
-use crate::base::{Distinct, Event, Id, IdVec, Sampling, WeightSum};
+use crate::base::{Distinct, Event, IdVec, Sampling, WeightSum};
 
 use super::collected_samples::CollectedSamples;
 

@@ -2,7 +2,7 @@
 
 use regex::Regex;
 
-use crate::base::{Event, Id, IdVec, Sampling, Unit};
+use crate::base::{Event, IdVec, Sampling, Unit};
 
 use super::{EventId, Function, FunctionId, LineId, PathId, PlaceId, Profile, Sample, ThreadId};
 

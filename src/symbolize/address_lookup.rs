@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use crate::base::{Avma, FileOffset, Id, IdVec, Interner, NameId, Svma, parallel};
+use crate::base::{Avma, FileOffset, IdVec, Interner, NameId, Svma, parallel};
 use crate::binary::{Binary, DefinitionId, InlineFrame, JitDump, Lines, PerfMap, SymbolSource};
 use crate::trace::ImageId;
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rustc_hash::FxHashSet;
 
-use crate::base::{CaveatKind, Id, IdVec, Interner, NameId};
+use crate::base::{CaveatKind, IdVec, Interner, NameId};
 use crate::binary::DefinitionId;
 use crate::profile::{Builder, FunctionId, Line, LineId, PathId, Thread};
 use crate::trace::{FrameId, ImageId, Trace};

@@ -1,6 +1,6 @@
 //! The addresses of each image that are to be looked up: each once, in order.
 
-use crate::base::{Id, IdVec};
+use crate::base::IdVec;
 use crate::trace::{FrameAddress, FrameId, ImageId};
 
 /// The addresses of all images. There may be millions of images with one address each.

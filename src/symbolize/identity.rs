@@ -1,7 +1,7 @@
 //! Which names and places are one function.
 //!
 //! A function with code is its start in its image, whatever it is called. An inlined call is the
-//! function whose definition its entry of debug information leads to: see [`super::copies`].
+//! function whose definition its entry of debug information leads to: see [`super::function_copies`].
 //! Code that a compiler moved out of a function (`f.cold`) is the function's.
 
 use std::borrow::Cow;
@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{Id, IdVec, KERNEL, Svma};
+use crate::base::{IdVec, KERNEL, Svma};
 use crate::binary::{DefinitionId, Lines};
 use crate::profile::{Builder, Function, FunctionId, FunctionKind, Line, Module, ModuleId};
 use crate::trace::{FrameAddress, Image, ImageId, ImageKind};

@@ -80,7 +80,6 @@ impl TextLeft {
 
     /// Takes the bytes of the path of a line if that is new.
     pub(super) fn take_path(&mut self, line: LineId, bytes: usize) {
-        use crate::base::Id;
         if line.index() >= self.lines {
             self.lines = line.index() + 1;
             self.paths = self.paths.saturating_sub(bytes as u64);
@@ -146,7 +145,6 @@ mod tests {
 
     #[test]
     fn a_path_is_counted_once_and_what_does_not_fit_is_counted() {
-        use crate::base::Id;
         let mut left = TextLeft {
             paths: 10,
             ..TextLeft::default()

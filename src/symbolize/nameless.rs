@@ -1,7 +1,7 @@
 //! Which samples have frames without names, and why: counted in one walk over the stacks, however many
 //! files and processes they are in.
 
-use crate::base::{CaveatKind, Id, IdVec};
+use crate::base::{CaveatKind, IdVec};
 use crate::profile::Builder;
 use crate::trace::{AddressPathId, AddressPaths, FrameId, ImageId, ImageKind, Trace};
 

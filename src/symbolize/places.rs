@@ -8,7 +8,6 @@
 //!   main ◀─9─ setup ◀─31─ read ◀─52─ lex            the line of a call is its caller's
 //! ```
 
-use crate::base::Id;
 use crate::profile::{Builder, LineId, PathId, PlaceId};
 use crate::trace::{AddressPaths, FrameId};
 
@@ -62,7 +61,6 @@ pub(super) fn of_paths<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Id;
     use crate::profile::{
         Function, FunctionId, FunctionKind, Line, LineId, Module, PathId, Profile,
     };

@@ -179,7 +179,7 @@ mod tests {
 
     use super::super::{ImageKind, RuleSource};
     use super::*;
-    use crate::base::{Id, SELDOM};
+    use crate::base::SELDOM;
     use crate::perfdata::empty_recording;
     use crate::perfdata::writer::{UserMapping, comm_record};
     use crate::unwind::Rules;

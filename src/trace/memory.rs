@@ -311,7 +311,6 @@ impl ProcessMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Id;
 
     #[test]
     fn a_new_mapping_replaces_only_what_it_covers() {

@@ -21,7 +21,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::base::{BLOCKED_BEFORE, CaveatKind, Caveats, Event, Id, NO_SWITCH_STACK, Sampling};
+use crate::base::{BLOCKED_BEFORE, CaveatKind, Caveats, Event, NO_SWITCH_STACK, Sampling};
 use crate::perfdata::{Attr, EventDescription};
 
 use super::samples::{SampleKey, Samples};

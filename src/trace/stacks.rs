@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{BROKEN, CaveatKind, CodeAddress, Distinct, Id, IdVec, NO_ADDRESS, TRUNCATED};
+use crate::base::{BROKEN, CaveatKind, CodeAddress, Distinct, IdVec, NO_ADDRESS, TRUNCATED};
 use crate::perfdata::{Attr, Record, Sample};
 use crate::unwind;
 

@@ -6,7 +6,7 @@ mod switches;
 use linux_perf_event_reader::{AttrFlags, SampleFormat, constants};
 use rustc_hash::FxHashMap;
 
-use crate::base::{BuildId, CaveatKind, Id, utf8};
+use crate::base::{BuildId, CaveatKind, utf8};
 use crate::perfdata::{Body, CpuMode, Reader, Record, Sample, Task};
 use crate::unwind::End;
 

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread::Scope;
 
-use crate::base::{CodeAddress, FileOffset, Id, IdVec};
+use crate::base::{CodeAddress, FileOffset, IdVec};
 use crate::unwind::{CodeAt, Joined, ProcessCode, Registers, Rules, StackCopy, Unwinder};
 
 use super::memory::Snapshot;

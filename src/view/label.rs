@@ -3,7 +3,7 @@
 use super::page::Block;
 use super::table::{Cell, Column, Role, Table};
 use super::{Names, Subject};
-use crate::callgraph::Arc;
+use crate::callgraph::CallArc;
 use crate::profile::FunctionId;
 use crate::profile::distinct::{self, Whose};
 
@@ -25,7 +25,7 @@ pub(super) const LEGEND_OF_GAPS: &str = "(frames missing): frames between the tw
     which led to this one.";
 
 /// Returns a call as text, marked if it [is inferred](is_inferred) or not a call.
-pub(super) fn call(text: &str, arc: &Arc) -> String {
+pub(super) fn call(text: &str, arc: &CallArc) -> String {
     let mark = match arc.is_gap() {
         true => ACROSS_GAP,
         false if is_inferred(arc.inferred, arc.weight) => BY_CODE,
@@ -36,9 +36,9 @@ pub(super) fn call(text: &str, arc: &Arc) -> String {
 
 /// The legends of the marks behind these calls.
 pub(super) fn legends<'a>(
-    arcs: impl Iterator<Item = &'a Arc> + Clone,
+    arcs: impl Iterator<Item = &'a CallArc> + Clone,
 ) -> impl Iterator<Item = Block> {
-    let is_marked = |arc: &Arc| !arc.is_gap() && is_inferred(arc.inferred, arc.weight);
+    let is_marked = |arc: &CallArc| !arc.is_gap() && is_inferred(arc.inferred, arc.weight);
     let by_code = arcs.clone().any(is_marked);
     let by_code = by_code.then(|| Block::Restored(LEGEND_OF_CALLS.into()));
     let gaps = arcs.clone().any(|arc| arc.is_gap());

@@ -9,7 +9,7 @@ use proftool::analysis::call_sites::{self, CallSite, CallSites};
 use proftool::analysis::detail::{self, Rule};
 use proftool::analysis::function::Summary;
 use proftool::analysis::{inclusive, lines};
-use proftool::base::{Event, Id, WeightSum};
+use proftool::base::{Event, WeightSum};
 use proftool::callgraph::CallGraph;
 use proftool::export::{Facts, csv, json, text};
 use proftool::input::folded;

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use proftool::analysis::cut::{self, AtMost, Hidden, Unknown};
-use proftool::base::Id;
-use proftool::callgraph::{Arc, CallGraph, Cycles};
+use proftool::callgraph::{CallArc, CallGraph, Cycles};
 use proftool::profile::{
     Call, CallKind, EventId, Filter, FunctionCode, FunctionId, FunctionKind, Module, Profile,
     Selection,
@@ -250,7 +249,7 @@ fn marks_have_no_cycle_and_no_range() {
     let profile = profile_of(&std::fs::read_to_string(fixture("cut")).unwrap());
     let selection = all(&profile);
     let graph = CallGraph::of(&profile, &selection);
-    let cycles = Cycles::find(&graph, Arc::is_call);
+    let cycles = Cycles::find(&graph, CallArc::is_call);
     let hidden = cut::by_function(&profile, &selection);
     let marks = profile.functions.enumerate();
     let marks: Vec<FunctionId> = marks

@@ -6,7 +6,7 @@ use proftool::analysis::cut::{self, AtMost, Hidden, Roots, Unknown};
 use proftool::analysis::graph::{self, Entry, Summary};
 use proftool::analysis::inclusive;
 use proftool::analysis::tree::{CallTree, Collapse, NodeId, Reach, Stacks};
-use proftool::base::{Event, Id, TRUNCATED, WeightSum};
+use proftool::base::{Event, TRUNCATED, WeightSum};
 use proftool::callgraph::Cycles;
 use proftool::profile::{
     Builder, CallKind, EventId, Filter, Function, FunctionCode, FunctionId, FunctionKind, Module,

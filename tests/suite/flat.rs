@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use proftool::analysis::inclusive;
-use proftool::base::Id;
 use proftool::input;
 use proftool::profile::{EventId, Filter, Profile};
 

@@ -7,7 +7,7 @@ use proftool::analysis::{self, gprof::Figures};
 use proftool::export::gprof;
 use proftool::input::{self, AsGprof, folded::Weights};
 use proftool::profile::{EventId, Filter, Profile};
-use proftool::{base::Id, symbolize::StaticCalls};
+use proftool::symbolize::StaticCalls;
 
 use crate::support::cases;
 

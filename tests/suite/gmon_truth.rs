@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use proftool::base::Id;
 use proftool::input;
 use proftool::profile::{EventId, Filter, Profile};
 

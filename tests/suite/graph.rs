@@ -320,7 +320,6 @@ proptest! {
         (prop::collection::vec(0usize..7, 1..9), 1u64..50), 1..30,
     )) {
         use proftool::analysis::graph::{Entry, Model, Options, Summary};
-        use proftool::base::Id;
         use proftool::input::folded;
         use proftool::profile::{EventId, Filter};
         use proftool::view::{Figures, Names, Subject, graph};

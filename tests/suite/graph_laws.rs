@@ -7,8 +7,7 @@ use proftool::analysis::error::{self, Comparison};
 use proftool::analysis::flow::Flow;
 use proftool::analysis::fonseca::{self, Rule};
 use proftool::analysis::{breaking, measured, propagation, recursion};
-use proftool::base::Id;
-use proftool::callgraph::{Arc, CycleId, Cycles, GroupId};
+use proftool::callgraph::{CallArc, CycleId, Cycles, GroupId};
 use proftool::profile::FunctionId;
 use proptest::collection::vec;
 use proptest::prelude::{
@@ -375,7 +374,7 @@ proptest! {
         for (id, members) in cycles.members.enumerate() {
             let broken = breaking::lightest(&built.graph, &cycles, id, breaking::EXACT, |arc| Some(arc.weight));
             prop_assert!(broken.is_best);
-            let key = |arc: &Arc| (arc.from, arc.to);
+            let key = |arc: &CallArc| (arc.from, arc.to);
             let cut: BTreeSet<_> =
                 broken.arcs.iter().map(|&arc| key(&built.graph.arcs[arc])).collect();
             let rest = built.graph.clone().without(|arc| cut.contains(&key(arc)));

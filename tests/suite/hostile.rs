@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use proftool::base::{CaveatKind, CodeAddress, Id, Svma};
+use proftool::base::{CaveatKind, CodeAddress, Svma};
 use proftool::binary::{Binary, Error, Finder};
 use proftool::profile::Profile;
 use proftool::symbolize::{Library, Options, symbolize};

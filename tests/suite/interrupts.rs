@@ -2,7 +2,6 @@
 
 use proftool::analysis::cycles::Summary;
 use proftool::analysis::graph::Options;
-use proftool::base::Id;
 use proftool::export::{Facts, text};
 use proftool::input::folded;
 use proftool::profile::{EventId, Filter, FunctionId, Profile};

@@ -9,7 +9,7 @@ use proftool::analysis::function;
 use proftool::analysis::inclusive::{self, FunctionWeights};
 use proftool::analysis::report::Summary;
 use proftool::analysis::tree::{CallTree, Collapse, Reach, Stacks};
-use proftool::base::{Caveat, Event, Id, WeightSum, is_unsafe_char};
+use proftool::base::{Caveat, Event, WeightSum, is_unsafe_char};
 use proftool::callgraph::{CallGraph, Cycles};
 use proftool::export::{Advice, csv, folded as export, json, text};
 use proftool::input::folded as input;

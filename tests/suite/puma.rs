@@ -6,7 +6,6 @@ use std::path::Path;
 
 use proftool::analysis::inclusive;
 use proftool::analysis::tree::{CallTree, Collapse, NodeId, Reach, Stacks};
-use proftool::base::Id;
 use proftool::profile::{EventId, Filter, FunctionId, Profile, Selection};
 use proftool::view::table::Cell;
 use proftool::view::tree::{self as view, Direction};

@@ -8,7 +8,6 @@ use std::process::{Command, Stdio};
 
 use proftool::analysis::inclusive;
 use proftool::analysis::tree::{Collapse, Stacks};
-use proftool::base::Id;
 use proftool::callgraph::CallGraph;
 use proftool::input::folded;
 use proftool::profile::{EventId, Filter};

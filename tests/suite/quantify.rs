@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proftool::analysis::detail::{self, Detail, Neighbour, Rule};
-use proftool::base::Id;
 use proftool::profile::{EventId, Filter, FunctionId, Profile};
 use proftool::view::search::{self, Found};
 use proftool::view::{Figures, Names, Subject};

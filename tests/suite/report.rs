@@ -1,7 +1,7 @@
 //! The report as a page.
 
 use proftool::analysis::report::Summary;
-use proftool::base::{Caveat, CaveatKind, Event, Id, Sampling, WeightSum};
+use proftool::base::{Caveat, CaveatKind, Event, Sampling, WeightSum};
 use proftool::export::{Advice, text};
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionId, FunctionKind, Line, Module, Profile, Thread,

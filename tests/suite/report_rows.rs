@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proftool::analysis::report::Summary;
-use proftool::base::{Event, Id, WeightSum};
+use proftool::base::{Event, WeightSum};
 use proftool::export::{Facts, text};
 use proftool::input::folded;
 use proftool::profile::{

@@ -1,7 +1,7 @@
 //! How far shares may be off: held against the definition, over random weights.
 
 use proftool::analysis::sampling_error::{self, SamplingError};
-use proftool::base::{CaveatKind, Event, Id, Sampling, WeightSum};
+use proftool::base::{CaveatKind, Event, Sampling, WeightSum};
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionKind, Module, Profile, Thread, Weighing,
 };

@@ -1,7 +1,7 @@
 //! Call trees: folded stacks in, the nodes as an outline out.
 
 use proftool::analysis::tree::{CallTree, Collapse, Reach, Stacks};
-use proftool::base::{Event, Id, WeightSum};
+use proftool::base::{Event, WeightSum};
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionKind, Module, Profile, Thread,
 };

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::PathBuf;
 
 use proftool::analysis::tree::{Collapse, Stacks};
-use proftool::base::Id;
 use proftool::input::folded;
 use proftool::profile::{EventId, Filter};
 use proptest::collection::vec;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use proftool::base::{CaveatKind, CodeAddress, Id, Svma};
+use proftool::base::{CaveatKind, CodeAddress, Svma};
 use proftool::binary::{Binary, FunctionSymbol, SymbolSource};
 use proftool::perfdata::Reader;
 use proftool::symbolize::{self, Library};

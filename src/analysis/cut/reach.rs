@@ -23,7 +23,7 @@ use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::Cut;
-use crate::base::{Id, IdVec};
+use crate::base::IdVec;
 use crate::profile::{CallKind, FunctionId, FunctionKind, Profile};
 
 /// Why it is not known whether a function can reach another one.

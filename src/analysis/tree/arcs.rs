@@ -19,7 +19,7 @@ define_id! {
 ///      └─ r... 4
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Arc {
+pub struct TreeArc {
     /// The caller.
     pub from: FunctionId,
     /// The callee, or where the call is folded the function that the stub leads to.
@@ -31,7 +31,7 @@ pub struct Arc {
 }
 
 /// The arcs in order of caller, callee and whether they are folded. Linear in paths.
-pub(super) fn arcs(stacks: &Stacks, collapse: Collapse) -> Vec<Arc> {
+pub(super) fn arcs(stacks: &Stacks, collapse: Collapse) -> Vec<TreeArc> {
     let (growth, step_of) = shape(stacks, collapse, usize::MAX);
     let mut pairs: Distinct<PairId, (FunctionId, FunctionId, bool)> = Distinct::default();
     let mut pair_of: IdVec<NodeId, Option<PairId>> = IdVec::filled(None, growth.len());
@@ -60,13 +60,13 @@ pub(super) fn arcs(stacks: &Stacks, collapse: Collapse) -> Vec<Arc> {
             Step::Leave(_) => visits[pair] -= 1,
         }
     });
-    let arc = |(&(from, to, folded), &weight)| Arc {
+    let arc = |(&(from, to, folded), &weight)| TreeArc {
         from,
         to,
         folded,
         weight,
     };
-    let mut arcs: Vec<Arc> = pairs.iter().zip(&weights).map(arc).collect();
+    let mut arcs: Vec<TreeArc> = pairs.iter().zip(&weights).map(arc).collect();
     arcs.sort_unstable();
     arcs
 }

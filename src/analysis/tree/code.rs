@@ -7,8 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::nodes::{NodeRow, Nodes};
 use super::{CallTree, NodeId};
-use crate::base::Id;
-use crate::callgraph::{Arc, CallGraph};
+use crate::callgraph::{CallArc, CallGraph};
 use crate::profile::{CallKind, FunctionId};
 
 impl CallTree {
@@ -73,7 +72,7 @@ impl Grown<'_> {
             .map(|child| tree.nodes.rows[child].function)
             .collect();
         for arc in self.graph.callees(node.function) {
-            let arc: &Arc = &self.graph.arcs[arc];
+            let arc: &CallArc = &self.graph.arcs[arc];
             if arc.sites() == 0 || shown.contains(&arc.to) || self.above.contains_key(&arc.to) {
                 continue;
             }

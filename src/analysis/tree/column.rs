@@ -1,6 +1,6 @@
 //! Weights of nodes, where most nodes have no weight.
 
-use crate::base::{Id, IdVec};
+use crate::base::IdVec;
 
 use super::NodeId;
 

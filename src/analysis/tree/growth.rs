@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use super::nodes::{NodeRow, Nodes};
 use super::{CallTree, Collapse, NodeId};
 use crate::analysis::inclusive;
-use crate::base::{Distinct, Id, IdVec};
+use crate::base::{Distinct, IdVec};
 use crate::profile::{FunctionId, Profile};
 
 /// Nodes and stubs, found by their parent and function.

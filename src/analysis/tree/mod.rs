@@ -50,11 +50,11 @@ mod nodes;
 mod outwards;
 mod repeats;
 
-pub use arcs::Arc;
+pub use arcs::TreeArc;
 pub use nodes::Nodes;
 pub use repeats::Repeats;
 
-use crate::base::{Id, IdVec, define_id};
+use crate::base::{IdVec, define_id};
 use crate::profile::{FunctionId, Links, PathId, PathWeights, Profile, Selection, Step};
 
 define_id! {
@@ -294,7 +294,7 @@ impl<'a> Stacks<'a> {
     /// The calls of the tree that [`Stacks::top_down`] gives, its nodes merged to functions. The
     /// functions' own weights and totals are those of the stacks as they were: no degree makes a
     /// sample end elsewhere, or leave a function out.
-    pub fn arcs(&self, collapse: Collapse) -> Vec<Arc> {
+    pub fn arcs(&self, collapse: Collapse) -> Vec<TreeArc> {
         arcs::arcs(self, collapse)
     }
 

@@ -3,7 +3,7 @@
 
 use super::column::Column;
 use super::{Node, NodeId};
-use crate::base::{Id, IdVec};
+use crate::base::IdVec;
 use crate::profile::FunctionId;
 
 /// The bits of [`NodeRow::marks`].

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use proftool::analysis::flat::Summary;
-use proftool::base::{Id, Unit, shell_quoted};
+use proftool::base::{Unit, shell_quoted};
 use proftool::export::text;
 use proftool::profile::{EventId, Filter, Profile, Selection};
 use proftool::view::flat::{self, Sort};

@@ -1,7 +1,7 @@
 //! The calls as a tree that is opened node by node.
 
 use proftool::analysis::tree::{CallTree, Collapse, Node, NodeId, Stacks};
-use proftool::base::{Id, IdVec};
+use proftool::base::IdVec;
 use proftool::view::Subject;
 use proftool::view::label::{self, Labels};
 use proftool::view::number;

@@ -27,7 +27,7 @@ use serde::Serialize;
 use super::layout::list;
 use super::{Identity, TotalMax, view_head};
 use crate::analysis::graph::{Entry, Summary};
-use crate::callgraph::{Arc, ArcId};
+use crate::callgraph::{ArcId, CallArc};
 use crate::export::Advice;
 use crate::profile::FunctionId;
 use crate::view::Subject;
@@ -202,7 +202,7 @@ fn function<'a>(
     }
 }
 
-fn arc(summary: &Summary, id: ArcId, arc: &Arc, from: usize, to: usize) -> ArcItem {
+fn arc(summary: &Summary, id: ArcId, arc: &CallArc, from: usize, to: usize) -> ArcItem {
     let (total, portion) = summary.weight(id);
     let portion = portion.filter(|_| !arc.is_self());
     let error = summary.errors.as_ref().map(|errors| {

@@ -10,10 +10,10 @@
 //! own at the moment: the chain then goes through the frame of the function that called it, its
 //! owner, whose return address nobody reads.
 //!
-//! Of all [ways](super::ways) from the function that was called to the one that is next on the
+//! Of all [ways](super::control_flow) from the function that was called to the one that is next on the
 //! stack, functions are put in only if every way goes through them. Unknown code
 //! is part of these ways: a call or jump through a pointer, a library that calls back, and a signal,
-//! which may arrive anywhere. It leads on wherever something [may be entered](super::back) from
+//! which may arrive anywhere. It leads on wherever something [may be entered](super::unknown_callers) from
 //! which the next function is reached. So a function that jumps through a pointer may have made way
 //! for any function whose address is taken, and nothing is put in; but calls through pointers never
 //! change who the owner is.

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{CodeAddress, Id, IdVec};
+use crate::base::{CodeAddress, IdVec};
 use crate::profile::Quality;
 use crate::trace::{
     AddressPath, AddressPathId, AddressPaths, CallerBy, FrameAddress, FrameId, ImageId, Trace,

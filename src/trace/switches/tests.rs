@@ -1,7 +1,6 @@
 //! Histories of threads, and what their records tell of them.
 
 use super::{Interval, SURE, Switches, TraceThreadId};
-use crate::base::Id;
 
 /// What records say, one after the other; a stack is a number that no other leave has.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,6 @@
 //! The call graph as a drawing.
 
 use super::{CallGraphView, kinds};
-use crate::base::Id;
 use crate::view::Subject;
 use crate::view::drawing::{Arrow, Drawing, Node};
 use crate::view::number;

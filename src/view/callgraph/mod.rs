@@ -23,7 +23,7 @@ use super::label::{self, Labels};
 use super::table::{Cell, Column, Role, Table};
 use crate::analysis::code::Summary;
 use crate::base::IdVec;
-use crate::callgraph::{Arc, ArcId, CycleId};
+use crate::callgraph::{ArcId, CallArc, CycleId};
 use crate::profile::{CallKind, FunctionCode, FunctionId};
 
 pub use self::part::Part;
@@ -177,14 +177,14 @@ impl CallGraphView<'_> {
 }
 
 /// The kinds of an arc's places in the code: `call`, `call+tail`; empty where there are none.
-fn kinds(arc: &Arc) -> String {
+fn kinds(arc: &CallArc) -> String {
     let kinds = CallKind::ALL.into_iter();
     let kinds = kinds.filter(|&kind| arc.sites_of(kind) > 0);
     kinds.map(CallKind::name).collect::<Vec<_>>().join("+")
 }
 
 /// The number of an arc's places in the code: those that call, or else that take the address.
-fn sites(arc: &Arc) -> u64 {
+fn sites(arc: &CallArc) -> u64 {
     match arc.sites() {
         0 => arc.sites_of(CallKind::Pointer),
         calls => calls,

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use super::{CallGraphView, Part, kinds, sites};
-use crate::base::{Id, Unit};
-use crate::callgraph::{Arc, CycleId};
+use crate::base::Unit;
+use crate::callgraph::{CallArc, CycleId};
 use crate::profile::{CallKind, FunctionId};
 use crate::view::page::{Block, HiddenBy, HiddenRows, Page};
 use crate::view::table::{Cell, Column, Role, Table};
@@ -138,7 +138,7 @@ impl CallGraphView<'_> {
                     arc.from
                 });
             }
-            let callees: Vec<&Arc> = self
+            let callees: Vec<&CallArc> = self
                 .summary
                 .graph
                 .callees(id)
@@ -202,8 +202,8 @@ impl CallGraphView<'_> {
         table: &mut Table,
         subject: &Subject,
         mark: &str,
-        mut arcs: Vec<&Arc>,
-        end: impl Fn(&Arc) -> FunctionId,
+        mut arcs: Vec<&CallArc>,
+        end: impl Fn(&CallArc) -> FunctionId,
     ) {
         // Who only takes an address does not call.
         arcs.sort_by_key(|arc| {
@@ -322,7 +322,7 @@ impl CallGraphView<'_> {
                 .map(|arc| &self.summary.graph.arcs[arc]);
             let inside =
                 inside.filter(|arc| arc.is_call() && self.summary.cycles.share(arc.to, id));
-            let mut callees: Vec<&Arc> = inside.collect();
+            let mut callees: Vec<&CallArc> = inside.collect();
             callees.sort_by_key(|arc| (Reverse((arc.weight, arc.sites())), self.name(arc.to)));
             let names: Vec<&str> = callees
                 .iter()

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::Options;
 use crate::analysis::code::{Measured, Summary};
 use crate::base::IdVec;
-use crate::callgraph::{Arc, ArcId, CallGraph, Cycles};
+use crate::callgraph::{ArcId, CallArc, CallGraph, Cycles};
 use crate::profile::FunctionId;
 use crate::view::Subject;
 use crate::view::flat::reaches;
@@ -87,7 +87,7 @@ pub(super) fn choose(subject: &Subject, summary: &Summary, options: &Options) ->
     let mut is_listed = IdVec::filled(false, graph.functions());
     listed.iter().for_each(|&id| is_listed[id] = true);
     let whole = options.part == Part::Whole && hidden == 0 && options.min <= 0.0;
-    let shown = |arc: &Arc| match &options.part {
+    let shown = |arc: &CallArc| match &options.part {
         Part::Whole if whole => within[arc.from] || within[arc.to],
         Part::Whole | Part::Roots => is_listed[arc.from],
         Part::About(_) => is_listed[arc.from] || is_listed[arc.to],

@@ -6,7 +6,7 @@ use super::GraphView;
 use crate::analysis::attribution::Portion;
 use crate::analysis::cut::AtMost;
 use crate::analysis::graph::Entry;
-use crate::callgraph::{Arc, ArcId, CycleId, Origin};
+use crate::callgraph::{ArcId, CallArc, CycleId, Origin};
 use crate::profile::FunctionId;
 use crate::view::label;
 use crate::view::number::rounded;
@@ -85,7 +85,7 @@ struct Neighbour {
     is_inside: bool,
     total: Option<f64>,
     portion: Option<Portion>,
-    arc: Arc,
+    arc: CallArc,
     called: Option<String>,
 }
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::GraphView;
 use crate::analysis::graph::Model;
-use crate::callgraph::Arc;
+use crate::callgraph::CallArc;
 use crate::view::page::{Block, HiddenBy, HiddenRows, Page};
 use crate::view::{Subject, basis, caveats, label, number, range};
 
@@ -65,14 +65,15 @@ impl GraphView<'_> {
             .cut
             .iter()
             .map(|&id| &self.summary.graph.arcs[id]);
-        let (interrupts, weak): (Vec<&Arc>, Vec<&Arc>) = cut.partition(|arc| arc.is_interrupt);
+        let (interrupts, weak): (Vec<&CallArc>, Vec<&CallArc>) =
+            cut.partition(|arc| arc.is_interrupt);
         self.tell(&mut blocks, "interrupts (not calls)", &interrupts);
         self.tell(
             &mut blocks,
             "ignored for cycles (below the cycle cut)",
             &weak,
         );
-        let mut gaps: Vec<&Arc> = self
+        let mut gaps: Vec<&CallArc> = self
             .summary
             .graph
             .arcs
@@ -81,12 +82,12 @@ impl GraphView<'_> {
             .collect();
         gaps.sort_by_key(|arc| (Reverse(arc.weight), arc.pair()));
         self.tell(&mut blocks, "not calls (frames are missing between)", &gaps);
-        let left_out: Vec<&Arc> = self.summary.left_out.iter().collect();
+        let left_out: Vec<&CallArc> = self.summary.left_out.iter().collect();
         self.tell(&mut blocks, "left out on request", &left_out);
         blocks
     }
 
-    fn tell(&self, blocks: &mut Vec<Block>, what: &str, arcs: &[&Arc]) {
+    fn tell(&self, blocks: &mut Vec<Block>, what: &str, arcs: &[&CallArc]) {
         if arcs.is_empty() {
             return;
         }

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::analysis::flat::Summary;
-use crate::analysis::tree::Arc;
+use crate::analysis::tree::TreeArc;
 use crate::profile::FunctionId;
 use crate::view::drawing::{Arrow, Drawing, Node};
 use crate::view::graph::Pruning;
@@ -16,7 +16,7 @@ use crate::view::{Subject, label, number, range};
 pub fn drawing(
     subject: &Subject,
     Summary { weights, hidden }: &Summary,
-    arcs: &[Arc],
+    arcs: &[TreeArc],
     pruning: Pruning,
 ) -> Drawing {
     let whole = subject.selection.total;

@@ -36,7 +36,7 @@ use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, label, number, range};
 use crate::analysis::cut::AtMost;
 use crate::analysis::tree::{CallTree, Node, NodeId, Repeats};
-use crate::base::{Id, IdVec};
+use crate::base::IdVec;
 use crate::profile::FunctionId;
 
 /// In which direction a tree is to be read.

@@ -9,7 +9,6 @@ use proftool::analysis::attribution::{Attribution, Portion, cycle_order};
 use proftool::analysis::flow::Flow;
 use proftool::analysis::fonseca::{self, Rule};
 use proftool::analysis::{breaking, inclusive, measured, propagation};
-use proftool::base::Id;
 use proftool::callgraph::{Calls, CycleId, Cycles};
 
 fn portion(self_weight: f64, children: f64) -> Portion {
