@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::sampler::events::rate::Rate;
-use crate::sampler::events::stacks::Stacks;
+use crate::sampler::events::stacks::{CopySize, Stacks};
 use crate::sampler::session::options::Options;
 
 /// The recorder is woken when 1/WAKE_AT of a ring buffer is filled.
@@ -18,8 +18,8 @@ const RINGS_BYTES: usize = 256 << 20;
 ///
 /// ```text
 ///   copies of 8 KiB    99 Hz   0.5 MiB        chains    any rate   0.5 MiB
-///                     997 Hz     4 MiB
-///                    4999 Hz    16 MiB
+///                     997 Hz     4 MiB        copies of 60 KiB
+///                    4999 Hz    16 MiB                 997 Hz    16 MiB
 /// ```
 pub(in crate::sampler) fn ring_bytes(stacks: Stacks, rate: Rate, processors: usize) -> usize {
     let (Stacks::Copies(size) | Stacks::Joined(size)) = stacks else {
@@ -36,6 +36,23 @@ pub(in crate::sampler) fn ring_bytes(stacks: Stacks, rate: Rate, processors: usi
     wanted
         .clamp(Options::RING_BYTES, most.max(Options::RING_BYTES))
         .next_power_of_two()
+}
+
+/// Ring buffers hold the samples of a second divided by this where the size of copies adapts.
+const HELD: u64 = 6;
+
+/// The largest copy of which ring buffers of `ring_bytes` hold the samples of a sixth of a second, if
+/// `hertz` of them come each second. The smallest, which was always taken, if none is small enough.
+///
+/// ```text
+///   buffer     2 MiB    4 MiB    8 MiB   16 MiB
+///    997 Hz    8 KiB   16 KiB   32 KiB   60 KiB
+///   4999 Hz    8 KiB    8 KiB    8 KiB   16 KiB
+/// ```
+pub(in crate::sampler) fn fitting_copy(hertz: u64, ring_bytes: usize) -> CopySize {
+    let fits =
+        |size: CopySize| size.record_bytes().saturating_mul(hertz) / HELD <= ring_bytes as u64;
+    CopySize::largest(fits)
 }
 
 /// The most that each ring buffer takes unless it is asked for.
@@ -60,6 +77,17 @@ pub(in crate::sampler) fn is_memory_limit(error: &io::Error) -> bool {
 mod tests {
     use super::*;
     use crate::sampler::session::off_cpu;
+
+    #[test]
+    fn copies_are_as_large_as_buffers_hold_the_samples_of_a_sixth_of_a_second() {
+        let kib = |hertz, mib: usize| fitting_copy(hertz, mib << 20).bytes() >> 10;
+        assert_eq!(
+            [1, 2, 4, 8, 16].map(|mib| kib(997, mib)),
+            [8, 8, 16, 32, 60]
+        );
+        assert_eq!([1, 2, 4, 8, 16].map(|mib| kib(4999, mib)), [8, 8, 8, 8, 16]);
+        assert_eq!((kib(99, 1), kib(u64::MAX, 16), kib(0, 0)), (60, 8, 60));
+    }
 
     #[test]
     fn buffers_grow_with_what_comes_in_a_second() {

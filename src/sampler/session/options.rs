@@ -2,7 +2,9 @@
 
 use crate::sampler::events::event::EventSpec;
 use crate::sampler::events::rate::Rate;
-use crate::sampler::events::stacks::Stacks;
+use crate::sampler::events::stacks::{CopySize, Stacks};
+use crate::sampler::rings::ring_size::{fitting_copy, ring_bytes_max};
+use crate::sampler::{host, kernel};
 
 /// What to sample, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +16,10 @@ pub struct Options {
     pub rate: Option<Rate>,
     /// How each sample has its stack.
     pub stacks: Stacks,
+    /// Whether copies may be smaller than `stacks` says: where so much memory may not be locked that
+    /// the ring buffers hold enough of them, and where more than [`Options::COPIED_PER_SECOND`] would
+    /// be recorded.
+    pub fit_copies: bool,
     /// Pages of each ring buffer, a power of two; by default [`Options::RING_BYTES`], for copies
     /// of stacks as much as comes in a quarter of a second, for time off the processor eight times
     /// that, and less where so much memory may not be locked.
@@ -28,8 +34,33 @@ impl Options {
     /// Samples a second when nothing else is said: a prime, so as not to run in step with
     /// anything in the program.
     pub const FREQUENCY: u64 = 997;
+    /// The bytes of records a second above which copies become smaller where they may.
+    pub const COPIED_PER_SECOND: u64 = 64_000_000;
     /// The size of the ring buffer of each processor when nothing else is said.
     pub const RING_BYTES: usize = 512 * 1024;
+
+    /// Returns the largest copy of a stack of which the ring buffers hold enough with these options;
+    /// [`CopySize::default`] where nobody knows how many samples come.
+    pub fn largest_copy(&self) -> CopySize {
+        let frequency = match self.rate {
+            Some(Rate::Period(_)) => None,
+            Some(Rate::Frequency(hertz)) => Some(hertz),
+            None if self.events.iter().any(|event| event.each) => None,
+            None => Some(Options::FREQUENCY),
+        };
+        let Some(frequency) = frequency.filter(|_| !self.off_cpu) else {
+            return CopySize::default();
+        };
+        let usual = ring_bytes_max(host::online_processors().len());
+        let pages = self.ring_pages.map(usize::next_power_of_two);
+        let ring_bytes = pages.map_or(usual, |pages| pages.saturating_mul(kernel::page_size()));
+        fitting_copy(self.samples_per_second(frequency), ring_bytes)
+    }
+
+    /// The samples a second of all events at this frequency.
+    pub(in crate::sampler) fn samples_per_second(&self, frequency: u64) -> u64 {
+        frequency.saturating_mul(self.events.len().max(1) as u64)
+    }
 }
 
 impl Default for Options {
@@ -38,6 +69,7 @@ impl Default for Options {
             events: Vec::new(),
             rate: None,
             stacks: Stacks::FramePointers,
+            fit_copies: false,
             ring_pages: None,
             compression: None,
             off_cpu: false,
