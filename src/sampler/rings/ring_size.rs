@@ -38,16 +38,18 @@ pub(in crate::sampler) fn ring_bytes(stacks: Stacks, rate: Rate, processors: usi
         .next_power_of_two()
 }
 
-/// Ring buffers hold the samples of a second divided by this where the size of copies adapts.
-const HELD: u64 = 6;
+/// Where the size of copies adapts, ring buffers hold the samples of a second divided by this at
+/// least. A recorder without privileges that shared two processors with ten busy threads never had
+/// more than a third of that waiting.
+const HELD: u64 = 16;
 
-/// The largest copy of which ring buffers of `ring_bytes` hold the samples of a sixth of a second, if
-/// `hertz` of them come each second. The smallest, which was always taken, if none is small enough.
+/// The largest copy of which ring buffers of `ring_bytes` hold the samples of 60 milliseconds, if
+/// `hertz` of them come each second; the smallest if none is small enough.
 ///
 /// ```text
-///   buffer     2 MiB    4 MiB    8 MiB   16 MiB
-///    997 Hz    8 KiB   16 KiB   32 KiB   60 KiB
-///   4999 Hz    8 KiB    8 KiB    8 KiB   16 KiB
+///   buffer   0.5 MiB    1 MiB    2 MiB    4 MiB    8 MiB   16 MiB
+///    997 Hz    8 KiB   16 KiB   32 KiB   60 KiB   60 KiB   60 KiB
+///   4999 Hz    8 KiB    8 KiB    8 KiB    8 KiB   16 KiB   32 KiB
 /// ```
 pub(in crate::sampler) fn fitting_copy(hertz: u64, ring_bytes: usize) -> CopySize {
     let fits =
@@ -79,14 +81,12 @@ mod tests {
     use crate::sampler::session::off_cpu;
 
     #[test]
-    fn copies_are_as_large_as_buffers_hold_the_samples_of_a_sixth_of_a_second() {
-        let kib = |hertz, mib: usize| fitting_copy(hertz, mib << 20).bytes() >> 10;
-        assert_eq!(
-            [1, 2, 4, 8, 16].map(|mib| kib(997, mib)),
-            [8, 8, 16, 32, 60]
-        );
-        assert_eq!([1, 2, 4, 8, 16].map(|mib| kib(4999, mib)), [8, 8, 8, 8, 16]);
-        assert_eq!((kib(99, 1), kib(u64::MAX, 16), kib(0, 0)), (60, 8, 60));
+    fn copies_are_as_large_as_buffers_hold_enough_of() {
+        let kib = |hertz, kib: usize| fitting_copy(hertz, kib << 10).bytes() >> 10;
+        let buffers = [512, 1024, 2048, 4096, 8192, 16384];
+        assert_eq!(buffers.map(|size| kib(997, size)), [8, 16, 32, 60, 60, 60]);
+        assert_eq!(buffers.map(|size| kib(4999, size)), [8, 8, 8, 8, 16, 32]);
+        assert_eq!((kib(99, 512), kib(u64::MAX, 16384), kib(0, 0)), (60, 8, 60));
     }
 
     #[test]

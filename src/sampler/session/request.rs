@@ -266,14 +266,14 @@ mod tests {
         request.fit_copies(&options(false), 1 << 20);
         assert_eq!(request.common.stacks, Stacks::Copies(CopySize::LARGEST));
         let mut sizes = Vec::new();
-        for mib in [16, 8, 2, 16] {
+        for mib in [16, 2, 1, 16] {
             request.fit_copies(&options(true), mib << 20);
             let Stacks::Copies(size) = request.common.stacks else {
                 panic!("{:?}", request.common.stacks);
             };
             sizes.push(size.bytes() >> 10);
         }
-        assert_eq!(sizes, [60, 32, 8, 8]);
+        assert_eq!(sizes, [60, 32, 16, 16]);
     }
 
     #[test]
