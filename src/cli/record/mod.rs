@@ -258,7 +258,7 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
     if !quiet && recording.shortened > 0 {
         tell(&format!(
             "{} of {} stacks were copied only in part, to record at most {} MB per second; to copy more \
-             of each, sample less often (-F 499), or choose the size: -g dwarf,32768",
+             of each, sample less often (-F 499), or choose the size: -g dwarf,61440",
             recording.shortened,
             recording.samples,
             Options::COPIED_PER_SECOND / 1_000_000

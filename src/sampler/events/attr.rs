@@ -416,8 +416,8 @@ pub(in crate::sampler) mod tests {
             let attrs = all_attrs().concat();
             let attrs = attrs.iter().map(|attr| (form(attr), attr));
             let forms: std::collections::BTreeMap<_, _> = attrs.collect();
-            // Stacks (3), the fields of tracepoints, the period, counters, lost samples (2 each).
-            assert_eq!(forms.len(), 3 * 2 * 2 * 2 * 2);
+            // Stacks (4), the fields of tracepoints, the period, counters, lost samples (2 each).
+            assert_eq!(forms.len(), 4 * 2 * 2 * 2 * 2);
             for attr in forms.values() {
                 oracle::check(*attr, &values);
             }

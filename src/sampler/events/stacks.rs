@@ -87,7 +87,7 @@ impl Stacks {
     }
 }
 
-/// How much of the stack is copied into each sample.
+/// How much of the stack is copied into each sample at most; a sample in a file has what there was.
 ///
 /// ```
 /// use proftool::sampler::CopySize;

@@ -7,6 +7,7 @@
 //!   participants     the command, the session, signals: what both of them wait for
 //!   opening          asks for it, and for less with each refusal
 //!   off_cpu          switches, and the events     stop, cost    its end, and what it took
+//!   budget           how much is kept of copies whose size adapts
 //! ```
 //!
 //! It is the only folder that decides when something happens; events, targets, rings and output are
