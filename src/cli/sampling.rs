@@ -6,7 +6,7 @@ use clap::Args;
 use proftool::frame_pointers::verdict::Time;
 use proftool::sampler::{
     Command, CommandError, CopySize, Error, EventError, EventList, NoCopySize, Options, Rate,
-    Stacks, Subject, Target,
+    Stacks, Subject, Target, largest_copy,
 };
 
 use super::advice;
@@ -169,7 +169,7 @@ impl SamplingArgs {
         };
         let wanted = Wanted {
             time: self.time(),
-            largest: options.largest_copy(),
+            largest: largest_copy(&options),
         };
         let (stacks, why) = match (self.call_graph, subject) {
             (CallGraph::Chosen(stacks), _) => (stacks, None),

@@ -161,8 +161,10 @@ fn unknown(reason: &str, wanted: Wanted) -> (Stacks, String) {
 
 fn copies(reason: &str, Wanted { time, largest }: Wanted) -> (Stacks, String) {
     let how = match time {
+        // The smallest copies do not shrink any more.
+        Time::OnCpu if largest <= CopySize::default() => format!("whole stacks up to {largest}"),
         Time::OnCpu => format!(
-            "whole stacks up to {largest}, {} MB/s",
+            "whole stacks up to {largest}, less above {} MB/s",
             Options::COPIED_PER_SECOND / 1_000_000
         ),
         Time::OffCpu => format!("{largest} per sample, compressed"),

@@ -257,8 +257,8 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
     warn(&caveats, &situation);
     if !quiet && recording.shortened > 0 {
         tell(&format!(
-            "{} of {} stacks were copied only in part, to record at most {} MB per second; to copy more \
-             of each, sample less often (-F 499), or choose the size: -g dwarf,61440",
+            "{} of {} stack copies were shortened, as more than {} MB came in a second; to keep more of \
+             each, sample less often (-F 499), or choose the size: -g dwarf,61440",
             recording.shortened,
             recording.samples,
             Options::COPIED_PER_SECOND / 1_000_000

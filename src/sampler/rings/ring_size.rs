@@ -5,6 +5,7 @@ use std::io;
 use crate::sampler::events::rate::Rate;
 use crate::sampler::events::stacks::{CopySize, Stacks};
 use crate::sampler::session::options::Options;
+use crate::sampler::{host, kernel};
 
 /// The recorder is woken when 1/WAKE_AT of a ring buffer is filled.
 const WAKE_AT: usize = 4;
@@ -55,6 +56,24 @@ pub(in crate::sampler) fn fitting_copy(hertz: u64, ring_bytes: usize) -> CopySiz
     let fits =
         |size: CopySize| size.record_bytes().saturating_mul(hertz) / HELD <= ring_bytes as u64;
     CopySize::largest(fits)
+}
+
+/// Returns the largest copy of a stack of which the ring buffers hold enough with these options;
+/// [`CopySize::default`] where nobody knows how many samples come.
+pub fn largest_copy(options: &Options) -> CopySize {
+    let frequency = match options.rate {
+        Some(Rate::Period(_)) => None,
+        Some(Rate::Frequency(hertz)) => Some(hertz),
+        None if options.events.iter().any(|event| event.each) => None,
+        None => Some(Options::FREQUENCY),
+    };
+    let Some(frequency) = frequency.filter(|_| !options.off_cpu) else {
+        return CopySize::default();
+    };
+    let usual = ring_bytes_max(host::online_processors().len());
+    let pages = options.ring_pages.map(usize::next_power_of_two);
+    let ring_bytes = pages.map_or(usual, |pages| pages.saturating_mul(kernel::page_size()));
+    fitting_copy(options.samples_per_second(frequency), ring_bytes)
 }
 
 /// The most that each ring buffer takes unless it is asked for.

@@ -2,9 +2,7 @@
 
 use crate::sampler::events::event::EventSpec;
 use crate::sampler::events::rate::Rate;
-use crate::sampler::events::stacks::{CopySize, Stacks};
-use crate::sampler::rings::ring_size::{fitting_copy, ring_bytes_max};
-use crate::sampler::{host, kernel};
+use crate::sampler::events::stacks::Stacks;
 
 /// What to sample, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,24 +36,6 @@ impl Options {
     pub const COPIED_PER_SECOND: u64 = 64_000_000;
     /// The size of the ring buffer of each processor when nothing else is said.
     pub const RING_BYTES: usize = 512 * 1024;
-
-    /// Returns the largest copy of a stack of which the ring buffers hold enough with these options;
-    /// [`CopySize::default`] where nobody knows how many samples come.
-    pub fn largest_copy(&self) -> CopySize {
-        let frequency = match self.rate {
-            Some(Rate::Period(_)) => None,
-            Some(Rate::Frequency(hertz)) => Some(hertz),
-            None if self.events.iter().any(|event| event.each) => None,
-            None => Some(Options::FREQUENCY),
-        };
-        let Some(frequency) = frequency.filter(|_| !self.off_cpu) else {
-            return CopySize::default();
-        };
-        let usual = ring_bytes_max(host::online_processors().len());
-        let pages = self.ring_pages.map(usize::next_power_of_two);
-        let ring_bytes = pages.map_or(usual, |pages| pages.saturating_mul(kernel::page_size()));
-        fitting_copy(self.samples_per_second(frequency), ring_bytes)
-    }
 
     /// The samples a second of all events at this frequency.
     pub(in crate::sampler) fn samples_per_second(&self, frequency: u64) -> u64 {
