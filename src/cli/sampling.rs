@@ -6,12 +6,12 @@ use clap::Args;
 use proftool::frame_pointers::verdict::Time;
 use proftool::sampler::{
     Command, CommandError, CopySize, Error, EventError, EventList, NoCopySize, Options, Rate,
-    Stacks, Subject, Target,
+    Stacks, Subject, Target, largest_copy,
 };
 
 use super::advice;
 use super::record::target::TargetArgs;
-use super::stack_choice;
+use super::stack_choice::{self, Wanted};
 
 /// How to sample, and what already runs.
 #[derive(Args, Debug)]
@@ -37,7 +37,8 @@ pub struct SamplingArgs {
     /// How to record call stacks: fp[,BYTES] (frame pointers, and BYTES from the top of the stack to
     /// find the callers of functions without a frame; 256 if not given, 0 for frame pointers alone),
     /// dwarf[,BYTES] (copy BYTES of the stack with each sample, for programs without frame pointers;
-    /// 8192 if not given), none, or auto (fp or dwarf, depending on how the program is built)
+    /// 8192 if not given), none, or auto (fp, or copies of whole stacks, depending on how the program
+    /// is built)
     #[arg(short = 'g', long = "call-graph", value_name = "HOW", default_value = "auto",
           value_parser = call_graph)]
     call_graph: CallGraph,
@@ -152,18 +153,6 @@ impl SamplingArgs {
 
     /// How to sample this subject; where stacks are chosen by its code, a line that says why so.
     pub fn options(&self, subject: Subject<'_>) -> (Options, Option<String>) {
-        let time = self.time();
-        let (stacks, why) = match (self.call_graph, subject) {
-            (CallGraph::Chosen(stacks), _) => (stacks, None),
-            (CallGraph::Auto, Subject::Command(command)) => {
-                let (stacks, why) = stack_choice::choose(&command.code_file(), time);
-                (stacks, Some(why))
-            }
-            (CallGraph::Auto, Subject::Running { target, .. }) => {
-                let (stacks, why) = stack_choice::choose_running(target, time);
-                (stacks, Some(why))
-            }
-        };
         let events = self.event.iter().flat_map(EventList::events);
         let mut options = Options {
             events: events.cloned().collect(),
@@ -172,11 +161,28 @@ impl SamplingArgs {
                 (None, Some(period)) => Some(Rate::Period(period)),
                 (None, None) => None,
             },
-            stacks,
+            stacks: Stacks::None,
+            fit_copies: self.call_graph == CallGraph::Auto,
             ring_pages: self.mmap_pages.map(|pages| pages as usize),
             off_cpu: self.off_cpu,
-            compression: self.compression(stacks),
+            compression: None,
         };
+        let wanted = Wanted {
+            time: self.time(),
+            largest: largest_copy(&options),
+        };
+        let (stacks, why) = match (self.call_graph, subject) {
+            (CallGraph::Chosen(stacks), _) => (stacks, None),
+            (CallGraph::Auto, Subject::Command(command)) => {
+                let (stacks, why) = stack_choice::choose(&command.code_file(), wanted);
+                (stacks, Some(why))
+            }
+            (CallGraph::Auto, Subject::Running { target, .. }) => {
+                let (stacks, why) = stack_choice::choose_running(target, wanted);
+                (stacks, Some(why))
+            }
+        };
+        options.stacks = stacks;
         options.compression = self.compression(stacks);
         (options, why)
     }

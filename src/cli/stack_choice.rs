@@ -9,7 +9,7 @@ use proftool::binary::{Binary, Finder, Libraries};
 use proftool::frame_pointers::frame_pointers;
 use proftool::frame_pointers::verdict::{self, FileFrames, Time, Verdict};
 use proftool::input::{SampledProgram, sampled_programs};
-use proftool::sampler::{CopySize, Process, Stacks, Target};
+use proftool::sampler::{CopySize, Options, Process, Stacks, Target};
 
 /// The most running processes that are looked at.
 const PROCESSES: usize = 16;
@@ -19,18 +19,27 @@ const LIBRARIES: usize = 64;
 /// The largest recording that is read again to find the program that has most of its samples.
 const READ_AGAIN: u64 = 256 << 20;
 
-/// Returns how to record the stacks of a program for this time, and one line that says why.
-pub fn choose(program: &Path, time: Time) -> (Stacks, String) {
+/// What is recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Which time.
+    pub time: Time,
+    /// The largest copies of stacks that can be recorded of it.
+    pub largest: CopySize,
+}
+
+/// Returns how to record the stacks of a program, and one line that says why.
+pub fn choose(program: &Path, wanted: Wanted) -> (Stacks, String) {
     let finder = Finder::default();
     let name = program.file_name().unwrap_or_default().display();
     let binary = match finder.open_named(program) {
         Ok(binary) => Arc::new(binary),
         Err(error) => {
-            return unknown(&format!("{name} could not be read: {error}"), time);
+            return unknown(&format!("{name} could not be read: {error}"), wanted);
         }
     };
     let files = verdict::of_program(&Libraries::of(&binary, &finder));
-    told(&files, &name.to_string(), time)
+    told(&files, &name.to_string(), wanted)
 }
 
 /// One line after a command was recorded by [`choose`], if another program than the one that was
@@ -100,9 +109,9 @@ pub fn judge_sampled(program: &SampledProgram, time: Time) -> Option<(Stacks, St
 
 /// How to record the stacks of what already runs, by the files that are mapped in it. A single
 /// process without frame pointers decides for all.
-pub fn choose_running(target: &Target, time: Time) -> (Stacks, String) {
+pub fn choose_running(target: &Target, wanted: Wanted) -> (Stacks, String) {
     let everybody;
-    let pids: &[i32] = match (target, time) {
+    let pids: &[i32] = match (target, wanted.time) {
         (Target::Processes(pids) | Target::Threads(pids), _) => pids,
         (_, Time::OnCpu) => &[],
         // Anyone who runs now or later may wait; the C library is mostly the same for all.
@@ -121,28 +130,28 @@ pub fn choose_running(target: &Target, time: Time) -> (Stacks, String) {
         let name = files
             .first()
             .map_or(String::new(), |file| file.name.clone());
-        let choice = told(&files, &name, time);
+        let choice = told(&files, &name, wanted);
         if matches!(choice.0, Stacks::Copies(_)) {
             return choice;
         }
         chosen = chosen.or(Some(choice));
     }
-    chosen.unwrap_or_else(|| match time {
+    chosen.unwrap_or_else(|| match wanted.time {
         Time::OnCpu => {
             let why = "call stacks: frame pointers (override with -g dwarf)";
             (Stacks::frame_pointers(), why.to_owned())
         }
         Time::OffCpu => unknown(
             "it is not known whether what waits keeps frame pointers",
-            time,
+            wanted,
         ),
     })
 }
 
 /// The choice where the code cannot be asked, and the reason.
-fn unknown(reason: &str, time: Time) -> (Stacks, String) {
-    match time {
-        Time::OffCpu if Stacks::can_copy() => copies(reason, time),
+fn unknown(reason: &str, wanted: Wanted) -> (Stacks, String) {
+    match wanted.time {
+        Time::OffCpu if Stacks::can_copy() => copies(reason, wanted),
         _ => (
             Stacks::frame_pointers(),
             format!("call stacks: frame pointers ({reason})"),
@@ -150,15 +159,18 @@ fn unknown(reason: &str, time: Time) -> (Stacks, String) {
     }
 }
 
-fn copies(reason: &str, time: Time) -> (Stacks, String) {
-    let size = CopySize::default();
-    let packed = match time {
-        Time::OnCpu => "",
-        Time::OffCpu => ", compressed",
+fn copies(reason: &str, Wanted { time, largest }: Wanted) -> (Stacks, String) {
+    let how = match time {
+        // The smallest copies do not shrink any more.
+        Time::OnCpu if largest <= CopySize::default() => format!("whole stacks up to {largest}"),
+        Time::OnCpu => format!(
+            "whole stacks up to {largest}, less above {} MB/s",
+            Options::COPIED_PER_SECOND / 1_000_000
+        ),
+        Time::OffCpu => format!("{largest} per sample, compressed"),
     };
-    let why =
-        format!("call stacks: DWARF, {size} per sample{packed} ({reason}; override with -g fp)");
-    (Stacks::Copies(size), why)
+    let why = format!("call stacks: DWARF, {how} ({reason}; override with -g fp)");
+    (Stacks::Copies(largest), why)
 }
 
 /// The program of a process, and the libraries that it has mapped.
@@ -196,9 +208,10 @@ fn of_process(pid: i32) -> Option<Vec<FileFrames>> {
     Some(files)
 }
 
-fn told(files: &[FileFrames], name: &str, time: Time) -> (Stacks, String) {
+fn told(files: &[FileFrames], name: &str, wanted: Wanted) -> (Stacks, String) {
+    let time = wanted.time;
     match verdict::judge(files, time) {
-        Verdict::Copies { file } if Stacks::can_copy() => copies(&lack(files, file, time), time),
+        Verdict::Copies { file } if Stacks::can_copy() => copies(&lack(files, file, time), wanted),
         Verdict::Copies { file } => (
             Stacks::FramePointers,
             format!(
@@ -216,7 +229,7 @@ fn told(files: &[FileFrames], name: &str, time: Time) -> (Stacks, String) {
         }
         Verdict::Unknown => unknown(
             &format!("{name} has no code that shows if it keeps them"),
-            time,
+            wanted,
         ),
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::base::system_reason;
 
+use super::events::stacks::CopySize;
 use super::rights::Rights;
 use super::targets::command_error::CommandError;
 
@@ -294,6 +295,12 @@ pub enum Note {
         /// The size that was wanted.
         wanted: usize,
     },
+    /// So much memory may not be locked that the ring buffers hold enough copies of the size that
+    /// was wanted.
+    SmallerCopies {
+        /// Their size.
+        size: CopySize,
+    },
     /// The kernel's limit is below the usual frequency.
     LowerFrequency {
         /// The limit, at which is sampled.
@@ -390,6 +397,10 @@ impl fmt::Display for Note {
             Note::SmallerRings { kib, wanted } => write!(
                 f,
                 "ring buffers of {kib} KiB per processor instead of {wanted} (limit of locked memory)"
+            ),
+            Note::SmallerCopies { size } => write!(
+                f,
+                "at most {size} of each stack are copied (limit of locked memory)"
             ),
             Note::LowerFrequency { limit } => write!(
                 f,

@@ -64,6 +64,7 @@ pub use events::event_list::EventList;
 pub use events::stacks::{CopySize, NoCopySize, Stacks};
 pub use output::history::{History, Written, samples_apart};
 pub use rights::Rights;
+pub use rings::ring_size::largest_copy;
 pub use session::Session;
 pub use session::cost::{Costs, sample_cost};
 pub use session::recording::{Recording, record};

@@ -50,6 +50,7 @@ mod record_kept;
 mod record_others;
 mod record_rights;
 mod record_stacks;
+mod record_whole_stacks;
 mod repair;
 mod report;
 mod report_rows;

@@ -240,9 +240,15 @@ fn auto_chooses_by_what_the_program_keeps() {
             "{level}: {told}"
         );
         let told = choice(&room, &["-F", "99", without.to_str().unwrap()]);
-        let expected = "call stacks: DWARF, 8 KiB per sample (without is built without frame \
-                        pointers; override with -g fp)";
-        assert!(told.contains(expected), "{level}: {told}");
+        // How much fits into the buffers depends on the number of processors.
+        let (begin, end) = (
+            "proftool: call stacks: DWARF, whole stacks up to ",
+            "(without is built without frame pointers; override with -g fp)",
+        );
+        assert!(
+            told.starts_with(begin) && told.ends_with(end),
+            "{level}: {told}"
+        );
     }
     // What is asked for is not talked about, nor what was chosen to those who want quiet.
     let program = room.path("without");

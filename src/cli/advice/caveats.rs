@@ -56,9 +56,8 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
         Kind::NoStacks => format!("record call stacks: {}", sample("-g fp")),
         Kind::NotUnwound => format!("record with frame pointers: {}", sample("-g fp")),
         Kind::ShortCopy => format!(
-            "copy more of each stack, at most {} bytes: {}",
-            CopySize::MAX,
-            sample("-g dwarf,32768")
+            "copy more of each stack: {}",
+            sample(&format!("-g dwarf,{}", CopySize::MAX))
         ),
         Kind::ShortTop => format!(
             "code without frame pointers calls there: {}",

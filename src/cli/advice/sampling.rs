@@ -94,7 +94,7 @@ fn on_note(note: &Note) -> Option<String> {
              stay hidden even then",
             setcap_everything(rights)
         ),
-        Note::SmallerRings { .. } => {
+        Note::SmallerRings { .. } | Note::SmallerCopies { .. } => {
             "raise the limit (ulimit -l), or run as root: sysctl kernel.perf_event_mlock_kb=4096".into()
         }
         Note::Unfinished(path) => format!(

@@ -255,6 +255,15 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
     }
     caveats.merge(&recording.caveats);
     warn(&caveats, &situation);
+    if !quiet && recording.shortened > 0 {
+        tell(&format!(
+            "{} of {} stack copies were shortened, as more than {} MB came in a second; to keep more of \
+             each, sample less often (-F 499), or choose the size: -g dwarf,61440",
+            recording.shortened,
+            recording.samples,
+            Options::COPIED_PER_SECOND / 1_000_000
+        ));
+    }
     if !quiet && recording.samples > 0 {
         tell(&format!(
             "{} sample{} in {path} ({:.1} MB), {} lost; see: proftool report{}",

@@ -95,6 +95,7 @@ fn how(options: &Options) -> String {
     let stacks = match options.stacks {
         Stacks::None => "no stacks".to_owned(),
         Stacks::FramePointers | Stacks::Joined(_) => "stacks: frame pointers".to_owned(),
+        Stacks::Copies(_) if options.fit_copies => "stacks: DWARF".to_owned(),
         Stacks::Copies(size) if size == CopySize::default() => "stacks: DWARF".to_owned(),
         Stacks::Copies(size) => format!("stacks: DWARF, {} bytes per sample", size.bytes()),
     };

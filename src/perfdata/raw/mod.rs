@@ -16,6 +16,7 @@ mod layouts;
 pub(super) mod offsets;
 #[cfg(test)]
 pub(crate) mod oracle;
+pub(crate) mod trimmed;
 
 use linux_perf_event_reader::{Endianness, RecordType, constants};
 

@@ -87,7 +87,7 @@ impl Stacks {
     }
 }
 
-/// How much of the stack is copied into each sample.
+/// How much of the stack is copied into each sample at most; a sample in a file has what there was.
 ///
 /// ```
 /// use proftool::sampler::CopySize;
@@ -95,7 +95,7 @@ impl Stacks {
 /// assert_eq!("1001".parse::<CopySize>().unwrap().bytes(), 1008);
 /// assert!("0".parse::<CopySize>().is_err());
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CopySize(u32);
 
 impl CopySize {
@@ -114,6 +114,37 @@ impl CopySize {
     /// The same where libraries keep no frame pointers and call back: of C++'s, several frames at a
     /// time lie between two functions that keep one.
     pub const TOP_WITH_LIBRARIES: CopySize = CopySize(4096);
+
+    /// The largest copy where the size adapts to the stacks.
+    pub const LARGEST: CopySize = CopySize::SIZES[0];
+
+    /// The sizes to choose from where it adapts, each about twice as large as the next.
+    const SIZES: [CopySize; 4] = [
+        CopySize(60 << 10),
+        CopySize(32 << 10),
+        CopySize(16 << 10),
+        CopySize(8 << 10),
+    ];
+
+    /// The largest of these sizes that satisfies `fits`; the smallest if there is none.
+    pub(in crate::sampler) fn largest(fits: impl Fn(CopySize) -> bool) -> CopySize {
+        let [sizes @ .., smallest] = CopySize::SIZES;
+        sizes
+            .into_iter()
+            .find(|&size| fits(size))
+            .unwrap_or(smallest)
+    }
+
+    /// The next smaller of these sizes; the smallest if there is none.
+    pub(in crate::sampler) fn smaller(self) -> CopySize {
+        CopySize::largest(|size| size < self)
+    }
+
+    /// The next larger of these sizes; the largest if there is none.
+    pub(in crate::sampler) fn larger(self) -> CopySize {
+        let larger = CopySize::SIZES.into_iter().rev().find(|&size| size > self);
+        larger.unwrap_or(CopySize::LARGEST)
+    }
 
     /// The bytes of a record with such a copy, on the whole.
     pub(in crate::sampler) fn record_bytes(self) -> u64 {

@@ -3,8 +3,9 @@
 use std::io;
 
 use crate::sampler::events::rate::Rate;
-use crate::sampler::events::stacks::Stacks;
+use crate::sampler::events::stacks::{CopySize, Stacks};
 use crate::sampler::session::options::Options;
+use crate::sampler::{host, kernel};
 
 /// The recorder is woken when 1/WAKE_AT of a ring buffer is filled.
 const WAKE_AT: usize = 4;
@@ -18,8 +19,8 @@ const RINGS_BYTES: usize = 256 << 20;
 ///
 /// ```text
 ///   copies of 8 KiB    99 Hz   0.5 MiB        chains    any rate   0.5 MiB
-///                     997 Hz     4 MiB
-///                    4999 Hz    16 MiB
+///                     997 Hz     4 MiB        copies of 60 KiB
+///                    4999 Hz    16 MiB                 997 Hz    16 MiB
 /// ```
 pub(in crate::sampler) fn ring_bytes(stacks: Stacks, rate: Rate, processors: usize) -> usize {
     let (Stacks::Copies(size) | Stacks::Joined(size)) = stacks else {
@@ -36,6 +37,43 @@ pub(in crate::sampler) fn ring_bytes(stacks: Stacks, rate: Rate, processors: usi
     wanted
         .clamp(Options::RING_BYTES, most.max(Options::RING_BYTES))
         .next_power_of_two()
+}
+
+/// Where the size of copies adapts, ring buffers hold the samples of a second divided by this at
+/// least. A recorder without privileges that shared two processors with ten busy threads never had
+/// more than a third of that waiting.
+const HELD: u64 = 16;
+
+/// The largest copy of which ring buffers of `ring_bytes` hold the samples of 60 milliseconds, if
+/// `hertz` of them come each second; the smallest if none is small enough.
+///
+/// ```text
+///   buffer   0.5 MiB    1 MiB    2 MiB    4 MiB    8 MiB   16 MiB
+///    997 Hz    8 KiB   16 KiB   32 KiB   60 KiB   60 KiB   60 KiB
+///   4999 Hz    8 KiB    8 KiB    8 KiB    8 KiB   16 KiB   32 KiB
+/// ```
+pub(in crate::sampler) fn fitting_copy(hertz: u64, ring_bytes: usize) -> CopySize {
+    let fits =
+        |size: CopySize| size.record_bytes().saturating_mul(hertz) / HELD <= ring_bytes as u64;
+    CopySize::largest(fits)
+}
+
+/// Returns the largest copy of a stack of which the ring buffers hold enough with these options;
+/// [`CopySize::default`] where nobody knows how many samples come.
+pub fn largest_copy(options: &Options) -> CopySize {
+    let frequency = match options.rate {
+        Some(Rate::Period(_)) => None,
+        Some(Rate::Frequency(hertz)) => Some(hertz),
+        None if options.events.iter().any(|event| event.each) => None,
+        None => Some(Options::FREQUENCY),
+    };
+    let Some(frequency) = frequency.filter(|_| !options.off_cpu) else {
+        return CopySize::default();
+    };
+    let usual = ring_bytes_max(host::online_processors().len());
+    let pages = options.ring_pages.map(usize::next_power_of_two);
+    let ring_bytes = pages.map_or(usual, |pages| pages.saturating_mul(kernel::page_size()));
+    fitting_copy(options.samples_per_second(frequency), ring_bytes)
 }
 
 /// The most that each ring buffer takes unless it is asked for.
@@ -60,6 +98,15 @@ pub(in crate::sampler) fn is_memory_limit(error: &io::Error) -> bool {
 mod tests {
     use super::*;
     use crate::sampler::session::off_cpu;
+
+    #[test]
+    fn copies_are_as_large_as_buffers_hold_enough_of() {
+        let kib = |hertz, kib: usize| fitting_copy(hertz, kib << 10).bytes() >> 10;
+        let buffers = [512, 1024, 2048, 4096, 8192, 16384];
+        assert_eq!(buffers.map(|size| kib(997, size)), [8, 16, 32, 60, 60, 60]);
+        assert_eq!(buffers.map(|size| kib(4999, size)), [8, 8, 8, 8, 16, 32]);
+        assert_eq!((kib(99, 512), kib(u64::MAX, 16384), kib(0, 0)), (60, 8, 60));
+    }
 
     #[test]
     fn buffers_grow_with_what_comes_in_a_second() {

@@ -7,12 +7,14 @@
 //!   participants     the command, the session, signals: what both of them wait for
 //!   opening          asks for it, and for less with each refusal
 //!   off_cpu          switches, and the events     stop, cost    its end, and what it took
+//!   budget           how much is kept of copies whose size adapts
 //! ```
 //!
 //! It is the only folder that decides when something happens; events, targets, rings and output are
 //! called by it.
 
 pub(super) mod bounds;
+mod budget;
 mod chosen_rate;
 pub(super) mod cost;
 mod counters;
@@ -28,7 +30,9 @@ pub(super) mod watch;
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use budget::Budget;
 
 use super::counts::{self, Count};
 use super::events::attr::Allowed;
@@ -41,6 +45,7 @@ use super::rings::ring::Ring;
 use super::user_share::UserShare;
 use crate::base::Counting;
 use crate::perfdata::Mover;
+use crate::perfdata::raw::trimmed::Trimmer;
 use crate::perfdata::raw::{self, RawRecord};
 use crate::perfdata::writer::WriterEvent;
 
@@ -61,6 +66,11 @@ pub struct Session {
     stacks: Stacks,
     /// Moves copies to where only who knows of them looks, if there are any beside chains.
     mover: Option<Mover>,
+    /// Takes the room out that copies do not fill, if there are any.
+    trimmer: Option<Trimmer>,
+    /// What copies may take, where their size adapts.
+    budget: Option<Budget>,
+    opened: Instant,
     includes_kernel: bool,
     has_switches: bool,
     tracepoints: Vec<(String, String)>,
@@ -135,30 +145,47 @@ impl Session {
     ///
     /// The first error of `consume`.
     pub fn drain<E>(&mut self, consume: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<u64, E> {
-        let mut bytes = self.early.len() as u64;
+        let mut bytes = 0;
+        let consume = &mut |records: &[u8]| {
+            bytes += records.len() as u64;
+            consume(records)
+        };
         if !self.early.is_empty() {
             consume(&self.early)?;
             self.early = Vec::new();
         }
         let duplicates = &mut self.duplicates;
-        let mut moved;
-        let consume: &mut dyn FnMut(&[u8]) -> Result<(), E> = match &mut self.mover {
-            Some(mover) => {
-                moved = |records: &[u8]| mover.pass_on(records, consume);
-                &mut moved
-            }
-            None => consume,
-        };
+        let (mut moved, mut trimmed);
+        let consume: &mut dyn FnMut(&[u8]) -> Result<(), E> =
+            match (&mut self.mover, &mut self.trimmer) {
+                (Some(mover), _) => {
+                    moved = |records: &[u8]| mover.pass_on(records, consume);
+                    &mut moved
+                }
+                (None, Some(trimmer)) => {
+                    trimmed = |records: &[u8]| trimmer.pass_on(records, consume);
+                    &mut trimmed
+                }
+                (None, None) => consume,
+            };
         for ring in &mut self.rings {
-            bytes += if duplicates.is_empty() {
-                ring.ring.drain(consume)?
+            if duplicates.is_empty() {
+                ring.ring.drain(consume)?;
             } else {
                 ring.ring.drain(&mut |records: &[u8]| {
                     raw::filter(records, &mut |record| duplicates.admits(record), consume)
-                })?
-            };
+                })?;
+            }
+        }
+        if let (Some(budget), Some(trimmer)) = (&mut self.budget, &mut self.trimmer) {
+            trimmer.keep(budget.spend(bytes, self.opened.elapsed()).bytes() as usize);
         }
         Ok(bytes)
+    }
+
+    /// The number of copies of which less was kept than there was, to keep within the budget.
+    pub(super) fn shortened(&self) -> u64 {
+        self.trimmer.as_ref().map_or(0, Trimmer::shortened)
     }
 
     /// The most bytes that [`Session::drain`] hands out the next time.

@@ -3,12 +3,15 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
+use std::time::Instant;
 
+use super::budget::Budget;
 use super::options::Options;
 use super::request::{Request, leaders};
 use crate::base::system_reason;
 use crate::perfdata::Mover;
 use crate::perfdata::raw::Layouts;
+use crate::perfdata::raw::trimmed::Trimmer;
 use crate::perfdata::writer::WriterEvent;
 use crate::sampler::error::{Error, Note};
 use crate::sampler::events::attr::{Allowed, Common, attr_in_file};
@@ -110,6 +113,11 @@ impl Session {
             });
             match opened {
                 Ok(mut session) => {
+                    if let (true, Stacks::Copies(size)) =
+                        (options.fit_copies, request.common.stacks)
+                    {
+                        session.budget = Some(Budget::new(Options::COPIED_PER_SECOND, size));
+                    }
                     // More than the least is asked for only to be sure.
                     let enough = match options.ring_pages {
                         Some(_) => wanted_pages,
@@ -120,6 +128,12 @@ impl Session {
                             kib: pages * page / 1024,
                             wanted: wanted_pages * page / 1024,
                         });
+                    }
+                    if let (Stacks::Copies(asked), Stacks::Copies(size)) =
+                        (options.stacks, request.common.stacks)
+                        && size < asked
+                    {
+                        notes(Note::SmallerCopies { size });
                     }
                     if request.copies_refused {
                         notes(Note::NoCopies);
@@ -146,6 +160,7 @@ impl Session {
                 Err(Refusal::Ring(error)) if pages > 1 && is_memory_limit(&error) => {
                     pages /= 2;
                     request.common.watermark = watermark(pages * page);
+                    request.fit_copies(options, pages * page);
                 }
                 Err(Refusal::Ring(error)) => {
                     return Err(Error::RingBuffer {
@@ -188,6 +203,8 @@ impl Session {
             }
         }
         let rings = rings.into_iter();
+        let trims = matches!(request.common.stacks, Stacks::Copies(_));
+        let trimmer = trims.then(|| Trimmer::new(&events));
         let moves = matches!(request.common.stacks, Stacks::Joined(_));
         let mover = moves.then(|| {
             let attrs = wanted.iter().map(|wanted| kernel::attr_bytes(&wanted.attr));
@@ -196,6 +213,9 @@ impl Session {
         Ok(Session {
             events,
             mover,
+            trimmer,
+            budget: None,
+            opened: Instant::now(),
             rows,
             rings: rings
                 .map(|ring| ProcessorRing { ring, polled: 0 })

@@ -14,6 +14,10 @@ pub struct Options {
     pub rate: Option<Rate>,
     /// How each sample has its stack.
     pub stacks: Stacks,
+    /// Whether copies may be smaller than `stacks` says: where so much memory may not be locked that
+    /// the ring buffers hold enough of them, and where more than [`Options::COPIED_PER_SECOND`] would
+    /// be recorded.
+    pub fit_copies: bool,
     /// Pages of each ring buffer, a power of two; by default [`Options::RING_BYTES`], for copies
     /// of stacks as much as comes in a quarter of a second, for time off the processor eight times
     /// that, and less where so much memory may not be locked.
@@ -28,8 +32,15 @@ impl Options {
     /// Samples a second when nothing else is said: a prime, so as not to run in step with
     /// anything in the program.
     pub const FREQUENCY: u64 = 997;
+    /// The bytes of records a second above which copies become smaller where they may.
+    pub const COPIED_PER_SECOND: u64 = 64_000_000;
     /// The size of the ring buffer of each processor when nothing else is said.
     pub const RING_BYTES: usize = 512 * 1024;
+
+    /// The samples a second of all events at this frequency.
+    pub(in crate::sampler) fn samples_per_second(&self, frequency: u64) -> u64 {
+        frequency.saturating_mul(self.events.len().max(1) as u64)
+    }
 }
 
 impl Default for Options {
@@ -38,6 +49,7 @@ impl Default for Options {
             events: Vec::new(),
             rate: None,
             stacks: Stacks::FramePointers,
+            fit_copies: false,
             ring_pages: None,
             compression: None,
             off_cpu: false,

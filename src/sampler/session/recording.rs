@@ -26,6 +26,9 @@ pub struct Recording {
     pub samples: u64,
     /// Records that the kernel had no room for, samples above all.
     pub lost: u64,
+    /// Stacks of which less was copied than could have been, to record no more than
+    /// [`Options::COPIED_PER_SECOND`].
+    pub shortened: u64,
     /// How often the kernel held an event back because it took too much time.
     pub throttled: u64,
     /// The size of the file.
@@ -132,6 +135,7 @@ pub fn record(
             let recording = Recording {
                 samples: tally.samples,
                 lost: tally.lost(),
+                shortened: open.session.shortened(),
                 throttled: tally.throttled,
                 bytes,
                 ending,

@@ -8,10 +8,13 @@ use crate::base::system_reason;
 use crate::sampler::error::{Error, Note};
 use crate::sampler::events::attr::{Allowed, Common, attr};
 use crate::sampler::events::event::EventSpec;
+use crate::sampler::events::rate::Rate;
 use crate::sampler::events::stacks::Stacks;
 use crate::sampler::kernel::MoreFiles;
 use crate::sampler::limits;
 use crate::sampler::rings::descriptors::Wanted;
+use crate::sampler::rings::ring_size::fitting_copy;
+use crate::sampler::session::options::Options;
 
 /// What is going to be opened; changed by each refusal until the kernel accepts it.
 pub(in crate::sampler) struct Request {
@@ -162,6 +165,17 @@ impl Request {
         matches!(self.common.stacks, Stacks::Copies(_) | Stacks::Joined(_))
     }
 
+    /// Copies less of each stack if ring buffers of this size do not hold enough samples, where
+    /// that is allowed.
+    pub(in crate::sampler) fn fit_copies(&mut self, options: &Options, ring_bytes: usize) {
+        if let (true, Stacks::Copies(size), Rate::Frequency(hertz)) =
+            (options.fit_copies, self.common.stacks, self.common.rate)
+        {
+            let fitting = fitting_copy(options.samples_per_second(hertz), ring_bytes);
+            self.common.stacks = Stacks::Copies(size.min(fitting));
+        }
+    }
+
     /// Records stacks by frame pointers instead, and tries all else again.
     fn take_copies_back(&mut self) {
         self.common.stacks = Stacks::FramePointers;
@@ -197,7 +211,7 @@ pub(in crate::sampler) fn leaders(events: &[EventSpec]) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::sampler::events::event_list::EventList;
-    use crate::sampler::events::rate::Rate;
+    use crate::sampler::events::stacks::CopySize;
 
     fn request() -> Request {
         Request {
@@ -239,6 +253,27 @@ mod tests {
         assert!(request.copies_refused);
         assert_eq!(request.common.stacks, Stacks::FramePointers);
         assert!(request.common.allowed.lost && !request.common.allowed.kernel);
+    }
+
+    #[test]
+    fn copies_shrink_with_the_buffers_only_where_they_may() {
+        let mut request = request();
+        request.common.stacks = Stacks::Copies(CopySize::LARGEST);
+        let options = |fit_copies| Options {
+            fit_copies,
+            ..Options::default()
+        };
+        request.fit_copies(&options(false), 1 << 20);
+        assert_eq!(request.common.stacks, Stacks::Copies(CopySize::LARGEST));
+        let mut sizes = Vec::new();
+        for mib in [16, 2, 1, 16] {
+            request.fit_copies(&options(true), mib << 20);
+            let Stacks::Copies(size) = request.common.stacks else {
+                panic!("{:?}", request.common.stacks);
+            };
+            sizes.push(size.bytes() >> 10);
+        }
+        assert_eq!(sizes, [60, 32, 16, 16]);
     }
 
     #[test]
