@@ -27,6 +27,9 @@ impl Rules {
     pub fn frame_at(&self, address: Svma, scratch: &mut Scratch) -> Option<FrameState> {
         let row = self.row_with(address, scratch)?;
         let frame_pointer = self.arch().frame_pointer();
+        if matches!(row.rule(frame_pointer), Some(Rule::SavedIfPointed(_))) {
+            return None;
+        }
         let is_set_up = match (self.arch(), &row.cfa) {
             (_, Cfa::Register { register, .. }) if *register == frame_pointer => true,
             // The frame's address stays that of the stack pointer there; the frame pointer is saved

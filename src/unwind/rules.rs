@@ -14,7 +14,7 @@ use super::arch::Arch;
 use super::index::{Candidate, Index, Linked};
 use super::row::UnwindRow;
 use crate::base::{FileOffset, Svma};
-use crate::binary::{Binary, FrameSection, common_entry};
+use crate::binary::{Binary, FrameSection, GoFrames, common_entry};
 
 /// The longest instructions of one entry and its common part that are run, in bytes: thousands of
 /// times what compilers write for a large function.
@@ -30,6 +30,8 @@ pub struct Rules {
     remade: OnceLock<Option<Index>>,
     /// `.debug_frame`, here or in the debug file, once an address is not in the first.
     debug: OnceLock<Option<RuleTable>>,
+    /// How the stack grows in functions of Go, once an address is not in the first.
+    go: OnceLock<Option<GoFrames>>,
     /// The rows that were computed, for all workers: by the first address that each holds for, with
     /// the address behind the last.
     known: Mutex<BTreeMap<u64, (u64, Option<UnwindRow>)>>,
@@ -106,6 +108,7 @@ impl Rules {
             exception,
             remade: OnceLock::new(),
             debug: OnceLock::new(),
+            go: OnceLock::new(),
             known: Mutex::default(),
             fuel: AtomicU64::new((1 << 27) + 64 * size as u64),
         })
@@ -152,11 +155,11 @@ impl Rules {
     fn computed(&self, address: Svma, scratch: &mut Scratch) -> (Option<UnwindRow>, Range<u64>) {
         let here = address.0..address.0.saturating_add(1);
         let Some(table) = &self.exception else {
-            return (self.elsewhere(address, scratch), here);
+            return self.elsewhere(address, scratch);
         };
         match self.found(table, &table.index, address, scratch) {
             LookedUp::Row(row, holds) => return (Some(row), holds),
-            LookedUp::Nothing => return (self.elsewhere(address, scratch), here),
+            LookedUp::Nothing => return self.elsewhere(address, scratch),
             LookedUp::Wrong => {}
         }
         let remade = self.remade.get_or_init(|| match table.index {
@@ -171,12 +174,31 @@ impl Rules {
             .map(|index| self.found(table, index, address, scratch));
         match found {
             Some(LookedUp::Row(row, _)) => (Some(row), here),
-            _ => (self.elsewhere(address, scratch), here),
+            _ => self.elsewhere(address, scratch),
         }
     }
 
-    /// The row of an address that the exception frames leave out.
-    fn elsewhere(&self, address: Svma, scratch: &mut Scratch) -> Option<UnwindRow> {
+    /// The row of an address that the exception frames leave out, and the addresses for which it is
+    /// known to be the same.
+    fn elsewhere(
+        &self,
+        address: Svma,
+        scratch: &mut Scratch,
+    ) -> (Option<UnwindRow>, Range<u64>) {
+        // Go writes `.debug_frame` too. It says less, and is stripped more often.
+        let go = self.go.get_or_init(|| self.binary.go_frames()).as_ref();
+        if let Some(stack) = go.and_then(|go| go.at(address))
+            && self.take(stack.work)
+            && let Some(row) = UnwindRow::of_go(self.arch, &stack)
+        {
+            return (Some(row), stack.holds.start.0..stack.holds.end.0);
+        }
+        let here = address.0..address.0.saturating_add(1);
+        (self.by_debug_frames(address, scratch), here)
+    }
+
+    /// The row of an address by `.debug_frame`, or as that of a stub.
+    fn by_debug_frames(&self, address: Svma, scratch: &mut Scratch) -> Option<UnwindRow> {
         let debug = self.debug.get_or_init(|| self.debug_table()).as_ref();
         let found = debug.map(|debug| self.found(debug, &debug.index, address, scratch));
         if let Some(LookedUp::Row(row, _)) = found {
