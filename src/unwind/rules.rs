@@ -180,11 +180,7 @@ impl Rules {
 
     /// The row of an address that the exception frames leave out, and the addresses for which it is
     /// known to be the same.
-    fn elsewhere(
-        &self,
-        address: Svma,
-        scratch: &mut Scratch,
-    ) -> (Option<UnwindRow>, Range<u64>) {
+    fn elsewhere(&self, address: Svma, scratch: &mut Scratch) -> (Option<UnwindRow>, Range<u64>) {
         // Go writes `.debug_frame` too. It says less, and is stripped more often.
         let go = self.go.get_or_init(|| self.binary.go_frames()).as_ref();
         if let Some(stack) = go.and_then(|go| go.at(address))
