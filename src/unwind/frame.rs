@@ -23,7 +23,7 @@ pub struct FrameState {
 
 impl Rules {
     /// The state of the frame before the instruction at this address; `None` where there are no
-    /// rules for it.
+    /// rules for it, or they do not tell where the frame pointer points.
     pub fn frame_at(&self, address: Svma, scratch: &mut Scratch) -> Option<FrameState> {
         let row = self.row_with(address, scratch)?;
         let frame_pointer = self.arch().frame_pointer();

@@ -178,13 +178,11 @@ impl UnwindRow {
 
     /// The row of an address of a Go program, by how far the stack has grown there. Go has no rules of
     /// DWARF for its own code, or such as leave the frame pointer out. A function saves it next to the
-    /// return address, at a moment that its table does not tell.
+    /// return address, at a moment that its table does not tell. `None` in a function that changes
+    /// to another stack.
     pub(super) fn of_go(arch: Arch, stack: &GoStack) -> Option<UnwindRow> {
-        if arch != Arch::X86_64 {
-            return None;
-        }
         let word = i64::from(arch.word());
-        let growth = i64::from(stack.growth);
+        let growth = i64::from(stack.growth?);
         let return_address = arch.program_counter();
         let mut rules = Vec::new();
         if growth >= word && !stack.is_outermost {

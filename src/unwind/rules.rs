@@ -1,4 +1,4 @@
-//! The rules of one file: its call frame information, and the row of an address.
+//! The rules of one file: its call frame information or Go's table, and the row of an address.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -181,13 +181,18 @@ impl Rules {
     /// The row of an address that the exception frames leave out, and the addresses for which it is
     /// known to be the same.
     fn elsewhere(&self, address: Svma, scratch: &mut Scratch) -> (Option<UnwindRow>, Range<u64>) {
-        // Go writes `.debug_frame` too. It says less, and is stripped more often.
-        let go = self.go.get_or_init(|| self.binary.go_frames()).as_ref();
+        // Go writes `.debug_frame` too. It says less, is stripped more often, and is wrong in functions
+        // that change to another stack.
+        let go = || match self.arch {
+            Arch::X86_64 => self.binary.go_frames(),
+            _ => None,
+        };
+        let go = self.go.get_or_init(go).as_ref();
         if let Some(stack) = go.and_then(|go| go.at(address))
             && self.take(stack.work)
-            && let Some(row) = UnwindRow::of_go(self.arch, &stack)
         {
-            return (Some(row), stack.holds.start.0..stack.holds.end.0);
+            let row = UnwindRow::of_go(self.arch, &stack);
+            return (row, stack.holds.start.0..stack.holds.end.0);
         }
         let here = address.0..address.0.saturating_add(1);
         (self.by_debug_frames(address, scratch), here)

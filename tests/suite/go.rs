@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
+use proftool::base::Svma;
 use proftool::binary::{Binary, SymbolSource};
+use proftool::unwind::{Cfa, Rules};
 
 use crate::record::{Room, can_record, stderr};
 use crate::support::{directory, ran, skipped};
@@ -159,6 +162,49 @@ fn a_stripped_go_program_has_the_names_that_its_symbols_had() {
             assert!(compared > 1000, "{}: {compared}", stripped.display());
         }
     }
+}
+
+#[test]
+fn the_stack_grows_in_a_go_program_as_its_debug_frames_say() {
+    let folder = directory("go-rows");
+    let Some(program) = build(&folder, "rows", &["-ldflags=-compressdwarf=false"]) else {
+        return;
+    };
+    let mut readelf = Command::new("readelf");
+    let Some(output) = ran(readelf.arg("--debug-dump=frames-interp").arg(&program)) else {
+        return;
+    };
+    let Some(stripped) = strip(&program) else {
+        return;
+    };
+    let rules = Rules::new(Arc::new(Binary::open(&stripped).unwrap())).unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (mut compared, mut without) = (0, 0);
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let (Some(address), Some(cfa)) = (words.next(), words.next()) else {
+            continue;
+        };
+        let address = u64::from_str_radix(address, 16).ok();
+        let offset = cfa
+            .strip_prefix("rsp+")
+            .and_then(|offset| offset.parse().ok());
+        let (Some(address), Some(offset), 16) = (address, offset, line.find(' ').unwrap_or(0))
+        else {
+            continue;
+        };
+        match rules.row(Svma(address)) {
+            None => without += 1,
+            Some(row) => {
+                compared += 1;
+                let register = 7;
+                assert_eq!(row.cfa, Cfa::Register { register, offset }, "{address:#x}");
+            }
+        }
+    }
+    assert!(compared > 3000, "{compared}");
+    // Functions that change to another stack, and the padding behind some others.
+    assert!(without * 20 < compared, "{without} of {compared}");
 }
 
 #[test]

@@ -17,8 +17,9 @@ const WRITES_STACK_POINTER: u8 = 2;
 /// What the stack is like at an address of a Go program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoStack {
-    /// How far it has grown since the function was entered, in bytes.
-    pub growth: u32,
+    /// How far it has grown since the function was entered, in bytes; `None` in a function that
+    /// changes to another stack.
+    pub growth: Option<u32>,
     /// The addresses for which this is so.
     pub holds: Range<Svma>,
     /// Whether nothing called the function: a goroutine or a thread starts with it.
@@ -229,8 +230,8 @@ impl Table {
         if self.wide { 8 } else { 4 }
     }
 
-    /// What the stack is like at an address; `None` where the table does not say, or the function
-    /// changes to another stack. Only the versions since Go 1.18 mark such functions.
+    /// What the stack is like at an address; `None` where the table does not say. Only the versions
+    /// since Go 1.18 mark functions that change to another stack.
     pub(in crate::binary) fn stack_at(&self, address: u64) -> Option<GoStack> {
         let function = self.at(address)?;
         let flags = match self.version {
@@ -245,7 +246,12 @@ impl Table {
         };
         let is_outermost = flags[1] & TOP_FRAME != 0;
         if flags[1] & WRITES_STACK_POINTER != 0 && !is_outermost {
-            return None;
+            return Some(GoStack {
+                growth: None,
+                holds: Svma(function.start)..Svma(function.end),
+                is_outermost,
+                work: 1,
+            });
         }
         // 0 stands for no list: code that was not made by Go has none.
         let list = self.number(function, 3).filter(|&offset| offset != 0)?;
@@ -265,7 +271,7 @@ impl Table {
             end = end.checked_add(length.checked_mul(self.quantum.into())?)?;
             if address < end {
                 return Some(GoStack {
-                    growth: u32::try_from(value).ok()?,
+                    growth: Some(u32::try_from(value).ok()?),
                     holds: Svma(begin)..Svma(end.min(function.end)),
                     is_outermost,
                     work: at.saturating_sub(first),
