@@ -101,8 +101,8 @@ fn by_nm(program: &Path) -> Option<BTreeMap<u64, Vec<String>>> {
     Some(names)
 }
 
-/// What the table of functions has of a name: no mark of the way of passing arguments, and three dots
-/// for what is in brackets, the last closing one included.
+/// What the table of functions has of a name: no mark of how arguments are passed, and three dots
+/// for what is in brackets. It has the middle dot of local types, for which `go tool nm` has a dot.
 fn in_table(name: &str) -> String {
     let name = name.strip_suffix(".abi0").unwrap_or(name);
     match (name.find('['), name.rfind(']')) {
@@ -124,9 +124,10 @@ fn compare(stripped: &Path, symbols: &BTreeMap<u64, Vec<String>>) -> usize {
         .collect();
     for (address, name) in &go {
         let known = &symbols[address];
+        let plain = name.replace('·', ".");
         let is_there = known
             .iter()
-            .any(|known| known == name || in_table(known) == *name);
+            .any(|known| known == name || in_table(known) == plain);
         assert!(
             is_there,
             "{address:#x}: {name}, and by its symbols {known:?}"
