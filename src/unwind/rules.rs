@@ -155,11 +155,11 @@ impl Rules {
     fn computed(&self, address: Svma, scratch: &mut Scratch) -> (Option<UnwindRow>, Range<u64>) {
         let here = address.0..address.0.saturating_add(1);
         let Some(table) = &self.exception else {
-            return self.elsewhere(address, scratch);
+            return (self.elsewhere(address, scratch), here);
         };
         match self.found(table, &table.index, address, scratch) {
             LookedUp::Row(row, holds) => return (Some(row), holds),
-            LookedUp::Nothing => return self.elsewhere(address, scratch),
+            LookedUp::Nothing => return (self.elsewhere(address, scratch), here),
             LookedUp::Wrong => {}
         }
         let remade = self.remade.get_or_init(|| match table.index {
@@ -174,13 +174,12 @@ impl Rules {
             .map(|index| self.found(table, index, address, scratch));
         match found {
             Some(LookedUp::Row(row, _)) => (Some(row), here),
-            _ => self.elsewhere(address, scratch),
+            _ => (self.elsewhere(address, scratch), here),
         }
     }
 
-    /// The row of an address that the exception frames leave out, and the addresses for which it is
-    /// known to be the same.
-    fn elsewhere(&self, address: Svma, scratch: &mut Scratch) -> (Option<UnwindRow>, Range<u64>) {
+    /// The row of an address that the exception frames leave out.
+    fn elsewhere(&self, address: Svma, scratch: &mut Scratch) -> Option<UnwindRow> {
         // Go writes `.debug_frame` too. It says less, is stripped more often, and is wrong in functions
         // that change to another stack.
         let go = || match self.arch {
@@ -191,11 +190,9 @@ impl Rules {
         if let Some(stack) = go.and_then(|go| go.at(address))
             && self.take(stack.work)
         {
-            let row = UnwindRow::of_go(self.arch, &stack);
-            return (row, stack.holds.start.0..stack.holds.end.0);
+            return UnwindRow::of_go(self.arch, &stack);
         }
-        let here = address.0..address.0.saturating_add(1);
-        (self.by_debug_frames(address, scratch), here)
+        self.by_debug_frames(address, scratch)
     }
 
     /// The row of an address by `.debug_frame`, or as that of a stub.

@@ -1,10 +1,7 @@
 //! The table itself: its header, the functions it lists, and the numbers it has for each address.
 
-use std::ops::Range;
-
 use gimli::RunTimeEndian;
 
-use crate::base::Svma;
 use crate::binary::elf::fields::Fields;
 
 /// The most steps of one function's list of numbers; more than the largest functions have.
@@ -20,8 +17,6 @@ pub struct GoStack {
     /// How far it has grown since the function was entered, in bytes; `None` in a function that
     /// changes to another stack.
     pub growth: Option<u32>,
-    /// The addresses for which this is so.
-    pub holds: Range<Svma>,
     /// Whether nothing called the function: a goroutine or a thread starts with it.
     pub is_outermost: bool,
     /// How many bytes of the table were read for it.
@@ -248,7 +243,6 @@ impl Table {
         if flags[1] & WRITES_STACK_POINTER != 0 && !is_outermost {
             return Some(GoStack {
                 growth: None,
-                holds: Svma(function.start)..Svma(function.end),
                 is_outermost,
                 work: 1,
             });
@@ -264,7 +258,6 @@ impl Table {
             if change == 0 && step > 0 {
                 return None;
             }
-            let begin = end;
             // Zigzag: the lowest bit is the sign.
             value = value.wrapping_add((change >> 1).cast_signed() ^ -(change & 1).cast_signed());
             let length = u64::from(self.variable(&mut at)?);
@@ -272,7 +265,6 @@ impl Table {
             if address < end {
                 return Some(GoStack {
                     growth: Some(u32::try_from(value).ok()?),
-                    holds: Svma(begin)..Svma(end.min(function.end)),
                     is_outermost,
                     work: at.saturating_sub(first),
                 });
