@@ -2,7 +2,7 @@
 //! calls, its debug files, its build id.
 //!
 //! ```text
-//!   path, build id ─▶ Finder ─▶ Binary ─▶ functions()     .symtab ∪ .dynsym ∪ PLT stubs, else .eh_frame
+//!   path, build id ─▶ Finder ─▶ Binary ─▶ functions()     .symtab ∪ .dynsym ∪ PLT stubs, else .gopclntab, .eh_frame
 //!                                  │
 //!                                  ├────▶ lines()         DWARF: frames of an address, innermost first
 //!                                  ├────▶ code(), slots() instructions, and the pointers they call through
@@ -41,10 +41,11 @@ pub use debug::diagnosis::{Diagnosis, InfoLocation};
 pub use debug::lines::{Declared, Definition, DefinitionId, Described, InlineFrame, Lines};
 pub use elf::code::{Code, CodePiece, Machine, Stretch};
 pub(crate) use elf::frames::common_entry;
-pub use elf::frames::{ExceptionFrames, FrameSection};
+pub use elf::frames::{ExceptionFrames, FrameSection, GoFrames};
 pub use elf::functions::{FunctionSymbol, SymbolSource};
 pub use elf::gprof::{GprofSymbol, GprofSymbols};
 pub use elf::needed::{Exports, Needed};
+pub use elf::pclntab::table::GoStack;
 pub use elf::references::{Reference, References};
 pub use elf::slot_target::SlotTarget;
 pub use elf::slots::Slots;
@@ -59,7 +60,7 @@ use self::budget::Budget;
 use self::debug::dwarf::DebugInfo;
 use self::elf::functions::Functions;
 use self::elf::source::Source;
-use self::elf::{Elf, mini_debug, plt, symbols, unwind_bounds};
+use self::elf::{Elf, mini_debug, pclntab, plt, symbols, unwind_bounds};
 use self::host::search_directories::{FileLocation, SearchDirectories};
 use crate::base::{BuildId, FileOffset, Svma, utf8};
 
@@ -305,6 +306,7 @@ impl Binary {
                     Some(Err(error)) => functions.problems.push(error.to_string()),
                     None => {}
                 }
+                pclntab::read(&self.elf, &mut functions);
                 unwind_bounds::read(&self.elf, &mut functions);
             }
             plt::read(&self.elf, &mut functions);

@@ -23,10 +23,13 @@ pub struct FrameState {
 
 impl Rules {
     /// The state of the frame before the instruction at this address; `None` where there are no
-    /// rules for it.
+    /// rules for it, or they do not tell where the frame pointer points.
     pub fn frame_at(&self, address: Svma, scratch: &mut Scratch) -> Option<FrameState> {
         let row = self.row_with(address, scratch)?;
         let frame_pointer = self.arch().frame_pointer();
+        if matches!(row.rule(frame_pointer), Some(Rule::SavedIfPointed(_))) {
+            return None;
+        }
         let is_set_up = match (self.arch(), &row.cfa) {
             (_, Cfa::Register { register, .. }) if *register == frame_pointer => true,
             // The frame's address stays that of the stack pointer there; the frame pointer is saved

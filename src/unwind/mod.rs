@@ -6,13 +6,15 @@
 //!                             ▲
 //!              address ─▶ cache ─▶ row: where the caller's registers are
 //!                             ▲
-//!   .eh_frame, .debug_frame ─▶ rules: the entry of an address, found by index
+//!   .eh_frame, .gopclntab, .debug_frame ─▶ rules: the entry of an address, found by index
 //! ```
 //!
 //! Rules are those of DWARF 5, section 6.4, with the extensions of GCC: each row of a function's
 //! table says how the canonical frame address (CFA, the stack pointer before the call) is found,
 //! and where the caller's registers lie. Rows are computed by gimli, once for each address, and
 //! reduced to the registers that stacks need.
+//!
+//! Go has a table of its own instead: how far the stack has grown at each address.
 //!
 //! Registers, stacks and rules are not trusted: whatever they hold, the number of frames, the
 //! steps of expressions and the work on one file are bounded.

@@ -6,6 +6,7 @@ use gimli::{
 
 use super::arch::Arch;
 use super::expression::Expression;
+use crate::binary::GoStack;
 
 /// How the canonical frame address is found: the stack pointer as it was before the call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +29,10 @@ pub enum Rule {
     Undefined,
     /// It is in memory, at this offset from the CFA.
     Saved(i64),
+    /// It is in memory, at this offset from the CFA, if the register itself points there; else it has
+    /// not changed. So it is with the frame pointer where the function's own is known to be there
+    /// once it is set.
+    SavedIfPointed(i64),
     /// It is the CFA plus this offset.
     Value(i64),
     /// It is in another register.
@@ -171,6 +176,35 @@ impl UnwindRow {
         })
     }
 
+    /// The row of an address of a Go program, by how far the stack has grown there. Go has no rules of
+    /// DWARF for its own code, or such as leave the frame pointer out. A function saves it next to the
+    /// return address, at a moment that its table does not tell. `None` in a function that changes
+    /// to another stack.
+    pub(super) fn of_go(arch: Arch, stack: &GoStack) -> Option<UnwindRow> {
+        let word = i64::from(arch.word());
+        let growth = i64::from(stack.growth?);
+        let return_address = arch.program_counter();
+        let mut rules = Vec::new();
+        if growth >= word && !stack.is_outermost {
+            rules.push((arch.frame_pointer(), Rule::SavedIfPointed(-2 * word)));
+        }
+        rules.push(if stack.is_outermost {
+            (return_address, Rule::Undefined)
+        } else {
+            (return_address, Rule::Saved(-word))
+        });
+        Some(UnwindRow {
+            cfa: Cfa::Register {
+                register: arch.stack_pointer(),
+                offset: growth.saturating_add(word),
+            },
+            return_address,
+            is_signal_frame: false,
+            rules: rules.into(),
+            reads_registers: false,
+        })
+    }
+
     /// Whether the function keeps a frame to which the frame pointer points, at this address and with
     /// this CFA: the caller's frame pointer and the return address are where who follows frame
     /// pointers looks for them.
@@ -178,7 +212,7 @@ impl UnwindRow {
         let is_saved_at = |register: u8, place: i64| {
             let place = arch.wrap(frame_pointer.wrapping_add_signed(place));
             let saved = self.rule(register);
-            matches!(saved, Some(Rule::Saved(at)) if arch.wrap(cfa.wrapping_add_signed(*at)) == place)
+            matches!(saved, Some(Rule::Saved(at) | Rule::SavedIfPointed(at)) if arch.wrap(cfa.wrapping_add_signed(*at)) == place)
         };
         let (pointer, caller) = arch.frame_record();
         is_saved_at(arch.frame_pointer(), pointer) && is_saved_at(self.return_address, caller)

@@ -1,4 +1,4 @@
-//! The rules of one file: its call frame information, and the row of an address.
+//! The rules of one file: its call frame information or Go's table, and the row of an address.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use super::arch::Arch;
 use super::index::{Candidate, Index, Linked};
 use super::row::UnwindRow;
 use crate::base::{FileOffset, Svma};
-use crate::binary::{Binary, FrameSection, common_entry};
+use crate::binary::{Binary, FrameSection, GoFrames, common_entry};
 
 /// The longest instructions of one entry and its common part that are run, in bytes: thousands of
 /// times what compilers write for a large function.
@@ -30,6 +30,8 @@ pub struct Rules {
     remade: OnceLock<Option<Index>>,
     /// `.debug_frame`, here or in the debug file, once an address is not in the first.
     debug: OnceLock<Option<RuleTable>>,
+    /// How the stack grows in functions of Go, once an address is not in the first.
+    go: OnceLock<Option<GoFrames>>,
     /// The rows that were computed, for all workers: by the first address that each holds for, with
     /// the address behind the last.
     known: Mutex<BTreeMap<u64, (u64, Option<UnwindRow>)>>,
@@ -106,6 +108,7 @@ impl Rules {
             exception,
             remade: OnceLock::new(),
             debug: OnceLock::new(),
+            go: OnceLock::new(),
             known: Mutex::default(),
             fuel: AtomicU64::new((1 << 27) + 64 * size as u64),
         })
@@ -177,6 +180,23 @@ impl Rules {
 
     /// The row of an address that the exception frames leave out.
     fn elsewhere(&self, address: Svma, scratch: &mut Scratch) -> Option<UnwindRow> {
+        // Go writes `.debug_frame` too. It says less, is stripped more often, and is wrong in functions
+        // that change to another stack.
+        let go = || match self.arch {
+            Arch::X86_64 => self.binary.go_frames(),
+            _ => None,
+        };
+        let go = self.go.get_or_init(go).as_ref();
+        if let Some(stack) = go.and_then(|go| go.at(address))
+            && self.take(stack.work)
+        {
+            return UnwindRow::of_go(self.arch, &stack);
+        }
+        self.by_debug_frames(address, scratch)
+    }
+
+    /// The row of an address by `.debug_frame`, or as that of a stub.
+    fn by_debug_frames(&self, address: Svma, scratch: &mut Scratch) -> Option<UnwindRow> {
         let debug = self.debug.get_or_init(|| self.debug_table()).as_ref();
         let found = debug.map(|debug| self.found(debug, &debug.index, address, scratch));
         if let Some(LookedUp::Row(row, _)) = found {

@@ -377,6 +377,15 @@ impl Frame<'_, '_> {
         match rule {
             Rule::Undefined => Err(Missing::Value),
             Rule::Saved(offset) => self.read(arch.wrap(cfa.wrapping_add_signed(*offset))),
+            Rule::SavedIfPointed(offset) => {
+                let place = arch.wrap(cfa.wrapping_add_signed(*offset));
+                let pointer = registers.get(arch.frame_pointer()).ok_or(Missing::Value)?;
+                if pointer == place {
+                    self.read(place)
+                } else {
+                    Ok(pointer)
+                }
+            }
             Rule::Value(offset) => Ok(arch.wrap(cfa.wrapping_add_signed(*offset))),
             Rule::Register(other) => registers.get(*other).ok_or(Missing::Value),
             Rule::SavedAt(expression) => {

@@ -23,6 +23,7 @@ mod frame_pointers;
 mod gmon;
 mod gmon_estimates;
 mod gmon_truth;
+mod go;
 mod golden;
 mod gprof2dot_live;
 mod gprof_live;

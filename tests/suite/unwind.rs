@@ -117,6 +117,7 @@ fn told(row: &UnwindRow, machine: &str, columns: &[&str]) -> Vec<String> {
             Some(Rule::Value(offset)) => format!("v{offset:+}"),
             Some(Rule::Register(other)) => format!("r{other}"),
             Some(Rule::SavedAt(_)) => "exp".to_owned(),
+            Some(Rule::SavedIfPointed(_)) => unreachable!("no rule of DWARF is like this"),
             Some(Rule::ValueOf(_)) => "vexp".to_owned(),
         })
     });

@@ -2,8 +2,9 @@
 
 use gimli::{BaseAddresses, CommonInformationEntry, EndianSlice, Endianity, UnwindSection};
 
-use super::Elf;
 use super::code::Machine;
+use super::pclntab::table::GoStack;
+use super::{Elf, pclntab};
 use crate::base::Svma;
 use crate::binary::{Binary, Error, SymbolSource};
 
@@ -29,6 +30,17 @@ pub struct ExceptionFrames {
     pub got: Svma,
 }
 
+/// How the stack grows in the functions of a Go program.
+#[derive(Debug)]
+pub struct GoFrames(pclntab::table::Table);
+
+impl GoFrames {
+    /// What the stack is like at an address; `None` where that is not known.
+    pub fn at(&self, address: Svma) -> Option<GoStack> {
+        self.0.stack_at(address.0)
+    }
+}
+
 impl Binary {
     /// The instruction set; `None` where it is not known here.
     pub fn machine(&self) -> Option<Machine> {
@@ -48,13 +60,14 @@ impl Binary {
     /// Whether code of the file computes addresses of its functions from distances, which no
     /// relocation and no pointer shows: Go does, for the methods of interfaces.
     pub fn has_distances(&self) -> bool {
-        let sections: [&[u8]; 3] = [
-            b".gopclntab",
-            b".data.rel.ro.gopclntab",
-            b".note.go.buildid",
-        ];
-        let mut sections = sections.into_iter();
-        sections.any(|name| self.elf.section(name).is_some())
+        pclntab::is_of_go(&self.elf)
+    }
+
+    /// How the stack grows in the functions of a Go program, by its table of functions; `None` where
+    /// there is none that can be read. It is read at once and not kept.
+    pub fn go_frames(&self) -> Option<GoFrames> {
+        let table = pclntab::table(&self.elf, &mut Vec::new())?.ok()?;
+        Some(GoFrames(table))
     }
 
     /// Whether an address is in a stub of a linkage table (PLT): a jump to where a slot says.

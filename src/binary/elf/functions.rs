@@ -20,6 +20,8 @@ pub enum SymbolSource {
     Dynsym,
     /// `.symtab` of the compressed `.gnu_debugdata`.
     MiniDebug,
+    /// `.gopclntab`: the functions of a Go program, which are there even if it is stripped.
+    Go,
     /// A stub of the procedure linkage table, named after what it calls: `write@plt`.
     Plt,
     /// The bounds of a function in `.eh_frame`. It has no name.
@@ -35,6 +37,8 @@ pub(in crate::binary) struct Rank(u8);
 
 impl Rank {
     const LABEL: u8 = 8;
+    /// Listed by Go, where no symbol names it.
+    pub(in crate::binary) const GO: Rank = Rank(0x10);
     /// Code without a name.
     const UNWIND: Rank = Rank(0xff);
     /// The same, which begins with a frame.

@@ -26,6 +26,7 @@ mod inflate;
 pub(super) mod mini_debug;
 pub(super) mod needed;
 mod notes;
+pub(super) mod pclntab;
 pub(super) mod plt;
 pub(super) mod references;
 mod relocations;

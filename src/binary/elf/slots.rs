@@ -312,7 +312,7 @@ pub(in crate::binary) fn visit(
 }
 
 /// Hands on the aligned words of some sections that are not zero, with their addresses.
-fn words(
+pub(in crate::binary) fn words(
     elf: &Elf,
     problems: &mut Vec<String>,
     pass: &dyn Fn(&Section) -> bool,

@@ -24,6 +24,27 @@ const SHARING_LIMIT: usize = 16;
 /// The bytes that names of any table may have together.
 const NAMES_AT_LEAST: usize = 1 << 20;
 
+/// How many bytes the names of one table may yet have together.
+#[derive(Debug)]
+pub(in crate::binary) struct NameRoom(usize);
+
+impl NameRoom {
+    /// For a table with this number of bytes of names.
+    pub(in crate::binary) fn new(strings: usize) -> NameRoom {
+        let room = strings.saturating_mul(SHARING_LIMIT);
+        NameRoom(room.saturating_add(NAMES_AT_LEAST))
+    }
+
+    /// The name that starts here, if it ends, and fits.
+    pub(in crate::binary) fn take<'a>(&mut self, strings: &'a [u8], at: u32) -> Option<&'a [u8]> {
+        let within = strings.get(at as usize..)?;
+        let within = within.get(..self.0).unwrap_or(within);
+        let name = CStr::from_bytes_until_nul(within).ok()?.to_bytes();
+        self.0 = self.0.saturating_sub(name.len());
+        Some(name)
+    }
+}
+
 /// One entry of a symbol table, as it stands there.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::binary) struct Entry {
@@ -116,18 +137,12 @@ impl SymbolTable {
     pub(in crate::binary) fn read(elf: &Elf, table: &Section) -> Result<SymbolTable, Error> {
         let mut entries = entries(elf, table)?;
         let strings = strings(elf, table)?;
-        let mut room = strings.len().saturating_mul(SHARING_LIMIT);
-        room = room.saturating_add(NAMES_AT_LEAST);
+        let mut room = NameRoom::new(strings.len());
         let mut unnamed: u64 = 0;
         for entry in entries.iter_mut().filter(|entry| entry.name != 0) {
-            let within = strings.get(entry.name as usize..).unwrap_or_default();
-            let within = within.get(..room).unwrap_or(within);
-            match CStr::from_bytes_until_nul(within) {
-                Ok(name) => room = room.saturating_sub(name.count_bytes()),
-                Err(_) => {
-                    entry.name = 0;
-                    unnamed = unnamed.saturating_add(1);
-                }
+            if room.take(&strings, entry.name).is_none() {
+                entry.name = 0;
+                unnamed = unnamed.saturating_add(1);
             }
         }
         Ok(SymbolTable {

@@ -1,5 +1,5 @@
-//! Any bytes as a program file: its functions, their names, and lines and inlined calls at their
-//! starts.
+//! Any bytes as a program file: its functions, their names, and lines, inlined calls and Go's growth
+//! of the stack at their starts.
 
 #![no_main]
 
@@ -17,11 +17,13 @@ fuzz_target!(|bytes: &[u8]| {
     let functions = binary.functions();
     assert!(functions.is_sorted_by(|a, b| a.start < b.start));
     let lines = binary.lines();
+    let go = binary.go_frames();
     let mut frames = Vec::new();
     for function in functions.iter().take(LOOKED_UP) {
         if let Some(name) = binary.function_name(function) {
             let _ = demangle(&name);
         }
+        let _ = go.as_ref().and_then(|go| go.at(function.start));
         let found = binary.function_at(function.start);
         if function.size > 0 {
             assert_eq!(found.map(|found| found.start), Some(function.start));
