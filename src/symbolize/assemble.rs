@@ -108,11 +108,9 @@ pub(super) fn profile<'h>(
     );
     drop(addresses_of_images);
     let cut_below = limit_inlined(&mut resolution, checked);
-    let cut = [
-        CaveatKind::CutStack,
-        CaveatKind::ShortCopy,
-        CaveatKind::ShortTop,
-    ];
+    // Where frame pointers are missing, most stacks are cut, and their programs are many (-a): reading
+    // all of their code takes longer than recording again. Without it the ranges are wider, and true.
+    let cut = [CaveatKind::CutStack, CaveatKind::ShortCopy];
     let cut: u64 = cut.into_iter().map(|kind| trace.caveats.count(kind)).sum();
     let samples: u64 = trace.samples.iter().map(|sample| sample.count).sum();
     let is_cut = cut > 0 && cut.saturating_mul(CUT_ONE_IN) >= samples;
