@@ -94,8 +94,8 @@ impl Summary {
             let mut arcs = self.graph.callers(id).map(|arc| &self.graph.arcs[arc]);
             arcs.any(|arc| arc.is_call() && arc.from != id && !self.cycles.share(arc.from, id))
         };
-        match self.cycles.of[id] {
-            Some(cycle) => !self.cycles.members[cycle]
+        match self.cycles.of()[id] {
+            Some(cycle) => !self.cycles.members()[cycle]
                 .iter()
                 .any(|&id| called_from_outside(id)),
             None => !called_from_outside(id),

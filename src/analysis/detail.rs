@@ -223,7 +223,7 @@ fn by_calls(profile: &Profile, selection: &Selection, function: FunctionId, rule
     Detail {
         function,
         basis: Basis::Calls {
-            recurses: itself || estimate.cycles.of[function].is_some(),
+            recurses: itself || estimate.cycles.of()[function].is_some(),
         },
         rule,
         self_weight: own[function].round() as u64,

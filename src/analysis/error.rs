@@ -175,7 +175,7 @@ pub fn errors(comparison: &Comparison<'_>) -> Errors {
         misattributed: wrong[group] / 2.0,
         total,
     };
-    let alone = |id: FunctionId| cycles.of[id].is_none();
+    let alone = |id: FunctionId| cycles.of()[id].is_none();
     let functions = graph.function_ids().map(|id| match alone(id) {
         true => error(cycles.group(id), measured.functions[id].total()),
         false => GroupError::default(),

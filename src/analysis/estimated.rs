@@ -90,12 +90,12 @@ fn estimate(
     flow: &Flow,
 ) -> (Attribution, Option<IdVec<ArcId, Option<Portion>>>) {
     let mut attribution = propagation::propagate(graph, cycles, self_weights, flow);
-    if cycles.members.is_empty() {
+    if cycles.members().is_empty() {
         return (attribution, None);
     }
     let inside = fonseca::estimate(graph, self_weights, flow, Rule::Sound).attribution;
     let totals = graph.function_ids().map(|id| {
-        let Some(cycle) = cycles.of[id] else {
+        let Some(cycle) = cycles.of()[id] else {
             return attribution.total(id);
         };
         // Where arcs without calls, or without those that are cut, make other cycles than the calls.

@@ -227,7 +227,7 @@ impl Summary {
         let counts = profile.counts.as_ref();
         self.calls = counts.map(|counts| Calls::of(graph, cycles, counts));
         self.cycle_order = attribution::cycle_order(&self.attribution, cycles, &self.ranks);
-        self.numbers = IdVec::filled(0, cycles.members.len());
+        self.numbers = IdVec::filled(0, cycles.members().len());
         for (number, &cycle) in (1..).zip(&self.cycle_order) {
             self.numbers[cycle] = number;
         }
@@ -264,7 +264,7 @@ impl Summary {
             Entry::Function(id) => hidden(id),
             // A sample that may hide all of a cycle may hide each member: they all reach each other.
             Entry::Cycle(cycle) => {
-                let members = self.cycles.members[cycle].iter();
+                let members = self.cycles.members()[cycle].iter();
                 let members = members.map(|&id| hidden(id));
                 members
                     .min_by_key(|hidden| hidden.weight)

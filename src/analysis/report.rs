@@ -104,8 +104,8 @@ impl InCode {
         let observed = Cycles::find(&graph, |arc| arc.is_observed() && !arc.is_interrupt);
         InCode {
             coverage: Coverage::of(profile, selection, &graph, &everywhere),
-            possible_cycles: possible.members.len(),
-            observed_cycles: observed.members.len(),
+            possible_cycles: possible.members().len(),
+            observed_cycles: observed.members().len(),
         }
     }
 }

@@ -322,7 +322,7 @@ proptest! {
         let selection = all(&profile);
         let view = Summary::of(&profile, &selection, &graph::Options::default());
         let cycles: &Cycles = &view.cycles;
-        for (cycle, members) in cycles.members.enumerate() {
+        for (cycle, members) in cycles.members().enumerate() {
             let is_in = |stack: &[usize]| stack.iter().any(|&f| members.contains(&FunctionId::new(f)));
             let on = run.stacks.iter().filter(|(stack, ..)| is_in(stack));
             let truth: u64 = on.map(|(_, weight, _)| weight).sum();

@@ -343,9 +343,9 @@ proptest! {
             for &entry in &view.ranked {
                 let (root, members) = match entry {
                     Entry::Cycle(cycle) => {
-                        (summary.attribution.cycles[cycle].root, summary.cycles.members[cycle].clone())
+                        (summary.attribution.cycles[cycle].root, summary.cycles.members()[cycle].clone())
                     }
-                    Entry::Function(id) if summary.cycles.of[id].is_none() => {
+                    Entry::Function(id) if summary.cycles.of()[id].is_none() => {
                         (summary.attribution.roots[id], vec![id])
                     }
                     Entry::Function(_) => continue,

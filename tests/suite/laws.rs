@@ -239,7 +239,7 @@ fn cycles_by_label(profile: &Profile) -> BTreeSet<BTreeSet<String>> {
     let graph = CallGraph::of(profile, &all(profile));
     let cycles = Cycles::find(&graph, |arc| arc.weight > 0);
     let label = |&id: &proftool::profile::FunctionId| profile.distinct_name(id).to_owned();
-    let members = cycles.members.iter();
+    let members = cycles.members().iter();
     members
         .map(|members| members.iter().map(label).collect())
         .collect()

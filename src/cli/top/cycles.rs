@@ -76,7 +76,7 @@ struct Lines<'a> {
 impl Lines<'_> {
     fn cycle(&mut self, place: usize, cycle: CycleId) {
         let (names, graph) = (&self.view.graph, &self.view.summary.graph);
-        let mut members = graph.cycles.members[cycle].clone();
+        let mut members = graph.cycles.members()[cycle].clone();
         if !members.iter().any(|&id| self.finds(id)) {
             return;
         }

@@ -48,7 +48,7 @@ impl CyclesView<'_> {
         let shown = self.limit.unwrap_or(usize::MAX);
         let mut ranges = Vec::new();
         for (place, &cycle) in self.order.iter().enumerate().take(shown) {
-            let members = self.summary.graph.cycles.members[cycle].len();
+            let members = self.summary.graph.cycles.members()[cycle].len();
             let total = self.summary.graph.total(Entry::Cycle(cycle)).round() as u64;
             blocks.push(Block::Space);
             blocks.push(Block::Heading(format!(
@@ -128,7 +128,7 @@ impl CyclesView<'_> {
             Column::new("estimate", "fonseca", Role::Figure),
             Column::new("function", "member", Role::Name),
         ]);
-        let mut members = self.summary.graph.cycles.members[cycle].clone();
+        let mut members = self.summary.graph.cycles.members()[cycle].clone();
         let total = |id: FunctionId| self.summary.graph.total(Entry::Function(id)).round() as u64;
         members.sort_by_key(|&id| (Reverse(total(id)), self.graph.name(id)));
         let limit = self.limit.map_or(usize::MAX, |_| ROWS);
@@ -162,7 +162,7 @@ impl CyclesView<'_> {
         }
         // The estimate knows nothing of arcs that are cut. Without stacks the total is this estimate.
         range::if_filled(
-            match self.summary.graph.cycles.cut.is_empty() && self.summary.graph.has_stacks() {
+            match self.summary.graph.cycles.cut().is_empty() && self.summary.graph.has_stacks() {
                 true => table,
                 false => table.without(&["estimate"]),
             },
@@ -392,7 +392,7 @@ impl CyclesView<'_> {
         let text = |text: &str| Cell::Text(text.to_owned());
         for (place, &cycle) in self.order.iter().enumerate() {
             let number = Cell::Count(place as u64 + 1);
-            for &id in &self.summary.graph.cycles.members[cycle] {
+            for &id in &self.summary.graph.cycles.members()[cycle] {
                 let portion = self.summary.graph.portion(Entry::Function(id));
                 table.rows.push(vec![
                     number.clone(),

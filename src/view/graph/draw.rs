@@ -53,7 +53,7 @@ impl GraphView<'_> {
         let mut drawing = Drawing::default();
         let mut frames = FxHashMap::default();
         for &cycle in &self.summary.cycle_order {
-            let members = &self.summary.cycles.members[cycle];
+            let members = &self.summary.cycles.members()[cycle];
             if members.iter().any(|member| place.contains_key(member)) {
                 frames.insert(cycle, drawing.frames.len());
                 let total = total_of(Entry::Cycle(cycle));
@@ -82,7 +82,7 @@ impl GraphView<'_> {
                 lines,
                 tooltip: format!("{} [{}]", subject.name(id), subject.module(id)),
                 heat: Some(share(total)),
-                frame: self.summary.cycles.of[id].and_then(|cycle| frames.get(&cycle).copied()),
+                frame: self.summary.cycles.of()[id].and_then(|cycle| frames.get(&cycle).copied()),
             });
         }
         for (id, arc) in self.summary.graph.arcs.enumerate() {

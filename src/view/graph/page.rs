@@ -62,7 +62,7 @@ impl GraphView<'_> {
         let cut = self
             .summary
             .cycles
-            .cut
+            .cut()
             .iter()
             .map(|&id| &self.summary.graph.arcs[id]);
         let (interrupts, weak): (Vec<&CallArc>, Vec<&CallArc>) =

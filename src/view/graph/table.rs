@@ -178,7 +178,7 @@ impl GraphView<'_> {
             Entry::Cycle(cycle) => {
                 format!("<cycle {} as a whole> {index}", self.summary.number(cycle))
             }
-            Entry::Function(id) => match self.summary.cycles.of[id] {
+            Entry::Function(id) => match self.summary.cycles.of()[id] {
                 Some(cycle) => {
                     format!(
                         "{} <cycle {}> {index}",
@@ -222,7 +222,7 @@ impl GraphView<'_> {
         };
         let plain = |id: FunctionId| Cell::Text(subject.plain_name(id).into_owned());
         let cycle_of = |id: FunctionId| {
-            let number = self.summary.cycles.of[id].map(|cycle| self.summary.number(cycle) as u64);
+            let number = self.summary.cycles.of()[id].map(|cycle| self.summary.number(cycle) as u64);
             number.map_or(Cell::Nothing, Cell::Count)
         };
         let samples = |number: u64| match self.summary.has_stacks() {
