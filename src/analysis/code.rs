@@ -70,7 +70,7 @@ impl Summary {
         let within: Vec<bool> = profile.functions.iter().map(of_modules).collect();
         let within: IdVec<FunctionId, bool> = within.into();
         let from = options.from.iter().copied();
-        let has_samples = selection.samples > 0;
+        let has_samples = selection.samples() > 0;
         Summary {
             cycles: Cycles::find(&graph, CallArc::is_call),
             reached: (from.len() > 0).then(|| graph.reachable(from, CallArc::is_call)),

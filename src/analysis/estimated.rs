@@ -24,7 +24,7 @@ use crate::profile::{FunctionId, Profile, Selection};
 
 /// Whether totals can only be estimated: calls were counted, and no stack has a caller on it.
 pub fn is_needed(profile: &Profile, selection: &Selection) -> bool {
-    let mut paths = selection.rows.iter().map(|row| &profile.paths[row.path]);
+    let mut paths = selection.rows().iter().map(|row| &profile.paths[row.path]);
     profile.counts.is_some() && !paths.any(|path| path.caller.is_some())
 }
 

@@ -331,7 +331,7 @@ fn calls_that_count(
 /// The cycles, without those that only weak arcs hold together.
 fn cycles(graph: &CallGraph, selection: &Selection, options: &Options, has_stacks: bool) -> Cycles {
     let forms_cycles = |arc: &CallArc| options.code_makes_cycles || arc.is_observed();
-    let least = options.cycle_cut / 100.0 * selection.total as f64;
+    let least = options.cycle_cut / 100.0 * selection.total() as f64;
     let of_callee = callee_calls(graph);
     let weak = |arc: &CallArc| match arc.calls {
         _ if arc.is_interrupt => true,
@@ -363,7 +363,7 @@ fn flow_of_arcs(graph: &CallGraph, measured: &Attribution) -> Flow {
 
 fn root_samples(profile: &Profile, selection: &Selection) -> IdVec<FunctionId, u64> {
     let mut samples = IdVec::filled(0, profile.functions.len());
-    for row in &selection.rows {
+    for row in selection.rows() {
         if let Some(root) = profile.paths.outwards(row.path).last() {
             samples[root.function] += row.samples;
         }

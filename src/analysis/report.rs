@@ -82,7 +82,7 @@ impl Summary {
             alike: alike(profile, selection, &flat),
             commands: commands.collect(),
             threads: threads::by_thread(profile, selection),
-            waits: match selection.event.is_off_processor() {
+            waits: match selection.event().is_off_processor() {
                 true => waits::by_function(profile, selection),
                 false => Vec::new(),
             },

@@ -46,7 +46,7 @@ pub fn pattern_of(name: &str) -> String {
 
 /// One selected row: a distinct path (with leaf line and place) and its weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct SelectedRow {
     /// Where the samples were taken.
     pub path: PathId,
     /// The thread.
@@ -67,7 +67,7 @@ pub struct Row {
 #[derive(Clone, Debug)]
 pub struct Selection {
     event: Event,
-    rows: Vec<Row>,
+    rows: Vec<SelectedRow>,
     total: u64,
     samples: u64,
     squares: u128,
@@ -81,7 +81,7 @@ impl Selection {
     }
 
     /// The weighted rows, in order of thread, path and line; no row has weight 0 and samples 0.
-    pub fn rows(&self) -> &[Row] {
+    pub fn rows(&self) -> &[SelectedRow] {
         &self.rows
     }
 
@@ -152,7 +152,7 @@ impl Profile {
                 Weighing::Weight => (sample.weight, sample.squares),
                 Weighing::Samples => (sample.count, u128::from(sample.count)),
             };
-            selection.rows.push(Row {
+            selection.rows.push(SelectedRow {
                 path: sample.path,
                 thread: sample.thread,
                 line: sample.line,

@@ -291,7 +291,7 @@ proptest! {
                 let was: BTreeMap<_, u64> = was.into_iter().map(|(way, _, weight)| (way, weight)).collect();
                 for (way, id, weight) in nodes(&profile, &tree) {
                     let most = at_most[id].weight;
-                    prop_assert!(weight <= most && most <= selection.total);
+                    prop_assert!(weight <= most && most <= selection.total());
                     // Collapsed, a node may be merged into another one that cut stacks do not show.
                     let truth = was.get(&way).copied().unwrap_or(0);
                     prop_assert!(truth <= most, "{roots:?} {:?} {way:?}: {truth} of {most}", tree.collapse);

@@ -337,7 +337,7 @@ proptest! {
             let options = Options { model: Some(model), ..Options::default() };
             let summary = Summary::of(&profile, &selection, &options);
             let view = graph::arrange(&subject, &summary, &graph::Options::default());
-            let total = selection.total as f64;
+            let total = selection.total() as f64;
             let sum: f64 = view.functions().map(|id| summary.portion(Entry::Function(id)).self_weight).sum();
             prop_assert!((sum - total).abs() < 1e-6 * total);
             for &entry in &view.ranked {

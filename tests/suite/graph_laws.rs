@@ -75,7 +75,7 @@ fn oracle(built: &Built, cycles: &Cycles) -> Oracle {
         comes_once: true,
         ..Oracle::default()
     };
-    for row in &built.selection.rows {
+    for row in built.selection.rows() {
         let mut stack: Vec<FunctionId> = built
             .profile
             .paths
@@ -124,7 +124,7 @@ type Claim = (String, f64, f64);
 fn broken_law(built: &Built, cycles: &Cycles, times: &Attribution) -> Option<Claim> {
     let mut claims: Vec<Claim> = Vec::new();
     let own: f64 = times.functions.iter().map(|f| f.self_weight).sum();
-    claims.push(("self".into(), own, built.selection.total as f64));
+    claims.push(("self".into(), own, built.selection.total() as f64));
     let mut into = vec![Portion::default(); cycles.groups()];
     for (id, arc) in built.graph.arcs.enumerate() {
         if !cycles.is_within(arc)
@@ -238,7 +238,7 @@ proptest! {
             let alone = built.graph.function_ids().filter(|&id| cycles.of()[id].is_none());
             let roots: f64 = alone.map(|id| times.roots[id].total()).sum();
             let roots = roots + times.cycles.iter().map(|cycle| cycle.root.total()).sum::<f64>();
-            prop_assert!(close(roots, built.selection.total as f64));
+            prop_assert!(close(roots, built.selection.total() as f64));
         }
     }
 
@@ -334,7 +334,7 @@ proptest! {
         let cycles = Cycles::find(&built.graph, |_| true);
         let depths = recursion::depths(&built.profile, &built.selection, &cycles);
         let mut exactly: BTreeMap<(GroupId, Option<FunctionId>, usize), u64> = BTreeMap::new();
-        for row in &built.selection.rows {
+        for row in built.selection.rows() {
             let mut seen: BTreeMap<(GroupId, Option<FunctionId>), usize> = BTreeMap::new();
             for path in built.profile.paths.outwards(row.path) {
                 let group = cycles.group(path.function);
@@ -401,7 +401,7 @@ proptest! {
         let passing = breaking::passing(&built.profile, &built.selection, &built.graph, &sets);
         for (arcs, weight) in sets.into_iter().zip(passing) {
             let cut: BTreeSet<_> = arcs.iter().map(|&arc| built.graph.arcs[arc].pair()).collect();
-            let rows = built.selection.rows.iter().filter(|row| {
+            let rows = built.selection.rows().iter().filter(|row| {
                 let frames: Vec<_> = built.profile.paths.outwards(row.path).collect();
                 frames.windows(2).any(|pair| cut.contains(&(pair[1].function, pair[0].function)))
             });

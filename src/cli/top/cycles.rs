@@ -91,7 +91,7 @@ impl Lines<'_> {
                 "cycle {}: {} functions, {} % of the total",
                 place + 1,
                 number::grouped(functions),
-                number::percent(total, self.subject.selection.total, 2)
+                number::percent(total, self.subject.selection.total(), 2)
             ),
         );
         members.retain(|&id| self.finds(id));
@@ -197,7 +197,7 @@ impl Lines<'_> {
     }
 
     fn share(&self, part: u64) -> Cell {
-        let whole = self.subject.selection.total;
+        let whole = self.subject.selection.total();
         Cell::Share { part, whole }
     }
 

@@ -34,7 +34,7 @@ impl CallGraphView<'_> {
         blocks.extend(caveats::foot_of(subject));
         Page {
             unit: match self.summary.measured {
-                Some(_) => subject.selection.event.unit.clone(),
+                Some(_) => subject.selection.event().unit.clone(),
                 None => Unit::Samples,
             },
             blocks,
@@ -371,7 +371,7 @@ fn share(subject: &Subject, part: Option<u64>) -> Cell {
     match part {
         Some(part) => Cell::Share {
             part,
-            whole: subject.selection.total,
+            whole: subject.selection.total(),
         },
         None => Cell::Nothing,
     }

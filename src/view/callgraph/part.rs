@@ -63,12 +63,14 @@ pub(super) fn choose(subject: &Subject, summary: &Summary, options: &Options) ->
         Part::Roots => functions()
             .filter(|&id| summary.is_root(subject.profile, id))
             .collect(),
-        Part::Cycles => functions().filter(|&id| cycles.of()[id].is_some()).collect(),
+        Part::Cycles => functions()
+            .filter(|&id| cycles.of()[id].is_some())
+            .collect(),
     };
     if let Some(measured) = measured
         && !matches!(options.part, Part::About(_) | Part::Cycles)
     {
-        let whole = subject.selection.total;
+        let whole = subject.selection.total();
         listed.retain(|&id| reaches(measured.weights.total[id], whole, options.min));
     }
     match options.part {

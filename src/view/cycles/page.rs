@@ -23,7 +23,7 @@ const BROKEN_BEFORE: &str = "removing";
 impl CyclesView<'_> {
     /// The page.
     pub fn page(&self, subject: &Subject) -> Page {
-        let whole = subject.selection.total;
+        let whole = subject.selection.total();
         let mut blocks = self.graph.heading(subject);
         let cycles = self.order.len();
         let own = self.recursive.len();
@@ -113,7 +113,7 @@ impl CyclesView<'_> {
         blocks.extend(range::legend(&ranges));
         blocks.extend(caveats::foot_of(subject));
         Page {
-            unit: subject.selection.event.unit.clone(),
+            unit: subject.selection.event().unit.clone(),
             blocks,
         }
     }
@@ -138,7 +138,7 @@ impl CyclesView<'_> {
             table.rows.push(vec![
                 Cell::Share {
                     part: total(id),
-                    whole: subject.selection.total,
+                    whole: subject.selection.total(),
                 },
                 self.at_most(subject, Entry::Function(id)),
                 Cell::Weight(portion.self_weight.round() as u64),
@@ -174,7 +174,7 @@ impl CyclesView<'_> {
         let total = self.summary.graph.total(entry).round() as u64;
         let most = self.summary.graph.total_max(entry);
         most.map_or(Cell::Nothing, |most| {
-            range::cell(total, most, subject.selection.total)
+            range::cell(total, most, subject.selection.total())
         })
     }
 
@@ -227,7 +227,7 @@ impl CyclesView<'_> {
         let mut row = |weight: u64, text: String| {
             let share = Cell::Share {
                 part: weight,
-                whole: subject.selection.total,
+                whole: subject.selection.total(),
             };
             table.rows.push(match stacks {
                 true => vec![share, Cell::Weight(weight), Cell::Text(text)],
@@ -278,7 +278,7 @@ impl CyclesView<'_> {
         });
         let weight = self.summary.broken_weight[cycle];
         let weight = match self.summary.graph.has_stacks() {
-            true => match &subject.selection.event.unit {
+            true => match &subject.selection.event().unit {
                 Unit::Samples => format!("{} samples", number::grouped(weight)),
                 unit => number::weight(weight, unit),
             },
@@ -323,7 +323,7 @@ impl CyclesView<'_> {
             table.rows.push(vec![
                 Cell::Share {
                     part: self.summary.graph.total(Entry::Function(id)).round() as u64,
-                    whole: subject.selection.total,
+                    whole: subject.selection.total(),
                 },
                 self.at_most(subject, Entry::Function(id)),
                 Cell::Weight(self.summary.graph.weights.self_weight[id]),

@@ -33,7 +33,7 @@ impl GraphView<'_> {
     /// Functions coloured by their totals and arcs by their weights, each cycle in a frame; arcs
     /// that only the code has are dashed. What is too small is left out.
     pub fn drawing(&self, subject: &Subject, pruning: Pruning) -> Drawing {
-        let whole = subject.selection.total;
+        let whole = subject.selection.total();
         let share = |part: f64| part / whole.max(1) as f64;
         let percent = |part: f64| format!("{}%", number::percent(rounded(part), whole, 2));
         let total_of = |entry| {

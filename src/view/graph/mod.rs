@@ -127,7 +127,7 @@ impl GraphView<'_> {
     }
 
     fn choose(&mut self, subject: &Subject, options: &Options) {
-        let whole = subject.selection.total as f64;
+        let whole = subject.selection.total() as f64;
         let about = |entry: Entry| match entry {
             _ if options.functions.is_empty() => true,
             Entry::Function(id) => options.functions.contains(&id),

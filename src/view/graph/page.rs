@@ -34,7 +34,7 @@ impl GraphView<'_> {
         blocks.extend(label::legend(has_marks));
         blocks.extend(caveats::foot_of(subject));
         Page {
-            unit: subject.selection.event.unit.clone(),
+            unit: subject.selection.event().unit.clone(),
             blocks,
         }
     }

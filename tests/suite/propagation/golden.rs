@@ -221,7 +221,7 @@ fn with_stacks(case: &Path, parts: Parts) -> Built {
 fn measured_is(case: &Path, file: &str, parts: Parts) {
     let golden = json(case, file);
     let built = with_stacks(case, parts);
-    let (graph, total) = (&built.graph, built.selection.total);
+    let (graph, total) = (&built.graph, built.selection.total());
     let cycles = Cycles::find(graph, |_| true);
     let ours = measured::attribute(&built.profile, &built.selection, graph, &cycles);
     let told = |what: &str| format!("{}/{file}: {what}", case.display());
