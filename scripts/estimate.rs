@@ -106,7 +106,7 @@ impl Counted {
                 writeln!(out, "{name} arc {from} {to} {total}")?;
             }
             for (id, cycle) in times.cycles.enumerate() {
-                let members = estimate.cycles.members[id].iter();
+                let members = estimate.cycles.members()[id].iter();
                 let members: Vec<String> = members.map(|id| id.index().to_string()).collect();
                 let total = cycle.portion.total();
                 writeln!(out, "{name} cycle {} {total}", members.join(","))?;

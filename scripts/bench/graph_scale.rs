@@ -138,7 +138,7 @@ fn measure(profile: &Profile) -> ([f64; STEPS.len()], usize, usize) {
     lap(3);
     recursion::depths(profile, &selection, &cycles);
     lap(4);
-    let members = cycles.members.iter().map(Vec::len).sum();
+    let members = cycles.members().iter().map(Vec::len).sum();
     (seconds, graph.arcs.len(), members)
 }
 

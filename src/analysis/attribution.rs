@@ -118,7 +118,7 @@ impl Attribution {
 
     /// What the whole group of a function has: that of its cycle, or its own.
     pub fn of_group(&self, cycles: &Cycles, function: FunctionId) -> Portion {
-        match cycles.of[function] {
+        match cycles.of()[function] {
             Some(cycle) => self.cycles[cycle].portion,
             None => self.functions[function],
         }
@@ -133,9 +133,9 @@ pub fn cycle_order(
     cycles: &Cycles,
     ranks: &IdVec<FunctionId, u32>,
 ) -> Vec<CycleId> {
-    let first = |cycle: CycleId| cycles.members[cycle].iter().map(|&id| ranks[id]).min();
+    let first = |cycle: CycleId| cycles.members()[cycle].iter().map(|&id| ranks[id]).min();
     let mut order: Vec<(Reverse<Ordered>, Option<u32>, CycleId)> = cycles
-        .members
+        .members()
         .ids()
         .map(|id| {
             let total = attribution.cycles[id].portion.total();

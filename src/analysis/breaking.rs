@@ -67,7 +67,7 @@ pub fn lightest(
     exact: usize,
     weight: impl Fn(&CallArc) -> Option<u64>,
 ) -> Breaking {
-    let members = &cycles.members[cycle];
+    let members = &cycles.members()[cycle];
     let place = |member: FunctionId| members.binary_search(&member).ok();
     let mut arcs = Vec::new();
     for id in members.iter().flat_map(|&member| graph.callees(member)) {

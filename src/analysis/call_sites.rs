@@ -111,7 +111,7 @@ impl Taken {
     fn of(places: &Places, selection: &Selection) -> Taken {
         let mut weight = IdVec::filled(0u64, places.tree().len());
         let mut samples = IdVec::filled(false, places.tree().len());
-        for row in &selection.rows {
+        for row in selection.rows() {
             if let Some(place) = row.place {
                 weight[place] += row.weight;
                 samples[place] = true;

@@ -70,7 +70,7 @@ impl Summary {
         let within: Vec<bool> = profile.functions.iter().map(of_modules).collect();
         let within: IdVec<FunctionId, bool> = within.into();
         let from = options.from.iter().copied();
-        let has_samples = selection.samples > 0;
+        let has_samples = selection.samples() > 0;
         Summary {
             cycles: Cycles::find(&graph, CallArc::is_call),
             reached: (from.len() > 0).then(|| graph.reachable(from, CallArc::is_call)),
@@ -94,8 +94,8 @@ impl Summary {
             let mut arcs = self.graph.callers(id).map(|arc| &self.graph.arcs[arc]);
             arcs.any(|arc| arc.is_call() && arc.from != id && !self.cycles.share(arc.from, id))
         };
-        match self.cycles.of[id] {
-            Some(cycle) => !self.cycles.members[cycle]
+        match self.cycles.of()[id] {
+            Some(cycle) => !self.cycles.members()[cycle]
                 .iter()
                 .any(|&id| called_from_outside(id)),
             None => !called_from_outside(id),

@@ -35,7 +35,7 @@ impl Coverage {
     ) -> Coverage {
         let weights = inclusive::by_function(profile, selection);
         let mut entered = IdVec::filled(false, graph.functions());
-        for row in &selection.rows {
+        for row in selection.rows() {
             if let Some(root) = profile.paths.outwards(row.path).last() {
                 entered[root.function] = true;
             }

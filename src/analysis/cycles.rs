@@ -74,7 +74,7 @@ impl Summary {
         };
         Summary {
             depths: recursion::depths(profile, selection, &graph.cycles),
-            estimate: if graph.cycles.members.is_empty() {
+            estimate: if graph.cycles.members().is_empty() {
                 Estimate::default()
             } else {
                 graph.fonseca()
@@ -101,7 +101,7 @@ impl Summary {
     /// The samples whose stacks are cut inside of a cycle: who entered it is not known for these.
     pub fn cut_inside(&self, cycle: CycleId) -> Cut {
         let mut all = Cut::default();
-        for &member in &self.graph.cycles.members[cycle] {
+        for &member in &self.graph.cycles.members()[cycle] {
             let cut = self.cut_in(member);
             all.weight += cut.weight;
             all.samples += cut.samples;
@@ -127,7 +127,7 @@ impl Summary {
 
     fn arcs(&self, cycle: CycleId, wanted: impl Fn(bool, bool) -> bool) -> Vec<ArcId> {
         let (graph, cycles) = (&self.graph.graph, &self.graph.cycles);
-        let members = cycles.members[cycle].iter();
+        let members = cycles.members()[cycle].iter();
         let arcs = members.flat_map(|&member| graph.callers(member));
         let mut arcs: Vec<ArcId> = arcs
             .filter(|&id| {
@@ -143,7 +143,7 @@ impl Summary {
 /// For each cycle, arcs without which it is none.
 fn arcs_that_break(summary: &graph::Summary, options: &graph::Options) -> IdVec<CycleId, Breaking> {
     let (graph, cycles) = (&summary.graph, &summary.cycles);
-    let cut = cycles.cut.iter().map(|&id| graph.arcs[id].pair());
+    let cut = cycles.cut().iter().map(|&id| graph.arcs[id].pair());
     let cut: FxHashSet<_> = cut.collect();
     let counts = |arc: &CallArc| {
         let forms = options.code_makes_cycles || arc.is_observed();
@@ -151,7 +151,7 @@ fn arcs_that_break(summary: &graph::Summary, options: &graph::Options) -> IdVec<
     };
     // What is no call cannot be left out of a program.
     let is_call = |arc: &CallArc| counts(arc).filter(|_| !arc.is_gap());
-    let mut breaking = IdVec::filled(Breaking::default(), cycles.members.len());
+    let mut breaking = IdVec::filled(Breaking::default(), cycles.members().len());
     for (place, &cycle) in summary.cycle_order.iter().enumerate() {
         let exact = if place < IN_EXACT {
             breaking::EXACT
@@ -171,7 +171,7 @@ fn arcs_that_break(summary: &graph::Summary, options: &graph::Options) -> IdVec<
 /// The functions that call themselves, in order of id.
 fn recursive(summary: &graph::Summary) -> Vec<FunctionId> {
     // Through missing frames a function recurses, but does not call itself: in a cycle that is said.
-    let is_in_cycle = |arc: &CallArc| summary.cycles.of[arc.from].is_some();
+    let is_in_cycle = |arc: &CallArc| summary.cycles.of()[arc.from].is_some();
     let own = summary.graph.arcs.iter();
     let own = own.filter(|arc| arc.is_self() && arc.is_observed());
     let own = own.filter(|arc| !arc.is_gap() || !is_in_cycle(arc));

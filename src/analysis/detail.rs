@@ -191,7 +191,7 @@ pub fn of(profile: &Profile, selection: &Selection, function: FunctionId, rule: 
 /// function itself and its descendants, but for what rounding to whole numbers changes.
 fn by_calls(profile: &Profile, selection: &Selection, function: FunctionId, rule: Rule) -> Detail {
     let mut own = IdVec::filled(0.0, profile.functions.len());
-    for row in &selection.rows {
+    for row in selection.rows() {
         own[profile.paths[row.path].function] += row.weight as f64;
     }
     let estimate = estimated::of(profile, selection, &own);
@@ -223,7 +223,7 @@ fn by_calls(profile: &Profile, selection: &Selection, function: FunctionId, rule
     Detail {
         function,
         basis: Basis::Calls {
-            recurses: itself || estimate.cycles.of[function].is_some(),
+            recurses: itself || estimate.cycles.of()[function].is_some(),
         },
         rule,
         self_weight: own[function].round() as u64,

@@ -164,7 +164,7 @@ pub fn errors(comparison: &Comparison<'_>) -> Errors {
             share_by_calls,
             share_measured,
             // Where every event was recorded nothing is left to chance.
-            standard_error: match selection.sampling {
+            standard_error: match selection.sampling() {
                 Sampling::Census => 0.0,
                 _ => standard_error(share_measured, numbers[group]),
             },
@@ -175,7 +175,7 @@ pub fn errors(comparison: &Comparison<'_>) -> Errors {
         misattributed: wrong[group] / 2.0,
         total,
     };
-    let alone = |id: FunctionId| cycles.of[id].is_none();
+    let alone = |id: FunctionId| cycles.of()[id].is_none();
     let functions = graph.function_ids().map(|id| match alone(id) {
         true => error(cycles.group(id), measured.functions[id].total()),
         false => GroupError::default(),
@@ -210,7 +210,7 @@ fn effective_numbers(
 ) -> IdVec<GroupId, f64> {
     // Sums of weights and of their squares, first at the end of each path, then for all through it.
     let mut sums: IdVec<PathId, (f64, f64)> = IdVec::filled((0.0, 0.0), profile.paths.len());
-    for row in &selection.rows {
+    for row in selection.rows() {
         let weight = row.weight as f64;
         sums[row.path].0 += weight;
         sums[row.path].1 += row.squares as f64;

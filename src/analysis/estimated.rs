@@ -24,7 +24,7 @@ use crate::profile::{FunctionId, Profile, Selection};
 
 /// Whether totals can only be estimated: calls were counted, and no stack has a caller on it.
 pub fn is_needed(profile: &Profile, selection: &Selection) -> bool {
-    let mut paths = selection.rows.iter().map(|row| &profile.paths[row.path]);
+    let mut paths = selection.rows().iter().map(|row| &profile.paths[row.path]);
     profile.counts.is_some() && !paths.any(|path| path.caller.is_some())
 }
 
@@ -90,12 +90,12 @@ fn estimate(
     flow: &Flow,
 ) -> (Attribution, Option<IdVec<ArcId, Option<Portion>>>) {
     let mut attribution = propagation::propagate(graph, cycles, self_weights, flow);
-    if cycles.members.is_empty() {
+    if cycles.members().is_empty() {
         return (attribution, None);
     }
     let inside = fonseca::estimate(graph, self_weights, flow, Rule::Sound).attribution;
     let totals = graph.function_ids().map(|id| {
-        let Some(cycle) = cycles.of[id] else {
+        let Some(cycle) = cycles.of()[id] else {
             return attribution.total(id);
         };
         // Where arcs without calls, or without those that are cut, make other cycles than the calls.

@@ -80,12 +80,12 @@ pub fn estimate(
     };
     let cycles = Cycles::find(graph, flows);
     let mut model = Model::new(graph, &cycles, self_weights, flow, rule);
-    let mut entries = IdVec::filled(Entries::default(), cycles.members.len());
+    let mut entries = IdVec::filled(Entries::default(), cycles.members().len());
     for group in cycles.callees_first() {
         for function in cycles.functions_of(group) {
             model.add_callees_outside(function, group);
         }
-        let cycle = (cycles.functions_of(group).next()).and_then(|function| cycles.of[function]);
+        let cycle = (cycles.functions_of(group).next()).and_then(|function| cycles.of()[function]);
         match cycle {
             Some(cycle) => entries[cycle] = model.divide(cycle),
             None => {
@@ -204,7 +204,7 @@ impl<'a> Model<'a> {
 
     /// Divides the time of a cycle among its members.
     fn divide(&mut self, cycle: CycleId) -> Entries {
-        let members = &self.cycles.members[cycle];
+        let members = &self.cycles.members()[cycle];
         let graph = self.graph;
         let inside = members.iter().flat_map(|&member| graph.callees(member));
         let size = members.len() + inside.count();
@@ -217,7 +217,7 @@ impl<'a> Model<'a> {
 
     /// The members at which a cycle is entered; the first `most` by their parts.
     fn entries(&self, cycle: CycleId, most: usize) -> Entries {
-        let members = &self.cycles.members[cycle];
+        let members = &self.cycles.members()[cycle];
         let into = self.into_group[self.cycles.group_of_cycle(cycle)];
         let mut entries: Vec<(FunctionId, f64)> = Vec::new();
         for &member in members {
@@ -321,13 +321,13 @@ impl<'a> Model<'a> {
             let into = self.into_group[group];
             roots[function] = if into > 0.0 && self.rule == Rule::Sound {
                 self.groups[group] * (self.flow.roots[function] / into)
-            } else if into > 0.0 || self.cycles.of[function].is_some() {
+            } else if into > 0.0 || self.cycles.of()[function].is_some() {
                 Portion::default()
             } else {
                 self.groups[group]
             };
         }
-        let cycles = self.cycles.members.enumerate().map(|(id, members)| {
+        let cycles = self.cycles.members().enumerate().map(|(id, members)| {
             let group = self.cycles.group_of_cycle(id);
             let mut root = Portion::default();
             members.iter().for_each(|&member| root += roots[member]);

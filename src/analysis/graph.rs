@@ -227,7 +227,7 @@ impl Summary {
         let counts = profile.counts.as_ref();
         self.calls = counts.map(|counts| Calls::of(graph, cycles, counts));
         self.cycle_order = attribution::cycle_order(&self.attribution, cycles, &self.ranks);
-        self.numbers = IdVec::filled(0, cycles.members.len());
+        self.numbers = IdVec::filled(0, cycles.members().len());
         for (number, &cycle) in (1..).zip(&self.cycle_order) {
             self.numbers[cycle] = number;
         }
@@ -264,7 +264,7 @@ impl Summary {
             Entry::Function(id) => hidden(id),
             // A sample that may hide all of a cycle may hide each member: they all reach each other.
             Entry::Cycle(cycle) => {
-                let members = self.cycles.members[cycle].iter();
+                let members = self.cycles.members()[cycle].iter();
                 let members = members.map(|&id| hidden(id));
                 members
                     .min_by_key(|hidden| hidden.weight)
@@ -331,7 +331,7 @@ fn calls_that_count(
 /// The cycles, without those that only weak arcs hold together.
 fn cycles(graph: &CallGraph, selection: &Selection, options: &Options, has_stacks: bool) -> Cycles {
     let forms_cycles = |arc: &CallArc| options.code_makes_cycles || arc.is_observed();
-    let least = options.cycle_cut / 100.0 * selection.total as f64;
+    let least = options.cycle_cut / 100.0 * selection.total() as f64;
     let of_callee = callee_calls(graph);
     let weak = |arc: &CallArc| match arc.calls {
         _ if arc.is_interrupt => true,
@@ -363,7 +363,7 @@ fn flow_of_arcs(graph: &CallGraph, measured: &Attribution) -> Flow {
 
 fn root_samples(profile: &Profile, selection: &Selection) -> IdVec<FunctionId, u64> {
     let mut samples = IdVec::filled(0, profile.functions.len());
-    for row in &selection.rows {
+    for row in selection.rows() {
         if let Some(root) = profile.paths.outwards(row.path).last() {
             samples[root.function] += row.samples;
         }

@@ -86,7 +86,7 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> FunctionWeights 
         self_samples: IdVec::filled(0, functions),
         samples: IdVec::filled(0, functions),
     };
-    for row in &selection.rows {
+    for row in selection.rows() {
         let function = profile.paths[row.path].function;
         weights.self_weight[function] += row.weight;
         weights.self_samples[function] += row.samples;

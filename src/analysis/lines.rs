@@ -34,7 +34,7 @@ impl Lines {
 /// The self weight of each source line of each function.
 pub fn by_function(profile: &Profile, selection: &Selection) -> Lines {
     let mut weights: FxHashMap<(FunctionId, LineId), u64> = FxHashMap::default();
-    for row in &selection.rows {
+    for row in selection.rows() {
         if let Some(line) = row.line {
             let function = profile.paths[row.path].function;
             *weights.entry((function, line)).or_default() += row.weight;

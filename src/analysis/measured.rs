@@ -173,7 +173,7 @@ fn arrange(
         .map(|(id, arc)| (!cycles.is_within(arc)).then(|| sums.arcs[id].portion()))
         .collect();
     let of_cycles: Vec<CycleWeight> = cycles
-        .members
+        .members()
         .enumerate()
         .map(|(id, members)| {
             let mut root = Sum::default();

@@ -88,13 +88,13 @@ pub fn propagate(
     for function in functions.ids() {
         let group = cycles.group(function);
         roots[function] = match shared[group] {
-            0.0 if cycles.of[function].is_none() => groups[group],
+            0.0 if cycles.of()[function].is_none() => groups[group],
             0.0 => Portion::default(),
             all => groups[group] * (flow.roots[function] / all),
         };
     }
     let of_cycles: Vec<CycleWeight> = cycles
-        .members
+        .members()
         .enumerate()
         .map(|(id, members)| {
             let group = cycles.group_of_cycle(id);
@@ -129,6 +129,6 @@ pub(super) fn carrying(graph: &CallGraph, cycles: &Cycles, flow: &Flow) -> IdVec
         flow.arcs[id] > 0.0 && place[cycles.group(arc.to)] < place[cycles.group(arc.from)]
     });
     let mut carries: IdVec<ArcId, bool> = carries.collect::<Vec<_>>().into();
-    cycles.cut.iter().for_each(|&arc| carries[arc] = false);
+    cycles.cut().iter().for_each(|&arc| carries[arc] = false);
     carries
 }

@@ -90,9 +90,9 @@ pub fn depths(profile: &Profile, selection: &Selection, cycles: &Cycles) -> Dept
     let weights = PathWeights::of(profile, selection);
     let totals = super::inclusive::by_function(profile, selection).total;
     let mut functions: FxHashMap<FunctionId, Depth> = FxHashMap::default();
-    let mut of_cycles = IdVec::filled(Depth::default(), cycles.members.len());
+    let mut of_cycles = IdVec::filled(Depth::default(), cycles.members().len());
     let mut depth = IdVec::filled(0usize, profile.functions.len());
-    let mut depth_in = IdVec::filled(0usize, cycles.members.len());
+    let mut depth_in = IdVec::filled(0usize, cycles.members().len());
     Links::new(profile, &weights).walk(&profile.paths, |step| match step {
         Step::Enter(path) => {
             let function = profile.paths[path].function;
@@ -103,7 +103,7 @@ pub fn depths(profile: &Profile, selection: &Selection, cycles: &Cycles) -> Dept
                 let of_function = functions.entry(function).or_default();
                 of_function.add(depth[function], weight);
             }
-            if let Some(cycle) = cycles.of[function] {
+            if let Some(cycle) = cycles.of()[function] {
                 depth_in[cycle] += 1;
                 of_cycles[cycle].add(depth_in[cycle], weight);
             }
@@ -111,7 +111,7 @@ pub fn depths(profile: &Profile, selection: &Selection, cycles: &Cycles) -> Dept
         Step::Leave(path) => {
             let function = profile.paths[path].function;
             depth[function] -= 1;
-            if let Some(cycle) = cycles.of[function] {
+            if let Some(cycle) = cycles.of()[function] {
                 depth_in[cycle] -= 1;
             }
         }

@@ -82,7 +82,7 @@ impl Summary {
             alike: alike(profile, selection, &flat),
             commands: commands.collect(),
             threads: threads::by_thread(profile, selection),
-            waits: match selection.event.is_off_processor() {
+            waits: match selection.event().is_off_processor() {
                 true => waits::by_function(profile, selection),
                 false => Vec::new(),
             },
@@ -104,8 +104,8 @@ impl InCode {
         let observed = Cycles::find(&graph, |arc| arc.is_observed() && !arc.is_interrupt);
         InCode {
             coverage: Coverage::of(profile, selection, &graph, &everywhere),
-            possible_cycles: possible.members.len(),
-            observed_cycles: observed.members.len(),
+            possible_cycles: possible.members().len(),
+            observed_cycles: observed.members().len(),
         }
     }
 }

@@ -97,7 +97,7 @@ fn walk(
 ) -> Vec<Seen> {
     let paths = &profile.paths;
     let mut is_sampled = IdVec::filled(false, paths.len());
-    for row in &selection.rows {
+    for row in selection.rows() {
         is_sampled[row.path] = true;
     }
     let mut seen = vec![Seen::default(); functions];

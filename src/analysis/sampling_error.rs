@@ -69,10 +69,10 @@ pub enum SamplingError {
 /// assert_eq!((half_width * 1000.0).round(), 282.0);
 /// ```
 pub fn of(profile: &Profile, selection: &Selection) -> SamplingError {
-    if selection.samples == 0 || selection.total == 0 {
+    if selection.samples() == 0 || selection.total() == 0 {
         return SamplingError::Unknown;
     }
-    match selection.sampling {
+    match selection.sampling() {
         Sampling::Unknown | Sampling::Merged => SamplingError::Unknown,
         Sampling::Census => {
             let count = |kind| profile.caveats.count(kind);
@@ -89,7 +89,7 @@ pub fn of(profile: &Profile, selection: &Selection) -> SamplingError {
             }
         }
         Sampling::Drawn => {
-            let number = effective_number(selection.total as f64, selection.squares as f64);
+            let number = effective_number(selection.total() as f64, selection.squares() as f64);
             SamplingError::Sampled {
                 effective_samples: number.max(1.0),
                 half_width: WIDTH * standard_error(0.5, number),

@@ -10,7 +10,7 @@ use crate::profile::{Profile, Selection, ThreadId};
 pub fn by_thread(profile: &Profile, selection: &Selection) -> Vec<(ThreadId, u64)> {
     let mut weights = IdVec::filled(0u64, profile.threads.len());
     let mut present = IdVec::filled(false, profile.threads.len());
-    for row in &selection.rows {
+    for row in selection.rows() {
         weights[row.thread] += row.weight;
         present[row.thread] = true;
     }

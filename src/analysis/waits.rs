@@ -42,7 +42,7 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> Vec<(Wait, u64)>
             });
     }
     let mut weights: BTreeMap<Wait, u64> = BTreeMap::new();
-    for row in &selection.rows {
+    for row in selection.rows() {
         let place = match entries[row.path] {
             Some(entry) => profile.paths[entry].caller.unwrap_or(entry),
             None => row.path,

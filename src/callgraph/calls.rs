@@ -74,11 +74,11 @@ impl Calls {
     /// ```
     pub fn of(graph: &CallGraph, cycles: &Cycles, counts: &Counts) -> Calls {
         let mut functions = IdVec::filled(CallsOfFunction::default(), graph.functions());
-        let mut of_cycle = IdVec::filled(CallsOfCycle::default(), cycles.members.len());
+        let mut of_cycle = IdVec::filled(CallsOfCycle::default(), cycles.members().len());
         for arc in &graph.arcs {
             let calls = arc.calls.unwrap_or(0);
             let function = &mut functions[arc.to];
-            let cycle = cycles.of[arc.to].map(|cycle| &mut of_cycle[cycle]);
+            let cycle = cycles.of()[arc.to].map(|cycle| &mut of_cycle[cycle]);
             let (of_function, of_cycle) = if arc.is_self() {
                 (&mut function.recursive, None)
             } else if cycles.share(arc.from, arc.to) {
@@ -89,7 +89,7 @@ impl Calls {
             add(calls, [Some(of_function), of_cycle]);
         }
         for count in counts.calls().iter().filter(|count| count.from.is_none()) {
-            let cycle = cycles.of[count.to].map(|cycle| &mut of_cycle[cycle].unknown);
+            let cycle = cycles.of()[count.to].map(|cycle| &mut of_cycle[cycle].unknown);
             add(count.calls, [Some(&mut functions[count.to].unknown), cycle]);
         }
         Calls {

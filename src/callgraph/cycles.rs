@@ -32,19 +32,31 @@ define_id! {
 /// The cycles of a call graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cycles {
-    /// The members of each cycle, two or more, in order of id; cycles in order of their first
-    /// members.
-    pub members: IdVec<CycleId, Vec<FunctionId>>,
-    /// For each function the cycle that it is a member of.
-    pub of: IdVec<FunctionId, Option<CycleId>>,
-    /// The arcs that would make cycles larger but were held for too weak to do so, in order of id:
-    /// none but by [`Cycles::find_strong`].
-    pub cut: Vec<ArcId>,
+    members: IdVec<CycleId, Vec<FunctionId>>,
+    of: IdVec<FunctionId, Option<CycleId>>,
+    cut: Vec<ArcId>,
     /// The groups, callees first.
     order: Vec<GroupId>,
 }
 
 impl Cycles {
+    /// The members of each cycle, two or more, in order of id; cycles in order of their first
+    /// members.
+    pub fn members(&self) -> &IdVec<CycleId, Vec<FunctionId>> {
+        &self.members
+    }
+
+    /// For each function the cycle that it is a member of.
+    pub fn of(&self) -> &IdVec<FunctionId, Option<CycleId>> {
+        &self.of
+    }
+
+    /// The arcs that would make cycles larger but were held for too weak to do so, in order of id:
+    /// none but by [`Cycles::find_strong`].
+    pub fn cut(&self) -> &[ArcId] {
+        &self.cut
+    }
+
     /// The cycles over the arcs that `counts` lets pass.
     ///
     /// ```

@@ -98,7 +98,7 @@ fn several(
 ) {
     let message = format!("{} functions match {text}; total and name:", fitting.len());
     failure::line("proftool", &message);
-    let whole = subject.selection.total;
+    let whole = subject.selection.total();
     for (function, label) in fitting.iter().take(TOLD) {
         let share = number::percent(weights.total[*function], whole, 2);
         failure::plain(&format!("{share:>7} %  {label}"));

@@ -200,7 +200,7 @@ impl Look {
         profile: &'a Profile,
         selection: &'a Selection,
     ) -> Subject<'a> {
-        let is_assumed = selection.sampling.assumes(&selection.event.unit);
+        let is_assumed = selection.sampling().assumes(&selection.event().unit);
         if is_assumed && matches!(self.format, Format::Csv | Format::Dot) {
             let text = "folded stacks do not state a unit; weights are taken as samples";
             failure::line("note", text);

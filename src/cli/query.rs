@@ -242,7 +242,7 @@ impl Query {
             },
         };
         let selection = profile.select(event, &filter);
-        if selection.samples == 0 && profile.samples_by_event()[event] > 0 {
+        if selection.samples() == 0 && profile.samples_by_event()[event] > 0 {
             failure::line("warning", "no sample passes the filters");
             if self.focus.is_some() {
                 let hint = "patterns match full names; proftool flat --names full lists them";

@@ -217,7 +217,7 @@ impl Args {
     fn reach(&self, selection: &Selection, min: f64) -> Reach {
         Reach {
             depth: self.depth.unwrap_or(DEPTH),
-            min: (selection.total as f64 * min / 100.0) as u64,
+            min: (selection.total() as f64 * min / 100.0) as u64,
         }
     }
 }

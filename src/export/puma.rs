@@ -27,7 +27,7 @@ const INDENT: usize = 256;
 ///
 /// Those of `out`.
 pub fn write(out: &mut dyn Write, subject: &Subject, tree: &Tree) -> io::Result<()> {
-    let figure = |value: u64| match &subject.selection.event.unit {
+    let figure = |value: u64| match &subject.selection.event().unit {
         Unit::Nanoseconds if value > 0 => number::duration(value),
         _ => value.to_string(),
     };

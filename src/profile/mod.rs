@@ -57,7 +57,7 @@ pub use path::{CallPath, CallPaths, PathId};
 pub use place::{Place, PlaceId, Places};
 pub use quality::{CheckedCalls, Quality};
 pub use sample::{EventId, Sample, Thread, ThreadId};
-pub use select::{Filter, Row, Selection, Weighing, pattern_of};
+pub use select::{Filter, SelectedRow, Selection, Weighing, pattern_of};
 pub use weights::PathWeights;
 
 use std::cmp::Ordering;

@@ -46,7 +46,7 @@ pub fn pattern_of(name: &str) -> String {
 
 /// One selected row: a distinct path (with leaf line and place) and its weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct SelectedRow {
     /// Where the samples were taken.
     pub path: PathId,
     /// The thread.
@@ -66,21 +66,45 @@ pub struct Row {
 /// The samples of one event that pass a filter.
 #[derive(Clone, Debug)]
 pub struct Selection {
-    /// The event, in the unit in which `rows` and `total` count.
-    pub event: Event,
-    /// The weighted rows, in order of thread, path and line; no row has weight 0 and samples 0.
-    pub rows: Vec<Row>,
-    /// The sum of all weights.
-    pub total: u64,
-    /// The number of samples.
-    pub samples: u64,
-    /// The sum of the squares of the samples' weights.
-    pub squares: u128,
-    /// How the samples were chosen.
-    pub sampling: Sampling,
+    event: Event,
+    rows: Vec<SelectedRow>,
+    total: u64,
+    samples: u64,
+    squares: u128,
+    sampling: Sampling,
 }
 
 impl Selection {
+    /// The event, in the unit in which rows and total count.
+    pub fn event(&self) -> &Event {
+        &self.event
+    }
+
+    /// The weighted rows, in order of thread, path and line; no row has weight 0 and samples 0.
+    pub fn rows(&self) -> &[SelectedRow] {
+        &self.rows
+    }
+
+    /// The sum of all weights.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The number of samples.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// The sum of the squares of the samples' weights.
+    pub fn squares(&self) -> u128 {
+        self.squares
+    }
+
+    /// How the samples were chosen.
+    pub fn sampling(&self) -> Sampling {
+        self.sampling
+    }
+
     /// The selection from a profile without events.
     pub fn nothing() -> Selection {
         Selection {
@@ -128,7 +152,7 @@ impl Profile {
                 Weighing::Weight => (sample.weight, sample.squares),
                 Weighing::Samples => (sample.count, u128::from(sample.count)),
             };
-            selection.rows.push(Row {
+            selection.rows.push(SelectedRow {
                 path: sample.path,
                 thread: sample.thread,
                 line: sample.line,

@@ -21,7 +21,7 @@ impl PathWeights {
         let paths = profile.paths.len();
         let mut self_weight = IdVec::filled(0u64, paths);
         let mut samples = IdVec::filled(0u64, paths);
-        for row in &selection.rows {
+        for row in selection.rows() {
             self_weight[row.path] += row.weight;
             samples[row.path] += row.samples;
         }

@@ -12,7 +12,7 @@ const UNEQUAL: f64 = 1.05;
 /// `None` if nothing is known.
 pub fn line(subject: &Subject, error: &SamplingError) -> Option<String> {
     let off_cpu = [Event::off_cpu().name, Event::preempted().name];
-    let is_off = off_cpu.contains(&subject.selection.event.name);
+    let is_off = off_cpu.contains(&subject.selection.event().name);
     let things = if is_off { "interval" } else { "event" };
     Some(match *error {
         SamplingError::Unknown => return None,
@@ -47,7 +47,7 @@ pub fn line(subject: &Subject, error: &SamplingError) -> Option<String> {
             half_width,
         } => {
             let points = half_width * 100.0;
-            let samples = subject.selection.samples;
+            let samples = subject.selection.samples();
             let effective = if samples as f64 > effective_samples * UNEQUAL {
                 format!(
                     "; their weights differ, so they count as {}",

@@ -91,7 +91,7 @@ pub(super) fn choose(
             Sort::SelfWeight => weights.self_weight[id],
             _ => weights.total[id],
         };
-        reaches(weight, subject.selection.total, options.min)
+        reaches(weight, subject.selection.total(), options.min)
     });
     let figures = |id: FunctionId| {
         let (self_weight, total) = (weights.self_weight[id], weights.total[id]);
@@ -194,7 +194,7 @@ impl Flat {
             Column::new("module", "module", Role::Aside),
         ]);
         let mut table = Table::new(columns);
-        let whole = subject.selection.total;
+        let whole = subject.selection.total();
         for row in &self.rows {
             let mut cells = Vec::from(figures(row, whole));
             cells.extend([
@@ -237,7 +237,7 @@ impl Flat {
         blocks.extend(label::legend(self.rows.iter().any(marked)));
         blocks.extend(caveats::foot_of(subject));
         Page {
-            unit: subject.selection.event.unit.clone(),
+            unit: subject.selection.event().unit.clone(),
             blocks,
         }
     }

@@ -108,27 +108,21 @@ impl<'a> Subject<'a> {
     pub(crate) fn is_part(&self) -> bool {
         let counts = self.profile.samples_by_event();
         let all = counts.iter().fold(0u64, |sum, &n| sum.saturating_add(n));
-        self.selection.samples < all
+        self.selection.samples() < all
     }
 
     /// One line on what is shown: the samples, their event, and the total in its unit.
     pub fn headline(&self) -> String {
-        let Selection {
-            event,
-            samples,
-            total,
-            sampling,
-            ..
-        } = self.selection;
-        if *sampling == Sampling::Merged {
-            let amount = stated_amount(*samples, *total, &event.unit);
+        let (event, samples) = (self.selection.event(), self.selection.samples());
+        if self.selection.sampling() == Sampling::Merged {
+            let amount = stated_amount(samples, self.selection.total(), &event.unit);
             return format!("{amount} (folded stacks: {})", not_stated(&event.unit));
         }
-        let mut line = counted_samples(*samples);
+        let mut line = counted_samples(samples);
         if event.name != "samples" {
             line = format!("{line} of {}", event.name);
         }
-        let total = number::weight(*total, &event.unit);
+        let total = number::weight(self.selection.total(), &event.unit);
         match &event.unit {
             Unit::Samples => line,
             Unit::Nanoseconds => format!("{line}, {total} in all"),

@@ -138,7 +138,7 @@ fn hottest_line(subject: &Subject, lines: &Lines, row: &Row) -> Option<HotLine> 
 fn questions(report: &Report, subject: &Subject, recurses: bool) -> Vec<Question> {
     /// A longer pattern is too long for a page.
     const PATTERN: usize = 60;
-    if subject.selection.samples == 0 {
+    if subject.selection.samples() == 0 {
         return Vec::new();
     }
     match report.known() {
@@ -186,7 +186,7 @@ impl Report {
             Column::new("module", "module", Role::Aside),
         ]);
         let mut table = Table::new(columns);
-        let whole = subject.selection.total;
+        let whole = subject.selection.total();
         for (row, line) in &self.functions {
             let place = |line: &HotLine| Cell::Text(format!("{}:{}", line.file, line.line));
             let mut cells = Vec::from(flat::figures(row, whole));
@@ -203,7 +203,7 @@ impl Report {
     /// The page for people.
     pub fn page(&self, subject: &Subject) -> Page {
         let mut blocks = self.summary(subject);
-        let what = what_is_counted(&subject.selection.event);
+        let what = what_is_counted(subject.selection.event());
         if !self.functions.is_empty() {
             blocks.push(Block::Space);
             // All off-CPU time is self time of the scheduler.
@@ -244,7 +244,7 @@ impl Report {
             blocks.push(Block::Next(self.next.clone()));
         }
         Page {
-            unit: subject.selection.event.unit.clone(),
+            unit: subject.selection.event().unit.clone(),
             blocks,
         }
     }
@@ -264,7 +264,7 @@ impl Report {
             Column::new("module", "module", Role::Aside),
             Column::new("caller", "called by", Role::Aside),
         ]);
-        let whole = subject.selection.total;
+        let whole = subject.selection.total();
         for &(wait, part) in waits {
             let caller = wait.caller.map(|caller| labels.of(caller).to_owned());
             table.rows.push(vec![
@@ -380,7 +380,7 @@ impl Report {
 
     /// The heaviest commands and threads, where there are several.
     fn who(&self, subject: &Subject) -> Vec<Block> {
-        let whole = subject.selection.total;
+        let whole = subject.selection.total();
         let mut blocks = Vec::new();
         let mut section = |title: &'static str, rows: Vec<(String, u64)>| {
             let more = rows.len().saturating_sub(THREADS);
@@ -462,7 +462,7 @@ fn other_events(subject: &Subject) -> Option<Block> {
     let others: Vec<(String, u64)> = profile
         .events
         .enumerate()
-        .filter(|&(id, event)| counts[id] > 0 && event.name != subject.selection.event.name)
+        .filter(|&(id, event)| counts[id] > 0 && event.name != subject.selection.event().name)
         .map(|(id, event)| (event.name.clone(), counts[id]))
         .collect();
     (!others.is_empty()).then_some(Block::OtherEvents(others))

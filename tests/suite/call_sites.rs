@@ -390,10 +390,10 @@ proptest! {
             let filter = Filter { weighing, ..Filter::default() };
             let select = |profile: &Profile| profile.select(event, &filter);
             let [ours, theirs] = [select(&with), select(&without)];
-            prop_assert_eq!((ours.total, ours.samples), (theirs.total, theirs.samples));
+            prop_assert_eq!((ours.total(), ours.samples()), (theirs.total(), theirs.samples()));
             // Each place is on the path of its sample.
             let places = with.places.as_ref().unwrap();
-            for row in &ours.rows {
+            for row in ours.rows() {
                 prop_assert_eq!(places.tree()[row.place.unwrap()].path, row.path);
             }
             for function in with.functions.ids() {

@@ -258,12 +258,12 @@ fn marks_have_no_cycle_and_no_range() {
         .collect();
     assert_eq!(marks.len(), 2);
     for mark in marks {
-        assert_eq!(cycles.of[mark], None);
+        assert_eq!(cycles.of()[mark], None);
         assert_eq!(hidden.at_most[mark], AtMost::default());
         assert_eq!(graph.callers(mark).len(), 0);
     }
-    let even = cycles.of[id(&profile, "even")].unwrap();
-    assert_eq!(cycles.members[even].len(), 2);
+    let even = cycles.of()[id(&profile, "even")].unwrap();
+    assert_eq!(cycles.members()[even].len(), 2);
 }
 
 #[test]

@@ -291,7 +291,7 @@ proptest! {
                 let was: BTreeMap<_, u64> = was.into_iter().map(|(way, _, weight)| (way, weight)).collect();
                 for (way, id, weight) in nodes(&profile, &tree) {
                     let most = at_most[id].weight;
-                    prop_assert!(weight <= most && most <= selection.total);
+                    prop_assert!(weight <= most && most <= selection.total());
                     // Collapsed, a node may be merged into another one that cut stacks do not show.
                     let truth = was.get(&way).copied().unwrap_or(0);
                     prop_assert!(truth <= most, "{roots:?} {:?} {way:?}: {truth} of {most}", tree.collapse);
@@ -322,7 +322,7 @@ proptest! {
         let selection = all(&profile);
         let view = Summary::of(&profile, &selection, &graph::Options::default());
         let cycles: &Cycles = &view.cycles;
-        for (cycle, members) in cycles.members.enumerate() {
+        for (cycle, members) in cycles.members().enumerate() {
             let is_in = |stack: &[usize]| stack.iter().any(|&f| members.contains(&FunctionId::new(f)));
             let on = run.stacks.iter().filter(|(stack, ..)| is_in(stack));
             let truth: u64 = on.map(|(_, weight, _)| weight).sum();

@@ -178,8 +178,8 @@ fn an_inventory_needs_no_program() {
         let read = input::open_as_gprof(&case.join("gmon.out"), &options);
         let profile = read.unwrap().unwrap().profile;
         let selection = profile.select(EventId::new(0), &Filter::default());
-        assert_eq!(contents.samples, selection.samples, "{}", case.display());
-        assert_eq!(contents.events[0].total, selection.total);
+        assert_eq!(contents.samples, selection.samples(), "{}", case.display());
+        assert_eq!(contents.events[0].total, selection.total());
         let arcs = contents.records.iter().find(|(name, _)| name == "arc");
         let pairs = profile.counts.map_or(0, |counts| counts.calls().len());
         assert!(arcs.unwrap().1 >= pairs as u64);

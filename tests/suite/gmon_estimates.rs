@@ -102,7 +102,7 @@ proptest! {
         let summary = figures(&built);
         let view = graph_view::arrange(&subject, &summary, &graph_view::Options::default());
         prop_assert_eq!(summary.model, Model::Propagated);
-        let all = built.selection.total as f64;
+        let all = built.selection.total() as f64;
         let weights = inclusive::by_function(&built.profile, &built.selection);
         let is_any = built.profile.counts.as_ref().unwrap().are_any();
         prop_assert_eq!(is_any, weights.basis != Basis::Nothing);

@@ -89,7 +89,7 @@ fn calls(profile: &Profile) -> BTreeMap<(String, String), u64> {
 
 fn ticks(profile: &Profile, of: &str) -> u64 {
     let selection = profile.select(EventId::new(0), &Filter::default());
-    let rows = selection.rows.iter();
+    let rows = selection.rows().iter();
     let own = rows.filter(|row| profile.functions[profile.paths[row.path].function].name == of);
     own.map(|row| row.samples).sum()
 }

@@ -337,15 +337,15 @@ proptest! {
             let options = Options { model: Some(model), ..Options::default() };
             let summary = Summary::of(&profile, &selection, &options);
             let view = graph::arrange(&subject, &summary, &graph::Options::default());
-            let total = selection.total as f64;
+            let total = selection.total() as f64;
             let sum: f64 = view.functions().map(|id| summary.portion(Entry::Function(id)).self_weight).sum();
             prop_assert!((sum - total).abs() < 1e-6 * total);
             for &entry in &view.ranked {
                 let (root, members) = match entry {
                     Entry::Cycle(cycle) => {
-                        (summary.attribution.cycles[cycle].root, summary.cycles.members[cycle].clone())
+                        (summary.attribution.cycles[cycle].root, summary.cycles.members()[cycle].clone())
                     }
-                    Entry::Function(id) if summary.cycles.of[id].is_none() => {
+                    Entry::Function(id) if summary.cycles.of()[id].is_none() => {
                         (summary.attribution.roots[id], vec![id])
                     }
                     Entry::Function(_) => continue,

@@ -36,7 +36,7 @@ fn page(profile: &Profile) -> (usize, String) {
     };
     text::write(&mut out, &view.page(&subject), &look, &Facts).unwrap();
     let text = String::from_utf8(out).unwrap();
-    (found.graph.cycles.members.len(), text)
+    (found.graph.cycles.members().len(), text)
 }
 
 #[test]

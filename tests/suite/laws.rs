@@ -202,7 +202,7 @@ fn all(profile: &Profile) -> Selection {
 /// Self and total by function, each stack looked at by itself.
 fn oracle(profile: &Profile, selection: &Selection) -> BTreeMap<usize, (u64, u64)> {
     let mut weights: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
-    for row in &selection.rows {
+    for row in selection.rows() {
         let stack: BTreeSet<usize> = profile
             .paths
             .outwards(row.path)
@@ -239,7 +239,7 @@ fn cycles_by_label(profile: &Profile) -> BTreeSet<BTreeSet<String>> {
     let graph = CallGraph::of(profile, &all(profile));
     let cycles = Cycles::find(&graph, |arc| arc.weight > 0);
     let label = |&id: &proftool::profile::FunctionId| profile.distinct_name(id).to_owned();
-    let members = cycles.members.iter();
+    let members = cycles.members().iter();
     members
         .map(|members| members.iter().map(label).collect())
         .collect()
@@ -387,7 +387,7 @@ fn folded(profile: &Profile) -> String {
 /// The weight of each stack, by the labels of its functions.
 fn stacks_by_label(profile: &Profile) -> BTreeMap<Vec<&str>, u64> {
     let mut stacks = BTreeMap::new();
-    for row in all(profile).rows.iter().filter(|row| row.weight > 0) {
+    for row in all(profile).rows().iter().filter(|row| row.weight > 0) {
         let names = |path: PathId| {
             let frames = profile.paths.outwards(path);
             frames
@@ -411,7 +411,7 @@ fn survives_folding(profile: &Profile) -> Result<(), TestCaseError> {
     let mut out = Vec::new();
     let tree = Stacks::new(profile, &selection).top_down(Collapse::None);
     export::write(&mut out, &subject, &tree).unwrap();
-    if selection.total > 0 {
+    if selection.total() > 0 {
         let back = input::read(&out[..], &mut |_| {}).unwrap();
         prop_assert_eq!(by_label(profile), by_label(&back));
         prop_assert_eq!(cycles_by_label(profile), cycles_by_label(&back));
@@ -429,11 +429,11 @@ proptest! {
         let weights = inclusive::by_function(&profile, &selection);
         prop_assert_eq!(answer(&weights), oracle(&profile, &selection));
         let sum: u64 = weights.self_weight.iter().sum();
-        prop_assert_eq!(sum, selection.total);
+        prop_assert_eq!(sum, selection.total());
         for (own, total) in answer(&weights).into_values() {
-            prop_assert!(own <= total && total <= selection.total);
+            prop_assert!(own <= total && total <= selection.total());
         }
-        prop_assert_eq!(weights.self_samples.iter().sum::<u64>(), selection.samples);
+        prop_assert_eq!(weights.self_samples.iter().sum::<u64>(), selection.samples());
     }
 
     #[test]
@@ -442,7 +442,7 @@ proptest! {
         let down = Stacks::new(&profile, &selection).top_down(Collapse::None);
         prop_assert!(holds_together(&down));
         let roots: u64 = down.roots().map(|root| down.nodes.at(root).weight()).sum();
-        prop_assert_eq!(roots, selection.total);
+        prop_assert_eq!(roots, selection.total());
         let up = Stacks::new(&profile, &selection).bottom_up(Collapse::None, Reach { depth, min });
         prop_assert!(holds_together(&up));
         let weights = inclusive::by_function(&profile, &selection);
@@ -452,7 +452,7 @@ proptest! {
             prop_assert_eq!(root.weight(), weights.self_weight[root.function]);
             sum += root.weight();
         }
-        prop_assert_eq!(sum, selection.total);
+        prop_assert_eq!(sum, selection.total());
         let full = Stacks::new(&profile, &selection).bottom_up(Collapse::None, Reach { depth: u32::MAX, min: 0 });
         prop_assert!(full.nodes.iter().all(|node| node.cut == 0));
     }
@@ -480,7 +480,7 @@ proptest! {
                 prop_assert_eq!(harmful, None, "in {}", name);
                 if name.ends_with("json") {
                     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
-                    prop_assert_eq!(document["total"].as_u64(), Some(all(&profile).total));
+                    prop_assert_eq!(document["total"].as_u64(), Some(all(&profile).total()));
                 }
             }
         }
@@ -542,7 +542,7 @@ proptest! {
                 let pattern = pattern_of(profile.distinct_name(row.function));
                 let filter = Filter { focus: Regex::new(&pattern).ok(), ..Filter::default() };
                 let with = profile.select(EventId::new(0), &filter);
-                prop_assert_eq!(with.total, weights.total[row.function], "{}", pattern);
+                prop_assert_eq!(with.total(), weights.total[row.function], "{}", pattern);
             }
         }
         survives_folding(&profile)?;
@@ -553,7 +553,7 @@ proptest! {
         if let Ok(profile) = input::read(&bytes[..], &mut |_| {}) {
             let selection = all(&profile);
             let weights = inclusive::by_function(&profile, &selection);
-            prop_assert_eq!(weights.self_weight.iter().sum::<u64>(), selection.total);
+            prop_assert_eq!(weights.self_weight.iter().sum::<u64>(), selection.total());
         }
     }
 

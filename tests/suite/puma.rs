@@ -570,7 +570,7 @@ proptest! {
         let weights = inclusive::by_function(&profile, &selection);
         let tree = top_down(&profile, collapse);
         let own: u64 = tree.nodes.iter().map(|node| node.in_only).sum();
-        prop_assert_eq!(own, selection.total);
+        prop_assert_eq!(own, selection.total());
         for id in tree.nodes.ids() {
             let node = tree.nodes.at(id);
             prop_assert!(node.weight() <= weights.total[node.function]);

@@ -48,7 +48,7 @@ pub fn by_node(
     let mut bounds = Bounds {
         profile,
         hidden,
-        total: selection.total,
+        total: selection.total(),
         roots,
         more: IdVec::filled(AtMost::default(), tree.nodes.len()),
         is_cut: IdVec::filled(false, tree.nodes.len()),

@@ -130,7 +130,7 @@ pub fn figures(profile: &Profile, selection: &Selection, histogram: &Histogram) 
     let weights = inclusive::by_function(profile, selection);
     let rate = histogram.rate.max(1) as f64;
     // A tick is one sample; where samples were selected by weight they are nanoseconds.
-    let ticks = |weight: u64| match selection.event.unit {
+    let ticks = |weight: u64| match selection.event().unit {
         Unit::Nanoseconds => weight as f64 * rate / 1e9,
         _ => weight as f64,
     };
@@ -140,7 +140,7 @@ pub fn figures(profile: &Profile, selection: &Selection, histogram: &Histogram) 
     let all = profile.samples.iter().map(|sample| sample.count);
     let all = all.fold(0u64, |sum, count| sum.saturating_add(count));
     // Of all samples the ticks are known to the last bit; they do not always add up to all ticks.
-    let is_whole = selection.samples == all;
+    let is_whole = selection.samples() == all;
     let share = |id: FunctionId| {
         let at = histogram.shares.binary_search_by_key(&id, |share| share.0);
         at.map_or(0.0, |at| histogram.shares[at].1)
@@ -150,7 +150,7 @@ pub fn figures(profile: &Profile, selection: &Selection, histogram: &Histogram) 
         bucket: histogram.bucket,
         flat_base: match is_whole {
             true => histogram.ticks as f64,
-            false => ticks(selection.total),
+            false => ticks(selection.total()),
         },
         ..Figures::default()
     };

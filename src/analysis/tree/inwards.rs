@@ -294,7 +294,7 @@ fn ends(
     step_of: &IdVec<PathId, Option<NodeId>>,
 ) -> Column {
     let ends = || {
-        stacks.selection.rows.iter().filter_map(|row| {
+        stacks.selection.rows().iter().filter_map(|row| {
             let step = step_of[row.path]?;
             Some((rows[step].stub().unwrap_or(step), row.weight))
         })

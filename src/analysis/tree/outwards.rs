@@ -24,7 +24,7 @@ const STEPS: usize = 4_000_000;
 fn ends(stacks: &Stacks) -> Vec<(PathId, u64)> {
     let mut weights: Vec<(PathId, u64)> = stacks
         .selection
-        .rows
+        .rows()
         .iter()
         .filter(|row| stacks.links.holds(row.path))
         .map(|row| (row.path, row.weight))

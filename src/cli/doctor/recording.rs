@@ -103,9 +103,9 @@ pub fn findings(path: &Path) -> anyhow::Result<Findings> {
     }));
     Ok(Findings {
         checks,
-        event: selection.event,
-        total: selection.total,
-        samples: selection.samples,
+        event: selection.event().clone(),
+        total: selection.total(),
+        samples: selection.samples(),
         caveats: profile.caveats,
     })
 }

@@ -76,7 +76,7 @@ struct Lines<'a> {
 impl Lines<'_> {
     fn cycle(&mut self, place: usize, cycle: CycleId) {
         let (names, graph) = (&self.view.graph, &self.view.summary.graph);
-        let mut members = graph.cycles.members[cycle].clone();
+        let mut members = graph.cycles.members()[cycle].clone();
         if !members.iter().any(|&id| self.finds(id)) {
             return;
         }
@@ -91,7 +91,7 @@ impl Lines<'_> {
                 "cycle {}: {} functions, {} % of the total",
                 place + 1,
                 number::grouped(functions),
-                number::percent(total, self.subject.selection.total, 2)
+                number::percent(total, self.subject.selection.total(), 2)
             ),
         );
         members.retain(|&id| self.finds(id));
@@ -197,7 +197,7 @@ impl Lines<'_> {
     }
 
     fn share(&self, part: u64) -> Cell {
-        let whole = self.subject.selection.total;
+        let whole = self.subject.selection.total();
         Cell::Share { part, whole }
     }
 

@@ -70,10 +70,10 @@ impl Preparer {
             view: wish.view,
             listing: Listing::default(),
             whole: Whole {
-                event: kept.selection.event.name.clone(),
-                unit: kept.selection.event.unit.clone(),
-                weight: kept.selection.total,
-                samples: kept.selection.samples,
+                event: kept.selection.event().name.clone(),
+                unit: kept.selection.event().unit.clone(),
+                weight: kept.selection.total(),
+                samples: kept.selection.samples(),
                 all: kept.all,
             },
             events: profile
@@ -171,7 +171,7 @@ impl Kept {
                 let of_event = samples.filter(|sample| sample.event == event);
                 of_event.fold(0, |sum: u64, sample| sum.saturating_add(sample.weight))
             }
-            _ => selection.total,
+            _ => selection.total(),
         };
         Kept {
             number: seen.number,

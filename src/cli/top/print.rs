@@ -176,11 +176,11 @@ fn table(seen: &Seen, shown: &Shown, options: &Options, out: &mut dyn Write) -> 
         None => head.push_str(&subject.headline()),
         Some(_) => {
             let samples = super::written::samples(seen.samples);
-            let unit = &selection.event.unit;
-            let weight = number::weight(selection.total, unit);
+            let unit = &selection.event().unit;
+            let weight = number::weight(selection.total(), unit);
             head.push_str(&format!(
                 "{samples}, fading: {weight} of {} in all",
-                selection.event.name
+                selection.event().name
             ));
         }
     }
@@ -199,7 +199,7 @@ fn table(seen: &Seen, shown: &Shown, options: &Options, out: &mut dyn Write) -> 
     {
         blocks.push(Block::Line(format!(
             "event {name} has no samples yet; showing {}",
-            selection.event.name
+            selection.event().name
         )));
     }
     let others = event.and_then(|event| others(profile, event));
@@ -211,7 +211,7 @@ fn table(seen: &Seen, shown: &Shown, options: &Options, out: &mut dyn Write) -> 
         blocks.push(Block::Line(format!("… {more} more function{plural}")));
     }
     let page = Page {
-        unit: selection.event.unit.clone(),
+        unit: selection.event().unit.clone(),
         blocks,
     };
     text::write(out, &page, &options.text, &Situation::Top)

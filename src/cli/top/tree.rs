@@ -241,7 +241,7 @@ fn columns(indirect: bool) -> Vec<Column> {
 const VIA: usize = 1;
 
 fn cells(subject: &Subject, labels: &Labels, node: &Node, indirect: bool) -> Vec<Cell> {
-    let whole = subject.selection.total;
+    let whole = subject.selection.total();
     let share = |part| Cell::Share { part, whole };
     let mut name = labels.of(node.function).to_owned();
     if node.inlined {

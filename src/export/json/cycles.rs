@@ -140,7 +140,7 @@ pub fn write(
     list_with(out, view.order.iter(), |out, &cycle| {
         let breaking = &summary.breaking[cycle];
         let weight = &graph.attribution.cycles[cycle];
-        let members = &graph.cycles.members[cycle];
+        let members = &graph.cycles.members()[cycle];
         out.write_all(b"{\"members\":")?;
         list(out, members.iter().map(|&id| subject.plain_name(id)))?;
         out.write_all(b",\n")?;

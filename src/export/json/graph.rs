@@ -140,7 +140,7 @@ pub fn write(
     list(out, arcs)?;
     out.write_all(b",\n\"cycles\":")?;
     let cycles = summary.cycle_order.iter().map(|&cycle| {
-        let members = summary.cycles.members[cycle].iter();
+        let members = summary.cycles.members()[cycle].iter();
         let weight = &summary.attribution.cycles[cycle];
         let calls = summary.calls.as_ref().map(|calls| &calls.cycles[cycle]);
         CycleItem {
@@ -156,7 +156,7 @@ pub fn write(
     });
     list(out, cycles)?;
     out.write_all(b",\n\"cut\":")?;
-    let cut = summary.cycles.cut.iter().map(|&id| {
+    let cut = summary.cycles.cut().iter().map(|&id| {
         let arc = &summary.graph.arcs[id];
         CutItem {
             from: place(arc.from),
@@ -177,7 +177,7 @@ fn function<'a>(
     let calls = summary.calls.as_ref().map(|calls| &calls.functions[id]);
     let samples = |number: u64| summary.has_stacks().then_some(number);
     let error = summary.errors.as_ref().map(|errors| {
-        let misattributed = summary.cycles.of[id].is_none();
+        let misattributed = summary.cycles.of()[id].is_none();
         FunctionError {
             propagated_total: errors.totals[id].map(|wrong| summary.total(entry) + wrong),
             misattributed: misattributed.then_some(errors.functions[id].misattributed),
@@ -191,7 +191,7 @@ fn function<'a>(
         total: summary.total(entry),
         total_max: summary.total_max(entry).into(),
         root: summary.attribution.roots[id].total(),
-        cycle: summary.cycles.of[id].map(|cycle| summary.number(cycle) - 1),
+        cycle: summary.cycles.of()[id].map(|cycle| summary.number(cycle) - 1),
         calls: calls.map(|calls| calls.by_others()),
         recursive_calls: calls.map(|calls| calls.recursive),
         samples: samples(summary.weights.samples[id]),

@@ -105,10 +105,10 @@ fn view_head(
     head(
         out,
         view,
-        &selection.event,
-        selection.sampling,
-        selection.total,
-        selection.samples,
+        selection.event(),
+        selection.sampling(),
+        selection.total(),
+        selection.samples(),
         (&subject.profile.caveats, advice),
     )
 }

@@ -9,7 +9,7 @@ impl CallGraphView<'_> {
     /// The functions and arcs of the part. Arcs that no sample shows are dashed where there are
     /// samples, and pointers that are taken everywhere.
     pub fn drawing(&self, subject: &Subject) -> Drawing {
-        let whole = subject.selection.total;
+        let whole = subject.selection.total();
         let share = |part: u64| part as f64 / (whole.max(1)) as f64;
         let mut drawing = Drawing::default();
         for &cycle in &self.complete {

@@ -76,7 +76,7 @@ pub fn arrange<'a>(
     }
     let mut functions: Vec<FunctionId> = subject.profile.functions.ids().collect();
     functions.retain(|&id| is_shown[id]);
-    let complete = cycles.members.enumerate();
+    let complete = cycles.members().enumerate();
     let complete = complete.filter(|(_, members)| members.iter().all(|&id| is_shown[id]));
     CallGraphView {
         summary,
@@ -112,12 +112,12 @@ impl CallGraphView<'_> {
     /// The cycles of which all members are shown.
     pub fn cycles(&self) -> impl Iterator<Item = &[FunctionId]> {
         let cycles = self.complete.iter();
-        cycles.map(|&id| self.summary.cycles.members[id].as_slice())
+        cycles.map(|&id| self.summary.cycles.members()[id].as_slice())
     }
 
     /// The place in [`CallGraphView::cycles`] of the cycle that a function is a member of.
     pub fn cycle(&self, function: FunctionId) -> Option<usize> {
-        let cycle = self.summary.cycles.of[function]?;
+        let cycle = self.summary.cycles.of()[function]?;
         self.complete.binary_search(&cycle).ok()
     }
 

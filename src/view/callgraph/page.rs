@@ -34,7 +34,7 @@ impl CallGraphView<'_> {
         blocks.extend(caveats::foot_of(subject));
         Page {
             unit: match self.summary.measured {
-                Some(_) => subject.selection.event.unit.clone(),
+                Some(_) => subject.selection.event().unit.clone(),
                 None => Unit::Samples,
             },
             blocks,
@@ -84,7 +84,7 @@ impl CallGraphView<'_> {
 
     fn about_cycles(&self) -> Option<String> {
         let inside = |members: &&Vec<FunctionId>| members.iter().any(|&id| self.summary.within[id]);
-        let cycles = self.summary.cycles.members.iter().filter(inside);
+        let cycles = self.summary.cycles.members().iter().filter(inside);
         let sizes: Vec<usize> = cycles.map(Vec::len).collect();
         let largest = number::grouped(*sizes.iter().max()? as u64);
         Some(match sizes.len() {
@@ -186,7 +186,7 @@ impl CallGraphView<'_> {
     /// The table without columns that have nothing to say.
     fn trimmed(&self, table: Table) -> Table {
         let mut left_out = Vec::new();
-        if self.summary.cycles.members.is_empty() {
+        if self.summary.cycles.members().is_empty() {
             left_out.push("cycle");
         }
         if self.summary.measured.is_none() {
@@ -282,12 +282,12 @@ impl CallGraphView<'_> {
         let mut table = self.columns();
         let mut rest = self.listed.as_slice();
         let mut cycles = 0;
-        while let Some(cycle) = rest.first().and_then(|&id| self.summary.cycles.of[id]) {
+        while let Some(cycle) = rest.first().and_then(|&id| self.summary.cycles.of()[id]) {
             let all = self.limit.is_none_or(|limit| cycles < limit);
             if !all {
                 break;
             }
-            let same = |&id: &FunctionId| self.summary.cycles.of[id] == Some(cycle);
+            let same = |&id: &FunctionId| self.summary.cycles.of()[id] == Some(cycle);
             let here = rest.iter().take_while(|id| same(id)).count();
             let (members, others) = rest.split_at(here);
             rest = others;
@@ -304,7 +304,7 @@ impl CallGraphView<'_> {
         cycle: CycleId,
         members: &[FunctionId],
     ) {
-        let size = self.summary.cycles.members[cycle].len() as u64;
+        let size = self.summary.cycles.members()[cycle].len() as u64;
         table.rows.push(vec![
             Cell::Nothing,
             Cell::Text(format!("cycle of {} functions", number::grouped(size))),
@@ -360,7 +360,7 @@ impl CallGraphView<'_> {
 
     /// The number of a function's cycle, from 1, over the whole graph.
     fn cycle_number(&self, function: FunctionId) -> Cell {
-        match self.summary.cycles.of[function] {
+        match self.summary.cycles.of()[function] {
             Some(cycle) => Cell::Count(cycle.index() as u64 + 1),
             None => Cell::Nothing,
         }
@@ -371,7 +371,7 @@ fn share(subject: &Subject, part: Option<u64>) -> Cell {
     match part {
         Some(part) => Cell::Share {
             part,
-            whole: subject.selection.total,
+            whole: subject.selection.total(),
         },
         None => Cell::Nothing,
     }

@@ -63,12 +63,14 @@ pub(super) fn choose(subject: &Subject, summary: &Summary, options: &Options) ->
         Part::Roots => functions()
             .filter(|&id| summary.is_root(subject.profile, id))
             .collect(),
-        Part::Cycles => functions().filter(|&id| cycles.of[id].is_some()).collect(),
+        Part::Cycles => functions()
+            .filter(|&id| cycles.of()[id].is_some())
+            .collect(),
     };
     if let Some(measured) = measured
         && !matches!(options.part, Part::About(_) | Part::Cycles)
     {
-        let whole = subject.selection.total;
+        let whole = subject.selection.total();
         listed.retain(|&id| reaches(measured.weights.total[id], whole, options.min));
     }
     match options.part {
@@ -135,17 +137,17 @@ fn by_cycle(
     measured: Option<&Measured>,
     functions: &mut [FunctionId],
 ) {
-    let mut weights = IdVec::filled(0_u64, cycles.members.len());
+    let mut weights = IdVec::filled(0_u64, cycles.members().len());
     if measured.is_some() {
         for arc in &graph.arcs {
-            if let Some(cycle) = cycles.of[arc.from].filter(|_| cycles.share(arc.from, arc.to)) {
+            if let Some(cycle) = cycles.of()[arc.from].filter(|_| cycles.share(arc.from, arc.to)) {
                 weights[cycle] = weights[cycle].max(arc.weight);
             }
         }
     }
     functions.sort_by_key(|&id| {
-        let cycle = cycles.of[id];
-        let key = cycle.map(|cycle| (weights[cycle], cycles.members[cycle].len()));
+        let cycle = cycles.of()[id];
+        let key = cycle.map(|cycle| (weights[cycle], cycles.members()[cycle].len()));
         (Reverse(key), cycle, id)
     });
 }

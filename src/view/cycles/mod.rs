@@ -51,7 +51,7 @@ pub fn arrange<'a>(subject: &Subject, summary: &'a Summary, options: &Options) -
     let total = |entry| summary.graph.total(entry).max(0.0);
     let mut order = summary.graph.cycle_order.clone();
     order.retain(|&cycle| {
-        let least = options.min * subject.selection.total as f64;
+        let least = options.min * subject.selection.total() as f64;
         total(Entry::Cycle(cycle)) * 100.0 >= least
     });
     let mut recursive = summary.recursive.clone();

@@ -23,7 +23,7 @@ const BROKEN_BEFORE: &str = "removing";
 impl CyclesView<'_> {
     /// The page.
     pub fn page(&self, subject: &Subject) -> Page {
-        let whole = subject.selection.total;
+        let whole = subject.selection.total();
         let mut blocks = self.graph.heading(subject);
         let cycles = self.order.len();
         let own = self.recursive.len();
@@ -48,7 +48,7 @@ impl CyclesView<'_> {
         let shown = self.limit.unwrap_or(usize::MAX);
         let mut ranges = Vec::new();
         for (place, &cycle) in self.order.iter().enumerate().take(shown) {
-            let members = self.summary.graph.cycles.members[cycle].len();
+            let members = self.summary.graph.cycles.members()[cycle].len();
             let total = self.summary.graph.total(Entry::Cycle(cycle)).round() as u64;
             blocks.push(Block::Space);
             blocks.push(Block::Heading(format!(
@@ -113,7 +113,7 @@ impl CyclesView<'_> {
         blocks.extend(range::legend(&ranges));
         blocks.extend(caveats::foot_of(subject));
         Page {
-            unit: subject.selection.event.unit.clone(),
+            unit: subject.selection.event().unit.clone(),
             blocks,
         }
     }
@@ -128,7 +128,7 @@ impl CyclesView<'_> {
             Column::new("estimate", "fonseca", Role::Figure),
             Column::new("function", "member", Role::Name),
         ]);
-        let mut members = self.summary.graph.cycles.members[cycle].clone();
+        let mut members = self.summary.graph.cycles.members()[cycle].clone();
         let total = |id: FunctionId| self.summary.graph.total(Entry::Function(id)).round() as u64;
         members.sort_by_key(|&id| (Reverse(total(id)), self.graph.name(id)));
         let limit = self.limit.map_or(usize::MAX, |_| ROWS);
@@ -138,7 +138,7 @@ impl CyclesView<'_> {
             table.rows.push(vec![
                 Cell::Share {
                     part: total(id),
-                    whole: subject.selection.total,
+                    whole: subject.selection.total(),
                 },
                 self.at_most(subject, Entry::Function(id)),
                 Cell::Weight(portion.self_weight.round() as u64),
@@ -162,7 +162,7 @@ impl CyclesView<'_> {
         }
         // The estimate knows nothing of arcs that are cut. Without stacks the total is this estimate.
         range::if_filled(
-            match self.summary.graph.cycles.cut.is_empty() && self.summary.graph.has_stacks() {
+            match self.summary.graph.cycles.cut().is_empty() && self.summary.graph.has_stacks() {
                 true => table,
                 false => table.without(&["estimate"]),
             },
@@ -174,7 +174,7 @@ impl CyclesView<'_> {
         let total = self.summary.graph.total(entry).round() as u64;
         let most = self.summary.graph.total_max(entry);
         most.map_or(Cell::Nothing, |most| {
-            range::cell(total, most, subject.selection.total)
+            range::cell(total, most, subject.selection.total())
         })
     }
 
@@ -227,7 +227,7 @@ impl CyclesView<'_> {
         let mut row = |weight: u64, text: String| {
             let share = Cell::Share {
                 part: weight,
-                whole: subject.selection.total,
+                whole: subject.selection.total(),
             };
             table.rows.push(match stacks {
                 true => vec![share, Cell::Weight(weight), Cell::Text(text)],
@@ -278,7 +278,7 @@ impl CyclesView<'_> {
         });
         let weight = self.summary.broken_weight[cycle];
         let weight = match self.summary.graph.has_stacks() {
-            true => match &subject.selection.event.unit {
+            true => match &subject.selection.event().unit {
                 Unit::Samples => format!("{} samples", number::grouped(weight)),
                 unit => number::weight(weight, unit),
             },
@@ -323,7 +323,7 @@ impl CyclesView<'_> {
             table.rows.push(vec![
                 Cell::Share {
                     part: self.summary.graph.total(Entry::Function(id)).round() as u64,
-                    whole: subject.selection.total,
+                    whole: subject.selection.total(),
                 },
                 self.at_most(subject, Entry::Function(id)),
                 Cell::Weight(self.summary.graph.weights.self_weight[id]),
@@ -392,7 +392,7 @@ impl CyclesView<'_> {
         let text = |text: &str| Cell::Text(text.to_owned());
         for (place, &cycle) in self.order.iter().enumerate() {
             let number = Cell::Count(place as u64 + 1);
-            for &id in &self.summary.graph.cycles.members[cycle] {
+            for &id in &self.summary.graph.cycles.members()[cycle] {
                 let portion = self.summary.graph.portion(Entry::Function(id));
                 table.rows.push(vec![
                     number.clone(),

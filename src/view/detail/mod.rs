@@ -121,7 +121,7 @@ impl DetailView {
             table.rows.push(vec![
                 Cell::Text(what.into()),
                 share(detail.total),
-                share(subject.selection.total),
+                share(subject.selection.total()),
                 Cell::Weight(part),
                 recursive.map_or(Cell::Nothing, |recursive| Cell::Count(recursive.into())),
                 Cell::Text(name),
@@ -183,7 +183,7 @@ impl DetailView {
                 table.rows.push(vec![
                     Cell::Text(side.what().into()),
                     share(detail.total),
-                    share(subject.selection.total),
+                    share(subject.selection.total()),
                     Cell::Weight(site.weight),
                     Cell::Nothing,
                     Cell::Text(subject.plain_name(site.function).into_owned()),
@@ -246,7 +246,7 @@ impl DetailView {
         }
         blocks.extend(caveats::foot_of(subject));
         Page {
-            unit: subject.selection.event.unit.clone(),
+            unit: subject.selection.event().unit.clone(),
             blocks,
         }
     }
@@ -254,7 +254,7 @@ impl DetailView {
     /// That the total is a range, if it is.
     fn range(&self, subject: &Subject) -> Option<Block> {
         let (total, most) = (self.detail.total, self.total_max?);
-        let (whole, unit) = (subject.selection.total, &subject.selection.event.unit);
+        let (whole, unit) = (subject.selection.total(), &subject.selection.event().unit);
         let share = number::percent(most.weight, whole, 2);
         let weight = number::weight(most.weight, unit);
         let hidden = number::weight(most.weight.saturating_sub(total), unit);
@@ -293,7 +293,7 @@ impl DetailView {
             let share = |whole| Cell::Share { part, whole };
             table.rows.push(vec![
                 share(detail.total),
-                share(subject.selection.total),
+                share(subject.selection.total()),
                 Cell::Weight(part),
                 Cell::Text(name.into()),
             ]);

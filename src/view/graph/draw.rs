@@ -33,7 +33,7 @@ impl GraphView<'_> {
     /// Functions coloured by their totals and arcs by their weights, each cycle in a frame; arcs
     /// that only the code has are dashed. What is too small is left out.
     pub fn drawing(&self, subject: &Subject, pruning: Pruning) -> Drawing {
-        let whole = subject.selection.total;
+        let whole = subject.selection.total();
         let share = |part: f64| part / whole.max(1) as f64;
         let percent = |part: f64| format!("{}%", number::percent(rounded(part), whole, 2));
         let total_of = |entry| {
@@ -53,7 +53,7 @@ impl GraphView<'_> {
         let mut drawing = Drawing::default();
         let mut frames = FxHashMap::default();
         for &cycle in &self.summary.cycle_order {
-            let members = &self.summary.cycles.members[cycle];
+            let members = &self.summary.cycles.members()[cycle];
             if members.iter().any(|member| place.contains_key(member)) {
                 frames.insert(cycle, drawing.frames.len());
                 let total = total_of(Entry::Cycle(cycle));
@@ -82,7 +82,7 @@ impl GraphView<'_> {
                 lines,
                 tooltip: format!("{} [{}]", subject.name(id), subject.module(id)),
                 heat: Some(share(total)),
-                frame: self.summary.cycles.of[id].and_then(|cycle| frames.get(&cycle).copied()),
+                frame: self.summary.cycles.of()[id].and_then(|cycle| frames.get(&cycle).copied()),
             });
         }
         for (id, arc) in self.summary.graph.arcs.enumerate() {

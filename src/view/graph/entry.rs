@@ -106,7 +106,7 @@ impl GraphView<'_> {
         let root = self.summary.attribution.roots[function];
         let mut lines = Vec::new();
         let nobody = callers.iter().all(|caller| caller.is_self);
-        if root.total() > 0.0 || nobody && self.summary.cycles.of[function].is_none() {
+        if root.total() > 0.0 || nobody && self.summary.cycles.of()[function].is_none() {
             let line = self.spontaneous(root, self.summary.root_samples[function]);
             lines.push(match self.is_mark(function) {
                 true => Line {
@@ -137,7 +137,7 @@ impl GraphView<'_> {
     }
 
     fn cycle_lines(&self, cycle: CycleId) -> Vec<Line> {
-        let members = &self.summary.cycles.members[cycle];
+        let members = &self.summary.cycles.members()[cycle];
         let arcs = |from_outside: bool| -> Vec<Neighbour> {
             let mut merged: FxHashMap<FunctionId, Neighbour> = FxHashMap::default();
             let mut order = Vec::new();
@@ -149,7 +149,7 @@ impl GraphView<'_> {
                 for id in ids {
                     let arc = &self.summary.graph.arcs[id];
                     let end = if from_outside { arc.from } else { arc.to };
-                    if self.summary.cycles.of[end] == Some(cycle) {
+                    if self.summary.cycles.of()[end] == Some(cycle) {
                         continue;
                     }
                     let other = self.neighbour(id, end);
@@ -192,7 +192,7 @@ impl GraphView<'_> {
             at_most: self.at_most(entry),
             portion: Some(self.summary.portion(entry)),
             // A stack comes into a cycle once; where cycles were cut it may come again.
-            samples: (self.summary.has_stacks() && self.summary.cycles.cut.is_empty())
+            samples: (self.summary.has_stacks() && self.summary.cycles.cut().is_empty())
                 .then_some(began + entered),
             called,
             origin: None,
@@ -317,7 +317,7 @@ impl GraphView<'_> {
         let Some(calls) = &self.summary.calls else {
             return 0;
         };
-        let (outside, unknown) = match self.summary.cycles.of[function] {
+        let (outside, unknown) = match self.summary.cycles.of()[function] {
             Some(cycle) => (calls.cycles[cycle].outside, calls.cycles[cycle].unknown),
             None => {
                 let calls = &calls.functions[function];

@@ -52,7 +52,7 @@ impl GraphView<'_> {
         blocks.push(Block::Line(flag));
         blocks.extend(crate::view::caveats::foot_of(subject));
         Some(Page {
-            unit: subject.selection.event.unit.clone(),
+            unit: subject.selection.event().unit.clone(),
             blocks,
         })
     }
@@ -141,6 +141,6 @@ fn difference(subject: &Subject, weight: f64) -> Cell {
         _ if weight < 0.0 => "-",
         _ => "+",
     };
-    let size = number::weight(rounded(weight.abs()), &subject.selection.event.unit);
+    let size = number::weight(rounded(weight.abs()), &subject.selection.event().unit);
     Cell::Text(format!("{sign}{size}"))
 }

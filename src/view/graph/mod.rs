@@ -99,7 +99,7 @@ impl GraphView<'_> {
             is_seen[arc.to] = true;
         }
         let functions = is_seen.ids().filter(|&id| is_seen[id]);
-        let cycles = self.summary.cycles.members.ids();
+        let cycles = self.summary.cycles.members().ids();
         let mut ranked: Vec<Entry> = cycles
             .map(Entry::Cycle)
             .chain(functions.map(Entry::Function))
@@ -115,7 +115,7 @@ impl GraphView<'_> {
         let functions = IdVec::filled(0, self.summary.graph.functions());
         self.places = (
             functions,
-            IdVec::filled(0, self.summary.cycles.members.len()),
+            IdVec::filled(0, self.summary.cycles.members().len()),
         );
         for (&entry, place) in ranked.iter().zip(1..) {
             match entry {
@@ -127,7 +127,7 @@ impl GraphView<'_> {
     }
 
     fn choose(&mut self, subject: &Subject, options: &Options) {
-        let whole = subject.selection.total as f64;
+        let whole = subject.selection.total() as f64;
         let about = |entry: Entry| match entry {
             _ if options.functions.is_empty() => true,
             Entry::Function(id) => options.functions.contains(&id),

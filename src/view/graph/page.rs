@@ -34,7 +34,7 @@ impl GraphView<'_> {
         blocks.extend(label::legend(has_marks));
         blocks.extend(caveats::foot_of(subject));
         Page {
-            unit: subject.selection.event.unit.clone(),
+            unit: subject.selection.event().unit.clone(),
             blocks,
         }
     }
@@ -62,7 +62,7 @@ impl GraphView<'_> {
         let cut = self
             .summary
             .cycles
-            .cut
+            .cut()
             .iter()
             .map(|&id| &self.summary.graph.arcs[id]);
         let (interrupts, weak): (Vec<&CallArc>, Vec<&CallArc>) =

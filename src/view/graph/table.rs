@@ -103,7 +103,7 @@ impl GraphView<'_> {
     }
 
     fn row(&self, subject: &Subject, line: &Line) -> Vec<Cell> {
-        let whole = subject.selection.total;
+        let whole = subject.selection.total();
         let index = match (line.relation, line.who) {
             (Relation::Primary, Who::Entry(entry)) => Cell::Text(self.index_text(entry)),
             _ => Cell::Nothing,
@@ -178,7 +178,7 @@ impl GraphView<'_> {
             Entry::Cycle(cycle) => {
                 format!("<cycle {} as a whole> {index}", self.summary.number(cycle))
             }
-            Entry::Function(id) => match self.summary.cycles.of[id] {
+            Entry::Function(id) => match self.summary.cycles.of()[id] {
                 Some(cycle) => {
                     format!(
                         "{} <cycle {}> {index}",
@@ -213,7 +213,7 @@ impl GraphView<'_> {
             label::column_of_caller(),
             label::column(),
         ]);
-        let whole = subject.selection.total;
+        let whole = subject.selection.total();
         let text = |text: &str| Cell::Text(text.to_owned());
         let weight = |part: f64| Cell::Weight(rounded(part));
         let share = |part: f64| Cell::Share {
@@ -222,7 +222,8 @@ impl GraphView<'_> {
         };
         let plain = |id: FunctionId| Cell::Text(subject.plain_name(id).into_owned());
         let cycle_of = |id: FunctionId| {
-            let number = self.summary.cycles.of[id].map(|cycle| self.summary.number(cycle) as u64);
+            let number =
+                self.summary.cycles.of()[id].map(|cycle| self.summary.number(cycle) as u64);
             number.map_or(Cell::Nothing, Cell::Count)
         };
         let samples = |number: u64| match self.summary.has_stacks() {

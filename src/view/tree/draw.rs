@@ -19,7 +19,7 @@ pub fn drawing(
     arcs: &[TreeArc],
     pruning: Pruning,
 ) -> Drawing {
-    let whole = subject.selection.total;
+    let whole = subject.selection.total();
     let share = |part: u64| part as f64 / whole.max(1) as f64;
     let percent = |part: u64| format!("{}%", number::percent(part, whole, 2));
     let total_of = |id: FunctionId| {

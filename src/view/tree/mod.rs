@@ -118,7 +118,7 @@ pub fn arrange(
     direction: Direction,
     options: &Options,
 ) -> Tree {
-    let whole = subject.selection.total;
+    let whole = subject.selection.total();
     let mut reasons = Hidden {
         beyond: (calls.nodes.len()).saturating_sub(options.limit.unwrap_or(usize::MAX)),
         ..Hidden::default()
@@ -191,7 +191,7 @@ impl Tree {
     /// Returns the weight of the parent of a node, or the total for a root.
     fn whole(&self, subject: &Subject, node: &Node) -> u64 {
         let parent = node.parent.map(|parent| self.calls.nodes.at(parent));
-        parent.map_or(subject.selection.total, |parent| parent.weight())
+        parent.map_or(subject.selection.total(), |parent| parent.weight())
     }
 
     /// The nodes as records.
@@ -227,7 +227,7 @@ impl Tree {
                 }
             };
             let share = |part, whole| of_node(Cell::Share { part, whole });
-            let whole = subject.selection.total;
+            let whole = subject.selection.total();
             table.rows.push(vec![
                 Cell::Count(id.index() as u64),
                 node.parent
@@ -273,7 +273,7 @@ impl Tree {
         ));
         blocks.extend(caveats::foot_of(subject));
         Page {
-            unit: subject.selection.event.unit.clone(),
+            unit: subject.selection.event().unit.clone(),
             blocks,
         }
     }
@@ -281,7 +281,7 @@ impl Tree {
     /// A line on the part of the stacks that is shown, where it is one.
     fn part(&self, subject: &Subject) -> Option<String> {
         let (_, weight) = self.options.root?;
-        let share = number::percent(weight, subject.selection.total, 2);
+        let share = number::percent(weight, subject.selection.total(), 2);
         let name = self.root()?;
         Some(match self.direction {
             Direction::TopDown => format!("Calls from {name}: {share} % of all"),
@@ -320,7 +320,7 @@ impl Tree {
             Column::new("weight", weight, Role::Figure),
             Column::new("name", name, Role::Name),
         ]);
-        let whole = subject.selection.total;
+        let whole = subject.selection.total();
         let share = |part| Cell::Share { part, whole };
         let mut guides = Guides::new(self);
         for id in self.nodes() {

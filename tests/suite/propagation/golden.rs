@@ -79,8 +79,8 @@ fn parts(case: &Path, code: &[&str]) -> Parts {
 
 /// The cycle with these members.
 fn cycle(built: &Built, cycles: &Cycles, members: &BTreeSet<String>) -> Option<CycleId> {
-    cycles.members.ids().find(|&id| {
-        let ours = cycles.members[id].iter().map(|&id| built.name(id));
+    cycles.members().ids().find(|&id| {
+        let ours = cycles.members()[id].iter().map(|&id| built.name(id));
         ours.collect::<BTreeSet<_>>() == members.iter().map(String::as_str).collect()
     })
 }
@@ -130,7 +130,7 @@ fn propagated_is(case: &Path, file: &str, code: &[&str], unit: f64, tolerance: f
         let recursive = golden["self_calls"].as_u64().unwrap();
         assert_eq!(calls.functions[id].recursive, recursive, "{what}");
         assert_eq!(
-            cycles.of[id].is_some(),
+            cycles.of()[id].is_some(),
             !golden["cycle"].is_null(),
             "{what}"
         );
@@ -156,7 +156,7 @@ fn propagated_is(case: &Path, file: &str, code: &[&str], unit: f64, tolerance: f
                     tolerance,
                     &what,
                 );
-                let of = match cycles.of[arc.to] {
+                let of = match cycles.of()[arc.to] {
                     Some(cycle) => calls.cycles[cycle].outside,
                     None => calls.functions[arc.to].outside,
                 };
@@ -164,7 +164,7 @@ fn propagated_is(case: &Path, file: &str, code: &[&str], unit: f64, tolerance: f
             }
         }
     }
-    assert_eq!(cycles.members.len(), rows(&golden["cycles"]).len());
+    assert_eq!(cycles.members().len(), rows(&golden["cycles"]).len());
     for golden in rows(&golden["cycles"]) {
         let members = names(&golden["members"], Some("name"));
         let what = told(&format!("{members:?}"));
@@ -188,7 +188,7 @@ fn propagated_is(case: &Path, file: &str, code: &[&str], unit: f64, tolerance: f
     }
     let roots = ours.cycles.iter().map(|cycle| cycle.root.total());
     let alone = ours.roots.enumerate();
-    let alone = alone.filter(|&(id, _)| cycles.of[id].is_none());
+    let alone = alone.filter(|&(id, _)| cycles.of()[id].is_none());
     let sum: f64 = roots.chain(alone.map(|(_, root)| root.total())).sum();
     same(sum * unit, &golden["total"], tolerance, &told("total"));
 }
@@ -221,7 +221,7 @@ fn with_stacks(case: &Path, parts: Parts) -> Built {
 fn measured_is(case: &Path, file: &str, parts: Parts) {
     let golden = json(case, file);
     let built = with_stacks(case, parts);
-    let (graph, total) = (&built.graph, built.selection.total);
+    let (graph, total) = (&built.graph, built.selection.total());
     let cycles = Cycles::find(graph, |_| true);
     let ours = measured::attribute(&built.profile, &built.selection, graph, &cycles);
     let told = |what: &str| format!("{}/{file}: {what}", case.display());
@@ -256,7 +256,7 @@ fn measured_is(case: &Path, file: &str, parts: Parts) {
     }
     let nodes = rows(&golden["nodes"]);
     let big = nodes.iter().filter(|node| rows(&node["members"]).len() > 1);
-    assert_eq!(big.count(), cycles.members.len());
+    assert_eq!(big.count(), cycles.members().len());
     for golden in nodes {
         let members = names(&golden["members"], None);
         let what = told(&format!("{members:?}"));
