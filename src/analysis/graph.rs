@@ -135,7 +135,6 @@ impl Summary {
     ///
     /// ```
     /// use proftool::analysis::graph::{Entry, Model, Options, Summary};
-    /// use proftool::base::Id;
     /// use proftool::input::folded;
     /// use proftool::profile::{EventId, Filter};
     ///
@@ -145,7 +144,7 @@ impl Summary {
     /// let summary = Summary::of(&profile, &selection, &Options::default());
     /// assert_eq!(summary.model, Model::Measured);
     /// let cycle = summary.cycle_order[0];
-    /// assert_eq!(summary.cycles.members[cycle].len(), 2);
+    /// assert_eq!(summary.cycles.members()[cycle].len(), 2);
     /// assert_eq!(summary.total(Entry::Cycle(cycle)), 9.0);
     /// ```
     pub fn of(profile: &Profile, selection: &Selection, options: &Options) -> Summary {

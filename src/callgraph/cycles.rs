@@ -60,7 +60,6 @@ impl Cycles {
     /// The cycles over the arcs that `counts` lets pass.
     ///
     /// ```
-    /// use proftool::base::Id;
     /// use proftool::callgraph::{CallGraph, Cycles};
     /// use proftool::input::folded;
     /// use proftool::profile::{EventId, Filter, FunctionId};
@@ -70,7 +69,7 @@ impl Cycles {
     /// let graph = CallGraph::of(&profile, &profile.select(EventId::new(0), &Filter::default()));
     /// let cycles = Cycles::find(&graph, |arc| arc.is_observed());
     /// let [even, odd] = [1, 2].map(FunctionId::new);
-    /// assert_eq!(cycles.members.iter().collect::<Vec<_>>(), [&[even, odd]]);
+    /// assert_eq!(cycles.members().iter().collect::<Vec<_>>(), [&[even, odd]]);
     /// ```
     pub fn find(graph: &CallGraph, counts: impl Fn(&CallArc) -> bool) -> Cycles {
         let functions = graph.functions();
@@ -122,7 +121,6 @@ impl Cycles {
     /// they are not in one cycle without it. Weak arcs elsewhere form no cycle and stay.
     ///
     /// ```
-    /// use proftool::base::Id;
     /// use proftool::callgraph::{CallGraph, Cycles};
     /// use proftool::input::folded;
     /// use proftool::profile::{EventId, Filter};
@@ -130,10 +128,10 @@ impl Cycles {
     /// let text = "main;even;odd;even 300\nmain;even;odd;main 1\n";
     /// let profile = folded::read(text.as_bytes(), &mut |_| {}).unwrap();
     /// let graph = CallGraph::of(&profile, &profile.select(EventId::new(0), &Filter::default()));
-    /// assert_eq!(Cycles::find(&graph, |_| true).members.iter().next().unwrap().len(), 3);
+    /// assert_eq!(Cycles::find(&graph, |_| true).members().iter().next().unwrap().len(), 3);
     /// let cycles = Cycles::find_strong(&graph, |_| true, |arc| arc.weight < 3);
-    /// assert_eq!(cycles.members.iter().next().unwrap().len(), 2);
-    /// assert_eq!(cycles.cut.len(), 1);
+    /// assert_eq!(cycles.members().iter().next().unwrap().len(), 2);
+    /// assert_eq!(cycles.cut().len(), 1);
     /// ```
     pub fn find_strong(
         graph: &CallGraph,
