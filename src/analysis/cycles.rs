@@ -13,9 +13,9 @@ use crate::base::IdVec;
 use crate::callgraph::{ArcId, CallArc, CycleId};
 use crate::profile::{FunctionId, Profile, Selection};
 
-/// For so many cycles, the heaviest, the best answer is looked for as far as it can be found.
+/// The number of cycles, the heaviest first, for which the best answer is searched for thoroughly.
 const IN_EXACT: usize = 16;
-/// For the others up to so many members: milliseconds altogether.
+/// The other cycles are searched if they have at most this many members: milliseconds altogether.
 const QUICK: usize = 8;
 
 /// The figures of all cycles, and of functions that call themselves.
@@ -27,7 +27,7 @@ pub struct Summary {
     pub depths: Depths,
     /// What Fonseca's rule makes of the members; nothing where there are no cycles.
     pub estimate: Estimate,
-    /// For each cycle, arcs without which it is none.
+    /// For each cycle, arcs whose removal breaks it.
     pub breaking: IdVec<CycleId, Breaking>,
     /// For each cycle, what has at least one of these arcs: the weight of the samples, each once;
     /// without stacks the sum of the calls.
@@ -140,7 +140,7 @@ impl Summary {
     }
 }
 
-/// For each cycle, arcs without which it is none.
+/// For each cycle, arcs whose removal breaks it.
 fn arcs_that_break(summary: &graph::Summary, options: &graph::Options) -> IdVec<CycleId, Breaking> {
     let (graph, cycles) = (&summary.graph, &summary.cycles);
     let cut = cycles.cut().iter().map(|&id| graph.arcs[id].pair());

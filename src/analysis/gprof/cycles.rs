@@ -24,7 +24,7 @@ struct Search {
     /// Where on the stack each cycle begins, as far as it is known, or a function that is in none.
     segments: Vec<usize>,
     busy: Vec<bool>,
-    /// The topological number, 0 where there is none yet.
+    /// The topological number; 0 until it is assigned.
     number: Vec<usize>,
     /// On the way to the head of a function's cycle; a head leads to itself.
     towards_head: Vec<usize>,

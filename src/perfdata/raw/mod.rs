@@ -163,6 +163,24 @@ pub(crate) fn filter<E>(
     Ok(())
 }
 
+/// Makes `out` these records with some of them written anew: `rewrite` appends a record in its new form,
+/// or returns `None` and appends nothing. What follows the last whole record stays as it is.
+pub(crate) fn rewrite(
+    bytes: &[u8],
+    out: &mut Vec<u8>,
+    rewrite: &mut dyn FnMut(RawRecord<'_>, &mut Vec<u8>) -> Option<()>,
+) {
+    out.clear();
+    let mut end = 0;
+    for record in records(bytes) {
+        end += record.bytes.len();
+        if rewrite(record, out).is_none() {
+            out.extend_from_slice(record.bytes);
+        }
+    }
+    out.extend_from_slice(bytes.get(end..).unwrap_or_default());
+}
+
 /// Changes the counters of one sample in place: `change` gets each id and value, and gives the new
 /// value.
 pub(crate) fn change_counters(

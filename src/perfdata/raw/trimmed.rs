@@ -68,23 +68,18 @@ impl Trimmer {
         bytes: &[u8],
         consume: &mut dyn FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.trimmed.clear();
-        let mut end = 0;
-        for record in super::records(bytes) {
-            end += record.bytes().len();
-            if self.trim(record).is_none() {
-                self.trimmed.extend_from_slice(record.bytes());
-            }
-        }
-        // What is damaged is passed on as it is, as anywhere.
-        let rest = bytes.get(end..).unwrap_or_default();
-        self.trimmed.extend_from_slice(rest);
-        consume(&self.trimmed)
+        let mut trimmed = std::mem::take(&mut self.trimmed);
+        super::rewrite(bytes, &mut trimmed, &mut |record, out| {
+            self.trim(record, out)
+        });
+        let passed = consume(&trimmed);
+        self.trimmed = trimmed;
+        passed
     }
 
     /// Appends a sample with less room; `None` for anything that is not a sample with room to
     /// spare, of which nothing is appended.
-    fn trim(&mut self, record: RawRecord<'_>) -> Option<()> {
+    fn trim(&mut self, record: RawRecord<'_>, out: &mut Vec<u8>) -> Option<()> {
         if !record.is_sample() {
             return None;
         }
@@ -106,7 +101,6 @@ impl Trimmer {
         let whole = HEADER_SIZE + start + trimmed + WORD + behind.len();
         // The header ends with the size of the record.
         let (kind, size) = (record.bytes().get(..6)?, u16::try_from(whole).ok()?);
-        let out = &mut self.trimmed;
         let begin = out.len();
         out.extend_from_slice(kind);
         out.extend_from_slice(&size.to_ne_bytes());

@@ -96,23 +96,18 @@ impl Mover {
         bytes: &[u8],
         consume: &mut dyn FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.moved.clear();
-        let mut end = 0;
-        for record in raw::records(bytes) {
-            end += record.bytes().len();
-            if self.move_copy(record).is_none() {
-                self.moved.extend_from_slice(record.bytes());
-            }
-        }
-        // What is damaged is passed on as it is, as anywhere.
-        self.moved
-            .extend_from_slice(bytes.get(end..).unwrap_or_default());
-        consume(&self.moved)
+        let mut moved = std::mem::take(&mut self.moved);
+        raw::rewrite(bytes, &mut moved, &mut |record, out| {
+            self.move_copy(record, out)
+        });
+        let passed = consume(&moved);
+        self.moved = moved;
+        passed
     }
 
     /// Appends a sample without its copy, which is at the end of its RAW field instead; `None` for
     /// what is no whole sample, of which nothing is appended.
-    fn move_copy(&mut self, record: RawRecord<'_>) -> Option<()> {
+    fn move_copy(&self, record: RawRecord<'_>, out: &mut Vec<u8>) -> Option<()> {
         if !record.is_sample() {
             return None;
         }
@@ -132,7 +127,6 @@ impl Mover {
         let whole = HEADER_SIZE + head + 4 + size;
         // The header ends with the size of the record.
         let (kind, record_size) = (record.bytes().get(..6)?, u16::try_from(whole).ok()?);
-        let out = &mut self.moved;
         let begin = out.len();
         out.extend_from_slice(kind);
         out.extend_from_slice(&record_size.to_ne_bytes());
