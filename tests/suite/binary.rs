@@ -39,15 +39,7 @@ fn directory(test: &str) -> PathBuf {
 
 /// Runs a tool in `directory`; whether it is there and succeeded.
 fn run(directory: &Path, tool: &str, args: &[&str]) -> bool {
-    let output = Command::new(tool)
-        .args(args)
-        .current_dir(directory)
-        .output();
-    let done = output.is_ok_and(|output| output.status.success());
-    if !done {
-        skipped(&format!("{tool} {} did not succeed", args.join(" ")));
-    }
-    done
+    support::ran(Command::new(tool).args(args).current_dir(directory)).is_some()
 }
 
 /// Compiles `source` to `prog`.

@@ -24,13 +24,7 @@ fn directory(test: &str) -> PathBuf {
 
 /// Runs a compiler or another tool; whether it did what it was told.
 fn run(directory: &Path, tool: &str, args: &[&str]) -> bool {
-    let mut command = Command::new(tool);
-    let done = command.args(args).current_dir(directory).output();
-    let done = done.is_ok_and(|output| output.status.success());
-    if !done {
-        skipped(&format!("{tool} {} did not succeed", args.join(" ")));
-    }
-    done
+    support::ran(Command::new(tool).args(args).current_dir(directory)).is_some()
 }
 
 /// The calls of a file as `caller -> callee: kind`, each once.
@@ -451,7 +445,8 @@ fn libraries_are_searched_in_the_order_of_the_dynamic_linker() {
         ),
         (
             "program.c",
-            "int wide(int), both(int), named(int), own(int x) { return x; }\n\
+            "int wide(int), both(int), named(int);\n\
+             int own(int x) { return x; }\n\
              int main(int c, char **v) { return wide(c) + both(c) + named(c) + own(c); }\n",
         ),
     ];

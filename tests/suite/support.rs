@@ -85,6 +85,11 @@ pub fn skipped(reason: &str) {
 }
 
 /// What a command printed; `None`, and the test reports that it is skipped, where it is missing or fails.
+///
+/// # Panics
+///
+/// If a compiler finds an error in a line of a source: that is a fault of the test, and to skip would
+/// hide it for ever.
 pub fn ran(command: &mut Command) -> Option<Output> {
     watch();
     let tool = Path::new(command.get_program()).display().to_string();
@@ -92,6 +97,7 @@ pub fn ran(command: &mut Command) -> Option<Output> {
         Ok(output) if output.status.success() => return Some(output),
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(!has_source_error(&said), "{command:?}: {said}");
             let args: Vec<_> = command
                 .get_args()
                 .map(|arg| arg.to_string_lossy())
@@ -102,6 +108,18 @@ pub fn ran(command: &mut Command) -> Option<Output> {
     };
     skipped(&reason);
     None
+}
+
+/// Whether a compiler's `file:line:column: error:` is among these lines, other than of a header that is
+/// not on this machine (`fatal error:`).
+fn has_source_error(said: &str) -> bool {
+    let mut places = said.lines().filter_map(|line| line.split_once(": error: "));
+    places.any(|(place, _)| {
+        place
+            .rsplit(':')
+            .take(2)
+            .all(|part| part.parse::<u32>().is_ok())
+    })
 }
 
 /// An empty directory of this name, which no other test may have.
