@@ -105,6 +105,9 @@ pub struct Attribution {
     /// accounts for. `None` where a function calls itself, and, but in Fonseca's model, inside of
     /// cycles.
     pub arcs: IdVec<ArcId, Option<Portion>>,
+    /// The largest standard error of a total, where [Fonseca's model](super::fonseca) followed only
+    /// a sample of what enters a cycle; 0 where nothing was sampled.
+    pub standard_error: f64,
 }
 
 impl Attribution {

@@ -217,16 +217,25 @@ fn good_row(inside: &Inside) -> Vec<usize> {
         state[from].add(true, weight);
         state[to].add(false, weight);
     }
-    // The largest key is next; keys that are no longer true are passed over.
+    // The largest key is next. A key that falls stays in the row until it is next, and is put back
+    // then: most change often before they are.
     let mut waiting: BinaryHeap<(Key, Reverse<usize>)> = state
         .iter()
         .enumerate()
         .map(|(member, ends)| (ends.key(), Reverse(member)))
         .collect();
+    // The largest key with which each member waits; smaller ones are passed over.
+    let mut waits_with: Vec<Key> = state.iter().map(Ends::key).collect();
     let mut placed = vec![false; inside.members];
     let (mut front, mut back) = (Vec::new(), Vec::new());
     while let Some((key, Reverse(member))) = waiting.pop() {
-        if placed[member] || key != state[member].key() {
+        if placed[member] || key != waits_with[member] {
+            continue;
+        }
+        let now = state[member].key();
+        if key != now {
+            waits_with[member] = now;
+            waiting.push((now, Reverse(member)));
             continue;
         }
         placed[member] = true;
@@ -237,7 +246,11 @@ fn good_row(inside: &Inside) -> Vec<usize> {
         for &(other, is_callee, weight) in &neighbours[member] {
             if !placed[other] {
                 state[other].remove(!is_callee, weight);
-                waiting.push((state[other].key(), Reverse(other)));
+                let now = state[other].key();
+                if now > waits_with[other] {
+                    waits_with[other] = now;
+                    waiting.push((now, Reverse(other)));
+                }
             }
         }
     }

@@ -117,26 +117,33 @@ impl Summary {
     /// The arcs from outside into a cycle, the heaviest first. What comes from a mark was not called
     /// by anything that is known.
     pub fn entries(&self, cycle: CycleId) -> Vec<ArcId> {
-        self.arcs(cycle, |inside, is_self| !inside && !is_self)
+        self.sorted(self.arcs_to(cycle).filter(|&id| !self.is_inside(id)))
     }
 
     /// The arcs between its members, the heaviest first.
     pub fn inside(&self, cycle: CycleId) -> Vec<ArcId> {
-        self.arcs(cycle, |inside, is_self| inside && !is_self)
+        self.sorted(self.arcs_to(cycle).filter(|&id| self.is_inside(id)))
     }
 
-    fn arcs(&self, cycle: CycleId, wanted: impl Fn(bool, bool) -> bool) -> Vec<ArcId> {
-        let (graph, cycles) = (&self.graph.graph, &self.graph.cycles);
-        let members = cycles.members()[cycle].iter();
+    /// The arcs to the members of a cycle from other functions, from outside and from inside, in order
+    /// of callee.
+    pub fn arcs_to(&self, cycle: CycleId) -> impl Iterator<Item = ArcId> + Clone {
+        let graph = &self.graph.graph;
+        let members = self.graph.cycles.members()[cycle].iter();
         let arcs = members.flat_map(|&member| graph.callers(member));
-        let mut arcs: Vec<ArcId> = arcs
-            .filter(|&id| {
-                let arc = &graph.arcs[id];
-                wanted(cycles.share(arc.from, arc.to), arc.is_self())
-            })
-            .collect();
-        arcs.sort_by_key(|&id| (Reverse(self.weight(id)), id));
-        arcs
+        arcs.filter(|&id| !graph.arcs[id].is_self())
+    }
+
+    fn sorted(&self, arcs: impl Iterator<Item = ArcId>) -> Vec<ArcId> {
+        let keys = arcs.map(|id| (Reverse(self.weight(id)), id));
+        let mut keys: Vec<(Reverse<u64>, ArcId)> = keys.collect();
+        keys.sort_unstable();
+        keys.into_iter().map(|(_, id)| id).collect()
+    }
+
+    fn is_inside(&self, arc: ArcId) -> bool {
+        let arc = &self.graph.graph.arcs[arc];
+        self.graph.cycles.share(arc.from, arc.to)
     }
 }
 

@@ -105,5 +105,6 @@ fn estimate(
     });
     let totals: Vec<f64> = totals.collect();
     attribution.totals = Some(totals.into());
+    attribution.standard_error = inside.standard_error;
     (attribution, Some(inside.arcs))
 }

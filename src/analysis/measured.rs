@@ -189,6 +189,7 @@ fn arrange(
         .collect();
     let totals: Vec<f64> = totals.iter().map(|&total| total as f64).collect();
     Attribution {
+        standard_error: 0.0,
         functions: portions(&sums.functions),
         roots: portions(&sums.roots),
         totals: Some(totals.into()),

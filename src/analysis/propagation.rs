@@ -111,6 +111,7 @@ pub fn propagate(
         })
         .collect();
     Attribution {
+        standard_error: 0.0,
         functions,
         roots,
         totals: None,

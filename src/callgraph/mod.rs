@@ -291,7 +291,7 @@ impl CallGraph {
     pub fn callers(
         &self,
         function: FunctionId,
-    ) -> impl DoubleEndedIterator<Item = ArcId> + ExactSizeIterator {
+    ) -> impl DoubleEndedIterator<Item = ArcId> + ExactSizeIterator + Clone {
         let range = range(&self.incoming_starts, function);
         self.incoming[range].iter().copied()
     }

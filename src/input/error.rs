@@ -70,6 +70,12 @@ pub enum Reason {
     /// Nothing that is known.
     #[error("it is neither a perf.data file nor folded stacks nor a gmon.out")]
     Unknown,
+    /// Folded stacks that are too large to read.
+    #[error("as folded stacks: {problem}")]
+    Folded {
+        /// The first line, and the limit that it passes.
+        problem: String,
+    },
     /// A part of the time was asked for, and the input has no times.
     #[error("{holder} no times, so no time range can be shown")]
     NoTimes {

@@ -56,7 +56,7 @@ use super::Reason;
 /// The longest line that is read, in bytes.
 const MAX_LINE: usize = 64 << 20;
 /// The deepest stack that is read, in frames.
-const MAX_FRAMES: usize = 1 << 18;
+const MAX_FRAMES: usize = 1 << 20;
 /// What stands before the name of a function that was put into stacks.
 const INFERRED: char = '~';
 /// The number of lines after which progress is reported.
@@ -111,7 +111,8 @@ impl Weights {
 ///
 /// # Errors
 ///
-/// [`Reason::Io`], and [`Reason::Unknown`] when not one line is a stack with a weight.
+/// [`Reason::Io`]; [`Reason::Folded`] when all stacks pass a limit, and [`Reason::Unknown`] when not one line
+/// is a stack with a weight.
 pub fn read(input: impl BufRead, progress: &mut dyn FnMut(u64)) -> Result<Profile, Reason> {
     read_as(Weights::default(), input, progress)
 }
@@ -143,6 +144,7 @@ pub fn read_as(
     let mut line = Vec::new();
     let (mut number, mut done) = (0u64, 0u64);
     let (mut stacks, mut weights) = (0u64, 0u64);
+    let mut too_large = None;
     while let Some(taken) = next_line(&mut input, &mut line)? {
         number += 1;
         done += taken;
@@ -157,9 +159,13 @@ pub fn read_as(
         }
         let builder = &mut reader.builder;
         match parse(text, too_long) {
-            Err(reason) => builder.caveats().add_with(CaveatKind::BadLine, 1, || {
-                format!("line {number}: {reason}")
-            }),
+            Err(BadLine { problem, is_stack }) => {
+                let problem = || format!("line {number}: {problem}");
+                if is_stack {
+                    too_large.get_or_insert_with(problem);
+                }
+                builder.caveats().add_with(CaveatKind::BadLine, 1, problem);
+            }
             Ok((_, 0)) => stacks += 1,
             Ok((stack, weight)) => {
                 stacks += 1;
@@ -179,7 +185,7 @@ pub fn read_as(
     }
     progress(done);
     if stacks == 0 {
-        return Err(Reason::Unknown);
+        return Err(too_large.map_or(Reason::Unknown, |problem| Reason::Folded { problem }));
     }
     if weights == 0 {
         reader.builder.caveats().add(CaveatKind::ZeroWeights, 1);
@@ -252,6 +258,9 @@ impl Reader {
             stack[end..].strip_prefix(';')
         };
         let mut rest = rest.map(|rest| rest.split(';'));
+        // The first function with a name further in, and the number of calls to it; looked for once, and not
+        // from each frame outside of it.
+        let mut inner: Option<Option<(&str, usize)>> = None;
         while let Some(text) = rest.as_mut().and_then(Iterator::next) {
             let last = self.frames.last().copied();
             end += text.len() + usize::from(last.is_some());
@@ -264,6 +273,7 @@ impl Reader {
                 None if is_mark(name) => (self.function(name, FunctionKind::Mark), None),
                 None => {
                     let function = self.function(name, FunctionKind::Named);
+                    inner = inner.filter(Option::is_none);
                     (function, Some((function, 0)))
                 }
                 Some(stands) => match (named_outside, last) {
@@ -273,8 +283,10 @@ impl Reader {
                         (function, Some((outer, calls + 1)))
                     }
                     _ => {
-                        let inside = rest.clone().into_iter().flatten();
-                        (self.outermost(stands, inside), None)
+                        let inside = || rest.clone().into_iter().flatten();
+                        let first = *inner.get_or_insert_with(|| first_named(inside()));
+                        inner = Some(first.map(|(name, calls)| (name, calls - 1)));
+                        (self.outermost(stands, first), None)
                     }
                 },
             };
@@ -299,26 +311,15 @@ impl Reader {
         (last.path, last.has_nameless)
     }
 
-    /// The function without a name that stands outside of all that have one; `inside` are the frames
-    /// further in.
-    fn outermost<'t>(&mut self, stands: &str, inside: impl Iterator<Item = &'t str>) -> FunctionId {
+    /// The function without a name that stands outside of all that have one; `first` is the first of
+    /// these further in, and the number of calls to it.
+    fn outermost(&mut self, stands: &str, first: Option<(&str, usize)>) -> FunctionId {
         let stands = stands.to_owned();
-        let strip = |text: &'t str| match text.strip_prefix(INFERRED) {
-            Some(name) if !name.is_empty() => name,
-            _ => text,
-        };
-        let names = inside.map(strip).filter(|name| !is_mark(name));
-        let first = names
-            .enumerate()
-            .find(|(_, name)| placeholder(name).is_none());
         match first {
-            Some((calls, name)) => {
+            Some((name, calls)) => {
                 let inner = self.function(name, FunctionKind::Named);
-                self.nameless(
-                    Nameless::Above(inner, calls + 1, stands),
-                    Some(inner),
-                    calls + 1,
-                )
+                let key = Nameless::Above(inner, calls, stands);
+                self.nameless(key, Some(inner), calls)
             }
             None => {
                 let depth = self.frames.len() + 1;
@@ -372,6 +373,19 @@ impl Reader {
     }
 }
 
+/// The first of these frames that has a name, and the number of calls to it from the frame outside of them.
+fn first_named<'t>(inside: impl Iterator<Item = &'t str>) -> Option<(&'t str, usize)> {
+    let strip = |text: &'t str| match text.strip_prefix(INFERRED) {
+        Some(name) if !name.is_empty() => name,
+        _ => text,
+    };
+    let names = inside.map(strip).filter(|name| !is_mark(name));
+    let first = (1..)
+        .zip(names)
+        .find(|(_, name)| placeholder(name).is_none());
+    first.map(|(calls, name)| (name, calls))
+}
+
 /// Reads the next line into `line`, which stays empty when it is too long; gives the number of
 /// bytes that were taken from the input, `None` at its end.
 fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<Option<u64>> {
@@ -402,25 +416,45 @@ fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<Op
     }
 }
 
+/// Why a line is not read.
+struct BadLine {
+    problem: &'static str,
+    /// Whether it is a stack with a weight all the same: one that passes a limit.
+    is_stack: bool,
+}
+
+impl BadLine {
+    fn form(problem: &'static str) -> BadLine {
+        let is_stack = false;
+        BadLine { problem, is_stack }
+    }
+
+    fn limit(problem: &'static str) -> BadLine {
+        let is_stack = true;
+        BadLine { problem, is_stack }
+    }
+}
+
 /// The stack and the weight of a line, or what is wrong with it.
-fn parse(text: &str, too_long: bool) -> Result<(&str, u64), &'static str> {
+fn parse(text: &str, too_long: bool) -> Result<(&str, u64), BadLine> {
     if too_long {
-        return Err("it is longer than 64 MiB");
+        return Err(BadLine::limit("it is longer than 64 MiB"));
     }
     let (stack, weight) = text
         .rsplit_once([' ', '\t'])
-        .ok_or("no weight at its end")?;
+        .ok_or(BadLine::form("no weight at its end"))?;
     if stack.is_empty() {
-        return Err("no stack before the weight");
+        return Err(BadLine::form("no stack before the weight"));
     }
     let digits = !weight.is_empty() && weight.bytes().all(|byte| byte.is_ascii_digit());
     if !digits {
-        return Err("the weight is not a whole number");
+        return Err(BadLine::form("the weight is not a whole number"));
     }
     if stack.bytes().filter(|&byte| byte == b';').count() >= MAX_FRAMES {
-        return Err("more than 262144 frames");
+        return Err(BadLine::limit("it has more than 1048576 frames"));
     }
-    let weight = weight.parse().map_err(|_| "the weight passes 64 bits")?;
+    let weight = weight.parse();
+    let weight = weight.map_err(|_| BadLine::limit("the weight passes 64 bits"))?;
     Ok((stack, weight))
 }
 

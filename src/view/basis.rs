@@ -38,6 +38,18 @@ impl Total {
     }
 }
 
+/// Returns the line on totals that were estimated from a sample of what enters the cycles; `whole` is the
+/// total weight.
+pub(super) fn sampled(what: &str, standard_error: f64, whole: u64) -> Option<Block> {
+    (standard_error > 0.0).then(|| {
+        let percent = 100.0 * standard_error / whole.max(1) as f64;
+        Block::Line(format!(
+            "{what} in large cycles: estimated from a sample of their entry functions, standard error \
+             up to {percent:.2} % of the total"
+        ))
+    })
+}
+
 /// Returns the line above a list of totals that are not measured.
 pub(super) fn line(totals: Option<Total>) -> Option<Block> {
     match totals? {

@@ -133,6 +133,42 @@ fn a_line_that_is_too_long_is_passed_over() {
 }
 
 #[test]
+fn a_stack_of_a_million_frames_is_read_and_a_larger_one_refused_by_its_limit() {
+    let stack = |frames: usize| vec!["f"; frames].join(";") + " 1\n";
+    let profile = read(&stack(1 << 20)).unwrap();
+    assert_eq!(profile.paths.len(), 1 << 20);
+    let refused = read(&stack((1 << 20) + 1)).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "as folded stacks: line 1: it has more than 1048576 frames"
+    );
+    let profile = read(&(stack((1 << 20) + 1) + "a 1\n")).unwrap();
+    assert_eq!(profile.caveats.count(CaveatKind::BadLine), 1);
+}
+
+/// In a time that is linear: each of these frames depends on the first name further in.
+#[test]
+fn a_deep_stack_without_names_is_read_at_once() {
+    let unnamed = vec!["??"; 200_000].join(";");
+    let profile = read(&format!("{unnamed} 1\n")).unwrap();
+    assert_eq!(names(&profile)[199_999], "[unknown] at depth 200000");
+    let profile = read(&format!(
+        "{unnamed};[truncated];??;main;??;[truncated];?? 1\n"
+    ))
+    .unwrap();
+    let names = names(&profile);
+    for name in [
+        "[unknown] 200001 calls above main",
+        "[unknown] 200000 calls above main",
+        "[unknown] that calls main",
+        "[unknown] called by main",
+        "[unknown] at depth 200006",
+    ] {
+        assert!(names.contains(&name), "{name}");
+    }
+}
+
+#[test]
 fn frames_without_a_name_are_one_node_for_each_caller() {
     let text = "main;a;[unknown];b 10\nmain;b;[unknown];a 5\nmain;a;??;x 1\n[unknown];a 3\n";
     let profile = read(text).unwrap();

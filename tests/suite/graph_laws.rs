@@ -265,7 +265,7 @@ proptest! {
         for (id, entries) in estimate.entries.enumerate() {
             let parts: f64 = entries.members.iter().map(|entry| entry.1).sum();
             prop_assert!(close(parts, 1.0));
-            prop_assert_eq!(entries.left_out, 0);
+            prop_assert_eq!(entries.followed, entries.members.len());
             // What arrives at a member over arcs inside and as an entry is what it has.
             for &member in &cycles.members()[id] {
                 let entry = entries.members.iter().find(|entry| entry.0 == member);

@@ -9,7 +9,8 @@
 //! that of the samples with at least one arc of `cut`, each counted once. Where there are no
 //! stacks, `weights` is `calls` and not `samples`, and they are numbers of calls. `figures` are of the members,
 //! in the same order: `total` by whole stacks, `fonseca` as estimated. Without stacks both are that estimate,
-//! and there are no depths; `total_max` is then null, without a reason. `cut_inside` are the samples
+//! and there are no depths; where the estimate was made from a sample of what enters the cycle, the largest
+//! standard error of a member follows it as `fonseca_standard_error`; `total_max` is then null, without a reason. `cut_inside` are the samples
 //! whose stacks were cut with a member, or the function, outermost: who called is not known for these.
 
 use std::borrow::Cow;
@@ -91,6 +92,8 @@ struct Figures<'a> {
     #[serde(flatten)]
     total_max: TotalMax,
     fonseca: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fonseca_standard_error: Option<f64>,
     #[serde(flatten)]
     identity: Identity<'a>,
 }
@@ -191,6 +194,7 @@ fn figures<'a>(subject: &Subject<'a>, view: &'a CyclesView<'_>, id: FunctionId) 
         total: graph.total(Entry::Function(id)),
         total_max: graph.total_max(Entry::Function(id)).into(),
         fonseca: view.summary.estimate.attribution.total(id),
+        fonseca_standard_error: view.summary.estimate.standard_error(id),
         identity: Identity::of(subject, id, view.graph.name(id)),
     }
 }

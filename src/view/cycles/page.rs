@@ -11,7 +11,7 @@ use crate::callgraph::{ArcId, CycleId};
 use crate::profile::FunctionId;
 use crate::view::page::{Block, HiddenBy, HiddenRows, Page};
 use crate::view::table::{Cell, Column, Role, Table};
-use crate::view::{Subject, caveats, label, number, range};
+use crate::view::{Subject, basis, caveats, label, number, range};
 
 /// How many members, arcs and functions a page names where not all were asked for.
 const ROWS: usize = 12;
@@ -45,6 +45,11 @@ impl CyclesView<'_> {
             summary.push_str(&format!(", {gaps} through missing frames"));
         }
         blocks.push(Block::Line(summary));
+        if self.shows_estimate() {
+            let error = self.summary.estimate.attribution.standard_error;
+            let whole = subject.selection.total();
+            blocks.extend(basis::sampled("fonseca", error, whole));
+        }
         let shown = self.limit.unwrap_or(usize::MAX);
         let mut ranges = Vec::new();
         for (place, &cycle) in self.order.iter().enumerate().take(shown) {
@@ -102,10 +107,7 @@ impl CyclesView<'_> {
             }
         }
         let cycles = self.order.iter();
-        let arcs = cycles.flat_map(|&cycle| {
-            let inside = self.summary.inside(cycle).into_iter();
-            inside.chain(self.summary.entries(cycle))
-        });
+        let arcs = cycles.flat_map(|&cycle| self.summary.arcs_to(cycle));
         let graph = &self.summary.graph.graph;
         let own = self.recursive.iter();
         let own = own.filter_map(|&id| graph.arc_between(id, id));
@@ -130,7 +132,7 @@ impl CyclesView<'_> {
         ]);
         let mut members = self.summary.graph.cycles.members()[cycle].clone();
         let total = |id: FunctionId| self.summary.graph.total(Entry::Function(id)).round() as u64;
-        members.sort_by_key(|&id| (Reverse(total(id)), self.graph.name(id)));
+        members.sort_by_cached_key(|&id| (Reverse(total(id)), self.graph.name(id)));
         let limit = self.limit.map_or(usize::MAX, |_| ROWS);
         for &id in members.iter().take(limit) {
             let portion = self.summary.graph.portion(Entry::Function(id));
@@ -160,13 +162,16 @@ impl CyclesView<'_> {
             )));
             table.rows.push(row);
         }
-        // The estimate knows nothing of arcs that are cut. Without stacks the total is this estimate.
-        range::if_filled(
-            match self.summary.graph.cycles.cut().is_empty() && self.summary.graph.has_stacks() {
-                true => table,
-                false => table.without(&["estimate"]),
-            },
-        )
+        range::if_filled(match self.shows_estimate() {
+            true => table,
+            false => table.without(&["estimate"]),
+        })
+    }
+
+    /// Whether Fonseca's estimate has a column. It knows nothing of arcs that are cut, and without stacks
+    /// the total is this estimate.
+    fn shows_estimate(&self) -> bool {
+        self.summary.graph.cycles.cut().is_empty() && self.summary.graph.has_stacks()
     }
 
     /// The upper end of a total for people.
@@ -292,10 +297,9 @@ impl CyclesView<'_> {
             true => String::new(),
             false => "; a lighter set may exist: the cycle is too large for an exact search".into(),
         };
-        let inside = self.summary.inside(cycle);
-        let has_gaps = inside
-            .iter()
-            .any(|&id| self.summary.graph.graph.arcs[id].is_gap());
+        let has_gaps = (self.summary.arcs_to(cycle))
+            .map(|id| &self.summary.graph.graph.arcs[id])
+            .any(|arc| arc.is_gap() && self.summary.graph.cycles.share(arc.from, arc.to));
         let gaps = match has_gaps {
             true => "; calls of missing frames may close it again",
             false => "",

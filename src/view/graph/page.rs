@@ -59,6 +59,8 @@ impl GraphView<'_> {
             }
         };
         blocks.push(Block::Line(model.into()));
+        let error = self.summary.attribution.standard_error;
+        blocks.extend(basis::sampled("totals", error, subject.selection.total()));
         let cut = self
             .summary
             .cycles

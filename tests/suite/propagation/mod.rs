@@ -1,6 +1,7 @@
 //! Time through calls, on examples whose figures can be checked by hand.
 
 mod build;
+mod definition;
 mod golden;
 
 pub use build::{Built, Parts};

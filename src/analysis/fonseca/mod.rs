@@ -15,18 +15,23 @@
 //! entry gets all that its calls started: it is an estimate, and where stacks are there they know
 //! better.
 //!
+//! Where a cycle has so many entries that following all of them takes too long, it is followed from
+//! a sample of them, and the standard error that this leaves is part of the answer
+//! ([`Entries::standard_error`]).
+//!
 //! After J. Fonseca, "Gprof2dot: time propagation inside cycles", 2008, which gives the idea, and
 //! `_integrate_cycle` of gprof2dot, which decides the rest.
 
+mod followed;
+mod inside;
+
+use self::followed::Followed;
+use self::inside::{Inside, Walks};
 use super::attribution::{Attribution, CycleWeight, Portion};
 use super::flow::Flow;
 use crate::base::IdVec;
 use crate::callgraph::{ArcId, CallArc, CallGraph, CycleId, Cycles, GroupId};
 use crate::profile::FunctionId;
-
-/// How many members and arcs may be visited in a cycle: entries times its size. Where it would be
-/// more, the entries with most calls stand for the others.
-const WORK: usize = 1 << 28;
 
 /// What is done where the idea leaves a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +46,16 @@ pub enum Rule {
     Gprof2dot,
 }
 
+impl Rule {
+    fn share(self, part: f64, of: f64) -> f64 {
+        match (of > 0.0, self) {
+            (true, _) => (part / of).clamp(0.0, 1.0),
+            (false, Rule::Sound) => 0.0,
+            (false, Rule::Gprof2dot) => 1.0,
+        }
+    }
+}
+
 /// Where a cycle is entered.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entries {
@@ -48,8 +63,12 @@ pub struct Entries {
     pub members: Vec<(FunctionId, f64)>,
     /// Whether these are known: otherwise nothing tells how the cycle was entered.
     pub are_known: bool,
-    /// How many more members are entered, for which these stand.
-    pub left_out: usize,
+    /// The number of members from which time was followed: fewer than there are where the cycle is too
+    /// large for all.
+    pub followed: usize,
+    /// The largest standard error of a member's total, in the unit of weights; 0 where all were
+    /// followed.
+    pub standard_error: f64,
 }
 
 /// The estimate.
@@ -63,10 +82,31 @@ pub struct Estimate {
     pub entries: IdVec<CycleId, Entries>,
 }
 
+impl Estimate {
+    /// Returns the largest standard error in the cycle of a function; `None` where the estimate was not
+    /// made from a sample.
+    pub fn standard_error(&self, function: FunctionId) -> Option<f64> {
+        let cycle = (*self.cycles.of().get(function)?)?;
+        let error = self.entries[cycle].standard_error;
+        (error > 0.0).then_some(error)
+    }
+}
+
 /// Estimates times by the functions' own weights and `flow`. All arcs of the graph are taken for
-/// calls: [`CallGraph::without`] leaves others out. Linear in functions and arcs outside of cycles;
-/// in a cycle by the number of its entries.
+/// calls: [`CallGraph::without`] leaves others out. Linear in functions and arcs; in small cycles also
+/// in the number of entries, of which large ones follow no more than time allows.
 pub fn estimate(
+    graph: &CallGraph,
+    self_weights: &IdVec<FunctionId, f64>,
+    flow: &Flow,
+    rule: Rule,
+) -> Estimate {
+    estimate_within(followed::WORK, graph, self_weights, flow, rule)
+}
+
+/// [`estimate`], with this number of members and arcs that may be visited in cycles.
+fn estimate_within(
+    work: usize,
     graph: &CallGraph,
     self_weights: &IdVec<FunctionId, f64>,
     flow: &Flow,
@@ -80,14 +120,25 @@ pub fn estimate(
     };
     let cycles = Cycles::find(graph, flows);
     let mut model = Model::new(graph, &cycles, self_weights, flow, rule);
-    let mut entries = IdVec::filled(Entries::default(), cycles.members().len());
+    let ids = cycles.members().ids();
+    let mut entries: IdVec<CycleId, Entries> =
+        (ids.map(|id| model.entries(id))).collect::<Vec<_>>().into();
+    let sizes = entries.enumerate().map(|(id, entries)| {
+        let members = &cycles.members()[id];
+        let callees = members.iter().map(|&id| graph.callees(id).len());
+        (
+            entries.members.len(),
+            members.len() + callees.sum::<usize>(),
+        )
+    });
+    let most = followed::most(&sizes.collect::<Vec<_>>(), work);
     for group in cycles.callees_first() {
         for function in cycles.functions_of(group) {
             model.add_callees_outside(function, group);
         }
         let cycle = (cycles.functions_of(group).next()).and_then(|function| cycles.of()[function]);
         match cycle {
-            Some(cycle) => entries[cycle] = model.divide(cycle),
+            Some(cycle) => model.divide(cycle, &mut entries[cycle], most),
             None => {
                 for function in cycles.functions_of(group) {
                     model.totals[function] = model.groups[group].total();
@@ -95,7 +146,9 @@ pub fn estimate(
             }
         }
     }
-    let attribution = model.finish();
+    let mut attribution = model.finish();
+    let errors = entries.iter().map(|entries| entries.standard_error);
+    attribution.standard_error = errors.fold(0.0, f64::max);
     Estimate {
         cycles,
         attribution,
@@ -115,11 +168,8 @@ struct Model<'a> {
     totals: IdVec<FunctionId, f64>,
     groups: IdVec<GroupId, Portion>,
     arcs: IdVec<ArcId, Option<Portion>>,
-    /// Of the entry at hand: distances, what the arcs from the level before add up to in parts and
-    /// number, and the part of each member.
-    level: IdVec<FunctionId, Option<u32>>,
-    shared: IdVec<FunctionId, (f64, u32)>,
-    part: IdVec<FunctionId, f64>,
+    /// The place of each member in its cycle.
+    place: IdVec<FunctionId, u32>,
 }
 
 impl<'a> Model<'a> {
@@ -142,10 +192,13 @@ impl<'a> Model<'a> {
             totals: IdVec::filled(0.0, functions),
             groups: IdVec::filled(Portion::default(), cycles.groups()),
             arcs: IdVec::filled(None, graph.arcs.len()),
-            level: IdVec::filled(None, functions),
-            shared: IdVec::filled((0.0, 0), functions),
-            part: IdVec::filled(0.0, functions),
+            place: IdVec::filled(0, functions),
         };
+        for members in cycles.members() {
+            for (place, &member) in (0..).zip(members) {
+                model.place[member] = place;
+            }
+        }
         for (id, arc) in graph.arcs.enumerate().filter(|(_, arc)| !arc.is_self()) {
             model.arcs[id] = Some(Portion::default());
             model.into_function[arc.to] += flow.arcs[id];
@@ -165,14 +218,6 @@ impl<'a> Model<'a> {
         model
     }
 
-    fn share(&self, part: f64, of: f64) -> f64 {
-        match (of > 0.0, self.rule) {
-            (true, _) => (part / of).clamp(0.0, 1.0),
-            (false, Rule::Sound) => 0.0,
-            (false, Rule::Gprof2dot) => 1.0,
-        }
-    }
-
     /// The part of its callee that an arc stands for.
     fn ratio(&self, arc: ArcId) -> f64 {
         let to = self.graph.arcs[arc].to;
@@ -181,7 +226,16 @@ impl<'a> Model<'a> {
         } else {
             self.into_group[self.cycles.group(to)]
         };
-        self.share(self.flow.arcs[arc], into)
+        self.rule.share(self.flow.arcs[arc], into)
+    }
+
+    /// The same of an arc inside of a cycle. What is too little for a number still flows: alone it
+    /// carries everything.
+    fn inner_ratio(&self, arc: ArcId) -> f64 {
+        match self.rule {
+            Rule::Sound => self.ratio(arc).max(f64::MIN_POSITIVE),
+            Rule::Gprof2dot => self.ratio(arc),
+        }
     }
 
     /// Whether an arc is there at all.
@@ -202,21 +256,96 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Divides the time of a cycle among its members.
-    fn divide(&mut self, cycle: CycleId) -> Entries {
-        let members = &self.cycles.members()[cycle];
-        let graph = self.graph;
-        let inside = members.iter().flat_map(|&member| graph.callees(member));
-        let size = members.len() + inside.count();
-        let entries = self.entries(cycle, (WORK / size).max(1));
-        for &(entry, part) in &entries.members {
-            self.divide_from(entry, part);
+    /// Divides the time of a cycle among its members, from at most `most` of its entries.
+    fn divide(&mut self, cycle: CycleId, entries: &mut Entries, most: usize) {
+        let chosen = followed::choose(&entries.members, most);
+        entries.followed = chosen.len();
+        let mut walks = Walks::through(self.inside(cycle), self.rule);
+        if chosen.len() == entries.members.len() {
+            let members = &self.cycles.members()[cycle];
+            let totals = &mut self.totals;
+            for entry in chosen {
+                walks.follow(self.place[entry.entry], entry.part, |place, part| {
+                    totals[members[place as usize]] += part;
+                });
+            }
+            for (id, _, over) in walks.over() {
+                self.arcs[id] = Some(over);
+            }
+        } else {
+            entries.standard_error = self.divide_sampled(cycle, entries, &chosen, walks);
         }
-        entries
     }
 
-    /// The members at which a cycle is entered; the first `most` by their parts.
-    fn entries(&self, cycle: CycleId, most: usize) -> Entries {
+    /// Divides the time of a cycle by a sample of its entries, and returns the largest standard error.
+    ///
+    /// What begins at a member is known: its part of the whole cycle. The sample tells what arrives
+    /// from the other entries, and stands for those only.
+    fn divide_sampled(
+        &mut self,
+        cycle: CycleId,
+        entries: &Entries,
+        chosen: &[Followed],
+        mut walks: Walks,
+    ) -> f64 {
+        let members = &self.cycles.members()[cycle];
+        let mut arrived = vec![Arrived::default(); members.len()];
+        for followed in chosen {
+            let entry = self.place[followed.entry];
+            walks.follow(entry, followed.part, |place, part| {
+                if place != entry {
+                    arrived[place as usize].add(part, followed.draws);
+                }
+            });
+        }
+        // For how much of other entries each member's sample has to stand, and stands so far.
+        let all: f64 = entries.members.iter().map(|entry| entry.1).sum();
+        let sampled: f64 = chosen.iter().map(|followed| followed.part).sum();
+        let mut others = vec![(all, sampled); members.len()];
+        let whole = self.groups[self.cycles.group_of_cycle(cycle)].total();
+        for &(entry, part) in &entries.members {
+            others[self.place[entry] as usize].0 -= part;
+            self.totals[entry] += part * whole;
+        }
+        for followed in chosen {
+            others[self.place[followed.entry] as usize].1 -= followed.part;
+        }
+        let factor = |place: u32| {
+            let (all, sampled) = others[place as usize];
+            if sampled > 0.0 {
+                (all / sampled).max(0.0)
+            } else {
+                0.0
+            }
+        };
+        let draws = chosen.iter().map(|followed| followed.draws).sum();
+        let mut largest = 0.0f64;
+        for ((place, &member), arrived) in (0..).zip(members).zip(&arrived) {
+            self.totals[member] += factor(place) * (arrived.certain + arrived.drawn);
+            largest = largest.max(factor(place) * arrived.standard_error(draws));
+        }
+        for (id, to, over) in walks.over() {
+            self.arcs[id] = Some(over * factor(to));
+        }
+        largest
+    }
+
+    /// The arcs of a cycle that time can be followed along.
+    fn inside(&self, cycle: CycleId) -> Inside {
+        let mut inside = Inside::default();
+        for &member in &self.cycles.members()[cycle] {
+            let arcs = self.graph.callees(member).filter_map(|id| {
+                let to = self.graph.arcs[id].to;
+                let is_inside = to != member && self.cycles.share(member, to) && self.flows(id);
+                is_inside.then(|| (self.place[to], id, self.inner_ratio(id)))
+            });
+            inside.push(self.functions[member], arcs);
+        }
+        inside
+    }
+
+    /// The members at which a cycle is entered.
+    fn entries(&self, cycle: CycleId) -> Entries {
         let members = &self.cycles.members()[cycle];
         let into = self.into_group[self.cycles.group_of_cycle(cycle)];
         let mut entries: Vec<(FunctionId, f64)> = Vec::new();
@@ -230,7 +359,7 @@ impl<'a> Model<'a> {
                 Rule::Gprof2dot if is_called => entries.push((member, called)),
                 Rule::Gprof2dot => {}
                 Rule::Sound => {
-                    let part = called + self.share(self.flow.roots[member], into);
+                    let part = called + self.rule.share(self.flow.roots[member], into);
                     if part > 0.0 {
                         entries.push((member, part));
                     }
@@ -242,75 +371,11 @@ impl<'a> Model<'a> {
             let part = 1.0 / members.len() as f64;
             entries.extend(members.iter().map(|&member| (member, part)));
         }
-        let left_out = entries.len().saturating_sub(most);
-        if left_out > 0 {
-            let all: f64 = entries.iter().map(|entry| entry.1).sum();
-            entries.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-            entries.truncate(most);
-            let kept: f64 = entries.iter().map(|entry| entry.1).sum();
-            if kept > 0.0 {
-                entries.iter_mut().for_each(|entry| entry.1 *= all / kept);
-            }
-            entries.sort_by_key(|entry| entry.0);
-        }
         Entries {
+            followed: entries.len(),
             members: entries,
             are_known,
-            left_out,
-        }
-    }
-
-    /// Adds what begins at one entry: `part` of the time of its cycle.
-    fn divide_from(&mut self, entry: FunctionId, part: f64) {
-        let graph = self.graph;
-        let mut order = vec![entry];
-        self.level[entry] = Some(0);
-        let mut next = 0;
-        while let Some(&member) = order.get(next) {
-            next += 1;
-            let below = self.level[member].map(|level| level + 1);
-            for id in graph.callees(member) {
-                let to = graph.arcs[id].to;
-                if self.cycles.share(member, to) && self.flows(id) {
-                    if self.level[to].is_none() {
-                        self.level[to] = below;
-                        order.push(to);
-                    }
-                    if self.level[to] == below {
-                        self.shared[to].0 += self.ratio(id);
-                        self.shared[to].1 += 1;
-                    }
-                }
-            }
-        }
-        for &member in order.iter().rev() {
-            let below = self.level[member].map(|level| level + 1);
-            let mut total = part * self.functions[member].total();
-            for id in graph.callees(member) {
-                let to = graph.arcs[id].to;
-                if !self.cycles.share(member, to) || !self.flows(id) || self.level[to] != below {
-                    continue;
-                }
-                let (ratios, number) = self.shared[to];
-                let share = match self.rule {
-                    Rule::Sound if ratios <= 0.0 => 1.0 / f64::from(number.max(1)),
-                    _ => self.share(self.ratio(id), ratios),
-                };
-                let time = share * self.part[to];
-                let own = share * part * self.functions[to].self_weight;
-                total += time;
-                let portion = Portion {
-                    self_weight: own,
-                    children: (time - own).max(0.0),
-                };
-                self.arcs[id] = Some(self.arcs[id].unwrap_or_default() + portion);
-            }
-            self.part[member] = total;
-            self.totals[member] += total;
-        }
-        for member in order {
-            self.level[member] = None;
-            self.shared[member] = (0.0, 0);
+            standard_error: 0.0,
         }
     }
 
@@ -340,11 +405,40 @@ impl<'a> Model<'a> {
             }
         });
         Attribution {
+            standard_error: 0.0,
             cycles: cycles.collect::<Vec<_>>().into(),
             functions: self.functions,
             roots,
             totals: Some(self.totals),
             arcs: self.arcs,
         }
+    }
+}
+
+/// What arrived at a member of a cycle from other entries than itself.
+#[derive(Clone, Copy, Default)]
+struct Arrived {
+    /// From entries that stand for themselves.
+    certain: f64,
+    /// From those that were drawn, and the sum of the squares of what each draw gave.
+    drawn: f64,
+    squares: f64,
+}
+
+impl Arrived {
+    fn add(&mut self, part: f64, draws: u32) {
+        if draws == 0 {
+            self.certain += part;
+        } else {
+            self.drawn += part;
+            self.squares += part * part / f64::from(draws);
+        }
+    }
+
+    /// The standard error of the sum of what was drawn, as of independent draws.
+    fn standard_error(&self, draws: u32) -> f64 {
+        let draws = f64::from(draws);
+        let spread = self.squares - self.drawn * self.drawn / draws;
+        (spread.max(0.0) * draws / (draws - 1.0)).sqrt()
     }
 }
