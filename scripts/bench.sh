@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bench.sh [reading|recording|scanning|all] [RUNS] [PART]: what proftool and its peers cost, as markdown
+# bench.sh [reading|recording|scanning|graphs|all] [RUNS] [PART]: what proftool and its peers cost, as markdown
 # tables; medians of RUNS turns (5). With PART only files and programs with it in their name: 100k.
 #
 # Workloads, peers and recordings are made where missing (see bench/workloads.sh), in
@@ -11,14 +11,15 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${PROFTOOL_BENCH:-$HOME/.cache/proftool-bench}
 what=${1:-all} runs=${2:-5} part=${3:-}
-case $what in reading | recording | scanning | all) ;; *) echo "usage: bench.sh [reading|recording|scanning|all] [RUNS] [PART]" >&2; exit 2 ;; esac
+case $what in reading | recording | scanning | graphs | all) ;; *) echo "usage: bench.sh [reading|recording|scanning|graphs|all] [RUNS] [PART]" >&2; exit 2 ;; esac
 
-[ "$what" = scanning ] || "$here/bench/workloads.sh"
+case $what in scanning | graphs) ;; *) "$here/bench/workloads.sh" ;; esac
 if [ -z "${PROFTOOL:-}" ]; then
-  (cd "$here/.." && cargo build --release --locked --quiet --bins --example scan_speed)
+  (cd "$here/.." && cargo build --release --locked --quiet --bins)
   PROFTOOL=$(cd "$here/.." && pwd)/target/release/proftool
 fi
-mkdir -p "$cache/bin"
-rustc -O --edition 2024 -o "$cache/bin/bare_loop" "$here/bench/bare_loop.rs"
+(cd "$here/.." && cargo build --release --locked --quiet --example scan_speed --example bare_loop)
+mkdir -p "$cache"
 export SCAN_SPEED="$here/../target/release/examples/scan_speed"
+export BARE_LOOP="$here/../target/release/examples/bare_loop"
 exec python3 "$here/bench/measure.py" "$what" "$runs" "$cache" "$PROFTOOL" "$part"

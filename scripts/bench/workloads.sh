@@ -5,7 +5,8 @@
 #   bin/     qjs, rg (with debug information and frame pointers), inferno-*, samply
 #   source/  what they are built from
 #   text/    some 50 MB of source text for rg to search
-#   data/    NAME.100k.data and NAME.1m.data for qjs, rg and rustc
+#   data/    for qjs, rg and rustc NAME.100k.data and NAME.1m.data with frame pointers, and
+#            NAME.dwarf.data with some 20 000 copied stacks; NAME.small.data with some 200 samples
 #   run/NAME N  runs the workload's loop N times
 set -euo pipefail
 
@@ -85,25 +86,28 @@ write_runs() {
   chmod +x "$cache"/run/* "$here"/*.sh
 }
 
-# Recording to $1 of $2 rounds of workload $3. A ring buffer of 16 MiB holds what comes while the
-# file is written.
+# Recording to $1 of $2 rounds of workload $3; the rest is how. A ring buffer of 16 MiB holds what
+# comes while the file is written.
 perf_record() {
-  perf record -q -e cpu-clock -m 16M -F 25000 -g -o "$1" "$cache/run/$3" "$2" >/dev/null 2>>"$log"
+  local out=$1 rounds=$2 name=$3
+  shift 3
+  perf record -q -e cpu-clock -m 16M "$@" -o "$out" "$cache/run/$name" "$rounds" >/dev/null 2>>"$log"
 }
 
-# record NAME SAMPLES TAG TRIAL: data/NAME.TAG.data, by as many rounds as give about that many
+# record NAME SAMPLES TAG TRIAL HOW…: data/NAME.TAG.data, by as many rounds as give about that many
 # samples when TRIAL rounds are believed.
 record() {
   local name=$1 wanted=$2 trial=$4 out=$cache/data/$1.$3.data
+  local how=("${@:5}")
   [ -s "$out" ] && return
   command -v perf >/dev/null || { say "no perf here: $out is left out"; return; }
   local found rounds
-  perf_record "$out.part" "$trial" "$name"
+  perf_record "$out.part" "$trial" "$name" "${how[@]}"
   found=$(perf report --stats -i "$out.part" 2>/dev/null | awk '/SAMPLE events:/ { print $3; exit }')
   rounds=$(((wanted * trial + found / 2) / found))
   [ "$rounds" -gt 0 ] || rounds=1
   say "recording $name: $rounds rounds, $found samples in $trial"
-  perf_record "$out.part" "$rounds" "$name"
+  perf_record "$out.part" "$rounds" "$name" "${how[@]}"
   mv "$out.part" "$out"
   rm -f "$out.part.old"
 }
@@ -131,8 +135,14 @@ gather_text
 write_runs
 loosen
 for size in "100000 100k" "1000000 1m"; do
-  record qjs $size 50
-  record rg $size 5
-  record rustc $size 1
+  record qjs $size 50 -F 25000 -g
+  record rg $size 5 -F 25000 -g
+  record rustc $size 1 -F 25000 -g
 done
+# The stacks of rustc are too deep for the 8 KiB that perf copies by default.
+record qjs 20000 dwarf 50 -F 5000 --call-graph dwarf,8192
+record rg 20000 dwarf 2 -F 5000 --call-graph dwarf,8192
+record rustc 20000 dwarf 1 -F 5000 --call-graph dwarf,32768
+record qjs 200 small 5 -F 997 -g
+record rg 200 small 1 -F 997 -g
 say "ready in $cache"
