@@ -66,6 +66,9 @@ pub struct Query {
     /// recorded path is used if its build ID is the recorded one.
     #[arg(long, value_name = "DIR", help_heading = READING)]
     symfs: Option<PathBuf>,
+    /// Read the kernel's symbols again instead of keeping them in the cache directory.
+    #[arg(long, help_heading = READING)]
+    no_cache: bool,
     /// The program that made a gmon.out.
     #[arg(long, value_name = "PROGRAM", help_heading = READING)]
     pub binary: Option<PathBuf>,
@@ -201,6 +204,7 @@ impl Query {
             calls,
             calls_if_cut: false,
             call_lines: false,
+            cache: cache_directory().filter(|_| !self.no_cache),
             time: self.time.unwrap_or_default(),
             program: self.binary.clone(),
             sum: self.sum.clone(),
@@ -401,6 +405,14 @@ fn time_range(text: &str) -> Result<TimeRange, String> {
         (Some(start), Some(end)) if start >= end => Err("the range ends before it starts".into()),
         _ => Ok(range),
     }
+}
+
+/// The directory for what is worth keeping (XDG base directory specification).
+fn cache_directory() -> Option<PathBuf> {
+    let set = |name| std::env::var_os(name).map(PathBuf::from);
+    let base = set("XDG_CACHE_HOME").filter(|path| path.is_absolute());
+    let base = base.or_else(|| Some(set("HOME")?.join(".cache")));
+    Some(base.filter(|path| path.is_absolute())?.join("proftool"))
 }
 
 #[cfg(test)]

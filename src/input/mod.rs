@@ -55,6 +55,9 @@ pub struct Options {
     pub calls_if_cut: bool,
     /// Whether it is noted from which line each call was made, where it is known.
     pub call_lines: bool,
+    /// The directory in which symbols of the running kernel are kept from one time to the next, open to
+    /// its owner only; `None` to keep nothing.
+    pub cache: Option<PathBuf>,
     /// Only samples of this time.
     pub time: TimeRange,
     /// The program that made a gmon.out.
@@ -74,6 +77,7 @@ impl Default for Options {
             calls: StaticCalls::Off,
             calls_if_cut: false,
             call_lines: false,
+            cache: None,
             time: TimeRange::default(),
             program: None,
             sum: Vec::new(),

@@ -62,6 +62,7 @@ pub(super) fn library(options: &Options, finder: Finder) -> Library {
         calls: options.calls,
         calls_if_cut: options.calls_if_cut,
         call_lines: options.call_lines,
+        cache: options.cache.clone(),
         ..symbolize::Options::default()
     })
 }

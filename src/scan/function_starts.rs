@@ -69,6 +69,10 @@ impl<'a> Starts<'a> {
     /// The same for what lies more than 4 GiB behind the first.
     #[cold]
     fn far(&self, start: u64) -> Option<usize> {
+        // Data are asked for millions of words that are no addresses, and few files have such functions.
+        if self.starts.len() == self.functions.len() {
+            return None;
+        }
         let by_start = |function: &FunctionSymbol| function.start.0;
         self.functions.binary_search_by_key(&start, by_start).ok()
     }

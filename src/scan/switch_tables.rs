@@ -18,6 +18,7 @@ use iced_x86::{
 };
 use rustc_hash::FxHashSet;
 
+use super::x86::effects::{named, names_all};
 use crate::base::Svma;
 use crate::binary::{Binary, Machine, SlotTarget, Slots};
 
@@ -186,8 +187,11 @@ impl Registers<'_> {
             _ => Value::Unknown,
         };
         // Finding the registers that an instruction writes costs more than decoding it, and mostly
-        // no register holds anything of interest.
-        let writes = if self.values.iter().all(|known| *known == Value::Unknown) {
+        // it uses none that holds anything of interest.
+        let held = (0..).zip(&self.values);
+        let held = held.filter(|(_, known)| **known != Value::Unknown);
+        let held: u32 = held.map(|(number, _)| 1 << number).sum();
+        let writes = if held == 0 || (names_all(instruction) && named(instruction) & held == 0) {
             &[]
         } else {
             self.info.info(instruction).used_registers()

@@ -1,7 +1,7 @@
 //! What this machine knows of its running kernel: names for recordings that were made on it.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::base::{Avma, BuildId, CaveatKind};
@@ -16,16 +16,19 @@ pub(super) struct Host {
     release: String,
     build_id: Option<BuildId>,
     symbols: OnceLock<Symbols>,
+    /// Where symbols are kept.
+    cache: Option<PathBuf>,
 }
 
 impl Host {
-    pub(super) fn new() -> Host {
+    pub(super) fn new(cache: Option<PathBuf>) -> Host {
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let notes = fs::read("/sys/kernel/notes").unwrap_or_default();
         Host {
             release: release.trim().to_owned(),
             build_id: BuildId::in_notes(&notes),
             symbols: OnceLock::new(),
+            cache,
         }
     }
 
@@ -100,7 +103,11 @@ impl Host {
 
     fn symbols(&self) -> Symbols {
         const LIST: &str = "/proc/kallsyms";
-        let read = || match Kallsyms::read(Path::new(LIST)) {
+        let list = || match &self.cache {
+            Some(directory) => Kallsyms::read_cached(Path::new(LIST), directory),
+            None => Kallsyms::read(Path::new(LIST)),
+        };
+        let read = || match list() {
             Ok(symbols) if symbols.is_hidden() => Err((
                 CaveatKind::HiddenKernel,
                 format!("{LIST} hides the addresses"),
@@ -119,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_module_of_another_kernel_has_no_names_here() {
-        let host = Host::new();
+        let host = Host::new(None);
         let recording = Recording {
             os_release: Some(format!("{}-of-another-machine", host.release)),
             ..Recording::default()

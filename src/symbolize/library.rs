@@ -62,8 +62,8 @@ impl Library {
     /// An empty library, which opens files as they are asked for.
     pub fn new(options: Options) -> Library {
         Library {
+            host: Host::new(options.cache.clone()),
             options,
-            host: Host::new(),
             files: Mutex::default(),
             dumps: Mutex::default(),
             opened: Mutex::default(),

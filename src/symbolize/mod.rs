@@ -38,6 +38,7 @@ mod programs;
 mod repair;
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 pub use library::Library;
 pub use programs::{UnreadableCode, programs};
@@ -77,6 +78,8 @@ pub struct Options {
     pub repairs: bool,
     /// Whether it is noted from which line each call was made.
     pub call_lines: bool,
+    /// The directory in which symbols of the running kernel are kept; `None` to keep nothing.
+    pub cache: Option<PathBuf>,
     /// How many workers look names up.
     pub workers: NonZeroUsize,
 }
@@ -90,6 +93,7 @@ impl Default for Options {
             calls_if_cut: false,
             repairs: true,
             call_lines: false,
+            cache: None,
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
         }
     }

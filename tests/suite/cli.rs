@@ -20,6 +20,8 @@ pub fn proftool(args: &[&str]) -> Command {
         .env_remove("COLUMNS")
         // Not the defaults of the person who runs the tests.
         .env("PROFTOOL_CONFIG", "")
+        // Nor what that person keeps.
+        .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
         .stdin(Stdio::null());
     command
 }

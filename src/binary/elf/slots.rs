@@ -115,13 +115,16 @@ impl Binary {
         // constants is taken as a pointer if exactly there a function starts.
         if elf.fixed {
             let starts = self.functions().iter().map(|symbol| symbol.start.0);
+            let all = starts.clone().min().unwrap_or(1)..=starts.clone().max().unwrap_or(0);
             let starts: FxHashSet<u64> = starts.collect();
             words(
                 elf,
                 problems,
                 &|s| is_constant(s) || is_rodata(s),
                 |at, word| {
-                    if starts.contains(&word) && targets.len() < SLOT_LIMIT {
+                    // Most words are numbers or text.
+                    let is_start = all.contains(&word) && starts.contains(&word);
+                    if is_start && targets.len() < SLOT_LIMIT {
                         targets.insert(at, SlotTarget::Address(Svma(word)));
                     }
                 },
@@ -319,6 +322,8 @@ pub(in crate::binary) fn words(
     mut word: impl FnMut(u64, u64),
 ) {
     let size: usize = if elf.wide { 8 } else { 4 };
+    // Programs have megabytes of data, and most machines this form.
+    let is_usual = elf.wide && elf.fields(&[1, 0, 0, 0, 0, 0, 0, 0]).word(0) == Some(1);
     for section in elf.believed("data", problems, pass) {
         // A section need not begin at a whole word.
         let skipped = section.address.wrapping_neg() % size as u64;
@@ -330,6 +335,17 @@ pub(in crate::binary) fn words(
                 break;
             };
             let mut at = section.address.wrapping_add(from);
+            if is_usual {
+                let (words, _) = bytes.as_chunks::<8>();
+                for (bytes, at) in words.iter().zip((at..).step_by(8)) {
+                    match u64::from_le_bytes(*bytes) {
+                        0 => {}
+                        value => word(at, value),
+                    }
+                }
+                from = from.saturating_add(length);
+                continue;
+            }
             for bytes in bytes.chunks_exact(size) {
                 match elf.fields(bytes).word(0) {
                     Some(0) | None => {}

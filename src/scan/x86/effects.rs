@@ -131,7 +131,7 @@ fn effect(
 
 /// Whether an instruction uses no other general registers than its operands and the stack pointer.
 /// That is not asked of all instructions, only of those that compilers write most.
-fn names_all(instruction: &Instruction) -> bool {
+pub(in super::super) fn names_all(instruction: &Instruction) -> bool {
     match instruction.mnemonic() {
         Mnemonic::Imul => instruction.op_count() > 1,
         Mnemonic::Mov
@@ -176,7 +176,7 @@ fn names_all(instruction: &Instruction) -> bool {
 }
 
 /// The registers that are operands or parts of them, and the stack pointer.
-fn named(instruction: &Instruction) -> u32 {
+pub(in super::super) fn named(instruction: &Instruction) -> u32 {
     let bit = |register: Register| number(register).map_or(0, |number| 1 << number);
     let operands = (0..instruction.op_count()).map(|operand| match instruction.op_kind(operand) {
         OpKind::Register => bit(instruction.op_register(operand)),

@@ -7,8 +7,14 @@
 //!
 //! Without the right to see them the kernel gives every address as zero.
 
+mod cache;
+
 use std::io::Read;
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use memchr::memchr_iter;
 
 use crate::base::{Avma, utf8};
 use crate::binary::Error;
@@ -63,6 +69,19 @@ pub struct Kallsyms {
     modules: Vec<Box<str>>,
     text: Option<Avma>,
     hidden: bool,
+    /// Where the kernel's own symbols are, without its modules, if no module lies between them. Within
+    /// it nothing changes until the next start.
+    core: Option<Range<u64>>,
+    /// If only those symbols are here: the list with the others.
+    others: Option<Others>,
+}
+
+/// The symbols that a cache does not have: those of modules, and of code that the kernel makes. They
+/// are read when an address asks for them.
+#[derive(Clone, Debug)]
+struct Others {
+    path: PathBuf,
+    list: Arc<OnceLock<Kallsyms>>,
 }
 
 impl Kallsyms {
@@ -85,11 +104,33 @@ impl Kallsyms {
         Ok(Kallsyms::parse(&bytes))
     }
 
+    /// Reads the list of the running kernel, with a directory for what does not change until it is
+    /// started again. Where the cache cannot be used, safely or at all, it is as if there were none.
+    ///
+    /// The kernel writes the list anew for each reader, at most 4 KiB at a time, which takes longer than
+    /// all else that a small recording needs.
+    ///
+    /// # Errors
+    /// Those of [`Kallsyms::read`].
+    pub fn read_cached(path: &Path, directory: &Path) -> Result<Kallsyms, Error> {
+        let Some(cache) = cache::Cache::open(directory, path) else {
+            return Kallsyms::read(path);
+        };
+        if let Some(cached) = cache.load() {
+            return Ok(cached);
+        }
+        let list = Kallsyms::read(path)?;
+        cache.store(&list);
+        Ok(list)
+    }
+
     /// Reads a list that is in memory. Lines that are not understood are passed over.
     pub fn parse(list: &[u8]) -> Kallsyms {
         let mut all = Kallsyms::default();
-        for line in list.split(|&b| b == b'\n') {
-            all.line(line);
+        let mut from = 0;
+        for end in memchr_iter(b'\n', list).chain([list.len()]) {
+            all.line(&list[from..end]);
+            from = end + 1;
         }
         let code = all.symbols.iter().filter(|symbol| symbol.is_code);
         all.hidden = code.clone().count() > 0 && code.clone().all(|symbol| symbol.start == 0);
@@ -118,6 +159,7 @@ impl Kallsyms {
             symbol.end = next.or_else(page).unwrap_or(u64::MAX);
             next = Some(symbol.start);
         }
+        all.core = core(&all.symbols);
         all.symbols.retain(|symbol| symbol.is_code);
         all
     }
@@ -145,6 +187,13 @@ impl Kallsyms {
 
     /// The function that contains `address`.
     pub fn at(&self, address: Avma) -> Option<KernelFunction<'_>> {
+        let is_here = |core: &Range<u64>| core.contains(&address.0);
+        if let Some(others) = &self.others
+            && !self.core.as_ref().is_some_and(is_here)
+        {
+            let read = || Kallsyms::read(&others.path).unwrap_or_default();
+            return others.list.get_or_init(read).at(address);
+        }
         let after = self.symbols.partition_point(|s| s.start <= address.0);
         let symbol = self.symbols.get(after.checked_sub(1)?)?;
         if address.0 >= symbol.end {
@@ -163,18 +212,18 @@ impl Kallsyms {
         if line.len() > NAME_LIMIT {
             return None;
         }
-        let line = utf8(line);
-        let mut words = line.split_ascii_whitespace();
-        let start = u64::from_str_radix(words.next()?, 16).ok()?;
+        let words = line.split(u8::is_ascii_whitespace);
+        let mut words = words.filter(|word| !word.is_empty());
+        let start = number(words.next()?)?;
         let kind = words.next()?;
-        let name = words.next()?;
+        let name = &*utf8(words.next()?);
         // Other symbols may have the same address, and only one of them is kept.
         if name == "_text" || (name == "_stext" && self.text.is_none()) {
             self.text = Some(Avma(start));
         }
-        let is_code = matches!(kind, "T" | "t" | "W" | "w");
-        let module = words.next().map(|word| word.trim_matches(['[', ']']));
-        let module = module.and_then(|module| self.module(module));
+        let is_code = matches!(kind, b"T" | b"t" | b"W" | b"w");
+        let module = words.next().map(utf8);
+        let module = module.and_then(|word| self.module(word.trim_matches(['[', ']'])));
         let at = self.names.len();
         if is_code {
             self.names.push_str(name);
@@ -199,6 +248,30 @@ impl Kallsyms {
         }
         u32::try_from(self.modules.len().checked_sub(1)?).ok()
     }
+}
+
+/// A number of up to 16 hexadecimal digits.
+fn number(word: &[u8]) -> Option<u64> {
+    let digits = (1..=16).contains(&word.len()).then_some(word)?;
+    digits.iter().try_fold(0, |number, &digit| {
+        let digit = char::from(digit).to_digit(16)?;
+        Some(number << 4 | u64::from(digit))
+    })
+}
+
+/// From the first function to the last symbol of the kernel itself, if no module is between. Symbols are
+/// sorted, and each ends where the next one begins.
+fn core(symbols: &[Symbol]) -> Option<Range<u64>> {
+    let is_own = |symbol: &&Symbol| symbol.module.is_none();
+    let first = symbols
+        .iter()
+        .filter(is_own)
+        .find(|symbol| symbol.is_code)?;
+    let last = symbols.iter().rfind(is_own)?;
+    let core = first.start..last.start;
+    let mut modules = symbols.iter().filter(|symbol| symbol.module.is_some());
+    let is_apart = !modules.any(|symbol| core.contains(&symbol.start));
+    is_apart.then_some(core)
 }
 
 fn named(names: &str, (from, to): (u32, u32)) -> &str {
