@@ -22,6 +22,7 @@ const STACKS: &[CaveatKind] = &[
     CaveatKind::CutStack,
     CaveatKind::ShortCopy,
     CaveatKind::ShortTop,
+    CaveatKind::OtherStack,
     CaveatKind::NoUnwindRules,
     CaveatKind::BrokenStack,
     CaveatKind::NotUnwound,
