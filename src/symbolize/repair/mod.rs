@@ -22,6 +22,7 @@ mod control_flow;
 mod explain;
 mod frames;
 mod function_exits;
+mod go_runtime;
 mod mapped;
 mod paths;
 mod unknown_callers;
