@@ -4,7 +4,7 @@
 /// The mark that stands outermost on a stack which was cut: by the kernel's limit of frames, or
 /// where its copy ends.
 pub const TRUNCATED: &str = "[truncated]";
-/// The mark that stands outermost on a stack which led to no code.
+/// The mark that stands outermost on a stack which led to no code, or to no return address.
 pub const BROKEN: &str = "[broken stack]";
 /// The mark that replaces the rarest stacks of a live profile, which are dropped to bound memory.
 pub const SELDOM: &str = "[seldom]";

@@ -31,5 +31,5 @@ pub use marks::{
     BLOCKED_BEFORE, BROKEN, KERNEL, NO_ADDRESS, NO_SWITCH_STACK, OUTSIDE, SELDOM, Standing,
     TRUNCATED, UNKNOWN, is_mark, placeholder,
 };
-pub use text::{is_unsafe_char, printable, shell_quoted, system_reason, utf8};
+pub use text::{grouped, is_unsafe_char, printable, shell_quoted, system_reason, utf8};
 pub use weight_sum::WeightSum;

@@ -1,4 +1,5 @@
-//! Text from outside: symbol names, command names and paths may hold any byte.
+//! Text from outside: symbol names, command names and paths may hold any byte. And how numbers are written
+//! in text.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -109,6 +110,23 @@ pub fn printable(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(out)
+}
+
+/// A whole number with its thousands set apart.
+///
+/// ```
+/// assert_eq!(proftool::base::grouped(1_234_567), "1,234,567");
+/// ```
+pub fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use proftool::view::table::Table;
 
 use super::advice::Situation;
 use super::failure;
-use super::look::{Format, Look};
+use super::look::{Format, Output};
 
 /// The forms that an answer can take; only the one that is asked for is made.
 pub struct Forms<'a> {
@@ -31,16 +31,16 @@ pub struct Forms<'a> {
 
 /// Writes the answer of a view in the form that is asked for.
 pub fn give(
-    look: &Look,
+    output: &Output,
     situation: &Situation,
     caveats: &Caveats,
     forms: &Forms,
 ) -> anyhow::Result<ExitCode> {
-    match look.format {
+    match output.format {
         Format::Text => {
-            let (page, options) = ((forms.page)(), look.text());
+            let (page, options) = ((forms.page)(), output.text());
             let write = |out: &mut dyn Write| text::write(out, &page, &options, situation);
-            if look.no_pager || !paged(write)? {
+            if output.no_pager || !paged(write)? {
                 write_to(io::stdout().lock(), write)?;
             }
             // Who reads both has read it at the page's foot.
@@ -67,23 +67,23 @@ pub fn give(
             warn(caveats, situation);
         }
     }
-    strictly(look.strict, caveats)
+    strictly(output.strict, caveats)
 }
 
 /// Writes an answer that has one form only, a text of another tool.
 pub fn give_text(
-    look: &Look,
+    output: &Output,
     situation: &Situation,
     caveats: &Caveats,
     write: &dyn Fn(&mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<ExitCode> {
-    if look.format != Format::Text {
+    if output.format != Format::Text {
         let text = "--classic prints text; leave out --format";
         return Err(failure::Misused(text.into()).into());
     }
     write_to(io::stdout().lock(), write)?;
     warn(caveats, situation);
-    strictly(look.strict, caveats)
+    strictly(output.strict, caveats)
 }
 
 /// Writes a text to standard output, through a pager on a terminal.

@@ -119,7 +119,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         json: &|out, advice| json::callgraph::write(out, &subject, &view, advice),
         dot: Some(&|| view.drawing(&subject)),
     };
-    answer::give(&args.look, &Situation::Callgraph, &profile.caveats, &forms)
+    answer::give(
+        &args.look.output,
+        &Situation::Callgraph,
+        &profile.caveats,
+        &forms,
+    )
 }
 
 /// Which part is shown, and the functions from which calls are followed for it.

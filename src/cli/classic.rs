@@ -42,6 +42,11 @@ impl Classic {
         let figures = figures(profile, &selection, histogram);
         let options = Options { zeros: self.zeros };
         let write = |out: &mut dyn Write| write(out, &figures, &options);
-        answer::give_text(look, &query.shown_by(command), &profile.caveats, &write)
+        answer::give_text(
+            &look.output,
+            &query.shown_by(command),
+            &profile.caveats,
+            &write,
+        )
     }
 }

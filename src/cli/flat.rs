@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         dot: None,
     };
     answer::give(
-        &args.look,
+        &args.look.output,
         &args.query.shown_by("flat"),
         &profile.caveats,
         &forms,

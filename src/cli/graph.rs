@@ -230,7 +230,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         dot: Some(&|| view.drawing(&subject, args.pruning.pruning())),
     };
     answer::give(
-        &args.look,
+        &args.look.output,
         &args.query.shown_by("graph"),
         &profile.caveats,
         &forms,

@@ -9,7 +9,7 @@ use proftool::view::info;
 
 use super::advice::Situation;
 use super::answer::{self, Forms};
-use super::look::Look;
+use super::look::Output;
 use super::progress::Meter;
 use super::query::{self, FoldedInput};
 
@@ -32,7 +32,7 @@ pub struct Args {
     #[command(flatten)]
     folded: FoldedInput,
     #[command(flatten)]
-    look: Look,
+    output: Output,
 }
 
 const EXAMPLES: &str = "\
@@ -56,5 +56,5 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         json: &|out, advice| json::info::write(out, &contents, advice),
         dot: None,
     };
-    answer::give(&args.look, &Situation::Info, &contents.caveats, &forms)
+    answer::give(&args.output, &Situation::Info, &contents.caveats, &forms)
 }

@@ -13,12 +13,11 @@ use proftool::view::{Figures, Names, Subject, flat};
 use super::failure;
 use super::query::Query;
 
-/// How the answer is shown.
+/// How the answer of a view is shown.
 #[derive(Args, Debug)]
 pub struct Look {
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Text, help_heading = SHOW)]
-    pub format: Format,
+    #[command(flatten)]
+    pub output: Output,
     /// Maximum number of rows, 0 for all [default: a page or two; JSON and CSV: all].
     #[arg(long, value_name = "N", help_heading = SHOW)]
     limit: Option<usize>,
@@ -28,6 +27,14 @@ pub struct Look {
     /// Form of function names [default: short; JSON and CSV: full]
     #[arg(long, value_enum, help_heading = SHOW)]
     names: Option<Naming>,
+}
+
+/// How any answer is shown, whether it has rows of functions or not.
+#[derive(Args, Debug)]
+pub struct Output {
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = Format::Text, help_heading = SHOW)]
+    pub format: Format,
     /// When to use colours.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto, help_heading = SHOW)]
     color: When,
@@ -201,7 +208,7 @@ impl Look {
         selection: &'a Selection,
     ) -> Subject<'a> {
         let is_assumed = selection.sampling().assumes(&selection.event().unit);
-        if is_assumed && matches!(self.format, Format::Csv | Format::Dot) {
+        if is_assumed && matches!(self.output.format, Format::Csv | Format::Dot) {
             let text = "folded stacks do not state a unit; weights are taken as samples";
             failure::line("note", text);
             failure::line("hint", "state the unit: --folded-unit us");
@@ -220,7 +227,7 @@ impl Look {
 
     /// How functions are named.
     pub fn names(&self) -> Names {
-        let names = self.names.unwrap_or(match self.format {
+        let names = self.names.unwrap_or(match self.output.format {
             Format::Text => Naming::Short,
             Format::Json | Format::Csv => Naming::Full,
             Format::Dot => Naming::Short,
@@ -230,7 +237,7 @@ impl Look {
 
     /// The most rows to show; `usual` is for a text when nothing is asked for.
     pub fn limit(&self, usual: usize) -> Option<usize> {
-        match (self.limit, self.format) {
+        match (self.limit, self.output.format) {
             (Some(0), _) => None,
             (Some(limit), _) => Some(limit),
             (None, Format::Text) => Some(usual),
@@ -240,7 +247,7 @@ impl Look {
 
     /// The least share to show; `usual` is for a text when nothing is asked for.
     pub fn min(&self, usual: f64) -> f64 {
-        self.min.unwrap_or(match self.format {
+        self.min.unwrap_or(match self.output.format {
             Format::Text => usual,
             Format::Json | Format::Csv | Format::Dot => 0.0,
         })
@@ -250,7 +257,9 @@ impl Look {
     pub fn has_min(&self) -> bool {
         self.min.is_some()
     }
+}
 
+impl Output {
     /// How text is written to standard output.
     pub fn text(&self) -> text::Options {
         text::Options {

@@ -162,7 +162,10 @@ fn command_that_shows(matches: &ArgMatches) -> String {
     match name {
         "detail" => format!("proftool detail {}", first("function")),
         "export" => format!("proftool export --to {}", first("to")),
-        "flat" | "graph" | "tree" | "cycles" | "info" => format!("proftool {name}"),
+        "callgraph" if arguments.contains_id("with") => "proftool callgraph --with".to_owned(),
+        "flat" | "graph" | "tree" | "cycles" | "info" | "doctor" | "callgraph" => {
+            format!("proftool {name}")
+        }
         _ => "proftool report".to_owned(),
     }
 }

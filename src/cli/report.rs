@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         dot: None,
     };
     answer::give(
-        &args.look,
+        &args.look.output,
         &args.query.shown_by("report"),
         &profile.caveats,
         &forms,

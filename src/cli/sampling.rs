@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use clap::Args;
 use proftool::frame_pointers::verdict::Time;
 use proftool::sampler::{
-    Command, CommandError, CopySize, Error, EventError, EventList, NoCopySize, Options, Rate,
-    Stacks, Subject, Target, largest_copy,
+    Command, CommandError, Error, EventError, EventList, NoCopySize, Options, Rate, Stacks,
+    Subject, Target, largest_copy,
 };
 
 use super::advice;
@@ -36,9 +36,9 @@ pub struct SamplingArgs {
 
     /// How to record call stacks: fp[,BYTES] (frame pointers, and BYTES from the top of the stack to
     /// find the callers of functions without a frame; 256 if not given, 0 for frame pointers alone),
-    /// dwarf[,BYTES] (copy BYTES of the stack with each sample, for programs without frame pointers;
-    /// 8192 if not given), none, or auto (fp, or copies of whole stacks, depending on how the program
-    /// is built)
+    /// dwarf[,BYTES] (copy BYTES of the stack with each sample, for programs without frame pointers; if
+    /// not given, whole stacks as far as the buffers and 64 MB per second allow), none, or auto (fp or
+    /// dwarf, depending on how the program is built)
     #[arg(short = 'g', long = "call-graph", value_name = "HOW", default_value = "auto",
           value_parser = call_graph)]
     call_graph: CallGraph,
@@ -66,6 +66,8 @@ pub struct SamplingArgs {
 enum CallGraph {
     /// By what the functions of the program keep.
     Auto,
+    /// By copies whose size adapts.
+    Copies,
     /// As a person says.
     Chosen(Stacks),
 }
@@ -81,7 +83,7 @@ fn call_graph(how: &str) -> Result<CallGraph, String> {
             Stacks::Joined(size)
         }
         None if how == "none" => Stacks::None,
-        None if how == "dwarf" => Stacks::Copies(CopySize::default()),
+        None if how == "dwarf" => return Ok(CallGraph::Copies),
         Some(("dwarf", bytes)) => {
             let size = bytes.parse().map_err(|e: NoCopySize| e.to_string())?;
             Stacks::Copies(size)
@@ -162,7 +164,7 @@ impl SamplingArgs {
                 (None, None) => None,
             },
             stacks: Stacks::None,
-            fit_copies: self.call_graph == CallGraph::Auto,
+            fit_copies: matches!(self.call_graph, CallGraph::Auto | CallGraph::Copies),
             ring_pages: self.mmap_pages.map(|pages| pages as usize),
             off_cpu: self.off_cpu,
             compression: None,
@@ -173,6 +175,7 @@ impl SamplingArgs {
         };
         let (stacks, why) = match (self.call_graph, subject) {
             (CallGraph::Chosen(stacks), _) => (stacks, None),
+            (CallGraph::Copies, _) => (Stacks::Copies(wanted.largest), None),
             (CallGraph::Auto, Subject::Command(command)) => {
                 let (stacks, why) = stack_choice::choose(&command.code_file(), wanted);
                 (stacks, Some(why))

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use proftool::base::grouped;
 use proftool::binary::{Binary, Finder, Libraries};
 use proftool::frame_pointers::frame_pointers;
 use proftool::frame_pointers::verdict::{self, FileFrames, Time, Verdict};
@@ -83,7 +84,7 @@ pub fn after(
 pub fn share(program: &SampledProgram, samples: u64) -> String {
     let name = program.path.file_name().unwrap_or_default().display();
     let percent = program.samples as f64 / samples.max(1) as f64 * 100.0;
-    format!("{name} has {percent:.1} % of {samples} samples")
+    format!("{name} has {percent:.1} % of {} samples", grouped(samples))
 }
 
 /// Returns how the stacks of a sampled program are best recorded, and why; `None` if its code does not show it,

@@ -183,7 +183,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.classic {
         let write = |out: &mut dyn Write| puma::write(out, &subject, &tree);
         return answer::give_text(
-            &args.look,
+            &args.look.output,
             &args.query.shown_by("tree"),
             &profile.caveats,
             &write,
@@ -205,7 +205,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         dot: None,
     };
     answer::give(
-        &args.look,
+        &args.look.output,
         &args.query.shown_by("tree"),
         &profile.caveats,
         &forms,

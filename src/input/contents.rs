@@ -1,7 +1,7 @@
 //! What an input holds: an inventory instead of a profile.
 
 use crate::base::Sampling;
-use crate::perfdata::{Features, Reader, Storage, type_name};
+use crate::perfdata::{Features, Reader, RecordedStacks, Storage, type_name};
 use crate::profile::{Contents, EventContents, Profile};
 use crate::trace;
 
@@ -34,6 +34,7 @@ pub(super) fn of_recording(
         event.total += sample.weight;
     }
     let features = reader.features();
+    let stacks = RecordedStacks::of(reader.events().iter().map(|event| &event.attr));
     let mut records: Vec<(String, u64)> = reader
         .counts()
         .iter()
@@ -51,7 +52,7 @@ pub(super) fn of_recording(
         events,
         records,
         features: features.present.iter().map(|f| f.to_string()).collect(),
-        circumstances: circumstances(features, trace.recording.duration),
+        circumstances: circumstances(features, trace.recording.duration, stacks),
         caveats: trace.caveats,
     })
 }
@@ -98,7 +99,11 @@ fn form(reader: &Reader) -> String {
 }
 
 /// What the header tells of the recording's making.
-fn circumstances(features: &Features, duration: Option<u64>) -> Vec<(&'static str, String)> {
+fn circumstances(
+    features: &Features,
+    duration: Option<u64>,
+    stacks: RecordedStacks,
+) -> Vec<(&'static str, String)> {
     let command = (!features.command_line.is_empty()).then(|| features.command_line.join(" "));
     let seconds = duration.map(|ns| format!("{:.3} s", ns as f64 / 1e9));
     let cpus = features
@@ -107,6 +112,7 @@ fn circumstances(features: &Features, duration: Option<u64>) -> Vec<(&'static st
     [
         ("command", command),
         ("duration", seconds),
+        ("call stacks", Some(stacks.to_string())),
         ("host", features.hostname.clone()),
         ("kernel", features.os_release.clone()),
         ("recorder", features.version.clone()),

@@ -1,7 +1,7 @@
 //! Functions and the modules they live in.
 
 use super::Line;
-use crate::base::{KERNEL, TRUNCATED, define_id};
+use crate::base::{BROKEN, KERNEL, TRUNCATED, define_id};
 
 define_id! {
     /// A row of [`Profile::modules`](super::Profile::modules).
@@ -60,8 +60,9 @@ pub struct Function {
 }
 
 impl Function {
-    /// Whether it is the mark under which what is known of cut stacks hangs: [`TRUNCATED`].
+    /// Whether it is a mark under which what is known of a stack hangs whose outer callers are not:
+    /// [`TRUNCATED`] or [`BROKEN`].
     pub fn is_cut_mark(&self) -> bool {
-        self.kind == FunctionKind::Mark && self.name == TRUNCATED
+        self.kind == FunctionKind::Mark && [TRUNCATED, BROKEN].contains(&&*self.name)
     }
 }

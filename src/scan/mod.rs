@@ -27,6 +27,7 @@ mod function_starts;
 mod imports;
 mod register_values;
 mod resolve;
+mod return_sites;
 mod riscv;
 mod single_function;
 mod split_functions;
@@ -39,6 +40,7 @@ use std::num::NonZeroUsize;
 use rustc_hash::FxHashMap;
 
 pub use self::file_tables::FileTables;
+pub use self::return_sites::may_return_to;
 pub use self::single_function::{Destination, Exits, Leaving, LeavingKind, Single};
 
 use self::imports::Imports;

@@ -10,7 +10,7 @@ use crate::profile::{Builder, FunctionId, Line, LineId, PathId, Thread};
 use crate::trace::{FrameId, ImageId, Trace};
 
 use super::address_lookup::{AllAnswers, Answers, ByChunk, Physical};
-use super::caveats::{note_limits, note_problems, note_unchecked};
+use super::caveats::{correct, note_limits, note_problems, note_unchecked};
 use super::definitions::Definitions;
 use super::demangled::name_for_people;
 use super::distinct_addresses::DistinctAddresses;
@@ -92,6 +92,7 @@ pub(super) fn profile<'h>(
 ) -> Builder {
     let mut builder = Builder::default();
     *builder.caveats() = trace.caveats.clone();
+    correct(&checked.corrections, builder.caveats());
     let mut identities = Identities::new(
         &trace.images,
         name_sources,

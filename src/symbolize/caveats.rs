@@ -1,15 +1,15 @@
 //! What a profile does not know of its files, noted in it.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use crate::base::{CaveatKind, IdVec};
+use crate::base::{CaveatKind, Caveats, IdVec, grouped};
 use crate::profile::Builder;
-use crate::trace::{ImageId, ImageKind, Trace};
+use crate::trace::{ImageId, Trace};
 
 use super::address_lookup::ByChunk;
 use super::identity::Identities;
 use super::name_source::NameSource;
+use super::repair::Correction;
 
 /// Tells what was left out of debug information, as it was too much.
 pub(super) fn note_limits(
@@ -34,7 +34,7 @@ pub(super) fn note_limits(
         files.entry(image).or_default().push(detail);
     }
     for (image, count) in identities.text_left().nameless() {
-        let detail = format!("names of {count} functions, too long together");
+        let detail = format!("names of {} functions, too long together", grouped(count));
         files.entry(image).or_default().push(detail);
     }
     let lineless = identities.text_left().lineless;
@@ -46,7 +46,10 @@ pub(super) fn note_limits(
             .map(|detail| (format!("{path}: {detail}"), 1));
         caveats.add_once(CaveatKind::DebugInfoLimit, 1, details);
     }
-    let lines = || format!("source lines of {lineless} addresses, their paths too long together");
+    let lines = || {
+        let lineless = grouped(lineless);
+        format!("source lines of {lineless} addresses, their paths too long together")
+    };
     let calls = |depth| format!("calls inlined more than {depth} deep, too many on all stacks");
     let of_all = [(lineless > 0).then(lines), cut_on_stacks.map(calls)];
     for detail in of_all.into_iter().flatten() {
@@ -84,24 +87,30 @@ pub(super) fn note_unchecked(
     name_sources: &IdVec<ImageId, NameSource>,
     builder: &mut Builder,
 ) {
-    // Clocks and copies of a recording and its programs may differ by so much.
-    const SLACK: Duration = Duration::from_secs(60);
-    let Some(written) = trace.recording.written else {
-        return;
-    };
     for (image, name_source) in trace.images.iter().zip(name_sources) {
-        let NameSource::Binary(binary) = name_source else {
-            continue;
-        };
-        let changed = binary.modified();
-        if image.kind == ImageKind::File
-            && image.build_id.is_none()
-            && changed.is_some_and(|changed| changed > written + SLACK)
-        {
+        if name_source.may_have_changed(trace, image) {
             let path = &*image.path;
             builder
                 .caveats()
                 .add_detail(CaveatKind::UncheckedBinary, 1, path);
+        }
+    }
+}
+
+/// Counts samples by what has turned out to be true of their stacks. That a broken one reached a
+/// limit, too, is of no interest: what it had outside of the break was no stack.
+pub(super) fn correct(corrections: &[Correction], caveats: &mut Caveats) {
+    for &Correction {
+        recorded,
+        now,
+        samples,
+    } in corrections
+    {
+        if let Some(recorded) = recorded {
+            caveats.take(recorded, samples);
+        }
+        if let Some(now) = now {
+            caveats.add(now, samples);
         }
     }
 }

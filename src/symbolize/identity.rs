@@ -184,6 +184,15 @@ impl<'a> Identities<'a> {
             let function = || builder.function(named(name, module, None));
             return *self.keys.entry(key).or_insert_with(function);
         }
+        if matches!(self.name_sources[frame.image], NameSource::Mark) {
+            let key = Key::Named(frame.image, String::new());
+            return *self.keys.entry(key).or_insert_with(|| {
+                builder.function(Function {
+                    kind: FunctionKind::Mark,
+                    ..unknown(module, None, builder.module_name(module).to_owned())
+                })
+            });
+        }
         // A table of all nameless addresses would grow with them. Frames come in order, so those of
         // the last address are enough.
         let place = |frame: &FrameAddress| (frame.image, frame.address.lookup());
@@ -197,18 +206,10 @@ impl<'a> Identities<'a> {
             return function;
         }
         let name_source = &self.name_sources[frame.image];
-        let function = builder.function(match name_source {
-            NameSource::Mark => Function {
-                kind: FunctionKind::Mark,
-                ..unknown(module, None, builder.module_name(module).to_owned())
-            },
-            _ => {
-                let lookup = frame.address.lookup();
-                let address = name_source.svma(lookup).map_or(lookup, |svma| svma.0);
-                let name = format!("{}+{address:#x}", builder.module_name(module));
-                unknown(module, Some(address), name)
-            }
-        });
+        let lookup = frame.address.lookup();
+        let address = name_source.svma(lookup).map_or(lookup, |svma| svma.0);
+        let name = format!("{}+{address:#x}", builder.module_name(module));
+        let function = builder.function(unknown(module, Some(address), name));
         self.nameless.push((frame, function));
         function
     }

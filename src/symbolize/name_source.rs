@@ -1,6 +1,7 @@
 //! What an image's names come from.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::base::{CaveatKind, FileOffset, IdVec, Svma, parallel};
 use crate::binary::{self, Binary, JitDump, Kallsyms, PerfMap, vdso};
@@ -37,6 +38,20 @@ impl NameSource {
             _ => None,
         }
     }
+
+    /// Whether nothing shows that the file of an image is the one that ran: the recording has no build
+    /// ID of it, and it was written later.
+    pub(super) fn may_have_changed(&self, trace: &Trace, image: &Image) -> bool {
+        // Clocks and copies of a recording and its programs may differ by so much.
+        const SLACK: Duration = Duration::from_secs(60);
+        let NameSource::Binary(binary) = self else {
+            return false;
+        };
+        let changed = binary.modified().zip(trace.recording.written);
+        image.kind == ImageKind::File
+            && image.build_id.is_none()
+            && changed.is_some_and(|(changed, written)| changed > written + SLACK)
+    }
 }
 
 /// Finds what the names of all images that were hit come from.
@@ -60,7 +75,11 @@ pub(super) fn open_all(trace: &Trace, library: &Library) -> IdVec<ImageId, NameS
     let found = parallel::map(library.options.workers, &hit, |&id| {
         open(trace, &trace.images[id], &dumps, library)
     });
-    let name_sources: Vec<NameSource> = is_hit.iter().map(|_| NameSource::None(None)).collect();
+    let unopened = |image: &Image| match image.kind {
+        ImageKind::Mark => NameSource::Mark,
+        _ => NameSource::None(None),
+    };
+    let name_sources: Vec<NameSource> = trace.images.iter().map(unopened).collect();
     let mut name_sources: IdVec<ImageId, NameSource> = name_sources.into();
     for (id, name_source) in hit.into_iter().zip(found) {
         name_sources[id] = name_source;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::{BuildId, CodeAddress, define_id};
+use crate::base::{BuildId, CaveatKind, CodeAddress, define_id};
 
 define_id! {
     /// A row of [`Trace::images`](super::Trace::images).
@@ -82,7 +82,7 @@ pub enum ImageKind {
     },
     /// Addresses of a guest or a hypervisor.
     Guest,
-    /// Not code: a mark in a stack, whose path is its name.
+    /// Not code: a mark in a stack, whose path is its name. For addresses see [`FrameAddress::flaw`].
     Mark,
 }
 
@@ -105,6 +105,44 @@ pub struct FrameAddress {
     pub address: CodeAddress,
     /// How its caller was found, if it has one.
     pub caller_by: CallerBy,
+}
+
+/// What can be said of the outer end of a stack that begins with a mark, by the address of the mark's
+/// frame: the place here, from 1.
+const FLAWS: [CaveatKind; 5] = [
+    CaveatKind::CutStack,
+    CaveatKind::ShortCopy,
+    CaveatKind::ShortTop,
+    CaveatKind::NoUnwindRules,
+    CaveatKind::BrokenStack,
+];
+
+impl FrameAddress {
+    /// Returns what was said of the stack of which this frame, a mark, is the outermost.
+    pub fn flaw(self) -> Option<CaveatKind> {
+        let place = usize::try_from(self.address.recorded()).ok()?;
+        FLAWS.get(place.checked_sub(1)?).copied()
+    }
+
+    /// The frame of a mark that says this.
+    pub(super) fn of_mark(image: ImageId, flaw: Option<CaveatKind>) -> FrameAddress {
+        let place = FLAWS.iter().position(|known| Some(*known) == flaw);
+        FrameAddress {
+            image,
+            address: CodeAddress::Instruction(place.map_or(0, |place| place as u64 + 1)),
+            caller_by: CallerBy::Rules,
+        }
+    }
+}
+
+/// The image that is a mark.
+pub(super) fn mark_image(name: &str) -> Image {
+    Image {
+        path: name.into(),
+        raw_path: None,
+        build_id: None,
+        kind: ImageKind::Mark,
+    }
 }
 
 /// What a user mapping of this path is.

@@ -12,6 +12,7 @@ use crate::perfdata::{Attr, Record, Sample};
 use crate::unwind;
 
 use super::chain::{self, Link, Space};
+use super::image::mark_image;
 use super::memory::{FoundNow, FrameTable, ProcessMemory, Snapshot};
 use super::paths::{AddressPath, DistinctPaths};
 use super::stack_copies::Unwound;
@@ -185,7 +186,7 @@ impl Stacks {
     ) -> Stack {
         let mut links = std::mem::take(&mut self.links);
         let shape = chain::links(sample, record.cpu_mode(), attr, &mut links);
-        let root = shape.cut.then_some(TRUNCATED);
+        let root = shape.cut.then_some((TRUNCATED, CaveatKind::CutStack));
         let (path, is_broken) = self.path(User::Now(pid), tid, &links, root);
         self.links = links;
         Stack {
@@ -224,30 +225,27 @@ impl Stacks {
             },
         }));
         links.extend_from_slice(unwound.kernel);
-        let (root, flaw) = match end {
-            unwind::End::Chained if sample.is_chain_cut => {
-                (Some(TRUNCATED), Some(CaveatKind::CutStack))
-            }
-            unwind::End::Outermost | unwind::End::Chained => (None, None),
-            unwind::End::Copied if sample.is_joined => {
-                (Some(TRUNCATED), Some(CaveatKind::ShortTop))
-            }
-            unwind::End::Copied => (Some(TRUNCATED), Some(CaveatKind::ShortCopy)),
-            unwind::End::Limit => (Some(TRUNCATED), Some(CaveatKind::CutStack)),
-            unwind::End::Unruled => (Some(BROKEN), Some(CaveatKind::NoUnwindRules)),
-            unwind::End::Broken => (Some(BROKEN), Some(CaveatKind::BrokenStack)),
+        let root = match end {
+            unwind::End::Chained if sample.is_chain_cut => Some((TRUNCATED, CaveatKind::CutStack)),
+            unwind::End::Outermost | unwind::End::Chained => None,
+            unwind::End::Copied if sample.is_joined => Some((TRUNCATED, CaveatKind::ShortTop)),
+            unwind::End::Copied => Some((TRUNCATED, CaveatKind::ShortCopy)),
+            unwind::End::Limit => Some((TRUNCATED, CaveatKind::CutStack)),
+            unwind::End::Unruled => Some((BROKEN, CaveatKind::NoUnwindRules)),
+            unwind::End::Broken => Some((BROKEN, CaveatKind::BrokenStack)),
         };
         // A program counter outside of all mappings has a caveat of its own.
         let innermost = frames.first();
         let place = innermost.and_then(|address| unwound.memory.find(address.lookup()));
         let is_mapped = place.is_some();
         let user = User::Past(pid, unwound.memory);
-        let (path, is_broken) = self.path(user, tid, &links, root.filter(|_| is_mapped));
+        let root = root.filter(|_| is_mapped);
+        let (path, is_broken) = self.path(user, tid, &links, root);
         self.links = links;
         let flaw = if is_broken {
             Some(CaveatKind::BrokenStack)
         } else {
-            flaw.filter(|_| is_mapped)
+            root.map(|(_, flaw)| flaw)
         };
         Stack {
             path,
@@ -283,18 +281,18 @@ impl Stacks {
     /// even the innermost frame is in no mapping, the mappings are what is missing, and nothing is
     /// cut.
     ///
-    /// `root` is the mark under which the links hang, if any.
+    /// `root` is the mark under which the links hang, if any, and what is to be said of them.
     fn path(
         &mut self,
         user: User<'_>,
         tid: i32,
         links: &[Link],
-        root: Option<&str>,
+        root: Option<(&str, CaveatKind)>,
     ) -> (AddressPathId, bool) {
         if links.is_empty() {
             return (self.mark(NO_ADDRESS), false);
         }
-        let root = root.map(|root| self.mark(root));
+        let root = root.map(|(root, flaw)| self.mark_of(root, Some(flaw)));
         let (pid, memory) = match user {
             User::Now(pid) => (pid, self.memory(pid)),
             User::Past(pid, memory) => (pid, ((u32::MAX, memory.number), self.kernel.state())),
@@ -312,7 +310,7 @@ impl Stacks {
         let end = self.find_inwards(user, memory, &links[shared..], &mut found);
         let is_broken = end == End::Broken;
         let result = if is_broken {
-            let mut path = self.mark(BROKEN);
+            let mut path = self.mark_of(BROKEN, Some(CaveatKind::BrokenStack));
             for &frame in found.iter().rev() {
                 let caller = Some(path);
                 path = self.paths.id_of(AddressPath { caller, frame });
@@ -460,12 +458,13 @@ impl Stacks {
 
     /// The path of an outermost frame that is a mark.
     pub(super) fn mark(&mut self, name: &str) -> AddressPathId {
-        let image = self.image(name, ImageKind::Mark);
-        let frame = self.frame(FrameAddress {
-            image,
-            address: CodeAddress::Instruction(0),
-            caller_by: CallerBy::Rules,
-        });
+        self.mark_of(name, None)
+    }
+
+    /// The same of a mark under which stacks hang of which this is to be said.
+    fn mark_of(&mut self, name: &str, flaw: Option<CaveatKind>) -> AddressPathId {
+        let image = self.images.id_of(mark_image(name));
+        let frame = self.frame(FrameAddress::of_mark(image, flaw));
         let caller = None;
         self.paths.id_of(AddressPath { caller, frame })
     }

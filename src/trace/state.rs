@@ -2,10 +2,11 @@
 
 use linux_perf_event_reader::{AttrFlags, SampleFormat, constants};
 
-use crate::base::{CaveatKind, Caveats, IdVec};
+use crate::base::{BROKEN, CaveatKind, Caveats, IdVec, TRUNCATED};
 use crate::perfdata::Reader;
 
 use super::events::{event, sampling};
+use super::image::mark_image;
 use super::known_chains::KnownChains;
 use super::off_cpu::OffCpu;
 use super::samples::Samples;
@@ -103,6 +104,12 @@ impl Tracer<'_, '_, '_> {
         for image in self.dumps.untimed() {
             if !trace.images.iter().any(|known| known == image) {
                 trace.images.push(image.clone());
+            }
+        }
+        // Stacks may turn out to be cut or broken when they are held against the code.
+        for mark in [TRUNCATED, BROKEN].map(mark_image) {
+            if !trace.images.iter().any(|known| *known == mark) {
+                trace.images.push(mark);
             }
         }
         let lost = self.lost.records.max(self.lost.samples);

@@ -2,6 +2,8 @@
 
 use crate::base::Unit;
 
+pub use crate::base::grouped;
+
 /// `part` of `whole` in percent, rounded half up to `decimals` places; 0 of nothing is 0.
 ///
 /// ```
@@ -83,21 +85,4 @@ fn scaled(value: u64, steps: &[(u64, &str)]) -> Option<String> {
     }
     let width = decimals as usize;
     Some(format!("{whole}.{part:0width$}{suffix}"))
-}
-
-/// A whole number with its thousands set apart.
-///
-/// ```
-/// assert_eq!(proftool::view::number::grouped(1_234_567), "1,234,567");
-/// ```
-pub fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }

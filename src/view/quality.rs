@@ -41,6 +41,7 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         CaveatKind::CutStack,
         CaveatKind::ShortCopy,
         CaveatKind::ShortTop,
+        CaveatKind::OtherStack,
     ];
     let broken = [CaveatKind::BrokenStack, CaveatKind::NoUnwindRules];
     let not_rooted = quality.rooted < quality.stacks;

@@ -56,7 +56,7 @@ pub(super) fn legend<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Option<Bl
     };
     is_shown.then(|| {
         Block::Line(format!(
-            "at most: the total if the function was on every truncated stack that may lack it.{unknown}"
+            "at most: the total if the function was on every incomplete stack that may lack it.{unknown}"
         ))
     })
 }

@@ -428,7 +428,8 @@ impl Report {
                         "No samples were lost, no stacks were truncated, and every function has a name."
                     }
                     None if self.has_cut_stacks => {
-                        "Some stacks are truncated: the callers outside [truncated] are unknown."
+                        "Some stacks are incomplete: the callers outside [truncated] and [broken stack] are \
+                         unknown."
                     }
                     None => "No problems were found in the file.",
                 }

@@ -118,7 +118,7 @@ fn copies_of_stacks_are_whole_where_there_are_no_frame_pointers() {
     };
     let program = program.to_str().unwrap();
     // Small buffers, so that records go around their ends.
-    for buffer in [&["-g", "dwarf"][..], &["-g", "dwarf,1001", "-m", "16"]] {
+    for buffer in [&["-g", "dwarf,8192"][..], &["-g", "dwarf,1001", "-m", "16"]] {
         let mut args = vec!["-e", "cpu-clock"];
         args.extend(buffer);
         args.extend(["--", program]);

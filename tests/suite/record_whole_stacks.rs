@@ -121,8 +121,14 @@ fn stacks_of_threads_and_processes_are_copied_as_deep_as_they_are() {
     assert!((30_000..45_000).contains(&bytes), "{bytes} bytes a sample");
     check_with_perf(&file);
 
-    // With 8 KiB each of these stacks is cut.
+    // Copies of a size that is not given are whole, too.
     let output = room.record(&["-e", "cpu-clock", "-g", "dwarf", "--", program]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let (found, all) = whole(&room, "work");
+    assert!(found * 100 >= all * 98, "{found} of {all} stacks are whole");
+
+    // With 8 KiB each of these stacks is cut.
+    let output = room.record(&["-e", "cpu-clock", "-g", "dwarf,8192", "--", program]);
     assert!(output.status.success(), "{}", stderr(&output));
     let (found, all) = whole(&room, "work");
     assert!(found * 10 < all, "{found} of {all} stacks are whole");

@@ -209,6 +209,60 @@ fn a_function_that_others_jump_back_to_does_not_call_itself() {
     assert!(text.lines().any(is_work), "{text}");
 }
 
+/// In `astray` the frame pointer leads to the middle of `stranger`, which never runs, and from there
+/// to where `stranger` would return to.
+#[test]
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+fn a_stack_ends_where_no_call_returns_to() {
+    let Some(data) = recording("astray", "astray.c", &[]) else {
+        return;
+    };
+    let recorded = proftool(&["export", "--to", "folded", "--no-repair"], &data);
+    assert!(recorded.contains("stranger;stranger;astray "), "{recorded}");
+
+    let args = ["export", "--to", "folded", "--unit", "samples"];
+    let folded = proftool(&args, &data);
+    assert!(!folded.contains("stranger"), "{folded}");
+    let samples = |is: &dyn Fn(&str) -> bool| -> u64 {
+        let lines = folded.lines().map(|line| line.rsplit_once(' ').unwrap());
+        let chosen = lines.filter(|(stack, _)| is(stack));
+        chosen
+            .map(|(_, samples)| samples.parse::<u64>().unwrap())
+            .sum()
+    };
+    let astray = samples(&|stack| stack == "[broken stack];astray");
+    assert!(astray > 20, "{folded}");
+    assert_eq!(
+        samples(&|stack| stack.contains("astray")),
+        astray,
+        "{folded}"
+    );
+    // What a signal has interrupted is on the stack of its handler.
+    let handler = samples(&|stack| stack.contains("main;") && stack.ends_with("burn"));
+    assert!(handler > 10, "{folded}");
+
+    // They are counted once, and main may have been on them.
+    let broken = samples(&|stack| stack.starts_with("[broken stack]"));
+    let json = |args: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&proftool(args, &data)).unwrap()
+    };
+    let report = json(&["report", "--format", "json"]);
+    let of = |key: &str| report["quality"][key]["samples"].as_u64().unwrap();
+    assert_eq!(
+        (of("broken"), of("contradicted"), of("cut")),
+        (broken, 0, 0)
+    );
+    let flat = json(&["flat", "--format", "json", "--unit", "samples"]);
+    let functions = flat["functions"].as_array().unwrap();
+    assert!(
+        functions.iter().all(|row| row["name"] != "stranger"),
+        "{flat}"
+    );
+    let main = functions.iter().find(|row| row["name"] == "main").unwrap();
+    let [total, limit] = ["total", "total_limit"].map(|key| main[key].as_u64());
+    assert!(limit.unwrap() >= total.unwrap() + astray, "{main}");
+}
+
 #[test]
 fn the_report_shows_how_reliable_stacks_are() {
     let Some(data) = recording("report", "frameless.c", &[]) else {

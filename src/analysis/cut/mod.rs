@@ -1,7 +1,7 @@
-//! What truncated stacks hide: how much larger than what was seen a function's total may be.
+//! What incomplete stacks hide: how much larger than what was seen a function's total may be.
 //!
-//! Deep stacks are cut at the kernel's limit of frames, or at the end of the copied stack. The
-//! callers outside of the cut are not known. A function may be among them if it can reach the
+//! Deep stacks are cut at the kernel's limit of frames, or at the end of the copied stack; others
+//! where unwinding leads to no caller (`[broken stack]`). The callers outside of the cut are not known. A function may be among them if it can reach the
 //! *cut function*, the outermost one that the stack still shows.
 //!
 //! ```text

@@ -1,13 +1,16 @@
 //! Each kind of caveat as a statement of fact.
 
 use super::CaveatKind;
+use crate::base::grouped;
 
 impl CaveatKind {
     /// Returns what was found, as a lower-case sentence without a full stop: `n` things of this
     /// kind. It names no command and no option.
     pub(super) fn fact(self, n: u64) -> String {
         use CaveatKind::*;
-        let s = if n == 1 { "" } else { "s" };
+        let is_one = n == 1;
+        let s = if is_one { "" } else { "s" };
+        let n = grouped(n);
         match self {
             NoSamples => "no samples were recorded".into(),
             ZeroWeights => "no samples: all weights in the file are 0".into(),
@@ -32,13 +35,15 @@ impl CaveatKind {
                 format!("the weight of {n} sample{s} is reduced: the total exceeds 64 bits")
             }
             CutStack => format!("{n} sample{s} with a stack truncated at the frame limit"),
-            BrokenStack => format!("{n} sample{s} where unwinding hit an unmapped address"),
+            BrokenStack => format!(
+                "{n} sample{s} where unwinding hit an address that is unmapped or follows no call"
+            ),
             NoSwitchStack => format!("{n} off-CPU interval{s} without a stack"),
             UnsureSwitch => format!(
                 "{n} off-CPU interval{s} left out: records were lost during them"
             ),
             OffBefore => {
-                let (was, its) = if n == 1 {
+                let (was, its) = if is_one {
                     ("was", "its")
                 } else {
                     ("were", "their")
@@ -49,7 +54,7 @@ impl CaveatKind {
                 )
             }
             BlockedBefore => {
-                let was = if n == 1 { "was" } else { "were" };
+                let was = if is_one { "was" } else { "were" };
                 format!(
                     "{n} thread{s} {was} already blocked when the recording began; the stack is \
                      unknown"
@@ -68,6 +73,9 @@ impl CaveatKind {
             NoUnwindRules => {
                 format!("{n} sample{s} where unwinding stopped: no unwind information")
             }
+            OtherStack => format!(
+                "{n} sample{s} whose outer callers are on another stack, of which there is no copy"
+            ),
             NoFramePointers => format!("{n} sample{s} with a user-space stack of one or two frames"),
             Guest => format!("{n} sample{s} in a guest or hypervisor"),
             NoAddress => format!("{n} sample{s} without a code address"),

@@ -39,7 +39,8 @@ pub enum CaveatKind {
     WeightLimit,
     /// Samples whose stack reached the recorder's or our limit of frames.
     CutStack,
-    /// Samples whose stack leads to an address that holds no code; it was cut there.
+    /// Samples whose stack leads to an address that holds no code, or by a frame pointer to one that no
+    /// call returns to; it was cut there.
     BrokenStack,
     /// Intervals off the processor that are counted without a stack: none was recorded.
     NoSwitchStack,
@@ -61,6 +62,8 @@ pub enum CaveatKind {
     /// Samples whose stack leads to code without unwind information at hand, cut there; details:
     /// files.
     NoUnwindRules,
+    /// Samples whose outer callers are on another stack than the one that was copied.
+    OtherStack,
     /// Samples with stacks of depth one or two: a program built without frame pointers.
     NoFramePointers,
     /// Samples taken in a guest or hypervisor, which are shown by address.
@@ -160,6 +163,7 @@ impl CaveatKind {
             ShortCopy => "short-copy",
             ShortTop => "short-top",
             NoUnwindRules => "no-unwind-rules",
+            OtherStack => "other-stack",
             NoFramePointers => "no-frame-pointers",
             Guest => "guest",
             NoAddress => "no-address",

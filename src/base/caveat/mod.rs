@@ -12,6 +12,8 @@ use std::fmt;
 
 pub use kind::CaveatKind;
 
+use super::grouped;
+
 /// How many distinct details of one kind are kept; beyond it they are only counted.
 const DETAILS_KEPT: usize = 256;
 /// How many details a message names.
@@ -49,7 +51,7 @@ impl fmt::Display for Caveat {
             f.write_str(if i == 0 { ": " } else { ", " })?;
             f.write_str(detail)?;
             if many {
-                write!(f, " ({count})")?;
+                write!(f, " ({})", grouped(*count))?;
             }
         }
         let more = self.details.len().saturating_sub(DETAILS_NAMED);
@@ -146,6 +148,21 @@ impl Caveats {
     /// Forgets this kind: what was suspected has turned out to be otherwise.
     pub fn dismiss(&mut self, kind: CaveatKind) {
         self.kinds.remove(&kind);
+    }
+
+    /// Counts this many fewer of this kind: they turned out to be of another.
+    pub fn take(&mut self, kind: CaveatKind, count: u64) {
+        if let Some(caveat) = self.kinds.get_mut(&kind) {
+            caveat.count = caveat.count.saturating_sub(count);
+            // It is not known which details these had.
+            match caveat.details.as_mut_slice() {
+                [(_, only)] => *only = caveat.count.min(*only),
+                _ => caveat.details.clear(),
+            }
+            if caveat.count == 0 {
+                self.dismiss(kind);
+            }
+        }
     }
 
     /// Adds everything that another collector found.

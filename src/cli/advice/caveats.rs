@@ -63,6 +63,11 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
             "code without frame pointers calls there: {}",
             frame_pointers(situation)
         ),
+        Kind::OtherStack => format!(
+            "build the C code of the Go program with frame pointers, which lead from stack to stack \
+             (CGO_CFLAGS=\"-O2 -fno-omit-frame-pointer\"), and record by them: {}",
+            sample("-g fp")
+        ),
         Kind::NoUnwindRules => format!(
             "provide the binaries that ran ({files}), or build with -fasynchronous-unwind-tables"
         ),

@@ -21,7 +21,7 @@ use proftool::view::doctor::{self, Check, Findings, Status};
 use super::advice::Situation;
 use super::answer::{self, Forms};
 use super::failure::{fragment, hinted};
-use super::look::Look;
+use super::look::Output;
 
 /// The arguments of `proftool doctor`.
 #[derive(clap::Args)]
@@ -35,7 +35,7 @@ pub struct Args {
           value_parser = clap::value_parser!(i32).range(1..))]
     pid: Option<i32>,
     #[command(flatten)]
-    look: Look,
+    output: Output,
 }
 
 const EXAMPLES: &str = "\
@@ -67,12 +67,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     // What is not known of a recording is among the checks.
     let none = Caveats::default();
-    let caveats = if args.look.strict {
+    let caveats = if args.output.strict {
         &findings.caveats
     } else {
         &none
     };
-    answer::give(&args.look, &Situation::Doctor, caveats, &forms)
+    answer::give(&args.output, &Situation::Doctor, caveats, &forms)
 }
 
 /// What a file is, by its first bytes, decides what is looked at.

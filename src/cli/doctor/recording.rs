@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use proftool::base::{CaveatKind, Caveats};
+use proftool::base::{CaveatKind, Caveats, grouped};
 use proftool::export::Advice;
 use proftool::frame_pointers::verdict::Time;
 use proftool::input::{self, Options, sampled_programs};
-use proftool::perfdata::Reader;
+use proftool::perfdata::{Reader, RecordedStacks};
 use proftool::profile::{Profile, Selection};
 use proftool::sampler::Stacks;
 use proftool::view::doctor::{Check, Findings, Status};
@@ -17,15 +17,12 @@ use super::super::progress::Meter;
 use super::super::stack_choice;
 use super::{fine, told};
 
-const CALLCHAIN: u64 = 1 << 5;
-const BRANCH_STACK: u64 = 1 << 11;
-const STACK_USER: u64 = 1 << 13;
-
 /// What a caveat is about, which is one check.
 const STACKS: &[CaveatKind] = &[
     CaveatKind::CutStack,
     CaveatKind::ShortCopy,
     CaveatKind::ShortTop,
+    CaveatKind::OtherStack,
     CaveatKind::NoUnwindRules,
     CaveatKind::BrokenStack,
     CaveatKind::NotUnwound,
@@ -76,8 +73,9 @@ pub fn findings(path: &Path) -> anyhow::Result<Findings> {
     let all = profile.samples.iter().map(|sample| sample.count);
     let all = all.fold(0u64, u64::saturating_add);
 
-    let mut checks = vec![kind(&subject, &reader)];
-    checks.extend(program(path, &subject, &reader));
+    let recorded = RecordedStacks::of(reader.events().iter().map(|event| &event.attr));
+    let mut checks = vec![kind(&subject, recorded)];
+    checks.extend(program(path, &subject, &reader, recorded));
     checks.extend(believed(&subject, &profile));
     let groups = [
         ("stacks", STACKS, None),
@@ -111,35 +109,18 @@ pub fn findings(path: &Path) -> anyhow::Result<Findings> {
 }
 
 /// How the stacks were recorded, by the event that has most of them.
-fn kind(subject: &str, reader: &Reader) -> Check {
+fn kind(subject: &str, recorded: RecordedStacks) -> Check {
     let check = "stacks recorded";
-    let attrs = || reader.events().iter().map(|event| &event.attr);
-    let has = |bit: u64| attrs().any(|attr| attr.sample_type & bit != 0);
-    if has(STACK_USER) {
-        let size = attrs()
-            .map(|attr| attr.sample_stack_user)
-            .max()
-            .unwrap_or(0);
-        let found = format!("DWARF, copies of {size} bytes per sample");
-        return fine(subject, check, found);
+    if recorded == RecordedStacks::None {
+        let remedy = "record them: proftool record COMMAND";
+        let found = "none: a function's total is its self";
+        return told(subject, check, Status::Bad, found, remedy);
     }
-    if has(CALLCHAIN) {
-        return fine(
-            subject,
-            check,
-            "frame pointers, or as the kernel unwound them",
-        );
-    }
-    if has(BRANCH_STACK) {
-        return fine(subject, check, "branch records (LBR)");
-    }
-    let remedy = "record them: proftool record COMMAND";
-    let found = "none: a function's total is its self";
-    told(subject, check, Status::Bad, found, remedy)
+    fine(subject, check, recorded.to_string())
 }
 
 /// The program with the most samples, and whether its stacks were recorded as its code needs.
-fn program(path: &Path, subject: &str, reader: &Reader) -> Option<Check> {
+fn program(path: &Path, subject: &str, reader: &Reader, recorded: RecordedStacks) -> Option<Check> {
     let check = "program";
     let sampled = sampled_programs(path).ok()?;
     let top = sampled.programs.first()?;
@@ -161,11 +142,8 @@ fn program(path: &Path, subject: &str, reader: &Reader) -> Option<Check> {
         return Some(fine(subject, check, found));
     };
     let found = format!("{share}; {why}");
-    let attrs = || reader.events().iter().map(|event| &event.attr);
-    let copied = attrs().any(|attr| attr.sample_type & STACK_USER != 0);
-    let chains = attrs().any(|attr| attr.sample_type & CALLCHAIN != 0);
-    Some(match (fitting, chains && !copied) {
-        (Stacks::Copies(_), true) => {
+    Some(match (fitting, recorded) {
+        (Stacks::Copies(_), RecordedStacks::Chain | RecordedStacks::Joined(_)) => {
             let remedy = "record with DWARF unwinding: proftool record -g dwarf";
             told(subject, check, Status::Warn, found, remedy)
         }
@@ -204,7 +182,7 @@ fn believed(subject: &str, profile: &Profile) -> Vec<Check> {
             "whole stacks",
             format!(
                 "{rooted:.1} % of {} user-space stacks are complete (reach the entry point)",
-                quality.stacks
+                grouped(quality.stacks)
             ),
             remedy(&["rooted"]),
             100.0 - rooted,

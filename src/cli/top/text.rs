@@ -254,7 +254,7 @@ FIGURES
   self       weight of the samples taken in the function itself
   total      weight of the samples with the function on the stack; a sample
              counts once, however often the function is on its stack
-  at most    the total if the function was on every truncated stack that may
+  at most    the total if the function was on every incomplete stack that may
              lack it; ? if it is unknown whether it can be that large
   ~f         most samples lacked this frame of f; it was restored from the code
   f... (N %) tree: a collapsed call of f, which N % of the samples passed;

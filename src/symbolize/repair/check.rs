@@ -2,10 +2,11 @@
 
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::base::{CodeAddress, FileOffset, IdVec, Svma};
 use crate::profile::CheckedCalls;
+use crate::scan;
 use crate::trace::{CallerBy, FrameAddress, FrameId, ImageId, ImageKind, Trace};
 
 use super::super::library::Library;
@@ -31,6 +32,9 @@ pub(super) enum Verdict {
     Ambiguous,
     /// The caller calls another function there, or nothing at all.
     Contradicted,
+    /// A frame pointer led to an address to which no call returns: the frame outside is none, unless
+    /// others show that it is.
+    Astray,
 }
 
 /// What is before a return address.
@@ -42,9 +46,10 @@ enum Site {
     Main,
     /// A call of something.
     Unknown,
-    /// No call has to be there: a signal arrived, or a handler of one returns to it.
+    /// No call has to be there: a signal arrived, or a handler of one returns to it, or a thread or
+    /// goroutine seems to return to where it would end.
     Interrupted,
-    /// No call.
+    /// No call: nothing returns there.
     None,
 }
 
@@ -56,7 +61,11 @@ pub(super) struct Checks<'h> {
     frames: Frames<'h>,
     explanations: Explanations,
     sites: IdVec<FrameId, Option<Site>>,
+    /// For each image whether its file is known to be the one that ran, as far as that was asked.
+    is_same_file: IdVec<ImageId, Option<bool>>,
     verdicts: FxHashMap<(FrameId, FrameId), Verdict>,
+    /// Pairs of which the outer one is behind no call, and is on some stacks all the same.
+    kept: FxHashSet<(FrameId, FrameId)>,
 }
 
 impl<'h> Checks<'h> {
@@ -74,7 +83,9 @@ impl<'h> Checks<'h> {
             frames: Frames::new(trace, library),
             explanations: Explanations::new(),
             sites: IdVec::filled(None, trace.frames.len()),
+            is_same_file: IdVec::filled(None, trace.images.len()),
             verdicts: FxHashMap::default(),
+            kept: FxHashSet::default(),
         }
     }
 
@@ -89,7 +100,13 @@ impl<'h> Checks<'h> {
     }
 
     fn find(&mut self, outer: FrameId, inner: FrameId) -> Verdict {
-        if !self.is_user_code(outer) || !self.is_user_code(inner) {
+        if !self.is_user_code(outer) {
+            return Verdict::Outside;
+        }
+        if self.leads_astray(outer, inner) {
+            return Verdict::Astray;
+        }
+        if !self.is_user_code(inner) {
             return Verdict::Outside;
         }
         let Some((next, at)) = self.place(inner) else {
@@ -108,13 +125,9 @@ impl<'h> Checks<'h> {
             }
             Site::Unknown if self.is_only_jumped_to(next) => return Verdict::Ambiguous,
             Site::Unknown | Site::Interrupted => return Verdict::Unknown,
-            Site::None => {
-                return if self.is_go_start(outer) {
-                    Verdict::Unknown
-                } else {
-                    Verdict::Contradicted
-                };
-            }
+            // Another unwinder may show the runtime's call, too.
+            Site::None if self.is_inserted_call(inner) => return Verdict::Unknown,
+            Site::None => return Verdict::Contradicted,
         };
         let by_name = name.is_some();
         let is_named = |name: &str| {
@@ -174,11 +187,11 @@ impl<'h> Checks<'h> {
             return frame;
         };
         let here = self.name_sources[frame.image].svma(address);
-        let is_signal_frame = here.is_some_and(|here| {
+        let returns_from_signal = here.is_some_and(|here| {
             self.code.starts_at(frame.image, here.0)
-                && self.frames.is_signal_frame(frame.image, here.0)
+                && self.returns_from_signal(frame.image, here.0)
         });
-        if is_signal_frame {
+        if returns_from_signal {
             FrameAddress {
                 address: CodeAddress::Instruction(address),
                 ..frame
@@ -199,10 +212,56 @@ impl<'h> Checks<'h> {
         self.frames.is_outermost(place.image, at) || self.code.starts_tasks(place)
     }
 
-    /// Whether a frame is where a goroutine or a thread of a Go program starts.
-    fn is_go_start(&mut self, frame: FrameId) -> bool {
+    /// Whether the function of a frame goes on to run on another stack than that of its caller.
+    pub(super) fn switches_stacks(&mut self, frame: FrameId) -> bool {
         let place = self.place(frame);
-        place.is_some_and(|(place, _)| self.code.starts_in_go(place))
+        place.is_some_and(|(place, _)| self.code.switches_stacks_in_go(place))
+    }
+
+    /// Whether a frame `outer`, to which no call returns, is one nevertheless: the frame `beyond` calls
+    /// its function. That was entered, then, and it was left for `inner` in an unknown way.
+    pub(super) fn was_called(
+        &mut self,
+        beyond: Option<FrameId>,
+        outer: FrameId,
+        inner: FrameId,
+    ) -> bool {
+        let was_called =
+            beyond.is_some_and(|beyond| *self.verdict(beyond, outer) == Verdict::Verified);
+        if was_called {
+            self.kept.insert((outer, inner));
+        }
+        was_called
+    }
+
+    /// Whether a frame pointer has led from `inner` to an address to which no call returns: something
+    /// else than a frame was where it pointed. What unwinding rules lead to is not judged: they may
+    /// state that a function was entered otherwise.
+    fn leads_astray(&mut self, outer: FrameId, inner: FrameId) -> bool {
+        self.trace.frames[inner].caller_by == CallerBy::FramePointer
+            && matches!(self.site(outer), Site::None)
+            && !self.is_inserted_call(inner)
+    }
+
+    /// Whether a frame is of a function that runtimes enter by changing the registers of what they
+    /// interrupt, as if a call stood there.
+    fn is_inserted_call(&mut self, frame: FrameId) -> bool {
+        let place = self.place(frame);
+        place.is_some_and(|(place, _)| self.code.is_inserted_in_go(place))
+    }
+
+    /// Whether a handler of signals returns to this stated address, by unwind information or, where
+    /// there is none, by the code.
+    fn returns_from_signal(&mut self, image: ImageId, at: u64) -> bool {
+        self.frames.is_signal_frame(image, at) || self.code.returns_from_signal(image, at)
+    }
+
+    /// Whether the code of an image is certain to be what ran: it has a build ID, or was not written
+    /// since.
+    fn is_same_file(&mut self, image: ImageId) -> bool {
+        let (trace, sources) = (self.trace, self.name_sources);
+        let is_same = || !sources[image].may_have_changed(trace, &trace.images[image]);
+        *self.is_same_file[image].get_or_insert_with(is_same)
     }
 
     /// Whether the chain of frame pointers went past the function that called the one of this frame,
@@ -227,7 +286,7 @@ impl<'h> Checks<'h> {
     fn is_interrupted(&mut self, frame: FrameId) -> bool {
         let frame = self.trace.frames[frame];
         let here = self.name_sources[frame.image].svma(frame.address.recorded());
-        here.is_some_and(|here| self.frames.is_signal_frame(frame.image, here.0))
+        here.is_some_and(|here| self.returns_from_signal(frame.image, here.0))
     }
 
     /// Whether a frame is in code that can be read.
@@ -280,16 +339,13 @@ impl<'h> Checks<'h> {
             return Site::Unknown;
         };
         let end = before.0.wrapping_add(1);
-        let Some(function) = self.code.function_around(frame.image, before.0) else {
-            return Site::Unknown;
-        };
-        let Some(call) = function.call_before(end) else {
-            // What a handler of signals returns to was not called.
-            return if self.code.starts_at(frame.image, end) {
-                Site::Interrupted
-            } else {
-                Site::None
-            };
+        let function = self.code.function_around(frame.image, before.0);
+        let call = function
+            .as_ref()
+            .and_then(|function| function.call_before(end));
+        let Some(call) = call else {
+            let is_complete = function.is_some_and(|function| function.is_complete);
+            return self.without_call(frame.image, end, is_complete);
         };
         match call.to {
             To::Function(place) => Site::Call([place].into(), call.name.clone()),
@@ -299,29 +355,36 @@ impl<'h> Checks<'h> {
         }
     }
 
-    /// Whether a frame of user code is at no return address: its function is known in full, and no
-    /// call in it ends there.
-    pub(super) fn follows_no_call(&mut self, frame: FrameId) -> bool {
-        let is_user_code = self.is_user_code(frame);
-        let frame = self.trace.frames[frame];
-        let is_return = matches!(frame.address, CodeAddress::Return(_));
-        if !is_user_code || !is_return {
-            return false;
-        }
-        let Some(before) = self.name_sources[frame.image].svma(frame.address.lookup()) else {
-            return false;
+    /// What is before this stated address, if no call of the function around it is. `is_complete`:
+    /// whether all calls of that function are known.
+    fn without_call(&mut self, image: ImageId, at: u64, is_complete: bool) -> Site {
+        let binary = self.code.binary(image);
+        let may_return = binary.and_then(|binary| scan::may_return_to(binary, Svma(at)));
+        let is_none = match may_return {
+            Some(may_return) => !may_return || is_complete,
+            None => is_complete,
         };
-        let function = self.code.function_around(frame.image, before.0);
-        let end = before.0.wrapping_add(1);
-        function.is_some_and(|function| function.is_complete && function.call_before(end).is_none())
+        let start = self.code.function_start(image, at);
+        let is_start = start.is_some_and(|start| self.code.starts_in_go(start));
+        let is_outermost = self.frames.is_outermost(image, at);
+        if self.returns_from_signal(image, at) || is_start || is_outermost {
+            Site::Interrupted
+        } else if is_none && self.is_same_file(image) {
+            Site::None
+        } else {
+            Site::Unknown
+        }
     }
 
     /// How many different calls were checked, by what was found.
     pub(super) fn calls(&self) -> CheckedCalls {
-        let mut calls = CheckedCalls::default();
+        let mut calls = CheckedCalls {
+            contradicted: self.kept.len() as u64,
+            ..CheckedCalls::default()
+        };
         for verdict in self.verdicts.values() {
             match verdict {
-                Verdict::Outside => {}
+                Verdict::Outside | Verdict::Astray => {}
                 Verdict::Verified => calls.verified += 1,
                 Verdict::Unknown => calls.unchecked += 1,
                 Verdict::Missing(_) => calls.lacking += 1,

@@ -125,7 +125,7 @@ impl<'h> CodeReader<'h> {
     }
 
     /// The linkage name of the function that holds a place.
-    fn full_name(&self, place: FunctionStart) -> Option<Cow<'h, str>> {
+    pub(super) fn full_name(&self, place: FunctionStart) -> Option<Cow<'h, str>> {
         let binary = self.binary(place.image)?;
         binary.function_name(binary.function_at(Svma(place.start))?)
     }
@@ -164,12 +164,25 @@ impl<'h> CodeReader<'h> {
         starts
     }
 
-    /// Whether a goroutine or a thread of a Go program starts with this function. What runs in a
-    /// goroutine seems to return to `goexit`, which did not call it.
-    pub(super) fn starts_in_go(&self, place: FunctionStart) -> bool {
-        const STARTS: [&str; 3] = ["runtime.goexit", "runtime.mstart", "runtime.rt0_go"];
-        let name = self.full_name(place);
-        name.is_some_and(|name| STARTS.contains(&name.trim_end_matches(".abi0")))
+    /// Whether the code at this stated address does nothing but return from a signal, by the system
+    /// call of that name. Debuggers know it in the same way.
+    pub(super) fn returns_from_signal(&self, image: ImageId, at: u64) -> bool {
+        const CODE: [&[u8]; 6] = [
+            // x86-64: mov $15,%rax or mov $15,%eax; syscall
+            &[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05],
+            &[0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05],
+            // x86: mov $173,%eax; int $0x80, and the older pop %eax; mov $119,%eax; int $0x80
+            &[0xb8, 0xad, 0, 0, 0, 0xcd, 0x80],
+            &[0x58, 0xb8, 0x77, 0, 0, 0, 0xcd, 0x80],
+            // AArch64: mov x8,#139; svc #0
+            &[0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4],
+            // RISC-V: li a7,139; ecall
+            &[0x93, 0x08, 0xb0, 0x08, 0x73, 0, 0, 0],
+        ];
+        let bytes = self
+            .binary(image)
+            .and_then(|binary| binary.bytes_at(Svma(at)));
+        bytes.is_some_and(|bytes: [u8; 9]| CODE.iter().any(|code| bytes.starts_with(code)))
     }
 
     /// Returns the `main` of the program that code of this image runs in, if it is known: the image
@@ -213,6 +226,12 @@ impl<'h> CodeReader<'h> {
         symbol.is_some_and(|symbol| symbol.start.0 == at)
     }
 
+    /// The function, or part of one, at a stated address.
+    pub(super) fn function_start(&self, image: ImageId, at: u64) -> Option<FunctionStart> {
+        let start = self.binary(image)?.function_at(Svma(at))?.start.0;
+        Some(FunctionStart { image, start })
+    }
+
     /// Returns the function that this one is a part of; itself, if it is not a part.
     fn whole(&mut self, part: FunctionStart) -> FunctionStart {
         if let Some(&known) = self.wholes.get(&part) {
@@ -249,8 +268,8 @@ impl<'h> CodeReader<'h> {
     /// The function whose code, or a part of it, holds this stated address; `None` where its code
     /// cannot be read.
     pub(super) fn function_around(&mut self, image: ImageId, at: u64) -> Option<Rc<Function>> {
-        let start = self.binary(image)?.function_at(Svma(at))?.start.0;
-        self.function(FunctionStart { image, start })
+        let start = self.function_start(image, at)?;
+        self.function(start)
     }
 
     /// The same for what starts here.

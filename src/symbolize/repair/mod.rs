@@ -4,14 +4,16 @@
 //!   Trace ──▶ code     what the instruction before each return address calls
 //!         ──▶ check    that is the next function     verified
 //!                      it is a pointer's             not checkable
+//!                      no call returns there         cut
 //!                      it is another one             contradicted, unless
 //!         ──▶ explain  the code has one explanation  functions are missing there
 //!         ──▶ paths    with them, marked as inferred
 //!         ══▶ Checked
 //! ```
 //!
-//! The weights of samples never change, nor what was recorded: paths only gain frames. Where
-//! nothing or more than one thing explains a stack it stays as it is, and is counted.
+//! The weights of samples never change. Paths gain frames, and lose those that are none: where a
+//! frame pointer led to an address to which no call returns, the stack is cut, and marked as broken.
+//! Where nothing or more than one thing explains a stack it stays as it is, and is counted.
 
 mod callers;
 mod check;
@@ -20,9 +22,11 @@ mod control_flow;
 mod explain;
 mod frames;
 mod function_exits;
+mod go_runtime;
 mod mapped;
 mod paths;
 mod unknown_callers;
+mod unused;
 
 use std::cell::OnceCell;
 
@@ -33,7 +37,7 @@ use super::library::Library;
 use super::name_source::NameSource;
 use super::names::Names;
 
-pub(super) use paths::Checked;
+pub(super) use paths::{Checked, Correction};
 
 use self::check::Checks;
 

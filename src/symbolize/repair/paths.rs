@@ -4,10 +4,11 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{CodeAddress, IdVec};
+use crate::base::{BROKEN, CaveatKind, CodeAddress, IdVec, TRUNCATED};
 use crate::profile::Quality;
 use crate::trace::{
-    AddressPath, AddressPathId, AddressPaths, CallerBy, FrameAddress, FrameId, ImageId, Trace,
+    AddressPath, AddressPathId, AddressPaths, CallerBy, FrameAddress, FrameId, Image, ImageId,
+    ImageKind, Trace,
 };
 
 use super::check::{Checks, Verdict};
@@ -19,7 +20,7 @@ pub(in crate::symbolize) struct Checked {
     /// The frames of the trace, then those that were put in.
     pub(in crate::symbolize) frames: IdVec<FrameId, FrameAddress>,
     /// How many are of the trace.
-    recorded: usize,
+    pub(super) recorded: usize,
     /// The stacks, callers before callees.
     pub(in crate::symbolize) paths: AddressPaths,
     /// For each path whether its innermost frame was put in.
@@ -28,11 +29,29 @@ pub(in crate::symbolize) struct Checked {
     /// frames are missing there that could not be restored.
     pub(in crate::symbolize) across_gap: IdVec<AddressPathId, bool>,
     /// The calls or jumps that may have left a restored function, where there are several.
-    left_at: FxHashMap<AddressPathId, Rc<[FrameId]>>,
+    pub(super) left_at: FxHashMap<AddressPathId, Rc<[FrameId]>>,
     /// What became of each path of the trace.
     pub(in crate::symbolize) now: IdVec<AddressPathId, AddressPathId>,
     /// What the code says of the stacks.
     pub(in crate::symbolize) quality: Quality,
+    /// Samples of whose stacks something else is to be said than as recorded.
+    pub(in crate::symbolize) corrections: Vec<Correction>,
+}
+
+/// What is to be said of the outer ends of stacks: as recorded, and now; `None` for those that are
+/// not cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Flaws {
+    recorded: Option<CaveatKind>,
+    now: Option<CaveatKind>,
+}
+
+/// A number of samples of whose stacks something else is to be said than as recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::symbolize) struct Correction {
+    pub(in crate::symbolize) recorded: Option<CaveatKind>,
+    pub(in crate::symbolize) now: Option<CaveatKind>,
+    pub(in crate::symbolize) samples: u64,
 }
 
 impl Checked {
@@ -47,6 +66,7 @@ impl Checked {
             left_at: FxHashMap::default(),
             now: trace.paths.ids().collect::<Vec<_>>().into(),
             quality: Quality::default(),
+            corrections: Vec::new(),
         }
     }
 
@@ -93,11 +113,51 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
         },
         put_in: FxHashMap::default(),
         new_frames: FxHashMap::default(),
+        marks: FxHashMap::default(),
     };
+    let mut is_any_cut = false;
+    let mut flaws: IdVec<AddressPathId, Flaws> = IdVec::new();
     let mut said: IdVec<AddressPathId, u8> = IdVec::new();
     for (_, path) in trace.paths.enumerate() {
         let mut caller = path.caller.map(|caller| making.checked.now[caller]);
         let mut here = path.caller.map_or(0, |caller| said[caller]);
+        let mut flaw = path.caller.map_or_else(
+            || Flaws::recorded(mark_flaw(trace, path.frame)),
+            |caller| flaws[caller],
+        );
+        let outer = path.caller.map(|outer| trace.paths[outer].frame);
+        let verdict = outer.map(|outer| checks.verdict(outer, path.frame).clone());
+        let is_astray = match (outer, &verdict) {
+            (Some(outer), Some(Verdict::Astray)) => {
+                let beyond = path.caller.and_then(|outer| trace.paths[outer].caller);
+                let beyond = beyond.map(|beyond| trace.paths[beyond].frame);
+                !checks.was_called(beyond, outer, path.frame)
+            }
+            _ => false,
+        };
+        let is_first = path
+            .caller
+            .is_some_and(|outer| trace.paths[outer].caller.is_none() && flaw.recorded.is_some());
+        let is_outermost = is_astray || is_first || outer.is_none();
+        let is_start = is_outermost && checks.is_a_start(path.frame);
+        if is_astray || is_first {
+            // Nothing is missing outside of where a program or a thread starts.
+            let now = match flaw.recorded {
+                _ if is_start => None,
+                _ if is_astray => Some(CaveatKind::BrokenStack),
+                Some(CaveatKind::NoUnwindRules) if checks.switches_stacks(path.frame) => {
+                    Some(CaveatKind::OtherStack)
+                }
+                recorded => recorded,
+            };
+            if is_astray || now != flaw.recorded {
+                is_any_cut = true;
+                here = 0;
+                caller = now.and_then(|now| making.mark(trace, now));
+            }
+            flaw.now = now;
+        }
+        flaws.push(flaw);
         if checks.is_user_code(path.frame) {
             here |= said::USER;
             here &= !said::EXACT_LEAF;
@@ -105,24 +165,25 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
                 here |= said::EXACT_LEAF;
             }
         }
-        if path.caller.is_none() && checks.is_a_start(path.frame) {
+        if is_start {
             here |= said::ROOTED;
         }
         let mut across_gap = false;
-        if let Some(outer) = path.caller {
-            let outer = trace.paths[outer].frame;
-            let verdict = checks.verdict(outer, path.frame);
-            here |= match verdict {
+        if let Some(verdict) = verdict.filter(|_| !is_astray) {
+            here |= match &verdict {
                 Verdict::Outside => 0,
                 Verdict::Verified => said::CHECKED,
                 Verdict::Unknown => said::UNKNOWN,
                 Verdict::Missing(_) => said::MISSING,
                 Verdict::Ambiguous => said::AMBIGUOUS,
-                Verdict::Contradicted => said::CONTRADICTED,
+                Verdict::Contradicted | Verdict::Astray => said::CONTRADICTED,
             };
-            across_gap = matches!(verdict, Verdict::Ambiguous | Verdict::Contradicted);
+            across_gap = matches!(
+                &verdict,
+                Verdict::Ambiguous | Verdict::Contradicted | Verdict::Astray
+            );
             if let Verdict::Missing(missing) = verdict {
-                for missing in missing.clone() {
+                for missing in missing {
                     let put_in = making.put_in(caller, missing, checks);
                     across_gap |= put_in.is_none();
                     caller = put_in.or(caller);
@@ -131,26 +192,36 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
         }
         said.push(here);
         let frame = path.frame;
-        // A chain that leads to itself repeats one address up to the limit of frames. Recursion does
-        // so too, but returns to behind a call.
-        let outer = path.caller.map(|outer| trace.paths[outer].frame);
-        let now = match caller {
-            Some(caller) if outer == Some(frame) && checks.follows_no_call(frame) => caller,
-            _ => {
-                let id = making.push(AddressPath { caller, frame }, false);
-                making.checked.across_gap[id] = across_gap;
-                id
-            }
-        };
-        making.checked.now.push(now);
+        let id = making.push(AddressPath { caller, frame }, false);
+        making.checked.across_gap[id] = across_gap;
+        making.checked.now.push(id);
     }
-    let quality = &mut making.checked.quality;
+    let Checked {
+        quality,
+        corrections,
+        ..
+    } = &mut making.checked;
     let is_led_by_pointer = |path: &AddressPath| {
         let is_pointer = trace.frames[path.frame].caller_by == CallerBy::FramePointer;
         is_pointer && path.caller.is_some() && checks.is_user_code(path.frame)
     };
     quality.by_frame_pointers = trace.paths.iter().any(is_led_by_pointer);
     quality.calls = checks.calls();
+    for sample in &trace.samples {
+        let Flaws { recorded, now } = flaws[sample.path];
+        if recorded == now {
+            continue;
+        }
+        let same = |other: &&mut Correction| other.recorded == recorded && other.now == now;
+        match corrections.iter_mut().find(same) {
+            Some(known) => known.samples = known.samples.saturating_add(sample.count),
+            None => corrections.push(Correction {
+                recorded,
+                now,
+                samples: sample.count,
+            }),
+        }
+    }
     for sample in &trace.samples {
         let here = said[sample.path];
         if here & said::USER == 0 {
@@ -176,7 +247,26 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
             *into += sample.count;
         }
     }
+    if is_any_cut {
+        making.checked.drop_unused(trace);
+    }
     making.checked
+}
+
+impl Flaws {
+    fn recorded(flaw: Option<CaveatKind>) -> Flaws {
+        Flaws {
+            recorded: flaw,
+            now: flaw,
+        }
+    }
+}
+
+/// What was said of stacks whose outermost frame is this, if it is a mark.
+fn mark_flaw(trace: &Trace, outermost: FrameId) -> Option<CaveatKind> {
+    let frame = trace.frames[outermost];
+    let is_mark = trace.images[frame.image].kind == ImageKind::Mark;
+    frame.flaw().filter(|_| is_mark)
 }
 
 /// The paths while they are made. Those of the trace are distinct, and stay so with what is put
@@ -185,9 +275,33 @@ struct Making {
     checked: Checked,
     put_in: FxHashMap<(AddressPath, Rc<[FrameId]>), AddressPathId>,
     new_frames: FxHashMap<FrameAddress, FrameId>,
+    /// The marks that were put in, by what they say.
+    marks: FxHashMap<CaveatKind, AddressPathId>,
 }
 
 impl Making {
+    /// The mark under which stacks hang of which this is to be said now.
+    fn mark(&mut self, trace: &Trace, flaw: CaveatKind) -> Option<AddressPathId> {
+        if let Some(&known) = self.marks.get(&flaw) {
+            return Some(known);
+        }
+        let name = match flaw {
+            CaveatKind::OtherStack => TRUNCATED,
+            _ => BROKEN,
+        };
+        let is_mark = |image: &Image| image.kind == ImageKind::Mark && *image.path == *name;
+        let (image, _) = trace.images.enumerate().find(|(_, image)| is_mark(image))?;
+        let frame = self.frame(FrameAddress {
+            image,
+            address: CodeAddress::Instruction(0),
+            caller_by: CallerBy::Rules,
+        });
+        let caller = None;
+        let mark = self.push(AddressPath { caller, frame }, false);
+        self.marks.insert(flaw, mark);
+        Some(mark)
+    }
+
     fn push(&mut self, path: AddressPath, inferred: bool) -> AddressPathId {
         self.checked.inferred.push(inferred);
         self.checked.across_gap.push(false);

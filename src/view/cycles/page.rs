@@ -100,7 +100,7 @@ impl CyclesView<'_> {
             push_table(&mut blocks, &mut ranges, self.own(subject));
             if self.is_cut_inside() {
                 blocks.push(Block::Line(
-                    "cut inside: samples whose truncated stacks begin with the function; their callers \
+                    "cut inside: samples whose incomplete stacks begin with the function; their callers \
                      and depth are unknown, and totals of callers are ranges"
                         .into(),
                 ));
@@ -456,7 +456,7 @@ fn cut_line(samples: u64) -> Option<Block> {
     };
     (samples > 0).then(|| {
         Block::Line(format!(
-            "{} of its samples {is} truncated inside the cycle: the entry of {these} is unknown, and totals of \
+            "{} of its samples {is} incomplete inside the cycle: the entry of {these} is unknown, and totals of \
              callers are ranges",
             number::grouped(samples)
         ))

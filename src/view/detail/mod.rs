@@ -260,7 +260,7 @@ impl DetailView {
         let hidden = number::weight(most.weight.saturating_sub(total), unit);
         let text = match most.unknown {
             None => format!(
-                "Function and descendants: at most {share} % of all ({weight}). Truncated stacks of \
+                "Function and descendants: at most {share} % of all ({weight}). Incomplete stacks of \
                  {hidden} lack callers, and the function can be one of them."
             ),
             Some(reason) => {
@@ -269,7 +269,7 @@ impl DetailView {
                     _ => "it leads to code that was not read",
                 };
                 format!(
-                    "Function and descendants: at most {share} % of all ({weight}). Truncated stacks of \
+                    "Function and descendants: at most {share} % of all ({weight}). Incomplete stacks of \
                      {hidden} lack callers. Whether the function can be one of them is not known: \
                      {reason}."
                 )
