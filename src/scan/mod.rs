@@ -39,7 +39,7 @@ use std::num::NonZeroUsize;
 use rustc_hash::FxHashMap;
 
 pub use self::file_tables::FileTables;
-pub use self::single_function::{Destination, Exits, Leaving, LeavingKind, Single};
+pub use self::single_function::{Callees, Destination, Exits, Leaving, LeavingKind, Single};
 
 use self::imports::Imports;
 use self::resolve::{Import, Kind, Resolver, Target};

@@ -214,7 +214,13 @@ pub(super) fn scan_lot(
 
 /// Puts what the code refers to behind `steps`. Returns the number of bytes that are no
 /// instructions.
-fn walk(machine: Machine, bytes: &[u8], start: u64, wants: &Wants, steps: &mut Vec<Step>) -> u64 {
+pub(super) fn walk(
+    machine: Machine,
+    bytes: &[u8],
+    start: u64,
+    wants: &Wants,
+    steps: &mut Vec<Step>,
+) -> u64 {
     match machine {
         Machine::X86_64 => x86::walk(bytes, start, wants, steps),
         Machine::X86 => x86::walk_32(bytes, start, wants, steps),
