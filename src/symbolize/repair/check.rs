@@ -78,6 +78,11 @@ impl<'h> Checks<'h> {
         }
     }
 
+    /// What reads the code.
+    pub(super) fn code(&mut self) -> &mut CodeReader<'h> {
+        &mut self.code
+    }
+
     /// What the code says of `inner` being called by `outer`.
     pub(super) fn verdict(&mut self, outer: FrameId, inner: FrameId) -> &Verdict {
         // The borrow checker does not see that a found verdict is returned at once.
