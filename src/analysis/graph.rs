@@ -315,15 +315,7 @@ fn calls_that_count(
         without.any(|these| these.has(arc.from, arc.to))
     };
     let left_out = graph.arcs.iter().copied().filter(is_left_out).collect();
-    // Where stacks were cut, the code was looked at beyond what was sampled, to tell who may be
-    // outside of a cut; unless it was asked for, that is not shown.
-    let only_sampled = cut::is_any(profile) && !options.code_makes_cycles;
-    let on_stacks = only_sampled.then(|| profile.functions_on_stacks());
-    let is_beyond = |arc: &CallArc| {
-        let on_stacks = on_stacks.as_ref();
-        !arc.is_observed() && on_stacks.is_some_and(|on| !on[arc.from] || !on[arc.to])
-    };
-    let graph = graph.without(|arc| is_left_out(arc) || !arc.is_call() || is_beyond(arc));
+    let graph = graph.without(|arc| is_left_out(arc) || !arc.is_call());
     (graph, left_out)
 }
 

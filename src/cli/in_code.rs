@@ -18,8 +18,8 @@ pub enum InCode {
 }
 
 impl InCode {
-    /// Reads the profile with these calls; where stacks were cut and the code is not to be left out,
-    /// with all of them.
+    /// Reads the profile with these calls, and with what ranges need where the code is not to be left
+    /// out.
     pub fn open(self, query: &Query) -> anyhow::Result<Profile> {
         match self {
             InCode::Off => query.open(StaticCalls::Off),

@@ -159,11 +159,11 @@ impl Query {
         self.open_as(&self.reading(calls))
     }
 
-    /// Reads the profile, with these calls of the code; if stacks were cut, with all of them, so
-    /// that totals can be given as ranges.
+    /// Reads the profile, with these calls of the code, and with what totals as ranges need if stacks
+    /// were cut.
     pub fn open_for_totals(&self, calls: StaticCalls) -> anyhow::Result<Profile> {
         self.open_as(&input::Options {
-            calls_if_cut: true,
+            ranges: true,
             ..self.reading(calls)
         })
     }
@@ -172,7 +172,7 @@ impl Query {
     pub fn open_with_call_lines(&self) -> anyhow::Result<Profile> {
         self.open_as(&input::Options {
             call_lines: true,
-            calls_if_cut: true,
+            ranges: true,
             ..self.reading(StaticCalls::Off)
         })
     }
@@ -202,7 +202,7 @@ impl Query {
             inlines: !self.no_inline,
             repairs: !self.no_repair,
             calls,
-            calls_if_cut: false,
+            ranges: false,
             call_lines: false,
             cache: cache_directory().filter(|_| !self.no_cache),
             time: self.time.unwrap_or_default(),

@@ -50,9 +50,9 @@ pub struct Options {
     pub repairs: bool,
     /// Which calls in the code of the sampled files are added.
     pub calls: StaticCalls,
-    /// Whether all calls are added where more than few stacks of a recording were cut: to tell who
-    /// may be outside of a cut.
-    pub calls_if_cut: bool,
+    /// Whether the code of functions is followed where more than few stacks of a recording were cut: to
+    /// tell which of them may be outside of a cut.
+    pub ranges: bool,
     /// Whether it is noted from which line each call was made, where it is known.
     pub call_lines: bool,
     /// The directory in which symbols of the running kernel are kept from one time to the next, open to
@@ -75,7 +75,7 @@ impl Default for Options {
             inlines: true,
             repairs: true,
             calls: StaticCalls::Off,
-            calls_if_cut: false,
+            ranges: false,
             call_lines: false,
             cache: None,
             time: TimeRange::default(),

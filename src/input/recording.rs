@@ -60,7 +60,7 @@ pub(super) fn library(options: &Options, finder: Finder) -> Library {
         inlines: options.inlines,
         repairs: options.repairs,
         calls: options.calls,
-        calls_if_cut: options.calls_if_cut,
+        ranges: options.ranges,
         call_lines: options.call_lines,
         cache: options.cache.clone(),
         ..symbolize::Options::default()

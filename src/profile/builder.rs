@@ -5,7 +5,7 @@ use crate::base::{Distinct, Event, IdVec, Sampling, WeightSum};
 use super::collected_samples::CollectedSamples;
 
 use super::{
-    About, Call, CallCount, CallKind, CallPath, Counts, EventId, Function, FunctionCode,
+    About, Call, CallCount, CallKind, CallPath, Counts, EventId, Followed, Function, FunctionCode,
     FunctionId, Line, LineId, Module, ModuleId, PathId, Place, PlaceId, Places, Profile, Quality,
     Sample, Thread, ThreadId,
 };
@@ -206,6 +206,11 @@ impl Builder {
     /// Notes that all functions and calls of the files with samples were added.
     pub fn code_is_whole(&mut self) {
         self.profile.code.is_whole = true;
+    }
+
+    /// Notes where the code of the functions of samples leads.
+    pub fn followed(&mut self, followed: Followed) {
+        self.profile.code.followed = Some(followed);
     }
 
     /// Notes that a module is the kernel's.

@@ -108,6 +108,29 @@ impl FunctionCode {
     }
 }
 
+/// A function whose code was followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FollowedFunction {
+    /// The function, if samples show it; several of these may be copies of one.
+    pub function: Option<FunctionId>,
+    /// Whether it makes calls whose callees only a run can tell.
+    pub calls_unknown: bool,
+    /// Whether some of its code was not read.
+    pub is_unread: bool,
+}
+
+/// The code that the functions of samples lead to, as far as it was followed: far enough to find out
+/// which of them lead to calls whose callees only a run can tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Followed {
+    /// The functions.
+    pub functions: Vec<FollowedFunction>,
+    /// Which calls which in its code: caller and callee, by their places among the functions.
+    pub calls: Vec<(u32, u32)>,
+    /// Functions of samples that may have copies in code that was not followed.
+    pub copied: Vec<FunctionId>,
+}
+
 /// What was found in the code of the modules; empty where nobody looked.
 #[derive(Clone, Debug, Default)]
 pub struct Code {
@@ -119,6 +142,8 @@ pub struct Code {
     /// Whether all functions and calls of the files with samples are here, as far as the files
     /// could be read; if not, only those between functions that samples show.
     pub is_whole: bool,
+    /// Where the code of the functions of samples leads, if that was found out.
+    pub followed: Option<Followed>,
     /// The modules that are the kernel's, sorted: none of their functions calls one of a program.
     pub kernel: Vec<ModuleId>,
     /// Functions that are entered by interrupting whatever runs, sorted: nothing calls them.

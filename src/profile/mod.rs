@@ -45,7 +45,7 @@ mod weights;
 
 pub use about::About;
 pub use builder::Builder;
-pub use code::{Call, CallKind, Code, FunctionCode};
+pub use code::{Call, CallKind, Code, Followed, FollowedFunction, FunctionCode};
 pub use contents::{Contents, EventContents};
 pub use counts::{CallCount, Counts};
 pub use distinct::DistinctNames;

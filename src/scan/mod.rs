@@ -41,7 +41,7 @@ use rustc_hash::FxHashMap;
 
 pub use self::file_tables::FileTables;
 pub use self::return_sites::may_return_to;
-pub use self::single_function::{Destination, Exits, Leaving, LeavingKind, Single};
+pub use self::single_function::{Callees, Destination, Exits, Leaving, LeavingKind, Single};
 
 use self::imports::Imports;
 use self::resolve::{Import, Kind, Resolver, Target};

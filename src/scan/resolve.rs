@@ -199,6 +199,15 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// What a call leads to, if it is known.
+    pub(super) fn called(&self, flow: Flow) -> Option<Resolved> {
+        match flow {
+            Flow::Call(to) => self.call(SlotTarget::Address(Svma(to))),
+            Flow::CallSlot(slot) => self.call(self.slot(slot)?),
+            _ => None,
+        }
+    }
+
     /// Whether the pointer at this address is known to be a function's.
     pub(super) fn slot_leads(&self, slot: u64) -> bool {
         self.slot(slot).is_some_and(|to| self.target(to).is_some())

@@ -2,7 +2,7 @@
 
 use super::file_tables::FileTables;
 use super::flow::{Flow, Step};
-use super::resolve::{Kind, Resolved, Resolver, Target};
+use super::resolve::{Kind, Lot, Resolved, Resolver, Target};
 use super::workers::Scan;
 use super::{split_functions, switch_tables, workers, x86};
 use crate::base::{FileOffset, Svma};
@@ -59,6 +59,26 @@ impl Default for Exits {
     }
 }
 
+/// The functions that a function calls or jumps to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Callees {
+    /// Those of the file, by where they start, and parts of them; in order of address.
+    pub functions: Vec<Svma>,
+    /// Those that are known by name only, in order of appearance.
+    pub imports: Vec<String>,
+    /// Whether there are others that only a run can tell.
+    pub are_more: bool,
+    /// Whether all bytes of the function are instructions, so that nothing can be hidden in it.
+    pub is_complete: bool,
+}
+
+/// An instruction that leaves a function.
+struct Site {
+    at: u64,
+    length: u8,
+    kind: LeavingKind,
+}
+
 /// A piece of a function's code.
 struct Piece<'a> {
     bytes: &'a [u8],
@@ -83,12 +103,111 @@ impl<'t> Single<'t> {
         }
     }
 
+    /// Where the call leads that returns to this address, if the bytes before it have one of its usual
+    /// forms on x86-64. They may be the end of something else: so this is good only to confirm a call
+    /// of a function that is known to have been called.
+    pub fn likely_call_before(&self, behind: Svma) -> Option<Destination> {
+        if self.tables.code.machine != Machine::X86_64 {
+            return None;
+        }
+        let from = Svma(behind.0.checked_sub(x86::call_forms::LONGEST as u64)?);
+        let bytes = self.tables.binary.bytes_at(from)?;
+        let called = match x86::call_forms::at_end(bytes, behind.0)? {
+            Flow::CallUnknown => Resolved::UnknownCall,
+            flow => self.resolver.called(flow)?,
+        };
+        self.destination(called)
+    }
+
+    /// What the function that starts here calls or jumps to; where a compiler has split it, also its
+    /// parts. `None` where no function starts or its code cannot be read. If `stops`, only until
+    /// something is found that only a run can tell.
+    pub fn callees(&self, start: Svma, stops: bool) -> Option<Callees> {
+        let mut callees = Callees {
+            is_complete: true,
+            ..Callees::default()
+        };
+        if stops && self.calls_through_memory(start)? {
+            callees.are_more = true;
+            return Some(callees);
+        }
+        self.read(start, |code, steps, undecoded| {
+            callees.is_complete &= undecoded == 0;
+            let is_unknown = |(_, resolved): &(Step, Resolved)| {
+                matches!(resolved, Resolved::UnknownCall | Resolved::Astray)
+            };
+            callees.are_more |= steps.iter().any(is_unknown);
+            if stops && callees.are_more {
+                return;
+            }
+            let mut tell = |to: Destination| match to {
+                Destination::Function(start) => callees.functions.push(start),
+                Destination::Import(name) => callees.imports.push(name),
+                Destination::Unknown => callees.are_more = true,
+            };
+            self.leave(code, steps, start, |_, to| tell(to));
+        })?;
+        callees.functions.sort_unstable();
+        callees.functions.dedup();
+        Some(callees)
+    }
+
+    /// Whether the function that starts here makes calls that cannot be told even by following
+    /// registers, which takes much longer.
+    fn calls_through_memory(&self, start: Svma) -> Option<bool> {
+        let machine = self.tables.code.machine;
+        if machine != Machine::X86_64 {
+            return Some(false);
+        }
+        let scan = Scan::new(self.tables, &self.resolver);
+        let (mut steps, mut buffer) = (Vec::new(), Vec::new());
+        for lot in self.lots(start)? {
+            let bytes = self.tables.code.read(lot.piece, &mut buffer).ok()?;
+            workers::walk(machine, bytes, lot.start, &scan.wants, &mut steps);
+            let is_unknown = |step: &Step| {
+                let from = step.at.wrapping_sub(lot.start) as usize;
+                let instruction = bytes.get(from..from.saturating_add(usize::from(step.length)));
+                step.flow == Flow::CallUnknown
+                    && instruction.is_some_and(x86::call_forms::goes_through_memory)
+            };
+            if steps.iter().any(is_unknown) {
+                return Some(true);
+            }
+            steps.clear();
+        }
+        Some(false)
+    }
+
     /// How control leaves the function that starts here, in order of address; `None` where no
     /// function starts or its code cannot be read. What leads back into the function is left out,
     /// except a call of its own start; so are the jumps of switch tables, as far as they can be
     /// distinguished from calls through pointers. A jump into the middle of another function leads to that function,
     /// and so does code without an end to what lies behind it.
     pub fn leaving(&self, start: Svma) -> Option<Exits> {
+        let mut exits = Exits::default();
+        self.read(start, |code, steps, undecoded| {
+            exits.is_complete &= undecoded == 0;
+            self.leave(code, steps, start, |site, to| {
+                exits.sites.push(Leaving {
+                    at: Svma(site.at),
+                    length: site.length,
+                    kind: site.kind,
+                    to,
+                });
+            });
+        })?;
+        exits.sites.sort_by_key(|leaving| leaving.at);
+        Some(exits)
+    }
+
+    /// Tells where the instructions of a piece leave the function that starts here.
+    fn leave(
+        &self,
+        code: &Piece,
+        steps: &[(Step, Resolved)],
+        start: Svma,
+        mut tell: impl FnMut(Site, Destination),
+    ) {
         let machine = self.tables.code.machine;
         let functions = self.tables.binary.functions();
         let own = functions.partition_point(|function| function.start < start);
@@ -96,46 +215,36 @@ impl<'t> Single<'t> {
             let at = self.tables.binary.function_at(Svma(to));
             to != start.0 && at.is_some_and(|at| at.start == start || self.is_part(at, own))
         };
-        let mut exits = Exits::default();
-        self.read(start, |code, steps, undecoded| {
-            exits.is_complete &= undecoded == 0;
-            let mut tables = None;
-            for (step, resolved) in steps {
-                let to = match (resolved, step.flow) {
-                    (Resolved::UnknownJump, _) => {
-                        let tables = tables.get_or_insert_with(|| {
-                            let place = switch_tables::MappedCode {
-                                binary: self.tables.binary,
-                                slots: self.tables.slots(),
-                                machine,
-                                bytes: code.bytes,
-                                start: code.start,
-                            };
-                            switch_tables::jumps(&place, &is_inside)
-                        });
-                        (!tables.contains(&step.at)).then_some(Destination::Unknown)
-                    }
-                    (
-                        Resolved::Within | Resolved::Site(Kind::Back, _),
-                        Flow::Jump(to) | Flow::Call(to),
-                    ) => self.inside_another(to, start),
-                    _ => self.destination(*resolved),
-                };
-                if let (Some(kind), Some(to)) = (kind(step.flow), to) {
-                    exits.sites.push(Leaving {
-                        at: Svma(step.at),
-                        length: step.length,
-                        kind,
-                        to,
+        let mut tables = None;
+        for (step, resolved) in steps {
+            let to = match (resolved, step.flow) {
+                (Resolved::UnknownJump, _) => {
+                    let tables = tables.get_or_insert_with(|| {
+                        let place = switch_tables::MappedCode {
+                            binary: self.tables.binary,
+                            slots: self.tables.slots(),
+                            machine,
+                            bytes: code.bytes,
+                            start: code.start,
+                        };
+                        switch_tables::jumps(&place, &is_inside)
                     });
+                    (!tables.contains(&step.at)).then_some(Destination::Unknown)
                 }
+                (
+                    Resolved::Within | Resolved::Site(Kind::Back, _),
+                    Flow::Jump(to) | Flow::Call(to),
+                ) => self.inside_another(to, start),
+                _ => self.destination(*resolved),
+            };
+            if let (Some(kind), Some(to)) = (kind(step.flow), to) {
+                let (at, length) = (step.at, step.length);
+                tell(Site { at, length, kind }, to);
             }
-            if machine == Machine::X86_64 {
-                self.add_hidden(code, steps, &mut exits.sites);
-            }
-        })?;
-        exits.sites.sort_by_key(|leaving| leaving.at);
-        Some(exits)
+        }
+        if machine == Machine::X86_64 {
+            self.add_hidden(code, steps, &mut tell);
+        }
     }
 
     /// Whether a function is, by its name, a part of the one at this index that was moved elsewhere.
@@ -156,15 +265,16 @@ impl<'t> Single<'t> {
         (at.start != start).then_some(Destination::Function(at.start))
     }
 
-    /// Adds jumps that do not look like one.
-    fn add_hidden(&self, code: &Piece, steps: &[(Step, Resolved)], to: &mut Vec<Leaving>) {
+    /// Tells of jumps that do not look like one.
+    fn add_hidden(
+        &self,
+        code: &Piece,
+        steps: &[(Step, Resolved)],
+        tell: &mut impl FnMut(Site, Destination),
+    ) {
         for (at, length) in x86::ends::disguised_jumps(code.bytes, code.start) {
-            to.push(Leaving {
-                at: Svma(at),
-                length,
-                kind: LeavingKind::Jump,
-                to: Destination::Unknown,
-            });
+            let kind = LeavingKind::Jump;
+            tell(Site { at, length, kind }, Destination::Unknown);
         }
         let end = code.start.saturating_add(code.bytes.len() as u64);
         let ends = |step: &Step| step.at.saturating_add(u64::from(step.length)) == end;
@@ -177,12 +287,8 @@ impl<'t> Single<'t> {
         if x86::ends::falls_through(code.bytes, last)
             && let Some(destination) = self.inside_another(end, code.function)
         {
-            to.push(Leaving {
-                at: Svma(end.saturating_sub(1)),
-                length: 1,
-                kind: LeavingKind::Jump,
-                to: destination,
-            });
+            let (at, length, kind) = (end.saturating_sub(1), 1, LeavingKind::Jump);
+            tell(Site { at, length, kind }, destination);
         }
     }
 
@@ -209,14 +315,7 @@ impl<'t> Single<'t> {
         start: Svma,
         mut tell: impl FnMut(&Piece, &[(Step, Resolved)], u64),
     ) -> Option<()> {
-        let index = self
-            .tables
-            .binary
-            .functions()
-            .partition_point(|f| f.start < start);
-        let symbol = self.tables.binary.functions().get(index)?;
-        self.tables.id(index).filter(|_| symbol.start == start)?;
-        let lots = self.tables.lots_of(&self.tables.binary.stretches_of(index));
+        let lots = self.lots(start)?;
         let scan = Scan::new(self.tables, &self.resolver);
         let (mut steps, mut buffer) = (Vec::new(), Vec::new());
         let mut found = Vec::new();
@@ -234,6 +333,15 @@ impl<'t> Single<'t> {
             tell(&piece, &found, undecoded);
         }
         Some(())
+    }
+
+    /// The code of the function that starts here.
+    fn lots(&self, start: Svma) -> Option<Vec<Lot<'t>>> {
+        let functions = self.tables.binary.functions();
+        let index = functions.partition_point(|f| f.start < start);
+        let symbol = functions.get(index)?;
+        self.tables.id(index).filter(|_| symbol.start == start)?;
+        Some(self.tables.lots_of(&self.tables.binary.stretches_of(index)))
     }
 
     /// Where in the file a byte of code is.

@@ -19,9 +19,9 @@ use super::limits::{self, TextLeft};
 use super::name_source::NameSource;
 use super::names::Names;
 use super::places::{self, FrameLines};
-use super::repair::Checked;
+use super::repair::{Checked, Followed};
 use super::{Options, StaticCalls};
-use super::{code, interrupts, nameless};
+use super::{code, interrupts, nameless, ranges};
 
 /// What one address is: a physical function and the calls inlined there.
 #[derive(Clone, Copy, Debug)]
@@ -76,14 +76,11 @@ impl Resolution {
     }
 }
 
-/// If fewer than one sample in this number is cut, not all of the code is read: that would
-/// take long for few samples.
-const CUT_ONE_IN: u64 = 20;
-
 /// Builds all of the profile that the trace is needed for.
 pub(super) fn profile<'h>(
     trace: &Trace,
     checked: &Checked,
+    followed: Option<&Followed>,
     addresses_of_images: DistinctAddresses,
     name_sources: &'h IdVec<ImageId, NameSource>,
     names: &'h Names<'h>,
@@ -109,18 +106,10 @@ pub(super) fn profile<'h>(
     );
     drop(addresses_of_images);
     let cut_below = limit_inlined(&mut resolution, checked);
-    // Where frame pointers are missing, most stacks are cut, and their programs are many (-a): reading
-    // all of their code takes longer than recording again. Without it the ranges are wider, and true.
-    let cut = [CaveatKind::CutStack, CaveatKind::ShortCopy];
-    let cut: u64 = cut.into_iter().map(|kind| trace.caveats.count(kind)).sum();
-    let samples: u64 = trace.samples.iter().map(|sample| sample.count).sum();
-    let is_cut = cut > 0 && cut.saturating_mul(CUT_ONE_IN) >= samples;
-    let calls = if options.calls_if_cut && is_cut {
-        StaticCalls::All
-    } else {
-        options.calls
-    };
-    if calls != StaticCalls::Off {
+    if let Some(followed) = followed {
+        ranges::add(followed, &resolution.inlined, &mut identities, &mut builder);
+    }
+    if options.calls != StaticCalls::Off {
         let contained = contained(&resolution);
         let scanned = code::scan(name_sources, options.workers, |binary, error| {
             let detail = format!("{}: {error}", binary.path().display());
@@ -133,10 +122,7 @@ pub(super) fn profile<'h>(
             contained,
             &definitions,
             &mut identities,
-            &Options {
-                calls,
-                ..options.clone()
-            },
+            options,
             &mut builder,
         );
     }

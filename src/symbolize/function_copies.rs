@@ -239,6 +239,11 @@ impl Class {
         })
     }
 
+    /// Whether it was inlined somewhere.
+    pub(super) fn is_inlined(&self) -> bool {
+        self.described.is_inlined
+    }
+
     /// Whether a symbol is the function's own, not that of a clone or a part.
     fn is_of(&self, symbol: &str) -> bool {
         let symbol = without_link_mark(without_version(symbol));

@@ -47,6 +47,8 @@ pub(super) struct Identities<'a> {
     copies: FunctionCopies,
     /// What debug information states about functions, apart from their names.
     said: FxHashMap<FunctionId, Said>,
+    /// Functions with code of their own that have copies, or are copies, where no sample was taken.
+    copied: Vec<FunctionId>,
 }
 
 /// What debug information states about a function, apart from its name.
@@ -90,6 +92,7 @@ impl<'a> Identities<'a> {
             lines,
             copies: FunctionCopies::default(),
             said: FxHashMap::default(),
+            copied: Vec::new(),
         }
     }
 
@@ -338,6 +341,7 @@ impl<'a> Identities<'a> {
         let class = definition
             .and_then(|definition| self.class(image, definition))
             .filter(|class| class.is_of_part(symbol));
+        let is_copied = class.is_some_and(Class::is_inlined) || function_copies::is_clone(symbol);
         let arguments = class.and_then(|class| class.arguments.clone());
         let declared = class
             .filter(|class| class.is_declared)
@@ -347,7 +351,16 @@ impl<'a> Identities<'a> {
             declared,
             arguments,
         };
+        if is_copied {
+            self.copied.push(function);
+        }
         self.said.insert(function, said);
+    }
+
+    /// The functions with code of their own that may have copies where no sample was taken, by
+    /// debug information.
+    pub(super) fn copied(&self) -> &[FunctionId] {
+        &self.copied
     }
 
     /// The line of the first instruction of a function.

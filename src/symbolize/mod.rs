@@ -8,6 +8,7 @@
 //!         ──▶ address_lookup      addresses ──▶ frames by name, in parallel, in chunks
 //!         ──▶ identity            names and starts ──▶ functions, each once
 //!         ──▶ code                calls that the files' code contains, where they are asked for
+//!         ──▶ ranges              where the code of functions leads, where stacks were cut
 //!         ──▶ assemble            address paths ──▶ call paths and samples
 //!         ──▶ places              and the lines of the calls on them, where they are asked for
 //!         ══▶ Profile
@@ -35,6 +36,7 @@ mod nameless;
 mod names;
 mod places;
 mod programs;
+mod ranges;
 mod repair;
 
 use std::num::NonZeroUsize;
@@ -70,9 +72,9 @@ pub struct Options {
     pub inlines: bool,
     /// Which calls in the code of the files are added.
     pub calls: StaticCalls,
-    /// Whether all calls are added where more than few stacks were cut: to tell who may be outside
-    /// of a cut.
-    pub calls_if_cut: bool,
+    /// Whether the code of functions is followed where more than few stacks were cut: to tell which of
+    /// them may be outside of a cut.
+    pub ranges: bool,
     /// Whether stacks are checked against the code, and missing frames restored where it has only one
     /// explanation.
     pub repairs: bool,
@@ -90,7 +92,7 @@ impl Default for Options {
             finder: Finder::default(),
             inlines: true,
             calls: StaticCalls::Off,
-            calls_if_cut: false,
+            ranges: false,
             repairs: true,
             call_lines: false,
             cache: None,
@@ -109,17 +111,15 @@ pub fn symbolize(trace: &Trace, library: &Library) -> Profile {
 pub fn unfinished(trace: &Trace, library: &Library) -> Builder {
     let name_sources = name_source::open_all(trace, library);
     let names = Names::new(&name_sources);
-    let checked = if library.options.repairs {
-        repair::check(trace, &name_sources, &names, library)
-    } else {
-        repair::Checked::as_recorded(trace)
-    };
+    let follows = ranges::are_needed(trace, &library.options);
+    let (checked, followed) = repair::check(trace, &name_sources, &names, library, follows);
     let addresses_of_images =
         distinct_addresses::DistinctAddresses::of(&checked.frames, trace.images.len());
     let answers = address_lookup::all(&addresses_of_images, &name_sources, &library.options);
     assemble::profile(
         trace,
         &checked,
+        followed.as_ref(),
         addresses_of_images,
         &name_sources,
         &names,

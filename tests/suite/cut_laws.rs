@@ -9,8 +9,8 @@ use proftool::analysis::tree::{CallTree, Collapse, NodeId, Reach, Stacks};
 use proftool::base::{Event, TRUNCATED, WeightSum};
 use proftool::callgraph::Cycles;
 use proftool::profile::{
-    Builder, CallKind, EventId, Filter, Function, FunctionCode, FunctionId, FunctionKind, Module,
-    Profile, Selection, Thread,
+    Builder, CallKind, EventId, Filter, Followed, FollowedFunction, Function, FunctionCode,
+    FunctionId, FunctionKind, Module, Profile, Selection, Thread,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -99,6 +99,8 @@ enum Known {
     All,
     /// Only calls between functions, as where few stacks are cut.
     Some,
+    /// What following the code from these functions tells.
+    Followed,
     Nothing,
 }
 
@@ -123,8 +125,9 @@ fn profile(run: &Run, is_cut: bool, known: Known) -> Profile {
         .map(|i| builder.function(function(format!("f{i}"), app, FunctionKind::Named)))
         .collect();
     let mark = builder.function(function(TRUNCATED.into(), marks, FunctionKind::Mark));
+    let is_in_code = matches!(known, Known::All | Known::Some);
     for (&id, code) in functions.iter().zip(&run.code) {
-        if code.read && known != Known::Nothing {
+        if code.read && is_in_code {
             let code = FunctionCode {
                 indirect_calls: u64::from(code.indirect),
                 pointers_in_data: u64::from(code.taken),
@@ -134,9 +137,12 @@ fn profile(run: &Run, is_cut: bool, known: Known) -> Profile {
         }
     }
     for &(from, to) in &run.calls {
-        if run.code[from].read && known != Known::Nothing {
+        if run.code[from].read && is_in_code {
             builder.call(functions[from], functions[to], CallKind::Call);
         }
+    }
+    if known == Known::Followed {
+        builder.followed(followed(run, &functions));
     }
     if known == Known::All {
         builder.code_is_whole();
@@ -157,6 +163,28 @@ fn profile(run: &Run, is_cut: bool, known: Known) -> Profile {
     builder.finish()
 }
 
+/// The code as it is followed: every call goes by a function of its own that no sample shows.
+fn followed(run: &Run, functions: &[FunctionId]) -> Followed {
+    let own = functions.iter().zip(&run.code);
+    let own = own.map(|(&id, code)| FollowedFunction {
+        function: Some(id),
+        calls_unknown: code.read && code.indirect,
+        is_unread: !code.read,
+    });
+    let mut followed = Followed {
+        functions: own.collect(),
+        ..Followed::default()
+    };
+    let calls = run.calls.iter().filter(|(from, _)| run.code[*from].read);
+    for &(from, to) in calls {
+        let between = followed.functions.len() as u32;
+        followed.functions.push(FollowedFunction::default());
+        followed.calls.push((from as u32, between));
+        followed.calls.push((between, to as u32));
+    }
+    followed
+}
+
 fn all(profile: &Profile) -> Selection {
     profile.select(EventId::new(0), &Filter::default())
 }
@@ -164,12 +192,13 @@ fn all(profile: &Profile) -> Selection {
 /// Which functions reach which, by the calls that are known (S. Warshall, 1962).
 fn reaches(run: &Run, known: Known, possible: bool) -> [[bool; FUNCTIONS]; FUNCTIONS] {
     let mut reaches = [[false; FUNCTIONS]; FUNCTIONS];
-    let unread = |f: usize| !run.code[f].read || known != Known::All;
+    let is_read = matches!(known, Known::All | Known::Followed);
+    let unread = |f: usize| !run.code[f].read || !is_read;
     for (from, reaches) in reaches.iter_mut().enumerate() {
         for (to, reaches) in reaches.iter_mut().enumerate() {
             let in_code = run.calls.contains(&(from, to));
             *reaches |= in_code && run.code[from].read && known != Known::Nothing;
-            let is_target = run.code[to].taken || unread(to);
+            let is_target = run.code[to].taken || unread(to) || known == Known::Followed;
             let is_indirect = unread(from) || run.code[from].indirect && is_target;
             *reaches |= possible && is_indirect;
         }
@@ -251,7 +280,7 @@ proptest! {
     fn a_true_total_is_in_its_range(run in runs()) {
         let truth = profile(&run, false, Known::Nothing);
         let truth = inclusive::by_function(&truth, &all(&truth));
-        for known in [Known::All, Known::Some, Known::Nothing] {
+        for known in [Known::All, Known::Some, Known::Followed, Known::Nothing] {
             let profile = profile(&run, true, known);
             let selection = all(&profile);
             let seen = inclusive::by_function(&profile, &selection);
@@ -280,7 +309,7 @@ proptest! {
         let truth = profile(&run, false, Known::Nothing);
         let was = all(&truth);
         let truths = trees(&Stacks::new(&truth, &was));
-        for known in [Known::All, Known::Nothing] {
+        for known in [Known::All, Known::Followed, Known::Nothing] {
             let profile = profile(&run, true, known);
             let selection = all(&profile);
             let hidden = cut::by_function(&profile, &selection);

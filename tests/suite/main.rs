@@ -59,6 +59,7 @@ mod sampling_error;
 mod scan;
 mod scan_decoding;
 mod scan_inside;
+mod scan_single;
 mod static_golden;
 mod support;
 mod text_width;

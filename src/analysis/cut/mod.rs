@@ -26,6 +26,8 @@
 //!
 //! A true total is never outside of its range, with one exception: a signal handler can interrupt
 //! any function, and stacks that are cut inside of a handler do not count for what it interrupted.
+//! Where code was only followed from the functions of samples, a function counts as one that is inlined
+//! nowhere if neither samples nor its unit's debug information show a copy.
 
 mod nodes;
 mod reach;

@@ -14,6 +14,9 @@
 //! The address that the entry of a program takes, of `main`, is handed to the start-up code only:
 //! else every function that calls through some pointer could be one that calls `main`.
 //!
+//! Where code was only followed from the functions of samples (see [`Followed`]), other functions have
+//! no rows, and it is not known whose addresses something holds: an indirect call may lead to any.
+//!
 //! Functions of the kernel call no function of a program, and every function of a program can get
 //! into the kernel: by system calls, page faults and interrupts.
 
@@ -23,8 +26,19 @@ use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::Cut;
-use crate::base::IdVec;
-use crate::profile::{CallKind, FunctionId, FunctionKind, Profile};
+use crate::base::{IdVec, define_id};
+use crate::profile::{CallKind, Followed, FunctionId, FunctionKind, Profile};
+
+define_id! {
+    /// A function of the profile, or behind the last of these one that only followed code has.
+    Node
+}
+
+impl Node {
+    fn of(function: FunctionId) -> Node {
+        Node::new(function.index())
+    }
+}
 
 /// Why it is not known whether a function can reach another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,8 +74,9 @@ mod way {
     pub const INDIRECT: u8 = 1;
     /// Code that was not read.
     pub const UNREAD: u8 = 2;
-    /// Unread code in a file whose other code was read.
-    pub const IN_FILE: u8 = 4;
+    /// To any function: unread code in a file whose other code was read, or code that is not known
+    /// well enough to say what an indirect call may reach.
+    pub const ANYWHERE: u8 = 4;
     /// Start-up code, which has the address of `main`.
     pub const START: u8 = 8;
 }
@@ -86,7 +101,7 @@ impl Reached {
 pub(super) struct Reach {
     /// The class of each function, if stacks are cut in it.
     class: IdVec<FunctionId, u64>,
-    certain: IdVec<FunctionId, Reached>,
+    certain: IdVec<Node, Reached>,
     possible: IdVec<FunctionId, u64>,
     /// Whether the code of the function itself was not read.
     unread: IdVec<FunctionId, bool>,
@@ -96,20 +111,19 @@ pub(super) struct Reach {
 
 impl Reach {
     pub(super) fn of(profile: &Profile, cut_at: &IdVec<FunctionId, Cut>) -> Reach {
-        let functions = profile.functions.len();
         let known = Known::of(profile);
-        let calls = calls(profile);
-        let components = components(functions, &calls);
+        let calls = calls(profile, &known);
+        let components = components(known.ways.len(), &calls);
         let (class, weights) = classes(cut_at, &components);
-        let mut certain: IdVec<FunctionId, Reached> = IdVec::filled(Reached::default(), functions);
+        let mut certain: IdVec<Node, Reached> = IdVec::filled(Reached::default(), known.ways.len());
         for id in certain.ids() {
-            certain[id] = Reached {
-                classes: class[id],
-                ways: known.ways[id],
-            };
+            certain[id].ways = known.ways[id];
+        }
+        for (id, &class) in class.enumerate() {
+            certain[Node::of(id)].classes = class;
         }
         // Callees come first. The members of a component all reach the same.
-        let starts = starts(functions, &calls);
+        let starts = starts(known.ways.len(), &calls);
         for members in &components {
             let mut all = Reached::default();
             for &member in members {
@@ -140,7 +154,7 @@ impl Reach {
 
     /// The classes that it reaches by calls that are known.
     pub(super) fn certain(&self, function: FunctionId) -> u64 {
-        self.certain[function].classes
+        self.certain[Node::of(function)].classes
     }
 
     /// The classes that it may reach.
@@ -150,7 +164,7 @@ impl Reach {
 
     /// Why it is not known which of the possible ones it reaches.
     pub(super) fn reason(&self, function: FunctionId) -> Unknown {
-        let indirect = self.certain[function].ways & way::INDIRECT != 0;
+        let indirect = self.certain[Node::of(function)].ways & way::INDIRECT != 0;
         match indirect && !self.unread[function] {
             true => Unknown::IndirectCall,
             false => Unknown::Code,
@@ -170,7 +184,11 @@ impl Reach {
 
 /// What the code says of each function.
 struct Known {
-    ways: IdVec<FunctionId, u8>,
+    ways: IdVec<Node, u8>,
+    /// The nodes of the functions that were followed.
+    followed: Vec<Node>,
+    /// Whether copies of it may be where nothing was read.
+    copied: IdVec<FunctionId, bool>,
     unread: IdVec<FunctionId, bool>,
     kernel: IdVec<FunctionId, bool>,
     /// Whether an indirect call may be one of it.
@@ -181,15 +199,66 @@ struct Known {
 
 impl Known {
     fn of(profile: &Profile) -> Known {
-        let functions = profile.functions.len();
-        let code = &profile.code;
-        let mut known = Known {
+        match &profile.code.followed {
+            Some(followed) if !profile.code.is_whole => Known::of_followed(profile, followed),
+            _ => Known::of_whole(profile),
+        }
+    }
+
+    fn nothing(functions: usize) -> Known {
+        Known {
             ways: IdVec::filled(0, functions),
+            followed: Vec::new(),
+            copied: IdVec::filled(false, functions),
             unread: IdVec::filled(false, functions),
             kernel: IdVec::filled(false, functions),
             target: IdVec::filled(false, functions),
             main: IdVec::filled(false, functions),
-        };
+        }
+    }
+
+    /// By code that was followed from the functions of samples.
+    fn of_followed(profile: &Profile, followed: &Followed) -> Known {
+        let mut known = Known::nothing(profile.functions.len());
+        let mut is_followed = IdVec::filled(false, profile.functions.len());
+        for function in &followed.functions {
+            let node = match function.function {
+                Some(id) => {
+                    is_followed[id] = true;
+                    Node::of(id)
+                }
+                None => known.ways.push(0),
+            };
+            known.followed.push(node);
+            // Of a function with several copies any may lead there.
+            if function.calls_unknown {
+                known.ways[node] |= way::INDIRECT | way::ANYWHERE;
+            }
+            if function.is_unread {
+                known.ways[node] |= way::UNREAD | way::ANYWHERE;
+            }
+        }
+        for (id, function) in profile.functions.enumerate() {
+            known.kernel[id] = profile.code.kernel.binary_search(&function.module).is_ok();
+        }
+        for &id in &followed.copied {
+            known.copied[id] = !known.kernel[id];
+        }
+        for (id, function) in profile.functions.enumerate() {
+            known.unread[id] = !is_followed[id] && !function.is_cut_mark();
+            // What is only inlined is read with the functions that it is known to be in. They do
+            // not lead where its other copies may.
+            if known.unread[id] && !known.kernel[id] && !known.copied[id] {
+                known.ways[Node::of(id)] = way::UNREAD | way::ANYWHERE;
+            }
+        }
+        known
+    }
+
+    /// By all of the code, or by none.
+    fn of_whole(profile: &Profile) -> Known {
+        let code = &profile.code;
+        let mut known = Known::nothing(profile.functions.len());
         let of = |id: FunctionId| {
             let known = code.functions.get(id).and_then(Option::as_ref);
             known.filter(|_| code.is_whole)
@@ -197,11 +266,11 @@ impl Known {
         let mut is_read = IdVec::filled(false, profile.modules.len());
         for (id, function) in profile.functions.enumerate() {
             match of(id) {
-                Some(code) if code.imported => known.ways[id] = way::UNREAD,
+                Some(code) if code.imported => known.ways[Node::of(id)] = way::UNREAD,
                 Some(code) => {
                     is_read[function.module] = true;
                     known.target[id] = code.pointers_in_data > 0 || code.can_be_found;
-                    known.ways[id] = match code.calls_indirectly() {
+                    known.ways[Node::of(id)] = match code.calls_indirectly() {
                         true => way::INDIRECT,
                         false => 0,
                     };
@@ -215,9 +284,9 @@ impl Known {
             known.target[id] &= !known.kernel[id];
             if known.unread[id] && !known.kernel[id] {
                 known.target[id] = true;
-                known.ways[id] = way::UNREAD;
+                known.ways[Node::of(id)] = way::UNREAD;
                 if is_read[function.module] {
-                    known.ways[id] |= way::IN_FILE;
+                    known.ways[Node::of(id)] |= way::ANYWHERE;
                 }
             }
         }
@@ -251,17 +320,18 @@ impl Known {
                 if !only_copies[copy] {
                     continue;
                 }
-                let ways = self.ways[copy] | self.ways[host];
-                if self.unread[copy] || ways != self.ways[copy] {
+                let (host, node) = (Node::of(host), Node::of(copy));
+                let ways = self.ways[node] | self.ways[host];
+                if self.unread[copy] || ways != self.ways[node] {
                     self.unread[copy] = false;
-                    self.ways[copy] = ways;
+                    self.ways[node] = ways;
                     open.push(copy);
                 }
             }
         }
         for &(host, copy) in &copies {
             if self.unread[host] && only_copies[copy] {
-                self.ways[copy] |= way::UNREAD;
+                self.ways[Node::of(copy)] |= way::UNREAD;
             }
         }
     }
@@ -282,7 +352,7 @@ impl Known {
         let entries = entries.filter(|(_, code)| code.is_some_and(|code| code.is_entry));
         let mut open: Vec<FunctionId> = entries.map(|(id, _)| id).collect();
         for &entry in &open {
-            self.ways[entry] |= way::START;
+            self.ways[Node::of(entry)] |= way::START;
         }
         for _ in 0..START_UP_CALLS {
             let mut next = Vec::new();
@@ -296,8 +366,9 @@ impl Known {
                 }
             }
             for &callee in &next {
-                if self.ways[callee] != 0 {
-                    self.ways[callee] |= way::START;
+                let ways = &mut self.ways[Node::of(callee)];
+                if *ways != 0 {
+                    *ways |= way::START;
                 }
             }
             open = next;
@@ -307,7 +378,7 @@ impl Known {
 
 /// All calls that are known, sorted, each pair once: those that samples show, of any event and
 /// thread, and those in the code.
-fn calls(profile: &Profile) -> Vec<(FunctionId, FunctionId)> {
+fn calls(profile: &Profile, known: &Known) -> Vec<(Node, Node)> {
     let observed = profile.paths.enumerate().filter_map(|(_, path)| {
         let caller = profile.paths[path.caller?].function;
         let is_call = caller != path.function && !profile.functions[caller].is_cut_mark();
@@ -321,15 +392,23 @@ fn calls(profile: &Profile) -> Vec<(FunctionId, FunctionId)> {
     let in_code = code.calls.iter();
     let in_code = in_code.filter(|call| call.kind.is_call() || picks(call.from));
     let in_code = in_code.map(|call| (call.from, call.to));
-    let mut calls: Vec<(FunctionId, FunctionId)> = observed.chain(in_code).collect();
+    let calls = observed.chain(in_code);
+    let mut calls: Vec<(Node, Node)> = calls
+        .map(|(from, to)| (Node::of(from), Node::of(to)))
+        .collect();
+    let followed = code.followed.as_ref().map(|followed| &followed.calls);
+    for &(from, to) in followed.into_iter().flatten() {
+        let node = |place: u32| known.followed.get(place as usize).copied();
+        calls.extend(node(from).zip(node(to)));
+    }
     calls.sort_unstable();
     calls.dedup();
     calls
 }
 
-/// For each function where its calls begin; one more entry behind the last.
-fn starts(functions: usize, calls: &[(FunctionId, FunctionId)]) -> Vec<u32> {
-    let mut starts = vec![0u32; functions + 1];
+/// For each node where its calls begin; one more entry behind the last.
+fn starts(nodes: usize, calls: &[(Node, Node)]) -> Vec<u32> {
+    let mut starts = vec![0u32; nodes + 1];
     for &(from, _) in calls {
         starts[from.index() + 1] += 1;
     }
@@ -340,16 +419,16 @@ fn starts(functions: usize, calls: &[(FunctionId, FunctionId)]) -> Vec<u32> {
 }
 
 /// The strongly connected components, callees first.
-fn components(functions: usize, calls: &[(FunctionId, FunctionId)]) -> Vec<Vec<FunctionId>> {
-    let mut graph = DiGraph::<(), ()>::with_capacity(functions, calls.len());
-    for _ in 0..functions {
+fn components(nodes: usize, calls: &[(Node, Node)]) -> Vec<Vec<Node>> {
+    let mut graph = DiGraph::<(), ()>::with_capacity(nodes, calls.len());
+    for _ in 0..nodes {
         graph.add_node(());
     }
     for &(from, to) in calls {
         let [from, to] = [from, to].map(|id| NodeIndex::new(id.index()));
         graph.add_edge(from, to, ());
     }
-    let ids = |nodes: Vec<NodeIndex>| nodes.into_iter().map(|n| FunctionId::new(n.index()));
+    let ids = |nodes: Vec<NodeIndex>| nodes.into_iter().map(|n| Node::new(n.index()));
     let components = kosaraju_scc(&graph).into_iter();
     components.map(|nodes| ids(nodes).collect()).collect()
 }
@@ -358,11 +437,20 @@ fn components(functions: usize, calls: &[(FunctionId, FunctionId)]) -> Vec<Vec<F
 /// are one class: a function that reaches one of them reaches all.
 fn classes(
     cut_at: &IdVec<FunctionId, Cut>,
-    components: &[Vec<FunctionId>],
+    components: &[Vec<Node>],
 ) -> (IdVec<FunctionId, u64>, [u64; APART + 1]) {
-    let mut cut: Vec<(u64, FunctionId, &[FunctionId])> = Vec::new();
+    // Stacks are cut only in functions of the profile.
+    let weight_of = |node: Node| {
+        let is_function = node.index() < cut_at.len();
+        if is_function {
+            cut_at[FunctionId::new(node.index())].weight
+        } else {
+            0
+        }
+    };
+    let mut cut: Vec<(u64, Node, &[Node])> = Vec::new();
     for members in components {
-        let weight = members.iter().map(|&id| cut_at[id].weight).sum();
+        let weight = members.iter().map(|&node| weight_of(node)).sum();
         if let Some(&first) = members.iter().min().filter(|_| weight > 0) {
             cut.push((weight, first, members));
         }
@@ -373,8 +461,8 @@ fn classes(
     for (place, (weight, _, members)) in cut.into_iter().enumerate() {
         let bit = place.min(APART);
         weights[bit] += weight;
-        for &member in members.iter().filter(|&&id| cut_at[id].weight > 0) {
-            class[member] = 1 << bit;
+        for member in members.iter().filter(|&&node| weight_of(node) > 0) {
+            class[FunctionId::new(member.index())] = 1 << bit;
         }
     }
     (class, weights)
@@ -384,7 +472,7 @@ fn classes(
 fn possible(
     profile: &Profile,
     known: &Known,
-    certain: &IdVec<FunctionId, Reached>,
+    certain: &IdVec<Node, Reached>,
     class: &IdVec<FunctionId, u64>,
 ) -> IdVec<FunctionId, u64> {
     // What is reached from an indirect call, and from start-up code; what either leads to.
@@ -392,10 +480,11 @@ fn possible(
     let mut start = Reached::default();
     let mut all = 0;
     let mut kernel = 0;
-    for (id, &reached) in certain.enumerate() {
-        if profile.functions[id].kind == FunctionKind::Mark {
+    for (id, function) in profile.functions.enumerate() {
+        if function.kind == FunctionKind::Mark {
             continue;
         }
+        let reached = certain[Node::of(id)];
         all |= class[id];
         if known.kernel[id] {
             kernel |= class[id];
@@ -414,10 +503,12 @@ fn possible(
         indirect.add(by_indirect);
         start.add(by_start);
     }
-    let mut possible = IdVec::filled(0, certain.len());
-    for (id, &reached) in certain.enumerate() {
+    let mut possible = IdVec::filled(0, profile.functions.len());
+    for id in possible.ids() {
+        let reached = certain[Node::of(id)];
         let on = follow(reached.ways, indirect, start, all).classes;
-        possible[id] = reached.classes | on | kernel;
+        let copies = if known.copied[id] { all } else { 0 };
+        possible[id] = reached.classes | on | copies | kernel;
     }
     possible
 }
@@ -431,7 +522,7 @@ fn follow(ways: u8, indirect: Reached, start: Reached, all: u64) -> Reached {
     if ways & way::START != 0 {
         reached.add(start);
     }
-    if ways & way::IN_FILE != 0 {
+    if ways & way::ANYWHERE != 0 {
         reached.classes |= all;
     }
     reached

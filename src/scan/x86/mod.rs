@@ -7,6 +7,7 @@
 //! With iced-x86 alone, `callgraph` takes 9 % more processor time for librustc_driver, 10 % for
 //! libLLVM and cc1, 5 % for node (medians of five pairs); the tables go when that is below 3 %.
 
+pub(super) mod call_forms;
 mod careful;
 pub(super) mod certain;
 pub(super) mod effects;

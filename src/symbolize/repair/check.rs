@@ -37,6 +37,16 @@ pub(super) enum Verdict {
     Astray,
 }
 
+/// What a call is by its bytes alone.
+enum LikelyCall {
+    /// It calls the function that is next on the stack: its bytes are so by no chance.
+    OfNext,
+    /// It calls what only a run can tell.
+    Unknown,
+    /// None of these; it has to be looked for in the code of its function.
+    Other,
+}
+
 /// What is before a return address.
 #[derive(Clone, Debug)]
 enum Site {
@@ -89,6 +99,11 @@ impl<'h> Checks<'h> {
         }
     }
 
+    /// What reads the code.
+    pub(super) fn code(&mut self) -> &mut CodeReader<'h> {
+        &mut self.code
+    }
+
     /// What the code says of `inner` being called by `outer`.
     pub(super) fn verdict(&mut self, outer: FrameId, inner: FrameId) -> &Verdict {
         // The borrow checker does not see that a found verdict is returned at once.
@@ -112,6 +127,19 @@ impl<'h> Checks<'h> {
         let Some((next, at)) = self.place(inner) else {
             return Verdict::Unknown;
         };
+        let has_frame = self.has_frame(inner, next.image, at);
+        // Most calls show by their bytes alone what they call, and their functions need not be read.
+        let by_rules = self.trace.frames[inner].caller_by == CallerBy::Rules;
+        match self.likely_call(outer, next) {
+            LikelyCall::OfNext if has_frame != Some(false) => return Verdict::Verified,
+            // Rules lead to return addresses only. Pointers lead anywhere, and there bytes may look
+            // like a call by chance.
+            LikelyCall::Unknown if by_rules && self.is_only_jumped_to(next) => {
+                return Verdict::Ambiguous;
+            }
+            LikelyCall::Unknown if by_rules => return Verdict::Unknown,
+            _ => {}
+        }
         let (called, name) = match self.site(outer).clone() {
             Site::Call(called, name) => (called, name),
             Site::Main => (
@@ -137,10 +165,6 @@ impl<'h> Checks<'h> {
         let is_next = called.contains(&next)
             || called.iter().any(|&called| self.code.is_part(next, called))
             || name.as_deref().is_some_and(is_named);
-        let has_frame = match self.trace.frames[inner].caller_by {
-            CallerBy::FramePointer => self.frames.has_frame(next.image, at),
-            CallerBy::Rules => Some(true),
-        };
         if is_next && has_frame != Some(false) {
             return Verdict::Verified;
         }
@@ -320,6 +344,44 @@ impl<'h> Checks<'h> {
             .binary(image)
             .and_then(|binary| binary.bytes_at(Svma(at)));
         bytes.is_some_and(|bytes: [u8; 3]| FORMS.iter().any(|form| bytes.starts_with(form)))
+    }
+
+    /// Whether the frame that leads to the next one outside is that of the function itself, at this
+    /// stated address; `None` if it is not known.
+    fn has_frame(&mut self, frame: FrameId, image: ImageId, at: u64) -> Option<bool> {
+        match self.trace.frames[frame].caller_by {
+            CallerBy::FramePointer => self.frames.has_frame(image, at),
+            CallerBy::Rules => Some(true),
+        }
+    }
+
+    /// What the bytes before the return address of a frame call.
+    fn likely_call(&mut self, frame: FrameId, next: FunctionStart) -> LikelyCall {
+        let frame = self.trace.frames[frame];
+        let CodeAddress::Return(_) = frame.address else {
+            return LikelyCall::Other;
+        };
+        let Some(before) = self.name_sources[frame.image].svma(frame.address.lookup()) else {
+            return LikelyCall::Other;
+        };
+        let behind = before.0.wrapping_add(1);
+        let Some((to, name)) = self.code.likely_call_before(frame.image, behind) else {
+            return LikelyCall::Other;
+        };
+        let is_next = match (to, name) {
+            (To::Function(place), _) if place == next => true,
+            (To::ChosenBy(chooser), _) if self.code.choices(chooser).contains(&next) => true,
+            (_, Some(name)) => self.code.is_exported_as(next, &name),
+            (To::Unknown, None) if !self.code.starts_programs(frame.image, before.0) => {
+                return LikelyCall::Unknown;
+            }
+            _ => false,
+        };
+        if is_next {
+            LikelyCall::OfNext
+        } else {
+            LikelyCall::Other
+        }
     }
 
     /// What calls before the return address of a frame.

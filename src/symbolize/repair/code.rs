@@ -9,10 +9,10 @@ use rustc_hash::FxHashMap;
 
 use crate::base::{FileOffset, IdVec, Svma};
 use crate::binary::{Binary, FunctionSymbol, SymbolSource};
-use crate::scan::{self, Destination, FileTables, LeavingKind, Single};
+use crate::scan::{self, Callees, Destination, FileTables, LeavingKind, Single};
 use crate::trace::{ImageId, Trace};
 
-use super::super::definitions::Definitions;
+use super::super::definitions::{Definition, Definitions};
 use super::super::library::Library;
 use super::super::names::{Names, base_of_part};
 use super::callers::Callers;
@@ -38,6 +38,11 @@ const THUNKS: [&str; 5] = [
     "__llvm_external_retpoline_",
     "__llvm_lvi_thunk_",
 ];
+
+/// Whether a function is one of these by its name.
+fn is_thunk(name: &str) -> bool {
+    THUNKS.iter().any(|thunk| name.starts_with(thunk))
+}
 
 /// The tables of each image, read when its code is first asked for.
 pub(super) type AllTables<'h> = IdVec<ImageId, OnceCell<Option<Box<FileTables<'h>>>>>;
@@ -340,13 +345,33 @@ impl<'h> CodeReader<'h> {
         Some(function)
     }
 
+    /// Where the call leads, and by what name, that most likely returns to this stated address: see
+    /// [`Single::likely_call_before`].
+    pub(super) fn likely_call_before(
+        &mut self,
+        image: ImageId,
+        behind: u64,
+    ) -> Option<(To, Option<Rc<str>>)> {
+        let to = self.single(image)?.likely_call_before(Svma(behind))?;
+        Some(self.destination(image, to))
+    }
+
+    /// What is called by what starts here: see [`Single::callees`].
+    pub(super) fn callees(&mut self, place: FunctionStart, stops: bool) -> Option<Callees> {
+        let mut callees = self
+            .single(place.image)?
+            .callees(Svma(place.start), stops)?;
+        let name = self.full_name(place);
+        callees.are_more |= name.is_some_and(|name| is_thunk(&name));
+        Some(callees)
+    }
+
     /// Where a call or jump leads, and by what name.
     fn destination(&mut self, image: ImageId, to: Destination) -> (To, Option<Rc<str>>) {
         match to {
             Destination::Function(Svma(start)) => {
                 let place = FunctionStart { image, start };
                 let name = self.full_name(place);
-                let is_thunk = |name: &str| THUNKS.iter().any(|thunk| name.starts_with(thunk));
                 if name.is_some_and(|name| is_thunk(&name)) {
                     (To::Unknown, None)
                 } else {
@@ -376,6 +401,21 @@ impl<'h> CodeReader<'h> {
         if defined.next().is_some() {
             return To::Unknown;
         }
+        self.defined(file, start)
+    }
+
+    /// The function that a file calls by this name: where several files of the recording define it,
+    /// that of the first in the order of what the file needs.
+    pub(super) fn first_import(&self, image: ImageId, name: &str) -> Option<To> {
+        let own = self.files.iter().position(|&file| file == image)?;
+        match self.definitions.of(own, name)? {
+            Definition::Scanned(file, start) => Some(self.defined(file, start)),
+            Definition::Elsewhere(..) => None,
+        }
+    }
+
+    /// What a call leads to of the function that a file defines there.
+    fn defined(&self, file: usize, start: Svma) -> To {
         let image = self.files[file];
         let chooses = self
             .binary(image)

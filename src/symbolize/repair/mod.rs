@@ -9,6 +9,8 @@
 //!         ──▶ explain  the code has one explanation  functions are missing there
 //!         ──▶ paths    with them, marked as inferred
 //!         ══▶ Checked
+//!         ──▶ follow   what the functions on them lead to
+//!         ══▶ Followed
 //! ```
 //!
 //! The weights of samples never change. Paths gain frames, and lose those that are none: where a
@@ -20,6 +22,7 @@ mod check;
 mod code;
 mod control_flow;
 mod explain;
+mod follow;
 mod frames;
 mod function_exits;
 mod go_runtime;
@@ -37,19 +40,28 @@ use super::library::Library;
 use super::name_source::NameSource;
 use super::names::Names;
 
+pub(super) use follow::Followed;
 pub(super) use paths::{Checked, Correction};
 
 use self::check::Checks;
 
-/// Holds the stacks of a trace against the code, and puts in what is missing.
+/// Holds the stacks of a trace against the code, and puts in what is missing, if that is asked for.
+/// Then follows the calls of the functions on them, if `follows`.
 pub(super) fn check(
     trace: &Trace,
     name_sources: &IdVec<ImageId, NameSource>,
     names: &Names,
     library: &Library,
-) -> Checked {
+    follows: bool,
+) -> (Checked, Option<Followed>) {
     let tables: Vec<_> = name_sources.iter().map(|_| OnceCell::new()).collect();
     let tables = tables.into();
     let mut checks = Checks::new(trace, name_sources, names, &tables, library);
-    paths::checked(trace, &mut checks)
+    let checked = if library.options.repairs {
+        paths::checked(trace, &mut checks)
+    } else {
+        Checked::as_recorded(trace)
+    };
+    let followed = follows.then(|| follow::follow(&checked, checks.code()));
+    (checked, followed)
 }

@@ -56,6 +56,8 @@ pub struct Definition<'b> {
     pub root: DefinitionId,
     /// Whether other units can call it by its name, which therefore is the only one in its module.
     pub is_external: bool,
+    /// Whether it was inlined somewhere in its unit.
+    pub is_inlined: bool,
     pub(super) linkage_name: Option<&'b [u8]>,
     pub(super) name: Option<&'b [u8]>,
     /// Where it is declared, and the unit that numbers the file.
@@ -74,6 +76,7 @@ struct Entry<'b> {
     linkage_name: Option<&'b [u8]>,
     name: Option<&'b [u8]>,
     is_external: bool,
+    is_inlined: bool,
     declared: Position,
     origin: Option<AttributeValue<Slice<'b>>>,
 }
@@ -135,6 +138,7 @@ fn read<'d, 'b>(at: At<'d, 'b>, first: Entry<'b>, debug: &'d Debug<'b>) -> Defin
         id,
         root: id,
         is_external: false,
+        is_inlined: false,
         linkage_name: None,
         name: None,
         declared: None,
@@ -143,6 +147,7 @@ fn read<'d, 'b>(at: At<'d, 'b>, first: Entry<'b>, debug: &'d Debug<'b>) -> Defin
     for _ in 0..STEPS {
         found.root = at.id();
         found.is_external |= here.is_external;
+        found.is_inlined |= here.is_inlined;
         found.linkage_name = found.linkage_name.or(here.linkage_name);
         found.name = found.name.or(here.name);
         if found.declared.is_none() && here.declared.line > 0 {
@@ -220,6 +225,7 @@ fn entry<'b>(at: At<'_, 'b>) -> Option<Entry<'b>> {
         linkage_name: None,
         name: None,
         is_external: false,
+        is_inlined: false,
         declared: Position::default(),
         origin: None,
     };
@@ -232,6 +238,12 @@ fn entry<'b>(at: At<'_, 'b>) -> Option<Entry<'b>> {
             }
             gimli::DW_AT_name => found.name = names::string(value, at.unit),
             gimli::DW_AT_external => found.is_external = value == AttributeValue::Flag(true),
+            gimli::DW_AT_inline => {
+                let inlined = [gimli::DW_INL_inlined, gimli::DW_INL_declared_inlined];
+                found.is_inlined = inlined
+                    .iter()
+                    .any(|&kind| value == AttributeValue::Inline(kind));
+            }
             gimli::DW_AT_abstract_origin | gimli::DW_AT_specification => {
                 found.origin = Some(value);
             }

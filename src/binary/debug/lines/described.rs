@@ -26,6 +26,8 @@ pub struct Described {
     pub root: DefinitionId,
     /// Whether no other function of the file has its linkage name.
     pub is_external: bool,
+    /// Whether it was inlined somewhere in its unit.
+    pub is_inlined: bool,
     /// The linkage name, not demangled.
     pub linkage_name: Option<String>,
     /// The name as the source has it, with template arguments, without what it is qualified by.
@@ -68,6 +70,7 @@ impl Lines<'_> {
             unit: definition.id.unit as u64 ^ (split_number(definition.id) << 40),
             root: definition.root,
             is_external: definition.is_external,
+            is_inlined: definition.is_inlined,
             linkage_name: definition.linkage_name.map(owned),
             name: definition.name.map(owned),
             qualified_name: qualified(&definition, debug),
