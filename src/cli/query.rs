@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use proftool::base::{Unit, shell_quoted};
 use proftool::input::folded::Weights;
-use proftool::input::{self, AsGprof, StaticCalls, TimeRange};
+use proftool::input::{self, AsGprof, SourceLines, StaticCalls, TimeRange};
 use proftool::profile::{Counts, EventId, Filter, Profile, Selection, Weighing, pattern_of};
 use proftool::view::search;
 use regex::Regex;
@@ -165,10 +165,19 @@ impl Query {
         })
     }
 
+    /// [`Query::open_for_totals`], with the lines that samples were taken in.
+    pub fn open_with_lines(&self, calls: StaticCalls) -> anyhow::Result<Profile> {
+        self.open_as(&input::Options {
+            lines: SourceLines::OfSamples,
+            calls_if_cut: true,
+            ..self.reading(calls)
+        })
+    }
+
     /// [`Query::open_for_totals`], with the lines from which calls were made.
     pub fn open_with_call_lines(&self) -> anyhow::Result<Profile> {
         self.open_as(&input::Options {
-            call_lines: true,
+            lines: SourceLines::OfCalls,
             calls_if_cut: true,
             ..self.reading(StaticCalls::Off)
         })
@@ -200,7 +209,7 @@ impl Query {
             repairs: !self.no_repair,
             calls,
             calls_if_cut: false,
-            call_lines: false,
+            lines: SourceLines::None,
             time: self.time.unwrap_or_default(),
             program: self.binary.clone(),
             sum: self.sum.clone(),

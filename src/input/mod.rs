@@ -36,7 +36,7 @@ pub use error::{Error, Reason};
 pub use programs::programs;
 pub use sampled::{SampledProgram, SampledPrograms, sampled_programs};
 
-pub use crate::symbolize::StaticCalls;
+pub use crate::symbolize::{SourceLines, StaticCalls};
 pub use crate::trace::TimeRange;
 
 /// How to read what is opened. The default reads everything.
@@ -53,8 +53,8 @@ pub struct Options {
     /// Whether all calls are added where more than few stacks of a recording were cut: to tell who
     /// may be outside of a cut.
     pub calls_if_cut: bool,
-    /// Whether it is noted from which line each call was made, where it is known.
-    pub call_lines: bool,
+    /// Which source lines are looked up, where they are known.
+    pub lines: SourceLines,
     /// Only samples of this time.
     pub time: TimeRange,
     /// The program that made a gmon.out.
@@ -73,7 +73,7 @@ impl Default for Options {
             repairs: true,
             calls: StaticCalls::Off,
             calls_if_cut: false,
-            call_lines: false,
+            lines: SourceLines::default(),
             time: TimeRange::default(),
             program: None,
             sum: Vec::new(),

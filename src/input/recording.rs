@@ -61,7 +61,7 @@ pub(super) fn library(options: &Options, finder: Finder) -> Library {
         repairs: options.repairs,
         calls: options.calls,
         calls_if_cut: options.calls_if_cut,
-        call_lines: options.call_lines,
+        lines: options.lines,
         ..symbolize::Options::default()
     })
 }

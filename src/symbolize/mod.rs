@@ -60,6 +60,18 @@ pub enum StaticCalls {
     All,
 }
 
+/// Which source lines are looked up. Line tables are large: what nobody asks for is not read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SourceLines {
+    /// None.
+    None,
+    /// The line that each sample was taken in.
+    #[default]
+    OfSamples,
+    /// These, and the lines from which the calls on its stack were made.
+    OfCalls,
+}
+
 /// How names are found.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -75,8 +87,8 @@ pub struct Options {
     /// Whether stacks are checked against the code, and missing frames restored where it has only one
     /// explanation.
     pub repairs: bool,
-    /// Whether it is noted from which line each call was made.
-    pub call_lines: bool,
+    /// Which source lines are looked up.
+    pub lines: SourceLines,
     /// How many workers look names up.
     pub workers: NonZeroUsize,
 }
@@ -89,7 +101,7 @@ impl Default for Options {
             calls: StaticCalls::Off,
             calls_if_cut: false,
             repairs: true,
-            call_lines: false,
+            lines: SourceLines::default(),
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
         }
     }
