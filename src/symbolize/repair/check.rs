@@ -56,7 +56,11 @@ pub(super) struct Checks<'h> {
     frames: Frames<'h>,
     explanations: Explanations,
     sites: IdVec<FrameId, Option<Site>>,
-    verdicts: FxHashMap<(FrameId, FrameId), Verdict>,
+    /// Which frames are in code that can be read.
+    is_user_code: IdVec<FrameId, bool>,
+    verdicts: Vec<Verdict>,
+    /// The places of the verdicts on pairs of frames: there are few pairs next to paths.
+    verdict_of: FxHashMap<(FrameId, FrameId), u32>,
 }
 
 impl<'h> Checks<'h> {
@@ -74,18 +78,34 @@ impl<'h> Checks<'h> {
             frames: Frames::new(trace, library),
             explanations: Explanations::new(),
             sites: IdVec::filled(None, trace.frames.len()),
-            verdicts: FxHashMap::default(),
+            is_user_code: trace
+                .frames
+                .iter()
+                .map(|frame| {
+                    let kind = trace.images[frame.image].kind;
+                    matches!(kind, ImageKind::File | ImageKind::Vdso)
+                })
+                .collect::<Vec<_>>()
+                .into(),
+            verdicts: Vec::new(),
+            verdict_of: FxHashMap::default(),
         }
     }
 
     /// What the code says of `inner` being called by `outer`.
     pub(super) fn verdict(&mut self, outer: FrameId, inner: FrameId) -> &Verdict {
-        // The borrow checker does not see that a found verdict is returned at once.
-        if !self.verdicts.contains_key(&(outer, inner)) {
-            let verdict = self.find(outer, inner);
-            self.verdicts.insert((outer, inner), verdict);
-        }
-        &self.verdicts[&(outer, inner)]
+        let place = match self.verdict_of.get(&(outer, inner)) {
+            Some(&place) => place,
+            None => {
+                let verdict = self.find(outer, inner);
+                // There are no more pairs than paths, and these have ids of 32 bits.
+                let place = self.verdicts.len() as u32;
+                self.verdicts.push(verdict);
+                self.verdict_of.insert((outer, inner), place);
+                place
+            }
+        };
+        &self.verdicts[place as usize]
     }
 
     fn find(&mut self, outer: FrameId, inner: FrameId) -> Verdict {
@@ -232,11 +252,7 @@ impl<'h> Checks<'h> {
 
     /// Whether a frame is in code that can be read.
     pub(super) fn is_user_code(&self, frame: FrameId) -> bool {
-        let image = self.trace.frames[frame].image;
-        matches!(
-            self.trace.images[image].kind,
-            ImageKind::File | ImageKind::Vdso
-        )
+        self.is_user_code[frame]
     }
 
     /// The function that a frame is in, and the stated address where.
@@ -280,10 +296,10 @@ impl<'h> Checks<'h> {
             return Site::Unknown;
         };
         let end = before.0.wrapping_add(1);
-        let Some(function) = self.code.function_around(frame.image, before.0) else {
+        let Some(call) = self.code.call_returning_behind(frame.image, before.0) else {
             return Site::Unknown;
         };
-        let Some(call) = function.call_before(end) else {
+        let Some(call) = call else {
             // What a handler of signals returns to was not called.
             return if self.code.starts_at(frame.image, end) {
                 Site::Interrupted
@@ -292,7 +308,7 @@ impl<'h> Checks<'h> {
             };
         };
         match call.to {
-            To::Function(place) => Site::Call([place].into(), call.name.clone()),
+            To::Function(place) => Site::Call([place].into(), call.name),
             To::ChosenBy(chooser) => Site::Call(self.code.choices(chooser), None),
             To::Unknown if self.code.starts_programs(frame.image, before.0) => Site::Main,
             To::Unknown => Site::Unknown,
@@ -319,7 +335,7 @@ impl<'h> Checks<'h> {
     /// How many different calls were checked, by what was found.
     pub(super) fn calls(&self) -> CheckedCalls {
         let mut calls = CheckedCalls::default();
-        for verdict in self.verdicts.values() {
+        for verdict in &self.verdicts {
             match verdict {
                 Verdict::Outside => {}
                 Verdict::Verified => calls.verified += 1,

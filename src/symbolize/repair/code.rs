@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::base::{FileOffset, IdVec, Svma};
 use crate::binary::{Binary, FunctionSymbol, SymbolSource};
-use crate::scan::{self, Destination, FileTables, LeavingKind, Single};
+use crate::scan::{self, Destination, Exits, FileTables, Leaving, LeavingKind, Single};
 use crate::trace::{ImageId, Trace};
 
 use super::super::definitions::Definitions;
@@ -42,6 +42,17 @@ const THUNKS: [&str; 5] = [
 /// The tables of each image, read when its code is first asked for.
 pub(super) type AllTables<'h> = IdVec<ImageId, OnceCell<Option<Box<FileTables<'h>>>>>;
 
+/// Where a call leads, and the linkage name by which it calls, where it does by name.
+pub(super) struct Called {
+    pub(super) to: To,
+    pub(super) name: Option<Rc<str>>,
+}
+
+/// The stated address behind an instruction.
+fn behind(leaving: &Leaving) -> u64 {
+    leaving.at.0.wrapping_add(u64::from(leaving.length))
+}
+
 /// The code of all files.
 pub(super) struct CodeReader<'h> {
     name_sources: &'h IdVec<ImageId, NameSource>,
@@ -61,6 +72,10 @@ pub(super) struct CodeReader<'h> {
     /// All calls of files; `None` where that was not looked into.
     callers: FxHashMap<ImageId, Option<Rc<Callers>>>,
     functions: FxHashMap<FunctionStart, Option<Rc<Function>>>,
+    /// How control leaves what starts at a place, alone; `None` where its code cannot be read.
+    exits: FxHashMap<FunctionStart, Option<Rc<Exits>>>,
+    /// The calls of each of these by where they return to, in order of address.
+    returns: FxHashMap<FunctionStart, Rc<[(u64, u32)]>>,
     /// Functions with what each is a part of.
     wholes: FxHashMap<FunctionStart, FunctionStart>,
     /// Whether programs and threads start with a function.
@@ -96,6 +111,8 @@ impl<'h> CodeReader<'h> {
             choices: FxHashMap::default(),
             callers: FxHashMap::default(),
             functions: FxHashMap::default(),
+            exits: FxHashMap::default(),
+            returns: FxHashMap::default(),
             wholes: FxHashMap::default(),
             starts: FxHashMap::default(),
         }
@@ -253,7 +270,52 @@ impl<'h> CodeReader<'h> {
         self.function(FunctionStart { image, start })
     }
 
-    /// The same for what starts here.
+    /// The call that returns to the stated address behind `at`: where it leads, and by what name. The
+    /// outer `None` stands for code that cannot be read, the inner one for no call. What else the
+    /// function calls is not looked up: most functions are asked about one call.
+    pub(super) fn call_returning_behind(
+        &mut self,
+        image: ImageId,
+        at: u64,
+    ) -> Option<Option<Called>> {
+        let start = self.binary(image)?.function_at(Svma(at))?.start.0;
+        let place = FunctionStart { image, start };
+        let exits = self.exits(place)?;
+        let Some(exits) = exits else {
+            return Some(None);
+        };
+        let returns = self.returns.entry(place).or_insert_with(|| {
+            let sites = (0..).zip(&exits.sites);
+            let calls = sites.filter(|(_, site)| site.kind == LeavingKind::Call);
+            let mut returns: Vec<(u64, u32)> =
+                calls.map(|(number, site)| (behind(site), number)).collect();
+            returns.sort_unstable();
+            returns.into()
+        });
+        let end = at.wrapping_add(1);
+        let found = returns.binary_search_by_key(&end, |&(end, _)| end).ok();
+        let number = found.and_then(|found| returns.get(found));
+        let site = number.and_then(|&(_, number)| exits.sites.get(number as usize));
+        let Some(site) = site else {
+            return Some(None);
+        };
+        let (to, name) = self.destination(image, site.to.clone());
+        Some(Some(Called { to, name }))
+    }
+
+    /// How control leaves what starts here. The outer `None` stands for a file that cannot be read,
+    /// the inner one for code.
+    fn exits(&mut self, place: FunctionStart) -> Option<Option<Rc<Exits>>> {
+        if let Some(known) = self.exits.get(&place) {
+            return Some(known.clone());
+        }
+        let exits = self.single(place.image)?.leaving(Svma(place.start));
+        let exits = exits.map(Rc::new);
+        self.exits.insert(place, exits.clone());
+        Some(exits)
+    }
+
+    /// What is known of the function that starts here; `None` where its code cannot be read.
     pub(super) fn function(&mut self, place: FunctionStart) -> Option<Rc<Function>> {
         if let Some(known) = self.functions.get(&place) {
             return known.clone();
@@ -276,19 +338,19 @@ impl<'h> CodeReader<'h> {
         let mut next = 0;
         while let Some(&start) = parts.get(next) {
             next += 1;
-            let exits = self.single(image)?.leaving(Svma(start));
+            let exits = self.exits(FunctionStart { image, start })?;
             let Some(exits) = exits else {
                 function.is_complete = false;
                 continue;
             };
             function.is_complete &= exits.is_complete;
-            for leaving in exits.sites {
+            for leaving in &exits.sites {
                 let is_call = leaving.kind == LeavingKind::Call;
                 let part = match leaving.to {
                     Destination::Function(start) if !is_call => Some(start.0),
                     _ => None,
                 };
-                let (to, name) = self.destination(image, leaving.to);
+                let (to, name) = self.destination(image, leaving.to.clone());
                 if let Some(part) = part.filter(|_| to == To::Function(whole)) {
                     let is_new = !parts.contains(&part);
                     function.is_complete &= !is_new || parts.len() < PARTS;
@@ -299,7 +361,7 @@ impl<'h> CodeReader<'h> {
                 }
                 let site = Site {
                     at: leaving.at.0,
-                    end: leaving.at.0.wrapping_add(u64::from(leaving.length)),
+                    end: behind(leaving),
                 };
                 let ways_out = &mut function.ways_out;
                 let way = *ways.entry((is_call, to, name.clone())).or_insert_with(|| {
