@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use proftool::base::{Unit, shell_quoted};
 use proftool::input::folded::Weights;
-use proftool::input::{self, AsGprof, StaticCalls, TimeRange};
+use proftool::input::{self, AsGprof, SourceLines, StaticCalls, TimeRange};
 use proftool::profile::{Counts, EventId, Filter, Profile, Selection, Weighing, pattern_of};
 use proftool::view::search;
 use regex::Regex;
@@ -168,11 +168,20 @@ impl Query {
         })
     }
 
+    /// [`Query::open_for_totals`], with the lines that samples were taken in.
+    pub fn open_with_lines(&self, calls: StaticCalls) -> anyhow::Result<Profile> {
+        self.open_as(&input::Options {
+            lines: SourceLines::OfSamples,
+            ranges: true,
+            ..self.reading(calls)
+        })
+    }
+
     /// [`Query::open_for_totals`], with the lines from which calls were made.
     pub fn open_with_call_lines(&self) -> anyhow::Result<Profile> {
         self.open_as(&input::Options {
-            call_lines: true,
             ranges: true,
+            lines: SourceLines::OfCalls,
             ..self.reading(StaticCalls::Off)
         })
     }
@@ -203,8 +212,8 @@ impl Query {
             repairs: !self.no_repair,
             calls,
             ranges: false,
-            call_lines: false,
             cache: cache_directory().filter(|_| !self.no_cache),
+            lines: SourceLines::None,
             time: self.time.unwrap_or_default(),
             program: self.binary.clone(),
             sum: self.sum.clone(),

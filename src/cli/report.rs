@@ -36,7 +36,7 @@ Examples:
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let profile = args.query.open_for_totals(match args.in_code {
+    let profile = args.query.open_with_lines(match args.in_code {
         // What was not sampled counts, too.
         InCode::Auto | InCode::On => StaticCalls::All,
         InCode::Off => StaticCalls::Off,

@@ -36,7 +36,7 @@ pub use error::{Error, Reason};
 pub use programs::programs;
 pub use sampled::{SampledProgram, SampledPrograms, sampled_programs};
 
-pub use crate::symbolize::StaticCalls;
+pub use crate::symbolize::{SourceLines, StaticCalls};
 pub use crate::trace::TimeRange;
 
 /// How to read what is opened. The default reads everything.
@@ -53,11 +53,11 @@ pub struct Options {
     /// Whether the code of functions is followed where more than few stacks of a recording were cut: to
     /// tell which of them may be outside of a cut.
     pub ranges: bool,
-    /// Whether it is noted from which line each call was made, where it is known.
-    pub call_lines: bool,
     /// The directory in which symbols of the running kernel are kept from one time to the next, open to
     /// its owner only; `None` to keep nothing.
     pub cache: Option<PathBuf>,
+    /// Which source lines are looked up, where they are known.
+    pub lines: SourceLines,
     /// Only samples of this time.
     pub time: TimeRange,
     /// The program that made a gmon.out.
@@ -76,8 +76,8 @@ impl Default for Options {
             repairs: true,
             calls: StaticCalls::Off,
             ranges: false,
-            call_lines: false,
             cache: None,
+            lines: SourceLines::default(),
             time: TimeRange::default(),
             program: None,
             sum: Vec::new(),

@@ -61,8 +61,8 @@ pub(super) fn library(options: &Options, finder: Finder) -> Library {
         repairs: options.repairs,
         calls: options.calls,
         ranges: options.ranges,
-        call_lines: options.call_lines,
         cache: options.cache.clone(),
+        lines: options.lines,
         ..symbolize::Options::default()
     })
 }

@@ -2,6 +2,10 @@
 
 use std::rc::Rc;
 
+/// How many buffers are kept for use again. As many come free at once as were filled before records
+/// were handed out; memory that is given back and taken again costs a page fault for each page.
+const FREE: usize = 16;
+
 /// Bytes with records.
 pub(super) struct Buffer {
     pub(super) bytes: Vec<u8>,
@@ -80,7 +84,7 @@ impl Buffers {
         let capacity = buffer.as_ref().map_or(0, |buffer| buffer.bytes.capacity());
         self.held = self.held.saturating_sub(capacity as u64);
         if let Some(Ok(buffer)) = buffer.map(Rc::try_unwrap)
-            && self.free.len() < 4
+            && self.free.len() < FREE
         {
             self.free.push(buffer.bytes);
         }

@@ -1,6 +1,6 @@
 //! Builds a profile, keeping each distinct thing once.
 
-use crate::base::{Distinct, Event, IdVec, Sampling, WeightSum};
+use crate::base::{Distinct, DistinctTree, Event, IdVec, Sampling, WeightSum};
 
 use super::collected_samples::CollectedSamples;
 
@@ -42,12 +42,12 @@ type PlacedKey = (EventId, ThreadId, PlaceId, Option<LineId>);
 pub struct Builder {
     /// The profile so far; its samples come with [`Builder::finish`].
     profile: Profile,
-    paths: Distinct<PathId, CallPath>,
+    paths: DistinctTree<PathId, CallPath>,
     modules: Distinct<ModuleId, Module>,
     threads: Distinct<ThreadId, Thread>,
     lines: Distinct<LineId, Line>,
     samples: CollectedSamples<SampleKey>,
-    places: Distinct<PlaceId, Place>,
+    places: DistinctTree<PlaceId, Place>,
     placed: CollectedSamples<PlacedKey>,
     calls: Vec<(FunctionId, FunctionId, CallKind)>,
     codes: Vec<(FunctionId, FunctionCode)>,

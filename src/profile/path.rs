@@ -1,6 +1,6 @@
 //! The tree of call paths.
 
-use crate::base::{IdVec, define_id};
+use crate::base::{IdVec, TreeRow, define_id};
 
 use super::FunctionId;
 
@@ -23,6 +23,12 @@ pub struct CallPath {
     /// Whether frames are missing between it and its caller: both were on the stack, or at least a
     /// chain of frames leads from one to the other, but the caller called something else.
     pub across_gap: bool,
+}
+
+impl TreeRow<PathId> for CallPath {
+    fn parent(&self) -> Option<PathId> {
+        self.caller
+    }
 }
 
 /// All call paths. The caller of a path always has the smaller id, so a loop from the last row

@@ -1,6 +1,6 @@
 //! Places: call paths with the source lines from which the calls on them were made.
 
-use crate::base::{IdVec, define_id};
+use crate::base::{IdVec, TreeRow, define_id};
 
 use super::{LineId, PathId};
 
@@ -20,6 +20,12 @@ pub struct Place {
     /// The line of the caller from which the call was made, where it is known; of inlined code the
     /// line that it was inlined for.
     pub line: Option<LineId>,
+}
+
+impl TreeRow<PlaceId> for Place {
+    fn parent(&self) -> Option<PlaceId> {
+        self.caller
+    }
 }
 
 /// The source lines of calls, in addition to the call paths, which do not distinguish them.

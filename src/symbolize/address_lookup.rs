@@ -9,10 +9,10 @@ use crate::base::{Avma, FileOffset, IdVec, Interner, NameId, Svma, parallel};
 use crate::binary::{Binary, DefinitionId, InlineFrame, JitDump, Lines, PerfMap, SymbolSource};
 use crate::trace::ImageId;
 
-use super::Options;
 use super::distinct_addresses::DistinctAddresses;
 use super::limits;
 use super::name_source::NameSource;
+use super::{Options, SourceLines};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The number of addresses that a worker takes at once.
@@ -137,7 +137,7 @@ pub(super) fn all<'h>(
                 let lines = options
                     .inlines
                     .then(|| &**lines.get_or_init(|| Box::new(binary.lines())));
-                in_binary(binary, lines, options.call_lines, addresses)
+                in_binary(binary, lines, options.lines, addresses)
             }
             NameSource::Kernel(symbols, shift) => in_table(addresses, |address| {
                 let function = symbols.at(Avma(address.wrapping_add(*shift)))?;
@@ -280,7 +280,7 @@ fn in_dump(dump: &JitDump, addresses: impl Iterator<Item = u64>) -> Answers {
 fn in_binary(
     binary: &Binary,
     lines: Option<&Lines<'_>>,
-    call_lines: bool,
+    wanted: SourceLines,
     addresses: impl Iterator<Item = u64>,
 ) -> Answers {
     let mut answers = Answers::default();
@@ -290,7 +290,11 @@ fn in_binary(
             Some(svma) => {
                 let mut physical = by_symbol(binary, svma, &mut answers.names);
                 if let Some(lines) = lines {
-                    lines.frames(svma, &mut frames);
+                    match wanted {
+                        SourceLines::None => lines.frames_without_lines(svma, &mut frames),
+                        _ => lines.frames(svma, &mut frames),
+                    }
+                    let call_lines = wanted == SourceLines::OfCalls;
                     by_debug_info(&frames, call_lines, &mut physical, &mut answers);
                 }
                 physical

@@ -20,7 +20,7 @@ use super::name_source::NameSource;
 use super::names::Names;
 use super::places::{self, FrameLines};
 use super::repair::{Checked, Followed};
-use super::{Options, StaticCalls};
+use super::{Options, SourceLines, StaticCalls};
 use super::{code, interrupts, nameless, ranges};
 
 /// What one address is: a physical function and the calls inlined there.
@@ -193,7 +193,8 @@ pub(super) fn profile<'h>(
             })
         });
     }
-    let places = options.call_lines.then(|| {
+    let has_call_lines = options.lines == SourceLines::OfCalls;
+    let places = has_call_lines.then(|| {
         let lines = |frame| {
             if checked.is_place(frame) {
                 resolution.lines(frame)

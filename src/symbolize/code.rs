@@ -350,7 +350,7 @@ fn inlined_at(lines: &Lines<'_>, sites: &[&CallSite], workers: NonZeroUsize) -> 
         let mut answer = Inlined::default();
         for site in *chunk {
             frames.clear();
-            lines.frames(site.at, &mut frames);
+            lines.frames_without_lines(site.at, &mut frames);
             let before = answer.calls.len();
             let calls = inlined_calls(&frames).map(|(definition, _)| definition);
             answer.calls.extend(calls);

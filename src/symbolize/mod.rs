@@ -63,6 +63,18 @@ pub enum StaticCalls {
     All,
 }
 
+/// Which source lines are looked up. Line tables are large: what nobody asks for is not read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SourceLines {
+    /// None.
+    None,
+    /// The line that each sample was taken in.
+    #[default]
+    OfSamples,
+    /// These, and the lines from which the calls on its stack were made.
+    OfCalls,
+}
+
 /// How names are found.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -78,10 +90,10 @@ pub struct Options {
     /// Whether stacks are checked against the code, and missing frames restored where it has only one
     /// explanation.
     pub repairs: bool,
-    /// Whether it is noted from which line each call was made.
-    pub call_lines: bool,
     /// The directory in which symbols of the running kernel are kept; `None` to keep nothing.
     pub cache: Option<PathBuf>,
+    /// Which source lines are looked up.
+    pub lines: SourceLines,
     /// How many workers look names up.
     pub workers: NonZeroUsize,
 }
@@ -94,8 +106,8 @@ impl Default for Options {
             calls: StaticCalls::Off,
             ranges: false,
             repairs: true,
-            call_lines: false,
             cache: None,
+            lines: SourceLines::default(),
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
         }
     }

@@ -1,6 +1,6 @@
 //! The tree of distinct stacks.
 
-use crate::base::{Distinct, IdVec, define_id};
+use crate::base::{DistinctTree, IdVec, TreeRow, define_id};
 
 use super::FrameId;
 
@@ -18,8 +18,14 @@ pub struct AddressPath {
     pub frame: FrameId,
 }
 
+impl TreeRow<AddressPathId> for AddressPath {
+    fn parent(&self) -> Option<AddressPathId> {
+        self.caller
+    }
+}
+
 /// All distinct stacks, callers before callees.
 pub type AddressPaths = IdVec<AddressPathId, AddressPath>;
 
 /// Distinct stacks while they are collected.
-pub(super) type DistinctPaths = Distinct<AddressPathId, AddressPath>;
+pub(super) type DistinctPaths = DistinctTree<AddressPathId, AddressPath>;

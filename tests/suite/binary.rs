@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::hostile::elf::Elf;
 use crate::support::{self, skipped};
 use proftool::base::{BuildId, FileOffset, Svma};
-use proftool::binary::{Binary, Error, Finder, PerfMap, SymbolSource, demangle, vdso};
+use proftool::binary::{Binary, Error, Finder, InlineFrame, PerfMap, SymbolSource, demangle, vdso};
 
 const PROGRAM: &str = r#"#include <stdio.h>
 static inline __attribute__((always_inline)) int leaf(int x) {
@@ -151,10 +151,28 @@ fn frames_are_those_of_the_addr2line_crate() {
     let dwarf = sections.borrow(|s| gimli::EndianSlice::new(s, gimli::RunTimeEndian::Little));
     let oracle = addr2line::Context::from_dwarf(dwarf).unwrap();
     let (lines, mut out) = (binary.lines(), Vec::new());
+    // Asked first, it has read no line table for what the other is asked.
+    let (bare, mut without) = (binary.lines(), Vec::new());
     let mut compared = 0;
     for function in binary.functions() {
         for at in (function.start.0..function.end().0).step_by(3) {
+            bare.frames_without_lines(Svma(at), &mut without);
             lines.frames(Svma(at), &mut out);
+            let known = |frames: &[InlineFrame<'_>]| -> Vec<_> {
+                let frames = frames.iter();
+                let known = frames.map(|frame| {
+                    let definition = frame.definition.map(|definition| definition.id);
+                    let function = frame.function.as_deref().map(str::to_owned);
+                    (function, definition, frame.is_split_off)
+                });
+                known.collect()
+            };
+            assert_eq!(known(&without), known(&out), "at {at:#x}");
+            assert!(
+                without
+                    .iter()
+                    .all(|frame| frame.file.or(frame.line.map(|_| "")).is_none())
+            );
             let mut expected = oracle.find_frames(at).skip_all_loads().unwrap();
             for frame in &out {
                 let other = expected.next().unwrap().unwrap();

@@ -119,11 +119,21 @@ impl<'b> Lines<'b> {
     /// Puts the frames of `address` into `out`, which is emptied first: innermost first, so the
     /// last one is the function that has the symbol. None when nothing is known of the address.
     pub fn frames<'l>(&'l self, address: Svma, out: &mut Vec<InlineFrame<'l>>) {
+        self.put_frames(address, true, out);
+    }
+
+    /// Does the same without files and lines: line tables are read only where nothing else knows the
+    /// address.
+    pub fn frames_without_lines<'l>(&'l self, address: Svma, out: &mut Vec<InlineFrame<'l>>) {
+        self.put_frames(address, false, out);
+    }
+
+    fn put_frames<'l>(&'l self, address: Svma, lines: bool, out: &mut Vec<InlineFrame<'l>>) {
         out.clear();
         let Some(debug) = &self.debug else { return };
         for index in debug.units.candidates(address.0, debug) {
             let unit = debug.units.unit(index, &debug.dwarf, &debug.account);
-            if unit.is_some_and(|unit| unit.frames(address.0, debug, out)) {
+            if unit.is_some_and(|unit| unit.frames(address.0, lines, debug, out)) {
                 return;
             }
         }

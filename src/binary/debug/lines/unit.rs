@@ -51,18 +51,22 @@ impl<'b> Unit<'b> {
         UnitRef::new(dwarf, &self.main)
     }
 
-    /// Adds the frames of `address`; `false` when the unit does not know it.
+    /// Adds the frames of `address`, with their files and lines if these are wanted; `false` when the
+    /// unit does not know it.
     pub(super) fn frames<'l>(
         &'l self,
         address: u64,
+        lines: bool,
         debug: &'l Debug<'b>,
         out: &mut Vec<InlineFrame<'l>>,
     ) -> bool {
         let (unit, place) = self.entries(debug);
-        let rows = self.rows(debug);
+        let function = self.functions(debug).at(address);
+        let rows = (lines || function.is_none()).then(|| self.rows(debug));
+        let rows = rows.flatten();
         let row = rows.and_then(|rows| rows.at(address));
         let (mut file, mut line) = row.map_or((None, 0), |row| (Some(row.file), row.line));
-        let Some(function) = self.functions(debug).at(address) else {
+        let Some(function) = function else {
             if row.is_none() {
                 return false;
             }
@@ -72,8 +76,9 @@ impl<'b> Unit<'b> {
                 definition: None,
                 is_split_off: false,
                 file: rows
+                    .filter(|_| lines)
                     .and_then(|rows| rows.path(file?, self.main(&debug.dwarf), &debug.account)),
-                line: (line != 0).then_some(line),
+                line: (lines && line != 0).then_some(line),
             });
             return true;
         };
@@ -109,7 +114,7 @@ impl<'b> Unit<'b> {
                 is_split_off,
                 file: rows
                     .and_then(|rows| rows.path(file?, self.main(&debug.dwarf), &debug.account)),
-                line: (line != 0).then_some(line),
+                line: (lines && line != 0).then_some(line),
             });
             let Some(from) = from else {
                 return true;
