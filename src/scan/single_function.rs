@@ -2,7 +2,7 @@
 
 use super::file_tables::FileTables;
 use super::flow::{Flow, Step};
-use super::resolve::{Kind, Lot, Resolved, Resolver, Target};
+use super::resolve::{Kind, Lot, Resolved, Resolver, Stretch, Target};
 use super::workers::Scan;
 use super::{split_functions, switch_tables, workers, x86};
 use crate::base::{FileOffset, Svma};
@@ -72,6 +72,16 @@ pub struct Callees {
     pub is_complete: bool,
 }
 
+impl Callees {
+    fn add(&mut self, to: Destination) {
+        match to {
+            Destination::Function(start) => self.functions.push(start),
+            Destination::Import(name) => self.imports.push(name),
+            Destination::Unknown => self.are_more = true,
+        }
+    }
+}
+
 /// An instruction that leaves a function.
 struct Site {
     at: u64,
@@ -120,62 +130,64 @@ impl<'t> Single<'t> {
     }
 
     /// What the function that starts here calls or jumps to; where a compiler has split it, also its
-    /// parts. `None` where no function starts or its code cannot be read. If `stops`, only until
-    /// something is found that only a run can tell.
-    pub fn callees(&self, start: Svma, stops: bool) -> Option<Callees> {
+    /// parts. `None` where no function starts or its code cannot be read.
+    pub fn callees(&self, start: Svma) -> Option<Callees> {
         let mut callees = Callees {
             is_complete: true,
             ..Callees::default()
         };
-        if stops && self.calls_through_memory(start)? {
-            callees.are_more = true;
-            return Some(callees);
-        }
         self.read(start, |code, steps, undecoded| {
             callees.is_complete &= undecoded == 0;
+            // A call that leads to no function is no site of the file.
             let is_unknown = |(_, resolved): &(Step, Resolved)| {
                 matches!(resolved, Resolved::UnknownCall | Resolved::Astray)
             };
             callees.are_more |= steps.iter().any(is_unknown);
-            if stops && callees.are_more {
-                return;
-            }
-            let mut tell = |to: Destination| match to {
-                Destination::Function(start) => callees.functions.push(start),
-                Destination::Import(name) => callees.imports.push(name),
-                Destination::Unknown => callees.are_more = true,
-            };
-            self.leave(code, steps, start, |_, to| tell(to));
+            self.leave(code, steps, start, |_, to| callees.add(to));
         })?;
         callees.functions.sort_unstable();
         callees.functions.dedup();
         Some(callees)
     }
 
-    /// Whether the function that starts here makes calls that cannot be told even by following
-    /// registers, which takes much longer.
-    fn calls_through_memory(&self, start: Svma) -> Option<bool> {
+    /// The same as far as single instructions show it, which takes a fraction of the time: more can
+    /// only be added. Jumps through registers and memory, calls of registers, and what does not look
+    /// like a call or jump are left out.
+    pub fn callees_in_sight(&self, start: Svma) -> Option<Callees> {
         let machine = self.tables.code.machine;
-        if machine != Machine::X86_64 {
-            return Some(false);
-        }
         let scan = Scan::new(self.tables, &self.resolver);
+        let mut callees = Callees::default();
         let (mut steps, mut buffer) = (Vec::new(), Vec::new());
         for lot in self.lots(start)? {
             let bytes = self.tables.code.read(lot.piece, &mut buffer).ok()?;
-            workers::walk(machine, bytes, lot.start, &scan.wants, &mut steps);
-            let is_unknown = |step: &Step| {
-                let from = step.at.wrapping_sub(lot.start) as usize;
-                let instruction = bytes.get(from..from.saturating_add(usize::from(step.length)));
-                step.flow == Flow::CallUnknown
-                    && instruction.is_some_and(x86::call_forms::goes_through_memory)
+            let stretch = Stretch {
+                caller: lot.caller,
+                symbol: lot.symbol,
+                bytes,
+                start: lot.start,
             };
-            if steps.iter().any(is_unknown) {
-                return Some(true);
+            workers::walk(machine, bytes, lot.start, &scan.wants, &mut steps);
+            for step in steps.drain(..) {
+                match self.resolver.resolve(&stretch, &step) {
+                    Resolved::UnknownCall => {
+                        let from = step.at.wrapping_sub(lot.start) as usize;
+                        let to = from.saturating_add(usize::from(step.length));
+                        let instruction = bytes.get(from..to).unwrap_or_default();
+                        callees.are_more |= machine == Machine::X86_64
+                            && x86::call_forms::goes_through_memory(instruction);
+                    }
+                    Resolved::UnknownJump => {}
+                    resolved => {
+                        if let Some(to) = self.destination(resolved) {
+                            callees.add(to);
+                        }
+                    }
+                }
             }
-            steps.clear();
         }
-        Some(false)
+        callees.functions.sort_unstable();
+        callees.functions.dedup();
+        Some(callees)
     }
 
     /// How control leaves the function that starts here, in order of address; `None` where no

@@ -46,7 +46,7 @@ fn callees_are_what_a_function_leaves_for() {
     let mut indirect = 0;
     for function in binary.functions() {
         let exits = single.leaving(function.start);
-        let callees = single.callees(function.start, false);
+        let callees = single.callees(function.start);
         assert_eq!(exits.is_some(), callees.is_some());
         let (Some(exits), Some(callees)) = (exits, callees) else {
             continue;
@@ -77,9 +77,21 @@ fn callees_are_what_a_function_leaves_for() {
             .any(|site| site.to == Destination::Unknown);
         assert_eq!(callees.are_more, is_unknown, "at {:x}", function.start.0);
         assert_eq!(callees.is_complete, exits.is_complete);
-        // What stops at the first unknown call finds one where there is one.
-        let stopped = single.callees(function.start, true).unwrap();
-        assert_eq!(stopped.are_more, is_unknown, "at {:x}", function.start.0);
+        // What is in sight is a part of that.
+        let sight = single.callees_in_sight(function.start).unwrap();
+        assert!(!sight.are_more || is_unknown, "at {:x}", function.start.0);
+        assert!(
+            sight
+                .functions
+                .iter()
+                .all(|start| callees.functions.contains(start))
+        );
+        assert!(
+            sight
+                .imports
+                .iter()
+                .all(|name| callees.imports.contains(name))
+        );
         indirect += u32::from(is_unknown);
     }
     assert!(indirect > 0);

@@ -356,14 +356,18 @@ impl<'h> CodeReader<'h> {
         Some(self.destination(image, to))
     }
 
-    /// What is called by what starts here: see [`Single::callees`].
-    pub(super) fn callees(&mut self, place: FunctionStart, stops: bool) -> Option<Callees> {
-        let mut callees = self
-            .single(place.image)?
-            .callees(Svma(place.start), stops)?;
+    /// What is called by what starts here: see [`Single::callees_in_sight`].
+    pub(super) fn callees_in_sight(&mut self, place: FunctionStart) -> Option<Callees> {
+        let single = self.single(place.image)?;
+        let mut callees = single.callees_in_sight(Svma(place.start))?;
         let name = self.full_name(place);
         callees.are_more |= name.is_some_and(|name| is_thunk(&name));
         Some(callees)
+    }
+
+    /// All that is called by what starts here: see [`Single::callees`].
+    pub(super) fn callees(&mut self, place: FunctionStart) -> Option<Callees> {
+        self.single(place.image)?.callees(Svma(place.start))
     }
 
     /// Where a call or jump leads, and by what name.

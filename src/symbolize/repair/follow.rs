@@ -13,6 +13,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::base::{FileOffset, IdVec};
+use crate::scan::Callees;
 use crate::trace::{FrameAddress, FrameId, ImageId};
 
 use super::Checked;
@@ -23,7 +24,7 @@ use super::function_exits::{FunctionStart, To};
 const MOST: usize = 1 << 16;
 
 /// The number of functions that are read for the calls that they make for certain.
-const CERTAIN: usize = 1 << 10;
+const CERTAIN: usize = 1 << 8;
 
 /// The code that samples lead to, as far as it was followed.
 #[derive(Debug, Default)]
@@ -46,17 +47,25 @@ pub(in crate::symbolize) struct FollowedFunction {
     pub(in crate::symbolize) is_unread: bool,
 }
 
+/// How much of a function was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Nothing.
+    New,
+    /// What it calls for all to see.
+    Begun,
+    /// All, as far as that was possible.
+    Read,
+}
+
 /// A function on the way.
 struct Node {
     place: FunctionStart,
-    /// Whether all that it calls is among its callees, as far as it can be known.
-    is_read: bool,
+    stage: Stage,
     calls_unknown: bool,
     is_unread: bool,
     /// Whether it leads to a function that calls something unknown, or that cannot be read.
     leads_anywhere: bool,
-    /// Whether [`Following::decide`] has come here.
-    is_begun: bool,
     /// What it calls: first what samples show, up to `observed`, then what its code has.
     callees: Vec<u32>,
     observed: usize,
@@ -134,11 +143,10 @@ impl Following<'_, '_> {
         if number == new {
             self.nodes.push(Node {
                 place,
-                is_read: false,
+                stage: Stage::New,
                 calls_unknown: false,
                 is_unread: false,
                 leads_anywhere: false,
-                is_begun: false,
                 callees: Vec::new(),
                 observed: 0,
                 callers: Vec::new(),
@@ -153,7 +161,8 @@ impl Following<'_, '_> {
     }
 
     /// Finds out whether a function leads anywhere. Goes from callers to callees, each once, and
-    /// leaves a function as soon as that is known.
+    /// leaves a function as soon as that is known. All of its code is read only if what it calls
+    /// for all to see does not tell.
     fn decide(&mut self, root: u32) {
         let mut open: Vec<(u32, usize)> = Vec::new();
         self.begin(root, &mut open);
@@ -162,41 +171,58 @@ impl Following<'_, '_> {
             if node.leads_anywhere {
                 continue;
             }
-            let Some(&callee) = node.callees.get(next) else {
-                continue;
-            };
-            open.push((number, next + 1));
-            if self.nodes[callee as usize].leads_anywhere {
-                self.lead_anywhere(number);
-            } else {
-                self.begin(callee, &mut open);
+            match node.callees.get(next) {
+                Some(&callee) => {
+                    open.push((number, next + 1));
+                    if self.nodes[callee as usize].leads_anywhere {
+                        self.lead_anywhere(number);
+                    } else {
+                        self.begin(callee, &mut open);
+                    }
+                }
+                None if node.stage != Stage::Read => {
+                    self.read(number);
+                    open.push((number, next));
+                }
+                None => {}
             }
         }
     }
 
     fn begin(&mut self, number: u32, open: &mut Vec<(u32, usize)>) {
+        let node = &self.nodes[number as usize];
+        if node.stage != Stage::New || node.leads_anywhere {
+            return;
+        }
+        self.nodes[number as usize].stage = Stage::Begun;
+        let place = self.nodes[number as usize].place;
+        if self.left > 0 {
+            let found = self.code.callees_in_sight(place);
+            self.add(number, found.unwrap_or_default());
+        }
+        open.push((number, 0));
+    }
+
+    /// Reads all code of a function, if that may still be done.
+    fn read(&mut self, number: u32) {
+        let place = self.nodes[number as usize].place;
+        let is_allowed = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        let found = is_allowed.then(|| self.code.callees(place)).flatten();
+        let is_complete = found.as_ref().is_some_and(|found| found.is_complete);
+        self.add(number, found.unwrap_or_default());
         let node = &mut self.nodes[number as usize];
-        if !node.is_begun && !node.leads_anywhere {
-            node.is_begun = true;
-            self.read(number, true);
-            open.push((number, 0));
+        node.stage = Stage::Read;
+        node.is_unread |= !is_complete;
+        if !is_complete {
+            self.lead_anywhere(number);
         }
     }
 
-    /// Reads the code of a function, if that may still be done. If `stops`, only until it is known
-    /// that the function leads anywhere.
-    fn read(&mut self, number: u32, stops: bool) {
-        let node = &self.nodes[number as usize];
-        if node.is_read || self.left == 0 {
-            return;
-        }
-        self.left -= 1;
-        let place = node.place;
-        let image = place.image;
-        let found = self.code.callees(place, stops);
-        let is_found = found.is_some();
-        let callees = found.unwrap_or_default();
-        let mut is_unread = !callees.is_complete;
+    /// Notes what a function calls.
+    fn add(&mut self, number: u32, callees: Callees) {
+        let image = self.nodes[number as usize].place.image;
+        let mut is_unread = false;
         for start in callees.functions {
             self.call(
                 number,
@@ -218,7 +244,6 @@ impl Following<'_, '_> {
             }
         }
         let node = &mut self.nodes[number as usize];
-        node.is_read = is_found && !(stops && callees.are_more);
         node.calls_unknown |= callees.are_more;
         node.is_unread |= is_unread;
         if callees.are_more || is_unread {
@@ -249,7 +274,9 @@ impl Following<'_, '_> {
         let mut number = 0;
         // What is read adds functions behind the last.
         while number < self.nodes.len() && self.left > 0 {
-            self.read(number as u32, false);
+            if self.nodes[number].stage != Stage::Read {
+                self.read(number as u32);
+            }
             number += 1;
         }
     }
@@ -261,7 +288,7 @@ impl Following<'_, '_> {
                 image: node.place.image,
                 start: node.place.start,
                 calls_unknown: node.calls_unknown,
-                is_unread: node.is_unread || !node.is_read,
+                is_unread: node.is_unread || node.stage != Stage::Read,
             });
             let in_code = node.callees.get(node.observed..).unwrap_or_default();
             let calls = in_code.iter().map(|&callee| (number, callee));
