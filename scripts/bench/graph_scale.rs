@@ -16,6 +16,7 @@
 #![allow(clippy::print_stdout)]
 
 use proftool::analysis::flow::Flow;
+use proftool::analysis::fonseca::{self, Rule};
 use proftool::analysis::{measured, propagation, recursion};
 use proftool::base::{Event, WeightSum};
 use proftool::callgraph::{CallGraph, Cycles};
@@ -24,7 +25,14 @@ use proftool::profile::{
 };
 
 /// The steps that are measured, in order.
-const STEPS: [&str; 5] = ["graph", "cycles", "measured", "propagation", "recursion"];
+const STEPS: [&str; 6] = [
+    "graph",
+    "cycles",
+    "measured",
+    "propagation",
+    "recursion",
+    "fonseca",
+];
 
 /// A profile under construction.
 struct Maker {
@@ -138,6 +146,8 @@ fn measure(profile: &Profile) -> ([f64; STEPS.len()], usize, usize) {
     lap(3);
     recursion::depths(profile, &selection, &cycles);
     lap(4);
+    fonseca::estimate(&graph, &own, &flow, Rule::Sound);
+    lap(5);
     let members = cycles.members().iter().map(Vec::len).sum();
     (seconds, graph.arcs.len(), members)
 }
