@@ -40,7 +40,8 @@
 //! | filter samples, choose an event | [`profile`] |
 //! | compute totals, call trees, cycles | [`analysis`], [`callgraph`] |
 //! | make tables and pages of answers | [`view`] |
-//! | write text, JSON, CSV, folded stacks | [`export`] |
+//! | write text, JSON, CSV, stacks for other tools | [`export`] |
+//! | encode or decode pprof's profiles | [`pprof`] |
 //! | sample a program | [`sampler::record`], [`input::live`] |
 //! | read or write perf.data itself | [`perfdata`] |
 //! | find the calls in machine code | [`scan`] |
@@ -61,6 +62,7 @@ pub mod files;
 pub mod frame_pointers;
 pub mod input;
 pub mod perfdata;
+pub mod pprof;
 pub mod profile;
 pub mod sampler;
 pub mod scan;

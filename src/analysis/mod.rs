@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`inclusive`] | how much weight is in a function or call path itself, and how much under it? |
 //! | [`tree`] | who calls whom from the root inwards, or from the leaf outwards? |
+//! | [`call_stacks`] | which distinct stacks have samples, and which calls on them add up to totals? |
 //! | [`detail`] | to whom is the time of one function distributed, and from where does it come? |
 //! | [`call_sites`] | from which lines does a function call, and from which is it called? |
 //! | [`cut`] | how much more may a total be where stacks were cut? |
@@ -42,6 +43,7 @@
 pub mod attribution;
 pub mod breaking;
 pub mod call_sites;
+pub mod call_stacks;
 pub mod code;
 pub mod coverage;
 pub mod cut;

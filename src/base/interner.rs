@@ -48,6 +48,11 @@ impl Interner {
             }
         }
     }
+
+    /// The names in the order of their ids.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.names.iter().map(|name| &**name)
+    }
 }
 
 impl std::ops::Index<NameId> for Interner {

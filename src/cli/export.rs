@@ -1,18 +1,22 @@
 //! `proftool export`.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use proftool::analysis::call_stacks::{CallStacks, OutermostCalls};
 use proftool::analysis::flat;
 use proftool::analysis::graph::{self as calls, Summary};
 use proftool::analysis::tree::{Collapse as Degree, Stacks};
-use proftool::export::{dot, folded};
+use proftool::export::{callgrind, dot, firefox, folded, otlp, perf_script, pprof, speedscope};
 use proftool::input::StaticCalls;
+use proftool::profile::{Profile, Selection};
 use proftool::view::graph::{self, Pruning};
 use proftool::view::{Figures, Subject, tree};
 
 use super::answer;
+use super::failure;
 use super::in_code::InCode;
 use super::look::Naming;
 use super::query::Query;
@@ -27,8 +31,9 @@ pub struct Args {
     /// The format.
     #[arg(long, value_name = "FORMAT", value_enum)]
     to: Format,
-    /// Recursion collapsing. Folded stacks become the paths of the collapsed tree; in a drawing, a
-    /// collapsed call becomes a dashed arrow back, with the share of its samples.
+    /// Recursion collapsing. Stacks become the paths of the collapsed tree; in a drawing, a
+    /// collapsed call becomes a dashed arrow back, with the share of its samples. Use it for tools that
+    /// count recursion wrong: proftool help formats lists them.
     #[arg(long, value_name = "DEGREE", value_enum, default_value_t = Collapse::None)]
     collapse: Collapse,
     /// Output file [default: standard output].
@@ -49,6 +54,9 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   proftool export --to folded -o stacks.folded
+  proftool export --to pprof -o profile.pb.gz && go tool pprof -top profile.pb.gz
+  proftool export --to callgrind -o callgrind.out && callgrind_annotate --inclusive=yes callgrind.out
+  proftool export --to speedscope -o profile.speedscope.json
   proftool export --to folded other.data | flamegraph.pl > flames.svg
   proftool export --to folded --collapse full | flamegraph.pl > flat-recursion.svg
   proftool export --to dot | dot -Tsvg > graph.svg
@@ -61,57 +69,144 @@ enum Format {
     Folded,
     /// The call graph for Graphviz, as gprof2dot draws it.
     Dot,
+    /// pprof's profile.proto, compressed: go tool pprof, Pyroscope, Parca.
+    Pprof,
+    /// callgrind's costs and calls: callgrind_annotate, KCachegrind.
+    Callgrind,
+    /// The JSON of speedscope.app.
+    Speedscope,
+    /// A processed profile for profiler.firefox.com, compressed.
+    Firefox,
+    /// OpenTelemetry's profiles, v1development, in protobuf.
+    Otlp,
+    /// The text of perf script, for tools that read it.
+    PerfScript,
+}
+
+impl Format {
+    /// The option as it is given.
+    fn option(self) -> &'static str {
+        match self {
+            Format::Folded => "--to folded",
+            Format::Dot => "--to dot",
+            Format::Pprof => "--to pprof",
+            Format::Callgrind => "--to callgrind",
+            Format::Speedscope => "--to speedscope",
+            Format::Firefox => "--to firefox",
+            Format::Otlp => "--to otlp",
+            Format::PerfScript => "--to perf-script",
+        }
+    }
+
+    /// The largest total that readers of the format add up exactly.
+    fn largest_total(self) -> u64 {
+        match self {
+            Format::Folded | Format::Dot | Format::PerfScript => u64::MAX,
+            // Signed integers.
+            Format::Pprof | Format::Otlp => i64::MAX as u64,
+            // Floating-point numbers: callgrind_annotate is in Perl, the others in JavaScript.
+            Format::Callgrind | Format::Speedscope | Format::Firefox => 1 << 53,
+        }
+    }
 }
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let profile = match args.to {
+        Format::Dot => return drawing(args),
+        Format::Pprof | Format::Callgrind | Format::Firefox | Format::Otlp => {
+            args.query.open_with_lines_of_stacks()?
+        }
+        _ => args.query.open(StaticCalls::Off)?,
+    };
+    args.query
+        .refuse_without_stacks(&profile, args.to.option())?;
+    let selection = args.query.select(&profile)?;
+    let subject = subject(args, &profile, &selection);
+    check_total(args.to, selection.total())?;
     let degree = args.collapse.degree();
-    let calls = match (args.to, degree) {
-        (Format::Dot, Degree::None) => args.in_code.calls(),
+    if args.to == Format::Folded {
+        let stacks = Stacks::new(&profile, &selection);
+        let calls = stacks.top_down(degree);
+        return write(args, &profile, |out| folded::write(out, &subject, &calls));
+    }
+    let stacks = CallStacks::of(&profile, &selection, degree);
+    let calls = match args.to {
+        Format::Callgrind => OutermostCalls::of(&profile, &stacks),
+        _ => OutermostCalls::default(),
+    };
+    write(args, &profile, |out| match args.to {
+        Format::Pprof => pprof::write(out, &subject, &stacks),
+        Format::Callgrind => callgrind::write(out, &subject, &stacks, &calls),
+        Format::Speedscope => speedscope::write(out, &subject, &stacks),
+        Format::Firefox => firefox::write(out, &subject, &stacks),
+        Format::Otlp => otlp::write(out, &subject, &stacks),
+        Format::PerfScript => perf_script::write(out, &subject, &stacks),
+        Format::Folded | Format::Dot => Ok(()),
+    })
+}
+
+/// Draws the call graph, or the collapsed tree as one.
+fn drawing(args: &Args) -> anyhow::Result<ExitCode> {
+    let degree = args.collapse.degree();
+    let calls = match degree {
+        Degree::None => args.in_code.calls(),
         _ => StaticCalls::Off,
     };
-    let profile = match args.to {
-        Format::Folded => args.query.open(calls)?,
-        Format::Dot => args.query.open_for_totals(calls)?,
-    };
-    match (args.to, degree) {
-        (Format::Dot, Degree::None) => args.query.refuse_without_calls(&profile, "--to dot")?,
-        (Format::Dot, _) => args.query.refuse_without_stacks(&profile, "--collapse")?,
-        (Format::Folded, _) => args.query.refuse_without_stacks(&profile, "--to folded")?,
+    let profile = args.query.open_for_totals(calls)?;
+    match degree {
+        Degree::None => args.query.refuse_without_calls(&profile, "--to dot")?,
+        _ => args.query.refuse_without_stacks(&profile, "--collapse")?,
     }
     let selection = args.query.select(&profile)?;
-    let subject = Subject {
-        profile: &profile,
-        selection: &selection,
+    let subject = subject(args, &profile, &selection);
+    let drawing = if degree == Degree::None {
+        let counting = calls::Options {
+            code_makes_cycles: args.in_code == InCode::On,
+            ..calls::Options::default()
+        };
+        let summary = Summary::of(&profile, &selection, &counting);
+        let view = graph::arrange(&subject, &summary, &graph::Options::default());
+        view.drawing(&subject, Pruning::default())
+    } else {
+        let stacks = Stacks::new(&profile, &selection);
+        let (flat, arcs) = (flat::Summary::of(&profile, &selection), stacks.arcs(degree));
+        tree::drawing(&subject, &flat, &arcs, Pruning::default())
+    };
+    write(args, &profile, |out| dot::write(out, &drawing))
+}
+
+fn subject<'a>(args: &Args, profile: &'a Profile, selection: &'a Selection) -> Subject<'a> {
+    Subject {
+        profile,
+        selection,
         names: args.names.names(),
         figures: Figures::All,
-    };
-    match (args.to, degree) {
-        (Format::Folded, _) => {
-            let stacks = Stacks::new(&profile, &selection);
-            let calls = stacks.top_down(degree);
-            let write = |out: &mut dyn std::io::Write| folded::write(out, &subject, &calls);
-            answer::write_file(args.output.as_deref(), write)?;
-        }
-        (Format::Dot, Degree::None) => {
-            let counting = calls::Options {
-                code_makes_cycles: args.in_code == InCode::On,
-                ..calls::Options::default()
-            };
-            let summary = Summary::of(&profile, &selection, &counting);
-            let view = graph::arrange(&subject, &summary, &graph::Options::default());
-            let drawing = view.drawing(&subject, Pruning::default());
-            let write = |out: &mut dyn std::io::Write| dot::write(out, &drawing);
-            answer::write_file(args.output.as_deref(), write)?;
-        }
-        (Format::Dot, _) => {
-            let stacks = Stacks::new(&profile, &selection);
-            let (flat, arcs) = (flat::Summary::of(&profile, &selection), stacks.arcs(degree));
-            let drawing = tree::drawing(&subject, &flat, &arcs, Pruning::default());
-            let write = |out: &mut dyn std::io::Write| dot::write(out, &drawing);
-            answer::write_file(args.output.as_deref(), write)?;
-        }
     }
+}
+
+/// Refuses what the format cannot hold, and warns where its readers round.
+fn check_total(format: Format, total: u64) -> anyhow::Result<()> {
+    if total <= format.largest_total() {
+        return Ok(());
+    }
+    if format.largest_total() == i64::MAX as u64 {
+        let text = format!("{} holds totals below 2^63 only", format.option());
+        let hint = "select less (--comm, --tid, --time), or count samples: --unit samples";
+        return Err(failure::hinted(text, Some(hint.into())));
+    }
+    let text = format!("readers of {} round totals above 2^53", format.option());
+    failure::line("warning", &text);
+    Ok(())
+}
+
+/// Writes to where it belongs, and warns of what is not known.
+fn write(
+    args: &Args,
+    profile: &Profile,
+    write: impl Fn(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<ExitCode> {
+    answer::write_file(args.output.as_deref(), write)?;
     answer::warn(&profile.caveats, &args.query.shown_by("export"));
     answer::strictly(args.strict, &profile.caveats)
 }

@@ -186,6 +186,14 @@ impl Query {
         })
     }
 
+    /// Reads the profile with the lines from which calls were made, for formats of stacks.
+    pub fn open_with_lines_of_stacks(&self) -> anyhow::Result<Profile> {
+        self.open_as(&input::Options {
+            call_lines: true,
+            ..self.reading(StaticCalls::Off)
+        })
+    }
+
     /// Reads a gmon.out as gprof reads it, with these calls of the code.
     pub fn open_as_gprof(&self, calls: StaticCalls) -> anyhow::Result<AsGprof> {
         let opened = input::open_as_gprof(self.file(), &self.reading(calls));

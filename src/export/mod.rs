@@ -7,22 +7,36 @@
 //! | [`dot`] | Graphviz | a [`Drawing`](crate::view::drawing::Drawing) |
 //! | [`json`] | schema `proftool/1` | each view |
 //! | [`folded`] | folded stacks | a call tree |
+//! | [`pprof`] | pprof's protobuf | [`CallStacks`](crate::analysis::call_stacks::CallStacks) |
+//! | [`callgrind`] | costs and calls for callgrind_annotate and KCachegrind | call stacks |
+//! | [`speedscope`] | the JSON of speedscope | call stacks |
+//! | [`firefox`] | a processed profile of the Firefox Profiler | call stacks |
+//! | [`otlp`] | OpenTelemetry's profiles | call stacks |
+//! | [`perf_script`] | the text of perf script | call stacks |
 //! | [`gprof`] | the text of GNU gprof 2.40 | a profile of a gmon.out |
 //! | [`puma`] | the table of HP's Puma | a call tree |
 //!
 //! Names come from outside and may hold anything. Each writer makes them safe in the way of its
-//! format, so that no output ever has a control character, a C1 code or a mark that reorders
+//! format, so that no text ever has a control character, a C1 code or a mark that reorders
 //! text. Writers return the errors of their output, and no others.
 //!
 //! Writers state facts. The caller's [`Advice`] adds what a person can do.
 
 mod advice;
+pub mod callgrind;
 pub mod csv;
 pub mod dot;
+pub mod firefox;
 pub mod folded;
 pub mod gprof;
 pub mod json;
+mod locations;
+mod naming;
+pub mod otlp;
+pub mod perf_script;
+pub mod pprof;
 pub mod puma;
+pub mod speedscope;
 pub mod text;
 
 pub use advice::{Advice, Facts};

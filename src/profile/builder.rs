@@ -1,6 +1,6 @@
 //! Builds a profile, keeping each distinct thing once.
 
-use crate::base::{Distinct, DistinctTree, Event, IdVec, Sampling, WeightSum};
+use crate::base::{BuildId, Distinct, DistinctTree, Event, IdVec, Sampling, WeightSum};
 
 use super::collected_samples::CollectedSamples;
 
@@ -52,6 +52,8 @@ pub struct Builder {
     calls: Vec<(FunctionId, FunctionId, CallKind)>,
     codes: Vec<(FunctionId, FunctionCode)>,
     counts: Vec<CallCount>,
+    /// The modules of which several builds were sampled.
+    several_builds: Vec<ModuleId>,
     /// The total weight and number of samples of each event: what would pass 64 bits is cut.
     totals: Vec<(u64, u64)>,
 }
@@ -72,6 +74,20 @@ impl Builder {
     /// The module of this name and path.
     pub fn module(&mut self, module: Module) -> ModuleId {
         self.modules.id_of(module)
+    }
+
+    /// Notes the build of a module. Where several builds were sampled none is kept.
+    pub fn build_id(&mut self, module: ModuleId, build_id: &BuildId) {
+        let builds = &mut self.profile.build_ids;
+        while builds.len() <= module.index() {
+            builds.push(None);
+        }
+        match &builds[module] {
+            Some(known) if known != build_id => {
+                self.several_builds.push(module);
+            }
+            _ => builds[module] = Some(build_id.clone()),
+        }
     }
 
     /// Adds a function. Each call makes a new identity. A function without a name is called
@@ -263,6 +279,9 @@ impl Builder {
         self.profile.paths = self.paths.into_rows().into();
         self.profile.modules = self.modules.into_rows();
         self.profile.threads = self.threads.into_rows();
+        for module in self.several_builds {
+            self.profile.build_ids[module] = None;
+        }
         self.profile.lines = self.lines.into_rows();
         self.profile.samples = self
             .samples

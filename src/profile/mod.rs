@@ -62,7 +62,7 @@ pub use weights::PathWeights;
 
 use std::cmp::Ordering;
 
-use crate::base::{Caveats, Event, IdVec, Sampling};
+use crate::base::{BuildId, Caveats, Event, IdVec, Sampling};
 
 /// Where the time went: see the [module's page](self).
 #[derive(Clone, Debug, Default)]
@@ -75,6 +75,8 @@ pub struct Profile {
     pub sampling: IdVec<EventId, Sampling>,
     /// Files and other homes of functions.
     pub modules: IdVec<ModuleId, Module>,
+    /// The builds of the modules, where the recording states them; missing at the end: not known.
+    pub build_ids: IdVec<ModuleId, Option<BuildId>>,
     /// Functions by identity.
     pub functions: IdVec<FunctionId, Function>,
     /// What functions are called that share their names: [`Profile::distinct_name`].

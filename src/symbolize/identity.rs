@@ -77,6 +77,9 @@ impl<'a> Identities<'a> {
             .iter()
             .map(|image| {
                 let id = builder.module(module(image));
+                if let Some(build_id) = &image.build_id {
+                    builder.build_id(id, build_id);
+                }
                 if image.kind.is_kernel() {
                     builder.kernel_module(id);
                 }

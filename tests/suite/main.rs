@@ -16,6 +16,7 @@ mod cut_laws;
 mod cut_recordings;
 mod cycles_page;
 mod doctor;
+mod exports;
 mod filters;
 mod flat;
 mod folded;

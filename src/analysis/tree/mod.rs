@@ -44,6 +44,7 @@
 mod arcs;
 mod code;
 mod column;
+mod folded;
 mod growth;
 mod inwards;
 mod nodes;
@@ -51,6 +52,7 @@ mod outwards;
 mod repeats;
 
 pub use arcs::TreeArc;
+pub use folded::{Folded, FoldedNode};
 pub use nodes::Nodes;
 pub use repeats::Repeats;
 
@@ -289,6 +291,12 @@ impl<'a> Stacks<'a> {
     /// `most`. Takes about half the time of the tree.
     pub fn rows(&self, collapse: Collapse, most: usize) -> Option<usize> {
         inwards::rows(self, collapse, most)
+    }
+
+    /// The nodes of the tree that [`Stacks::top_down`] gives, without weights, and the node that each
+    /// path leads to. Linear in paths.
+    pub fn folded(&self, collapse: Collapse) -> Folded {
+        folded::folded(self, collapse)
     }
 
     /// The calls of the tree that [`Stacks::top_down`] gives, its nodes merged to functions. The

@@ -48,6 +48,10 @@ impl NodeRow {
         self.marks & STUB != 0
     }
 
+    pub fn is_inlined(&self) -> bool {
+        self.marks & INLINED != 0
+    }
+
     /// Where a stub leads.
     pub fn stub(&self) -> Option<NodeId> {
         self.link.filter(|_| self.is_stub())

@@ -36,7 +36,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use self::layout::{list, value};
+use self::layout::list;
+pub(super) use self::layout::value;
 use crate::analysis::cut::AtMost;
 use crate::base::{Caveats, Event, Sampling};
 use crate::export::Advice;
