@@ -113,6 +113,7 @@ impl<'o, 'scope, 'env> LiveTrace<'o, 'scope, 'env> {
 
     /// Lets samples fade: those of before the last time count for so much of what they counted then.
     pub fn fade(&mut self, share: f64) {
+        self.tracer.count_chains();
         self.fading.fade(&self.tracer.samples, share);
         if let Some(off_cpu) = &self.tracer.off_cpu {
             self.fading_off_cpu.fade(off_cpu.samples(), share);
