@@ -3,6 +3,7 @@
 use crate::base::WeightSum;
 use crate::perfdata::{Record, Sample};
 
+use super::super::chain;
 use super::super::known_chains::{Circumstances, Key, KnownChains};
 use super::super::samples::SampleKey;
 use super::super::{AddressPathId, TraceEventId, TraceThreadId};
@@ -41,10 +42,28 @@ impl Tracer<'_, '_, '_> {
             memory: self.stacks.memory(pid),
             misc: record.misc,
             event: sample.event,
-            ip: sample.ip,
+            ip: match chain::addresses(chain, record.cpu_mode()).next() {
+                Some(_) => None,
+                None => sample.ip,
+            },
+            is_shallow: None,
         };
-        let key = self.known_chains.key(chain, circumstances);
-        let known = self.known_chains.count(key, weight);
+        let mut key = self.known_chains.key(chain, circumstances);
+        let mut known = self.known_chains.count(key, weight);
+        // Where frame pointers lead astray, hardly two chains are equal, but many are up to there.
+        if known.is_none()
+            && let Some((end, is_shallow)) = self.stacks.goes_astray(chain, record.cpu_mode(), pid)
+        {
+            let circumstances = Circumstances {
+                is_shallow: Some(is_shallow),
+                ..circumstances
+            };
+            key = self.known_chains.key(chain.first(end), circumstances);
+            known = self.known_chains.count(key, weight);
+            if known.is_some() {
+                self.stacks.course.note(true);
+            }
+        }
         match known {
             Some(chain) => {
                 self.samples.take_room(event, weight);
