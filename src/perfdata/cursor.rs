@@ -139,6 +139,15 @@ impl<'a> Words<'a> {
         self.bytes.is_empty()
     }
 
+    /// The first `count` words, or all where there are fewer.
+    pub fn first(&self, count: usize) -> Words<'a> {
+        let end = count.saturating_mul(8).min(self.bytes.len());
+        Words {
+            bytes: &self.bytes[..end],
+            endian: self.endian,
+        }
+    }
+
     /// The words as they stand in the file.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes

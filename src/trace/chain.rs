@@ -71,29 +71,51 @@ pub(super) struct Shape {
 /// (`kernel.perf_event_max_stack`).
 const DEFAULT_LIMIT: usize = 127;
 
-/// Writes the links of a sample's stack outside of user space to `links`, outermost first.
-pub(super) fn links_of_kernel(sample: &Sample<'_>, mode: CpuMode, links: &mut Vec<Link>) {
-    let from = links.len();
+/// The addresses of a chain, innermost first, each with the place of its word and its space.
+pub(super) fn addresses(
+    chain: Words<'_>,
+    mode: CpuMode,
+) -> impl Iterator<Item = (usize, Space, CodeAddress)> {
     let mut space = Space::of(mode);
     let mut first_of_context = true;
-    for address in sample.callchain.unwrap_or(Words::EMPTY).iter() {
-        if let Some(next) = Space::of_marker(address) {
-            space = next;
-            first_of_context = true;
-        } else if space != Space::User && address != 0 {
-            let address = if first_of_context {
+    chain
+        .iter()
+        .enumerate()
+        .filter_map(move |(place, address)| {
+            // What is no known marker is what a broken frame pointer chain takes for an address.
+            if let Some(next) = Space::of_marker(address) {
+                space = next;
+                first_of_context = true;
+                return None;
+            }
+            // A frame pointer chain that runs out ends in a zero.
+            if address == 0 {
+                return None;
+            }
+            let address = if std::mem::replace(&mut first_of_context, false) {
                 CodeAddress::Instruction(address)
             } else {
                 CodeAddress::Return(address)
             };
-            first_of_context = false;
-            links.push(Link {
-                space,
-                address,
-                caller_by: CallerBy::FramePointer,
-            });
-        }
+            Some((place, space, address))
+        })
+}
+
+/// A frame that a chain of frame pointers led to.
+fn by_frame_pointer(space: Space, address: CodeAddress) -> Link {
+    Link {
+        space,
+        address,
+        caller_by: CallerBy::FramePointer,
     }
+}
+
+/// Writes the links of a sample's stack outside of user space to `links`, outermost first.
+pub(super) fn links_of_kernel(sample: &Sample<'_>, mode: CpuMode, links: &mut Vec<Link>) {
+    let from = links.len();
+    let all = addresses(sample.callchain.unwrap_or(Words::EMPTY), mode);
+    let outside = all.filter(|&(_, space, _)| space != Space::User);
+    links.extend(outside.map(|(_, space, address)| by_frame_pointer(space, address)));
     let space = Space::of(mode);
     if links.len() == from
         && space != Space::User
@@ -155,39 +177,13 @@ pub(super) fn links(
     links: &mut Vec<Link>,
 ) -> Shape {
     links.clear();
-    let chain = sample.callchain.unwrap_or(Words::EMPTY);
-    let mut space = Space::of(mode);
-    let mut first_of_context = true;
     let lbr = sample.branches.filter(|_| {
         attr.branch_format()
             .contains(BranchSampleFormat::CALL_STACK)
     });
-    for address in chain.iter() {
-        // What is no known marker is what a broken frame pointer chain takes for an address.
-        if let Some(next) = Space::of_marker(address) {
-            space = next;
-            first_of_context = true;
-            continue;
-        }
-        // A frame pointer chain that runs out ends in a zero.
-        if address == 0 {
-            continue;
-        }
-        if space == Space::User && lbr.is_some() {
-            break;
-        }
-        let address = if first_of_context {
-            CodeAddress::Instruction(address)
-        } else {
-            CodeAddress::Return(address)
-        };
-        first_of_context = false;
-        links.push(Link {
-            space,
-            address,
-            caller_by: CallerBy::FramePointer,
-        });
-    }
+    let all = addresses(sample.callchain.unwrap_or(Words::EMPTY), mode);
+    let all = all.take_while(|&(_, space, _)| space != Space::User || lbr.is_none());
+    links.extend(all.map(|(_, space, address)| by_frame_pointer(space, address)));
     if let Some(lbr) = lbr {
         // The branches are the calls that have not returned, innermost first: the frame that was
         // running (in the kernel's time: where the last call went), then where each came from.

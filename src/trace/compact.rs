@@ -149,6 +149,7 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
     pub(super) fn passes(&mut self, limits: &Limits) -> bool {
         if self.known_chains.len() > limits.chains {
             // They are looked up again.
+            self.count_chains();
             self.known_chains = KnownChains::new();
         }
         let off_cpu = self.off_cpu.as_ref();
@@ -169,6 +170,7 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
         limits: &Limits,
     ) -> Compacted {
         self.settle(reader);
+        self.count_chains();
         self.copies = Some(copies);
         let (wanted_paths, wanted_threads) = self.kept(limits);
         let (mut stacks, mut images) = self.stacks.emptied();

@@ -59,7 +59,7 @@ impl Fading {
                 count: count as u64,
             }
         });
-        let pairs = samples.keys().iter().zip(sums);
+        let pairs = samples.keys().iter().copied().zip(sums);
         samples::rows(pairs.filter(|&(_, sum)| (sum.weight, sum.count) != (0, 0)))
     }
 

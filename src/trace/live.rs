@@ -113,6 +113,7 @@ impl<'o, 'scope, 'env> LiveTrace<'o, 'scope, 'env> {
 
     /// Lets samples fade: those of before the last time count for so much of what they counted then.
     pub fn fade(&mut self, share: f64) {
+        self.tracer.count_chains();
         self.fading.fade(&self.tracer.samples, share);
         if let Some(off_cpu) = &self.tracer.off_cpu {
             self.fading_off_cpu.fade(off_cpu.samples(), share);
@@ -311,6 +312,32 @@ mod tests {
             let kinds = trace.images.iter().map(|image| image.kind);
             assert!(kinds.filter(|kind| *kind == ImageKind::File).count() == 1);
             assert_eq!(trace.caveats.count(crate::base::CaveatKind::Unmapped), 0);
+        });
+    }
+
+    #[test]
+    fn chains_that_lead_astray_are_equal_up_to_there() {
+        with_live(|live| {
+            live.append(process(70));
+            for time in 1..=20u64 {
+                // The second return address is in no mapping; what follows it may be in one.
+                let astray = [0x2000, 0x3000, 0xdead_0000 + time * 16, 0x4000 + time * 16];
+                live.append(sample(70, time, &astray));
+                // A chain that ends with the first one.
+                live.append(sample(70, time, &[0x2000, 0xbeef_0000 + time * 16]));
+            }
+            live.append(sample(70, 30, &[0x2000, 0x3000]));
+            live.finish();
+            let Moment { trace, samples, .. } = live.look(false);
+            let counts = trace.samples.iter().map(|row| row.count);
+            assert_eq!((samples, counts.collect::<Vec<_>>()), (41, vec![20, 20, 1]));
+            let caveats = &trace.caveats;
+            assert_eq!(caveats.count(crate::base::CaveatKind::BrokenStack), 40);
+            // Two addresses and a mark; the leaf has a frame of its own where it calls.
+            assert_eq!(trace.frames.len(), 3);
+            // Two of them are shallow: these are half of the samples at most.
+            let shallow = caveats.count(crate::base::CaveatKind::NoFramePointers);
+            assert_eq!(shallow, 21);
         });
     }
 

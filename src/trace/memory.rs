@@ -1,5 +1,6 @@
 //! Which image an address shows: the mappings of each process and of the kernel, as they change.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -178,9 +179,34 @@ impl Snapshot {
     }
 }
 
-/// The frames of addresses, and whether they are mapped; each for return addresses and for others,
-/// and by how its caller is found.
-pub(super) type FrameTable = HashMap<(u64, bool, CallerBy), (FrameId, bool)>;
+/// The frames of addresses, and whether they are mapped.
+pub(super) type FrameTable = HashMap<FrameKey, (FrameId, bool)>;
+
+/// An address, as a return address or as another, and how its caller is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FrameKey {
+    address: u64,
+    is_return: bool,
+    caller_by: CallerBy,
+}
+
+impl FrameKey {
+    pub(super) fn of(address: CodeAddress, caller_by: CallerBy) -> FrameKey {
+        FrameKey {
+            address: address.recorded(),
+            is_return: matches!(address, CodeAddress::Return(_)),
+            caller_by,
+        }
+    }
+}
+
+/// As one word: every frame of every new chain is looked up.
+impl Hash for FrameKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let kind = u64::from(self.is_return) << 1 | u64::from(self.caller_by == CallerBy::Rules);
+        state.write_u64(self.address.rotate_left(2) ^ kind);
+    }
+}
 
 /// The frames of addresses in the memory of one process, as long as that does not change.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@
 //!   Record ──▶ memory   which image each address of each process shows, as time goes by
 //!          ──▶ jit      what it generated there up to each moment, where that is listed
 //!          ──▶ threads  the names of threads over time
-//!          ──▶ known_chains  the call chain of a sample, if it occurred before
+//!          ──▶ known_chains  the call chain of a sample, if it occurred before: counted there
 //!          ──▶ chain    else its links, outermost first
 //!          ──▶ copies   or the copy of its stack, which unwinders unwind meanwhile
 //!          ──▶ stacks   links ──▶ frames ──▶ paths, a tree with parent before child

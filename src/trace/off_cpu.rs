@@ -197,7 +197,7 @@ impl OffCpu {
             thread,
             path,
         };
-        let (_, is_whole) = self.samples.add(key, weight, None);
+        let is_whole = self.samples.add(key, weight);
         if !is_whole {
             caveats.add(CaveatKind::WeightLimit, 1);
         }
@@ -236,7 +236,7 @@ impl OffCpu {
                 thread: interval.thread,
                 path,
             };
-            let _ = samples.add(key, interval.end - interval.start, None);
+            samples.add(key, interval.end - interval.start);
         }
         samples.rows()
     }

@@ -32,25 +32,34 @@ impl Samples {
         self.totals.push(0);
     }
 
-    /// Counts a sample. `row` is where the last one like it was counted, if one is known.
-    /// Returns the row, and whether all of its weight was counted.
-    pub(super) fn add(
-        &mut self,
-        key: SampleKey,
-        weight: u64,
-        row: Option<SampleId>,
-    ) -> (SampleId, bool) {
-        let row = match row.filter(|&row| self.keys.rows()[row] == key) {
-            Some(row) => row,
-            None => self.row(key),
-        };
-        (row, self.add_to(row, WeightSum::of(weight)))
+    /// Counts a sample. Returns whether all of its weight was counted.
+    pub(super) fn add(&mut self, key: SampleKey, weight: u64) -> bool {
+        let sum = WeightSum::of(weight);
+        let room = u64::MAX - self.totals[key.event];
+        let accepted = sum.at_most(room);
+        self.take_room(key.event, accepted.weight);
+        self.add_accepted(key, accepted);
+        accepted.weight == weight
     }
 
-    /// Counts many samples. Returns the row.
-    fn add_many(&mut self, key: SampleKey, sum: WeightSum) -> SampleId {
-        let row = self.row(key);
-        self.add_to(row, sum);
+    /// Whether there is room for this weight in the total of an event.
+    pub(super) fn has_room(&self, event: TraceEventId, weight: u64) -> bool {
+        weight <= u64::MAX - self.totals[event]
+    }
+
+    /// Adds a weight for which there is room to the total of an event.
+    pub(super) fn take_room(&mut self, event: TraceEventId, weight: u64) {
+        let total = &mut self.totals[event];
+        *total = total.saturating_add(weight);
+    }
+
+    /// Counts samples whose weight the total of their event has. Returns the row.
+    pub(super) fn add_accepted(&mut self, key: SampleKey, sum: WeightSum) -> SampleId {
+        let row = self.keys.id_of(key);
+        if self.sums.get(row).is_none() {
+            self.sums.push(WeightSum::default());
+        }
+        self.sums[row].add(sum);
         row
     }
 
@@ -67,26 +76,12 @@ impl Samples {
             .rows()
             .iter()
             .zip(&self.sums)
-            .map(|(key, &sum)| moved.add_many(place(key), sum))
+            .map(|(key, &sum)| {
+                moved.take_room(key.event, sum.weight);
+                moved.add_accepted(place(key), sum)
+            })
             .collect();
         (moved, rows)
-    }
-
-    fn row(&mut self, key: SampleKey) -> SampleId {
-        let row = self.keys.id_of(key);
-        if self.sums.get(row).is_none() {
-            self.sums.push(WeightSum::default());
-        }
-        row
-    }
-
-    /// Counts samples in a row. Returns whether all of their weight was counted.
-    fn add_to(&mut self, row: SampleId, sum: WeightSum) -> bool {
-        let total = &mut self.totals[self.keys.rows()[row].event];
-        let accepted = sum.at_most(u64::MAX - *total);
-        *total += accepted.weight;
-        self.sums[row].add(accepted);
-        accepted.weight == sum.weight
     }
 
     /// Returns the keys of the rows, in order of first appearance.
@@ -101,14 +96,31 @@ impl Samples {
 
     /// The rows in order of event, thread and path.
     pub(super) fn rows(&self) -> Vec<TraceSample> {
-        rows(self.keys.rows().iter().zip(self.sums.iter().copied()))
+        rows(
+            self.keys
+                .rows()
+                .iter()
+                .copied()
+                .zip(self.sums.iter().copied()),
+        )
+    }
+
+    /// The same with samples that are not in a row yet.
+    pub(super) fn rows_with(&self, others: Vec<(SampleKey, WeightSum)>) -> Vec<TraceSample> {
+        let own = self
+            .keys
+            .rows()
+            .iter()
+            .copied()
+            .zip(self.sums.iter().copied());
+        let mut rows = rows(own.chain(others));
+        sum_up(&mut rows);
+        rows
     }
 }
 
 /// Rows of a trace, in order of event, thread and path.
-pub(super) fn rows<'a>(
-    samples: impl Iterator<Item = (&'a SampleKey, WeightSum)>,
-) -> Vec<TraceSample> {
+pub(super) fn rows(samples: impl Iterator<Item = (SampleKey, WeightSum)>) -> Vec<TraceSample> {
     let mut rows: Vec<TraceSample> = samples
         .map(|(key, sum)| TraceSample {
             event: key.event,
@@ -119,6 +131,25 @@ pub(super) fn rows<'a>(
             squares: sum.squares,
         })
         .collect();
-    rows.sort_unstable_by_key(|row| (row.event, row.thread, row.path));
+    sort(&mut rows);
     rows
+}
+
+/// Puts rows into the order of event, thread and path.
+pub(super) fn sort(rows: &mut [TraceSample]) {
+    rows.sort_unstable_by_key(|row| (row.event, row.thread, row.path));
+}
+
+/// Sums up rows with the same event, thread and path; they are in order of these.
+pub(super) fn sum_up(rows: &mut Vec<TraceSample>) {
+    rows.dedup_by(|next, kept| {
+        let key = |row: &TraceSample| (row.event, row.thread, row.path);
+        let is_same = key(next) == key(kept);
+        if is_same {
+            kept.weight = kept.weight.saturating_add(next.weight);
+            kept.count = kept.count.saturating_add(next.count);
+            kept.squares = kept.squares.saturating_add(next.squares);
+        }
+        is_same
+    });
 }

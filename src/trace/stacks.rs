@@ -3,6 +3,9 @@
 //! Most of the work is avoided: a chain that occurred before is known as a whole, and the outer part
 //! of a new one is mostly that of the thread's last chain.
 
+mod astray;
+mod find;
+
 use std::sync::{Arc, LazyLock};
 
 use rustc_hash::FxHashMap;
@@ -93,6 +96,8 @@ pub(super) struct Stacks {
     past: FxHashMap<u32, FrameTable>,
     links: Vec<Link>,
     found: Vec<FrameId>,
+    /// Whether chains lead astray.
+    pub(super) course: astray::Course,
     /// Which images were hit, and those of them that were not announced yet.
     hit: Vec<bool>,
     new_hits: Vec<ImageId>,
@@ -189,6 +194,7 @@ impl Stacks {
         let root = shape.cut.then_some((TRUNCATED, CaveatKind::CutStack));
         let (path, is_broken) = self.path(User::Now(pid), tid, &links, root);
         self.links = links;
+        self.course.note(is_broken);
         Stack {
             path,
             flaw: if is_broken {
@@ -339,99 +345,6 @@ impl Stacks {
         }
         self.last.insert(tid, last);
         result
-    }
-
-    /// Finds the frames of links, outermost first, and puts them into `found`, innermost first.
-    /// Stops at a frame that is broken.
-    fn find_inwards(
-        &mut self,
-        user: User<'_>,
-        memory: Memory,
-        links: &[Link],
-        found: &mut Vec<FrameId>,
-    ) -> End {
-        found.clear();
-        let mut user_is_mapped = None;
-        let mut end = End::Mapped;
-        for &link in links.iter().rev() {
-            let (frame, is_mapped) = self.frame_of(user, memory, link);
-            if link.space == Space::User {
-                let innermost_is_mapped = *user_is_mapped.get_or_insert(is_mapped);
-                if !is_mapped {
-                    if innermost_is_mapped {
-                        return End::Broken;
-                    }
-                    end = End::Unmapped;
-                }
-            }
-            found.push(frame);
-        }
-        end
-    }
-
-    /// The frame of a link, and whether its address is in a mapping.
-    fn frame_of(&mut self, user: User<'_>, state: Memory, link: Link) -> (FrameId, bool) {
-        if link.space == Space::Other {
-            let image = self.image("[guest]", ImageKind::Guest);
-            let frame = FrameAddress {
-                image,
-                address: link.address,
-                caller_by: link.caller_by,
-            };
-            return (self.frame(frame), false);
-        }
-        let key = (
-            link.address.recorded(),
-            matches!(link.address, CodeAddress::Return(_)),
-            link.caller_by,
-        );
-        if let Some(&known) = self.found(user, state, link.space).get(&key) {
-            return known;
-        }
-        let place = match (link.space, user) {
-            (Space::Kernel, _) => self.kernel.find(link.address),
-            (_, User::Now(pid)) => {
-                let process = self.processes.get(&pid);
-                process.and_then(|process| process.find(link.address))
-            }
-            (_, User::Past(_, memory)) => memory.find_code(link.address),
-        };
-        let is_mapped = place.is_some();
-        let (image, address) = place.unwrap_or_else(|| {
-            let (User::Now(pid) | User::Past(pid, _)) = user;
-            let image = match link.space {
-                Space::Kernel => self.image("[kernel.kallsyms]", ImageKind::Kernel { text: None }),
-                _ => self.image(UNMAPPED.clone(), ImageKind::Unmapped { pid }),
-            };
-            (image, link.address)
-        });
-        let frame = FrameAddress {
-            image,
-            address,
-            caller_by: link.caller_by,
-        };
-        let found = (self.frame(frame), is_mapped);
-        self.found(user, state, link.space).insert(key, found);
-        found
-    }
-
-    /// Returns the frames of addresses that were looked up in memory of this state.
-    fn found(&mut self, user: User<'_>, state: Memory, space: Space) -> &mut FrameTable {
-        match (space, user) {
-            (Space::Kernel, _) => self.kernel_found.at(state.1),
-            (_, User::Now(pid)) => {
-                if self.now.len() >= NOW && !self.now.contains_key(&pid) {
-                    self.now.clear();
-                }
-                self.now.entry(pid).or_default().at(state.0)
-            }
-            (_, User::Past(_, memory)) => {
-                if self.past.len() >= PAST && !self.past.contains_key(&memory.number) {
-                    self.past.clear();
-                }
-                self.past.entry(memory.number).or_default()
-            }
-        }
     }
 
     fn image(&mut self, path: impl Into<Arc<str>>, kind: ImageKind) -> ImageId {

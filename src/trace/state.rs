@@ -9,7 +9,7 @@ use super::events::{event, sampling};
 use super::image::mark_image;
 use super::known_chains::KnownChains;
 use super::off_cpu::OffCpu;
-use super::samples::Samples;
+use super::samples::{self, Samples};
 use super::tracer::mappings::listed_builds;
 use super::tracer::{Depths, Lost, Tracer};
 use super::{Recording, Trace, TraceSample};
@@ -43,8 +43,10 @@ impl Tracer<'_, '_, '_> {
         self.finish_off_cpu();
         self.settle(reader);
         self.learn_events(reader);
+        let chains = self.take_chains();
+        self.known_chains = KnownChains::new();
         let mut trace = std::mem::take(&mut self.trace);
-        trace.samples = std::mem::take(&mut self.samples).rows();
+        trace.samples = std::mem::take(&mut self.samples).rows_with(chains);
         let stacks = std::mem::take(&mut self.stacks);
         trace.images = stacks.images.into_rows();
         trace.frames = stacks.frames.into_rows();
@@ -64,6 +66,7 @@ impl Tracer<'_, '_, '_> {
         rows: impl FnOnce(&Samples, Option<&Samples>) -> (Vec<TraceSample>, Vec<TraceSample>),
     ) -> Trace {
         self.settle(reader);
+        self.count_chains();
         self.learn_events(reader);
         let mut trace = self.trace.clone();
         let off_cpu = self.off_cpu.as_ref().map(OffCpu::samples);
@@ -72,7 +75,8 @@ impl Tracer<'_, '_, '_> {
         if let Some(state) = &self.off_cpu {
             let stacks = &mut self.stacks;
             off_cpu.extend(state.open_samples(|name| stacks.mark(name)));
-            off_cpu = summed(off_cpu);
+            samples::sort(&mut off_cpu);
+            samples::sum_up(&mut off_cpu);
         }
         trace.images = self.stacks.images.rows().clone();
         trace.frames = self.stacks.frames.rows().clone();
@@ -150,22 +154,6 @@ impl Tracer<'_, '_, '_> {
             duration: self.times.map(|(first, last)| last - first),
         };
     }
-}
-
-/// Sorts the rows, and sums up those with the same event, thread and path.
-fn summed(mut rows: Vec<TraceSample>) -> Vec<TraceSample> {
-    let key = |row: &TraceSample| (row.event, row.thread, row.path);
-    rows.sort_unstable_by_key(key);
-    rows.dedup_by(|next, kept| {
-        let is_same = key(next) == key(kept);
-        if is_same {
-            kept.weight = kept.weight.saturating_add(next.weight);
-            kept.count += next.count;
-            kept.squares = kept.squares.saturating_add(next.squares);
-        }
-        is_same
-    });
-    rows
 }
 
 /// What the settings of all events leave out.

@@ -38,6 +38,8 @@ pub(super) struct Threads {
     names: FxHashMap<i32, Arc<str>>,
     /// The row that a thread's samples go to now.
     current: FxHashMap<(i32, i32), TraceThreadId>,
+    /// The one that was asked for last: as a rule it is the next one, too.
+    last: Option<((i32, i32), TraceThreadId)>,
 }
 
 impl Threads {
@@ -45,6 +47,7 @@ impl Threads {
     pub(super) fn name(&mut self, pid: i32, tid: i32, name: &str) {
         self.names.insert(tid, name.into());
         self.current.remove(&(pid, tid));
+        self.last = None;
     }
 
     /// A thread was made by another and has its name.
@@ -53,12 +56,14 @@ impl Threads {
             self.names.insert(tid, name);
         }
         self.current.remove(&(pid, tid));
+        self.last = None;
     }
 
     /// A thread has ended, and its number may be another's.
     pub(super) fn forget(&mut self, pid: i32, tid: i32) {
         self.names.remove(&tid);
         self.current.remove(&(pid, tid));
+        self.last = None;
     }
 
     /// Empties the table of all rows but those that are `wanted`. Returns their new ids.
@@ -68,6 +73,7 @@ impl Threads {
     ) -> IdVec<TraceThreadId, Option<TraceThreadId>> {
         let old = std::mem::take(&mut self.table).into_rows();
         self.current.clear();
+        self.last = None;
         let rows = old.enumerate();
         let ids = rows.map(|(id, row)| wanted[id].then(|| self.table.id_of(row.clone())));
         ids.collect::<Vec<_>>().into()
@@ -75,6 +81,15 @@ impl Threads {
 
     /// The row for the samples of a thread now.
     pub(super) fn of(&mut self, pid: i32, tid: i32) -> TraceThreadId {
+        if let Some((_, id)) = self.last.filter(|&(last, _)| last == (pid, tid)) {
+            return id;
+        }
+        let id = self.find(pid, tid);
+        self.last = Some(((pid, tid), id));
+        id
+    }
+
+    fn find(&mut self, pid: i32, tid: i32) -> TraceThreadId {
         if let Some(&id) = self.current.get(&(pid, tid)) {
             return id;
         }

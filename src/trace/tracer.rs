@@ -1,5 +1,6 @@
 //! Takes records one by one and builds the trace.
 
+mod chains;
 pub(super) mod mappings;
 mod switches;
 
@@ -14,14 +15,15 @@ use super::chain::Space;
 use super::counts::{Counts, weight_of};
 use super::events::{event, sampling};
 use super::jit::Dumps;
-use super::known_chains::{Circumstances, KnownChains, Met};
+use super::known_chains::KnownChains;
 use super::off_cpu::{OffCpu, SwitchStack, Ticket};
-use super::samples::{SampleId, SampleKey, Samples};
+use super::samples::{SampleKey, Samples};
 use super::stack_copies::{Copy, Finished, StackCopies, Waiting, Weights};
 use super::stacks::{Stack, Stacks};
 use super::threads::{Ended, Threads};
 use super::time_range::TimeRange;
 use super::{AddressPathId, Image, Trace, TraceEventId, TraceThreadId};
+use chains::ByChain;
 
 /// Builds a [`Trace`].
 pub(super) struct Tracer<'o, 'scope, 'env> {
@@ -214,44 +216,52 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             let switch = switch.map(|off_cpu| off_cpu.awaits(tid));
             return self.copied(reader, record, sample, copy, weights, switch);
         }
-        let key = self.key(record, sample, pid, tid);
-        let met = key.and_then(|key| self.known_chains.get(key));
-        let stack = match met {
-            Some(met) => met.stack,
-            None => {
-                let mut stack = self.stacks.stack(record, sample, attr, (pid, tid));
-                // Where the user's stack is a copy, the chain does not say how deep it is.
-                let format = attr.sample_format();
-                stack.has_user_frames &= !format.contains(SampleFormat::STACK_USER);
-                self.stacks.tell_hits(self.on_hit);
-                stack
-            }
+        let thread = covered.then(|| self.threads.of(pid, tid));
+        // A group's sample is counted for several events.
+        let by_chain = match thread.filter(|_| deltas.is_none()) {
+            Some(thread) => self.count_by_chain(record, sample, (pid, thread), weight),
+            None => ByChain::New(None),
         };
-        if let Some(off_cpu) = self.off_cpu.as_mut().filter(|_| is_switch) {
-            let stack = SwitchStack::Known(stack.path);
-            off_cpu.switches().leaves_with(tid, stack);
+        let key = match by_chain {
+            ByChain::Counted(path) => return self.leaves_with(tid, path, is_switch, is_copied),
+            ByChain::New(key) => key,
+        };
+        let mut stack = self.stacks.stack(record, sample, attr, (pid, tid));
+        // Where the user's stack is a copy, the chain does not say how deep it is.
+        let format = attr.sample_format();
+        stack.has_user_frames &= !format.contains(SampleFormat::STACK_USER);
+        self.stacks.tell_hits(self.on_hit);
+        let Some(thread) = thread else {
+            return self.leaves_with(tid, stack.path, is_switch, false);
+        };
+        self.leaves_with(tid, stack.path, is_switch, is_copied);
+        if let Some(key) = key {
+            let event = TraceEventId::new(sample.event);
+            let path = stack.path;
+            let sample = SampleKey {
+                event,
+                thread,
+                path,
+            };
+            if self.known_chains.insert(key, stack, sample, weight) {
+                return self.samples.take_room(event, weight);
+            }
         }
-        if !covered {
-            return;
+        self.note(stack, 1, |_| None);
+        for (event, weight) in deltas.unwrap_or_else(|| vec![(sample.event, weight)]) {
+            self.add(event, thread, stack.path, weight);
+        }
+    }
+
+    /// Notes what a sample with a known path means besides its weight: that its thread leaves the
+    /// processor there, or that its stack was copied in vain.
+    fn leaves_with(&mut self, tid: i32, path: AddressPathId, is_switch: bool, is_copied: bool) {
+        if let Some(off_cpu) = self.off_cpu.as_mut().filter(|_| is_switch) {
+            let stack = SwitchStack::Known(path);
+            off_cpu.switches().leaves_with(tid, stack);
         }
         if is_copied {
             self.trace.caveats.add(CaveatKind::NotUnwound, 1);
-        }
-        self.note(stack, |_| None);
-        let thread = self.threads.of(pid, tid);
-        if let Some(deltas) = deltas {
-            for (event, weight) in deltas {
-                self.add(event, thread, stack.path, weight, None);
-            }
-            return;
-        }
-        let last = met.and_then(|met| met.sample);
-        let row = self.add(sample.event, thread, stack.path, weight, last);
-        if let Some(key) = key
-            && last != Some(row)
-        {
-            let sample = Some(row);
-            self.known_chains.insert(key, Met { stack, sample });
         }
     }
 
@@ -318,7 +328,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             if matches!(unwound.sample.weights, Weights::Nothing) {
                 continue;
             }
-            self.note(stack, |stacks| match unwound.end {
+            self.note(stack, 1, |stacks| match unwound.end {
                 End::Copied => Some(format!("{room} bytes")),
                 End::Unruled => {
                     let outermost = unwound.frames.last();
@@ -328,11 +338,11 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             });
             match &unwound.sample.weights {
                 &Weights::One(event, weight) => {
-                    self.add(event, thread, stack.path, weight, None);
+                    self.add(event, thread, stack.path, weight);
                 }
                 Weights::Group(deltas) => {
                     for &(event, weight) in deltas {
-                        self.add(event, thread, stack.path, weight, None);
+                        self.add(event, thread, stack.path, weight);
                     }
                 }
                 Weights::Nothing => {}
@@ -387,28 +397,6 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         }
     }
 
-    /// By what the chain of a sample is remembered. One with branches, or without a chain, has
-    /// more to its stack than the chain.
-    fn key(
-        &self,
-        record: &Record<'_>,
-        sample: &Sample<'_>,
-        pid: i32,
-        tid: i32,
-    ) -> Option<super::known_chains::Key> {
-        let chain = sample.callchain.filter(|chain| !chain.is_empty())?;
-        let circumstances = Circumstances {
-            pid,
-            tid,
-            memory: self.stacks.memory(pid),
-            misc: record.misc,
-            event: sample.event,
-            ip: sample.ip,
-        };
-        let has_more = sample.branches.is_some();
-        (!has_more).then(|| self.known_chains.key(chain, circumstances))
-    }
-
     /// How many events the trace has.
     pub(super) fn events(&self) -> usize {
         self.trace.events.len()
@@ -427,41 +415,40 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         }
     }
 
-    /// Counts a sample; `last` is the row of the last one like it, if one is known.
-    fn add(
-        &mut self,
-        event: usize,
-        thread: TraceThreadId,
-        path: AddressPathId,
-        weight: u64,
-        last: Option<SampleId>,
-    ) -> SampleId {
+    /// Counts a sample.
+    fn add(&mut self, event: usize, thread: TraceThreadId, path: AddressPathId, weight: u64) {
         let event = TraceEventId::new(event);
         let key = SampleKey {
             event,
             thread,
             path,
         };
-        let (row, is_whole) = self.samples.add(key, weight, last);
-        if !is_whole {
+        if !self.samples.add(key, weight) {
             self.trace.caveats.add(CaveatKind::WeightLimit, 1);
         }
-        row
     }
 
-    /// Counts what is to be said of a sample's stack; `detail` is what to say of a flaw.
-    fn note(&mut self, stack: Stack, detail: impl FnOnce(&mut Stacks) -> Option<String>) {
+    /// Counts what is to be said of the stack of some samples; `detail` is what to say of a flaw.
+    fn note(
+        &mut self,
+        stack: Stack,
+        count: u64,
+        detail: impl FnOnce(&mut Stacks) -> Option<String>,
+    ) {
         let caveats = &mut self.trace.caveats;
         if let Some(flaw) = stack.flaw {
             match detail(&mut self.stacks) {
-                Some(detail) => caveats.add_detail(flaw, 1, detail),
-                None => caveats.add(flaw, 1),
+                Some(detail) => caveats.add_detail(flaw, count, detail),
+                None => caveats.add(flaw, count),
             }
         }
         if let Some(place) = stack.place {
-            caveats.add(place, 1);
+            caveats.add(place, count);
         }
-        self.depths.user_samples += u64::from(stack.has_user_frames);
-        self.depths.shallow += u64::from(stack.has_user_frames && stack.is_shallow);
+        if stack.has_user_frames {
+            self.depths.user_samples = self.depths.user_samples.saturating_add(count);
+            let shallow = if stack.is_shallow { count } else { 0 };
+            self.depths.shallow = self.depths.shallow.saturating_add(shallow);
+        }
     }
 }

@@ -213,6 +213,12 @@ impl Functions {
         )
     }
 
+    /// The bytes from the first of the name on, which a zero ends somewhere.
+    pub(in crate::binary) fn bytes_from_name(&self, symbol: &FunctionSymbol) -> Option<&[u8]> {
+        let names = self.names.get(usize::from(symbol.names))?;
+        names.get(symbol.name as usize..)
+    }
+
     /// The name; `None` for functions known by their bounds only.
     pub(in crate::binary) fn name(&self, symbol: &FunctionSymbol) -> Option<Cow<'_, str>> {
         self.name_bytes(symbol).map(utf8)

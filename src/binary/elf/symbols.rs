@@ -184,10 +184,11 @@ fn read_table(
         function.source = source;
         function.name = symbol.name;
         function.names = names;
-        match into.name_bytes(&function) {
+        // Its first bytes say enough: to look for the ends of a million names takes time.
+        match into.bytes_from_name(&function) {
             Some(name) if is_mapping(elf.machine, name) => {}
             Some(name) if function.rank.is_label() && name.starts_with(b".L") => {}
-            Some([]) | None => {}
+            Some([] | [0, ..]) | None => {}
             Some(_) => {
                 if symbol.kind == elf::STT_GNU_IFUNC.0 {
                     into.push_chooser(function);
@@ -249,9 +250,10 @@ fn function(elf: &Elf, symbol: &Entry) -> Option<FunctionSymbol> {
     })
 }
 
-/// Marks that tell code from data for disassemblers: `$x`, `$d.12`, `$a`, `$t`.
+/// Marks that tell code from data for disassemblers: `$x`, `$d.12`, `$a`, `$t`. A zero ends the
+/// name.
 fn is_mapping(machine: u16, name: &[u8]) -> bool {
     let marked = [elf::EM_ARM.0, elf::EM_AARCH64.0, elf::EM_RISCV.0].contains(&machine);
     let kind = matches!(name, [b'$', b'a' | b'd' | b't' | b'x', ..]);
-    marked && kind && matches!(name.get(2), None | Some(b'.' | b'r'))
+    marked && kind && matches!(name.get(2), None | Some(0 | b'.' | b'r'))
 }

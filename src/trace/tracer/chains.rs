@@ -1,0 +1,95 @@
+//! What the tracer does about samples whose call chain occurred before.
+
+use crate::base::WeightSum;
+use crate::perfdata::{Record, Sample};
+
+use super::super::chain;
+use super::super::known_chains::{Circumstances, Key, KnownChains};
+use super::super::samples::SampleKey;
+use super::super::{AddressPathId, TraceEventId, TraceThreadId};
+use super::Tracer;
+
+/// What is known of the chain of a sample.
+pub(super) enum ByChain {
+    /// It occurred before, with this path, and the sample was counted.
+    Counted(AddressPathId),
+    /// It did not. It is to be remembered by this key, if by any.
+    New(Option<Key>),
+}
+
+impl Tracer<'_, '_, '_> {
+    /// Counts a sample if its chain occurred before under the same circumstances.
+    pub(super) fn count_by_chain(
+        &mut self,
+        record: &Record<'_>,
+        sample: &Sample<'_>,
+        (pid, thread): (i32, TraceThreadId),
+        weight: u64,
+    ) -> ByChain {
+        // One with branches has more to its stack than the chain.
+        let chain = sample.callchain.filter(|_| sample.branches.is_none());
+        let event = TraceEventId::new(sample.event);
+        let Some(chain) = chain.filter(|chain| !chain.is_empty()) else {
+            return ByChain::New(None);
+        };
+        // A weight that is to be cut is not counted by chain.
+        if !self.samples.has_room(event, weight) {
+            return ByChain::New(None);
+        }
+        let circumstances = Circumstances {
+            pid,
+            thread,
+            memory: self.stacks.memory(pid),
+            misc: record.misc,
+            event: sample.event,
+            ip: match chain::addresses(chain, record.cpu_mode()).next() {
+                Some(_) => None,
+                None => sample.ip,
+            },
+            is_shallow: None,
+        };
+        let mut key = self.known_chains.key(chain, circumstances);
+        let mut known = self.known_chains.count(key, weight);
+        // Where frame pointers lead astray, hardly two chains are equal, but many are up to there.
+        if known.is_none()
+            && let Some((end, is_shallow)) = self.stacks.goes_astray(chain, record.cpu_mode(), pid)
+        {
+            let circumstances = Circumstances {
+                is_shallow: Some(is_shallow),
+                ..circumstances
+            };
+            key = self.known_chains.key(chain.first(end), circumstances);
+            known = self.known_chains.count(key, weight);
+            if known.is_some() {
+                self.stacks.course.note(true);
+            }
+        }
+        match known {
+            Some(chain) => {
+                self.samples.take_room(event, weight);
+                ByChain::Counted(self.known_chains.stack(chain).path)
+            }
+            None => ByChain::New(Some(key)),
+        }
+    }
+
+    /// Takes what was counted by chain since the last time, and notes what is to be said of the
+    /// stacks. Its weights have been accepted.
+    pub(in crate::trace) fn take_chains(&mut self) -> Vec<(SampleKey, WeightSum)> {
+        let mut chains = std::mem::replace(&mut self.known_chains, KnownChains::new());
+        let mut rows = Vec::new();
+        for (stack, sample, sum) in chains.take_sums() {
+            self.note(stack, sum.count, |_| None);
+            rows.push((sample, sum));
+        }
+        self.known_chains = chains;
+        rows
+    }
+
+    /// Adds what was counted by chain to the rows of samples.
+    pub(in crate::trace) fn count_chains(&mut self) {
+        for (sample, sum) in self.take_chains() {
+            self.samples.add_accepted(sample, sum);
+        }
+    }
+}
