@@ -189,7 +189,7 @@ impl Query {
     /// Reads the profile with the lines from which calls were made, for formats of stacks.
     pub fn open_with_lines_of_stacks(&self) -> anyhow::Result<Profile> {
         self.open_as(&input::Options {
-            call_lines: true,
+            lines: SourceLines::OfCalls,
             ..self.reading(StaticCalls::Off)
         })
     }
