@@ -66,7 +66,7 @@ pub struct Query {
     /// recorded path is used if its build ID is the recorded one.
     #[arg(long, value_name = "DIR", help_heading = READING)]
     symfs: Option<PathBuf>,
-    /// Read the kernel's symbols again instead of keeping them in the cache directory.
+    /// Neither use nor write the cache of kernel symbols (~/.cache/proftool/kallsyms).
     #[arg(long, help_heading = READING)]
     no_cache: bool,
     /// The program that made a gmon.out.
