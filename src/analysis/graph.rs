@@ -315,7 +315,15 @@ fn calls_that_count(
         without.any(|these| these.has(arc.from, arc.to))
     };
     let left_out = graph.arcs.iter().copied().filter(is_left_out).collect();
-    let graph = graph.without(|arc| is_left_out(arc) || !arc.is_call());
+    // The code may have been looked at beyond what is on stacks. Where these were cut, that is shown
+    // only if it was asked for.
+    let only_sampled = cut::is_any(profile) && !options.code_makes_cycles;
+    let on_stacks = only_sampled.then(|| profile.functions_on_stacks());
+    let is_beyond = |arc: &CallArc| {
+        let on_stacks = on_stacks.as_ref();
+        !arc.is_observed() && on_stacks.is_some_and(|on| !on[arc.from] || !on[arc.to])
+    };
+    let graph = graph.without(|arc| is_left_out(arc) || !arc.is_call() || is_beyond(arc));
     (graph, left_out)
 }
 

@@ -79,8 +79,7 @@ impl Resolution {
 /// Builds all of the profile that the trace is needed for.
 pub(super) fn profile<'h>(
     trace: &Trace,
-    checked: &Checked,
-    followed: Option<&Followed>,
+    (checked, followed): (&Checked, Option<&Followed>),
     addresses_of_images: DistinctAddresses,
     name_sources: &'h IdVec<ImageId, NameSource>,
     names: &'h Names<'h>,

@@ -130,8 +130,7 @@ pub fn unfinished(trace: &Trace, library: &Library) -> Builder {
     let answers = address_lookup::all(&addresses_of_images, &name_sources, &library.options);
     assemble::profile(
         trace,
-        &checked,
-        followed.as_ref(),
+        (&checked, followed.as_ref()),
         addresses_of_images,
         &name_sources,
         &names,

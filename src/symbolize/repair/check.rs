@@ -129,16 +129,15 @@ impl<'h> Checks<'h> {
         };
         let has_frame = self.has_frame(inner, next.image, at);
         // Most calls show by their bytes alone what they call, and their functions need not be read.
-        let by_rules = self.trace.frames[inner].caller_by == CallerBy::Rules;
-        match self.likely_call(outer, next) {
-            LikelyCall::OfNext if has_frame != Some(false) => return Verdict::Verified,
-            // Rules lead to return addresses only. Pointers lead anywhere, and there bytes may look
-            // like a call by chance.
-            LikelyCall::Unknown if by_rules && self.is_only_jumped_to(next) => {
-                return Verdict::Ambiguous;
+        // Rules lead to return addresses only; frame pointers lead anywhere, where bytes may look like
+        // a call by chance.
+        if self.trace.frames[inner].caller_by == CallerBy::Rules {
+            match self.likely_call(outer, next) {
+                LikelyCall::OfNext => return Verdict::Verified,
+                LikelyCall::Unknown if self.is_only_jumped_to(next) => return Verdict::Ambiguous,
+                LikelyCall::Unknown => return Verdict::Unknown,
+                LikelyCall::Other => {}
             }
-            LikelyCall::Unknown if by_rules => return Verdict::Unknown,
-            _ => {}
         }
         let (called, name) = match self.site(outer).clone() {
             Site::Call(called, name) => (called, name),
