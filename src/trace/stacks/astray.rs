@@ -17,7 +17,13 @@ use super::{Stacks, User};
 pub(in crate::trace) struct Course {
     all: u64,
     astray: u64,
+    /// How often the place was looked for, and how often that led to a known chain.
+    looks: u64,
+    finds: u64,
 }
+
+/// So many looks are made before it is asked whether they pay.
+const LOOKS: u64 = 1024;
 
 impl Course {
     /// A chain that is not known as a whole leads astray, or does not.
@@ -26,9 +32,16 @@ impl Course {
         self.astray += u64::from(is_astray);
     }
 
-    /// Whether at least one in four did.
-    fn is_uncertain(&self) -> bool {
-        self.astray.saturating_mul(4) > self.all
+    /// A look at where a chain leads astray led to a known chain.
+    pub(in crate::trace) fn found(&mut self) {
+        self.finds += 1;
+        self.note(true);
+    }
+
+    /// Whether more than one in four did, and one in four looks leads to a known chain.
+    fn is_worth_a_look(&self) -> bool {
+        let pays = self.looks < LOOKS || self.finds.saturating_mul(4) > self.looks;
+        pays && self.astray.saturating_mul(4) > self.all
     }
 }
 
@@ -43,9 +56,10 @@ impl Stacks {
         mode: CpuMode,
         pid: i32,
     ) -> Option<(usize, bool)> {
-        if !self.course.is_uncertain() {
+        if !self.course.is_worth_a_look() {
             return None;
         }
+        self.course.looks += 1;
         let all = chain::addresses(chain, mode);
         let mut frames = all.filter(|&(_, space, _)| space == Space::User);
         let (_, _, innermost) = frames.next()?;

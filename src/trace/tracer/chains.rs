@@ -61,7 +61,7 @@ impl Tracer<'_, '_, '_> {
             key = self.known_chains.key(chain.first(end), circumstances);
             known = self.known_chains.count(key, weight);
             if known.is_some() {
-                self.stacks.course.note(true);
+                self.stacks.course.found();
             }
         }
         match known {
