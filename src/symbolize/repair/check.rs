@@ -400,16 +400,13 @@ impl<'h> Checks<'h> {
             return Site::Unknown;
         };
         let end = before.0.wrapping_add(1);
-        let function = self.code.function_around(frame.image, before.0);
-        let call = function
-            .as_ref()
-            .and_then(|function| function.call_before(end));
-        let Some(call) = call else {
+        let Some(call) = self.code.call_before(frame.image, end) else {
+            let function = self.code.function_around(frame.image, before.0);
             let is_complete = function.is_some_and(|function| function.is_complete);
             return self.without_call(frame.image, end, is_complete);
         };
         match call.to {
-            To::Function(place) => Site::Call([place].into(), call.name.clone()),
+            To::Function(place) => Site::Call([place].into(), call.name),
             To::ChosenBy(chooser) => Site::Call(self.code.choices(chooser), None),
             To::Unknown if self.code.starts_programs(frame.image, before.0) => Site::Main,
             To::Unknown => Site::Unknown,

@@ -49,19 +49,6 @@ pub(super) struct WayOut {
 pub(super) struct Function {
     /// In order of their first sites.
     pub(super) ways_out: Vec<WayOut>,
-    /// The stated address behind each call and the place of its way, in order of address.
-    pub(super) calls: Vec<(u64, usize)>,
     /// Whether all of its code could be read, so that there are no other ways out.
     pub(super) is_complete: bool,
-}
-
-impl Function {
-    /// The call that returns to this stated address.
-    pub(super) fn call_before(&self, end: u64) -> Option<&WayOut> {
-        let found = self
-            .calls
-            .binary_search_by_key(&end, |&(end, _)| end)
-            .ok()?;
-        self.ways_out.get(self.calls.get(found)?.1)
-    }
 }

@@ -1,5 +1,7 @@
 //! The calls and jumps of single functions, across files.
 
+mod calls;
+
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -9,16 +11,16 @@ use rustc_hash::FxHashMap;
 
 use crate::base::{FileOffset, IdVec, Svma};
 use crate::binary::{Binary, FunctionSymbol, SymbolSource};
-use crate::scan::{self, Callees, Destination, FileTables, LeavingKind, Single};
+use crate::scan::{self, Callees, Destination, Exits, FileTables, LeavingKind, Single};
 use crate::trace::{ImageId, Trace};
 
-use super::super::definitions::{Definition, Definitions};
-use super::super::library::Library;
-use super::super::names::{Names, base_of_part};
 use super::callers::Callers;
 use super::function_exits::{Function, FunctionStart, Site, To, WayOut};
 use super::mapped::Mapped;
+use crate::symbolize::definitions::Definitions;
+use crate::symbolize::library::Library;
 use crate::symbolize::name_source::NameSource;
+use crate::symbolize::names::{Names, base_of_part};
 
 /// The code of larger files is not read as a whole, in bytes.
 const LARGE: u64 = 32 << 20;
@@ -66,6 +68,10 @@ pub(super) struct CodeReader<'h> {
     /// All calls of files; `None` where that was not looked into.
     callers: FxHashMap<ImageId, Option<Rc<Callers>>>,
     functions: FxHashMap<FunctionStart, Option<Rc<Function>>>,
+    /// How control leaves what starts at a place, alone; `None` where its code cannot be read.
+    exits: FxHashMap<FunctionStart, Option<Rc<Exits>>>,
+    /// The calls of each of these by where they return to, in order of address.
+    returns: FxHashMap<FunctionStart, Rc<[(u64, u32)]>>,
     /// Functions with what each is a part of.
     wholes: FxHashMap<FunctionStart, FunctionStart>,
     /// Whether programs and threads start with a function.
@@ -101,6 +107,8 @@ impl<'h> CodeReader<'h> {
             choices: FxHashMap::default(),
             callers: FxHashMap::default(),
             functions: FxHashMap::default(),
+            exits: FxHashMap::default(),
+            returns: FxHashMap::default(),
             wholes: FxHashMap::default(),
             starts: FxHashMap::default(),
         }
@@ -277,7 +285,7 @@ impl<'h> CodeReader<'h> {
         self.function(start)
     }
 
-    /// The same for what starts here.
+    /// The same as of [`CodeReader::function_around`] for what starts here.
     pub(super) fn function(&mut self, place: FunctionStart) -> Option<Rc<Function>> {
         if let Some(known) = self.functions.get(&place) {
             return known.clone();
@@ -300,19 +308,19 @@ impl<'h> CodeReader<'h> {
         let mut next = 0;
         while let Some(&start) = parts.get(next) {
             next += 1;
-            let exits = self.single(image)?.leaving(Svma(start));
-            let Some(exits) = exits else {
+            self.single(image)?;
+            let Some(exits) = self.exits(FunctionStart { image, start }) else {
                 function.is_complete = false;
                 continue;
             };
             function.is_complete &= exits.is_complete;
-            for leaving in exits.sites {
+            for leaving in &exits.sites {
                 let is_call = leaving.kind == LeavingKind::Call;
                 let part = match leaving.to {
                     Destination::Function(start) if !is_call => Some(start.0),
                     _ => None,
                 };
-                let (to, name) = self.destination(image, leaving.to);
+                let (to, name) = self.destination(image, leaving.to.clone());
                 if let Some(part) = part.filter(|_| to == To::Function(whole)) {
                     let is_new = !parts.contains(&part);
                     function.is_complete &= !is_new || parts.len() < PARTS;
@@ -323,7 +331,7 @@ impl<'h> CodeReader<'h> {
                 }
                 let site = Site {
                     at: leaving.at.0,
-                    end: leaving.at.0.wrapping_add(u64::from(leaving.length)),
+                    end: calls::behind(leaving),
                 };
                 let ways_out = &mut function.ways_out;
                 let way = *ways.entry((is_call, to, name.clone())).or_insert_with(|| {
@@ -336,24 +344,9 @@ impl<'h> CodeReader<'h> {
                     ways_out.len() - 1
                 });
                 ways_out[way].sites.push(site);
-                if is_call {
-                    function.calls.push((site.end, way));
-                }
             }
         }
-        function.calls.sort_unstable();
         Some(function)
-    }
-
-    /// Where the call leads, and by what name, that most likely returns to this stated address: see
-    /// [`Single::likely_call_before`].
-    pub(super) fn likely_call_before(
-        &mut self,
-        image: ImageId,
-        behind: u64,
-    ) -> Option<(To, Option<Rc<str>>)> {
-        let to = self.single(image)?.likely_call_before(Svma(behind))?;
-        Some(self.destination(image, to))
     }
 
     /// What is called by what starts here: see [`Single::callees_in_sight`].
@@ -368,69 +361,6 @@ impl<'h> CodeReader<'h> {
     /// All that is called by what starts here: see [`Single::callees`].
     pub(super) fn callees(&mut self, place: FunctionStart) -> Option<Callees> {
         self.single(place.image)?.callees(Svma(place.start))
-    }
-
-    /// Where a call or jump leads, and by what name.
-    fn destination(&mut self, image: ImageId, to: Destination) -> (To, Option<Rc<str>>) {
-        match to {
-            Destination::Function(Svma(start)) => {
-                let place = FunctionStart { image, start };
-                let name = self.full_name(place);
-                if name.is_some_and(|name| is_thunk(&name)) {
-                    (To::Unknown, None)
-                } else {
-                    (To::Function(self.whole(place)), None)
-                }
-            }
-            Destination::Import(name) => {
-                let to = self.import(image, &name);
-                (to, Some(name.into()))
-            }
-            Destination::Unknown => (To::Unknown, None),
-        }
-    }
-
-    /// The function that a file calls by this name: where only one file of the recording defines it,
-    /// that one's. Which file a process would take it from is not known.
-    fn import(&self, image: ImageId, name: &str) -> To {
-        let files = 0..self.files.len();
-        let mut defined = files.filter_map(|file| {
-            let start = self.definitions.exports(file).start(name.as_bytes())?;
-            Some((file, start))
-        });
-        let own = self.files.iter().position(|&file| file == image);
-        let Some((file, start)) = defined.next().filter(|_| own.is_some()) else {
-            return To::Unknown;
-        };
-        if defined.next().is_some() {
-            return To::Unknown;
-        }
-        self.defined(file, start)
-    }
-
-    /// The function that a file calls by this name: where several files of the recording define it,
-    /// that of the first in the order of what the file needs.
-    pub(super) fn first_import(&self, image: ImageId, name: &str) -> Option<To> {
-        let own = self.files.iter().position(|&file| file == image)?;
-        match self.definitions.of(own, name)? {
-            Definition::Scanned(file, start) => Some(self.defined(file, start)),
-            Definition::Elsewhere(..) => None,
-        }
-    }
-
-    /// What a call leads to of the function that a file defines there.
-    fn defined(&self, file: usize, start: Svma) -> To {
-        let image = self.files[file];
-        let chooses = self
-            .binary(image)
-            .is_some_and(|binary| binary.chosen_name(start).is_some());
-        let start = start.0;
-        let place = FunctionStart { image, start };
-        if chooses {
-            To::ChosenBy(place)
-        } else {
-            To::Function(place)
-        }
     }
 
     /// The functions that a function of this kind chooses from, whose addresses it takes; sorted.
