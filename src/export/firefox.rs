@@ -20,6 +20,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use flate2::{Compression, GzBuilder};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -107,7 +108,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, stacks: &CallStacks) -> io:
         })
         .enumerate()
         .max_by_key(|&(index, weight)| (weight, std::cmp::Reverse(index)));
-    let threads: Vec<Value> = samples
+    let threads: Vec<Thread> = samples
         .enumerate()
         .map(|(index, samples)| {
             let mut tables = Tables::new(&naming, stacks, &files);
@@ -151,8 +152,11 @@ pub fn write(out: &mut dyn Write, subject: &Subject, stacks: &CallStacks) -> io:
         "libs": libraries(&naming),
         "pages": [],
         "profilerOverhead": [],
-        "threads": threads,
     });
+    let document = Document {
+        facts: document,
+        threads,
+    };
     // No file name, time or operating system in the header: they would differ between equal runs.
     let mut gzip = GzBuilder::new()
         .mtime(0)
@@ -218,7 +222,45 @@ struct Tables<'a> {
     /// The function, the line, how many calls it is inlined, its category.
     frames: Distinct<FrameId, (FuncId, Option<u32>, u32, u32)>,
     rows: Distinct<RowId, (Option<RowId>, FrameId)>,
-    known: HashMap<StackId, (RowId, u32)>,
+    known: FxHashMap<StackId, (RowId, u32)>,
+}
+
+#[derive(Serialize)]
+struct Document {
+    #[serde(flatten)]
+    facts: Value,
+    threads: Vec<Thread>,
+}
+
+/// A thread. Its long tables are columns: a JSON value takes 32 bytes.
+#[derive(Serialize)]
+struct Thread {
+    #[serde(flatten)]
+    facts: Value,
+    samples: Samples,
+    #[serde(rename = "stackTable")]
+    stack_table: StackTable,
+    #[serde(rename = "frameTable")]
+    frame_table: FrameTable,
+}
+
+#[derive(Serialize)]
+struct Samples {
+    length: usize,
+    stack: Vec<usize>,
+    time: Vec<f64>,
+    weight: Vec<Value>,
+    #[serde(rename = "weightType")]
+    weight_type: &'static str,
+}
+
+#[derive(Serialize)]
+struct StackTable {
+    length: usize,
+    prefix: Vec<Option<usize>>,
+    frame: Vec<usize>,
+    category: Vec<u32>,
+    subcategory: Vec<u32>,
 }
 
 #[derive(Serialize)]
@@ -252,19 +294,17 @@ impl<'a> Tables<'a> {
             funcs: Distinct::default(),
             frames: Distinct::default(),
             rows: Distinct::default(),
-            known: HashMap::new(),
+            known: FxHashMap::default(),
         }
     }
 
     /// The thread with its samples. One thread has to be the main thread of its process for the profiler to
     /// show it at once.
-    fn thread(&mut self, samples: &[StackSample], weight: Weight, is_main: bool) -> Value {
-        let stacks: Vec<usize> = samples
+    fn thread(&mut self, samples: &[StackSample], weight: Weight, is_main: bool) -> Thread {
+        let stack: Vec<usize> = samples
             .iter()
             .map(|sample| self.row(sample.stack).index())
             .collect();
-        let weights: Vec<Value> = samples.iter().map(|sample| weight.of(sample)).collect();
-        let length = samples.len();
         let thread = samples.first().and_then(|s| self.naming.thread(s.thread));
         let name = samples
             .first()
@@ -277,7 +317,7 @@ impl<'a> Tables<'a> {
         let frames = self.frames.rows();
         let category = rows.iter().map(|&(_, frame)| frames[frame].3);
         let category: Vec<u32> = category.collect();
-        json!({
+        let facts = json!({
             "name": name,
             "isMainThread": is_main,
             "processName": thread.map_or("", |thread| &*thread.comm),
@@ -293,15 +333,28 @@ impl<'a> Tables<'a> {
                 "phase": [], "startTime": []},
             "nativeSymbols": {"length": 0, "address": [], "functionSize": [], "libIndex": [],
                 "name": []},
-            "samples": {"length": length, "stack": stacks, "time": vec![0.0; length],
-                "weight": weights, "weightType": weight.name()},
-            "stackTable": {"length": rows.len(), "prefix": prefix, "frame": frame,
-                "category": category, "subcategory": vec![0; rows.len()]},
-            "frameTable": self.frame_table(),
             "funcTable": functions.0,
             "resourceTable": functions.1,
             "stringArray": self.strings.iter().collect::<Vec<&str>>(),
-        })
+        });
+        Thread {
+            facts,
+            samples: Samples {
+                length: samples.len(),
+                stack,
+                time: vec![0.0; samples.len()],
+                weight: samples.iter().map(|sample| weight.of(sample)).collect(),
+                weight_type: weight.name(),
+            },
+            stack_table: StackTable {
+                length: rows.len(),
+                prefix,
+                frame,
+                category,
+                subcategory: vec![0; rows.len()],
+            },
+            frame_table: self.frame_table(),
+        }
     }
 
     /// The row of a stack.
