@@ -17,7 +17,7 @@
 //! that are known by name have neither library nor file there.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 use flate2::{Compression, GzBuilder};
 use rustc_hash::FxHashMap;
@@ -31,6 +31,10 @@ use crate::view::Subject;
 
 use super::json;
 use super::naming::{MERGED, Naming, PRODUCER, functions_of};
+
+/// What the module of functions without one is called. Without a library, profiler-cli would take what
+/// stands before a `!` in the name for it, as in `operator!=`.
+const UNKNOWN: &str = "[unknown]";
 
 /// The version of the format.
 const VERSION: u32 = 55;
@@ -158,12 +162,14 @@ pub fn write(out: &mut dyn Write, subject: &Subject, stacks: &CallStacks) -> io:
         threads,
     };
     // No file name, time or operating system in the header: they would differ between equal runs.
-    let mut gzip = GzBuilder::new()
+    let gzip = GzBuilder::new()
         .mtime(0)
         .operating_system(255)
         .write(out, Compression::new(6));
-    json::value(&mut gzip, &document)?;
-    gzip.finish()?.flush()
+    // The compressor clears its buffer for each write, and JSON is written number by number.
+    let mut buffered = BufWriter::with_capacity(1 << 16, gzip);
+    json::value(&mut buffered, &document)?;
+    buffered.into_inner()?.finish()?.flush()
 }
 
 /// The modules, by their number in the profile.
@@ -181,7 +187,9 @@ fn libraries(naming: &Naming) -> Vec<Value> {
             "codeId": build_id.map(BuildId::to_string),
         })
     };
-    modules.map(library).collect()
+    let unknown = json!({"arch": "", "name": UNKNOWN, "path": UNKNOWN, "debugName": UNKNOWN,
+        "debugPath": UNKNOWN, "breakpadId": "", "codeId": null});
+    modules.map(library).chain([unknown]).collect()
 }
 
 /// A build ID as Breakpad writes it: 16 bytes, of which the first three fields are little-endian, and an age.
@@ -411,7 +419,7 @@ impl<'a> Tables<'a> {
 
     /// The tables of functions and of libraries.
     fn functions(&mut self) -> (Value, Value) {
-        let mut resources: Distinct<RowId, ModuleId> = Distinct::default();
+        let mut resources: Distinct<RowId, Option<ModuleId>> = Distinct::default();
         let length = self.funcs.rows().len();
         let (mut names, mut files, mut lines, mut homes) = (vec![], vec![], vec![], vec![]);
         for &id in self.funcs.rows().iter() {
@@ -421,13 +429,14 @@ impl<'a> Tables<'a> {
             lines.push(self.naming.declaration(id).map(|line| line.line));
             let module = self.naming.profile.functions[id].module;
             homes.push(match self.naming.module(id) {
-                Some(_) => json!(resources.id_of(module).index()),
-                None => json!(-1),
+                Some(_) => resources.id_of(Some(module)).index(),
+                None => resources.id_of(None).index(),
             });
         }
         let modules = resources.into_rows();
-        let name = |&id: &ModuleId| {
-            let name = &self.naming.profile.modules[id].name;
+        let all = &self.naming.profile.modules;
+        let name = |id: &Option<ModuleId>| {
+            let name = id.map_or(UNKNOWN, |id| &all[id].name);
             self.strings.intern(name).index()
         };
         let library_names: Vec<usize> = modules.iter().map(name).collect();
@@ -436,7 +445,7 @@ impl<'a> Tables<'a> {
             "relevantForJS": vec![false; length], "resource": homes, "fileName": files,
             "lineNumber": lines, "columnNumber": none});
         let libraries = json!({"length": modules.len(), "name": library_names,
-            "lib": modules.iter().map(|id| id.index()).collect::<Vec<_>>(),
+            "lib": modules.iter().map(|id| id.map_or(all.len(), |id| id.index())).collect::<Vec<_>>(),
             "host": vec![None::<u32>; modules.len()], "type": vec![1; modules.len()]});
         (functions, libraries)
     }

@@ -24,8 +24,11 @@ use readers::Row;
 /// the weight, the number of samples.
 pub type Taken = (Vec<(usize, u32, bool)>, usize, u64, u64);
 
+/// A function: name, module, where it is declared.
+type Named = (&'static str, usize, Option<(&'static str, u32)>);
+
 /// Names that some format has to be careful with; the same name in several modules and files.
-const FUNCTIONS: [(&str, usize, Option<(&str, u32)>); 10] = [
+const FUNCTIONS: [Named; 10] = [
     ("main", 0, Some(("/src/main.c", 3))),
     ("work", 0, Some(("/src/a.c", 10))),
     ("work", 1, Some(("/src/b.c", 20))),

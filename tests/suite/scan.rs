@@ -12,7 +12,7 @@ use proftool::base::Svma;
 use proftool::binary::{Binary, Finder, Libraries, SlotTarget, SymbolSource};
 use proftool::scan::{self, CallKind, Callee, Calls};
 
-use crate::support::{self, skipped};
+use crate::support;
 
 /// How long any file of some megabytes may take, in a debug build on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
