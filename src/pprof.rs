@@ -16,6 +16,7 @@ use std::io::{self, Write};
 
 use flate2::{Compression, GzBuilder};
 use prost::Message;
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
 /// What the values at one place of every sample are.
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -187,6 +188,12 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Reads a profile that is not compressed; `None` if it is none, or if its messages would take more than
+    /// `limit` bytes of memory.
+    pub fn read(bytes: &[u8], limit: u64) -> Option<Profile> {
+        (memory(bytes)? <= limit).then(|| Profile::decode(bytes).ok())?
+    }
+
     /// Writes the profile compressed: the same bytes for the same profile, at any time.
     ///
     /// # Errors
@@ -201,4 +208,22 @@ impl Profile {
         gzip.write_all(&self.encode_to_vec())?;
         gzip.finish()?.flush()
     }
+}
+
+/// The most memory that the messages of a profile can take, by the lengths of the outermost ones; `None` if
+/// they are broken.
+fn memory(mut bytes: &[u8]) -> Option<u64> {
+    let mut sum = 0u64;
+    while !bytes.is_empty() {
+        let (tag, kind) = decode_key(&mut bytes).ok()?;
+        if kind != WireType::LengthDelimited {
+            skip_field(kind, tag, &mut bytes, DecodeContext::default()).ok()?;
+            continue;
+        }
+        let length = usize::try_from(decode_varint(&mut bytes).ok()?).ok()?;
+        bytes = bytes.get(length..)?;
+        // Two bytes may be a label of 32, one byte a number of 8; vectors have room for twice as much.
+        sum = sum.saturating_add(2 * (72 + 16 * length as u64));
+    }
+    Some(sum)
 }

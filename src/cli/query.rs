@@ -20,7 +20,7 @@ pub const DEFAULT_FILE: &str = "perf.data";
 /// The file, and which of its samples count.
 #[derive(Args, Debug)]
 pub struct Query {
-    /// A perf.data file, folded stacks, or a gmon.out with --binary; - is standard input.
+    /// A perf.data file, a profile of another tool, or a gmon.out with --binary; - is standard input.
     #[arg(default_value = DEFAULT_FILE)]
     file: PathBuf,
     /// Same as FILE, as in perf.

@@ -17,9 +17,10 @@
 //! that are known by name have neither library nor file there.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 use flate2::{Compression, GzBuilder};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -30,6 +31,10 @@ use crate::view::Subject;
 
 use super::json;
 use super::naming::{MERGED, Naming, PRODUCER, functions_of};
+
+/// What the module of functions without one is called. Without a library, profiler-cli would take what
+/// stands before a `!` in the name for it, as in `operator!=`.
+const UNKNOWN: &str = "[unknown]";
 
 /// The version of the format.
 const VERSION: u32 = 55;
@@ -107,7 +112,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, stacks: &CallStacks) -> io:
         })
         .enumerate()
         .max_by_key(|&(index, weight)| (weight, std::cmp::Reverse(index)));
-    let threads: Vec<Value> = samples
+    let threads: Vec<Thread> = samples
         .enumerate()
         .map(|(index, samples)| {
             let mut tables = Tables::new(&naming, stacks, &files);
@@ -151,15 +156,20 @@ pub fn write(out: &mut dyn Write, subject: &Subject, stacks: &CallStacks) -> io:
         "libs": libraries(&naming),
         "pages": [],
         "profilerOverhead": [],
-        "threads": threads,
     });
+    let document = Document {
+        facts: document,
+        threads,
+    };
     // No file name, time or operating system in the header: they would differ between equal runs.
-    let mut gzip = GzBuilder::new()
+    let gzip = GzBuilder::new()
         .mtime(0)
         .operating_system(255)
         .write(out, Compression::new(6));
-    json::value(&mut gzip, &document)?;
-    gzip.finish()?.flush()
+    // The compressor clears its buffer for each write, and JSON is written number by number.
+    let mut buffered = BufWriter::with_capacity(1 << 16, gzip);
+    json::value(&mut buffered, &document)?;
+    buffered.into_inner()?.finish()?.flush()
 }
 
 /// The modules, by their number in the profile.
@@ -177,7 +187,9 @@ fn libraries(naming: &Naming) -> Vec<Value> {
             "codeId": build_id.map(BuildId::to_string),
         })
     };
-    modules.map(library).collect()
+    let unknown = json!({"arch": "", "name": UNKNOWN, "path": UNKNOWN, "debugName": UNKNOWN,
+        "debugPath": UNKNOWN, "breakpadId": "", "codeId": null});
+    modules.map(library).chain([unknown]).collect()
 }
 
 /// A build ID as Breakpad writes it: 16 bytes, of which the first three fields are little-endian, and an age.
@@ -218,7 +230,45 @@ struct Tables<'a> {
     /// The function, the line, how many calls it is inlined, its category.
     frames: Distinct<FrameId, (FuncId, Option<u32>, u32, u32)>,
     rows: Distinct<RowId, (Option<RowId>, FrameId)>,
-    known: HashMap<StackId, (RowId, u32)>,
+    known: FxHashMap<StackId, (RowId, u32)>,
+}
+
+#[derive(Serialize)]
+struct Document {
+    #[serde(flatten)]
+    facts: Value,
+    threads: Vec<Thread>,
+}
+
+/// A thread. Its long tables are columns: a JSON value takes 32 bytes.
+#[derive(Serialize)]
+struct Thread {
+    #[serde(flatten)]
+    facts: Value,
+    samples: Samples,
+    #[serde(rename = "stackTable")]
+    stack_table: StackTable,
+    #[serde(rename = "frameTable")]
+    frame_table: FrameTable,
+}
+
+#[derive(Serialize)]
+struct Samples {
+    length: usize,
+    stack: Vec<usize>,
+    time: Vec<f64>,
+    weight: Vec<Value>,
+    #[serde(rename = "weightType")]
+    weight_type: &'static str,
+}
+
+#[derive(Serialize)]
+struct StackTable {
+    length: usize,
+    prefix: Vec<Option<usize>>,
+    frame: Vec<usize>,
+    category: Vec<u32>,
+    subcategory: Vec<u32>,
 }
 
 #[derive(Serialize)]
@@ -252,19 +302,17 @@ impl<'a> Tables<'a> {
             funcs: Distinct::default(),
             frames: Distinct::default(),
             rows: Distinct::default(),
-            known: HashMap::new(),
+            known: FxHashMap::default(),
         }
     }
 
     /// The thread with its samples. One thread has to be the main thread of its process for the profiler to
     /// show it at once.
-    fn thread(&mut self, samples: &[StackSample], weight: Weight, is_main: bool) -> Value {
-        let stacks: Vec<usize> = samples
+    fn thread(&mut self, samples: &[StackSample], weight: Weight, is_main: bool) -> Thread {
+        let stack: Vec<usize> = samples
             .iter()
             .map(|sample| self.row(sample.stack).index())
             .collect();
-        let weights: Vec<Value> = samples.iter().map(|sample| weight.of(sample)).collect();
-        let length = samples.len();
         let thread = samples.first().and_then(|s| self.naming.thread(s.thread));
         let name = samples
             .first()
@@ -277,7 +325,7 @@ impl<'a> Tables<'a> {
         let frames = self.frames.rows();
         let category = rows.iter().map(|&(_, frame)| frames[frame].3);
         let category: Vec<u32> = category.collect();
-        json!({
+        let facts = json!({
             "name": name,
             "isMainThread": is_main,
             "processName": thread.map_or("", |thread| &*thread.comm),
@@ -293,15 +341,28 @@ impl<'a> Tables<'a> {
                 "phase": [], "startTime": []},
             "nativeSymbols": {"length": 0, "address": [], "functionSize": [], "libIndex": [],
                 "name": []},
-            "samples": {"length": length, "stack": stacks, "time": vec![0.0; length],
-                "weight": weights, "weightType": weight.name()},
-            "stackTable": {"length": rows.len(), "prefix": prefix, "frame": frame,
-                "category": category, "subcategory": vec![0; rows.len()]},
-            "frameTable": self.frame_table(),
             "funcTable": functions.0,
             "resourceTable": functions.1,
             "stringArray": self.strings.iter().collect::<Vec<&str>>(),
-        })
+        });
+        Thread {
+            facts,
+            samples: Samples {
+                length: samples.len(),
+                stack,
+                time: vec![0.0; samples.len()],
+                weight: samples.iter().map(|sample| weight.of(sample)).collect(),
+                weight_type: weight.name(),
+            },
+            stack_table: StackTable {
+                length: rows.len(),
+                prefix,
+                frame,
+                category,
+                subcategory: vec![0; rows.len()],
+            },
+            frame_table: self.frame_table(),
+        }
     }
 
     /// The row of a stack.
@@ -358,7 +419,7 @@ impl<'a> Tables<'a> {
 
     /// The tables of functions and of libraries.
     fn functions(&mut self) -> (Value, Value) {
-        let mut resources: Distinct<RowId, ModuleId> = Distinct::default();
+        let mut resources: Distinct<RowId, Option<ModuleId>> = Distinct::default();
         let length = self.funcs.rows().len();
         let (mut names, mut files, mut lines, mut homes) = (vec![], vec![], vec![], vec![]);
         for &id in self.funcs.rows().iter() {
@@ -368,13 +429,14 @@ impl<'a> Tables<'a> {
             lines.push(self.naming.declaration(id).map(|line| line.line));
             let module = self.naming.profile.functions[id].module;
             homes.push(match self.naming.module(id) {
-                Some(_) => json!(resources.id_of(module).index()),
-                None => json!(-1),
+                Some(_) => resources.id_of(Some(module)).index(),
+                None => resources.id_of(None).index(),
             });
         }
         let modules = resources.into_rows();
-        let name = |&id: &ModuleId| {
-            let name = &self.naming.profile.modules[id].name;
+        let all = &self.naming.profile.modules;
+        let name = |id: &Option<ModuleId>| {
+            let name = id.map_or(UNKNOWN, |id| &all[id].name);
             self.strings.intern(name).index()
         };
         let library_names: Vec<usize> = modules.iter().map(name).collect();
@@ -383,7 +445,7 @@ impl<'a> Tables<'a> {
             "relevantForJS": vec![false; length], "resource": homes, "fileName": files,
             "lineNumber": lines, "columnNumber": none});
         let libraries = json!({"length": modules.len(), "name": library_names,
-            "lib": modules.iter().map(|id| id.index()).collect::<Vec<_>>(),
+            "lib": modules.iter().map(|id| id.map_or(all.len(), |id| id.index())).collect::<Vec<_>>(),
             "host": vec![None::<u32>; modules.len()], "type": vec![1; modules.len()]});
         (functions, libraries)
     }

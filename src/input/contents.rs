@@ -57,8 +57,8 @@ pub(super) fn of_recording(
     })
 }
 
-/// The inventory of folded stacks.
-pub(super) fn of_folded(profile: Profile) -> Contents {
+/// The inventory of stacks in this form.
+pub(super) fn of_stacks(form: &str, profile: Profile) -> Contents {
     let counts = profile.samples_by_event();
     let events = profile.events.enumerate().map(|(id, event)| {
         let own = profile.samples.iter().filter(|sample| sample.event == id);
@@ -70,7 +70,7 @@ pub(super) fn of_folded(profile: Profile) -> Contents {
         }
     });
     Contents {
-        form: "folded stacks".into(),
+        form: form.into(),
         events: events.collect(),
         samples: counts
             .iter()

@@ -68,7 +68,9 @@ pub enum Reason {
         format: &'static str,
     },
     /// Nothing that is known.
-    #[error("it is neither a perf.data file nor folded stacks nor a gmon.out")]
+    #[error(
+        "it is neither a perf.data file nor folded stacks nor a gmon.out, nor a profile of another known format"
+    )]
     Unknown,
     /// Folded stacks that are too large to read.
     #[error("as folded stacks: {problem}")]

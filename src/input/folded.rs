@@ -388,7 +388,10 @@ fn first_named<'t>(inside: impl Iterator<Item = &'t str>) -> Option<(&'t str, us
 
 /// Reads the next line into `line`, which stays empty when it is too long; gives the number of
 /// bytes that were taken from the input, `None` at its end.
-fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<Option<u64>> {
+pub(super) fn next_line(
+    input: &mut impl BufRead,
+    line: &mut Vec<u8>,
+) -> std::io::Result<Option<u64>> {
     line.clear();
     let mut taken = 0u64;
     loop {

@@ -8,6 +8,9 @@
 //!   \x7fELF                          a program: refused
 //!   gmon, or 0x51879 in its place    what a program built with -pg leaves, with its program
 //!   lines `main;parse;lex 12`        folded stacks
+//!   gzip, or the first bytes of one  a profile of pprof
+//!   {"$schema": …                    a file of speedscope
+//!   lines `app 1/2 3.5: 9 cycles:`   the text of perf script
 //! ```
 //!
 //! Only regular files are opened, and `-` is standard input. A FIFO or device is an error, so that
@@ -18,9 +21,13 @@ mod error;
 pub mod folded;
 mod gmon;
 pub mod live;
+mod perf_script;
+mod pprof;
 mod programs;
 mod recording;
 mod sampled;
+mod speedscope;
+mod stacks;
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Cursor, Read};
@@ -28,6 +35,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::base::utf8;
 use crate::binary::Finder;
 use crate::perfdata::Reader;
 use crate::profile::{Contents, Histogram, Profile};
@@ -100,7 +108,9 @@ pub fn open(path: &Path, options: &Options, progress: &mut Progress) -> Result<P
         OpenedInput::Gmon(first) => return gmon_profile(path, first, options),
         _ if !options.sum.is_empty() => Err(Reason::NotGmon),
         OpenedInput::Recording(reader) => recording::read(*reader, options, progress),
-        OpenedInput::Folded(stacks, size) => folded_stacks(stacks, size, options, progress),
+        OpenedInput::Stacks(format, input, size) => {
+            stacks_of(format, input, size, options, progress)
+        }
     };
     profile.map_err(Error::of(path))
 }
@@ -143,13 +153,13 @@ pub fn contents(
 ) -> Result<Contents, Error> {
     let found = match door(path).map_err(Error::of(path))? {
         OpenedInput::Recording(reader) => contents::of_recording(*reader, progress),
-        OpenedInput::Folded(stacks, size) => {
+        OpenedInput::Stacks(format, input, size) => {
             let options = Options {
                 folded_weights: weights,
                 ..Options::default()
             };
-            let profile = folded_stacks(stacks, size, &options, progress);
-            profile.map(contents::of_folded)
+            let profile = stacks_of(format, input, size, &options, progress);
+            profile.map(|profile| contents::of_stacks(format.name(), profile))
         }
         OpenedInput::Gmon(bytes) => gmon::contents::of(&gmon::Named::new(path, bytes)),
     };
@@ -168,7 +178,10 @@ pub fn read(bytes: Vec<u8>, options: &Options) -> Result<Profile, Error> {
         InputKind::Recording => Reader::from_bytes(bytes)
             .map_err(Reason::from)
             .and_then(|reader| recording::read(reader, options, progress)),
-        InputKind::Folded => folded_stacks(bytes.as_slice(), bytes.len() as u64, options, progress),
+        InputKind::Stacks(format) => {
+            let (size, bytes) = (bytes.len() as u64, bytes.as_slice());
+            stacks_of(format, bytes, size, options, progress)
+        }
         InputKind::Gmon => return gmon_profile(in_memory, bytes, options),
     };
     profile.map_err(Error::of(in_memory))
@@ -177,8 +190,8 @@ pub fn read(bytes: Vec<u8>, options: &Options) -> Result<Profile, Error> {
 /// Something that was opened and recognised.
 enum OpenedInput {
     Recording(Box<Reader>),
-    /// Folded stacks, and their size where it is known, else 0.
-    Folded(Box<dyn BufRead>, u64),
+    /// Stacks in another format, and the size of the input where it is known, else 0.
+    Stacks(StackFormat, Box<dyn BufRead>, u64),
     /// The bytes of a gmon.out.
     Gmon(Vec<u8>),
 }
@@ -201,7 +214,7 @@ fn door(path: &Path) -> Result<OpenedInput, Reason> {
             InputKind::Recording => {
                 OpenedInput::Recording(Box::new(Reader::from_stream(Box::new(input))?))
             }
-            InputKind::Folded => OpenedInput::Folded(Box::new(input), 0),
+            InputKind::Stacks(format) => OpenedInput::Stacks(format, Box::new(input), 0),
             InputKind::Gmon => OpenedInput::Gmon(whole(&mut input)?),
         });
     }
@@ -218,19 +231,41 @@ fn regular_door(file: File) -> Result<OpenedInput, Reason> {
         InputKind::Recording => {
             OpenedInput::Recording(Box::new(Reader::from_file(input.into_inner())?))
         }
-        InputKind::Folded => OpenedInput::Folded(Box::new(input), size),
+        InputKind::Stacks(format) => OpenedInput::Stacks(format, Box::new(input), size),
         InputKind::Gmon => OpenedInput::Gmon(whole(&mut input)?),
     })
 }
 
 const BUFFER: usize = 1 << 18;
-/// The bytes that tell what something is.
-const HEAD: u64 = 24;
+/// The bytes that tell what something is: enough for the notes before the first record of a text.
+const HEAD: u64 = 1 << 16;
 
 enum InputKind {
     Recording,
-    Folded,
+    Stacks(StackFormat),
     Gmon,
+}
+
+/// A format that has names on stacks.
+#[derive(Clone, Copy)]
+enum StackFormat {
+    Folded,
+    PerfScript,
+    Speedscope,
+    Pprof,
+    Gzip,
+}
+
+impl StackFormat {
+    /// What it is, in a few words.
+    fn name(self) -> &'static str {
+        match self {
+            StackFormat::Folded => "folded stacks",
+            StackFormat::PerfScript => "the text of perf script",
+            StackFormat::Speedscope => "speedscope",
+            StackFormat::Pprof | StackFormat::Gzip => "pprof",
+        }
+    }
 }
 
 /// What the first bytes say.
@@ -246,17 +281,31 @@ fn kind(input: &mut impl BufRead) -> Result<InputKind, Reason> {
     } else if starts(b"\x7fELF") {
         Err(Reason::Program)
     } else if starts(b"\x1f\x8b") {
-        Err(Reason::Compressed { format: "gzip" })
+        Ok(InputKind::Stacks(StackFormat::Gzip))
     } else if starts(b"\x28\xb5\x2f\xfd") {
         Err(Reason::Compressed { format: "zstd" })
+    } else if pprof::is_profile(head) {
+        Ok(InputKind::Stacks(StackFormat::Pprof))
     } else if head.contains(&0) {
         Err(Reason::Unknown)
+    } else if speedscope::is_object(head) {
+        Ok(InputKind::Stacks(StackFormat::Speedscope))
+    } else if is_perf_script(head) {
+        Ok(InputKind::Stacks(StackFormat::PerfScript))
     } else {
-        Ok(InputKind::Folded)
+        Ok(InputKind::Stacks(StackFormat::Folded))
     }
 }
 
-fn folded_stacks(
+/// Whether the first line that is no note begins a record of perf script.
+fn is_perf_script(head: &[u8]) -> bool {
+    let mut lines = head.split(|&byte| byte == b'\n');
+    let first = lines.find(|line| !line.trim_ascii().is_empty() && !line.starts_with(b"#"));
+    first.is_some_and(|line| perf_script::is_header(utf8(line).trim_end()))
+}
+
+fn stacks_of(
+    format: StackFormat,
     input: impl BufRead,
     size: u64,
     options: &Options,
@@ -264,12 +313,22 @@ fn folded_stacks(
 ) -> Result<Profile, Reason> {
     if !options.time.is_all() {
         return Err(Reason::NoTimes {
-            holder: "folded stacks hold",
+            holder: match format {
+                StackFormat::Folded => "folded stacks hold",
+                StackFormat::PerfScript => "a perf script text is read with",
+                StackFormat::Speedscope => "a speedscope file holds",
+                StackFormat::Pprof | StackFormat::Gzip => "a pprof profile holds",
+            },
         });
     }
-    folded::read_as(options.folded_weights, input, &mut |done| {
-        progress(done, size)
-    })
+    let progress = &mut |done| progress(done, size);
+    match format {
+        StackFormat::Folded => folded::read_as(options.folded_weights, input, progress),
+        StackFormat::PerfScript => perf_script::read(input, progress),
+        StackFormat::Speedscope => speedscope::read(input),
+        StackFormat::Pprof => pprof::read_plain(input),
+        StackFormat::Gzip => pprof::read_compressed(input),
+    }
 }
 
 /// The profile of a gmon.out and of those that are to be added to it.

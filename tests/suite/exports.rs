@@ -1,7 +1,7 @@
 //! The formats of other profilers: what they hold adds up to the totals of the profile, by the arithmetic
 //! of the tools that read them.
 
-mod readers;
+pub mod readers;
 
 use std::collections::BTreeSet;
 
@@ -22,10 +22,13 @@ use readers::Row;
 
 /// A sample: functions from the root, each with the line of its call and whether it is inlined; the thread,
 /// the weight, the number of samples.
-type Taken = (Vec<(usize, u32, bool)>, usize, u64, u64);
+pub type Taken = (Vec<(usize, u32, bool)>, usize, u64, u64);
+
+/// A function: name, module, where it is declared.
+type Named = (&'static str, usize, Option<(&'static str, u32)>);
 
 /// Names that some format has to be careful with; the same name in several modules and files.
-const FUNCTIONS: [(&str, usize, Option<(&str, u32)>); 10] = [
+const FUNCTIONS: [Named; 10] = [
     ("main", 0, Some(("/src/main.c", 3))),
     ("work", 0, Some(("/src/a.c", 10))),
     ("work", 1, Some(("/src/b.c", 20))),
@@ -42,7 +45,7 @@ const FUNCTIONS: [(&str, usize, Option<(&str, u32)>); 10] = [
     ("[truncated]", 3, None),
 ];
 
-fn samples() -> impl Strategy<Value = Vec<Taken>> {
+pub fn samples() -> impl Strategy<Value = Vec<Taken>> {
     let frame = (0..FUNCTIONS.len(), 1..4u32, any::<bool>());
     vec(
         (vec(frame, 1..12), 0..2usize, 0..1u64 << 42, 1..4u64),
@@ -51,7 +54,7 @@ fn samples() -> impl Strategy<Value = Vec<Taken>> {
 }
 
 /// The profile of these samples, with the lines of calls.
-fn build(samples: &[Taken]) -> Profile {
+pub fn build(samples: &[Taken]) -> Profile {
     let mut builder = Builder::default();
     let event = builder.event(Event::named("cpu-clock"));
     let modules = [
@@ -92,9 +95,12 @@ fn build(samples: &[Taken]) -> Profile {
     });
     for (stack, thread, weight, count) in samples {
         let mut at = None;
-        let mut called_from = None;
+        let (mut called_from, mut outside) = (None, None);
         for &(function, line, inlined) in stack {
-            let inlined = inlined && at.is_some();
+            // Code is inlined within a module.
+            let module = FUNCTIONS[function].1;
+            let inlined = inlined && at.is_some() && outside == Some(module);
+            outside = Some(module);
             let caller = at.map(|(path, _)| path);
             let path = match line {
                 3 if caller.is_some() => {
@@ -117,7 +123,7 @@ fn build(samples: &[Taken]) -> Profile {
 }
 
 /// Name, self and total of every function on a stack, as the analysis has them; names as they are printed.
-fn truth(profile: &Profile, selection: &Selection, is_printed: bool) -> Vec<Row> {
+pub fn truth(profile: &Profile, selection: &Selection, is_printed: bool) -> Vec<Row> {
     let weights = inclusive::by_function(profile, selection);
     let on_stacks = profile.functions_on_stacks();
     let functions = profile
@@ -149,7 +155,7 @@ fn subject<'a>(profile: &'a Profile, selection: &'a Selection) -> Subject<'a> {
     }
 }
 
-fn select(profile: &Profile, weighing: Weighing) -> Selection {
+pub fn select(profile: &Profile, weighing: Weighing) -> Selection {
     let filter = Filter {
         weighing,
         ..Filter::default()
@@ -158,7 +164,7 @@ fn select(profile: &Profile, weighing: Weighing) -> Selection {
 }
 
 /// What each format has for the profile, in the order of [`readers::ALL`].
-fn exported(profile: &Profile, selection: &Selection, collapse: Collapse) -> Vec<Vec<u8>> {
+pub fn exported(profile: &Profile, selection: &Selection, collapse: Collapse) -> Vec<Vec<u8>> {
     let subject = subject(profile, selection);
     let stacks = CallStacks::of(profile, selection, collapse);
     let calls = OutermostCalls::of(profile, &stacks);

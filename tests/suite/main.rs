@@ -32,6 +32,7 @@ mod graph;
 mod graph_laws;
 mod hostile;
 mod identity;
+mod imports;
 mod interrupts;
 mod jitdump;
 mod json_text;

@@ -91,6 +91,7 @@ impl CaveatKind {
             NamelessFrames => format!(
                 "{n} sample{s} with unnamed frames; they are separate functions by caller"
             ),
+            CountUnstated => "the number of samples is not stated".into(),
             GeneratedCode => format!("{n} sample{s} in JIT-compiled code without names"),
             ReusedCode => format!(
                 "{n} sample{s} at addresses reused by several JIT-compiled functions; which of them \

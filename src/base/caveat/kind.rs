@@ -82,6 +82,9 @@ pub enum CaveatKind {
     NoSymbols,
     /// Samples with frames that a text input has no name for.
     NamelessFrames,
+    /// A text input or a profile of another tool does not state how many samples there are; details: what
+    /// is taken for the number.
+    CountUnstated,
     /// Samples in code that a process made at run time and did not list; details: processes.
     GeneratedCode,
     /// Samples at addresses at which several generated functions were, at times that are not known.
@@ -173,6 +176,7 @@ impl CaveatKind {
             UncheckedBinary => "unchecked-binary",
             NoSymbols => "no-symbols",
             NamelessFrames => "nameless-frames",
+            CountUnstated => "count-unstated",
             GeneratedCode => "generated-code",
             ReusedCode => "reused-code",
             JitWithoutTime => "jit-without-time",

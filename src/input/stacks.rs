@@ -1,0 +1,206 @@
+//! Builds profiles from formats that name functions on stacks: what pprof's, speedscope's and perf script's
+//! readers have in common.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::base::{CaveatKind, Event, Sampling, Unit, WeightSum, is_mark, placeholder};
+use crate::profile::{
+    Builder, EventId, Function, FunctionId, FunctionKind, Line, LineId, Module, ModuleId, PathId,
+    Profile, Thread, ThreadId,
+};
+
+/// The deepest stack that is read, in frames.
+const MAX_FRAMES: usize = 1 << 18;
+/// The number of frames of all stacks together that are read: a small file may name one long location in
+/// every sample.
+const MAX_ALL_FRAMES: u64 = 1 << 30;
+
+/// What a number in the file counts, in the event's unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Scale {
+    /// The number of the event's units that one of the file's is.
+    factor: u64,
+}
+
+impl Scale {
+    /// The event of this name with weights in this unit of the file, and the scale of its weights.
+    pub fn of(name: &str, unit: &str) -> (Event, Scale) {
+        let time = |factor| (Unit::Nanoseconds, factor);
+        let (unit, factor) = match unit {
+            "nanoseconds" | "ns" => time(1),
+            "microseconds" | "us" => time(1_000),
+            "milliseconds" | "ms" => time(1_000_000),
+            "seconds" | "s" => time(1_000_000_000),
+            "bytes" | "byte" | "B" => (Unit::Count("bytes".into()), 1),
+            _ if name == "samples" => (Unit::Samples, 1),
+            _ => (Unit::Count(name.to_owned()), 1),
+        };
+        let name = name.to_owned();
+        (Event { name, unit }, Scale { factor })
+    }
+
+    /// The weight; `None` if it exceeds 64 bits.
+    pub fn whole(self, value: u64) -> Option<u64> {
+        value.checked_mul(self.factor)
+    }
+
+    /// The nearest weight of a number that need not be whole; `None` for negative ones and those that 64 bits
+    /// cannot hold.
+    pub fn nearest(self, value: f64) -> Option<u64> {
+        let weight = (value * self.factor as f64).round();
+        (0.0..1.8e19).contains(&weight).then_some(weight as u64)
+    }
+}
+
+/// A frame as a file names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Frame {
+    pub function: FunctionId,
+    pub line: Option<LineId>,
+    /// Whether it is inlined into the frame outside of it.
+    pub inlined: bool,
+    pub inferred: bool,
+}
+
+/// Stacks on the way to a profile.
+#[derive(Default)]
+pub(super) struct StackBuilder {
+    pub builder: Builder,
+    events: HashMap<(String, String), EventId>,
+    functions: HashMap<(String, ModuleId), FunctionId>,
+    /// Those that stand for functions without a name.
+    unnamed: HashSet<FunctionId>,
+    frames: u64,
+}
+
+impl StackBuilder {
+    /// The event of this name in this unit; samples are chosen in an unknown way.
+    pub fn event(&mut self, event: Event) -> EventId {
+        let key = (event.name.clone(), event.unit.to_string());
+        if let Some(&id) = self.events.get(&key) {
+            return id;
+        }
+        let id = self.builder.sampled_event(event, Sampling::Unknown);
+        self.events.insert(key, id);
+        id
+    }
+
+    /// The module of this path; the empty path is no module.
+    pub fn module(&mut self, path: &str) -> ModuleId {
+        let last = path.rsplit('/').next().filter(|last| !last.is_empty());
+        self.builder.module(Module {
+            name: last.unwrap_or(path).to_owned(),
+            path: path.to_owned(),
+        })
+    }
+
+    pub fn thread(&mut self, pid: i32, tid: i32, comm: &str) -> ThreadId {
+        let comm = comm.into();
+        self.builder.thread(Thread { pid, tid, comm })
+    }
+
+    pub fn line(&mut self, file: &str, line: u32) -> LineId {
+        let file = file.to_owned();
+        self.builder.line(Line { file, line })
+    }
+
+    /// A function of its own, whatever others are called.
+    pub fn new_function(
+        &mut self,
+        name: &str,
+        linkage_name: Option<&str>,
+        declared_at: Option<Line>,
+        module: ModuleId,
+    ) -> FunctionId {
+        let kind = match () {
+            () if is_mark(name) => FunctionKind::Mark,
+            () if placeholder(name).is_some() || name.starts_with("[unknown] ") => {
+                FunctionKind::Unknown
+            }
+            () => FunctionKind::Named,
+        };
+        self.builder.function(Function {
+            name: name.to_owned(),
+            linkage_name: linkage_name.map(Into::into),
+            declared_at: declared_at.map(Box::new),
+            module,
+            address: None,
+            kind,
+        })
+    }
+
+    /// The function of this name in this module.
+    pub fn function(&mut self, name: &str, module: ModuleId) -> FunctionId {
+        if let Some(&id) = self.functions.get(&(name.to_owned(), module)) {
+            return id;
+        }
+        let id = self.new_function(name, None, None, module);
+        self.functions.insert((name.to_owned(), module), id);
+        id
+    }
+
+    /// Counts a sample. The stack is leaf first. What cannot be counted is a caveat.
+    pub fn sample(&mut self, event: EventId, thread: ThreadId, stack: &[Frame], sum: WeightSum) {
+        self.frames = self.frames.saturating_add(stack.len() as u64);
+        let problem = match stack.len() {
+            0 => Some("a sample without a stack"),
+            frames if frames > MAX_FRAMES => Some("a stack of more than 262144 frames"),
+            _ if self.frames > MAX_ALL_FRAMES => Some("more than 2^30 frames in all"),
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            self.skip(problem);
+            return;
+        }
+        if stack
+            .iter()
+            .any(|frame| self.unnamed.contains(&frame.function))
+        {
+            self.builder.caveats().add(CaveatKind::NoSymbols, sum.count);
+        }
+        let mut path: Option<PathId> = None;
+        for frame in stack.iter().rev() {
+            let inlined = frame.inlined && path.is_some();
+            path = Some(if frame.inferred {
+                self.builder.inferred_path(path, frame.function, inlined)
+            } else {
+                self.builder.path(path, frame.function, inlined)
+            });
+        }
+        let (Some(path), Some(leaf)) = (path, stack.first()) else {
+            return;
+        };
+        if !self.builder.sample(event, thread, path, leaf.line, sum) {
+            self.builder.caveats().add(CaveatKind::WeightLimit, 1);
+        }
+    }
+
+    /// Notes something that could not be read.
+    pub fn skip(&mut self, what: &str) {
+        let caveats = self.builder.caveats();
+        caveats.add_detail(CaveatKind::Skipped, 1, what);
+    }
+
+    /// Notes that the file does not state how many samples a stack has: its weight is taken for the number,
+    /// or 1.
+    pub fn count_is_not_stated(&mut self, weights_are_counts: bool) {
+        let taken = match weights_are_counts {
+            true => "weights without a unit are taken for it",
+            false => "each stack counts as one sample",
+        };
+        let caveats = self.builder.caveats();
+        caveats.add_detail(CaveatKind::CountUnstated, 1, taken);
+    }
+
+    pub fn finish(self) -> Profile {
+        self.builder.finish()
+    }
+
+    /// The function that the file has no name for and that is told apart by `what`: an address, or its place
+    /// in a table.
+    pub fn unnamed(&mut self, what: &str, module: ModuleId) -> FunctionId {
+        let id = self.function(&format!("[unknown] {what}"), module);
+        self.unnamed.insert(id);
+        id
+    }
+}
