@@ -57,7 +57,7 @@ impl CodeReader<'_> {
     }
 
     /// Where the call leads, and by what name, that most likely returns to this stated address: see
-    /// [`Single::likely_call_before`].
+    /// [`crate::scan::Single::likely_call_before`].
     pub(in crate::symbolize::repair) fn likely_call_before(
         &mut self,
         image: ImageId,
