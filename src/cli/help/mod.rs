@@ -207,8 +207,8 @@ mod tests {
                     .any(|arg| arg.get_long() == Some(word))
             })
         };
-        // Of other programs: perf record, gcc.
-        let others = ["switch-events", "its-option"];
+        // Of other programs: perf record, callgrind_annotate, and any command that is recorded.
+        let others = ["switch-events", "inclusive", "its-option"];
         for topic in TOPICS {
             for word in topic.text.split([' ', '\n', '(', ')', ':', ',', '.', ';']) {
                 let Some(name) = word.strip_prefix("--") else {
