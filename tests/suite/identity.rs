@@ -389,8 +389,10 @@ fn every_label_that_flat_prints_is_accepted_where_a_function_is_asked_for() {
         .zip(COLLIDING)
         .map(|(index, name)| (name, 0x1000 + index * 0x40, 0x40))
         .collect();
-    let file = || Elf::with_functions(&functions).calling_everywhere();
-    let files = [file(), file()];
+    let files = [
+        Elf::with_functions(&functions),
+        Elf::with_functions(&functions),
+    ];
     // Each function of the program calls one of the library; weights tell them all apart.
     let mut stacks: Vec<Vec<u64>> = Vec::new();
     for index in 0..COLLIDING.len() as u64 {

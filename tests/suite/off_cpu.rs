@@ -469,7 +469,6 @@ fn the_report_of_waits_leads_with_where_the_program_waits() {
         ("take_lock", 0x1100, 0x100),
         ("fetch", 0x1200, 0x100),
     ])
-    .calling_everywhere()
     .write(&app);
     Elf::with_functions(&[("mutex_lock", 0x1000, 0x100), ("read", 0x1100, 0x100)]).write(&library);
     let events = [

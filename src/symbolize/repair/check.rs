@@ -280,11 +280,17 @@ impl<'h> Checks<'h> {
     }
 
     /// Whether the code of an image is certain to be what ran: it has a build ID, or was not written
-    /// since.
+    /// since, and calls something. Code without any call has no place to return to: it was put there
+    /// to fill the file.
     fn is_same_file(&mut self, image: ImageId) -> bool {
-        let (trace, sources) = (self.trace, self.name_sources);
-        let is_same = || !sources[image].may_have_changed(trace, &trace.images[image]);
-        *self.is_same_file[image].get_or_insert_with(is_same)
+        if let Some(known) = self.is_same_file[image] {
+            return known;
+        }
+        let is_old =
+            !self.name_sources[image].may_have_changed(self.trace, &self.trace.images[image]);
+        let is_same = is_old && self.code.has_calls(image);
+        self.is_same_file[image] = Some(is_same);
+        is_same
     }
 
     /// Whether the chain of frame pointers went past the function that called the one of this frame,

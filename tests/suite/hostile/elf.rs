@@ -38,14 +38,6 @@ impl Elf {
         Elf::with_table(&symbols, &strings)
     }
 
-    /// The same file with code that calls through a register at every even address.
-    pub(crate) fn calling_everywhere(mut self) -> Elf {
-        for call in self.file[0x1000..0x2000].chunks_exact_mut(2) {
-            call.copy_from_slice(&[0xff, 0xd0]);
-        }
-        self
-    }
-
     /// A file with this table of symbols and these names.
     pub(crate) fn with_table(symbols: &[u8], strings: &[u8]) -> Elf {
         let mut elf = Elf {

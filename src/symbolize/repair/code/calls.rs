@@ -10,6 +10,9 @@ use crate::trace::ImageId;
 use super::super::function_exits::{FunctionStart, To};
 use super::{CodeReader, is_thunk};
 
+/// How many functions are looked into for a call: programs have one in their first.
+const LOOKED_INTO: usize = 4096;
+
 /// Where a call leads, and the linkage name by which it calls, where it does by name.
 pub(in crate::symbolize::repair) struct Called {
     pub(in crate::symbolize::repair) to: To,
@@ -43,6 +46,21 @@ impl CodeReader<'_> {
         let site = exits.sites.get(returns.get(found)?.1 as usize)?;
         let (to, name) = self.destination(image, site.to.clone());
         Some(Called { to, name })
+    }
+
+    /// Whether any of the first functions of a file contains a call.
+    pub(in crate::symbolize::repair) fn has_calls(&mut self, image: ImageId) -> bool {
+        let Some(binary) = self.binary(image) else {
+            return false;
+        };
+        binary.functions().iter().take(LOOKED_INTO).any(|function| {
+            let start = function.start.0;
+            let exits = self.exits(FunctionStart { image, start });
+            exits.is_some_and(|exits| {
+                let mut sites = exits.sites.iter();
+                sites.any(|site| site.kind == LeavingKind::Call)
+            })
+        })
     }
 
     /// How control leaves what starts here, alone; `None` where its code cannot be read.
