@@ -188,7 +188,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Reads a profile that is not compressed; `None` if it is none, or if its messages would take more than
+    /// Reads an uncompressed profile; `None` if the bytes are not one, or if its messages would take more than
     /// `limit` bytes of memory.
     pub fn read(bytes: &[u8], limit: u64) -> Option<Profile> {
         (memory(bytes)? <= limit).then(|| Profile::decode(bytes).ok())?

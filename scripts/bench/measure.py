@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""measure.py reading|recording|scanning|graphs|all RUNS CACHE PROFTOOL PART: times proftool beside its peers.
+"""measure.py reading|recording|scanning|graphs|all RUNS CACHE PROFTOOL PART: compares the cost of proftool and its peers.
 
 Called by ../bench.sh. The commands of one file take turns, so that a busy machine is busy for all
 of them, and the medians of RUNS turns are compared. CPU is user and system time of the command

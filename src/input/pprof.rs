@@ -1,8 +1,8 @@
 //! pprof's profiles: what Go, perf_data_converter, Parca and others write.
 //!
 //! Each sample type is an event, in the order of the file with the default type first. If one of several is
-//! `samples/count` it is no event but the number of samples of the others; where there is none, every row is
-//! taken for one sample, which is a caveat. A format of stacks has no times.
+//! `samples/count`, it is not an event but the number of samples of the others. Without it every row counts
+//! as one sample, which is a caveat. The format has no time for a sample.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -46,7 +46,7 @@ pub(super) fn read_compressed(input: impl Read) -> Result<Profile, Reason> {
 ///
 /// # Errors
 ///
-/// [`Reason::Unknown`] if it is none.
+/// [`Reason::Unknown`] if the bytes are not such a profile.
 pub(super) fn read_plain(input: impl Read) -> Result<Profile, Reason> {
     let mut bytes = Vec::new();
     input.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
         reader
     }
 
-    /// The text of this index; empty where there is none.
+    /// The text with this index; empty if the table has no such text.
     fn text(&self, index: i64) -> String {
         let index = usize::try_from(index).ok();
         let text = index.and_then(|index| self.file.string_table.get(index));

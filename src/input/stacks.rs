@@ -196,8 +196,8 @@ impl StackBuilder {
         self.builder.finish()
     }
 
-    /// The function that the file has no name for and that is told apart by `what`: an address, or its place
-    /// in a table.
+    /// A function without a name in the file. `what` tells it from others: its address, or its place in a
+    /// table.
     pub fn unnamed(&mut self, what: &str, module: ModuleId) -> FunctionId {
         let id = self.function(&format!("[unknown] {what}"), module);
         self.unnamed.insert(id);

@@ -145,6 +145,13 @@ fn compare(stripped: &Path, symbols: &BTreeMap<u64, Vec<String>>) -> usize {
     go.len()
 }
 
+/// Records a program with these stacks.
+fn record(room: &Room, file: &str, stacks: &str, program: &str) {
+    let how = ["-o", file, "-e", "cpu-clock", "-F", "997", "-g", stacks];
+    let output = room.record(&[&how[..], &[program]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
 #[test]
 fn a_stripped_go_program_has_the_names_that_its_symbols_had() {
     let folder = directory("go-names");
@@ -313,18 +320,7 @@ fn what_runs_in_a_panic_has_the_function_on_its_stack_that_failed() {
     for stacks in ["fp", "fp,0"] {
         let file = folder.join(format!("{stacks}.data"));
         let (file, program) = (file.to_str().unwrap(), program.to_str().unwrap());
-        let output = room.record(&[
-            "-o",
-            file,
-            "-e",
-            "cpu-clock",
-            "-F",
-            "997",
-            "-g",
-            stacks,
-            program,
-        ]);
-        assert!(output.status.success(), "{}", stderr(&output));
+        record(&room, file, stacks, program);
         let shown = |command: &[&str]| {
             let mut proftool = Command::new(env!("CARGO_BIN_EXE_proftool"));
             let output = proftool
@@ -400,18 +396,7 @@ fn c_code_that_go_calls_is_on_another_stack_that_frame_pointers_lead_to() {
         }
         let file = folder.join(format!("{name}.data"));
         let (file, program) = (file.to_str().unwrap(), program.to_str().unwrap());
-        let output = room.record(&[
-            "-o",
-            file,
-            "-e",
-            "cpu-clock",
-            "-F",
-            "997",
-            "-g",
-            stacks,
-            program,
-        ]);
-        assert!(output.status.success(), "{}", stderr(&output));
+        record(&room, file, stacks, program);
         let mut proftool = Command::new(env!("CARGO_BIN_EXE_proftool"));
         let args = ["export", "--to", "folded", "--unit", "samples", file];
         let output = proftool

@@ -163,7 +163,7 @@ pub(crate) fn filter<E>(
     Ok(())
 }
 
-/// Makes `out` these records with some of them written anew: `rewrite` appends a record in its new form,
+/// Fills `out` with these records, some of them replaced: `rewrite` appends a record in its new form,
 /// or returns `None` and appends nothing. What follows the last whole record stays as it is.
 pub(crate) fn rewrite(
     bytes: &[u8],

@@ -126,7 +126,7 @@ impl CopySize {
         CopySize(8 << 10),
     ];
 
-    /// The largest of these sizes that satisfies `fits`; the smallest if there is none.
+    /// The largest of these sizes that satisfies `fits`, or the smallest if none does.
     pub(in crate::sampler) fn largest(fits: impl Fn(CopySize) -> bool) -> CopySize {
         let [sizes @ .., smallest] = CopySize::SIZES;
         sizes

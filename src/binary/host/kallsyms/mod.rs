@@ -107,7 +107,7 @@ impl Kallsyms {
     /// Reads the list of the running kernel, with a directory for what does not change until it is
     /// started again. Where the cache cannot be used, safely or at all, it is as if there were none.
     ///
-    /// The kernel writes the list anew for each reader, at most 4 KiB at a time, which takes longer than
+    /// The kernel formats the list again for each reader, at most 4 KiB at a time, which takes longer than
     /// all else that a small recording needs.
     ///
     /// # Errors
