@@ -14,6 +14,7 @@
 //! Marks such as `[truncated]` are functions without a mapping. A system name is there only where it
 //! differs from the name: an equal one would make pprof demangle it again, and drop parameters.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use crate::analysis::call_stacks::{CallStacks, StackFrame, StackId};
@@ -142,7 +143,45 @@ fn describe(
             ..Default::default()
         });
     }
-    file.mapping = modules.iter().flatten().cloned().collect();
+    // pprof takes the first mapping for the program.
+    let program = program(naming, stacks, &modules);
+    let mapped = |id: ModuleId| modules[id].clone();
+    let others = modules.enumerate().map(|(id, _)| id);
+    let others = others.filter(|id| Some(*id) != program);
+    file.mapping = program
+        .into_iter()
+        .chain(others)
+        .filter_map(mapped)
+        .collect();
+}
+
+/// The module that has the name of the heaviest command; if none has, the first that is a file.
+fn program(
+    naming: &Naming,
+    stacks: &CallStacks,
+    modules: &IdVec<ModuleId, Option<Mapping>>,
+) -> Option<ModuleId> {
+    let profile = naming.profile;
+    let mut weights: BTreeMap<&str, u64> = BTreeMap::new();
+    for sample in &stacks.samples {
+        let weight = weights.entry(&profile.threads[sample.thread].comm);
+        let weight = weight.or_default();
+        *weight = weight.saturating_add(sample.weight);
+    }
+    let heaviest = weights.into_iter().max_by_key(|(_, weight)| *weight);
+    let shown = modules.enumerate().filter(|(_, module)| module.is_some());
+    let shown: Vec<ModuleId> = shown.map(|(id, _)| id).collect();
+    let name = |id: &ModuleId| &*profile.modules[*id].name;
+    // The kernel keeps no more than 15 bytes of a command.
+    let is_command = |id: &&ModuleId| {
+        let of = |comm: &str| name(id) == comm || comm.len() == 15 && name(id).starts_with(comm);
+        heaviest.is_some_and(|(comm, _)| of(comm))
+    };
+    let is_file = |id: &&ModuleId| !name(id).starts_with('[');
+    let mut ids = shown.iter();
+    ids.find(is_command)
+        .or_else(|| shown.iter().find(is_file))
+        .copied()
 }
 
 /// What is known of a sample besides its stack.
