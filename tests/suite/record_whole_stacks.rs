@@ -47,6 +47,30 @@ int main(void) {
 }
 ";
 
+/// A coroutine on a stack of its own and the function that runs it compute in turn.
+const COROUTINE: &str = "\
+#include <stdlib.h>
+#include <ucontext.h>
+static ucontext_t outside, inside;
+volatile long sink;
+__attribute__((noinline)) void burn(void) { for (int i = 0; i < 20000000; i++) sink += i; }
+__attribute__((noinline)) void coroutine(void) {
+    for (;;) { burn(); sink++; swapcontext(&inside, &outside); }
+}
+__attribute__((noinline)) void run(void) {
+    for (int i = 0; i < 6; i++) { swapcontext(&outside, &inside); burn(); sink++; }
+}
+int main(void) {
+    getcontext(&inside);
+    inside.uc_stack.ss_sp = malloc(65536);
+    inside.uc_stack.ss_size = 65536;
+    inside.uc_link = &outside;
+    makecontext(&inside, coroutine, 0);
+    run();
+    return 0;
+}
+";
+
 /// The number of samples whose stack goes from `outer` to `deep`, and of all that are in `deep`.
 fn whole(room: &Room, outer: &str) -> (u64, u64) {
     let mut export = Command::new(PROFTOOL);
@@ -193,4 +217,48 @@ fn copies_shrink_where_little_memory_may_be_locked() {
         return;
     };
     assert!(!shown.contains("sample_stack_user: 61440"), "{shown}");
+}
+
+#[test]
+fn the_stack_of_a_coroutine_begins_where_it_was_set_up() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let forms = [
+        ("-fno-omit-frame-pointer", "fp"),
+        ("-fno-omit-frame-pointer", "dwarf"),
+        ("-fomit-frame-pointer", "dwarf"),
+    ];
+    for (flag, stacks) in forms {
+        let flags = ["-O1", flag, "-fno-optimize-sibling-calls"];
+        let Some(program) = build(&room, "program", COROUTINE, &flags) else {
+            return;
+        };
+        let program = program.to_str().unwrap();
+        let output = room.record(&["-e", "cpu-clock:u", "-g", stacks, "--", program]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let mut export = Command::new(PROFTOOL);
+        export.args(["export", "--to", "folded", "--unit", "samples"]);
+        let output = export.current_dir(&room.0).output().unwrap();
+        let folded = String::from_utf8(output.stdout).unwrap();
+        let (mut coroutines, mut runs) = (0, 0);
+        for line in folded.lines() {
+            let (stack, count) = line.rsplit_once(' ').unwrap();
+            let count: u64 = count.parse().unwrap();
+            let functions: Vec<&str> = stack.split(';').collect();
+            match functions[..] {
+                // What makecontext has the coroutine return to.
+                [outermost, "coroutine", "burn"] if !outermost.starts_with('[') => {
+                    coroutines += count;
+                }
+                [.., "main", "run", "burn"] => runs += count,
+                _ => assert!(
+                    !functions.contains(&"coroutine"),
+                    "{flag} {stacks}: {stack}"
+                ),
+            }
+        }
+        assert!(coroutines > 50 && runs > 50, "{flag} {stacks}: {folded}");
+    }
 }

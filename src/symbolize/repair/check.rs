@@ -204,17 +204,13 @@ impl<'h> Checks<'h> {
     }
 
     /// The frame as it is to be looked up. A signal handler returns to the first byte of a function
-    /// that nobody called: the address of the frame is that, and not one before it.
+    /// that nobody called, and so does the first function of a stack that makecontext sets up: the
+    /// address of the frame is that, and not one before it.
     pub(super) fn corrected(&mut self, frame: FrameAddress) -> FrameAddress {
         let CodeAddress::Return(address) = frame.address else {
             return frame;
         };
-        let here = self.name_sources[frame.image].svma(address);
-        let returns_from_signal = here.is_some_and(|here| {
-            self.code.starts_at(frame.image, here.0)
-                && self.returns_from_signal(frame.image, here.0)
-        });
-        if returns_from_signal {
+        if self.is_entered_by_return(frame) {
             FrameAddress {
                 address: CodeAddress::Instruction(address),
                 ..frame
@@ -224,10 +220,37 @@ impl<'h> Checks<'h> {
         }
     }
 
+    /// Whether a frame is of a function that begins at the return address: it is returned to without
+    /// having called anything.
+    fn is_entered_by_return(&mut self, frame: FrameAddress) -> bool {
+        let (image, CodeAddress::Return(address)) = (frame.image, frame.address) else {
+            return false;
+        };
+        let Some(at) = self.name_sources[image].svma(address) else {
+            return false;
+        };
+        if !self.code.starts_at(image, at.0) {
+            return false;
+        }
+        let binary = self.code.binary(image);
+        let may_return = binary.and_then(|binary| scan::may_return_to(binary, at));
+        self.returns_from_signal(image, at.0)
+            || may_return == Some(false) && self.is_same_file(image)
+    }
+
+    /// Whether a frame is of a function whose address was put on a new stack for the first function
+    /// there to return to, as makecontext does. Nothing is outside of it.
+    pub(super) fn is_set_up(&mut self, frame: FrameId) -> bool {
+        self.is_entered_by_return(self.trace.frames[frame]) && !self.is_interrupted(frame)
+    }
+
     /// Whether nothing calls the function of an outermost frame.
     pub(super) fn is_a_start(&mut self, frame: FrameId) -> bool {
         if !self.is_user_code(frame) {
             return false;
+        }
+        if self.is_set_up(frame) {
+            return true;
         }
         let Some((place, at)) = self.place(frame) else {
             return false;

@@ -133,6 +133,12 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
                 let beyond = beyond.map(|beyond| trace.paths[beyond].frame);
                 !checks.was_called(beyond, outer, path.frame)
             }
+            // The frame pointer is still that of whoever set the stack up.
+            (Some(_), _) => {
+                trace.frames[path.frame].caller_by == CallerBy::FramePointer
+                    && checks.is_user_code(path.frame)
+                    && checks.is_set_up(path.frame)
+            }
             _ => false,
         };
         let is_first = path
