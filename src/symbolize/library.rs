@@ -61,9 +61,10 @@ impl FileKey {
 
 impl Library {
     /// An empty library, which opens files as they are asked for.
-    pub fn new(options: Options) -> Library {
+    pub fn new(mut options: Options) -> Library {
         let cache = options.cache.as_deref().and_then(Cache::open);
         let cache = cache.map(Arc::new);
+        options.finder = options.finder.with_cache(cache.clone());
         Library {
             host: Host::new(cache),
             options,
@@ -80,7 +81,7 @@ impl Library {
                 if let Ok(binary) = self.file(image) {
                     binary.functions();
                     if self.options.inlines {
-                        binary.lines();
+                        binary.prepare_lines();
                     }
                 }
             }
