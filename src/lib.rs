@@ -56,6 +56,7 @@ mod architecture {}
 pub mod analysis;
 pub mod base;
 pub mod binary;
+pub mod cache;
 pub mod callgraph;
 pub mod export;
 pub mod files;

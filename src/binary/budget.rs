@@ -57,6 +57,8 @@ struct State {
     debug: u64,
     /// Whether the debug information was left out; once it was, it is.
     is_left_out: bool,
+    /// Whether it ever took more than the share.
+    was_beyond: bool,
 }
 
 impl State {
@@ -118,6 +120,12 @@ impl Budget {
         state.is_left_out
     }
 
+    /// Whether the debug information ever took more than the share of the file, as it then depends on
+    /// other files whether it is used.
+    pub(super) fn was_beyond(&self) -> bool {
+        self.state().was_beyond
+    }
+
     fn take_for_debug(&self, bytes: u64) -> bool {
         self.change(|state| state.debug = state.debug.saturating_add(bytes));
         !self.is_overdrawn()
@@ -133,6 +141,7 @@ impl Budget {
         let before = state.beyond();
         change(&mut state);
         let after = state.beyond();
+        state.was_beyond |= after > 0;
         let pool = &self.pool.0;
         if after > before {
             pool.fetch_add(after - before, Ordering::Relaxed);

@@ -38,7 +38,7 @@ use std::time::SystemTime;
 
 pub use debug::demangle::demangle;
 pub use debug::diagnosis::{Diagnosis, InfoLocation};
-pub use debug::lines::{Declared, Definition, DefinitionId, Described, InlineFrame, Lines};
+pub use debug::lines::{Declared, DefinitionId, DefinitionKey, Described, InlineFrame, Lines};
 pub use elf::code::{Code, CodePiece, Machine, Stretch};
 pub(crate) use elf::frames::common_entry;
 pub use elf::frames::{ExceptionFrames, FrameSection, GoFrames};
@@ -58,11 +58,13 @@ pub use jit::{JitDump, JitFrame, JitNames, PerfMap};
 
 use self::budget::Budget;
 use self::debug::dwarf::DebugInfo;
+use self::debug::lines::kept::{self, Kept};
 use self::elf::functions::Functions;
 use self::elf::source::Source;
 use self::elf::{Elf, mini_debug, pclntab, plt, symbols, unwind_bounds};
 use self::host::search_directories::{FileLocation, SearchDirectories};
 use crate::base::{BuildId, FileOffset, Svma, utf8};
+use crate::cache::{Cache, Contents};
 
 /// What reading a file has taken of memory, in bytes: see [`Binary::memory_taken`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,6 +88,16 @@ pub struct Binary {
     companion: OnceLock<Companion>,
     functions: OnceLock<Functions>,
     debug_info: OnceLock<Loaded>,
+    cache: Option<Arc<Cache>>,
+    kept_lines: OnceLock<Option<KeptLines>>,
+}
+
+/// Answers of debug information that are kept, and by what name and for what.
+#[derive(Debug)]
+struct KeptLines {
+    kept: Kept,
+    name: String,
+    key: Vec<u8>,
 }
 
 /// The debug file, if there is one, and what was wrong with those that were found.
@@ -141,7 +153,15 @@ impl Binary {
             companion: OnceLock::new(),
             functions: OnceLock::new(),
             debug_info: OnceLock::new(),
+            cache: None,
+            kept_lines: OnceLock::new(),
         }
+    }
+
+    /// The same file, of which is kept in `cache` what takes long to find out.
+    fn with_cache(mut self, cache: Option<Arc<Cache>>) -> Binary {
+        self.cache = cache;
+        self
     }
 
     /// The path it was opened by; empty when it came from memory.
@@ -233,9 +253,21 @@ impl Binary {
         self.table().chooser(chooser.0).map(utf8)
     }
 
-    /// A reader of lines and inlined calls. The first call loads the sections; after that it
-    /// costs a walk over the headers of the units. Workers best share one: see [`Lines`].
+    /// A reader of lines and inlined calls. The sections are loaded when they are first needed, as far
+    /// as answers were not kept; after that it costs a walk over the headers of the units. Workers best
+    /// share one: see [`Lines`].
     pub fn lines(&self) -> Lines<'_> {
+        Lines::new(self)
+    }
+
+    /// Reads what [`Binary::lines`] will most likely need.
+    pub fn prepare_lines(&self) {
+        if !self.kept_lines().is_some_and(Kept::is_any_known) {
+            self.debug_info();
+        }
+    }
+
+    fn debug_info(&self) -> Option<&DebugInfo> {
         let loaded = self.debug_info.get_or_init(|| {
             let mut problems = Vec::new();
             let elf = self.with_section(b".debug_info");
@@ -246,7 +278,62 @@ impl Binary {
             });
             Loaded { info, problems }
         });
-        Lines::new(loaded.info.as_ref(), &self.elf.budget)
+        loaded.info.as_ref()
+    }
+
+    /// What was answered before from the debug information, and is to be kept.
+    fn kept_lines(&self) -> Option<&Kept> {
+        let kept = self.kept_lines.get_or_init(|| {
+            let cache = self.cache.as_ref()?;
+            let elf = self.with_section(b".debug_info")?;
+            let supplement = self.places.supplement(elf, &self.place);
+            let supplement = supplement.map(|supplement| supplement.source.state());
+            let files = [Some(elf.source.state()?), supplement.flatten()];
+            let (name, key) = kept::named("lines", &files)?;
+            let contents = cache.load(&name, &key);
+            let kept = Kept::of(contents.as_ref().map(Contents::bytes));
+            Some(KeptLines { kept, name, key })
+        });
+        kept.as_ref().map(|kept| &kept.kept)
+    }
+
+    /// Whether anything of this file is kept for the next start.
+    pub fn keeps(&self) -> bool {
+        self.cache.is_some()
+    }
+
+    /// Returns what was kept of this file under a name: something that follows from its code, data and
+    /// symbols alone. `None` where there is nothing, or no cache.
+    pub fn kept(&self, what: &str) -> Option<Contents> {
+        let (name, key) = self.kept_as(what)?;
+        self.cache.as_ref()?.load(&name, &key)
+    }
+
+    /// Keeps it for the next start, if a cache was given for that.
+    pub fn keep(&self, what: &str, contents: &[u8]) -> Option<()> {
+        let (name, key) = self.kept_as(what)?;
+        self.cache.as_ref()?.store(&name, &key, contents)
+    }
+
+    fn kept_as(&self, what: &str) -> Option<(String, Vec<u8>)> {
+        self.cache.as_ref()?;
+        let symbols = self.with_section(b".symtab");
+        let symbols = symbols.and_then(|elf| elf.source.state());
+        kept::named(what, &[Some(self.elf.source.state()?), symbols])
+    }
+
+    /// Keeps the answers of debug information for the next start, if a cache was given for that.
+    ///
+    /// What was read in part only is not kept: its answers depend on what else was asked for.
+    pub fn keep_answers(&self) -> Option<()> {
+        let kept = self.kept_lines.get()?.as_ref()?;
+        let loaded = self.debug_info.get()?;
+        let problems = self.companion.get().map_or(0, |other| other.problems.len());
+        if !loaded.problems.is_empty() || problems > 0 || self.elf.budget.was_beyond() {
+            return None;
+        }
+        let bytes = kept.kept.to_keep()?;
+        self.cache.as_ref()?.store(&kept.name, &kept.key, &bytes)
     }
 
     /// Whether debug information of this file was left out, as it would take too much memory. What

@@ -66,7 +66,7 @@ pub struct Query {
     /// recorded path is used if its build ID is the recorded one.
     #[arg(long, value_name = "DIR", help_heading = READING)]
     symfs: Option<PathBuf>,
-    /// Neither use nor write the cache of kernel symbols (~/.cache/proftool/kallsyms).
+    /// Neither use nor write the cache of kernel symbols and debug information (~/.cache/proftool).
     #[arg(long, help_heading = READING)]
     no_cache: bool,
     /// The program that made a gmon.out.

@@ -1,11 +1,12 @@
 //! What this machine knows of its running kernel: names for recordings that were made on it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use crate::base::{Avma, BuildId, CaveatKind};
 use crate::binary::Kallsyms;
+use crate::cache::Cache;
 use crate::trace::{Image, ImageKind, Recording, Trace};
 
 /// The kernel's symbols, hidden or not there.
@@ -17,11 +18,11 @@ pub(super) struct Host {
     build_id: Option<BuildId>,
     symbols: OnceLock<Symbols>,
     /// Where symbols are kept.
-    cache: Option<PathBuf>,
+    cache: Option<Arc<Cache>>,
 }
 
 impl Host {
-    pub(super) fn new(cache: Option<PathBuf>) -> Host {
+    pub(super) fn new(cache: Option<Arc<Cache>>) -> Host {
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let notes = fs::read("/sys/kernel/notes").unwrap_or_default();
         Host {
@@ -104,7 +105,7 @@ impl Host {
     fn symbols(&self) -> Symbols {
         const LIST: &str = "/proc/kallsyms";
         let list = || match &self.cache {
-            Some(directory) => Kallsyms::read_cached(Path::new(LIST), directory),
+            Some(cache) => Kallsyms::read_cached(Path::new(LIST), cache),
             None => Kallsyms::read(Path::new(LIST)),
         };
         let read = || match list() {

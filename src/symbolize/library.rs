@@ -8,6 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::base::{BuildId, CaveatKind, GeneratedCode};
 use crate::binary::{self, Binary, JitDump, PerfMap};
+use crate::cache::Cache;
 use crate::trace::{Image, ImageKind, JitSource, Recording, RuleSource, Trace};
 use crate::unwind::Rules;
 
@@ -60,9 +61,12 @@ impl FileKey {
 
 impl Library {
     /// An empty library, which opens files as they are asked for.
-    pub fn new(options: Options) -> Library {
+    pub fn new(mut options: Options) -> Library {
+        let cache = options.cache.as_deref().and_then(Cache::open);
+        let cache = cache.map(Arc::new);
+        options.finder = options.finder.with_cache(cache.clone());
         Library {
-            host: Host::new(options.cache.clone()),
+            host: Host::new(cache),
             options,
             files: Mutex::default(),
             dumps: Mutex::default(),
@@ -77,7 +81,7 @@ impl Library {
                 if let Ok(binary) = self.file(image) {
                     binary.functions();
                     if self.options.inlines {
-                        binary.lines();
+                        binary.prepare_lines();
                     }
                 }
             }

@@ -90,7 +90,8 @@ pub struct Options {
     /// Whether stacks are checked against the code, and missing frames restored where it has only one
     /// explanation.
     pub repairs: bool,
-    /// The directory in which symbols of the running kernel are kept; `None` to keep nothing.
+    /// The directory in which is kept what takes long to find out: symbols of the running kernel, answers
+    /// of debug information. `None` to keep nothing.
     pub cache: Option<PathBuf>,
     /// Which source lines are looked up.
     pub lines: SourceLines,
@@ -128,7 +129,7 @@ pub fn unfinished(trace: &Trace, library: &Library) -> Builder {
     let addresses_of_images =
         distinct_addresses::DistinctAddresses::of(&checked.frames, trace.images.len());
     let answers = address_lookup::all(&addresses_of_images, &name_sources, &library.options);
-    assemble::profile(
+    let builder = assemble::profile(
         trace,
         (&checked, followed.as_ref()),
         addresses_of_images,
@@ -136,5 +137,7 @@ pub fn unfinished(trace: &Trace, library: &Library) -> Builder {
         &names,
         answers,
         &library.options,
-    )
+    );
+    name_source::keep_answers(&name_sources, library.options.workers);
+    builder
 }

@@ -1,5 +1,6 @@
 //! What an image's names come from.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,6 +86,16 @@ pub(super) fn open_all(trace: &Trace, library: &Library) -> IdVec<ImageId, NameS
         name_sources[id] = name_source;
     }
     name_sources
+}
+
+/// Keeps what was found out about files for the next start.
+pub(super) fn keep_answers(name_sources: &IdVec<ImageId, NameSource>, workers: NonZeroUsize) {
+    let binaries = name_sources.iter().filter_map(|source| match source {
+        NameSource::Binary(binary) => Some(binary),
+        _ => None,
+    });
+    let binaries: Vec<&Arc<Binary>> = binaries.collect();
+    parallel::map(workers, &binaries, |binary| binary.keep_answers());
 }
 
 fn open(

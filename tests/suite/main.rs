@@ -36,6 +36,7 @@ mod imports;
 mod interrupts;
 mod jitdump;
 mod json_text;
+mod kept_answers;
 mod laws;
 mod live;
 mod manual;

@@ -19,6 +19,17 @@ pub(in crate::binary) const PIECE_LIMIT: u64 = 1 << 30;
 /// How many bytes a byte of a hole counts: a table that is made of it may be so much larger.
 const HOLE_FACTOR: u64 = 4;
 
+/// A file and its state, as far as the system tells: where it is, its size, and when it was last
+/// changed, which nobody can set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::binary) struct FileState {
+    pub(in crate::binary) device: u64,
+    pub(in crate::binary) inode: u64,
+    pub(in crate::binary) size: u64,
+    pub(in crate::binary) seconds: i64,
+    pub(in crate::binary) nanoseconds: i64,
+}
+
 /// Where the bytes come from.
 #[derive(Debug)]
 pub(in crate::binary) enum Source {
@@ -34,6 +45,8 @@ pub(in crate::binary) enum Source {
         identity: (u64, u64),
         /// When it was last written.
         modified: Option<SystemTime>,
+        /// When it was last changed, in seconds and nanoseconds.
+        changed: (i64, i64),
         /// What counts the bytes that are read, if most of the file is holes.
         metered: Option<Arc<Budget>>,
     },
@@ -56,6 +69,7 @@ impl Source {
             size: metadata.len(),
             identity: (metadata.dev(), metadata.ino()),
             modified: metadata.modified().ok(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
             metered: budget::is_sparse(&metadata).then(|| budget.clone()),
         }
     }
@@ -83,6 +97,25 @@ impl Source {
     pub(in crate::binary) fn identity(&self) -> Option<(u64, u64)> {
         match self {
             Source::File { identity, .. } => Some(*identity),
+            Source::Memory(_) => None,
+        }
+    }
+
+    /// The state that the file was opened in. `None` for bytes in memory.
+    pub(in crate::binary) fn state(&self) -> Option<FileState> {
+        match self {
+            Source::File {
+                identity: (device, inode),
+                size,
+                changed: (seconds, nanoseconds),
+                ..
+            } => Some(FileState {
+                device: *device,
+                inode: *inode,
+                size: *size,
+                seconds: *seconds,
+                nanoseconds: *nanoseconds,
+            }),
             Source::Memory(_) => None,
         }
     }

@@ -11,6 +11,7 @@ use super::vdso;
 use crate::base::BuildId;
 use crate::binary::budget::Budget;
 use crate::binary::{Binary, Error, JitDump, PerfMap};
+use crate::cache::Cache;
 use crate::files::{LastLink, Root};
 
 /// The most paths of one build that are tried.
@@ -32,6 +33,8 @@ pub struct Finder {
     namespaces: Namespaces,
     /// The paths that a recording has for each build.
     listed: Arc<FxHashMap<BuildId, Vec<PathBuf>>>,
+    /// Where is kept what takes long to find out about files.
+    cache: Option<Arc<Cache>>,
 }
 
 impl Default for Finder {
@@ -48,7 +51,13 @@ impl Finder {
             places: Arc::new(SearchDirectories::usual(symfs)),
             namespaces: Namespaces::default(),
             listed: Arc::default(),
+            cache: None,
         }
+    }
+
+    /// Lets the files that are opened keep in `cache` what takes long to find out about them.
+    pub fn with_cache(self, cache: Option<Arc<Cache>>) -> Finder {
+        Finder { cache, ..self }
     }
 
     /// Adds the paths that a recording lists with their builds.
@@ -78,7 +87,11 @@ impl Finder {
         path: impl AsRef<Path>,
         build_id: Option<&BuildId>,
     ) -> Result<Binary, Error> {
-        let path = path.as_ref();
+        let found = self.find_anywhere(path.as_ref(), build_id)?;
+        Ok(found.with_cache(self.cache.clone()))
+    }
+
+    fn find_anywhere(&self, path: &Path, build_id: Option<&BuildId>) -> Result<Binary, Error> {
         let error = match self.at_path(path) {
             Ok(binary) => match build_id {
                 Some(recorded) if binary.build_id() != Some(recorded) => Error::ChangedBuild {

@@ -11,7 +11,6 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,7 +21,7 @@ use crate::binary::Error;
 use crate::binary::budget::{Budget, Pool};
 use crate::binary::elf::Elf;
 use crate::binary::elf::fields::c_string;
-use crate::binary::elf::source::Source;
+use crate::binary::elf::source::{FileState, Source};
 use crate::files::{self, LastLink, OpenedFile, Root};
 
 /// The most bytes of a section that only names a file.
@@ -87,9 +86,6 @@ impl FileLocation {
         Elf::read(Source::file(self.open()?, budget), budget.clone())
     }
 }
-
-/// A file and its state, as far as the system tells: device, inode, size, time of the last change.
-type FileState = (u64, u64, u64, i64, i64);
 
 /// The directories.
 #[derive(Debug, Default)]
@@ -328,7 +324,7 @@ impl SearchDirectories {
                 limit: CHECKSUM_LIMIT,
             });
         }
-        let Some(state) = state(source) else {
+        let Some(state) = source.state() else {
             return checksum(source);
         };
         let known = || {
@@ -343,15 +339,6 @@ impl SearchDirectories {
         known().insert(state, sum);
         Ok(sum)
     }
-}
-
-/// What identifies a file whose checksum is known.
-fn state(source: &Source) -> Option<FileState> {
-    let Source::File { file, .. } = source else {
-        return None;
-    };
-    let is = file.metadata().ok()?;
-    Some((is.dev(), is.ino(), is.len(), is.ctime(), is.ctime_nsec()))
 }
 
 /// The file at `place` if it has this build id.

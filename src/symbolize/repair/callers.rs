@@ -59,6 +59,60 @@ impl Callers {
         callers
     }
 
+    /// The bytes that [`Callers::read`] reads, all numbers little-endian:
+    ///
+    /// ```text
+    ///   entered, functions   number: u64; u64 each
+    ///   calls                number: u64; callee, caller: u64, call: u64 (all ones for a jump)
+    /// ```
+    pub(super) fn written(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut push = |number: u64| bytes.extend(number.to_le_bytes());
+        for list in [&self.entered, &self.functions] {
+            push(list.len() as u64);
+            list.iter().for_each(|&start| push(start));
+        }
+        push(self.calls.len() as u64);
+        for &(callee, caller, call) in &self.calls {
+            for number in [callee, caller, call.unwrap_or(u64::MAX)] {
+                push(number);
+            }
+        }
+        bytes
+    }
+
+    /// The calls in these bytes; `None` if they hold something else, or too little.
+    pub(super) fn read(bytes: &[u8]) -> Option<Callers> {
+        let (words, []) = bytes.as_chunks::<8>() else {
+            return None;
+        };
+        let mut rest = words;
+        let mut take = |length: usize| {
+            let (number, behind) = rest.split_first()?;
+            let number = usize::try_from(u64::from_le_bytes(*number)).ok()?;
+            let (taken, behind) = behind.split_at_checked(number.checked_mul(length)?)?;
+            rest = behind;
+            Some(taken)
+        };
+        let numbers =
+            |words: &[[u8; 8]]| words.iter().map(|&word| u64::from_le_bytes(word)).collect();
+        let (entered, functions, calls) = (take(1)?, take(1)?, take(3)?);
+        let (calls, _) = calls.as_chunks::<3>();
+        let calls = calls.iter().map(|&call| {
+            let [callee, caller, call] = call.map(u64::from_le_bytes);
+            (callee, caller, Some(call).filter(|&call| call != u64::MAX))
+        });
+        let callers = Callers {
+            entered: numbers(entered),
+            functions: numbers(functions),
+            calls: calls.collect(),
+        };
+        let is_sorted = callers.entered.is_sorted()
+            && callers.functions.is_sorted()
+            && callers.calls.is_sorted();
+        is_sorted.then_some(callers)
+    }
+
     pub(super) fn may_be_entered(&self, start: u64) -> bool {
         self.entered.binary_search(&start).is_ok()
     }

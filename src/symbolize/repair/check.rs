@@ -73,7 +73,9 @@ pub(super) struct Checks<'h> {
     sites: IdVec<FrameId, Option<Site>>,
     /// For each image whether its file is known to be the one that ran, as far as that was asked.
     is_same_file: IdVec<ImageId, Option<bool>>,
-    verdicts: FxHashMap<(FrameId, FrameId), Verdict>,
+    verdicts: Vec<Verdict>,
+    /// For each pair of frames its place among the verdicts.
+    places: FxHashMap<(FrameId, FrameId), usize>,
     /// Pairs of which the outer one is behind no call, and is on some stacks all the same.
     kept: FxHashSet<(FrameId, FrameId)>,
 }
@@ -94,7 +96,8 @@ impl<'h> Checks<'h> {
             explanations: Explanations::new(),
             sites: IdVec::filled(None, trace.frames.len()),
             is_same_file: IdVec::filled(None, trace.images.len()),
-            verdicts: FxHashMap::default(),
+            verdicts: Vec::new(),
+            places: FxHashMap::default(),
             kept: FxHashSet::default(),
         }
     }
@@ -106,12 +109,15 @@ impl<'h> Checks<'h> {
 
     /// What the code says of `inner` being called by `outer`.
     pub(super) fn verdict(&mut self, outer: FrameId, inner: FrameId) -> &Verdict {
-        // The borrow checker does not see that a found verdict is returned at once.
-        if !self.verdicts.contains_key(&(outer, inner)) {
+        let known = self.places.get(&(outer, inner)).copied();
+        let place = known.unwrap_or_else(|| {
             let verdict = self.find(outer, inner);
-            self.verdicts.insert((outer, inner), verdict);
-        }
-        &self.verdicts[&(outer, inner)]
+            let place = self.verdicts.len();
+            self.verdicts.push(verdict);
+            self.places.insert((outer, inner), place);
+            place
+        });
+        &self.verdicts[place]
     }
 
     fn find(&mut self, outer: FrameId, inner: FrameId) -> Verdict {
@@ -469,7 +475,7 @@ impl<'h> Checks<'h> {
             contradicted: self.kept.len() as u64,
             ..CheckedCalls::default()
         };
-        for verdict in self.verdicts.values() {
+        for verdict in &self.verdicts {
             match verdict {
                 Verdict::Outside | Verdict::Astray => {}
                 Verdict::Verified => calls.verified += 1,

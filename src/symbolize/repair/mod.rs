@@ -63,5 +63,6 @@ pub(super) fn check(
         Checked::as_recorded(trace)
     };
     let followed = follows.then(|| follow::follow(&checked, checks.code()));
+    checks.code().keep_exits();
     (checked, followed)
 }

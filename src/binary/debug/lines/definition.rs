@@ -14,7 +14,7 @@ use std::sync::{Arc, PoisonError};
 
 use gimli::{AttributeValue, DebugInfoOffset, UnitOffset, UnitRef};
 
-use super::{Debug, Slice, names};
+use super::{Debug, DefinitionKey, Slice, names};
 
 /// How many steps are gone along a chain.
 const STEPS: usize = 16;
@@ -49,15 +49,15 @@ pub(super) struct Position {
 
 /// What the debug information says of one function.
 #[derive(Clone, Debug)]
-pub struct Definition<'b> {
+pub(super) struct Definition<'b> {
     /// Identifies the entry that the names and the declaration were read from.
-    pub id: DefinitionId,
+    pub(super) id: DefinitionId,
     /// Identifies the last entry of the chain. Frames with one root are one function.
-    pub root: DefinitionId,
+    pub(super) root: DefinitionId,
     /// Whether other units can call it by its name, which therefore is the only one in its module.
-    pub is_external: bool,
+    pub(super) is_external: bool,
     /// Whether it was inlined somewhere in its unit.
-    pub is_inlined: bool,
+    pub(super) is_inlined: bool,
     pub(super) linkage_name: Option<&'b [u8]>,
     pub(super) name: Option<&'b [u8]>,
     /// Where it is declared, and the unit that numbers the file.
@@ -65,6 +65,14 @@ pub struct Definition<'b> {
 }
 
 impl<'b> Definition<'b> {
+    /// What it is known by.
+    pub(super) fn key(&self) -> DefinitionKey {
+        DefinitionKey {
+            id: self.id,
+            root: self.root,
+        }
+    }
+
     /// The linkage name; where there is none, the plain name.
     pub(super) fn any_name(&self) -> Option<&'b [u8]> {
         self.linkage_name.or(self.name)

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::definition::{self, DebugFile, Definition, DefinitionId};
 use super::unit::Unit;
-use super::{Debug, Lines, scopes, text};
+use super::{Debug, DefinitionKey, Lines, scopes, text};
 use crate::base::Svma;
 
 /// Where a function is in the source.
@@ -40,43 +40,75 @@ pub struct Described {
 
 impl Lines<'_> {
     /// What the function around `address` is, by debug information.
-    pub fn definition_at(&self, address: Svma) -> Option<&Definition<'_>> {
-        let debug = self.debug.as_ref()?;
+    pub fn definition_at(&self, address: Svma) -> Option<DefinitionKey> {
+        let kept = self.kept();
+        if let Some(known) = kept.and_then(|kept| kept.around(address.0)) {
+            return known;
+        }
+        let debug = self.debug()?;
         let mut units = units_at(debug, address);
-        units.find_map(|unit| unit.definition(address.0, debug))
+        let found = units.find_map(|unit| unit.definition(address.0, debug));
+        if let Some(kept) = kept {
+            let name = found.and_then(Definition::any_name).map(text);
+            let found = found.map(|found| (found.key(), name.as_deref()));
+            kept.add_around(address.0, found);
+        }
+        found.map(Definition::key)
     }
 
     /// The source line of `address`: file and line.
     pub fn line_at(&self, address: Svma) -> Option<(&str, u32)> {
-        let debug = self.debug.as_ref()?;
+        let kept = self.kept();
+        if let Some(known) = kept.and_then(|kept| kept.line(address.0)) {
+            return known;
+        }
+        let debug = self.debug()?;
         let mut units = units_at(debug, address);
-        units.find_map(|unit| unit.row(address.0, debug))
+        let found = units.find_map(|unit| unit.row(address.0, debug));
+        if let Some(kept) = kept {
+            kept.add_line(address.0, found);
+        }
+        found
     }
 
     /// Returns the mangled linkage name of a definition, or its plain name where it has no linkage
     /// name.
     pub fn name(&self, id: DefinitionId) -> Option<Cow<'_, str>> {
-        let debug = self.debug.as_ref()?;
+        if let Some(known) = self.kept().and_then(|kept| kept.name(id)) {
+            return known.map(Cow::Borrowed);
+        }
+        let debug = self.debug()?;
         let definition = definition::of(definition::at(id, debug)?, debug)?;
         definition.any_name().map(text)
     }
 
     /// What is known of the definition with this id, which [`Lines::frames`] gave.
     pub fn describe(&self, id: DefinitionId) -> Option<Described> {
-        let debug = self.debug.as_ref()?;
-        let definition = definition::of(definition::at(id, debug)?, debug)?;
-        let owned = |name: &[u8]| text(name).into_owned();
-        Some(Described {
-            unit: definition.id.unit as u64 ^ (split_number(definition.id) << 40),
-            root: definition.root,
-            is_external: definition.is_external,
-            is_inlined: definition.is_inlined,
-            linkage_name: definition.linkage_name.map(owned),
-            name: definition.name.map(owned),
-            qualified_name: qualified(&definition, debug),
-            declared: declared(&definition, debug),
-        })
+        let kept = self.kept();
+        if let Some(known) = kept.and_then(|kept| kept.described(id)) {
+            return known;
+        }
+        let described = self.debug().and_then(|debug| described(id, debug));
+        if let Some(kept) = kept {
+            kept.add_described(id, described.as_ref());
+        }
+        described
     }
+}
+
+fn described(id: DefinitionId, debug: &Debug<'_>) -> Option<Described> {
+    let definition = definition::of(definition::at(id, debug)?, debug)?;
+    let owned = |name: &[u8]| text(name).into_owned();
+    Some(Described {
+        unit: definition.id.unit as u64 ^ (split_number(definition.id) << 40),
+        root: definition.root,
+        is_external: definition.is_external,
+        is_inlined: definition.is_inlined,
+        linkage_name: definition.linkage_name.map(owned),
+        name: definition.name.map(owned),
+        qualified_name: qualified(&definition, debug),
+        declared: declared(&definition, debug),
+    })
 }
 
 fn split_number(id: DefinitionId) -> u64 {

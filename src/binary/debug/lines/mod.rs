@@ -41,6 +41,7 @@ mod described;
 mod extents;
 mod functions;
 mod inlines;
+pub(in crate::binary) mod kept;
 mod line_rows;
 mod names;
 mod ranges;
@@ -49,17 +50,20 @@ mod unit;
 mod units;
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use gimli::{EndianSlice, RunTimeEndian};
 use rustc_hash::FxHashMap;
 
-pub use self::definition::{Definition, DefinitionId};
+pub use self::definition::DefinitionId;
 pub use self::described::{Declared, Described};
 
+use self::definition::Definition;
+use self::kept::Kept;
 use self::units::Units;
 use super::dwarf::DebugInfo;
 use crate::base::{Svma, utf8};
+use crate::binary::Binary;
 use crate::binary::budget::{Account, Budget};
 
 /// Bytes of a DWARF section.
@@ -71,7 +75,7 @@ pub struct InlineFrame<'l> {
     /// The linkage name, not demangled; where there is none (C) the plain name.
     pub function: Option<Cow<'l, str>>,
     /// The function that it is.
-    pub definition: Option<&'l Definition<'l>>,
+    pub definition: Option<DefinitionKey>,
     /// Whether it is not a call of the source but a part of the function around it, split off and
     /// inlined back by the compiler.
     pub is_split_off: bool,
@@ -82,13 +86,24 @@ pub struct InlineFrame<'l> {
     pub line: Option<u32>,
 }
 
+/// What a function is known by in debug information.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DefinitionKey {
+    /// Identifies the entry that its names and declaration were read from.
+    pub id: DefinitionId,
+    /// Identifies the last entry of the chain. Frames with one root are one function.
+    pub root: DefinitionId,
+}
+
 /// Looks addresses up in DWARF debug information: see [`Binary::lines`](crate::binary::Binary::lines).
 ///
 /// It is `Sync`. Workers that share one share what it has read; workers that each make their own
 /// read again what others have read.
 #[derive(Debug)]
 pub struct Lines<'b> {
-    debug: Option<Debug<'b>>,
+    /// The file, which has its debug information read when it is needed. `None` for one without.
+    binary: Option<&'b Binary>,
+    debug: OnceLock<Option<Debug<'b>>>,
 }
 
 /// The debug information of one file, as far as it has been read.
@@ -102,18 +117,39 @@ struct Debug<'b> {
     package: Option<gimli::DwarfPackage<Slice<'b>>>,
     definitions: Mutex<FxHashMap<DefinitionId, Arc<Definition<'b>>>>,
     account: Account,
+    /// What is to be told if an answer depends on more than these.
+    kept: Option<&'b Kept>,
 }
 
 impl<'b> Lines<'b> {
-    pub(in crate::binary) fn new(info: Option<&'b DebugInfo>, budget: &Arc<Budget>) -> Lines<'b> {
+    pub(in crate::binary) fn new(binary: &'b Binary) -> Lines<'b> {
         Lines {
-            debug: info.map(|info| Debug::new(info, budget)),
+            binary: Some(binary),
+            debug: OnceLock::new(),
         }
     }
 
     /// Lines of a file without debug information: it knows no address.
     pub fn none() -> Lines<'b> {
-        Lines { debug: None }
+        Lines {
+            binary: None,
+            debug: OnceLock::new(),
+        }
+    }
+
+    /// The debug information, which is read now if it was not needed before.
+    fn debug(&self) -> Option<&Debug<'b>> {
+        let binary = self.binary?;
+        let debug = self.debug.get_or_init(|| {
+            let info = binary.debug_info()?;
+            Some(Debug::new(info, &binary.elf.budget, self.kept()))
+        });
+        debug.as_ref()
+    }
+
+    /// What was answered before, and is to be kept.
+    fn kept(&self) -> Option<&'b Kept> {
+        self.binary?.kept_lines()
     }
 
     /// Puts the frames of `address` into `out`, which is emptied first: innermost first, so the
@@ -130,32 +166,39 @@ impl<'b> Lines<'b> {
 
     fn put_frames<'l>(&'l self, address: Svma, lines: bool, out: &mut Vec<InlineFrame<'l>>) {
         out.clear();
-        let Some(debug) = &self.debug else { return };
+        let kept = self.kept();
+        if kept.is_some_and(|kept| kept.frames(address.0, lines, out)) {
+            return;
+        }
+        let Some(debug) = self.debug() else { return };
         for index in debug.units.candidates(address.0, debug) {
             let unit = debug.units.unit(index, &debug.dwarf, &debug.account);
             if unit.is_some_and(|unit| unit.frames(address.0, lines, debug, out)) {
-                return;
+                break;
             }
+        }
+        if let Some(kept) = kept {
+            kept.add_frames(address.0, lines, out);
         }
     }
 
     /// How many units describe functions, and how many of these do not say where any is declared:
     /// they have line tables only.
     pub fn units_with_functions(&self) -> (usize, usize) {
-        let debug = self.debug.as_ref();
+        let debug = self.debug();
         debug.map_or((0, 0), |debug| debug.units.with_functions(&debug.account))
     }
 
     /// Whether so much of the debug information was read that reading it was given up: it is
     /// hostile, or larger than we are ready to hold.
     pub fn is_exhausted(&self) -> bool {
-        let debug = self.debug.as_ref();
+        let debug = self.debug.get().and_then(Option::as_ref);
         debug.is_some_and(|debug| debug.account.is_refused())
     }
 }
 
 impl<'b> Debug<'b> {
-    fn new(info: &'b DebugInfo, budget: &Arc<Budget>) -> Debug<'b> {
+    fn new(info: &'b DebugInfo, budget: &Arc<Budget>, kept: Option<&'b Kept>) -> Debug<'b> {
         let dwarf = info.borrow();
         Debug {
             units: Units::list(&dwarf),
@@ -165,6 +208,7 @@ impl<'b> Debug<'b> {
             info,
             dwarf,
             account: Account::new(budget),
+            kept,
         }
     }
 }

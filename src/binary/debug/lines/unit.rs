@@ -110,7 +110,7 @@ impl<'b> Unit<'b> {
             });
             out.push(InlineFrame {
                 function: definition.and_then(|d| d.any_name()).map(text),
-                definition,
+                definition: definition.map(Definition::key),
                 is_split_off,
                 file: rows
                     .and_then(|rows| rows.path(file?, self.main(&debug.dwarf), &debug.account)),
@@ -240,6 +240,9 @@ impl<'b> Unit<'b> {
     /// object file that the unit names.
     fn split_dwarf(&self, debug: &Debug<'b>) -> Option<gimli::Dwarf<Slice<'b>>> {
         let id = self.main.dwo_id?;
+        if let Some(kept) = debug.kept {
+            kept.depends_on_others();
+        }
         if debug.dwarf.file_type == DwarfFileType::Dwo {
             return None;
         }

@@ -18,6 +18,7 @@ use memchr::memchr_iter;
 
 use crate::base::{Avma, utf8};
 use crate::binary::Error;
+use crate::cache::Cache;
 use crate::files;
 
 /// The most bytes that are read.
@@ -104,23 +105,20 @@ impl Kallsyms {
         Ok(Kallsyms::parse(&bytes))
     }
 
-    /// Reads the list of the running kernel, with a directory for what does not change until it is
-    /// started again. Where the cache cannot be used, safely or at all, it is as if there were none.
+    /// Reads the list of the running kernel, of which a cache keeps what does not change until it is
+    /// started again.
     ///
     /// The kernel formats the list again for each reader, at most 4 KiB at a time, which takes longer than
     /// all else that a small recording needs.
     ///
     /// # Errors
     /// Those of [`Kallsyms::read`].
-    pub fn read_cached(path: &Path, directory: &Path) -> Result<Kallsyms, Error> {
-        let Some(cache) = cache::Cache::open(directory, path) else {
-            return Kallsyms::read(path);
-        };
-        if let Some(cached) = cache.load() {
+    pub fn read_cached(path: &Path, cache: &Cache) -> Result<Kallsyms, Error> {
+        if let Some(cached) = cache::load(cache, path) {
             return Ok(cached);
         }
         let list = Kallsyms::read(path)?;
-        cache.store(&list);
+        cache::store(cache, path, &list);
         Ok(list)
     }
 

@@ -8,7 +8,8 @@ use crate::symbolize::definitions::Definition;
 use crate::trace::ImageId;
 
 use super::super::function_exits::{FunctionStart, To};
-use super::{CodeReader, is_thunk};
+use super::kept_exits::KeptExits;
+use super::{CodeReader, KEPT_EXITS, is_thunk};
 
 /// How many functions are looked into for a call: programs have one in their first.
 const LOOKED_INTO: usize = 4096;
@@ -68,10 +69,21 @@ impl CodeReader<'_> {
         if let Some(known) = self.exits.get(&place) {
             return known.clone();
         }
-        let exits = self.single(place.image)?.leaving(Svma(place.start));
+        let exits = match self.known_exits(place) {
+            Some(known) => Some(known),
+            None => self.single(place.image)?.leaving(Svma(place.start)),
+        };
         let exits = exits.map(Rc::new);
         self.exits.insert(place, exits.clone());
         exits
+    }
+
+    /// The same as it was kept.
+    fn known_exits(&mut self, place: FunctionStart) -> Option<Exits> {
+        let binary = self.binary(place.image)?;
+        let kept = self.kept_exits.entry(place.image);
+        let kept = kept.or_insert_with(|| KeptExits::of(binary.kept(KEPT_EXITS)));
+        kept.of_function(place.start)
     }
 
     /// Where the call leads, and by what name, that most likely returns to this stated address: see

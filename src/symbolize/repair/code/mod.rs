@@ -1,6 +1,7 @@
 //! The calls and jumps of single functions, across files.
 
 mod calls;
+mod kept_exits;
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -14,6 +15,7 @@ use crate::binary::{Binary, FunctionSymbol, SymbolSource};
 use crate::scan::{self, Callees, Destination, Exits, FileTables, LeavingKind, Single};
 use crate::trace::{ImageId, Trace};
 
+use self::kept_exits::KeptExits;
 use super::callers::Callers;
 use super::function_exits::{Function, FunctionStart, Site, To, WayOut};
 use super::mapped::Mapped;
@@ -24,6 +26,11 @@ use crate::symbolize::names::{Names, base_of_part};
 
 /// The code of larger files is not read as a whole, in bytes.
 const LARGE: u64 = 32 << 20;
+
+/// What the calls of a file are kept under.
+const KEPT_CALLERS: &str = "callers";
+/// What is kept of how control leaves functions.
+const KEPT_EXITS: &str = "exits";
 
 /// What in the C library calls `main`, and nothing else but what ends a program.
 const STARTER: &str = "__libc_start_call_main";
@@ -70,6 +77,8 @@ pub(super) struct CodeReader<'h> {
     functions: FxHashMap<FunctionStart, Option<Rc<Function>>>,
     /// How control leaves what starts at a place, alone; `None` where its code cannot be read.
     exits: FxHashMap<FunctionStart, Option<Rc<Exits>>>,
+    /// What of it was kept.
+    kept_exits: FxHashMap<ImageId, KeptExits>,
     /// The calls of each of these by where they return to, in order of address.
     returns: FxHashMap<FunctionStart, Rc<[(u64, u32)]>>,
     /// Functions with what each is a part of.
@@ -108,6 +117,7 @@ impl<'h> CodeReader<'h> {
             callers: FxHashMap::default(),
             functions: FxHashMap::default(),
             exits: FxHashMap::default(),
+            kept_exits: FxHashMap::default(),
             returns: FxHashMap::default(),
             wholes: FxHashMap::default(),
             starts: FxHashMap::default(),
@@ -399,10 +409,21 @@ impl<'h> CodeReader<'h> {
         let callers = self.callers.entry(image).or_insert_with(|| {
             let code = binary.code().ok()?;
             let size = code.range().end().saturating_sub(*code.range().start());
-            let calls = (size <= LARGE).then(|| scan::calls(binary, None).ok())??;
+            if size > LARGE {
+                return None;
+            }
+            let kept = binary.kept(KEPT_CALLERS);
+            if let Some(kept) = kept.and_then(|kept| Callers::read(kept.bytes())) {
+                return Some(Rc::new(kept));
+            }
+            let calls = scan::calls(binary, None).ok()?;
             let exports = binary.exports();
             let exported = exports.addresses().map(|start| start.0);
-            Some(Rc::new(Callers::of(&calls, exported)))
+            let callers = Callers::of(&calls, exported);
+            if calls.problems.is_empty() {
+                binary.keep(KEPT_CALLERS, &callers.written());
+            }
+            Some(Rc::new(callers))
         });
         callers.clone()
     }
@@ -445,7 +466,29 @@ impl<'h> CodeReader<'h> {
     }
 
     /// Where a stated address of code stands in the file.
-    pub(super) fn offset(&mut self, image: ImageId, at: u64) -> Option<FileOffset> {
-        self.single(image)?.offset(Svma(at))
+    pub(super) fn offset(&self, image: ImageId, at: u64) -> Option<FileOffset> {
+        let code = self.binary(image)?.code().ok()?;
+        let piece = code.piece(Svma(at), Svma(at.checked_add(1)?))?;
+        Some(piece.offset)
+    }
+
+    /// Keeps how control leaves functions for the next start, if a cache was given for that.
+    pub(super) fn keep_exits(&self) {
+        let mut of_images: FxHashMap<ImageId, Vec<(u64, Rc<Exits>)>> = FxHashMap::default();
+        for (place, exits) in &self.exits {
+            if let Some(exits) = exits {
+                let of_image = of_images.entry(place.image).or_default();
+                of_image.push((place.start, exits.clone()));
+            }
+        }
+        for (image, mut exits) in of_images {
+            let (Some(binary), Some(kept)) = (self.binary(image), self.kept_exits.get(&image))
+            else {
+                continue;
+            };
+            exits.sort_unstable_by_key(|&(start, _)| start);
+            let bytes = binary.keeps().then(|| kept.with(&exits)).flatten();
+            bytes.and_then(|bytes| binary.keep(KEPT_EXITS, &bytes));
+        }
     }
 }

@@ -1,0 +1,374 @@
+//! Answers of debug information that are kept from one start of proftool to the next.
+//!
+//! A recording is looked at more than once, and most of the addresses of one program are in the next
+//! recording of it, too. What was answered about them is a few hundred kilobytes; to answer it again, the
+//! debug information has to be inflated and read, which are megabytes for one address of the C library.
+//!
+//! Kept are answers as [`Lines`](super::Lines) gave them, so that nobody else can tell where one comes
+//! from. They are true as long as the files are the same, by device, inode, size and time of the last
+//! change, and proftool is: see [`key`].
+
+mod format;
+
+use std::hash::BuildHasher;
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use super::definition::DefinitionId;
+use super::described::Described;
+use super::{DefinitionKey, InlineFrame};
+use crate::base::{Interner, NameId};
+use crate::binary::elf::source::FileState;
+
+/// The most addresses and definitions that are kept of one file.
+const LIMIT: usize = 1 << 17;
+/// The most frames of these addresses.
+const FRAME_LIMIT: usize = 1 << 20;
+/// A file that was changed so lately may be changed again without a new time, in seconds.
+const SETTLED: u64 = 2;
+
+/// What is kept of the debug information of one file.
+#[derive(Debug)]
+pub(in crate::binary) struct Kept {
+    known: Answers,
+    fresh: Mutex<Answers>,
+    /// Whether answers came from files that the key does not name.
+    is_open: AtomicBool,
+}
+
+/// Answers, by what was asked.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    texts: Interner,
+    definitions: Vec<KeptDefinition>,
+    by_id: FxHashMap<DefinitionId, u32>,
+    /// The frames of all addresses, those of each innermost first.
+    frames: Vec<KeptFrame>,
+    places: FxHashMap<u64, Place>,
+    /// The definition of the function around an address.
+    around: FxHashMap<u64, Option<u32>>,
+    /// The line of an address.
+    lines: FxHashMap<u64, Option<(NameId, u32)>>,
+}
+
+/// One definition: what is known of it wherever it occurs, and more where that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct KeptDefinition {
+    key: DefinitionKey,
+    /// Its linkage name, or else its plain one.
+    name: Option<NameId>,
+    described: Option<Option<Box<Described>>>,
+}
+
+/// A frame of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct KeptFrame {
+    definition: Option<u32>,
+    is_split_off: bool,
+    file: Option<NameId>,
+    line: u32,
+}
+
+/// The frames of an address: from, to; and whether they have files and lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    from: u32,
+    to: u32,
+    has_lines: bool,
+}
+
+impl Kept {
+    /// Answers that were kept before, and none that are new.
+    pub(in crate::binary) fn of(bytes: Option<&[u8]>) -> Kept {
+        let known = bytes.and_then(format::read);
+        Kept {
+            known: known.unwrap_or_default(),
+            fresh: Mutex::default(),
+            is_open: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether anything was kept before.
+    pub(in crate::binary) fn is_any_known(&self) -> bool {
+        !self.known.places.is_empty()
+    }
+
+    /// The bytes to keep, if there is anything new and it may be kept.
+    pub(in crate::binary) fn to_keep(&self) -> Option<Vec<u8>> {
+        let fresh = self.fresh();
+        if fresh.is_empty() || self.is_open.load(Ordering::Relaxed) {
+            return None;
+        }
+        // What is asked for now counts more than what was before.
+        let mut all = Answers::default();
+        all.add(&fresh);
+        all.add(&self.known);
+        format::written(&all)
+    }
+
+    /// Notes that an answer depends on more than the file.
+    pub(super) fn depends_on_others(&self) {
+        self.is_open.store(true, Ordering::Relaxed);
+    }
+
+    fn fresh(&self) -> MutexGuard<'_, Answers> {
+        self.fresh.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts the frames of an address into `out`. Returns whether they are known.
+    pub(super) fn frames<'l>(
+        &'l self,
+        address: u64,
+        lines: bool,
+        out: &mut Vec<InlineFrame<'l>>,
+    ) -> bool {
+        let known = &self.known;
+        let place = known.places.get(&address);
+        let Some(place) = place.filter(|place| place.has_lines || !lines) else {
+            return false;
+        };
+        let frames = known.frames.get(place.from as usize..place.to as usize);
+        out.extend(frames.unwrap_or_default().iter().map(|frame| {
+            let definition = frame.definition.and_then(|at| known.definition(at));
+            let name = definition.and_then(|definition| definition.name);
+            InlineFrame {
+                function: name.map(|name| known.texts[name].into()),
+                definition: definition.map(|definition| definition.key),
+                is_split_off: frame.is_split_off,
+                file: frame.file.filter(|_| lines).map(|file| &known.texts[file]),
+                line: Some(frame.line).filter(|&line| lines && line > 0),
+            }
+        }));
+        true
+    }
+
+    /// Takes note of the frames of an address.
+    pub(super) fn add_frames(&self, address: u64, has_lines: bool, frames: &[InlineFrame<'_>]) {
+        let mut fresh = self.fresh();
+        let fresh = &mut *fresh;
+        let from = fresh.frames.len();
+        let to = from.saturating_add(frames.len());
+        if fresh.places.len() >= LIMIT || to > FRAME_LIMIT {
+            return;
+        }
+        for frame in frames {
+            let definition = frame.definition.map(|key| {
+                let name = frame.function.as_deref();
+                fresh.intern(key, name)
+            });
+            let file = frame.file.map(|file| fresh.texts.intern(file));
+            fresh.frames.push(KeptFrame {
+                definition,
+                is_split_off: frame.is_split_off,
+                file,
+                line: frame.line.unwrap_or(0),
+            });
+        }
+        let (from, to) = (from as u32, to as u32);
+        let place = Place {
+            from,
+            to,
+            has_lines,
+        };
+        fresh.places.insert(address, place);
+    }
+
+    /// The definition of the function around an address, if it is known whether there is one.
+    pub(super) fn around(&self, address: u64) -> Option<Option<DefinitionKey>> {
+        let known = self.known.around.get(&address)?;
+        let definition = known.and_then(|at| self.known.definition(at));
+        Some(definition.map(|definition| definition.key))
+    }
+
+    /// Takes note of it, with its name.
+    pub(super) fn add_around(&self, address: u64, found: Option<(DefinitionKey, Option<&str>)>) {
+        let mut fresh = self.fresh();
+        if fresh.around.len() < LIMIT {
+            let definition = found.map(|(key, name)| fresh.intern(key, name));
+            fresh.around.insert(address, definition);
+        }
+    }
+
+    /// The line of an address, if it is known whether it has one.
+    pub(super) fn line(&self, address: u64) -> Option<Option<(&str, u32)>> {
+        let known = self.known.lines.get(&address)?;
+        Some(known.map(|(file, line)| (&self.known.texts[file], line)))
+    }
+
+    /// Takes note of it.
+    pub(super) fn add_line(&self, address: u64, found: Option<(&str, u32)>) {
+        let mut fresh = self.fresh();
+        if fresh.lines.len() < LIMIT {
+            let found = found.map(|(file, line)| (fresh.texts.intern(file), line));
+            fresh.lines.insert(address, found);
+        }
+    }
+
+    /// The name of a definition, if it is known whether it has one.
+    pub(super) fn name(&self, id: DefinitionId) -> Option<Option<&str>> {
+        let known = self.known.by_id.get(&id)?;
+        let name = self.known.definition(*known)?.name;
+        Some(name.map(|name| &self.known.texts[name]))
+    }
+
+    /// What a definition was described as, if it was.
+    pub(super) fn described(&self, id: DefinitionId) -> Option<Option<Described>> {
+        let known = self.known.by_id.get(&id)?;
+        let described = self.known.definition(*known)?.described.as_ref()?;
+        Some(described.as_deref().cloned())
+    }
+
+    /// Takes note of it.
+    pub(super) fn add_described(&self, id: DefinitionId, described: Option<&Described>) {
+        let mut fresh = self.fresh();
+        let fresh = &mut *fresh;
+        // The others that were asked for are frames, too.
+        let known = || self.known.by_id.get(&id).copied();
+        let definition = match fresh.by_id.get(&id) {
+            Some(&at) => at,
+            None => {
+                let Some(known) = known().and_then(|at| self.known.definition(at)) else {
+                    return;
+                };
+                let name = known.name.map(|name| &self.known.texts[name]);
+                fresh.intern(known.key, name)
+            }
+        };
+        if let Some(definition) = fresh.definitions.get_mut(definition as usize) {
+            definition.described = Some(described.cloned().map(Box::new));
+        }
+    }
+}
+
+impl Answers {
+    fn is_empty(&self) -> bool {
+        let is_described = |definition: &KeptDefinition| definition.described.is_some();
+        self.places.is_empty()
+            && self.around.is_empty()
+            && self.lines.is_empty()
+            && !self.definitions.iter().any(is_described)
+    }
+
+    fn definition(&self, at: u32) -> Option<&KeptDefinition> {
+        self.definitions.get(at as usize)
+    }
+
+    fn intern(&mut self, key: DefinitionKey, name: Option<&str>) -> u32 {
+        let next = self.definitions.len() as u32;
+        let (texts, definitions) = (&mut self.texts, &mut self.definitions);
+        *self.by_id.entry(key.id).or_insert_with(|| {
+            definitions.push(KeptDefinition {
+                key,
+                name: name.map(|name| texts.intern(name)),
+                described: None,
+            });
+            next
+        })
+    }
+
+    /// Adds the answers of others that are not here, as far as there is room for them.
+    fn add(&mut self, others: &Answers) {
+        let text = |name: NameId| &others.texts[name];
+        let own = |all: &mut Answers, at: u32| {
+            let definition = others.definition(at)?;
+            let at = all.intern(definition.key, definition.name.map(text));
+            let own = all.definitions.get_mut(at as usize)?;
+            if own.described.is_none() {
+                own.described.clone_from(&definition.described);
+            }
+            Some(at)
+        };
+        // In order, so that the same answers are the same bytes.
+        let mut places: Vec<(u64, Place)> = others.places.iter().map(|(&a, &p)| (a, p)).collect();
+        places.sort_unstable_by_key(|&(address, _)| address);
+        for (address, place) in places {
+            let frames = others.frames.get(place.from as usize..place.to as usize);
+            let frames = frames.unwrap_or_default();
+            let from = self.frames.len();
+            let to = from.saturating_add(frames.len());
+            let known = self.places.get(&address);
+            let is_better = known.is_none_or(|known| place.has_lines && !known.has_lines);
+            if !is_better || self.places.len() >= LIMIT || to > FRAME_LIMIT {
+                continue;
+            }
+            for frame in frames {
+                let definition = frame.definition.and_then(|at| own(self, at));
+                let file = frame.file.map(|file| self.texts.intern(text(file)));
+                self.frames.push(KeptFrame {
+                    definition,
+                    file,
+                    ..*frame
+                });
+            }
+            let (from, to) = (from as u32, to as u32);
+            self.places.insert(address, Place { from, to, ..place });
+        }
+        let mut around: Vec<(u64, Option<u32>)> =
+            others.around.iter().map(|(&a, &d)| (a, d)).collect();
+        around.sort_unstable_by_key(|&(address, _)| address);
+        for (address, definition) in around {
+            if self.around.len() < LIMIT && !self.around.contains_key(&address) {
+                let definition = definition.and_then(|at| own(self, at));
+                self.around.insert(address, definition);
+            }
+        }
+        let mut lines: Vec<(u64, Option<(NameId, u32)>)> =
+            others.lines.iter().map(|(&a, &l)| (a, l)).collect();
+        lines.sort_unstable_by_key(|&(address, _)| address);
+        for (address, line) in lines {
+            if self.lines.len() < LIMIT {
+                let texts = &mut self.texts;
+                let line = line.map(|(file, line)| (texts.intern(text(file)), line));
+                self.lines.entry(address).or_insert(line);
+            }
+        }
+        for at in 0..others.definitions.len() {
+            if self.definitions.len() < LIMIT {
+                own(self, at as u32);
+            }
+        }
+    }
+}
+
+/// Under which name something is kept of these files, and for which key: for this build of proftool and
+/// these states of the files. `None` where a file may change without a sign.
+pub(in crate::binary) fn named(
+    what: &str,
+    files: &[Option<FileState>],
+) -> Option<(String, Vec<u8>)> {
+    let key = key(files)?;
+    let name = format!("{what}-{:016x}", FxBuildHasher.hash_one(&key));
+    Some((name, key))
+}
+
+fn key(files: &[Option<FileState>]) -> Option<Vec<u8>> {
+    let program = std::fs::metadata("/proc/self/exe").ok()?;
+    let mut key = format::VERSION.to_le_bytes().to_vec();
+    for number in [program.dev(), program.ino(), program.len()] {
+        key.extend(number.to_le_bytes());
+    }
+    for number in [program.ctime(), program.ctime_nsec()] {
+        key.extend(number.to_le_bytes());
+    }
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = now.ok()?.as_secs();
+    for file in files {
+        key.push(u8::from(file.is_some()));
+        let Some(file) = file else { continue };
+        let changed = u64::try_from(file.seconds).ok()?;
+        if changed.saturating_add(SETTLED) >= now {
+            return None;
+        }
+        for number in [file.device, file.inode, file.size] {
+            key.extend(number.to_le_bytes());
+        }
+        for number in [file.seconds, file.nanoseconds] {
+            key.extend(number.to_le_bytes());
+        }
+    }
+    Some(key)
+}
