@@ -12,14 +12,21 @@
 //! their records share the weight evenly and have no time, so that all stand at 0. Where the number of
 //! samples is not known, a stack is one record with its whole weight. The address is that of the function's
 //! start in its file, and 0 where it is not known; inlined functions are `(inlined)`.
+//!
+//! Before a record with frames that were not recorded but restored from the code, or between which and their
+//! callers frames are missing, is a comment with their numbers, counted from the innermost, which is 1:
+//! `# frames: inferred 2,3; missing 4`.
 
 use std::io::{self, Write};
 
-use crate::analysis::call_stacks::CallStacks;
+use crate::analysis::call_stacks::{CallStacks, StackFrame, StackId};
 use crate::base::{Sampling, Unit, printable};
 use crate::view::Subject;
 
 use super::naming::{MERGED, Naming, PRODUCER};
+
+/// How a comment on frames begins.
+const MARKED: &str = "# frames: ";
 
 /// Writes the records.
 ///
@@ -58,16 +65,39 @@ pub fn write(out: &mut dyn Write, subject: &Subject, stacks: &CallStacks) -> io:
             Some(thread) => format!("{} {}/{}", comm(&thread.comm), thread.pid, thread.tid),
             None => "unknown 0/0".into(),
         };
+        let marks = marks(stacks, sample.stack);
         let records = if is_merged { 1 } else { sample.count.max(1) };
         for record in 0..records {
             // The first ones take what is left over.
             let more = u64::from(record < sample.weight % records);
             let period = sample.weight / records + more;
+            out.write_all(marks.as_bytes())?;
             writeln!(out, "{head} 0.000000: {period:10} {event_name}:")?;
             out.write_all(body.as_bytes())?;
         }
     }
     Ok(())
+}
+
+/// The comment on frames of a stack that are not as they were recorded.
+fn marks(stacks: &CallStacks, stack: StackId) -> String {
+    let numbers = |is: fn(&StackFrame) -> bool| {
+        let frames = stacks.outwards(stack).zip(1..);
+        let numbers = frames.filter(|((_, frame), _)| is(frame));
+        let numbers: Vec<String> = numbers.map(|(_, n): (_, u64)| n.to_string()).collect();
+        numbers.join(",")
+    };
+    let inferred = numbers(|frame| frame.inferred);
+    let missing = numbers(|frame| frame.across_gap);
+    let parts = [("inferred", inferred), ("missing", missing)];
+    let parts = parts.iter().filter(|(_, numbers)| !numbers.is_empty());
+    let parts: Vec<String> = parts
+        .map(|(mark, numbers)| format!("{mark} {numbers}"))
+        .collect();
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!("{MARKED}{}\n", parts.join("; ")),
+    }
 }
 
 /// A command name as readers of the format take it: not empty, and not ending in what looks like an id.
