@@ -135,11 +135,32 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Callgrind => OutermostCalls::of(&profile, &stacks),
         _ => OutermostCalls::default(),
     };
+    let others = match args.to {
+        Format::Firefox => args.query.off_cpu_events(&profile),
+        _ => Vec::new(),
+    };
+    let others = others.into_iter();
+    let others = others.map(|event| args.query.select_event(&profile, event));
+    let others: Vec<Selection> = others.collect::<Result<_, _>>()?;
+    let others: Vec<(Subject, CallStacks)> = others
+        .iter()
+        .map(|selection| {
+            let stacks = CallStacks::of(&profile, selection, degree);
+            (self::subject(args, &profile, selection), stacks)
+        })
+        .collect();
+    let tracks: Vec<firefox::Track> = others
+        .iter()
+        .map(|(subject, stacks)| firefox::Track { subject, stacks })
+        .collect();
     write(args, &profile, |out| match args.to {
         Format::Pprof => pprof::write(out, &subject, &stacks),
         Format::Callgrind => callgrind::write(out, &subject, &stacks, &calls),
         Format::Speedscope => speedscope::write(out, &subject, &stacks),
-        Format::Firefox => firefox::write(out, &subject, &stacks),
+        Format::Firefox => {
+            let (subject, stacks) = (&subject, &stacks);
+            firefox::write(out, firefox::Track { subject, stacks }, &tracks)
+        }
         Format::Otlp => otlp::write(out, &subject, &stacks),
         Format::PerfScript => perf_script::write(out, &subject, &stacks),
         Format::Folded | Format::Dot => Ok(()),

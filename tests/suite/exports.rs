@@ -172,7 +172,11 @@ pub fn exported(profile: &Profile, selection: &Selection, collapse: Collapse) ->
     pprof::write(&mut files[0], &subject, &stacks).unwrap();
     callgrind::write(&mut files[1], &subject, &stacks, &calls).unwrap();
     speedscope::write(&mut files[2], &subject, &stacks).unwrap();
-    firefox::write(&mut files[3], &subject, &stacks).unwrap();
+    let track = firefox::Track {
+        subject: &subject,
+        stacks: &stacks,
+    };
+    firefox::write(&mut files[3], track, &[]).unwrap();
     otlp::write(&mut files[4], &subject, &stacks).unwrap();
     perf_script::write(&mut files[5], &subject, &stacks).unwrap();
     files
