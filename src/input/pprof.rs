@@ -74,8 +74,10 @@ fn read(bytes: &[u8]) -> Result<Profile, Reason> {
     if !types.iter().any(|t| t.count.is_some() || t.is_count) && !file.sample.is_empty() {
         reader.stacks.count_is_not_stated(false);
     }
-    let duration = u64::try_from(file.duration_nanos).ok();
-    reader.stacks.builder.about().duration = duration.filter(|&duration| duration > 0);
+    let stated = |ns: i64| u64::try_from(ns).ok().filter(|&ns| ns > 0);
+    let about = reader.stacks.builder.about();
+    about.duration = stated(file.duration_nanos);
+    about.started = stated(file.time_nanos);
     Ok(reader.stacks.finish())
 }
 
