@@ -1,6 +1,10 @@
 //! The text of `perf script`, for tools that read it: stackcollapse-perf, speedscope, the Firefox Profiler.
 //!
 //! ```text
+//! # ========
+//! # proftool 0.1.0: equal stacks are added up: samples are in no order, and have no time
+//! # ========
+//! #
 //! app 4711/4712 0.000000:    1000000 cpu-clock:
 //!                 1139 lex (/opt/app)
 //!                 1180 parse (/opt/app)
@@ -10,7 +14,7 @@
 //!
 //! Each sample is a record, innermost frame first, with its period. Equal samples are added up in a profile:
 //! their records share the weight evenly and have no time, so that all stand at 0. Where the number of
-//! samples is not known, a stack is one record with its whole weight. The address is that of the function's
+//! samples is not known, or exceeds 2^27, a stack is one record with its whole weight. The address is that of the function's
 //! start in its file, and 0 where it is not known; inlined functions are `(inlined)`.
 //!
 //! Before a record with frames that were not recorded but restored from the code, or between which and their
@@ -25,6 +29,9 @@ use crate::view::Subject;
 
 use super::naming::{MERGED, Naming, PRODUCER};
 
+/// The most samples for which each is a record: files from elsewhere may state any number.
+const MAX_RECORDS: u64 = 1 << 27;
+
 /// How a comment on frames begins.
 const MARKED: &str = "# frames: ";
 
@@ -36,16 +43,19 @@ const MARKED: &str = "# frames: ";
 pub fn write(out: &mut dyn Write, subject: &Subject, stacks: &CallStacks) -> io::Result<()> {
     let naming = Naming::new(subject, stacks);
     let (name, version) = PRODUCER;
-    writeln!(out, "# {name} {version}: {MERGED}")?;
+    // The Firefox Profiler takes a comment at the start for perf's only behind such a line.
+    writeln!(out, "# ========\n# {name} {version}: {MERGED}")?;
     for caveat in naming.caveats() {
         writeln!(out, "# {caveat}")?;
     }
+    writeln!(out, "# ========\n#")?;
     let event = subject.selection.event();
     let event_name = match event.unit {
         Unit::Samples => "samples".into(),
         _ => printable(&event.name),
     };
-    let is_merged = subject.selection.sampling() == Sampling::Merged;
+    let is_merged = subject.selection.sampling() == Sampling::Merged
+        || subject.selection.samples() > MAX_RECORDS;
     let mut body = String::new();
     for sample in &stacks.samples {
         body.clear();
