@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bench.sh [reading|recording|scanning|graphs|all] [RUNS] [PART]: what proftool and its peers cost, as markdown
+# bench.sh [reading|recording|scanning|graphs|exports|all] [RUNS] [PART]: what proftool and its peers cost, as markdown
 # tables; medians of RUNS turns (5). With PART only files and programs with it in their name: 100k.
 #
 # Workloads, peers and recordings are made where missing (see bench/workloads.sh), in
@@ -11,7 +11,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${PROFTOOL_BENCH:-$HOME/.cache/proftool-bench}
 what=${1:-all} runs=${2:-5} part=${3:-}
-case $what in reading | recording | scanning | graphs | all) ;; *) echo "usage: bench.sh [reading|recording|scanning|graphs|all] [RUNS] [PART]" >&2; exit 2 ;; esac
+case $what in reading | recording | scanning | graphs | exports | all) ;; *) echo "usage: bench.sh [reading|recording|scanning|graphs|exports|all] [RUNS] [PART]" >&2; exit 2 ;; esac
 
 case $what in scanning | graphs) ;; *) "$here/bench/workloads.sh" ;; esac
 if [ -z "${PROFTOOL:-}" ]; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# fuzz.sh TARGET SECONDS: fuzzes perfdata, compressed, elf, links, scan, unwind, demangle or jitdump for
-# so long; exits with 1 when it finds a fault, which is then in tests/fuzz/artifacts/TARGET.
+# fuzz.sh TARGET SECONDS: fuzzes perfdata, compressed, elf, links, scan, unwind, demangle, jitdump, or the
+# readers pprof, speedscope, perf_script or folded, for so long; exits with 1 when it finds a fault, which is then in tests/fuzz/artifacts/TARGET.
 #
 # Begins with small sound inputs that it makes itself, with what former runs found
 # (tests/fuzz/corpus/TARGET), with former faults (tests/fuzz/seeds/TARGET), and, for perfdata, with

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""measure.py reading|recording|scanning|graphs|all RUNS CACHE PROFTOOL PART: compares the cost of proftool and its peers.
+"""measure.py reading|recording|scanning|graphs|exports|all RUNS CACHE PROFTOOL PART: compares the cost of proftool and its peers.
 
 Called by ../bench.sh. The commands of one file take turns, so that a busy machine is busy for all
 of them, and the medians of RUNS turns are compared. CPU is user and system time of the command
@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 from costs import medians, peer, progress, ratio
+from exports import exports
 from graphs import graphs
 from recording import recording
 
@@ -175,6 +176,7 @@ def main():
         "recording": lambda: recording(int(runs), cache, proftool, part),
         "scanning": lambda: scanning(int(runs), shlex.quote(proftool), part),
         "graphs": lambda: graphs(int(runs), shlex.quote(proftool), part),
+        "exports": lambda: exports(int(runs), cache, shlex.quote(proftool), part),
     }
     for name, measure in parts.items():
         if what in (name, "all"):

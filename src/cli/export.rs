@@ -57,6 +57,7 @@ Examples:
   proftool export --to pprof -o profile.pb.gz && go tool pprof -top profile.pb.gz
   proftool export --to callgrind -o callgrind.out && callgrind_annotate --inclusive=yes callgrind.out
   proftool export --to speedscope -o profile.speedscope.json
+  proftool export --to parquet -o profile.parquet
   proftool export --to folded other.data | flamegraph.pl > flames.svg
   proftool export --to folded --collapse full | flamegraph.pl > flat-recursion.svg
   proftool export --to dot | dot -Tsvg > graph.svg
@@ -81,6 +82,8 @@ enum Format {
     Otlp,
     /// The text of perf script, for tools that read it.
     PerfScript,
+    /// A table in Apache Parquet: DuckDB, ClickHouse.
+    Parquet,
 }
 
 impl Format {
@@ -95,6 +98,7 @@ impl Format {
             Format::Firefox => "--to firefox",
             Format::Otlp => "--to otlp",
             Format::PerfScript => "--to perf-script",
+            Format::Parquet => "--to parquet",
         }
     }
 
@@ -103,7 +107,7 @@ impl Format {
         match self {
             Format::Folded | Format::Dot | Format::PerfScript => u64::MAX,
             // Signed integers.
-            Format::Pprof | Format::Otlp => i64::MAX as u64,
+            Format::Pprof | Format::Otlp | Format::Parquet => i64::MAX as u64,
             // Floating-point numbers: callgrind_annotate is in Perl, the others in JavaScript.
             Format::Callgrind | Format::Speedscope | Format::Firefox => 1 << 53,
         }
@@ -112,6 +116,12 @@ impl Format {
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.to == Format::Parquet && cfg!(not(feature = "parquet")) {
+        let text = "this proftool was built without Parquet";
+        let hint =
+            "to have it, in the sources of proftool: cargo install --path . --features parquet";
+        return Err(failure::hinted(text.into(), Some(hint.into())));
+    }
     let profile = match args.to {
         Format::Dot => return drawing(args),
         Format::Pprof | Format::Callgrind | Format::Firefox | Format::Otlp => {
@@ -135,13 +145,38 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Callgrind => OutermostCalls::of(&profile, &stacks),
         _ => OutermostCalls::default(),
     };
+    let others = match args.to {
+        Format::Firefox => args.query.off_cpu_events(&profile),
+        _ => Vec::new(),
+    };
+    let others = others.into_iter();
+    let others = others.map(|event| args.query.select_event(&profile, event));
+    let others: Vec<Selection> = others.collect::<Result<_, _>>()?;
+    let others: Vec<(Subject, CallStacks)> = others
+        .iter()
+        .map(|selection| {
+            let stacks = CallStacks::of(&profile, selection, degree);
+            (self::subject(args, &profile, selection), stacks)
+        })
+        .collect();
+    let tracks: Vec<firefox::Track> = others
+        .iter()
+        .map(|(subject, stacks)| firefox::Track { subject, stacks })
+        .collect();
     write(args, &profile, |out| match args.to {
         Format::Pprof => pprof::write(out, &subject, &stacks),
         Format::Callgrind => callgrind::write(out, &subject, &stacks, &calls),
         Format::Speedscope => speedscope::write(out, &subject, &stacks),
-        Format::Firefox => firefox::write(out, &subject, &stacks),
+        Format::Firefox => {
+            let (subject, stacks) = (&subject, &stacks);
+            firefox::write(out, firefox::Track { subject, stacks }, &tracks)
+        }
         Format::Otlp => otlp::write(out, &subject, &stacks),
         Format::PerfScript => perf_script::write(out, &subject, &stacks),
+        #[cfg(feature = "parquet")]
+        Format::Parquet => proftool::export::parquet::write(out, &subject, &stacks),
+        #[cfg(not(feature = "parquet"))]
+        Format::Parquet => Ok(()),
         Format::Folded | Format::Dot => Ok(()),
     })
 }

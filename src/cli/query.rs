@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use proftool::base::{Unit, shell_quoted};
+use proftool::base::{Event, Unit, shell_quoted};
 use proftool::input::folded::Weights;
 use proftool::input::{self, AsGprof, SourceLines, StaticCalls, TimeRange};
 use proftool::profile::{Counts, EventId, Filter, Profile, Selection, Weighing, pattern_of};
@@ -231,9 +231,25 @@ impl Query {
 
     /// The samples that are asked for.
     pub fn select(&self, profile: &Profile) -> anyhow::Result<Selection> {
-        let Some(event) = self.event(profile)? else {
-            return Ok(Selection::nothing());
-        };
+        match self.event(profile)? {
+            Some(event) => self.select_event(profile, event),
+            None => Ok(Selection::nothing()),
+        }
+    }
+
+    /// The events that belong to the one shown and are shown only in addition to it: blocked and preempted
+    /// time, if no event was chosen.
+    pub fn off_cpu_events(&self, profile: &Profile) -> Vec<EventId> {
+        let off_cpu = [Event::off_cpu(), Event::preempted()];
+        let main = profile.main_event();
+        let events = profile.events.enumerate();
+        let events = events.filter(|(id, event)| off_cpu.contains(event) && Some(*id) != main);
+        let events = events.filter(|_| self.event.is_none());
+        events.map(|(id, _)| id).collect()
+    }
+
+    /// The samples of this event that are asked for.
+    pub fn select_event(&self, profile: &Profile, event: EventId) -> anyhow::Result<Selection> {
         if self.focus.is_some() || self.ignore.is_some() {
             self.refuse_without_stacks(profile, "--focus or --ignore")?;
         }

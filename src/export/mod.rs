@@ -12,6 +12,7 @@
 //! | [`speedscope`] | the JSON of speedscope | call stacks |
 //! | [`firefox`] | a processed profile of the Firefox Profiler | call stacks |
 //! | [`otlp`] | OpenTelemetry's profiles | call stacks |
+//! | `parquet` | a table for databases, by the feature `parquet` | call stacks |
 //! | [`perf_script`] | the text of perf script | call stacks |
 //! | [`gprof`] | the text of GNU gprof 2.40 | a profile of a gmon.out |
 //! | [`puma`] | the table of HP's Puma | a call tree |
@@ -33,6 +34,8 @@ pub mod json;
 mod locations;
 mod naming;
 pub mod otlp;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 pub mod perf_script;
 pub mod pprof;
 pub mod puma;

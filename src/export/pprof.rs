@@ -8,13 +8,14 @@
 //! | labels `pid`, `tid`, `comm` | the thread |
 //! | label `inferred` | functions on the stack that were not recorded but restored from the code |
 //! | label `frames_missing` | functions on the stack whose callers are not the frames above them |
+//! | labels `inferred_frame`, `frames_missing_frame` | which frames those are, counted from the leaf, which is 1; only where another frame has the same name |
 //! | period | the weight of every sample where all are equal, else the mean |
 //! | comments | what is not known |
 //!
 //! Marks such as `[truncated]` are functions without a mapping. A system name is there only where it
 //! differs from the name: an equal one would make pprof demangle it again, and drop parameters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use crate::analysis::call_stacks::{CallStacks, StackFrame, StackId};
@@ -50,6 +51,7 @@ fn profile(subject: &Subject, stacks: &CallStacks) -> Profile {
     file.period_type = Some(weight);
     let (period, is_constant) = period(subject);
     file.period = period;
+    file.time_nanos = signed(subject.profile.about.started.unwrap_or(0));
     file.duration_nanos = signed(subject.profile.about.duration.unwrap_or(0));
     let mut locations = Locations::of(&naming, stacks);
     for sample in &stacks.samples {
@@ -211,21 +213,37 @@ fn labels(
     if !paths.has_inferred() && !paths.has_gaps() {
         return labels;
     }
-    let mut special = |key: &str, is: fn(&StackFrame) -> bool| {
-        let frames = stacks.outwards(stack).filter(|(_, frame)| is(frame));
-        let mut functions: Vec<FunctionId> = frames.map(|(_, frame)| frame.function).collect();
+    let mut special = |key: &str, key_of_frames: &str, is: fn(&StackFrame) -> bool| {
+        let frames = || stacks.outwards(stack).map(|(_, frame)| frame).zip(1..);
+        let mut functions: Vec<FunctionId> = frames()
+            .filter(|(frame, _)| is(frame))
+            .map(|(frame, _)| frame.function)
+            .collect();
         functions.sort_unstable();
         functions.dedup();
-        for function in functions {
+        let names: BTreeSet<_> = functions.iter().map(|&id| naming.printable(id)).collect();
+        for name in &names {
             labels.push(Label {
                 key: strings.of(key),
-                str: strings.of(&naming.printable(function)),
+                str: strings.of(name),
+                ..Label::default()
+            });
+        }
+        let is_named = |frame: &StackFrame| names.contains(&naming.printable(frame.function));
+        if names.is_empty() || frames().all(|(frame, _)| is(frame) || !is_named(frame)) {
+            return;
+        }
+        for (_, number) in frames().filter(|(frame, _)| is(frame)) {
+            labels.push(Label {
+                key: strings.of(key_of_frames),
+                num: number,
                 ..Label::default()
             });
         }
     };
-    special("inferred", |frame| frame.inferred);
-    special("frames_missing", |frame| frame.across_gap);
+    special("inferred", "inferred_frame", |frame| frame.inferred);
+    let (key, key_of_frames) = ("frames_missing", "frames_missing_frame");
+    special(key, key_of_frames, |frame| frame.across_gap);
     labels
 }
 

@@ -5,6 +5,11 @@
 //! with its weight. As equal stacks are added up, the order of samples is that of the call tree, and the
 //! horizontal axis is no time.
 //!
+//! What speedscope has no place for is under `proftool`, which it ignores, in each profile: the event with its
+//! unit, the number of samples of each stack, and as pairs of a sample's and a frame's place which frames
+//! were not recorded but restored from the code (`inferred`), or are not called by the one outside of
+//! them (`frames_missing`).
+//!
 //! A frame is a function, with the file and line of its declaration or else with its module: speedscope adds
 //! up by frame, so that lines of one function must not be frames of their own.
 
@@ -13,7 +18,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::analysis::call_stacks::{CallStacks, StackSample};
-use crate::base::{IdVec, Unit};
+use crate::base::{IdVec, Sampling, Unit};
 use crate::profile::FunctionId;
 use crate::view::Subject;
 
@@ -57,6 +62,19 @@ struct Sampled {
     end: u64,
     samples: Vec<Vec<u32>>,
     weights: Vec<u64>,
+    proftool: Extension,
+}
+
+#[derive(Serialize)]
+struct Extension {
+    event: String,
+    unit: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    counts: Vec<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    inferred: Vec<(usize, usize)>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    frames_missing: Vec<(usize, usize)>,
 }
 
 /// Writes the stacks.
@@ -107,6 +125,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, stacks: &CallStacks) -> io:
                 .fold(0, |sum, &weight| sum.saturating_add(weight)),
             samples: samples.iter().map(stack_of).collect(),
             weights,
+            proftool: extension(subject, stacks, samples),
         });
     }
     if profiles.is_empty() {
@@ -119,6 +138,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, stacks: &CallStacks) -> io:
             end: 0,
             samples: Vec::new(),
             weights: Vec::new(),
+            proftool: extension(subject, stacks, &[]),
         });
     }
     let heaviest = (0..profiles.len())
@@ -138,4 +158,34 @@ pub fn write(out: &mut dyn Write, subject: &Subject, stacks: &CallStacks) -> io:
             profiles,
         },
     )
+}
+
+/// What speedscope has no place for.
+fn extension(subject: &Subject, stacks: &CallStacks, samples: &[StackSample]) -> Extension {
+    let event = subject.selection.event();
+    let is_merged = subject.selection.sampling() == Sampling::Merged;
+    let counted = samples.iter().filter(|_| !is_merged);
+    let mut extension = Extension {
+        event: event.name.clone(),
+        unit: event.unit.to_string(),
+        counts: counted.map(|sample| sample.count).collect(),
+        inferred: Vec::new(),
+        frames_missing: Vec::new(),
+    };
+    let paths = &subject.profile.paths;
+    if !paths.has_inferred() && !paths.has_gaps() {
+        return extension;
+    }
+    for (number, sample) in samples.iter().enumerate() {
+        let depth = stacks.outwards(sample.stack).count();
+        for (frame, place) in stacks.outwards(sample.stack).zip((0..depth).rev()) {
+            if frame.1.inferred {
+                extension.inferred.push((number, place));
+            }
+            if frame.1.across_gap {
+                extension.frames_missing.push((number, place));
+            }
+        }
+    }
+    extension
 }

@@ -11,6 +11,9 @@
 //! Each record is a sample; its period is 1 where it is not printed. Frames are leaf first. A frame without a
 //! name is told apart by its module and address. Records without a stack have their one frame behind the
 //! event. Times are not read.
+//!
+//! A comment `# frames: inferred 2,3; missing 4` before a record, as
+//! [`export::perf_script`](crate::export::perf_script) writes it, marks frames of the record.
 
 use std::io::BufRead;
 
@@ -101,14 +104,18 @@ pub(super) fn read(
     let mut stacks = StackBuilder::default();
     let mut open: Option<(EventId, ThreadId, u64)> = None;
     let mut stack: Vec<Frame> = Vec::new();
+    // The marks of the open record, and those of the next.
+    let (mut marks, mut next_marks) = (Marks::default(), Marks::default());
     let mut line = Vec::new();
     let (mut done, mut number, mut records) = (0u64, 0u64, 0u64);
-    let close = |stacks: &mut StackBuilder, open: &mut Option<_>, stack: &mut Vec<Frame>| {
-        if let Some((event, thread, period)) = open.take() {
-            stacks.sample(event, thread, stack, WeightSum::of(period));
-        }
-        stack.clear();
-    };
+    let close =
+        |stacks: &mut StackBuilder, open: &mut Option<_>, stack: &mut Vec<Frame>, marks: &Marks| {
+            if let Some((event, thread, period)) = open.take() {
+                marks.put_on(stack);
+                stacks.sample(event, thread, stack, WeightSum::of(period));
+            }
+            stack.clear();
+        };
     while let Some(taken) = next_line(&mut input, &mut line)? {
         done += taken;
         number += 1;
@@ -118,12 +125,15 @@ pub(super) fn read(
         let text = utf8(&line);
         let text = text.trim_end();
         if text.is_empty() {
-            close(&mut stacks, &mut open, &mut stack);
-        } else if text.starts_with('#') {
-            // A note of the writer.
+            close(&mut stacks, &mut open, &mut stack, &marks);
+        } else if let Some(comment) = text.strip_prefix('#') {
+            if let Some(found) = Marks::of(comment) {
+                next_marks = found;
+            }
         } else if let Some(header) = header(text) {
-            close(&mut stacks, &mut open, &mut stack);
+            close(&mut stacks, &mut open, &mut stack, &marks);
             records += 1;
+            marks = std::mem::take(&mut next_marks);
             let event = stacks.event(Event::named(header.event));
             let thread = stacks.thread(header.pid, header.tid, header.comm);
             open = Some((event, thread, header.period));
@@ -139,7 +149,7 @@ pub(super) fn read(
             });
         }
     }
-    close(&mut stacks, &mut open, &mut stack);
+    close(&mut stacks, &mut open, &mut stack, &marks);
     progress(done);
     if records == 0 {
         return Err(Reason::Unknown);
@@ -172,9 +182,46 @@ fn frame(stacks: &mut StackBuilder, text: &str) -> Option<Frame> {
         name => stacks.function(name, module),
     };
     Some(Frame {
-        function,
-        line: None,
         inlined,
-        inferred: false,
+        ..Frame::of(function)
     })
+}
+
+/// Places of frames that are not as they were recorded, counted from the innermost.
+#[derive(Default)]
+struct Marks {
+    inferred: Vec<usize>,
+    missing: Vec<usize>,
+}
+
+impl Marks {
+    /// The marks of a comment, without its `#`; `None` for any other.
+    fn of(comment: &str) -> Option<Marks> {
+        let mut marks = Marks::default();
+        for part in comment.strip_prefix(" frames: ")?.split("; ") {
+            let (mark, numbers) = part.split_once(' ')?;
+            let places = match mark {
+                "inferred" => &mut marks.inferred,
+                "missing" => &mut marks.missing,
+                _ => return None,
+            };
+            for number in numbers.split(',') {
+                places.push(number.parse::<usize>().ok()?.checked_sub(1)?);
+            }
+        }
+        Some(marks)
+    }
+
+    fn put_on(&self, stack: &mut [Frame]) {
+        for &place in &self.inferred {
+            if let Some(frame) = stack.get_mut(place) {
+                frame.inferred = true;
+            }
+        }
+        for &place in &self.missing {
+            if let Some(frame) = stack.get_mut(place) {
+                frame.across_gap = true;
+            }
+        }
+    }
 }

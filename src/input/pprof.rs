@@ -74,8 +74,10 @@ fn read(bytes: &[u8]) -> Result<Profile, Reason> {
     if !types.iter().any(|t| t.count.is_some() || t.is_count) && !file.sample.is_empty() {
         reader.stacks.count_is_not_stated(false);
     }
-    let duration = u64::try_from(file.duration_nanos).ok();
-    reader.stacks.builder.about().duration = duration.filter(|&duration| duration > 0);
+    let stated = |ns: i64| u64::try_from(ns).ok().filter(|&ns| ns > 0);
+    let about = reader.stacks.builder.about();
+    about.duration = stated(file.duration_nanos);
+    about.started = stated(file.time_nanos);
     Ok(reader.stacks.finish())
 }
 
@@ -94,6 +96,9 @@ struct Type {
 /// A mapping: the module, and its file for people.
 type Home = (ModuleId, String);
 
+/// Keys of labels as places in the table of texts: of names, and of numbers of frames.
+type Mark = [Option<i64>; 2];
+
 struct Reader<'a> {
     file: &'a File,
     stacks: StackBuilder,
@@ -102,6 +107,8 @@ struct Reader<'a> {
     functions: HashMap<u64, &'a crate::pprof::Function>,
     /// The functions by id and module.
     known: HashMap<(u64, ModuleId), FunctionId>,
+    /// The labels of restored frames, and of those between which and their callers frames are missing.
+    marks: [Mark; 2],
     nowhere: ModuleId,
 }
 
@@ -109,6 +116,11 @@ impl<'a> Reader<'a> {
     fn new(file: &'a File) -> Reader<'a> {
         let mut stacks = StackBuilder::default();
         let nowhere = stacks.module("");
+        let key = |key: &str| {
+            let mut texts = file.string_table.iter();
+            let place = texts.position(|text| text == key.as_bytes());
+            place.and_then(|place| i64::try_from(place).ok())
+        };
         let mut reader = Reader {
             file,
             nowhere,
@@ -117,6 +129,10 @@ impl<'a> Reader<'a> {
             locations: file.location.iter().map(|it| (it.id, it)).collect(),
             functions: file.function.iter().map(|it| (it.id, it)).collect(),
             known: HashMap::new(),
+            marks: [
+                [key("inferred"), key("inferred_frame")],
+                [key("frames_missing"), key("frames_missing_frame")],
+            ],
         };
         for mapping in &file.mapping {
             let path = reader.text(mapping.filename);
@@ -175,14 +191,19 @@ impl<'a> Reader<'a> {
 
     fn sample(&mut self, sample: &Sample, types: &[Type]) {
         let thread = self.thread(sample);
-        let inferred = self.inferred(sample);
         let mut stack = Vec::new();
         for id in &sample.location_id {
             if let Some(&location) = self.locations.get(id) {
-                self.frames(location, &inferred, &mut stack);
+                self.frames(location, &mut stack);
             } else {
                 self.stacks.skip("a location that is not in the file");
             }
+        }
+        for at in self.marked(sample, &stack, self.marks[0]) {
+            stack[at].inferred = true;
+        }
+        for at in self.marked(sample, &stack, self.marks[1]) {
+            stack[at].across_gap = true;
         }
         for kind in types {
             let at = |place: usize| sample.value.get(place).copied().unwrap_or(0);
@@ -205,12 +226,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Adds the frames of a location, innermost first.
-    fn frames(
-        &mut self,
-        location: &'a Location,
-        inferred: &HashSet<String>,
-        stack: &mut Vec<Frame>,
-    ) {
+    fn frames(&mut self, location: &'a Location, stack: &mut Vec<Frame>) {
         let home = self.homes.get(&location.mapping_id).cloned();
         let (module, path) = home.unwrap_or((self.nowhere, String::new()));
         if location.line.is_empty() {
@@ -218,12 +234,7 @@ impl<'a> Reader<'a> {
                 true => format!("{:#x}", location.address),
                 false => format!("{path} {:#x}", location.address),
             };
-            stack.push(Frame {
-                function: self.stacks.unnamed(&what, module),
-                line: None,
-                inlined: false,
-                inferred: false,
-            });
+            stack.push(Frame::of(self.stacks.unnamed(&what, module)));
         }
         for (depth, line) in location.line.iter().enumerate() {
             let known = self.functions.get(&line.function_id).copied();
@@ -242,10 +253,9 @@ impl<'a> Reader<'a> {
             let number = u32::try_from(line.line).ok().filter(|&number| number > 0);
             let number = number.filter(|_| !file.is_empty());
             stack.push(Frame {
-                function,
                 line: number.map(|number| self.stacks.line(&file, number)),
                 inlined: depth + 1 < location.line.len(),
-                inferred: !inferred.is_empty() && inferred.contains(&name),
+                ..Frame::of(function)
             });
         }
     }
@@ -287,11 +297,30 @@ impl<'a> Reader<'a> {
         self.stacks.thread(pid, tid, &comm)
     }
 
-    /// The names of functions that were not recorded but restored.
-    fn inferred(&self, sample: &Sample) -> HashSet<String> {
-        let labels = sample.label.iter();
-        let labels = labels.filter(|label| self.text(label.key) == "inferred");
-        labels.map(|label| self.text(label.str)).collect()
+    /// The frames that labels of this key name; where they do not tell which of several, labels of the
+    /// other key have their numbers.
+    fn marked(&self, sample: &Sample, stack: &[Frame], mark: Mark) -> Vec<usize> {
+        let [key, key_of_frames] = mark;
+        if key.is_none() {
+            return Vec::new();
+        }
+        let labels = |key| {
+            let labels = sample.label.iter();
+            labels.filter(move |label| Some(label.key) == key)
+        };
+        let names: HashSet<String> = labels(key).map(|label| self.text(label.str)).collect();
+        if names.is_empty() {
+            return Vec::new();
+        }
+        let numbered =
+            labels(key_of_frames).map(|label| usize::try_from(label.num.saturating_sub(1)).ok());
+        let numbered: Vec<usize> = numbered.flatten().filter(|&at| at < stack.len()).collect();
+        if !numbered.is_empty() {
+            return numbered;
+        }
+        let name = |frame: &Frame| self.stacks.builder.function_name(frame.function);
+        let is_named = |at: &usize| names.contains(name(&stack[*at]));
+        (0..stack.len()).filter(is_named).collect()
     }
 }
 

@@ -82,5 +82,7 @@ pub(super) fn about(recording: &Recording) -> About {
             words.join(" ")
         }),
         duration: recording.duration,
+        host: recording.host.clone(),
+        started: recording.started,
     }
 }

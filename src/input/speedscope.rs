@@ -3,12 +3,15 @@
 //! A profile of type `sampled` has stacks with weights; one of type `evented` has the times at which frames
 //! are entered and left, and its weights are the time between. Each profile is a thread, and each unit an
 //! event. The format does not state how many samples a stack has.
+//!
+//! Files of [`export::speedscope`](crate::export::speedscope) have more under `proftool`: that number, the
+//! event, and which frames were restored or are called across missing ones.
 
 use std::io::Read;
 
 use serde::Deserialize;
 
-use crate::base::WeightSum;
+use crate::base::{Event, Unit, WeightSum};
 use crate::profile::{Profile, ThreadId};
 
 use super::Reason;
@@ -51,6 +54,33 @@ struct OneProfile {
     weights: Vec<serde_json::Number>,
     #[serde(default)]
     events: Vec<Turn>,
+    #[serde(default)]
+    proftool: Option<Extension>,
+}
+
+/// What speedscope has no place for.
+#[derive(Deserialize)]
+struct Extension {
+    event: String,
+    unit: String,
+    #[serde(default)]
+    counts: Vec<u64>,
+    #[serde(default)]
+    inferred: Vec<(usize, usize)>,
+    #[serde(default)]
+    frames_missing: Vec<(usize, usize)>,
+}
+
+impl Extension {
+    fn event(&self) -> Event {
+        let unit = match &*self.unit {
+            "ns" => Unit::Nanoseconds,
+            "samples" => Unit::Samples,
+            other => Unit::Count(other.to_owned()),
+        };
+        let name = self.event.clone();
+        Event { name, unit }
+    }
 }
 
 #[derive(Deserialize)]
@@ -87,7 +117,13 @@ pub(super) fn read(input: impl Read) -> Result<Profile, Reason> {
         let thread = thread(&mut stacks, &profile.name, index);
         sampled(&mut stacks, &frames, thread, profile);
         evented(&mut stacks, &frames, thread, profile);
-        stacks.count_is_not_stated(profile.unit == "none");
+        let counts = profile
+            .proftool
+            .as_ref()
+            .map_or(0, |more| more.counts.len());
+        if counts < profile.samples.len() || !profile.events.is_empty() {
+            stacks.count_is_not_stated(profile.unit == "none");
+        }
     }
     Ok(stacks.finish())
 }
@@ -111,12 +147,7 @@ fn frames(stacks: &mut StackBuilder, named: &[NamedFrame]) -> Vec<Frame> {
             Some(_) => stacks.unnamed(&format!("frame {index}"), module),
             None => stacks.new_function(&frame.name, None, declared_at, module),
         };
-        frames.push(Frame {
-            function,
-            line: None,
-            inlined: false,
-            inferred: false,
-        });
+        frames.push(Frame::of(function));
     }
     frames
 }
@@ -147,28 +178,58 @@ fn sampled(stacks: &mut StackBuilder, frames: &[Frame], thread: ThreadId, profil
         unit,
         samples,
         weights,
+        proftool: more,
         ..
     } = profile;
     let (event, scale) = Scale::of(event_name(unit), unit);
-    let event = stacks.event(event);
+    let event = stacks.event(more.as_ref().map_or(event, Extension::event));
     if samples.len() != weights.len() {
         stacks.skip("samples without weights");
     }
-    let mut stack = Vec::new();
-    for (sample, weight) in samples.iter().zip(weights) {
+    let places = |of: fn(&Extension) -> &[(usize, usize)]| {
+        let mut places = more.as_ref().map_or(Vec::new(), |more| of(more).to_vec());
+        places.sort_unstable();
+        places
+    };
+    let inferred = places(|more| &more.inferred);
+    let missing = places(|more| &more.frames_missing);
+    let mut stack: Vec<Frame> = Vec::new();
+    for (number, (sample, weight)) in samples.iter().zip(weights).enumerate() {
         let whole = weight.as_u64().and_then(|weight| scale.whole(weight));
         let weight = whole.or_else(|| scale.nearest(weight.as_f64()?));
         stack.clear();
-        stack.extend(sample.iter().rev().filter_map(|&index| frames.get(index)));
+        stack.extend(sample.iter().filter_map(|&index| frames.get(index)));
+        for place in of_sample(&inferred, number) {
+            if let Some(frame) = stack.get_mut(place) {
+                frame.inferred = true;
+            }
+        }
+        for place in of_sample(&missing, number) {
+            if let Some(frame) = stack.get_mut(place) {
+                frame.across_gap = true;
+            }
+        }
+        stack.reverse();
+        let stated = more.as_ref().and_then(|more| more.counts.get(number));
         match weight {
-            Some(0) => {}
+            Some(0) if stated.is_none_or(|&count| count == 0) => {}
             Some(weight) if stack.len() == sample.len() => {
                 let count = if unit == "none" { weight } else { 1 };
+                let count = stated.copied().unwrap_or(count);
                 stacks.sample(event, thread, &stack, WeightSum::equal(weight, count));
             }
             _ => stacks.skip("a sample with a frame or weight that cannot be read"),
         }
     }
+}
+
+/// The places that belong to this sample, of sorted pairs.
+fn of_sample(places: &[(usize, usize)], sample: usize) -> impl Iterator<Item = usize> {
+    let from = places.partition_point(|&(of, _)| of < sample);
+    let of_it = places[from..]
+        .iter()
+        .take_while(move |&&(of, _)| of == sample);
+    of_it.map(|&(_, place)| place)
 }
 
 fn evented(stacks: &mut StackBuilder, frames: &[Frame], thread: ThreadId, profile: &OneProfile) {

@@ -59,7 +59,23 @@ pub(super) struct Frame {
     pub line: Option<LineId>,
     /// Whether it is inlined into the frame outside of it.
     pub inlined: bool,
+    /// Whether it was not recorded but restored from the code.
     pub inferred: bool,
+    /// Whether frames are missing between it and the frame outside of it.
+    pub across_gap: bool,
+}
+
+impl Frame {
+    /// A frame without a line that was recorded as it is.
+    pub fn of(function: FunctionId) -> Frame {
+        Frame {
+            function,
+            line: None,
+            inlined: false,
+            inferred: false,
+            across_gap: false,
+        }
+    }
 }
 
 /// Stacks on the way to a profile.
@@ -161,10 +177,12 @@ impl StackBuilder {
         let mut path: Option<PathId> = None;
         for frame in stack.iter().rev() {
             let inlined = frame.inlined && path.is_some();
-            path = Some(if frame.inferred {
-                self.builder.inferred_path(path, frame.function, inlined)
-            } else {
-                self.builder.path(path, frame.function, inlined)
+            path = Some(match path {
+                Some(caller) if frame.across_gap => {
+                    self.builder.path_across_gap(caller, frame.function)
+                }
+                _ if frame.inferred => self.builder.inferred_path(path, frame.function, inlined),
+                _ => self.builder.path(path, frame.function, inlined),
             });
         }
         let (Some(path), Some(leaf)) = (path, stack.first()) else {

@@ -34,10 +34,37 @@ pub struct Features {
     pub build_ids: Vec<FileBuildId>,
     /// Times of the first and the last sample, in nanoseconds.
     pub sample_time: Option<(u64, u64)>,
+    /// What the clock of the samples showed at a known time.
+    pub clock: Option<ClockReference>,
     /// The size to which a compressed block grows at most, in bytes.
     pub compressed_block: Option<u32>,
     /// Events with names and ids.
     pub(super) events: Vec<DescribedEvent>,
+}
+
+/// A time by two clocks: that of the samples and that of the day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockReference {
+    /// Nanoseconds since 1970 (UTC).
+    pub wall: u64,
+    /// The same moment by the clock of the samples, in nanoseconds.
+    pub samples: u64,
+}
+
+impl ClockReference {
+    /// Returns the time of day of a sample, in nanoseconds since 1970; `None` if it does not fit 64 bits.
+    ///
+    /// ```
+    /// use proftool::perfdata::ClockReference;
+    /// let clock = ClockReference { wall: 1_000, samples: 30 };
+    /// assert_eq!(clock.wall_time(25), Some(995));
+    /// ```
+    pub fn wall_time(self, sample: u64) -> Option<u64> {
+        match sample.checked_sub(self.samples) {
+            Some(later) => self.wall.checked_add(later),
+            None => self.wall.checked_sub(self.samples - sample),
+        }
+    }
 }
 
 /// A file and the build that was mapped.
@@ -89,6 +116,13 @@ impl Features {
             Feature::SAMPLE_TIME => {
                 let first = c.u64("the first time")?;
                 self.sample_time = Some((first, c.u64("the last time")?));
+            }
+            Feature::CLOCK_DATA => {
+                let _version = c.u32("the clock")?;
+                let _clock = c.u32("the clock")?;
+                let wall = c.u64("the time of day")?;
+                let samples = c.u64("the time by the clock")?;
+                self.clock = Some(ClockReference { wall, samples });
             }
             Feature::COMPRESSED => {
                 let _version = c.u32("compression")?;

@@ -51,7 +51,7 @@ pub use attr::Attr;
 pub use cursor::Words;
 pub use error::Error;
 pub use feature::Feature;
-pub use features::{Features, FileBuildId};
+pub use features::{ClockReference, Features, FileBuildId};
 pub use feed::Feed;
 #[cfg(test)]
 pub(crate) use feed::empty_recording;

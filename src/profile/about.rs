@@ -8,4 +8,8 @@ pub struct About {
     pub command: Option<String>,
     /// The time from the first sample to the last, in nanoseconds.
     pub duration: Option<u64>,
+    /// The name of the machine.
+    pub host: Option<String>,
+    /// The time of the first sample, in nanoseconds since 1970 (UTC).
+    pub started: Option<u64>,
 }

@@ -249,6 +249,11 @@ impl Builder {
         self.profile.functions.enumerate()
     }
 
+    /// The name of a function.
+    pub fn function_name(&self, function: FunctionId) -> &str {
+        &self.profile.functions[function].name
+    }
+
     /// The short name of a module.
     pub fn module_name(&self, module: ModuleId) -> &str {
         &self.modules.rows()[module].name

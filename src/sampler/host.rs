@@ -1,9 +1,12 @@
 //! The machine: what a recording tells of it.
 
 use std::fs;
+use std::time::SystemTime;
 
 use crate::base::utf8;
-use crate::perfdata::{Feature, writer::FeatureSections};
+use crate::perfdata::{ClockReference, Feature, writer::FeatureSections};
+
+use super::kernel;
 
 /// The numbers of the processors that are online.
 pub(super) fn online_processors() -> Vec<u32> {
@@ -40,6 +43,14 @@ pub(super) fn describe(features: &mut FeatureSections) {
         if let Some(text) = text {
             features.text(feature, text.trim());
         }
+    }
+    let today = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    if let Some(wall) = today
+        .ok()
+        .and_then(|since| since.as_nanos().try_into().ok())
+    {
+        let samples = kernel::now();
+        features.clock(ClockReference { wall, samples });
     }
     let processors = |file: &str| {
         let list = read(&format!("/sys/devices/system/cpu/{file}")).unwrap_or_default();

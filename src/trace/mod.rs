@@ -127,4 +127,8 @@ pub struct Recording {
     pub written: Option<SystemTime>,
     /// Nanoseconds from the first sample to the last.
     pub duration: Option<u64>,
+    /// The machine's name.
+    pub host: Option<String>,
+    /// The time of the first sample in nanoseconds since 1970, where the recorder's clock is known.
+    pub started: Option<u64>,
 }

@@ -152,6 +152,11 @@ impl Tracer<'_, '_, '_> {
             os_release: features.os_release.clone(),
             written: reader.written(),
             duration: self.times.map(|(first, last)| last - first),
+            host: features.hostname.clone(),
+            started: features
+                .clock
+                .zip(self.times)
+                .and_then(|(clock, (first, _))| clock.wall_time(first)),
         };
     }
 }

@@ -2,9 +2,12 @@
 """make_seeds.py DIR: small sound recordings and linkage names to begin fuzzing with.
 
 Writes DIR/perfdata/* (a file and a pipe in both byte orders, with every field of a sample and the
-common records), DIR/demangle/*, and DIR/jitdump/* (one file in both byte orders). Made anew each time, so that no binary stands in the repository.
+common records), DIR/demangle/*, DIR/jitdump/* (one file in both byte orders), and a few stacks in each of
+DIR/pprof, DIR/speedscope, DIR/perf_script and DIR/folded. Made anew each time, so that no binary stands in the
+repository.
 """
 
+import gzip
 import os
 import struct
 import sys
@@ -129,6 +132,63 @@ class Writer:
         ])
 
 
+def varint(number):
+    """An integer of protobuf."""
+    out = b""
+    while number > 0x7F:
+        out += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return out + bytes([number])
+
+
+def message(*fields):
+    """A message of protobuf: pairs of a number and an integer or bytes."""
+    out = b""
+    for number, value in fields:
+        if isinstance(value, int):
+            out += varint(number << 3) + varint(value)
+        else:
+            out += varint(number << 3 | 2) + varint(len(value)) + value
+    return out
+
+
+def pprof():
+    """main calls work, which has an inlined line, twice; the second sample has marks."""
+    texts = ["", "cpu", "nanoseconds", "samples", "count", "main", "work", "/opt/app", "inferred", "ab12"]
+    kind = lambda name, unit: message((1, name), (2, unit))
+    line = lambda function, at: message((1, function), (2, at))
+    fields = [(1, kind(3, 4)), (1, kind(1, 2))]
+    fields += [(2, message((1, b"\x01\x02"), (2, varint(3) + varint(30))))]
+    fields += [(2, message((1, b"\x02"), (2, varint(1) + varint(9)), (3, message((1, 8), (2, 5)))))]
+    fields += [(3, message((1, 1), (5, 7), (6, 9), (7, 1)))]
+    fields += [(4, message((1, 1), (2, 1), (3, 4096), (4, line(2, 3)), (4, line(1, 4))))]
+    fields += [(4, message((1, 2), (2, 1), (4, line(1, 9))))]
+    fields += [(5, message((1, 1), (2, 5), (4, 7), (5, 2))), (5, message((1, 2), (2, 6)))]
+    fields += [(6, text.encode()) for text in texts] + [(10, 77), (14, 1)]
+    return message(*fields)
+
+
+SPEEDSCOPE = b"""{"$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {"frames":
+[{"name": "main"}, {"name": "work", "file": "a.c", "line": 3}]}, "profiles": [{"type": "sampled",
+"name": "app 1/2", "unit": "nanoseconds", "startValue": 0, "endValue": 12, "samples": [[0, 1], [0, 1, 1]],
+"weights": [5, 7], "proftool": {"event": "cpu-clock", "unit": "ns", "counts": [1, 2],
+"inferred": [[1, 1]], "frames_missing": [[0, 1]]}}, {"type": "evented", "name": "b", "unit": "none",
+"startValue": 0, "endValue": 9, "events": [{"type": "O", "at": 0, "frame": 0},
+{"type": "C", "at": 9, "frame": 0}]}]}"""
+
+PERF_SCRIPT = b"""# a note
+# frames: inferred 2; missing 1
+my app  1/2 [003]    1.500000:     250000 cpu-clock:u:
+\t          1139 leaf+0x2a (/opt/app)
+\t          1180 inner (inlined)
+\t          1190 [unknown] (/lib/libc.so.6)
+
+cc 7 13.000001: cycles:  7f01 leaf+0x1b (/bin/my app)
+"""
+
+FOLDED = b"main;parse;~lex 12\nmain;[libc.so.6];[unknown] 3\n[truncated];a\\x3bb 1\nmain 0\nbad\n"
+
+
 def main():
     folder = sys.argv[1]
     usual = IDENTIFIER | IP | TID | TIME | CPU | PERIOD | CALLCHAIN
@@ -145,6 +205,11 @@ def main():
             seeds[f"perfdata/{name}.{end}.file"] = writer.file(sample_type)
             seeds[f"perfdata/{name}.{end}.pipe"] = writer.pipe(sample_type)
         seeds[f"jitdump/methods.{end}"] = writer.jitdump()
+    seeds["pprof/plain"] = pprof()
+    seeds["pprof/gzip"] = gzip.compress(pprof(), mtime=0)
+    seeds["speedscope/both"] = SPEEDSCOPE
+    seeds["perf_script/records"] = PERF_SCRIPT
+    seeds["folded/lines"] = FOLDED
     names = [
         "main",
         "_ZN4core3fmt5write17h0123456789abcdefE",

@@ -1,6 +1,8 @@
 //! The formats of other profilers: what they hold adds up to the totals of the profile, by the arithmetic
 //! of the tools that read them.
 
+#[cfg(feature = "parquet")]
+mod parquet;
 pub mod readers;
 
 use std::collections::BTreeSet;
@@ -8,7 +10,7 @@ use std::collections::BTreeSet;
 use proftool::analysis::call_stacks::{CallStacks, OutermostCalls};
 use proftool::analysis::inclusive;
 use proftool::analysis::tree::{Collapse, Stacks};
-use proftool::base::{BuildId, Event, WeightSum};
+use proftool::base::{BuildId, CaveatKind, Event, WeightSum};
 use proftool::export::{callgrind, firefox, otlp, perf_script, pprof, speedscope};
 use proftool::profile::{
     Builder, EventId, Filter, Function, FunctionKind, Line, Module, Profile, Selection, Thread,
@@ -99,10 +101,15 @@ pub fn build(samples: &[Taken]) -> Profile {
         for &(function, line, inlined) in stack {
             // Code is inlined within a module.
             let module = FUNCTIONS[function].1;
+            let is_across_gap = inlined && outside != Some(module);
             let inlined = inlined && at.is_some() && outside == Some(module);
             outside = Some(module);
             let caller = at.map(|(path, _)| path);
             let path = match line {
+                // Frames are missing where the caller, of another module, cannot contain the code.
+                2 if is_across_gap && caller.is_some() => {
+                    builder.path_across_gap(caller.unwrap(), functions[function])
+                }
                 3 if caller.is_some() => {
                     builder.inferred_path(caller, functions[function], inlined)
                 }
@@ -146,7 +153,7 @@ pub fn truth(profile: &Profile, selection: &Selection, is_printed: bool) -> Vec<
     rows
 }
 
-fn subject<'a>(profile: &'a Profile, selection: &'a Selection) -> Subject<'a> {
+pub fn subject<'a>(profile: &'a Profile, selection: &'a Selection) -> Subject<'a> {
     Subject {
         profile,
         selection,
@@ -172,7 +179,11 @@ pub fn exported(profile: &Profile, selection: &Selection, collapse: Collapse) ->
     pprof::write(&mut files[0], &subject, &stacks).unwrap();
     callgrind::write(&mut files[1], &subject, &stacks, &calls).unwrap();
     speedscope::write(&mut files[2], &subject, &stacks).unwrap();
-    firefox::write(&mut files[3], &subject, &stacks).unwrap();
+    let track = firefox::Track {
+        subject: &subject,
+        stacks: &stacks,
+    };
+    firefox::write(&mut files[3], track, &[]).unwrap();
     otlp::write(&mut files[4], &subject, &stacks).unwrap();
     perf_script::write(&mut files[5], &subject, &stacks).unwrap();
     files
@@ -344,4 +355,104 @@ fn totals_that_a_format_cannot_hold_are_refused() {
         said.contains("readers of --to speedscope round totals above 2^53"),
         "{said}"
     );
+}
+
+#[test]
+fn the_program_is_the_first_mapping_of_pprof() {
+    // Most of the weight is in the library, whose module comes first, too.
+    let mut builder = Builder::default();
+    let event = builder.event(Event::named("cpu-clock"));
+    let modules = ["/lib/libc.so", "/opt/app"].map(|path| {
+        let (name, path) = (path.rsplit('/').next().unwrap().into(), path.into());
+        builder.module(Module { name, path })
+    });
+    let functions = modules.map(|module| {
+        builder.function(Function {
+            name: "work".into(),
+            linkage_name: None,
+            declared_at: None,
+            module,
+            address: None,
+            kind: FunctionKind::Named,
+        })
+    });
+    let comm = "app".into();
+    let thread = builder.thread(Thread {
+        pid: 1,
+        tid: 1,
+        comm,
+    });
+    for (function, weight) in functions.into_iter().zip([9, 1]) {
+        let path = builder.path(None, function, false);
+        builder.sample(event, thread, path, None, WeightSum::of(weight));
+    }
+    let profile = builder.finish();
+    let selection = select(&profile, Weighing::Weight);
+    let file = readers::pprof_file(&exported(&profile, &selection, Collapse::None)[0]);
+    let text = |index: i64| String::from_utf8(file.string_table[index as usize].clone()).unwrap();
+    let paths: Vec<_> = file.mapping.iter().map(|it| text(it.filename)).collect();
+    assert_eq!(paths, ["/opt/app", "/lib/libc.so"]);
+}
+
+#[test]
+fn firefox_has_a_thread_for_each_event_and_markers_of_what_is_lost() {
+    let mut profile = small();
+    profile.caveats.add(CaveatKind::Lost, 12);
+    let selection = select(&profile, Weighing::Weight);
+    let stacks = CallStacks::of(&profile, &selection, Collapse::None);
+    let counted = select(&profile, Weighing::Samples);
+    let (first, second) = (subject(&profile, &selection), subject(&profile, &counted));
+    let track = |subject| firefox::Track {
+        subject,
+        stacks: &stacks,
+    };
+    let mut file = Vec::new();
+    firefox::write(&mut file, track(&first), &[track(&second)]).unwrap();
+    let file = readers::firefox_file(&file);
+    let threads = file["threads"].as_array().unwrap();
+    let names: Vec<_> = threads
+        .iter()
+        .map(|t| t["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["app 7/7", "app 7/7 (cpu-clock)"]);
+    let types: Vec<_> = threads
+        .iter()
+        .map(|t| &t["samples"]["weightType"])
+        .collect();
+    assert_eq!(types, ["tracing-ms", "samples"]);
+    let main: Vec<_> = threads.iter().map(|t| t["isMainThread"] == true).collect();
+    assert_eq!(main, [true, false]);
+    let markers = &threads[0]["markers"];
+    assert_eq!(markers["length"], 1);
+    let name = markers["name"][0].as_u64().unwrap() as usize;
+    assert_eq!(threads[0]["stringArray"][name], "lost");
+    assert_eq!(markers["data"][0]["count"], 12);
+    assert_eq!(
+        markers["data"][0]["type"],
+        file["meta"]["markerSchema"][0]["name"]
+    );
+    assert_eq!(threads[1]["markers"]["length"], 0);
+}
+
+#[test]
+fn a_collapsed_frame_has_the_line_of_the_innermost_call_that_is_folded_into_it() {
+    let stack = vec![(0, 1, false), (1, 2, false), (1, 1, false), (5, 1, false)];
+    let profile = build(&[(stack, 0, 10, 2)]);
+    let selection = select(&profile, Weighing::Weight);
+    for degree in [Collapse::Direct, Collapse::Conservative, Collapse::Full] {
+        let stacks = CallStacks::of(&profile, &selection, degree);
+        let frames = stacks.outwards(stacks.samples[0].stack);
+        let lines: Vec<_> = frames
+            .map(|(_, frame)| {
+                let line = frame.line.map(|line| profile.lines[line].line);
+                (&*profile.functions[frame.function].name, line)
+            })
+            .collect();
+        let map = FUNCTIONS[5].0;
+        assert_eq!(
+            lines,
+            [(map, Some(1)), ("work", Some(1)), ("main", Some(1))],
+            "{degree:?}"
+        );
+    }
 }

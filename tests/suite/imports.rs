@@ -1,14 +1,14 @@
 //! Profiles of other tools as inputs: nothing that a format holds is lost on the way in.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use proftool::analysis::inclusive;
 use proftool::analysis::tree::Collapse;
-use proftool::base::{CaveatKind, Unit};
+use proftool::base::{CaveatKind, Unit, printable};
 use proftool::input::{self, Options, Reason};
 use proftool::pprof::{Function, Line, Location, Mapping, Profile as File, Sample, ValueType};
-use proftool::profile::{EventId, Filter, FunctionKind, Profile, Weighing};
+use proftool::profile::{EventId, Filter, FunctionKind, Profile, Selection, Weighing};
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, any, prop, prop_assert_eq, proptest};
 use prost::Message;
@@ -45,9 +45,9 @@ proptest! {
                 (want, got) = (readers::names(&want), readers::names(&got));
             }
             prop_assert_eq!(got, want, "{}", format);
-            if *format != "speedscope" {
-                prop_assert_eq!(selected.samples(), selection.samples());
-            }
+            prop_assert_eq!(selected.samples(), selection.samples());
+            prop_assert_eq!(selected.event(), selection.event());
+            prop_assert_eq!(marked(&again, &selected), marked(&profile, &selection), "{}", format);
             let threads: BTreeSet<_> = selection.rows().iter().map(|row| row.thread).collect();
             prop_assert_eq!(again.threads.len(), threads.len());
         }
@@ -73,6 +73,28 @@ proptest! {
         }
         let _ = read(file);
     }
+}
+
+/// A frame: its name, and whether it was restored or is not called by the frame outside of it.
+type Marked = (String, bool, bool);
+
+/// The stacks of a selection, root first, with their weights and numbers of samples.
+fn marked(profile: &Profile, selection: &Selection) -> BTreeMap<Vec<Marked>, (u64, u64)> {
+    let mut stacks = BTreeMap::new();
+    for row in selection.rows() {
+        let path = std::iter::successors(Some(row.path), |&path| profile.paths[path].caller);
+        let frame = |path| {
+            let path = &profile.paths[path];
+            let name = printable(&profile.functions[path.function].name).into_owned();
+            (name, path.inferred, path.across_gap)
+        };
+        let mut stack: Vec<Marked> = path.map(frame).collect();
+        stack.reverse();
+        let sum: &mut (u64, u64) = stacks.entry(stack).or_default();
+        sum.0 += row.weight;
+        sum.1 += row.samples;
+    }
+    stacks
 }
 
 /// A profile as other tools write them, with these sample types and one sample a row of values.

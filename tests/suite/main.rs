@@ -20,6 +20,7 @@ mod exports;
 mod filters;
 mod flat;
 mod folded;
+mod foreign_profiles;
 mod frame_pointers;
 mod gmon;
 mod gmon_estimates;

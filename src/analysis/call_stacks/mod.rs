@@ -8,7 +8,8 @@
 //!
 //! A stack is the id of its innermost frame; the frame's caller is a stack, too. A frame has the line at
 //! which it was executing: the call that it was in, or for the innermost the line of the sample. Lines
-//! of calls are there if the profile was read with them, and recursion is not collapsed.
+//! of calls are there if the profile was read with them. A frame of collapsed recursion has the line of the
+//! innermost of its calls.
 //!
 //! A profile adds equal samples up, so none of this has times.
 
@@ -21,7 +22,7 @@ use crate::profile::{
     FunctionId, LineId, PathId, PlaceId, Profile, SelectedRow, Selection, ThreadId,
 };
 
-use super::tree::{Collapse, FoldedNode, Stacks};
+use super::tree::{Collapse, Folded, FoldedNode, NodeId, Stacks};
 
 define_id! {
     /// A row of [`CallStacks::frames`], and the stack that it is the innermost frame of.
@@ -222,17 +223,51 @@ fn collapsed(profile: &Profile, selection: &Selection, collapse: Collapse) -> Co
         }
     }
     let mut samples = Vec::with_capacity(selection.rows().len());
+    let mut chain = Vec::new();
     for row in selection.rows() {
         let Some(node) = folded.of_paths[row.path] else {
             continue;
         };
-        let caller = folded.nodes[node].caller.and_then(|caller| stacks[caller]);
+        let mut stack = folded.nodes[node].caller.and_then(|caller| stacks[caller]);
+        if let Some(place) = row.place {
+            chain.clear();
+            lines_of_calls(profile, &folded, place, node, &mut chain);
+            stack = None;
+            for &(node, line) in chain.iter().rev() {
+                stack = Some(frame_of(&mut frames, stack, node, line));
+            }
+        }
         samples.push(StackSample {
             thread: row.thread,
-            stack: frame_of(&mut frames, caller, node, row.line),
+            stack: frame_of(&mut frames, stack, node, row.line),
             weight: row.weight,
             count: row.samples,
         });
     }
     (frames.into_rows(), samples)
+}
+
+/// Adds the nodes above `node`, which `place` leads to, from the innermost, each with the line of the call that
+/// leads out of it. Of several calls that are folded into a node, that is the innermost.
+fn lines_of_calls(
+    profile: &Profile,
+    folded: &Folded,
+    place: PlaceId,
+    node: NodeId,
+    chain: &mut Vec<(NodeId, Option<LineId>)>,
+) {
+    let nowhere = IdVec::default();
+    let tree = (profile.places.as_ref()).map_or(&nowhere, |places| places.tree());
+    let (mut place, mut above) = (place, folded.nodes[node].caller);
+    while let (Some(node), Some(caller)) = (above, tree[place].caller) {
+        if folded.of_paths[tree[caller].path] == Some(node) {
+            chain.push((node, tree[place].line));
+            above = folded.nodes[node].caller;
+        }
+        place = caller;
+    }
+    while let Some(node) = above {
+        chain.push((node, None));
+        above = folded.nodes[node].caller;
+    }
 }

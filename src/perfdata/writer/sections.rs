@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{ATTR_SIZE, SECTION_SIZE, WriterEvent};
 use crate::base::BuildId;
-use crate::perfdata::Feature;
+use crate::perfdata::{ClockReference, Feature};
 
 /// Strings are padded with zeros to a multiple of this.
 const NAME_ALIGN: usize = 64;
@@ -126,6 +126,16 @@ impl FeatureSections {
     pub fn sample_time(&mut self, first: u64, last: u64) {
         let body = [first.to_ne_bytes(), last.to_ne_bytes()].concat();
         self.0.insert(Feature::SAMPLE_TIME, body);
+    }
+
+    /// CLOCK_DATA: `u32` version, `u32` clock, and the same moment twice in nanoseconds: `u64` since 1970,
+    /// `u64` by the clock of the samples, `CLOCK_MONOTONIC`.
+    pub fn clock(&mut self, reference: ClockReference) {
+        const MONOTONIC: u32 = 1;
+        let head = [1u32, MONOTONIC].map(u32::to_ne_bytes).concat();
+        let times = [reference.wall, reference.samples].map(u64::to_ne_bytes);
+        self.0
+            .insert(Feature::CLOCK_DATA, [head, times.concat()].concat());
     }
 
     /// PMU_MAPPINGS: `u32` count, then for each its `u32` type number and its name.

@@ -181,9 +181,13 @@ fn speedscope(file: &[u8]) -> Vec<Row> {
     })
 }
 
+pub fn firefox_file(file: &[u8]) -> Value {
+    serde_json::from_slice(&unzipped(file)).unwrap()
+}
+
 /// Functions of one name, file and library are one function to the Firefox Profiler.
 fn firefox(file: &[u8]) -> Vec<Row> {
-    let file: Value = serde_json::from_slice(&unzipped(file)).unwrap();
+    let file = firefox_file(file);
     let mut stacks = Vec::new();
     for thread in file["threads"].as_array().unwrap() {
         let text = |index: Option<usize>| {

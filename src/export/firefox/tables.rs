@@ -1,51 +1,29 @@
-//! Stacks for <https://profiler.firefox.com>: a processed profile, `preprocessedProfileVersion` 55,
-//! compressed with gzip. The Firefox Profiler upgrades older versions when it loads them.
-//!
-//! | in the file | is |
-//! |---|---|
-//! | thread | a thread with samples |
-//! | weight | milliseconds (`tracing-ms`) for time, else the number of samples or bytes |
-//! | time | 0 of every sample: equal stacks are added up, and have no time |
-//! | library | the module, with its build ID |
-//! | category | user or kernel code, functions restored from the code, marks such as `[truncated]` |
-//! | extra information | what is not known |
-//!
-//! The Firefox Profiler makes functions of one name and library one unless their files differ. Where these
-//! are equal as well, the file has the function's address.
-//!
-//! The tables are written here and not with `fxprof-processed-profile`: its weights have 32 bits, and frames
-//! that are known by name have neither library nor file there.
+//! A thread of the document, with all of its tables.
 
 use std::collections::HashMap;
-use std::io::{self, BufWriter, Write};
 
-use flate2::{Compression, GzBuilder};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::analysis::call_stacks::{CallStacks, StackId, StackSample};
-use crate::base::{BuildId, Distinct, Interner, Unit, define_id};
+use crate::base::{Distinct, Interner, Unit, define_id, printable};
 use crate::profile::{FunctionId, ModuleId};
-use crate::view::Subject;
 
-use super::json;
-use super::naming::{MERGED, Naming, PRODUCER, functions_of};
+use super::super::naming::Naming;
 
 /// What the module of functions without one is called. Without a library, profiler-cli would take what
 /// stands before a `!` in the name for it, as in `operator!=`.
-const UNKNOWN: &str = "[unknown]";
+pub(super) const UNKNOWN: &str = "[unknown]";
 
-/// The version of the format.
-const VERSION: u32 = 55;
+/// The kind of a marker that has something which is not known of the recording.
+pub(super) const CAVEAT: &str = "Caveat";
 
-/// The categories of frames, by index.
-const CATEGORIES: [(&str, &str); 4] = [
-    ("User", "blue"),
-    ("Kernel", "orange"),
-    ("Restored from the code", "yellow"),
-    ("Mark", "grey"),
-];
+/// The phase of a marker at one time.
+const INSTANT: u32 = 0;
+
+/// The index of the category of marks.
+const MARK: u32 = 3;
 
 define_id! {
     /// A row of a thread's table of functions.
@@ -64,13 +42,21 @@ define_id! {
 
 /// What a value is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Weight {
+pub(super) enum Weight {
     Milliseconds,
     Samples,
     Bytes,
 }
 
 impl Weight {
+    pub fn in_unit(unit: &Unit) -> Weight {
+        match unit {
+            Unit::Nanoseconds => Weight::Milliseconds,
+            Unit::Count(what) if what == "bytes" => Weight::Bytes,
+            Unit::Count(_) | Unit::Samples => Weight::Samples,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Weight::Milliseconds => "tracing-ms",
@@ -89,139 +75,8 @@ impl Weight {
     }
 }
 
-/// Writes the stacks as a compressed document.
-///
-/// # Errors
-///
-/// Those of `out`.
-pub fn write(out: &mut dyn Write, subject: &Subject, stacks: &CallStacks) -> io::Result<()> {
-    let naming = Naming::new(subject, stacks);
-    let weight = match &subject.selection.event().unit {
-        Unit::Nanoseconds => Weight::Milliseconds,
-        Unit::Count(what) if what == "bytes" => Weight::Bytes,
-        Unit::Count(_) | Unit::Samples => Weight::Samples,
-    };
-    let files = files(&naming, stacks);
-    let samples = stacks.samples.chunk_by(|a, b| a.thread == b.thread);
-    let heaviest = samples
-        .clone()
-        .map(|samples| {
-            samples
-                .iter()
-                .fold(0u64, |sum, s| sum.saturating_add(s.weight))
-        })
-        .enumerate()
-        .max_by_key(|&(index, weight)| (weight, std::cmp::Reverse(index)));
-    let threads: Vec<Thread> = samples
-        .enumerate()
-        .map(|(index, samples)| {
-            let mut tables = Tables::new(&naming, stacks, &files);
-            tables.thread(
-                samples,
-                weight,
-                heaviest.is_some_and(|(most, _)| most == index),
-            )
-        })
-        .collect();
-    let (name, version) = PRODUCER;
-    let notes = std::iter::once(MERGED.to_owned()).chain(naming.caveats());
-    let notes: Vec<Value> = notes
-        .map(|note| json!({"label": "Note", "format": "string", "value": note}))
-        .collect();
-    let categories: Vec<Value> = CATEGORIES
-        .iter()
-        .map(|(name, color)| json!({"name": name, "color": color, "subcategories": ["Other"]}))
-        .collect();
-    let document = json!({
-        "meta": {
-            "categories": categories,
-            "debug": false,
-            "extensions": {"baseURL": [], "id": [], "length": 0, "name": []},
-            "extra": [{"label": "Recording", "entries": notes}],
-            "importedFrom": format!("{name} {version}"),
-            "interval": 1.0,
-            "markerSchema": [],
-            "pausedRanges": [],
-            "preprocessedProfileVersion": VERSION,
-            "processType": 0,
-            "product": subject.selection.event().name,
-            "sampleUnits": {"eventDelay": "ms", "threadCPUDelta": "ns", "time": "ms"},
-            "sourceCodeIsNotOnSearchfox": true,
-            "startTime": 0.0,
-            "symbolicated": true,
-            "usesOnlyOneStackType": true,
-            "version": 24,
-        },
-        "counters": [],
-        "libs": libraries(&naming),
-        "pages": [],
-        "profilerOverhead": [],
-    });
-    let document = Document {
-        facts: document,
-        threads,
-    };
-    // No file name, time or operating system in the header: they would differ between equal runs.
-    let gzip = GzBuilder::new()
-        .mtime(0)
-        .operating_system(255)
-        .write(out, Compression::new(6));
-    // The compressor clears its buffer for each write, and JSON is written number by number.
-    let mut buffered = BufWriter::with_capacity(1 << 16, gzip);
-    json::value(&mut buffered, &document)?;
-    buffered.into_inner()?.finish()?.flush()
-}
-
-/// The modules, by their number in the profile.
-fn libraries(naming: &Naming) -> Vec<Value> {
-    let modules = naming.profile.modules.enumerate();
-    let library = |(id, module): (ModuleId, &crate::profile::Module)| {
-        let build_id = naming.profile.build_ids.get(id).and_then(Option::as_ref);
-        json!({
-            "arch": "",
-            "name": module.name,
-            "path": module.path,
-            "debugName": module.name,
-            "debugPath": module.path,
-            "breakpadId": build_id.map(breakpad_id).unwrap_or_default(),
-            "codeId": build_id.map(BuildId::to_string),
-        })
-    };
-    let unknown = json!({"arch": "", "name": UNKNOWN, "path": UNKNOWN, "debugName": UNKNOWN,
-        "debugPath": UNKNOWN, "breakpadId": "", "codeId": null});
-    modules.map(library).chain([unknown]).collect()
-}
-
-/// A build ID as Breakpad writes it: 16 bytes, of which the first three fields are little-endian, and an age.
-fn breakpad_id(build_id: &BuildId) -> String {
-    let mut bytes = [0; 16];
-    for (to, from) in bytes.iter_mut().zip(build_id.bytes()) {
-        *to = *from;
-    }
-    bytes[..4].reverse();
-    bytes[4..6].reverse();
-    bytes[6..8].reverse();
-    let digits: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
-    format!("{digits}0")
-}
-
-/// The file of each function, which differs where name and library do not.
-fn files(naming: &Naming, stacks: &CallStacks) -> HashMap<FunctionId, Option<String>> {
-    let declared = |id| naming.declaration(id).map(|line| line.file.clone());
-    naming.apart(
-        functions_of(stacks),
-        |id| (naming.name(id).to_owned(), naming.module(id), declared(id)),
-        declared,
-        |id, number| {
-            let file = declared(id).unwrap_or_default();
-            let address = naming.profile.functions[id].address.unwrap_or(0);
-            Some(format!("{file} [{address:#x} #{number}]"))
-        },
-    )
-}
-
 /// The tables of a thread.
-struct Tables<'a> {
+pub(super) struct Tables<'a> {
     naming: &'a Naming<'a>,
     stacks: &'a CallStacks,
     files: &'a HashMap<FunctionId, Option<String>>,
@@ -233,16 +88,9 @@ struct Tables<'a> {
     known: FxHashMap<StackId, (RowId, u32)>,
 }
 
-#[derive(Serialize)]
-struct Document {
-    #[serde(flatten)]
-    facts: Value,
-    threads: Vec<Thread>,
-}
-
 /// A thread. Its long tables are columns: a JSON value takes 32 bytes.
 #[derive(Serialize)]
-struct Thread {
+pub(super) struct Thread {
     #[serde(flatten)]
     facts: Value,
     samples: Samples,
@@ -289,7 +137,7 @@ struct FrameTable {
 }
 
 impl<'a> Tables<'a> {
-    fn new(
+    pub fn new(
         naming: &'a Naming<'a>,
         stacks: &'a CallStacks,
         files: &'a HashMap<FunctionId, Option<String>>,
@@ -308,16 +156,20 @@ impl<'a> Tables<'a> {
 
     /// The thread with its samples. One thread has to be the main thread of its process for the profiler to
     /// show it at once.
-    fn thread(&mut self, samples: &[StackSample], weight: Weight, is_main: bool) -> Thread {
+    pub fn thread(
+        &mut self,
+        samples: &[StackSample],
+        name: String,
+        weight: Weight,
+        is_main: bool,
+    ) -> Thread {
         let stack: Vec<usize> = samples
             .iter()
             .map(|sample| self.row(sample.stack).index())
             .collect();
         let thread = samples.first().and_then(|s| self.naming.thread(s.thread));
-        let name = samples
-            .first()
-            .map(|sample| self.naming.thread_name(sample.thread));
         let functions = self.functions();
+        let markers = self.markers(is_main);
         let rows = self.rows.rows();
         let prefix: Vec<Option<usize>> =
             rows.iter().map(|(row, _)| row.map(RowId::index)).collect();
@@ -337,8 +189,7 @@ impl<'a> Tables<'a> {
             "pid": thread.map_or(0, |thread| thread.pid).to_string(),
             "tid": thread.map_or(0, |thread| thread.tid).to_string(),
             "pausedRanges": [],
-            "markers": {"length": 0, "category": [], "data": [], "endTime": [], "name": [],
-                "phase": [], "startTime": []},
+            "markers": markers,
             "nativeSymbols": {"length": 0, "address": [], "functionSize": [], "libIndex": [],
                 "name": []},
             "funcTable": functions.0,
@@ -365,6 +216,21 @@ impl<'a> Tables<'a> {
         }
     }
 
+    /// The caveats. They are of the whole recording, and have no time.
+    fn markers(&mut self, is_main: bool) -> Value {
+        let caveats = self.naming.profile.caveats.iter().filter(|_| is_main);
+        let (mut names, mut data) = (Vec::new(), Vec::new());
+        for caveat in caveats {
+            names.push(self.strings.intern(caveat.kind.name()).index());
+            let fact = caveat.to_string();
+            data.push(json!({"type": CAVEAT, "count": caveat.count, "fact": printable(&fact)}));
+        }
+        let length = names.len();
+        let none: Vec<Option<f64>> = vec![None; length];
+        json!({"length": length, "category": vec![MARK; length], "data": data, "endTime": none,
+            "name": names, "phase": vec![INSTANT; length], "startTime": vec![0.0; length]})
+    }
+
     /// The row of a stack.
     fn row(&mut self, stack: StackId) -> RowId {
         let mut missing = Vec::new();
@@ -384,7 +250,7 @@ impl<'a> Tables<'a> {
             };
             let module = &self.naming.profile.functions[frame.function].module;
             let category = if self.naming.is_mark(frame.function) {
-                3
+                MARK
             } else if frame.inferred {
                 2
             } else {
