@@ -21,11 +21,13 @@ mod error;
 pub mod folded;
 mod gmon;
 pub mod live;
+mod machine_code;
 mod perf_script;
 mod pprof;
 mod programs;
 mod recording;
 mod sampled;
+mod source_files;
 mod speedscope;
 mod stacks;
 
@@ -41,8 +43,10 @@ use crate::perfdata::Reader;
 use crate::profile::{Contents, Histogram, Profile};
 
 pub use error::{Error, Reason};
+pub use machine_code::{CodeError, Syntax, machine_code};
 pub use programs::programs;
 pub use sampled::{SampledProgram, SampledPrograms, sampled_programs};
+pub use source_files::SourceFiles;
 
 pub use crate::symbolize::{SourceLines, StaticCalls};
 pub use crate::trace::TimeRange;
@@ -66,6 +70,11 @@ pub struct Options {
     pub cache: Option<PathBuf>,
     /// Which source lines are looked up, where they are known.
     pub lines: SourceLines,
+    /// Whether the places of calls keep the addresses of machine code: [`Place::address`]. It takes
+    /// [`SourceLines::OfCalls`].
+    ///
+    /// [`Place::address`]: crate::profile::Place::address
+    pub addresses: bool,
     /// Only samples of this time.
     pub time: TimeRange,
     /// The program that made a gmon.out.
@@ -86,6 +95,7 @@ impl Default for Options {
             ranges: false,
             cache: None,
             lines: SourceLines::default(),
+            addresses: false,
             time: TimeRange::default(),
             program: None,
             sum: Vec::new(),

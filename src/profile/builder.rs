@@ -5,7 +5,7 @@ use crate::base::{BuildId, Distinct, DistinctTree, Event, IdVec, Sampling, Weigh
 use super::collected_samples::CollectedSamples;
 
 use super::{
-    About, Call, CallCount, CallKind, CallPath, Counts, EventId, Followed, Function, FunctionCode,
+    About, AddressId, Call, CallCount, CallKind, CallPath, Counts, EventId, Followed, Function, FunctionCode,
     FunctionId, Line, LineId, Module, ModuleId, PathId, Place, PlaceId, Places, Profile, Quality,
     Sample, Thread, ThreadId,
 };
@@ -48,6 +48,7 @@ pub struct Builder {
     lines: Distinct<LineId, Line>,
     samples: CollectedSamples<SampleKey>,
     places: DistinctTree<PlaceId, Place>,
+    addresses: Distinct<AddressId, u64>,
     placed: CollectedSamples<PlacedKey>,
     calls: Vec<(FunctionId, FunctionId, CallKind)>,
     codes: Vec<(FunctionId, FunctionCode)>,
@@ -168,14 +169,14 @@ impl Builder {
         counted.weight == sum.weight
     }
 
-    /// The place of this path when it was called from this line of this caller.
-    pub fn place(
-        &mut self,
-        caller: Option<PlaceId>,
-        path: PathId,
-        line: Option<LineId>,
-    ) -> PlaceId {
-        self.places.id_of(Place { caller, path, line })
+    /// The stated address of machine code.
+    pub fn address(&mut self, address: u64) -> AddressId {
+        self.addresses.id_of(address)
+    }
+
+    /// The place of this path, as it was called and as far as it had got.
+    pub fn place(&mut self, place: Place) -> PlaceId {
+        self.places.id_of(place)
     }
 
     /// Counts samples like [`Builder::sample`], on the path of this place.
@@ -305,6 +306,7 @@ impl Builder {
         if !self.places.rows().is_empty() {
             self.profile.places = Some(with_places(
                 self.places.into_rows(),
+                self.addresses.into_rows(),
                 self.placed.into_rows(),
                 &mut self.profile.samples,
             ));
@@ -349,6 +351,7 @@ fn order(sample: &Sample) -> (EventId, ThreadId, PathId, Option<LineId>) {
 /// Puts the samples with places among those without, in order.
 fn with_places(
     tree: IdVec<PlaceId, Place>,
+    addresses: IdVec<AddressId, u64>,
     placed: Vec<(PlacedKey, WeightSum)>,
     samples: &mut Vec<Sample>,
 ) -> Places {
@@ -370,5 +373,5 @@ fn with_places(
     rows.sort_unstable_by_key(|(sample, place)| (order(sample), *place));
     let of_samples = rows.iter().map(|&(_, place)| place).collect();
     samples.extend(rows.into_iter().map(|(sample, _)| sample));
-    Places::new(tree, of_samples)
+    Places::new(tree, of_samples, addresses)
 }

@@ -21,6 +21,7 @@
 //! a call graph execution profiler", 1982, section 2.
 
 mod aarch64;
+mod disassembly;
 mod file_tables;
 mod flow;
 mod function_starts;
@@ -39,6 +40,7 @@ use std::num::NonZeroUsize;
 
 use rustc_hash::FxHashMap;
 
+pub use self::disassembly::{Disassembled, Disassembler, Syntax};
 pub use self::file_tables::FileTables;
 pub use self::return_sites::may_return_to;
 pub use self::single_function::{Callees, Destination, Exits, Leaving, LeavingKind, Single};
