@@ -88,7 +88,10 @@ pub fn machine_code(
     let listed: FxHashSet<u64> = instructions.iter().map(|found| found.at.0).collect();
     for found in instructions {
         let inside = |to: &Svma| listed.contains(&to.0);
-        let jump = found.branch.filter(inside).filter(|_| !calls.is_call(&found));
+        let jump = found
+            .branch
+            .filter(inside)
+            .filter(|_| !calls.is_call(&found));
         let callee = match jump {
             Some(_) => None,
             None => calls.callee(&found, &mut listing),

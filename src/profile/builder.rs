@@ -5,9 +5,9 @@ use crate::base::{BuildId, Distinct, DistinctTree, Event, IdVec, Sampling, Weigh
 use super::collected_samples::CollectedSamples;
 
 use super::{
-    About, AddressId, Call, CallCount, CallKind, CallPath, Counts, EventId, Followed, Function, FunctionCode,
-    FunctionId, Line, LineId, Module, ModuleId, PathId, Place, PlaceId, Places, Profile, Quality,
-    Sample, Thread, ThreadId,
+    About, AddressId, Call, CallCount, CallKind, CallPath, Counts, EventId, Followed, Function,
+    FunctionCode, FunctionId, Line, LineId, Module, ModuleId, PathId, Place, PlaceId, Places,
+    Profile, Quality, Sample, Thread, ThreadId,
 };
 
 /// What distinguishes rows of samples.

@@ -93,7 +93,11 @@ impl Disassembler {
             }
             decoder.decode_out(&mut instruction);
             let is_valid = instruction.code() != Code::INVALID;
-            let length = if is_valid { instruction.len().max(1) } else { 1 };
+            let length = if is_valid {
+                instruction.len().max(1)
+            } else {
+                1
+            };
             let mut text = String::new();
             let mut branch = None;
             if is_valid {

@@ -14,8 +14,8 @@ use proftool::callgraph::CallGraph;
 use proftool::export::{Facts, csv, json, text};
 use proftool::input::folded;
 use proftool::profile::{
-    Builder, EventId, Filter, Function, FunctionId, FunctionKind, Line, LineId, Module, Profile,
-    Selection, Thread, Weighing,
+    Builder, EventId, Filter, Function, FunctionId, FunctionKind, Line, LineId, Module, Place,
+    Profile, Selection, Thread, Weighing,
 };
 use proftool::view::detail::{Options, arrange};
 use proftool::view::{Figures, Names, Subject};
@@ -73,7 +73,14 @@ fn build(samples: &[Taken], placed: bool) -> Profile {
             });
             let here = builder.path(path, functions[function], inlined && path.is_some());
             let from = line.filter(|_| path.is_some());
-            place = placed.then(|| builder.place(place, here, from));
+            place = placed.then(|| {
+                builder.place(Place {
+                    caller: place,
+                    path: here,
+                    line: from,
+                    address: None,
+                })
+            });
             (path, last) = (Some(here), line);
         }
         let (event, thread) = (events[*event], threads[*thread]);

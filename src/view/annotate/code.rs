@@ -84,12 +84,7 @@ impl CodeView {
     }
 
     /// The blocks of a page.
-    pub(super) fn blocks(
-        &self,
-        view: &AnnotateView,
-        subject: &Subject,
-        blocks: &mut Vec<Block>,
-    ) {
+    pub(super) fn blocks(&self, view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Block>) {
         let whole = (self.self_weight, self.total);
         let is_shown = shown::rows(&self.weights, whole, &view.options);
         let address = Column::new("address", "address", Role::Figure);
@@ -129,7 +124,11 @@ impl CodeView {
             let texts = source::warnings(file);
             blocks.extend(texts.map(|text| Block::Line(format!("{}: {text}", file.file))));
         }
-        if table.rows.iter().any(|row| row[0] != Cell::Nothing || row[1] != Cell::Nothing) {
+        if table
+            .rows
+            .iter()
+            .any(|row| row[0] != Cell::Nothing || row[1] != Cell::Nothing)
+        {
             blocks.push(Block::Table(without_weights(table, subject)));
         }
         let unit = &subject.selection.event().unit;
@@ -143,7 +142,10 @@ impl CodeView {
             self.inlined_elsewhere,
             "self weight of the function where it is inlined into others, in their machine code.",
         );
-        note(self.outside, "taken at addresses that are not in this list.");
+        note(
+            self.outside,
+            "taken at addresses that are not in this list.",
+        );
         if self.listing.is_cut {
             let text = "The function has more code than is listed here.";
             blocks.push(Block::Line(text.into()));
@@ -155,7 +157,9 @@ impl CodeView {
         let position = self.listing.position_of(instruction)?;
         let file = &self.listing.names[position.file];
         let name = file.rsplit('/').next().unwrap_or(file);
-        let text = view.text(file, position.line).map(|text| expanded(text.trim_start()));
+        let text = view
+            .text(file, position.line)
+            .map(|text| expanded(text.trim_start()));
         let inlined = position.inlined.map(|name| &self.listing.names[name]);
         let inlined = inlined.map_or(String::new(), |name| format!(" (inlined {name})"));
         let place = format!("{name}:{}{inlined}", position.line);

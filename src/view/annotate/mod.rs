@@ -133,7 +133,14 @@ impl AnnotateView {
                     Cell::Nothing,
                 );
                 let is = is.map_or(Cell::Nothing, text);
-                row("line", line.self_weight, line.total, place, is, Cell::Nothing);
+                row(
+                    "line",
+                    line.self_weight,
+                    line.total,
+                    place,
+                    is,
+                    Cell::Nothing,
+                );
             }
         }
         for unknown in self.summary.lines.iter().filter(|row| row.line.is_none()) {
@@ -188,7 +195,10 @@ impl AnnotateView {
             amount(summary.total)
         )));
         let knows_lines = !self.files.is_empty();
-        let shows_code = self.code.as_ref().filter(|_| self.options.assembly || !knows_lines);
+        let shows_code = self
+            .code
+            .as_ref()
+            .filter(|_| self.options.assembly || !knows_lines);
         let before = blocks.len();
         match shows_code {
             Some(code) => code.blocks(self, subject, &mut blocks),
@@ -226,7 +236,10 @@ impl AnnotateView {
         });
         let (own, total) = (number::weight(own, unit), number::weight(total, unit));
         let (whose, what) = match is_code {
-            true => ("this machine code, with all that is inlined into it", "an instruction"),
+            true => (
+                "this machine code, with all that is inlined into it",
+                "an instruction",
+            ),
             false => ("the function", "a line"),
         };
         format!(

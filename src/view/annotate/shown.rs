@@ -31,7 +31,10 @@ pub(super) fn rows(
     let mut next = 0;
     for row in chosen {
         let from = row.saturating_sub(context).max(next);
-        let to = row.saturating_add(context).saturating_add(1).min(weights.len());
+        let to = row
+            .saturating_add(context)
+            .saturating_add(1)
+            .min(weights.len());
         for shown in is_shown.get_mut(from..to).unwrap_or_default() {
             *shown = true;
         }
@@ -58,7 +61,8 @@ mod tests {
                 assembly: false,
             };
             let rows = rows(&weights, (10, 13), &options).into_iter().enumerate();
-            rows.filter_map(|(row, is_shown)| is_shown.then_some(row)).collect::<Vec<_>>()
+            rows.filter_map(|(row, is_shown)| is_shown.then_some(row))
+                .collect::<Vec<_>>()
         };
         assert_eq!(shown(None, 0.0, Some(1)), [0, 1, 4, 5, 6, 8, 9]);
         assert_eq!(shown(None, 20.0, Some(0)), [5, 9]);

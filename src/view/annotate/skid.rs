@@ -42,7 +42,13 @@ mod tests {
         for name in ["cycles", "cpu-clock", "cycles:u", "cpu-clock:uk"] {
             assert!(has_note(name), "{name}");
         }
-        for name in ["cycles:pp", "cycles:uP", "sched:sched_switch", "page-faults:u", "off-cpu"] {
+        for name in [
+            "cycles:pp",
+            "cycles:uP",
+            "sched:sched_switch",
+            "page-faults:u",
+            "off-cpu",
+        ] {
             assert!(!has_note(name), "{name}");
         }
     }

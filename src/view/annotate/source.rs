@@ -66,11 +66,15 @@ pub(super) fn files(
     }
     let has_totals = profile.places.is_some();
     let mut add = |file, line| {
-        lines.entry(file).or_default().entry(line).or_insert(SourceLine {
-            line,
-            self_weight: 0,
-            total: has_totals.then_some(0),
-        });
+        lines
+            .entry(file)
+            .or_default()
+            .entry(line)
+            .or_insert(SourceLine {
+                line,
+                self_weight: 0,
+                total: has_totals.then_some(0),
+            });
     };
     if let Some(listing) = listing {
         for &(file, line) in &listing.lines {
@@ -89,7 +93,9 @@ pub(super) fn files(
             FileView {
                 file: file.to_owned(),
                 found: source.map(|source| source.path.clone()),
-                is_newer: written.zip(built).is_some_and(|(written, built)| written > built),
+                is_newer: written
+                    .zip(built)
+                    .is_some_and(|(written, built)| written > built),
                 is_short: source.is_some_and(|source| source.lines() < last as usize),
                 lines: lines.into_values().collect(),
             }
@@ -106,7 +112,9 @@ pub(super) fn files(
 pub(super) fn blocks(view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Block>) {
     let whole = (view.summary.self_weight, view.summary.total);
     for file in &view.files {
-        let declared = subject.profile.functions[view.summary.function].declared_at.as_deref();
+        let declared = subject.profile.functions[view.summary.function]
+            .declared_at
+            .as_deref();
         let declared = declared.filter(|line| line.file == file.file);
         let lines = filled(file, declared.map(|line| line.line));
         let weights: Vec<(u64, u64)> = lines
