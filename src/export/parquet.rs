@@ -198,14 +198,14 @@ impl<'a> Table<'a> {
             function: text(function),
             module: naming.module(id).map(text),
         };
-        let told = naming.apart(
+        let named = naming.apart(
             functions_of(stacks),
             key,
             |id| name(id, naming.name(id)),
             |id, _| name(id, profile.distinct_name(id)),
         );
         let mut names = IdVec::filled(None, profile.functions.len());
-        for (id, name) in told {
+        for (id, name) in named {
             names[id] = Some(name);
         }
         let threads = profile.threads.enumerate().map(|(id, _)| {

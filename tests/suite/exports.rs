@@ -461,3 +461,16 @@ fn a_collapsed_frame_has_the_line_of_the_innermost_call_that_is_folded_into_it()
         );
     }
 }
+
+#[test]
+fn a_file_that_states_too_many_samples_has_a_record_for_each_stack() {
+    let profile = build(&[(vec![(0, 1, false)], 0, 10, 1 << 40)]);
+    let selection = select(&profile, Weighing::Weight);
+    let file = exported(&profile, &selection, Collapse::None).swap_remove(5);
+    let text = String::from_utf8(file).unwrap();
+    let records: Vec<_> = text
+        .lines()
+        .filter(|line| line.contains(" 0.000000: "))
+        .collect();
+    assert_eq!(records, ["app 7/7 0.000000:         10 cpu-clock:"]);
+}
