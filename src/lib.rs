@@ -45,6 +45,7 @@
 //! | sample a program | [`sampler::record`], [`input::live`] |
 //! | read or write perf.data itself | [`perfdata`] |
 //! | find the calls in machine code | [`scan`] |
+//! | count the calls of a program that was not built for it | [`patch`] |
 //!
 //! Values are in the event's own unit: nanoseconds for clocks and off-CPU time, else occurrences.
 //! Nothing here prints, and nothing but [`sampler`] starts a program. How the code is laid out, and
@@ -62,6 +63,7 @@ pub mod export;
 pub mod files;
 pub mod frame_pointers;
 pub mod input;
+pub mod patch;
 pub mod perfdata;
 pub mod pprof;
 pub mod profile;

@@ -1,8 +1,10 @@
 //! The weights of all functions, in one value: what was seen, and how much more totals may be.
 
+use super::called::{self, Called};
 use super::cut::{self, Hidden};
 use super::inclusive::{self, FunctionWeights};
-use crate::profile::{Profile, Selection};
+use crate::base::IdVec;
+use crate::profile::{FunctionId, Profile, Selection};
 
 /// The figures of all functions.
 #[derive(Clone, Debug)]
@@ -11,6 +13,8 @@ pub struct Summary {
     pub weights: FunctionWeights,
     /// What of totals is hidden by stacks that were cut.
     pub hidden: Hidden,
+    /// The calls of functions, where calls were counted.
+    pub calls: Option<IdVec<FunctionId, Called>>,
 }
 
 impl Summary {
@@ -32,6 +36,7 @@ impl Summary {
         Summary {
             weights: inclusive::by_function(profile, selection),
             hidden: cut::by_function(profile, selection),
+            calls: called::by_function(profile, selection),
         }
     }
 }

@@ -46,6 +46,7 @@ pub mod attribution;
 pub mod breaking;
 pub mod call_sites;
 pub mod call_stacks;
+pub mod called;
 pub mod code;
 pub mod coverage;
 pub mod cut;

@@ -112,7 +112,9 @@ impl InCode {
 
 /// Groups the functions whose samples and range are the same, where some can stand for others.
 fn alike(profile: &Profile, selection: &Selection, flat: &flat::Summary) -> Vec<Vec<Member>> {
-    let flat::Summary { weights, hidden } = flat;
+    let flat::Summary {
+        weights, hidden, ..
+    } = flat;
     if weights.basis == Basis::Nothing {
         return Vec::new();
     }

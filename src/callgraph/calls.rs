@@ -15,9 +15,22 @@ pub struct CallsOfFunction {
     pub recursive: u64,
     /// By callers that are not known. gprof leaves them out everywhere.
     pub unknown: u64,
+    /// Whether there may have been more calls than these.
+    pub is_least: bool,
 }
 
 impl CallsOfFunction {
+    /// The calls by known other functions; `None` where none was counted and there may have been some.
+    pub fn known(&self) -> Option<u64> {
+        let calls = self.by_others();
+        (!self.is_least || calls > 0).then_some(calls)
+    }
+
+    /// The same of calls by itself.
+    pub fn known_recursive(&self) -> Option<u64> {
+        (!self.is_least || self.recursive > 0).then_some(self.recursive)
+    }
+
     /// The calls by known other functions: gprof's number before the `+`, and that of its flat
     /// profile.
     pub fn by_others(&self) -> u64 {
@@ -34,6 +47,8 @@ pub struct CallsOfCycle {
     pub inside: u64,
     /// By callers that are not known.
     pub unknown: u64,
+    /// Whether there may have been more calls than these.
+    pub is_least: bool,
 }
 
 /// The numbers of calls of all functions and cycles.
@@ -91,6 +106,15 @@ impl Calls {
         for count in counts.calls().iter().filter(|count| count.from.is_none()) {
             let cycle = cycles.of()[count.to].map(|cycle| &mut of_cycle[cycle].unknown);
             add(count.calls, [Some(&mut functions[count.to].unknown), cycle]);
+        }
+        if counts.are_partial() {
+            for id in graph.function_ids() {
+                let is_least = !counts.has_all_of(id);
+                functions[id].is_least = is_least;
+                if let Some(cycle) = cycles.of()[id] {
+                    of_cycle[cycle].is_least |= is_least;
+                }
+            }
         }
         Calls {
             functions,

@@ -86,6 +86,8 @@ pub struct CallArc {
     pub samples: u64,
     /// The number of calls, where they were counted.
     pub calls: Option<u64>,
+    /// Whether there may have been more calls than these.
+    pub calls_are_least: bool,
     /// Whether the callee interrupted the caller: nothing was called, and no cycle comes of it.
     pub is_interrupt: bool,
     /// The number of places in the code, by kind in the order of [`CallKind::ALL`].
@@ -102,6 +104,7 @@ impl CallArc {
             across_gaps: 0,
             samples: 0,
             calls: None,
+            calls_are_least: false,
             is_interrupt: false,
             sites: [0; CallKind::ALL.len()],
         }
@@ -202,10 +205,14 @@ impl CallGraph {
         });
         if let Some(counts) = &profile.counts {
             let counted = counts.calls().iter();
-            let counted = counted.filter_map(|count| Some(((count.from?, count.to), count.calls)));
-            arcs = with(arcs, counted, |arc, calls| arc.calls = Some(calls));
-            arcs.iter_mut()
-                .for_each(|arc| arc.calls = arc.calls.or(Some(0)));
+            let counted = counted.filter_map(|count| Some(((count.from?, count.to), count)));
+            arcs = with(arcs, counted, |arc, count| {
+                (arc.calls, arc.calls_are_least) = (Some(count.calls), count.is_least);
+            });
+            if !counts.are_partial() {
+                arcs.iter_mut()
+                    .for_each(|arc| arc.calls = arc.calls.or(Some(0)));
+            }
         }
         let interrupts = &profile.code.interrupts;
         if !interrupts.is_empty() {

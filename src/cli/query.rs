@@ -218,7 +218,28 @@ impl Query {
         let opened = input::open(self.file(), options, &mut |done, total| {
             meter.show(done, total)
         });
-        Ok(opened?)
+        let mut profile = opened?;
+        let is_counted = profile.counts.as_ref().is_some_and(Counts::are_partial);
+        if is_counted && self.picks_samples() {
+            // They are those of all threads and of the whole time.
+            profile.counts = None;
+            failure::line(
+                "note",
+                "call counts are not shown: they are of the whole run and cannot be filtered",
+            );
+        }
+        Ok(profile)
+    }
+
+    /// Whether samples are filtered by what calls were not counted by.
+    fn picks_samples(&self) -> bool {
+        let by_thread = [
+            !self.comm.is_empty(),
+            !self.pid.is_empty(),
+            !self.tid.is_empty(),
+        ];
+        let by_stack = self.focus.is_some() || self.ignore.is_some();
+        self.time.is_some() || by_stack || by_thread.contains(&true)
     }
 
     /// How the file is read.

@@ -12,14 +12,16 @@
 //!
 //! `callgrind_annotate` takes what comes in over calls as the total of a function. So a sample is on a call
 //! only where the callee is outermost ([`OutermostCalls`]), and roots are called from `(root)`. How often a
-//! function was called is not known from samples; the format wants at least 1, and `callgrind_annotate`
-//! takes the costs of `calls=0` as the caller's own.
+//! function was called is not known from samples; where calls were not counted `calls=` is 1, as the format
+//! wants at least 1, and `callgrind_annotate` takes the costs of `calls=0` as the caller's own.
 //!
 //! Functions are known by file and name. Where two would be the same, the file of each has its module and
 //! address as well.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
+
+use rustc_hash::FxHashMap;
 
 use crate::analysis::call_stacks::{At, CallStacks, OutermostCalls};
 use crate::base::{Interner, Unit, printable};
@@ -114,7 +116,11 @@ fn header(out: &mut dyn Write, subject: &Subject, naming: &Naming) -> io::Result
     let facts = [
         format!("Event: {} in {unit}", printable(&event.name)),
         format!("Note: {MERGED}"),
-        "Calls: not counted; each calls= is 1".to_owned(),
+        match &subject.profile.counts {
+            Some(_) => "Calls: as counted; where they were not, calls= is 1",
+            None => "Calls: not counted; each calls= is 1",
+        }
+        .to_owned(),
         "Totals: a sample is on a call only where the callee is outermost on its stack, so what comes into a \
          function adds up to its total, as callgrind_annotate computes it"
             .to_owned(),
@@ -194,17 +200,41 @@ impl Writer<'_> {
         from: Option<FunctionId>,
         calls: &[Call],
     ) -> io::Result<()> {
+        let mut counts = self.counts_of(from, calls);
         for &(line, to, weight) in calls {
             writeln!(out, "cob={}", self.object(to))?;
             writeln!(out, "cfi={}", self.sources.of(&self.files[&to]))?;
             let name = self.naming.printable(to);
             writeln!(out, "cfn={}", self.functions.of(&name))?;
             let begins = self.naming.declaration(to).map_or(0, |line| line.line);
-            writeln!(out, "calls=1 {begins}")?;
+            let count = counts.remove(&to).unwrap_or(1);
+            writeln!(out, "calls={count} {begins}")?;
             let line = from.map_or(0, |from| self.line(from, line));
             writeln!(out, "{line} {weight}")?;
         }
         Ok(())
+    }
+
+    /// The number for the first line of each callee. The other lines of a callee have 1, and all of
+    /// them together the number of calls, where it was counted.
+    fn counts_of(&self, from: Option<FunctionId>, calls: &[Call]) -> FxHashMap<FunctionId, u64> {
+        let mut counts: FxHashMap<FunctionId, u64> = FxHashMap::default();
+        let Some(counted) = self.naming.profile.counts.as_ref() else {
+            return counts;
+        };
+        let mut lines: FxHashMap<FunctionId, u64> = FxHashMap::default();
+        for &(_, to, _) in calls {
+            *lines.entry(to).or_default() += 1;
+        }
+        for (to, lines) in lines {
+            let row = counted.between(from, to);
+            let others = lines.saturating_sub(1);
+            counts.insert(
+                to,
+                row.map_or(1, |row| row.calls.saturating_sub(others).max(1)),
+            );
+        }
+        counts
     }
 
     fn line(&self, function: FunctionId, line: Option<LineId>) -> u32 {

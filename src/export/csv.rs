@@ -49,6 +49,9 @@ fn field(cell: &Cell) -> Cow<'_, str> {
         Cell::Share { part, whole } | Cell::Limit { part, whole } => {
             Cow::Owned(number::percent(*part, *whole, 4))
         }
+        Cell::PerCall { weight, calls } => {
+            Cow::Owned(format!("{:.3}", *weight as f64 / (*calls).max(1) as f64))
+        }
     }
 }
 

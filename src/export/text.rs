@@ -284,6 +284,7 @@ fn piece<'a>(cell: &'a Cell, role: Role, unit: &Unit) -> Piece<'a> {
             Cow::Owned(number::percent(*part, *whole, 2))
         }
         Cell::Limit { part, whole } => Cow::Owned(number::limit(*part, *whole)),
+        Cell::PerCall { weight, calls } => Cow::Owned(number::weight_per(*weight, *calls, unit)),
     };
     Piece { guide, text, style }
 }

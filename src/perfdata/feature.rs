@@ -83,6 +83,8 @@ features! {
     HYBRID_TOPOLOGY = 30;
     /// Capabilities of all PMUs.
     PMU_CAPS = 31;
+    /// Counted calls, which proftool writes. perf numbers its own sections from the other end.
+    CALL_COUNTS = 240;
 }
 
 impl std::fmt::Display for Feature {

@@ -2,6 +2,8 @@
 //!
 //! Each is read by itself: one that is damaged is reported and left out, and the others stay.
 
+use std::sync::Arc;
+
 use linux_perf_event_reader::{Endianness, constants};
 
 use crate::base::BuildId;
@@ -9,7 +11,7 @@ use crate::base::BuildId;
 use super::attr::{MAX_ATTR_SIZE, MIN_ATTR_SIZE};
 use super::cursor::Cursor;
 use super::error::Flaw;
-use super::{Attr, Feature};
+use super::{Attr, CallCounts, Feature};
 
 /// What the header's sections say.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +40,8 @@ pub struct Features {
     pub clock: Option<ClockReference>,
     /// The size to which a compressed block grows at most, in bytes.
     pub compressed_block: Option<u32>,
+    /// Counted calls, if the recorder counted them.
+    pub call_counts: Option<Arc<CallCounts>>,
     /// Events with names and ids.
     pub(super) events: Vec<DescribedEvent>,
 }
@@ -143,6 +147,9 @@ impl Features {
                 for _ in 0..count {
                     c.header_string("a list of cores")?;
                 }
+            }
+            Feature::CALL_COUNTS => {
+                self.call_counts = Some(Arc::new(CallCounts::read(c.rest())?));
             }
             _ => {}
         }

@@ -53,6 +53,7 @@ pub struct Builder {
     calls: Vec<(FunctionId, FunctionId, CallKind)>,
     codes: Vec<(FunctionId, FunctionCode)>,
     counts: Vec<CallCount>,
+    counts_complete: Option<Vec<FunctionId>>,
     /// The modules of which several builds were sampled.
     several_builds: Vec<ModuleId>,
     /// The total weight and number of samples of each event: what would pass 64 bits is cut.
@@ -212,7 +213,23 @@ impl Builder {
     /// Counts `calls` calls of `to` by `from`, who may not be known. A profile for which this is
     /// never said has no counts, rather than counts of 0.
     pub fn count(&mut self, from: Option<FunctionId>, to: FunctionId, calls: u64) {
-        self.counts.push(CallCount { from, to, calls });
+        self.counts.push(CallCount {
+            from,
+            to,
+            calls,
+            is_least: false,
+        });
+    }
+
+    /// Adds numbers of calls, which are not those of all calls: only of the functions in `complete`
+    /// all were counted. See [`Counts::are_partial`].
+    pub fn count_some(
+        &mut self,
+        counts: impl IntoIterator<Item = CallCount>,
+        complete: Vec<FunctionId>,
+    ) {
+        self.counts.extend(counts);
+        self.counts_complete = Some(complete);
     }
 
     /// Notes what the code of a function says of it.
@@ -327,7 +344,10 @@ impl Builder {
         self.profile.code.kernel.sort_unstable();
         self.profile.code.kernel.dedup();
         self.profile.code.interrupts.sort_unstable();
-        self.profile.counts = (!self.counts.is_empty()).then(|| Counts::of(self.counts));
+        self.profile.counts = match self.counts_complete {
+            Some(complete) => Some(Counts::of(self.counts).partial(complete)),
+            None => (!self.counts.is_empty()).then(|| Counts::of(self.counts)),
+        };
         if !self.codes.is_empty() {
             self.profile.code.functions = IdVec::filled(None, self.profile.functions.len());
         }

@@ -12,6 +12,9 @@ pub struct CallCount {
     pub to: FunctionId,
     /// The number of calls.
     pub calls: u64,
+    /// Whether there may have been more: some of the places from which the one calls the other were
+    /// not counted.
+    pub is_least: bool,
 }
 
 /// Exact numbers of calls. Samples cannot give them: a stack shows who is being called, not how
@@ -19,6 +22,8 @@ pub struct CallCount {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     calls: Vec<CallCount>,
+    /// Where not all calls were counted: the functions of which all were, in order.
+    complete: Option<Vec<FunctionId>>,
 }
 
 impl Counts {
@@ -28,9 +33,41 @@ impl Counts {
         &self.calls
     }
 
+    /// Returns the count of a pair, if it was counted.
+    pub fn between(&self, from: Option<FunctionId>, to: FunctionId) -> Option<&CallCount> {
+        let place = self
+            .calls
+            .binary_search_by_key(&(from, to), |row| (row.from, row.to));
+        self.calls.get(place.ok()?)
+    }
+
     /// Keeps the counts that `keep` picks.
     pub fn retain(&mut self, keep: impl FnMut(&CallCount) -> bool) {
         self.calls.retain(keep);
+    }
+
+    /// Whether pairs without a count may have called each other. Of a gmon.out they have not: all
+    /// calls of instrumented functions are counted there.
+    pub fn are_partial(&self) -> bool {
+        self.complete.is_some()
+    }
+
+    /// Whether all calls of a function were counted, so that the sum of its counts is their number.
+    pub fn has_all_of(&self, function: FunctionId) -> bool {
+        let complete = self.complete.as_ref();
+        complete.is_none_or(|complete| complete.binary_search(&function).is_ok())
+    }
+
+    /// The same counts, where pairs without one may have called each other. Only of the functions in
+    /// `complete` all calls were counted.
+    #[must_use]
+    pub fn partial(self, mut complete: Vec<FunctionId>) -> Counts {
+        complete.sort_unstable();
+        complete.dedup();
+        Counts {
+            complete: Some(complete),
+            ..self
+        }
     }
 
     /// Whether a call of one function by another was counted.
@@ -47,7 +84,7 @@ impl Counts {
     /// use proftool::profile::{CallCount, Counts, FunctionId};
     ///
     /// let (main, lex) = (Some(FunctionId::new(0)), FunctionId::new(1));
-    /// let count = |from, calls| CallCount { from, to: lex, calls };
+    /// let count = |from, calls| CallCount { from, to: lex, calls, is_least: false };
     /// let counts = Counts::of(vec![count(main, 2), count(None, 1), count(main, 3)]);
     /// assert_eq!(counts.calls(), [count(None, 1), count(main, 5)]);
     /// ```
@@ -57,9 +94,13 @@ impl Counts {
             let same = (next.from, next.to) == (sum.from, sum.to);
             if same {
                 sum.calls = sum.calls.saturating_add(next.calls);
+                sum.is_least |= next.is_least;
             }
             same
         });
-        Counts { calls }
+        Counts {
+            calls,
+            complete: None,
+        }
     }
 }

@@ -236,6 +236,27 @@ pub enum Error {
         /// What is allowed.
         limit: u64,
     },
+    /// The command cannot be traced, which is needed to make it count its calls.
+    #[error(
+        "could not trace the command to count its calls: {reason}{}",
+        scope.map_or(String::new(), |scope| format!(
+            " (/proc/sys/kernel/yama/ptrace_scope is {scope})"
+        ))
+    )]
+    NotTraced {
+        /// What the system says.
+        reason: String,
+        /// The value of the setting, if there is one.
+        scope: Option<i32>,
+    },
+    /// The calls of the command cannot be counted.
+    #[error("could not {action}: {reason}")]
+    Counting {
+        /// What was tried.
+        action: &'static str,
+        /// Why it failed.
+        reason: String,
+    },
     /// The system refused something that every recording needs.
     #[error("could not {action}: {reason}")]
     System {
@@ -247,6 +268,13 @@ pub enum Error {
 }
 
 impl Error {
+    pub(super) fn counting(action: &'static str) -> impl Fn(io::Error) -> Error {
+        move |error| Error::Counting {
+            action,
+            reason: system_reason(&error),
+        }
+    }
+
     pub(super) fn system(action: &'static str) -> impl FnOnce(io::Error) -> Error {
         move |error| Error::System {
             action,

@@ -29,12 +29,14 @@
 //! ```text
 //!   events    names of events, and their attrs         targets   the processes to sample
 //!   rings     events opened, and their ring buffers    session   a recording from start to end
-//!   output    the file                                 the rest  this machine and its kernel
+//!   output    the file                                 calls     makes a program count its calls
+//!                                                      the rest  this machine and its kernel
 //! ```
 //!
 //! `unsafe` code is in the files that make system calls (`kernel`, `targets/child`, `signals`) and in
 //! `rings/ring`, which reads memory that the kernel writes.
 
+mod calls;
 mod capabilities;
 mod counts;
 mod error;
@@ -52,6 +54,9 @@ mod status;
 mod targets;
 mod user_share;
 
+pub use self::calls::{
+    CallPlanner, Change, Chosen, CodeMapping, ImagePlan, LoadedImage, LoaderStop, StubArea,
+};
 pub use self::capabilities::{Capabilities, Trial};
 pub use self::events::error::{EventError, Searched, UnknownEvent};
 pub use self::events::rate::Rate;

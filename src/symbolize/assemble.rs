@@ -21,7 +21,7 @@ use super::names::Names;
 use super::places::{self, FrameLines};
 use super::repair::{Checked, Followed};
 use super::{Options, SourceLines, StaticCalls};
-use super::{code, interrupts, nameless, ranges};
+use super::{code, counted, interrupts, nameless, ranges};
 
 /// What one address is: a physical function and the calls inlined there.
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +109,7 @@ pub(super) fn profile<'h>(
     if let Some(followed) = followed {
         ranges::add(followed, &resolution.inlined, &mut identities, &mut builder);
     }
+    counted::add(trace, name_sources, &mut identities, options, &mut builder);
     if options.calls != StaticCalls::Off {
         let contained = contained(&resolution);
         let scanned = code::scan(name_sources, options.workers, |binary, error| {

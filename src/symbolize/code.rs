@@ -195,7 +195,8 @@ impl File<'_, '_> {
         let Some(lines) = self.identities.lines(self.scanned.image) else {
             return;
         };
-        let answers = inlined_at(lines, &sites, options.workers);
+        let places: Vec<Svma> = sites.iter().map(|site| site.at).collect();
+        let answers = inlined_at(lines, &places, options.workers);
         for (chunk, inlined) in sites.chunks(CHUNK).zip(answers) {
             let mut calls = inlined.calls.as_slice();
             for (site, &length) in chunk.iter().zip(&inlined.lengths) {
@@ -335,22 +336,22 @@ fn kind(kind: scan::CallKind) -> CallKind {
 
 /// What was inlined at the call sites of a chunk.
 #[derive(Debug, Default)]
-struct Inlined {
+pub(super) struct Inlined {
     /// The functions inlined at each site, outermost first, one site's after the other's.
-    calls: Vec<DefinitionId>,
+    pub(super) calls: Vec<DefinitionId>,
     /// How many of them are each site's.
-    lengths: Vec<u32>,
+    pub(super) lengths: Vec<u32>,
 }
 
 /// What was inlined at the sites, in chunks of [`CHUNK`].
-fn inlined_at(lines: &Lines<'_>, sites: &[&CallSite], workers: NonZeroUsize) -> Vec<Inlined> {
-    let chunks: Vec<&[&CallSite]> = sites.chunks(CHUNK).collect();
+pub(super) fn inlined_at(lines: &Lines<'_>, sites: &[Svma], workers: NonZeroUsize) -> Vec<Inlined> {
+    let chunks: Vec<&[Svma]> = sites.chunks(CHUNK).collect();
     parallel::map(workers, &chunks, |chunk| {
         let mut frames = Vec::new();
         let mut answer = Inlined::default();
-        for site in *chunk {
+        for &site in *chunk {
             frames.clear();
-            lines.frames_without_lines(site.at, &mut frames);
+            lines.frames_without_lines(site, &mut frames);
             let before = answer.calls.len();
             let calls = inlined_calls(&frames).map(|(definition, _)| definition);
             answer.calls.extend(calls);

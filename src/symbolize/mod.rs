@@ -7,6 +7,7 @@
 //!         ──▶ distinct_addresses  the addresses of each image, each once, sorted
 //!         ──▶ address_lookup      addresses ──▶ frames by name, in parallel, in chunks
 //!         ──▶ identity            names and starts ──▶ functions, each once
+//!         ──▶ counted             calls that were counted, as calls of these functions
 //!         ──▶ code                calls that the files' code contains, where they are asked for
 //!         ──▶ ranges              where the code of functions leads, where stacks were cut
 //!         ──▶ assemble            address paths ──▶ call paths and samples
@@ -22,6 +23,7 @@ mod address_lookup;
 mod assemble;
 mod caveats;
 mod code;
+mod counted;
 mod definitions;
 mod demangled;
 mod distinct_addresses;

@@ -61,6 +61,9 @@ pub(super) fn open_all(trace: &Trace, library: &Library) -> IdVec<ImageId, NameS
     for frame in &trace.frames {
         is_hit[frame.image] = true;
     }
+    for &image in trace.counted.iter().flat_map(|(_, images)| images) {
+        is_hit[image] = true;
+    }
     // By process, as there may be as many processes as images.
     let mut dumps: FxHashMap<i32, &Image> = FxHashMap::default();
     for image in &trace.images {

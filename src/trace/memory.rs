@@ -7,6 +7,7 @@ use hashbrown::HashMap;
 use rpds::RedBlackTreeMapSync;
 
 use crate::base::{CodeAddress, GeneratedCode};
+use crate::perfdata::CallCounts;
 
 use super::{CallerBy, FrameId, ImageId};
 
@@ -29,6 +30,31 @@ struct MappedRange {
 pub(super) struct Mappings {
     ranges: Ranges,
     generated: Ranges,
+    /// Stubs that count calls: an address in one stands for the call that led there.
+    stubs: Vec<Stubs>,
+}
+
+/// A range of addresses with stubs of one file.
+#[derive(Clone, Debug)]
+pub(super) struct Stubs {
+    pub(super) start: u64,
+    /// The first address behind it.
+    pub(super) end: u64,
+    pub(super) counts: Arc<CallCounts>,
+    /// The file's place among those whose calls are counted.
+    pub(super) image: usize,
+}
+
+impl Stubs {
+    /// The site of the stub at an address, and the bytes that are on the stack now and were not
+    /// there.
+    fn site(&self, address: u64) -> Option<(u64, u64)> {
+        let offset = address.checked_sub(self.start)?;
+        let image = self.counts.images.get(self.image)?;
+        (address < self.end)
+            .then(|| image.site_of_stub(offset))
+            .flatten()
+    }
 }
 
 type Ranges = RedBlackTreeMapSync<u64, MappedRange>;
@@ -38,6 +64,7 @@ impl Default for Mappings {
         Mappings {
             ranges: Ranges::new_sync(),
             generated: Ranges::new_sync(),
+            stubs: Vec::new(),
         }
     }
 }
@@ -55,6 +82,20 @@ impl Mappings {
     /// Forgets what is mapped in `start..end`; what reaches over its borders is trimmed.
     pub(super) fn unmap(&mut self, start: u64, end: u64) {
         clear(&mut self.ranges, start, end);
+        self.stubs
+            .retain(|stubs| stubs.end <= start || end <= stubs.start);
+    }
+
+    /// Maps stubs that count calls.
+    pub(super) fn map_stubs(&mut self, stubs: Stubs) {
+        self.unmap(stubs.start, stubs.end);
+        self.stubs.push(stubs);
+    }
+
+    /// The call site whose stub is at an address, and the bytes that are on the stack now and were
+    /// not there.
+    fn site(&self, address: u64) -> Option<(u64, u64)> {
+        self.stubs.iter().find_map(|stubs| stubs.site(address))
     }
 
     /// Puts generated code into memory, over what was generated there before. `image` lists it.
@@ -92,17 +133,21 @@ impl Mappings {
         Mappings {
             ranges: renamed(&self.ranges),
             generated: renamed(&self.generated),
+            stubs: self.stubs.clone(),
         }
     }
 
     /// The image at an address, and the address in it.
     fn find(&self, address: u64) -> Option<(ImageId, u64)> {
-        let find = |ranges: &Ranges| {
+        let find = |ranges: &Ranges, address: u64| {
             let (_, range) = ranges.range(..=address).next_back()?;
             (address < range.end).then(|| (range.image, address.wrapping_add(range.shift)))
         };
-        let generated = (!self.generated.is_empty()).then(|| find(&self.generated));
-        generated.flatten().or_else(|| find(&self.ranges))
+        if let Some((site, _)) = self.site(address) {
+            return find(&self.ranges, site);
+        }
+        let generated = (!self.generated.is_empty()).then(|| find(&self.generated, address));
+        generated.flatten().or_else(|| find(&self.ranges, address))
     }
 }
 
@@ -277,6 +322,12 @@ impl ProcessMemory {
     /// The image at a code address, and the address in it.
     pub(super) fn find(&self, address: CodeAddress) -> Option<(ImageId, CodeAddress)> {
         self.maps.find_code(address)
+    }
+
+    /// The call site whose stub is at an address, and the bytes that are on the stack now and were
+    /// not there.
+    pub(super) fn site(&self, address: u64) -> Option<(u64, u64)> {
+        self.maps.now.site(address)
     }
 
     /// Changes the mappings.

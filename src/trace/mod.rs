@@ -52,9 +52,11 @@ pub use threads::{TraceThread, TraceThreadId};
 pub use time_range::TimeRange;
 pub use unwinders::{RuleSource, Unwinding};
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::base::{Caveats, Event, IdVec, Sampling, WeightSum, define_id};
+use crate::perfdata::CallCounts;
 
 define_id! {
     /// A row of [`Trace::events`].
@@ -80,6 +82,8 @@ pub struct Trace {
     pub samples: Vec<TraceSample>,
     /// Code that the kernel generated and reported: start, size and name, by start.
     pub kernel_symbols: Vec<(u64, u64, String)>,
+    /// The calls that were counted, and for each of their files its image.
+    pub counted: Option<(Arc<CallCounts>, Vec<ImageId>)>,
     /// Who recorded what and when.
     pub recording: Recording,
     /// What could not be known.

@@ -113,6 +113,17 @@ impl<'a> Copy<'a> {
     }
 }
 
+impl Copy<'_> {
+    /// The same as of the call site from which a stub was entered, which has pushed so many bytes.
+    pub(super) fn back_at(&mut self, (site, pushed): (u64, u64)) {
+        const RSP: u16 = 7;
+        if let Some(stack_pointer) = self.registers.stack_pointer() {
+            let before = stack_pointer.wrapping_add(pushed);
+            self.registers = self.registers.clone().with(RSP, before).at(site);
+        }
+    }
+}
+
 /// A sample whose stack was found.
 pub(super) struct Unwound<'a> {
     pub(super) sample: &'a Waiting,

@@ -1,9 +1,14 @@
 //! What a trace is when records have come to an end, or while somebody looks.
 
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use linux_perf_event_reader::{AttrFlags, SampleFormat, constants};
 
-use crate::base::{BROKEN, CaveatKind, Caveats, IdVec, TRUNCATED};
-use crate::perfdata::Reader;
+use crate::base::{BROKEN, CaveatKind, Caveats, IdVec, TRUNCATED, utf8};
+use crate::perfdata::{CountedImage, Reader};
 
 use super::events::{event, sampling};
 use super::image::mark_image;
@@ -12,7 +17,7 @@ use super::off_cpu::OffCpu;
 use super::samples::{self, Samples};
 use super::tracer::mappings::listed_builds;
 use super::tracer::{Depths, Lost, Tracer};
-use super::{Recording, Trace, TraceSample};
+use super::{Image, ImageId, ImageKind, Recording, Trace, TraceSample};
 
 /// Fewer samples say nothing about frame pointers.
 const FEW_SAMPLES: u64 = 20;
@@ -110,6 +115,16 @@ impl Tracer<'_, '_, '_> {
                 trace.images.push(image.clone());
             }
         }
+        let counted = reader.features().call_counts.as_ref();
+        // The first is the command.
+        if counted.is_some() && self.execs > 1 {
+            caveats.add(CaveatKind::UncountedPrograms, self.execs - 1);
+        }
+        trace.counted = counted.map(|counts| {
+            let images = counts.images.iter();
+            let images = images.map(|image| counted_image(&mut trace.images, image));
+            (counts.clone(), images.collect())
+        });
         // Stacks may turn out to be cut or broken when they are held against the code.
         for mark in [TRUNCATED, BROKEN].map(mark_image) {
             if !trace.images.iter().any(|known| *known == mark) {
@@ -159,6 +174,29 @@ impl Tracer<'_, '_, '_> {
                 .and_then(|(clock, (first, _))| clock.wall_time(first)),
         };
     }
+}
+
+/// The image of a file whose calls were counted. It may be that no sample was taken in it.
+fn counted_image(images: &mut IdVec<ImageId, Image>, counted: &CountedImage) -> ImageId {
+    let path = utf8(&counted.path);
+    let is_it = |image: &Image| {
+        image.kind == ImageKind::File
+            && *image.path == *path
+            && (image.build_id.is_none() || image.build_id == counted.build_id)
+    };
+    if let Some(id) = images.ids().find(|&id| is_it(&images[id])) {
+        return id;
+    }
+    let raw_path = match &path {
+        Cow::Owned(_) => Some(Path::new(OsStr::from_bytes(&counted.path)).into()),
+        Cow::Borrowed(_) => None,
+    };
+    images.push(Image {
+        raw_path,
+        build_id: counted.build_id.clone(),
+        kind: ImageKind::File,
+        path: path.into(),
+    })
 }
 
 /// What the settings of all events leave out.

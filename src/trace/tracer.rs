@@ -271,7 +271,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         reader: &Reader,
         record: &Record<'_>,
         sample: &Sample<'_>,
-        copy: Copy<'_>,
+        mut copy: Copy<'_>,
         weights: Weights,
         switch: Option<Ticket>,
     ) {
@@ -282,6 +282,9 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         let tid = sample.tid.unwrap_or(pid);
         let process = self.stacks.processes.entry(pid).or_default();
         process.is_at(copy.program_counter);
+        if let Some(site) = process.site(copy.program_counter) {
+            copy.back_at(site);
+        }
         let code = process.snapshot(copies.snapshots());
         let waiting = Waiting {
             pid,

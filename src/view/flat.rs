@@ -2,9 +2,11 @@
 
 use super::basis::{self, Total};
 use super::label::Labels;
+use super::number::grouped;
 use super::page::{Block, HiddenBy, HiddenRows, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, label, range};
+use crate::analysis::called::Called;
 use crate::analysis::cut::AtMost;
 use crate::analysis::flat::Summary;
 use crate::analysis::inclusive::FunctionWeights;
@@ -58,6 +60,8 @@ pub struct Row {
     pub inferred: u64,
     /// The number of samples taken in it.
     pub samples: u64,
+    /// Its calls, where calls were counted.
+    pub called: Option<Called>,
 }
 
 /// The flat profile.
@@ -117,7 +121,11 @@ pub(super) fn rows(
     functions: &[FunctionId],
     labels: &Labels,
 ) -> Vec<Row> {
-    let Summary { weights, hidden } = summary;
+    let Summary {
+        weights,
+        hidden,
+        calls,
+    } = summary;
     let known = |id| Total::of(weights, id);
     let row = |&id: &FunctionId| Row {
         known: known(id),
@@ -130,6 +138,7 @@ pub(super) fn rows(
             .then(|| hidden.at_most[id].plus(weights.total[id])),
         inferred: weights.inferred[id],
         samples: weights.self_samples[id],
+        called: calls.as_ref().map(|calls| calls[id]),
     };
     functions.iter().map(row).collect()
 }
@@ -176,11 +185,62 @@ pub(super) fn figures(row: &Row, whole: u64) -> [Cell; 6] {
     ]
 }
 
+/// The columns of calls for programs; the first three are one for people.
+const CALL_FIGURES: [&str; 5] = [
+    "calls",
+    "recursive_calls",
+    "calls_at_least",
+    "self_per_call",
+    "total_per_call",
+];
+
+/// The calls of a function: as one text, as numbers, and its weights for each.
+fn call_figures(row: &Row) -> [Cell; 6] {
+    let Some(called) = &row.called else {
+        return [const { Cell::Nothing }; 6];
+    };
+    let count = |calls: Option<u64>| calls.map_or(Cell::Nothing, Cell::Count);
+    let each = |weight: u64, calls: Option<u64>| {
+        calls.map_or(Cell::Nothing, |calls| Cell::PerCall { weight, calls })
+    };
+    let is_known = called.by_others.is_some();
+    let total = called
+        .total_divisor
+        .filter(|_| row.known == Total::Measured);
+    [
+        called_text(called).map_or(Cell::Nothing, Cell::Text),
+        count(called.by_others),
+        count(called.recursive),
+        count(Some(u64::from(called.is_least)).filter(|_| is_known)),
+        each(row.self_weight, called.self_divisor),
+        each(row.total, total),
+    ]
+}
+
+/// What the mark of numbers of calls means, if it is shown.
+pub(super) fn least_legend(is_shown: bool) -> Option<Block> {
+    is_shown.then(|| Block::Line("≥ at least: not all calls of the function can be counted".into()))
+}
+
+/// Calls by others and by itself, as gprof has them: `5`, `1+29`, `≥3`.
+pub(super) fn called_text(called: &Called) -> Option<String> {
+    let mark = if called.is_least { "≥" } else { "" };
+    match (called.by_others, called.recursive) {
+        (None, None) => None,
+        (others, None | Some(0)) => Some(format!("{mark}{}", grouped(others.unwrap_or(0)))),
+        (others, Some(recursive)) => Some(format!(
+            "{mark}{}+{}",
+            grouped(others.unwrap_or(0)),
+            grouped(recursive)
+        )),
+    }
+}
+
 impl Flat {
     /// The rows with all their figures, and with all that tells functions of one name apart.
     pub fn table(&self, subject: &Subject) -> Table {
         let rows = self.rows.iter().map(|row| (row.function, &*row.name));
-        let table = self.with_ranges(subject).without(&[range::KEY]);
+        let table = self.with_ranges(subject).without(&[range::KEY, "called"]);
         label::with_identities(table, subject, rows)
     }
 
@@ -190,6 +250,12 @@ impl Flat {
         columns.extend([
             Column::new("samples", "samples", Role::Figure),
             Column::new("inferred", "inferred", Role::Figure),
+            Column::new("called", "calls", Role::Figure),
+            Column::new("calls", "calls", Role::Figure),
+            Column::new("recursive_calls", "recursive", Role::Figure),
+            Column::new("calls_at_least", "at least", Role::Figure),
+            Column::new("self_per_call", "self/call", Role::Figure),
+            Column::new("total_per_call", "total/call", Role::Figure),
             Column::new("name", "function", Role::Name),
             Column::new("module", "module", Role::Aside),
         ]);
@@ -197,13 +263,16 @@ impl Flat {
         let whole = subject.selection.total();
         for row in &self.rows {
             let mut cells = Vec::from(figures(row, whole));
+            cells.extend([Cell::Count(row.samples), Cell::Weight(row.inferred)]);
+            cells.extend(call_figures(row));
             cells.extend([
-                Cell::Count(row.samples),
-                Cell::Weight(row.inferred),
                 label::cell(&row.name, row.inferred, row.total),
                 Cell::Text(row.module.clone()),
             ]);
             table.rows.push(cells);
+        }
+        if self.rows.iter().all(|row| row.called.is_none()) {
+            table = table.without(&["called"]).without(&CALL_FIGURES);
         }
         range::if_filled(table)
     }
@@ -216,6 +285,8 @@ impl Flat {
         let mut legend = None;
         if !self.rows.is_empty() {
             let mut left_out = vec!["samples", "inferred", "total_max"];
+            // People read them in one column.
+            left_out.extend(CALL_FIGURES.iter().take(3));
             if subject.figures == Figures::Percent {
                 left_out.extend(["self", "total"]);
             }
@@ -233,6 +304,8 @@ impl Flat {
         let noun = ("function", "functions");
         blocks.extend(HiddenRows::block(self.hidden, noun, HiddenBy::LimitOrShare));
         blocks.extend(legend);
+        let is_least = |row: &Row| row.called.is_some_and(|called| called.is_marked());
+        blocks.extend(least_legend(self.rows.iter().any(is_least)));
         let marked = |row: &Row| label::is_inferred(row.inferred, row.total);
         blocks.extend(label::legend(self.rows.iter().any(marked)));
         blocks.extend(caveats::foot_of(subject));

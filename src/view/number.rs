@@ -62,6 +62,32 @@ pub fn weight(value: u64, unit: &Unit) -> String {
     }
 }
 
+/// A weight in its unit, divided by a number of things; small ones with three digits.
+///
+/// ```
+/// use proftool::base::Unit;
+/// use proftool::view::number::weight_per;
+/// assert_eq!(weight_per(72_220_000, 29_860_703, &Unit::Nanoseconds), "2.42 ns");
+/// assert_eq!(weight_per(4_000_000, 2, &Unit::Nanoseconds), "2.000 ms");
+/// ```
+pub fn weight_per(value: u64, things: u64, unit: &Unit) -> String {
+    let each = value as f64 / things.max(1) as f64;
+    if each >= 1000.0 || value == 0 {
+        return weight(rounded(each), unit);
+    }
+    let decimals = match each {
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
+    };
+    let suffix = if *unit == Unit::Nanoseconds {
+        " ns"
+    } else {
+        ""
+    };
+    format!("{each:.decimals$}{suffix}")
+}
+
 /// A duration in nanoseconds.
 pub fn duration(nanoseconds: u64) -> String {
     weight(nanoseconds, &Unit::Nanoseconds)

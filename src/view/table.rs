@@ -72,6 +72,13 @@ pub enum Cell {
         /// The whole.
         whole: u64,
     },
+    /// A weight in the event's unit, divided by a number of calls.
+    PerCall {
+        /// The weight of all.
+        weight: u64,
+        /// The number of calls, above 0.
+        calls: u64,
+    },
 }
 
 /// Rows of cells; every row has a cell for each column.

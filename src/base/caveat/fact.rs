@@ -117,6 +117,9 @@ impl CaveatKind {
                  the function it returns to"
                     .into()
             }
+            UncountedPrograms => {
+                format!("{n} program{s} started by exec, whose calls were not counted")
+            }
             NothingCounted => {
                 "no call stacks, and no call counts: totals are unknown".into()
             }

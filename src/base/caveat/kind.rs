@@ -132,6 +132,8 @@ pub enum CaveatKind {
     SharedPlaces,
     /// A cycle of counted calls that holds `main` and that nobody outside of it calls.
     AssumedEntry,
+    /// Programs that a command with counted calls became or started: their calls were not counted.
+    UncountedPrograms,
 }
 
 impl CaveatKind {
@@ -199,6 +201,7 @@ impl CaveatKind {
             AstrayCounts => "astray-counts",
             SharedPlaces => "shared-places",
             AssumedEntry => "assumed-entry",
+            UncountedPrograms => "uncounted-programs",
         }
     }
 }

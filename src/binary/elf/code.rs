@@ -107,6 +107,12 @@ impl Code<'_> {
         self.source.read_into("code", offset.0, length, into)
     }
 
+    /// The sections of code: start and size, in order of address.
+    pub fn sections(&self) -> impl Iterator<Item = (Svma, u64)> {
+        let sections = self.sections.iter();
+        sections.map(|section| (Svma(section.start), section.size))
+    }
+
     /// How many bytes of code there are.
     pub fn size(&self) -> u64 {
         let sizes = self.sections.iter().map(|section| section.size);

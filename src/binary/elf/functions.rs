@@ -37,6 +37,7 @@ pub(in crate::binary) struct Rank(u8);
 
 impl Rank {
     const LABEL: u8 = 8;
+    const UNSIZED: u8 = 4;
     /// Listed by Go, where no symbol names it.
     pub(in crate::binary) const GO: Rank = Rank(0x10);
     /// Code without a name.
@@ -53,7 +54,7 @@ impl Rank {
             rank |= 1;
         }
         if size == 0 {
-            rank |= 4;
+            rank |= Rank::UNSIZED;
         }
         if is_label {
             rank |= Rank::LABEL;
@@ -96,6 +97,12 @@ impl FunctionSymbol {
     /// Whether `address` lies in it.
     pub fn contains(&self, address: Svma) -> bool {
         address >= self.start && address < self.end()
+    }
+
+    /// Whether the file states where it ends, so that no data behind it are taken for its code.
+    pub fn has_stated_end(&self) -> bool {
+        let is_sized = self.rank.0 & (Rank::UNSIZED | Rank::LABEL) == 0;
+        self.rank.is_nameless() || self.source == SymbolSource::Go || is_sized
     }
 
     /// Whether it is known by its bounds only, and a frame is set up already at its first byte: a

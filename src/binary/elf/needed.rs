@@ -17,7 +17,7 @@ use rustc_hash::FxBuildHasher;
 use super::fields::c_string;
 use super::symbols;
 use super::{Elf, Section};
-use crate::base::Svma;
+use crate::base::{Svma, utf8};
 use crate::binary::Binary;
 
 /// The most entries of a dynamic section that are read.
@@ -138,6 +138,21 @@ impl Binary {
         }
         exports.by_name.sort_unstable();
         exports
+    }
+}
+
+impl Binary {
+    /// The linkage names of what the file takes from others. They are read at once and not kept.
+    pub fn imported_names(&self) -> Vec<String> {
+        let elf = &self.elf;
+        let is_it = |s: &&Section| s.kind == elf::SHT_DYNSYM.0;
+        let table = elf.sections.iter().find(is_it);
+        let symbols = table.and_then(|table| symbols::SymbolTable::read(elf, table).ok());
+        let symbols = symbols.unwrap_or_default();
+        let undefined = symbols.entries.iter();
+        let undefined = undefined.filter(|entry| entry.section == u32::from(elf::SHN_UNDEF.0));
+        let names = undefined.filter_map(|entry| Some(utf8(symbols.name(entry)?).into_owned()));
+        names.filter(|name| !name.is_empty()).collect()
     }
 }
 

@@ -53,6 +53,11 @@ pub const TOPICS: &[Topic] = &[
         text: include_str!("topics/recursion.txt"),
     },
     Topic {
+        name: "counts",
+        about: "Exact call counts of unmodified programs",
+        text: include_str!("topics/counts.txt"),
+    },
+    Topic {
         name: "gprof",
         about: "Call graphs, gmon.out, gprof's own format",
         text: include_str!("topics/gprof.txt"),

@@ -1,6 +1,7 @@
 //! `proftool record`: runs a command and samples it, or samples what already runs.
 
 mod cost;
+mod counts;
 pub(super) mod level;
 pub(super) mod target;
 
@@ -12,7 +13,9 @@ use std::process::ExitCode;
 use clap::Args;
 use proftool::base::{CaveatKind, Caveats, printable};
 use proftool::export::Advice;
-use proftool::sampler::{self, CommandError, End, Error, Options, Recording, Subject, Target};
+use proftool::sampler::{
+    self, CallPlanner, CommandError, End, Error, Options, Recording, Subject, Target,
+};
 
 use self::target::BoundsArgs;
 use super::advice::{self, Situation};
@@ -59,6 +62,14 @@ pub struct RecordArgs {
     #[arg(short = 'z', long, value_name = "N", num_args = 0..=1, require_equals = true,
           default_missing_value = "1", value_parser = clap::value_parser!(u8).range(1..=22))]
     compression_level: Option<u8>,
+
+    /// Count every direct call, in addition to sampling: in the program and its own libraries, or
+    /// only in the program, in all files that are loaded at the start (all), or in those whose paths
+    /// match REGEX. See: proftool help counts
+    #[arg(long, value_name = "program|all|REGEX", num_args = 0..=1, require_equals = true,
+          default_missing_value = "", value_parser = counts::images,
+          conflicts_with = "TargetArgs")]
+    counts: Option<counts::Files>,
 
     /// The file to write
     #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
@@ -187,7 +198,14 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
             }
         }
     };
-    let recording = sampler::record(&options, subject, &bounds, &args.output, &mut note)?;
+    let mut counter = args.counts.as_ref().map(counts::Files::counter);
+    let planner = counter
+        .as_mut()
+        .map(|counter| counter as &mut dyn CallPlanner);
+    let recording = sampler::record(&options, subject, &bounds, &args.output, planner, &mut note)?;
+    if let Some(counter) = counter.filter(|_| !args.quiet) {
+        counts::report(&counter);
+    }
     let chosen = (options.stacks, args.sampling.time());
     if let Some(judged) = judged.filter(|_| recording.samples > 0)
         && let Some(line) = stack_choice::after(&args.output, recording.bytes, &judged, chosen)

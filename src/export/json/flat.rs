@@ -1,7 +1,10 @@
 //! The flat profile: `functions [{name, module, self, total|null, total_max|null, calls, cycle, samples,
 //! inferred, model, label, linkage_name, address|null, decl_file|null, decl_line|null}]`. `model` is
 //! there only where no stack shows the total: `propagated` where gprof's propagation estimates it,
-//! `none` where it is not known. Then `total_max` is null.
+//! `none` where it is not known. Then `total_max` is null. Where calls were counted there are
+//! `recursive_calls|null, calls_at_least, self_per_call|null, total_per_call|null` as well: `calls` are those by other functions,
+//! null if they were not counted; with `calls_at_least` there may have been more. Self weight is
+//! divided by all calls, the total by those of other functions.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -10,6 +13,7 @@ use serde::Serialize;
 
 use super::layout::list;
 use super::{Identity, TotalMax, view_head};
+use crate::analysis::called::Called;
 use crate::export::Advice;
 use crate::view::Subject;
 use crate::view::basis;
@@ -26,6 +30,8 @@ pub(super) struct FunctionItem<'a> {
     #[serde(flatten)]
     total_max: TotalMax,
     calls: Option<u64>,
+    #[serde(flatten)]
+    called: Option<CalledItem>,
     cycle: Option<usize>,
     samples: u64,
     inferred: u64,
@@ -33,6 +39,29 @@ pub(super) struct FunctionItem<'a> {
     model: Option<&'static str>,
     #[serde(flatten)]
     identity: Identity<'a>,
+}
+
+/// What is known of a function's calls, where calls were counted.
+#[derive(Serialize)]
+pub(super) struct CalledItem {
+    recursive_calls: Option<u64>,
+    calls_at_least: bool,
+    self_per_call: Option<f64>,
+    total_per_call: Option<f64>,
+}
+
+impl CalledItem {
+    fn of(row: &Row, called: &Called) -> CalledItem {
+        let per = |weight: u64, calls: Option<u64>| calls.map(|n| weight as f64 / n as f64);
+        let is_known = called.by_others.is_some() || called.recursive.is_some();
+        let is_measured = row.known == basis::Total::Measured;
+        CalledItem {
+            recursive_calls: called.recursive,
+            calls_at_least: called.is_least && is_known,
+            self_per_call: per(row.self_weight, called.self_divisor),
+            total_per_call: per(row.total, called.total_divisor.filter(|_| is_measured)),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -55,7 +84,11 @@ impl<'a> FunctionItem<'a> {
                 basis::Total::Unknown => Total::Unknown,
             },
             total_max: row.total_max.into(),
-            calls: None,
+            calls: row.called.and_then(|called| called.by_others),
+            called: row
+                .called
+                .as_ref()
+                .map(|called| CalledItem::of(row, called)),
             cycle: None,
             samples: row.samples,
             inferred: row.inferred,

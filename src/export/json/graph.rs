@@ -9,7 +9,8 @@
 //! `self` and `children` say how that is shared: null inside of a cycle and where a function calls
 //! itself; `across_gaps` is the part of the weight for which frames are missing between the two, so that the
 //! caller called something else there. Calls are what was counted: without direct recursion, which is apart; those of a cycle by
-//! callers outside of it and, `internal_calls`, between its members. Numbers of samples are null without
+//! callers outside of it and, `internal_calls`, between its members. `calls_at_least` is there, and true, where
+//! there may have been more calls; an arc whose calls were not counted has null. Numbers of samples are null without
 //! stacks. There a member of a cycle has a `total` by Fonseca's rule, which gprof has not.
 //!
 //! Where totals are estimates `total_max` is null, without a reason.
@@ -46,6 +47,8 @@ struct FunctionItem<'a> {
     root: f64,
     cycle: Option<usize>,
     calls: Option<u64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    calls_at_least: bool,
     recursive_calls: Option<u64>,
     samples: Option<u64>,
     root_samples: Option<u64>,
@@ -71,6 +74,8 @@ struct ArcItem {
     self_weight: Option<f64>,
     children: Option<f64>,
     calls: Option<u64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    calls_at_least: bool,
     samples: Option<u64>,
     inferred: u64,
     across_gaps: u64,
@@ -103,6 +108,8 @@ struct CycleItem {
     total_max: TotalMax,
     root: f64,
     calls: Option<u64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    calls_at_least: bool,
     internal_calls: Option<u64>,
 }
 
@@ -150,7 +157,10 @@ pub fn write(
             total: weight.portion.total(),
             total_max: summary.total_max(Entry::Cycle(cycle)).into(),
             root: weight.root.total(),
-            calls: calls.map(|calls| calls.outside),
+            calls: calls
+                .filter(|calls| !calls.is_least || calls.outside > 0)
+                .map(|calls| calls.outside),
+            calls_at_least: calls.is_some_and(|calls| calls.is_least && calls.outside > 0),
             internal_calls: calls.map(|calls| calls.inside),
         }
     });
@@ -192,8 +202,9 @@ fn function<'a>(
         total_max: summary.total_max(entry).into(),
         root: summary.attribution.roots[id].total(),
         cycle: summary.cycles.of()[id].map(|cycle| summary.number(cycle) - 1),
-        calls: calls.map(|calls| calls.by_others()),
-        recursive_calls: calls.map(|calls| calls.recursive),
+        calls: calls.and_then(|calls| calls.known()),
+        calls_at_least: calls.is_some_and(|calls| calls.is_least && calls.known().is_some()),
+        recursive_calls: calls.and_then(|calls| calls.known_recursive()),
         samples: samples(summary.weights.samples[id]),
         root_samples: samples(summary.root_samples[id]),
         inferred: summary.weights.inferred[id],
@@ -223,6 +234,7 @@ fn arc(summary: &Summary, id: ArcId, arc: &CallArc, from: usize, to: usize) -> A
         self_weight: portion.map(|portion| portion.self_weight),
         children: portion.map(|portion| portion.children),
         calls: arc.calls,
+        calls_at_least: arc.calls_are_least,
         samples: summary.has_stacks().then_some(arc.samples),
         inferred: arc.inferred,
         across_gaps: arc.across_gaps,

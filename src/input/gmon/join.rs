@@ -69,7 +69,12 @@ pub(in crate::input) fn counts(
     for &(from, to, calls) in &counted.calls {
         let from = Some(id(profile, from));
         let to = id(profile, to);
-        rows.push(CallCount { from, to, calls });
+        rows.push(CallCount {
+            from,
+            to,
+            calls,
+            is_least: false,
+        });
     }
     if rows.is_empty() {
         let what = "no calls were counted between functions of the program";

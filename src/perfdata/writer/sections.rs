@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{ATTR_SIZE, SECTION_SIZE, WriterEvent};
 use crate::base::BuildId;
-use crate::perfdata::{ClockReference, Feature};
+use crate::perfdata::{CallCounts, ClockReference, Feature};
 
 /// Strings are padded with zeros to a multiple of this.
 const NAME_ALIGN: usize = 64;
@@ -107,6 +107,11 @@ impl FeatureSections {
         let ratio = before.checked_div(after).unwrap_or(0) as usize;
         let body = [1, 1, usize::from(level), ratio, block].map(count);
         self.0.insert(Feature::COMPRESSED, body.concat());
+    }
+
+    /// CALL_COUNTS.
+    pub fn call_counts(&mut self, counts: &CallCounts) {
+        self.0.insert(Feature::CALL_COUNTS, counts.section());
     }
 
     /// GROUP_DESC: `u32` count, then for each group its name, `u32` index of its leader, `u32`

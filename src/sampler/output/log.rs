@@ -10,11 +10,12 @@ use limit::Limit;
 
 use super::tally::Tally;
 use crate::base::Caveats;
-use crate::perfdata::Feature;
 use crate::perfdata::writer::{
     BuildIdEntry, FeatureSections, Writer, WriterEvent, count_record, lost_samples_record,
     time_record,
 };
+use crate::perfdata::{CallCounts, Feature};
+use crate::sampler::calls::counting::Counting;
 use crate::sampler::events::tracepoint;
 use crate::sampler::kernel_images::KernelImages;
 use crate::sampler::session::Session;
@@ -130,7 +131,12 @@ impl<W: Write + Seek> Log<W> {
     }
 
     /// Writes what is known only at the end; `lost` is what the kernel counts as lost.
-    pub(in crate::sampler) fn close(&mut self, about: &About<'_>, lost: u64) -> io::Result<()> {
+    pub(in crate::sampler) fn close(
+        &mut self,
+        about: &About<'_>,
+        lost: u64,
+        calls: Option<&CallCounts>,
+    ) -> io::Result<()> {
         // The kernel tells of losses in a record when it has room again; of the last ones never.
         // As perf does, the end tells of all of them.
         if lost > 0 {
@@ -138,6 +144,9 @@ impl<W: Write + Seek> Log<W> {
         }
         let mut features = fixed_features(about);
         self.describe(&mut features, about.images);
+        if let Some(calls) = calls {
+            features.call_counts(calls);
+        }
         self.file_size = self.writer.finish(&features)?;
         Ok(())
     }
@@ -267,7 +276,8 @@ impl<W: Write + Seek> Sink for Log<W> {
             self.append(&time_record(open.ended))?;
             self.compare(open)?;
         }
-        self.close(&about, open.session.lost().unwrap_or(0))
+        let calls = open.counting.as_ref().map(Counting::counts).transpose()?;
+        self.close(&about, open.session.lost().unwrap_or(0), calls.as_ref())
     }
 
     fn wants_end(&self) -> Option<End> {

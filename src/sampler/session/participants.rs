@@ -10,6 +10,8 @@ use super::bounds::{Bounds, End, Subject};
 use super::options::Options;
 use super::stop::Stop;
 use crate::perfdata::writer::time_record;
+use crate::sampler::calls::CallPlanner;
+use crate::sampler::calls::counting::Counting;
 use crate::sampler::error::{Error, Note};
 use crate::sampler::kernel;
 use crate::sampler::kernel_images::KernelImages;
@@ -33,6 +35,8 @@ pub(in crate::sampler) struct Open {
     pub(in crate::sampler) ended: u64,
     /// Which part of the processor time is in user space.
     pub(in crate::sampler) user_share: UserShare,
+    /// The counters of calls, if the command counts them.
+    pub(in crate::sampler) counting: Option<Counting>,
     /// Whether it ends when all that is sampled has ended.
     ends_with_target: bool,
 }
@@ -53,6 +57,8 @@ pub(in crate::sampler) trait Sink {
 /// of signals.
 pub(in crate::sampler) struct Participants<'a> {
     command: Option<&'a Command>,
+    /// Who plans how the command counts its calls, and the counters.
+    counting: Option<(&'a mut dyn CallPlanner, Counting)>,
     child: Option<Child>,
     started: bool,
     signals: Signals,
@@ -63,9 +69,17 @@ impl<'a> Participants<'a> {
     /// Holds the command back before it runs. `signals` are held back already.
     pub(in crate::sampler) fn gather(
         subject: Subject<'a>,
+        planner: Option<&'a mut dyn CallPlanner>,
         signals: io::Result<Signals>,
     ) -> Result<Participants<'a>, Error> {
         let signals = signals.map_err(Error::system("hold signals back"))?;
+        let counting = match (planner, subject.command()) {
+            (Some(planner), Some(command)) => {
+                let counting = Counting::prepare(command, planner)?;
+                Some((planner, counting))
+            }
+            _ => None,
+        };
         let child = subject
             .command()
             .map(|command| Child::fork(command, signals.inherited()))
@@ -73,6 +87,7 @@ impl<'a> Participants<'a> {
             .map_err(Error::system("make a process"))?;
         Ok(Participants {
             command: subject.command(),
+            counting,
             child,
             started: false,
             signals,
@@ -135,8 +150,15 @@ impl<'a> Participants<'a> {
             user_share = UserShare::begin(&target);
             self.start()?;
         }
+        let mut counting = self.counting.take().map(|(_, counting)| counting);
+        if let Some(counting) = counting.as_mut().filter(|_| !held) {
+            counting
+                .begin()
+                .map_err(Error::counting("read the counters"))?;
+        }
         notes(Note::Begun);
         Ok(Open {
+            counting,
             session,
             images,
             existing,
@@ -149,7 +171,10 @@ impl<'a> Participants<'a> {
     /// Lets the command run, unless it does.
     fn start(&mut self) -> Result<(), Error> {
         if let (Some(child), Some(command), false) = (&mut self.child, self.command, self.started) {
-            child.start(command)?;
+            match &mut self.counting {
+                Some((planner, counting)) => counting.start(child, command, *planner)?,
+                None => child.start(command)?,
+            }
             self.started = true;
         }
         Ok(())

@@ -8,6 +8,7 @@ use super::cost::{Costs, Meter};
 use super::options::Options;
 use super::participants::Participants;
 use crate::base::{Caveats, system_reason};
+use crate::sampler::calls::CallPlanner;
 use crate::sampler::error::{Error, Note};
 use crate::sampler::kernel::SoonerTurns;
 use crate::sampler::output::file::Output;
@@ -59,6 +60,9 @@ pub struct Recording {
 /// When the command ends by itself, processes that it has left in the background are left alone;
 /// they are not recorded any more. Nothing is ever sent to what ran already.
 ///
+/// With a planner, the command counts its calls from its start on. They are in the file only when
+/// it is whole.
+///
 /// While it goes on, the records are in `path` with `.part` appended. The file has its true data
 /// size five times a second and can be read even if this process is killed, in which case the
 /// command gets a SIGTERM from the kernel. (The kernel sends it when the *thread* that called
@@ -73,11 +77,12 @@ pub struct Recording {
 /// is then still there. A command that runs already when recording fails has run on to its end.
 /// What was recorded before the failure is kept, and the error says where
 /// ([`Error::Interrupted`], [`Error::Unnamed`]).
-pub fn record(
+pub fn record<'a>(
     options: &Options,
-    subject: Subject<'_>,
+    subject: Subject<'a>,
     bounds: &Bounds,
     path: &Path,
+    planner: Option<&'a mut dyn CallPlanner>,
     notes: &mut dyn FnMut(Note),
 ) -> Result<Recording, Error> {
     let failed = |error: io::Error| Error::Output {
@@ -90,7 +95,7 @@ pub fn record(
     if let Some(other) = other {
         notes(Note::Unfinished(other));
     }
-    let mut participants = Participants::gather(subject, signals)?;
+    let mut participants = Participants::gather(subject, planner, signals)?;
     let opened = participants
         .open(options, subject, bounds, notes)
         .and_then(|open| {

@@ -65,7 +65,7 @@ pub fn watch(
     watcher: &mut dyn Watcher,
     notes: &mut dyn FnMut(Note),
 ) -> Result<Watched, Error> {
-    let mut participants = Participants::gather(subject, Signals::hold_for_others())?;
+    let mut participants = Participants::gather(subject, None, Signals::hold_for_others())?;
     let mut open = match participants.open(options, subject, bounds, notes) {
         Ok(open) => open,
         Err(error) => {
@@ -102,7 +102,7 @@ impl Sink for Audience<'_> {
         let about = About::session(&open.session, &open.images);
         let mut head = Log::new(Cursor::new(Vec::new()), open.session.events())?;
         head.end_round()?;
-        head.close(&about, 0)?;
+        head.close(&about, 0, None)?;
         let mappings = open.images.mappings.iter();
         let mut records: Vec<u8> = mappings.flat_map(|m| m.kernel_record()).collect();
         records.extend_from_slice(&open.existing.records);

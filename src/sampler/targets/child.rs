@@ -26,6 +26,7 @@ use std::ptr;
 
 use super::command::Command;
 use super::command_error::CommandError;
+use super::tracee::{Stop, Tracee};
 use crate::sampler::kernel::check;
 use crate::sampler::signals::{self, Inherited};
 
@@ -178,10 +179,55 @@ impl Child {
     ///
     /// What `exec` said.
     pub(in crate::sampler) fn start(&mut self, command: &Command) -> Result<(), CommandError> {
-        let told = match self.go.take() {
+        let told = self.tell();
+        self.begun(command, told)
+    }
+
+    /// [`Child::start`] under a tracer, which has stopped it then; `None` if it has ended.
+    ///
+    /// # Errors
+    ///
+    /// What `exec` said.
+    pub(in crate::sampler) fn start_traced(
+        &mut self,
+        command: &Command,
+        tracee: Tracee,
+    ) -> Result<Option<Tracee>, CommandError> {
+        let told = self.tell();
+        // A signal stops it, too.
+        let is_stopped = loop {
+            let next = match tracee.wait() {
+                Ok(Stop::Exec) => break true,
+                Ok(Stop::Ended(status)) => {
+                    self.has_ended(status);
+                    break false;
+                }
+                Ok(Stop::Signal(signal)) => tracee.resume(signal),
+                Ok(Stop::Trap | Stop::Other) => tracee.resume(0),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = next {
+                return Err(command.refused(&error));
+            }
+        };
+        self.begun(command, told)?;
+        Ok(is_stopped.then_some(tracee))
+    }
+
+    /// Takes note of how it ended, as `waitpid` has said it to somebody else.
+    pub(in crate::sampler) fn has_ended(&mut self, status: i32) {
+        self.ended = ending(status);
+    }
+
+    fn tell(&mut self) -> io::Result<()> {
+        match self.go.take() {
             Some(mut go) => go.write_all(&[1]),
             None => Ok(()),
-        };
+        }
+    }
+
+    /// Waits until it has become the command, or says why not.
+    fn begun(&mut self, command: &Command, told: io::Result<()>) -> Result<(), CommandError> {
         let mut errno = [0; size_of::<libc::c_int>()];
         let failed = self.failure.read_exact(&mut errno).is_ok();
         match (failed, told) {
@@ -229,8 +275,7 @@ impl Child {
         let got = check(unsafe { libc::waitpid(self.pid, &mut status, flags) });
         match got {
             Ok(0) => None,
-            Ok(_) if libc::WIFSIGNALED(status) => Some(Ending::Signalled(libc::WTERMSIG(status))),
-            Ok(_) => Some(Ending::Exited(libc::WEXITSTATUS(status) as u8)),
+            Ok(_) => ending(status),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => None,
             // Somebody else in this process has waited for it.
             Err(_) => Some(Ending::Exited(0)),
@@ -245,6 +290,14 @@ impl Drop for Child {
             self.join();
         }
     }
+}
+
+/// What a status of `waitpid` says of how a process ended; `None` if it has only stopped.
+fn ending(status: i32) -> Option<Ending> {
+    if libc::WIFSIGNALED(status) {
+        return Some(Ending::Signalled(libc::WTERMSIG(status)));
+    }
+    libc::WIFEXITED(status).then(|| Ending::Exited(libc::WEXITSTATUS(status) as u8))
 }
 
 /// A pipe, closed on exec: the end to read and the end to write.

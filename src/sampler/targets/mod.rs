@@ -6,6 +6,7 @@
 //!   process     what one process is              descendants what it has started
 //!   existing    threads and mappings of before, as the records that the kernel would have written
 //!   mapped      the lines of /proc/PID/maps      elsewhere   files of containers
+//!   tracee      a child that is traced until its calls are counted
 //! ```
 //!
 //! All of it comes from `/proc`, control groups and system calls about processes. It is apart from
@@ -19,8 +20,9 @@ pub(super) mod descendants;
 pub(super) mod elf_notes;
 pub(super) mod existing;
 mod interpreter;
-mod mapped;
+pub(super) mod mapped;
 pub(super) mod other_namespaces;
 pub(super) mod process;
 mod program_search;
 pub(super) mod target;
+pub(super) mod tracee;

@@ -8,10 +8,11 @@ use std::path::Path;
 use rustc_hash::FxHashMap;
 
 use crate::base::{BuildId, CaveatKind, utf8};
-use crate::perfdata::{Mapping, Reader, Record};
+use crate::perfdata::{CallCounts, Mapping, Reader, Record};
 
 use super::super::chain::Space;
 use super::super::image::user_image_kind;
+use super::super::memory::Stubs;
 use super::super::{Image, ImageId, ImageKind};
 use super::Tracer;
 
@@ -60,6 +61,10 @@ impl Tracer<'_, '_, '_> {
                 // The page that shows the file is there to name it; no code of it runs.
                 if self.dumps.is_dump(reader, &path, mapping.pid) {
                     return;
+                }
+                if let Some(stubs) = stubs(reader, &path, mapping.page_offset, (start, end)) {
+                    let process = self.stacks.processes.entry(mapping.pid).or_default();
+                    return process.change(|mappings| mappings.map_stubs(stubs));
                 }
                 let kind = user_image_kind(&path, mapping.pid);
                 let base = match kind {
@@ -132,6 +137,22 @@ impl Tracer<'_, '_, '_> {
             kind,
         })
     }
+}
+
+/// The stubs that a mapping shows, if the recorder has put some there.
+fn stubs(reader: &Reader, path: &str, offset: u64, (start, end): (u64, u64)) -> Option<Stubs> {
+    let counts = reader.features().call_counts.as_ref()?;
+    if path != CallCounts::MAPPING {
+        return None;
+    }
+    let mut images = counts.images.iter();
+    let image = images.position(|image| image.stubs == offset && !image.sites.is_empty())?;
+    Some(Stubs {
+        start,
+        end,
+        counts: counts.clone(),
+        image,
+    })
 }
 
 /// The builds of files as the recorder lists them at the end: old kernels do not tell them with

@@ -313,14 +313,35 @@ impl DetailView {
         let mut table = Table::new(vec![
             Column::new("percent", "%", Role::Heat),
             Column::new("weight", "weight", Role::Figure),
+            Column::new("calls", "calls", Role::Figure),
+            Column::new("weight_per_call", "per call", Role::Figure),
             Column::new("name", noun.0, Role::Name),
             Column::new("module", "module", Role::Aside),
         ]);
-        let mut row = |part, name: String, module: &str| {
+        let counts = subject.profile.counts.as_ref();
+        let mut row = |part, other: Option<&Neighbour>, name: String, module: &str| {
             let whole = detail.total;
+            let counted = other.zip(counts).and_then(|(other, counts)| {
+                let (from, to) = match callers {
+                    true => (other.function, detail.function),
+                    false => (detail.function, other.function),
+                };
+                counts.between(Some(from), to)
+            });
+            // What is part of recursion is inside of other calls as well.
+            let is_plain = other.is_some_and(|other| !other.recursive && !other.inferred);
+            let each = counted.filter(|row| is_plain && !row.is_least && row.calls > 0);
             table.rows.push(vec![
                 Cell::Share { part, whole },
                 Cell::Weight(part),
+                counted.map_or(Cell::Nothing, |row| match row.is_least {
+                    true => Cell::Text(format!("≥{}", number::grouped(row.calls))),
+                    false => Cell::Count(row.calls),
+                }),
+                each.map_or(Cell::Nothing, |row| Cell::PerCall {
+                    weight: part,
+                    calls: row.calls,
+                }),
                 Cell::Text(name),
                 Cell::Text(module.into()),
             ]);
@@ -329,14 +350,22 @@ impl DetailView {
             let star = if other.recursive { " *" } else { "" };
             let by_code = if other.inferred { label::BY_CODE } else { "" };
             let name = format!("{}{star}{by_code}", self.name(other.function));
-            row(other.weight, name, subject.module(other.function));
+            row(
+                other.weight,
+                Some(other),
+                name,
+                subject.module(other.function),
+            );
         }
         if callers && detail.outermost > 0 {
             let root = match detail.basis {
                 Basis::Stacks => ".root. (outermost on its stack)",
                 Basis::Calls { .. } => ".root. (no counted caller)",
             };
-            row(detail.outermost, root.into(), "");
+            row(detail.outermost, None, root.into(), "");
+        }
+        if counts.is_none() {
+            table = table.without(&["calls", "weight_per_call"]);
         }
         if table.rows.is_empty() && all.is_empty() {
             blocks.push(Block::Line("none".into()));

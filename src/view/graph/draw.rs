@@ -76,7 +76,9 @@ impl GraphView<'_> {
                 format!("({})", percent(own)),
             ];
             if let Some(calls) = &self.summary.calls {
-                lines.push(format!("{}×", calls.functions[id].by_others()));
+                let calls = &calls.functions[id];
+                let mark = if calls.is_least { "≥" } else { "" };
+                lines.extend(calls.known().map(|calls| format!("{mark}{calls}×")));
             }
             drawing.nodes.push(Node {
                 lines,
@@ -101,7 +103,8 @@ impl GraphView<'_> {
             };
             if let Some(calls) = arc.calls.filter(|&calls| calls > 0) {
                 let line = if label.is_empty() { "" } else { " " };
-                label.push_str(&format!("{line}{calls}×"));
+                let mark = if arc.calls_are_least { "≥" } else { "" };
+                label.push_str(&format!("{line}{mark}{calls}×"));
             }
             drawing.arrows.push(Arrow {
                 from,

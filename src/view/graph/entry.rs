@@ -14,6 +14,8 @@ use rustc_hash::FxHashMap;
 
 /// How many callers or callees an entry names where not all were asked for.
 const NEIGHBOURS: usize = 10;
+/// The mark of numbers of calls of which there may have been more.
+pub(super) const LEAST: &str = "≥";
 /// How many members of a cycle it names then.
 const MEMBERS: usize = 20;
 
@@ -87,6 +89,12 @@ struct Neighbour {
     portion: Option<Portion>,
     arc: CallArc,
     called: Option<String>,
+}
+
+/// Numbers of calls, marked where there may have been more.
+fn at_least(is_least: bool, calls: &dyn std::fmt::Display) -> String {
+    let mark = if is_least { LEAST } else { "" };
+    format!("{mark}{calls}")
 }
 
 impl GraphView<'_> {
@@ -179,11 +187,8 @@ impl GraphView<'_> {
         let entry = Entry::Cycle(cycle);
         let called = self.summary.calls.as_ref().map(|calls| {
             let calls = &calls.cycles[cycle];
-            format!(
-                "{}+{}",
-                calls.outside.saturating_add(calls.unknown),
-                calls.inside
-            )
+            let outside = calls.outside.saturating_add(calls.unknown);
+            at_least(calls.is_least, &format!("{outside}+{}", calls.inside))
         });
         lines.push(Line {
             relation: Relation::Primary,
@@ -220,11 +225,8 @@ impl GraphView<'_> {
             let entry = Entry::Function(member);
             let called = self.summary.calls.as_ref().map(|calls| {
                 let calls = &calls.functions[member];
-                format!(
-                    "{}+{}",
-                    calls.outside.saturating_add(calls.unknown),
-                    calls.inside
-                )
+                let outside = calls.outside.saturating_add(calls.unknown);
+                at_least(calls.is_least, &format!("{outside}+{}", calls.inside))
             });
             lines.push(Line {
                 relation: Relation::Member,
@@ -282,9 +284,12 @@ impl GraphView<'_> {
         // Where nothing was counted, as in the kernel, there is nothing to say.
         let counted =
             |&calls: &u64| calls > 0 || self.calls_into(arc.to) > 0 || !self.summary.has_stacks();
-        let called = arc.calls.filter(counted).map(|calls| match within {
-            true => calls.to_string(),
-            false => format!("{calls}/{}", self.calls_into(arc.to)),
+        let called = arc.calls.filter(counted).map(|calls| {
+            let calls = at_least(arc.calls_are_least, &calls);
+            match within {
+                true => calls,
+                false => format!("{calls}/{}", self.shown_calls_into(arc.to)),
+            }
         });
         Neighbour {
             end,
@@ -306,9 +311,12 @@ impl GraphView<'_> {
         sum.arc.inferred = sum.arc.inferred.saturating_add(other.arc.inferred);
         let calls = sum.arc.calls.zip(other.arc.calls);
         sum.arc.calls = calls.map(|(a, b)| a.saturating_add(b));
+        sum.arc.calls_are_least |= other.arc.calls_are_least;
+        sum.called = None;
         if let Some((calls, _)) = sum.arc.calls.zip(self.summary.calls.as_ref()) {
             // Of the callee's group: the same for all, or of callees, each of its own.
-            sum.called = Some(format!("{calls}/{}", self.calls_into(other.arc.to)));
+            let calls = at_least(sum.arc.calls_are_least, &calls);
+            sum.called = Some(format!("{calls}/{}", self.shown_calls_into(other.arc.to)));
         }
     }
 
@@ -327,14 +335,26 @@ impl GraphView<'_> {
         outside.saturating_add(unknown)
     }
 
+    /// The same as text.
+    fn shown_calls_into(&self, function: FunctionId) -> String {
+        let is_least = self.summary.calls.as_ref().is_some_and(|calls| {
+            match self.summary.cycles.of()[function] {
+                Some(cycle) => calls.cycles[cycle].is_least,
+                None => calls.functions[function].is_least,
+            }
+        });
+        at_least(is_least, &self.calls_into(function))
+    }
+
     fn called(&self, function: FunctionId) -> Option<String> {
         let calls = &self.summary.calls.as_ref()?.functions[function];
         let others = calls.by_others().saturating_add(calls.unknown);
-        match (others, calls.recursive) {
-            (0, 0) => None,
-            (others, 0) => Some(others.to_string()),
-            (others, recursive) => Some(format!("{others}+{recursive}")),
-        }
+        let all = match (others, calls.recursive) {
+            (0, 0) => return None,
+            (others, 0) => others.to_string(),
+            (others, recursive) => format!("{others}+{recursive}"),
+        };
+        Some(at_least(calls.is_least, &all))
     }
 
     /// Adds lines for neighbours: callers with the heaviest last, callees with the heaviest first.

@@ -3,10 +3,11 @@
 use std::cmp::Reverse;
 
 use super::GraphView;
+use super::entry::{LEAST, Line};
 use crate::analysis::graph::Model;
 use crate::callgraph::CallArc;
 use crate::view::page::{Block, HiddenBy, HiddenRows, Page};
-use crate::view::{Subject, basis, caveats, label, number, range};
+use crate::view::{Subject, basis, caveats, flat, label, number, range};
 
 /// How many arcs that were left out are named.
 const NAMED: usize = 5;
@@ -32,6 +33,9 @@ impl GraphView<'_> {
         let has_marks = lines.any(|line| line.is_inferred);
         blocks.extend(legend);
         blocks.extend(label::legend(has_marks));
+        let mut lines = self.listed.iter().flat_map(|&entry| self.lines(entry));
+        let is_least = |line: Line| line.called.is_some_and(|called| called.contains(LEAST));
+        blocks.extend(flat::least_legend(lines.any(is_least)));
         blocks.extend(caveats::foot_of(subject));
         Page {
             unit: subject.selection.event().unit.clone(),

@@ -207,12 +207,17 @@ impl GraphView<'_> {
             figure("total"),
             figure("samples"),
             figure("calls"),
+            figure("calls_at_least"),
             figure("sites"),
             Column::new("origin", "origin", Role::Aside),
             figure("total_max"),
             label::column_of_caller(),
             label::column(),
         ]);
+        let flag = |calls: Option<u64>, is_least: bool| match calls {
+            Some(_) => Cell::Count(u64::from(is_least)),
+            None => Cell::Nothing,
+        };
         let whole = subject.selection.total();
         let text = |text: &str| Cell::Text(text.to_owned());
         let weight = |part: f64| Cell::Weight(rounded(part));
@@ -233,9 +238,14 @@ impl GraphView<'_> {
         for &entry in &self.ranked {
             let (portion, total) = (self.summary.portion(entry), self.summary.total(entry));
             let calls = self.summary.calls.as_ref().map(|calls| match entry {
-                Entry::Function(id) => calls.functions[id].by_others(),
-                Entry::Cycle(cycle) => calls.cycles[cycle].outside,
+                Entry::Function(id) => (calls.functions[id].known(), calls.functions[id].is_least),
+                Entry::Cycle(cycle) => {
+                    let calls = &calls.cycles[cycle];
+                    let known = (!calls.is_least || calls.outside > 0).then_some(calls.outside);
+                    (known, calls.is_least)
+                }
             });
+            let (calls, is_least) = calls.unwrap_or_default();
             let (row, name, module, cycle, samples, label) = match entry {
                 Entry::Function(id) => (
                     "function",
@@ -267,6 +277,7 @@ impl GraphView<'_> {
                 weight(total),
                 samples,
                 calls.map_or(Cell::Nothing, Cell::Count),
+                flag(calls, is_least),
                 Cell::Nothing,
                 Cell::Nothing,
                 self.summary
@@ -296,6 +307,7 @@ impl GraphView<'_> {
                     Cell::Nothing,
                     Cell::Nothing,
                     Cell::Nothing,
+                    Cell::Nothing,
                     text(self.name(id)),
                 ]);
             }
@@ -320,6 +332,7 @@ impl GraphView<'_> {
                 optional(total),
                 samples(arc.samples),
                 arc.calls.map_or(Cell::Nothing, Cell::Count),
+                flag(arc.calls, arc.calls_are_least),
                 Cell::Count(arc.sites()),
                 text(arc.origin().name()),
                 Cell::Nothing,
@@ -327,6 +340,9 @@ impl GraphView<'_> {
                 text(self.name(arc.to)),
             ]);
         }
-        table
+        match subject.profile.counts.as_ref() {
+            Some(counts) if counts.are_partial() => table,
+            _ => table.without(&["calls_at_least"]),
+        }
     }
 }

@@ -15,7 +15,9 @@ use crate::view::{Subject, label, number, range};
 /// samples that took it. What is too small is left out. `arcs` are those of the collapsed stacks.
 pub fn drawing(
     subject: &Subject,
-    Summary { weights, hidden }: &Summary,
+    Summary {
+        weights, hidden, ..
+    }: &Summary,
     arcs: &[TreeArc],
     pruning: Pruning,
 ) -> Drawing {

@@ -156,6 +156,7 @@ fn format_cell<'a>(cell: &'a Cell, unit: &Unit) -> Cow<'a, str> {
         Cell::Count(value) => Cow::Owned(number::grouped(*value)),
         Cell::Share { part, whole } => Cow::Owned(number::percent(*part, *whole, 2)),
         Cell::Limit { part, whole } => Cow::Owned(number::limit(*part, *whole)),
+        Cell::PerCall { weight, calls } => Cow::Owned(number::weight_per(*weight, *calls, unit)),
     }
 }
 

@@ -1,0 +1,88 @@
+//! `record --counts`: in which files calls are counted, and what of them was not.
+
+use proftool::patch::{CallCounter, Images, Reason};
+use regex::Regex;
+
+use super::super::failure::tell;
+
+/// The files in which calls are counted.
+#[derive(Clone, Debug)]
+pub enum Files {
+    /// The program and its own libraries.
+    Own,
+    /// The program.
+    Program,
+    /// All.
+    All,
+    /// Those whose paths match.
+    Matching(Regex),
+}
+
+/// Reads the value of the option.
+pub fn images(text: &str) -> Result<Files, String> {
+    Ok(match text {
+        "" => Files::Own,
+        "program" => Files::Program,
+        "all" => Files::All,
+        text => Files::Matching(Regex::new(text).map_err(|error| error.to_string())?),
+    })
+}
+
+impl Files {
+    /// What counts there.
+    pub fn counter(&self) -> CallCounter {
+        CallCounter::new(match self {
+            Files::Own => Images::Own,
+            Files::Program => Images::Program,
+            Files::All => Images::All,
+            Files::Matching(regex) => {
+                let regex = regex.clone();
+                Images::Matching(Box::new(move |path| regex.is_match(path)))
+            }
+        })
+    }
+}
+
+/// Reports what was counted, and what was not.
+pub fn report(counter: &CallCounter) {
+    for reason in counter.unread() {
+        tell(&format!("calls are not counted in {reason}"));
+    }
+    let files: Vec<String> = counter
+        .files()
+        .map(|path| path.file_name().unwrap_or_default().display().to_string())
+        .collect();
+    if files.is_empty() {
+        return;
+    }
+    let mut line = format!(
+        "calls counted at {} sites of {}",
+        counter.counted(),
+        files.join(", ")
+    );
+    let left_alone = counter.left_alone();
+    let mut parts: Vec<String> = Vec::new();
+    if left_alone.indirect > 0 {
+        parts.push(format!("{} indirect calls and jumps", left_alone.indirect));
+    }
+    for (reason, count) in &left_alone.sites {
+        parts.push(format!("{count} {}", described(*reason)));
+    }
+    if !parts.is_empty() {
+        line += &format!("; not counted: {}", parts.join(", "));
+    }
+    tell(&line);
+}
+
+/// Why sites were left alone, in words.
+fn described(reason: Reason) -> &'static str {
+    match reason {
+        Reason::NoBounds => "in functions without a stated size",
+        Reason::Form => "jumps that are too short to be redirected",
+        Reason::Inside => "into the middle of functions",
+        Reason::Reach => "out of reach",
+        Reason::Changed => "changed in memory",
+        Reason::Machine => "in code of another machine",
+        _ => "for other reasons",
+    }
+}

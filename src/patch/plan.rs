@@ -1,0 +1,68 @@
+//! The bytes by which calls are counted: stubs, and the instructions that lead to them.
+
+use super::form::LONGEST;
+use super::sites::{FileSites, Patch};
+use super::stub::{STUB, stub};
+use crate::sampler::{Change, StubArea};
+
+/// What is written into the memory of a program for one of its files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// The stubs, one after the other; those of sites that are left alone are not used.
+    pub(super) stubs: Vec<u8>,
+    /// The instructions to change, in order of address.
+    pub(super) changes: Vec<Change>,
+    /// Sites that no stub can reach.
+    pub(super) out_of_reach: Vec<usize>,
+}
+
+/// Plans for a file whose addresses are moved by `bias` (wrapping). The stub and the counter of a
+/// site have its number.
+pub(super) fn plan(file: &FileSites, bias: u64, area: StubArea) -> Plan {
+    let mut plan = Plan {
+        stubs: vec![0xcc; file.sites.len().saturating_mul(STUB)],
+        ..Plan::default()
+    };
+    let stubs = plan.stubs.chunks_exact_mut(STUB);
+    for ((number, site), place) in file.sites.iter().enumerate().zip(stubs) {
+        let Some(patch) = &site.patch else { continue };
+        let row = &site.row;
+        let stub_at = area.stubs.wrapping_add((number * STUB) as u64);
+        let counter = area.counters.wrapping_add(number as u64 * 8);
+        match lead(patch, row.at, row.saves_flags, bias, (stub_at, counter)) {
+            Some((bytes, change)) => {
+                place.copy_from_slice(&bytes);
+                plan.changes.push(Change {
+                    site: number,
+                    ..change
+                });
+            }
+            None => plan.out_of_reach.push(number),
+        }
+    }
+    plan
+}
+
+/// The stub of a site, and the change that leads to it.
+fn lead(
+    patch: &Patch,
+    at: u64,
+    saves_flags: bool,
+    bias: u64,
+    (stub_at, counter): (u64, u64),
+) -> Option<([u8; STUB], Change)> {
+    let mut call = patch.call;
+    call.to = call.to.wrapping_add(bias);
+    let at = at.wrapping_add(bias);
+    let length = usize::from(patch.length).min(LONGEST);
+    let new = call.led_to(stub_at, patch.bytes.get(..length)?, at)?;
+    let bytes = stub(call, saves_flags, stub_at, counter)?;
+    let change = Change {
+        at,
+        length: patch.length,
+        old: patch.bytes,
+        new,
+        site: 0,
+    };
+    Some((bytes, change))
+}

@@ -1,0 +1,193 @@
+//! Which call sites of a file can be counted, and which are left alone.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::code::CodeBytes;
+use super::flags::{self, Flags};
+use super::form::{CallForm, Form, LONGEST};
+use super::left_alone::{LeftAlone, Reason};
+use crate::base::Svma;
+use crate::binary::{Binary, Error, Machine};
+use crate::perfdata::{CountedCallee, CountedSite};
+use crate::scan::{self, CallKind, CallSite, Callee, Calls};
+
+/// A call site of a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Site {
+    /// What is recorded of it; nothing was counted yet.
+    pub(super) row: CountedSite,
+    /// How it is led through a stub; `None` if it is left alone.
+    pub(super) patch: Option<Patch>,
+}
+
+/// An instruction that can be led through a stub.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patch {
+    pub(super) call: CallForm,
+    pub(super) length: u8,
+    pub(super) bytes: [u8; LONGEST],
+}
+
+/// The call sites of a file.
+#[derive(Debug)]
+pub(super) struct FileSites {
+    pub(super) binary: Binary,
+    pub(super) sites: Vec<Site>,
+    /// The names of imports, by their ids.
+    pub(super) imports: Vec<String>,
+    /// The functions of the file, and the imports, whose addresses are taken: they may be called
+    /// through pointers.
+    pub(super) taken: FxHashSet<Callee>,
+    /// The starts of functions that make calls through pointers, and of those that ran before
+    /// calls were counted.
+    pub(super) calls_otherwise: FxHashSet<u64>,
+    /// The starts of the functions among these.
+    pub(super) taken_starts: FxHashSet<u64>,
+    pub(super) left_alone: LeftAlone,
+}
+
+impl FileSites {
+    /// Finds them.
+    pub(super) fn read(binary: Binary) -> Result<FileSites, Error> {
+        let calls = scan::calls(&binary, None)?;
+        let code = binary.code()?;
+        let machine = code.machine;
+        let code = CodeBytes::read(&code)?;
+        let mut left_alone = LeftAlone::default();
+        let mut finder = Finder {
+            binary: &binary,
+            code,
+            flags: FxHashMap::default(),
+        };
+        let is_call = |site: &&CallSite| site.kind != CallKind::Pointer;
+        let sites = calls.sites.iter().filter(is_call);
+        let sites = sites.map(|site| {
+            let found = match machine {
+                Machine::X86_64 => finder.patch(site),
+                _ => Err(Reason::Machine),
+            };
+            let patch = found.inspect_err(|&reason| left_alone.add(reason)).ok();
+            let (caller, callee) = (&calls.functions[site.caller], row(&calls, site.callee));
+            let mut row = CountedSite {
+                at: site.at.0,
+                caller: caller.symbol.start.0,
+                callee,
+                calls: None,
+                is_tail: site.kind == CallKind::Tail,
+                saves_flags: false,
+                is_least: false,
+            };
+            let patch = patch.map(|(patch, saves_flags)| {
+                (row.is_tail, row.saves_flags) = (patch.call.is_jump, saves_flags);
+                patch
+            });
+            Site { row, patch }
+        });
+        let sites = sites.collect();
+        let (indirect_calls, indirect_jumps) = calls.indirect();
+        let switches = calls.functions.iter().map(|function| function.switch_jumps);
+        left_alone.indirect = indirect_calls + indirect_jumps - switches.sum::<u64>();
+        let taken = taken(&calls);
+        Ok(FileSites {
+            sites,
+            imports: calls.imports.iter().cloned().collect(),
+            taken_starts: taken_starts(&calls, &taken),
+            taken,
+            calls_otherwise: calls_otherwise(&calls),
+            left_alone,
+            binary,
+        })
+    }
+}
+
+fn row(calls: &Calls, callee: Callee) -> CountedCallee {
+    match callee {
+        Callee::Function(id) => CountedCallee::At(calls.functions[id].symbol.start.0),
+        Callee::Import(id) => CountedCallee::Import(crate::base::Id::index(id) as u32),
+    }
+}
+
+/// The functions whose addresses the file takes.
+fn taken(calls: &Calls) -> FxHashSet<Callee> {
+    let pointers = calls.sites.iter();
+    let pointers = pointers.filter(|site| site.kind == CallKind::Pointer);
+    let mut taken: FxHashSet<Callee> = pointers.map(|site| site.callee).collect();
+    let functions = calls.functions.enumerate();
+    let in_data = functions.filter(|(_, function)| function.pointers_in_data > 0);
+    taken.extend(in_data.map(|(id, _)| Callee::Function(id)));
+    let imports = calls.pointers_to_imports.enumerate();
+    let in_data = imports.filter(|(_, count)| **count > 0);
+    taken.extend(in_data.map(|(id, _)| Callee::Import(id)));
+    taken
+}
+
+fn taken_starts(calls: &Calls, taken: &FxHashSet<Callee>) -> FxHashSet<u64> {
+    let starts = taken.iter().filter_map(|callee| match *callee {
+        Callee::Function(id) => Some(calls.functions[id].symbol.start.0),
+        Callee::Import(_) => None,
+    });
+    starts.collect()
+}
+
+/// The functions that may make calls which are not counted at their sites.
+fn calls_otherwise(calls: &Calls) -> FxHashSet<u64> {
+    let functions = calls.functions.iter();
+    let indirect = functions.filter(|function| {
+        function.indirect_calls > 0 || function.indirect_jumps > function.switch_jumps
+    });
+    let indirect = indirect.map(|function| function.symbol.start.0);
+    // The dynamic linker runs these before it stops.
+    let choosers = calls.choosers.iter().map(|chooser| chooser.0);
+    indirect.chain(choosers).collect()
+}
+
+/// Decides for each site.
+struct Finder<'a> {
+    binary: &'a Binary,
+    code: CodeBytes,
+    /// What becomes of the flags in functions.
+    flags: FxHashMap<u64, Flags>,
+}
+
+impl Finder<'_> {
+    /// How a site is led through a stub, and whether that has to save the flags.
+    fn patch(&mut self, site: &CallSite) -> Result<(Patch, bool), Reason> {
+        let at = site.at.0;
+        let inside = self.binary.function_at(site.at);
+        let inside = inside.filter(|function| function.has_stated_end());
+        let inside = inside.ok_or(Reason::NoBounds)?;
+        let length = usize::from(site.length);
+        let end = Svma(at.saturating_add(length as u64));
+        if end > inside.end() {
+            return Err(Reason::NoBounds);
+        }
+        let bytes = self.code.at(at, length).ok_or(Reason::NoBounds)?;
+        let call = CallForm::read(bytes, at).ok_or(Reason::Form)?;
+        let mut patch = Patch {
+            call,
+            length: site.length,
+            bytes: [0; LONGEST],
+        };
+        for (to, from) in patch.bytes.iter_mut().zip(bytes) {
+            *to = *from;
+        }
+        // What a slot holds is known when the program runs: functions of other files, to which no
+        // flags are passed.
+        if call.form != Form::Direct {
+            return Ok((patch, false));
+        }
+        let starts = self.binary.function_at(Svma(call.to));
+        if starts.is_none_or(|function| function.start.0 != call.to) {
+            return Err(Reason::Inside);
+        }
+        let code = &self.code;
+        let flags = *(self.flags.entry(call.to)).or_insert_with(|| flags::at(code, call.to));
+        let saves_flags = match flags {
+            Flags::Dead => false,
+            Flags::Read => true,
+            // A tail call hands on to a caller that is not known.
+            Flags::Kept => call.is_jump || flags::at(code, end.0) != Flags::Dead,
+        };
+        Ok((patch, saves_flags))
+    }
+}

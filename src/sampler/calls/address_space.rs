@@ -1,0 +1,94 @@
+//! Where in a program's memory there is room for stubs.
+
+/// The most bytes between any byte of a file and any of its stubs: what four bytes of distance reach,
+/// and something to spare.
+const REACH: u64 = 0x7ff0_0000;
+/// What is left free next to a file. The heap grows from the end of the program, and new libraries go
+/// below the others.
+const GAP: u64 = 64 << 20;
+/// The distance between places that are tried.
+const STEP: u64 = 16 << 20;
+/// Nothing may be mapped below, so that null pointers lead to nothing.
+const LOWEST: u64 = 0x10000;
+const PAGE: u64 = 4096;
+
+/// The addresses at which `length` bytes would be near enough to an image that spans `image`, and
+/// that nothing in `taken` has, the best first. `taken` is in order of address.
+///
+/// Below the image first: above the program its heap begins. Programs that are not moved lie so low
+/// that there is no room below them; their stubs are as far above as they can be.
+pub(super) fn places(
+    taken: &[(u64, u64)],
+    image: (u64, u64),
+    length: u64,
+) -> impl Iterator<Item = u64> {
+    let (start, end) = image;
+    let steps = (GAP..REACH).step_by(STEP as usize);
+    let below = steps.clone().filter_map(move |gap| {
+        let at = start.checked_sub(gap)?.checked_sub(length)? & !(PAGE - 1);
+        let is_near = end.checked_sub(at).is_some_and(|reach| reach <= REACH);
+        (at >= LOWEST && is_near).then_some(at)
+    });
+    let above = (0..REACH).step_by(STEP as usize).filter_map(move |less| {
+        let at = start
+            .checked_add(REACH)?
+            .checked_sub(length)?
+            .checked_sub(less)?
+            & !(PAGE - 1);
+        (at >= end.checked_add(GAP)?).then_some(at)
+    });
+    let is_free = move |&at: &u64| {
+        let Some(behind) = at.checked_add(length) else {
+            return false;
+        };
+        let before = taken.partition_point(|&(from, _)| from < behind);
+        let last = before.checked_sub(1).and_then(|last| taken.get(last));
+        last.is_none_or(|&(_, to)| to <= at)
+    };
+    below.chain(above).filter(is_free)
+}
+
+/// So many bytes in whole pages.
+pub(super) fn pages(bytes: u64) -> u64 {
+    bytes.next_multiple_of(PAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_place_is_free_and_within_reach(
+            start in (0u64..1 << 35).prop_map(|page| page * PAGE),
+            size in (1u64..1 << 16).prop_map(|pages| pages * PAGE),
+            length in (1u64..1 << 12).prop_map(|pages| pages * PAGE),
+            others in prop::collection::vec((0u64..1 << 22, 1u64..1 << 12), 0..8),
+        ) {
+            let end = start + size;
+            let near = start.saturating_sub(1 << 33);
+            let mut taken: Vec<_> = others
+                .iter()
+                .map(|&(from, pages)| (near + from * PAGE, near + (from + pages) * PAGE))
+                .chain([(start, end)])
+                .collect();
+            taken.sort_unstable();
+            for at in places(&taken, (start, end), length) {
+                prop_assert!(taken.iter().all(|&(from, to)| at + length <= from || to <= at)
+                    || taken.windows(2).any(|pair| pair[1].0 < pair[0].1));
+                prop_assert!(at >= LOWEST && at % PAGE == 0);
+                prop_assert!(end.max(at + length) - start.min(at) <= i32::MAX as u64);
+            }
+        }
+    }
+
+    #[test]
+    fn a_program_at_a_fixed_address_has_its_stubs_far_above_its_heap() {
+        let image = (0x40_0000, 0x240_0000);
+        let first = places(&[image], image, 8 << 20).next();
+        assert_eq!(first, Some(0x40_0000 + REACH - (8 << 20)));
+    }
+}

@@ -1,0 +1,272 @@
+//! The moment in which a program is stopped, and its calls are led through stubs.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use super::Change;
+use super::loaded::{Auxiliary, Memory};
+use crate::sampler::targets::tracee::{Registers, Stop, Tracee};
+
+/// `int3`
+const BREAKPOINT: [u8; 1] = [0xcc];
+/// `syscall`
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+/// How much of the program's code is looked at at once.
+const WINDOW: u64 = 1 << 20;
+const PAGE: usize = 4096;
+
+/// A program that is stopped at a place where all it is linked with is loaded.
+pub(super) struct Stopped {
+    tracee: Tracee,
+    memory: File,
+    registers: Registers,
+    /// Signals that came while it was stopped.
+    signals: Vec<i32>,
+    pub(super) auxiliary: Auxiliary,
+    /// Whether constructors of libraries have run already.
+    pub(super) is_late: bool,
+}
+
+/// What the program came to.
+pub(super) enum Arrival {
+    At(Box<Stopped>),
+    /// It ended before, with this status of `waitpid`.
+    Ended(i32),
+}
+
+/// Where the dynamic linker stops, by its path and where it is loaded: address, and how often.
+pub(super) type LoaderStops<'a> = dyn FnMut(PathBuf, u64) -> Option<(u64, u32)> + 'a;
+
+impl Stopped {
+    /// Lets a program that has just been made by `exec` run until its libraries are relocated, and no
+    /// code but the dynamic linker's has run; at the latest until its entry point.
+    pub(super) fn reach(tracee: Tracee, stops: &mut LoaderStops<'_>) -> io::Result<Arrival> {
+        let pid = tracee.pid();
+        let memory = OpenOptions::new();
+        let memory = { memory }
+            .read(true)
+            .write(true)
+            .open(format!("/proc/{pid}/mem"))?;
+        let auxiliary = Auxiliary::of(pid)?;
+        let at_exec = Memory::of(pid, auxiliary)?;
+        let loader = at_exec.images.into_iter().find(|image| image.is_loader);
+        let loader = loader.and_then(|image| stops(image.path, auxiliary.loader));
+        let entry = Breakpoint::set(&memory, auxiliary.entry)?;
+        let (hook, mut left) = match loader {
+            Some((at, left)) => (Some(Breakpoint::set(&memory, at)?), left),
+            None => (None, 0),
+        };
+        let registers = loop {
+            match next(&tracee)? {
+                Some(status) => return Ok(Arrival::Ended(status)),
+                None => {}
+            }
+            let registers = tracee.registers()?;
+            let at = registers.program_counter().wrapping_sub(1);
+            match &hook {
+                Some(hook) if at == hook.at => {
+                    left = left.saturating_sub(1);
+                    if left == 0 {
+                        break registers.at(at);
+                    }
+                    hook.lift(&memory)?;
+                    tracee.set_registers(&registers.at(at))?;
+                    tracee.step()?;
+                    if let Stop::Ended(status) = tracee.wait()? {
+                        return Ok(Arrival::Ended(status));
+                    }
+                    memory.write_all_at(&BREAKPOINT, hook.at)?;
+                }
+                _ if at == entry.at => break registers.at(at),
+                _ => {}
+            }
+        };
+        entry.lift(&memory)?;
+        if let Some(hook) = &hook {
+            hook.lift(&memory)?;
+        }
+        tracee.set_registers(&registers)?;
+        let is_late = registers.program_counter() == entry.at && auxiliary.loader != 0;
+        Ok(Arrival::At(Box::new(Stopped {
+            tracee,
+            memory,
+            registers,
+            signals: Vec::new(),
+            auxiliary,
+            is_late,
+        })))
+    }
+
+    /// What is in its memory.
+    pub(super) fn loaded(&self) -> io::Result<Memory> {
+        Memory::of(self.tracee.pid(), self.auxiliary)
+    }
+
+    /// Makes a system call in its place.
+    pub(super) fn call(&mut self, number: i64, arguments: [u64; 6]) -> io::Result<u64> {
+        let at = self.registers.program_counter();
+        let mut saved = SYSCALL;
+        self.memory.read_exact_at(&mut saved, at)?;
+        self.memory.write_all_at(&SYSCALL, at)?;
+        self.tracee
+            .set_registers(&self.registers.calling(number, arguments))?;
+        loop {
+            self.tracee.step()?;
+            match self.tracee.wait()? {
+                Stop::Trap => break,
+                // It comes before the instruction, and is given when all is done.
+                Stop::Signal(signal) => self.signals.push(signal),
+                Stop::Ended(_) => return Err(io::ErrorKind::NotFound.into()),
+                Stop::Exec | Stop::Other => {}
+            }
+        }
+        let result = self.tracee.registers()?.result();
+        self.memory.write_all_at(&saved, at)?;
+        self.tracee.set_registers(&self.registers)?;
+        result
+    }
+
+    /// Makes changes, which are in order of address. Returns the numbers of sites at which memory has
+    /// other bytes than those that were to be changed, and that are left as they are.
+    pub(super) fn change(&self, changes: &[Change]) -> io::Result<Vec<usize>> {
+        change(&self.memory, changes)
+    }
+
+    /// Lets the program run. It is traced no more.
+    pub(super) fn release(self) -> io::Result<()> {
+        let pid = self.tracee.pid();
+        self.tracee.detach()?;
+        for signal in self.signals {
+            crate::sampler::signals::send(pid, signal);
+        }
+        Ok(())
+    }
+}
+
+/// Lets the program run until it comes to a breakpoint. Returns its status if it ends.
+fn next(tracee: &Tracee) -> io::Result<Option<i32>> {
+    let mut signal = 0;
+    loop {
+        tracee.resume(signal)?;
+        signal = match tracee.wait()? {
+            Stop::Trap => return Ok(None),
+            Stop::Ended(status) => return Ok(Some(status)),
+            Stop::Signal(signal) => signal,
+            Stop::Exec | Stop::Other => 0,
+        };
+    }
+}
+
+/// An instruction that stops the program.
+struct Breakpoint {
+    at: u64,
+    saved: [u8; 1],
+}
+
+impl Breakpoint {
+    fn set(memory: &File, at: u64) -> io::Result<Breakpoint> {
+        let mut saved = BREAKPOINT;
+        memory.read_exact_at(&mut saved, at)?;
+        memory.write_all_at(&BREAKPOINT, at)?;
+        Ok(Breakpoint { at, saved })
+    }
+
+    fn lift(&self, memory: &File) -> io::Result<()> {
+        memory.write_all_at(&self.saved, self.at)
+    }
+}
+
+/// Whole pages are read, changed and written: one system call for each change would take seconds in
+/// a large program.
+fn change(memory: &File, changes: &[Change]) -> io::Result<Vec<usize>> {
+    let mut unchanged = Vec::new();
+    let mut rest = changes;
+    while let Some(first) = rest.first() {
+        let start = first.at & !(PAGE as u64 - 1);
+        let end = |change: &Change| change.at.saturating_add(u64::from(change.length));
+        // Between two mappings there may be nothing to read: a page without changes ends the window.
+        let mut last = first.at / PAGE as u64;
+        let count = rest.iter().take_while(|change| {
+            let fits = end(change).saturating_sub(start) <= WINDOW
+                && change.at / PAGE as u64 <= last.saturating_add(1);
+            last = end(change).saturating_sub(1) / PAGE as u64;
+            fits
+        });
+        let count = count.count().max(1);
+        let (window, after) = rest.split_at(count);
+        rest = after;
+        let length = window.last().map_or(0, end).saturating_sub(start);
+        let length = length.min(2 * WINDOW).next_multiple_of(PAGE as u64);
+        let mut bytes = vec![0; length as usize];
+        memory.read_exact_at(&mut bytes, start)?;
+        let mut changed = vec![false; bytes.len() / PAGE];
+        for change in window {
+            let from = change.at.saturating_sub(start) as usize;
+            let size = usize::from(change.length).min(change.old.len());
+            let place = bytes.get_mut(from..from.saturating_add(size));
+            match (place, change.old.get(..size), change.new.get(..size)) {
+                (Some(place), Some(old), Some(new)) if place == old => place.copy_from_slice(new),
+                _ => {
+                    unchanged.push(change.site);
+                    continue;
+                }
+            }
+            for page in from / PAGE..=(from + size.saturating_sub(1)) / PAGE {
+                if let Some(changed) = changed.get_mut(page) {
+                    *changed = true;
+                }
+            }
+        }
+        let mut at = start;
+        for run in changed.chunk_by(|a, b| a == b) {
+            let size = run.len() * PAGE;
+            if run.first() == Some(&true) {
+                let from = (at - start) as usize;
+                let pages = bytes.get(from..from + size).unwrap_or_default();
+                memory.write_all_at(pages, at)?;
+            }
+            at += size as u64;
+        }
+    }
+    Ok(unchanged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(at: u64, old: u8, new: u8, site: usize) -> Change {
+        Change {
+            at,
+            length: 5,
+            old: [old; 8],
+            new: [new; 8],
+            site,
+        }
+    }
+
+    #[test]
+    fn only_what_is_as_expected_is_changed() {
+        let file = tempfile::tempfile().unwrap();
+        let before: Vec<u8> = (0..4 * WINDOW).map(|at| (at / 4096) as u8).collect();
+        file.write_all_at(&before, 0).unwrap();
+        // One over the border of two pages, one in memory that is different, one far away.
+        let page = |number: u64| number * 4096;
+        let mut over = at(page(7) - 2, 6, 0xaa, 0);
+        over.old = [6, 6, 7, 7, 7, 0, 0, 0];
+        let far = at(page(900) + 17, 900u64 as u8, 0xbb, 2);
+        let unchanged = change(&file, &[over, at(page(9), 1, 0xcc, 1), far]).unwrap();
+        assert_eq!(unchanged, [1]);
+        let mut after = vec![0; before.len()];
+        file.read_exact_at(&mut after, 0).unwrap();
+        let changed: Vec<usize> = (0..after.len())
+            .filter(|&i| after[i] != before[i])
+            .collect();
+        let first = page(7) as usize - 2;
+        let far = page(900) as usize + 17;
+        let expected: Vec<usize> = (first..first + 5).chain(far..far + 5).collect();
+        assert_eq!(changed, expected);
+    }
+}

@@ -1,0 +1,212 @@
+//! A child that is traced for a moment, until its calls are counted.
+#![expect(
+    unsafe_code,
+    reason = "ptrace, waitpid and memfd_create have no safe interface"
+)]
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::FromRawFd;
+use std::ptr;
+
+use crate::sampler::kernel::check;
+
+/// Why a traced process has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::sampler) enum Stop {
+    /// It became another program.
+    Exec,
+    /// It came to a breakpoint, or has made a step.
+    Trap,
+    /// It is about to get this signal.
+    Signal(i32),
+    /// Something else, which is of no interest.
+    Other,
+    /// It is there no more: what `waitpid` says.
+    Ended(i32),
+}
+
+/// A child that is traced by this thread. It dies when the thread does.
+#[derive(Debug)]
+pub(in crate::sampler) struct Tracee {
+    pid: i32,
+}
+
+impl Tracee {
+    /// Begins to trace a child, which runs on.
+    pub(in crate::sampler) fn seize(pid: i32) -> io::Result<Tracee> {
+        if !cfg!(target_arch = "x86_64") {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let options = libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_EXITKILL;
+        request(libc::PTRACE_SEIZE, pid, 0, options as usize)?;
+        Ok(Tracee { pid })
+    }
+
+    pub(in crate::sampler) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Waits until it stops or ends.
+    pub(in crate::sampler) fn wait(&self) -> io::Result<Stop> {
+        let mut status = 0;
+        loop {
+            // SAFETY: the status is written to a live local; `pid` is our child and not waited for.
+            let got = check(unsafe { libc::waitpid(self.pid, &mut status, libc::__WALL) });
+            match got {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+                Ok(_) => break,
+            }
+        }
+        Ok(if libc::WIFSIGNALED(status) || libc::WIFEXITED(status) {
+            Stop::Ended(status)
+        } else {
+            match (status >> 16, libc::WSTOPSIG(status)) {
+                (libc::PTRACE_EVENT_EXEC, _) => Stop::Exec,
+                (0, libc::SIGTRAP) => Stop::Trap,
+                (0, signal) => Stop::Signal(signal),
+                _ => Stop::Other,
+            }
+        })
+    }
+
+    /// Lets it run on, with a signal if that is not 0.
+    pub(in crate::sampler) fn resume(&self, signal: i32) -> io::Result<()> {
+        request(libc::PTRACE_CONT, self.pid, 0, signal as usize)
+    }
+
+    /// Lets it execute one instruction.
+    pub(in crate::sampler) fn step(&self) -> io::Result<()> {
+        request(libc::PTRACE_SINGLESTEP, self.pid, 0, 0)
+    }
+
+    /// Traces it no more. It runs on.
+    pub(in crate::sampler) fn detach(self) -> io::Result<()> {
+        request(libc::PTRACE_DETACH, self.pid, 0, 0)
+    }
+
+    /// Its registers, while it is stopped.
+    #[cfg(target_arch = "x86_64")]
+    pub(in crate::sampler) fn registers(&self) -> io::Result<Registers> {
+        let mut registers = std::mem::MaybeUninit::<libc::user_regs_struct>::zeroed();
+        let to = registers.as_mut_ptr() as usize;
+        request(libc::PTRACE_GETREGS, self.pid, 0, to)?;
+        // SAFETY: all bits of the struct are valid values, and it is initialized.
+        Ok(Registers(unsafe { registers.assume_init() }))
+    }
+
+    /// Sets its registers, while it is stopped.
+    #[cfg(target_arch = "x86_64")]
+    pub(in crate::sampler) fn set_registers(&self, registers: &Registers) -> io::Result<()> {
+        let from = ptr::from_ref(&registers.0) as usize;
+        request(libc::PTRACE_SETREGS, self.pid, 0, from)
+    }
+
+    /// Its registers, while it is stopped.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(in crate::sampler) fn registers(&self) -> io::Result<Registers> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Sets its registers, while it is stopped.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(in crate::sampler) fn set_registers(&self, _: &Registers) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// The registers of a traced process.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+pub(in crate::sampler) struct Registers(libc::user_regs_struct);
+
+/// The registers of a traced process.
+#[cfg(not(target_arch = "x86_64"))]
+#[derive(Clone, Copy)]
+pub(in crate::sampler) struct Registers;
+
+#[cfg(target_arch = "x86_64")]
+impl Registers {
+    pub(in crate::sampler) fn program_counter(&self) -> u64 {
+        self.0.rip
+    }
+
+    pub(in crate::sampler) fn at(mut self, program_counter: u64) -> Registers {
+        self.0.rip = program_counter;
+        self
+    }
+
+    /// The registers with which the instruction `syscall` makes this system call.
+    pub(in crate::sampler) fn calling(mut self, number: i64, arguments: [u64; 6]) -> Registers {
+        let registers = &mut self.0;
+        [
+            registers.rdi,
+            registers.rsi,
+            registers.rdx,
+            registers.r10,
+            registers.r8,
+            registers.r9,
+        ] = arguments;
+        registers.rax = number.cast_unsigned();
+        // It is in no system call that would have to be restarted.
+        registers.orig_rax = u64::MAX;
+        self
+    }
+
+    /// What a system call returned.
+    pub(in crate::sampler) fn result(&self) -> io::Result<u64> {
+        let result = self.0.rax.cast_signed();
+        match i32::try_from(result.wrapping_neg()) {
+            Ok(errno @ 1..=4095) => Err(io::Error::from_raw_os_error(errno)),
+            _ => Ok(result.cast_unsigned()),
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl Registers {
+    pub(in crate::sampler) fn program_counter(&self) -> u64 {
+        0
+    }
+
+    pub(in crate::sampler) fn at(self, _: u64) -> Registers {
+        self
+    }
+
+    pub(in crate::sampler) fn calling(self, _: i64, _: [u64; 6]) -> Registers {
+        self
+    }
+
+    pub(in crate::sampler) fn result(&self) -> io::Result<u64> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+fn request(request: libc::c_uint, pid: i32, address: usize, data: usize) -> io::Result<()> {
+    // SAFETY: of the requests that are made here, GETREGS writes and SETREGS reads one
+    // user_regs_struct at `data`, which is the address of a live one; the others touch no memory of
+    // ours.
+    let done = unsafe { libc::ptrace(request, pid, address, data) };
+    if done == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Makes memory that processes can share. The descriptor stays open in what this process starts.
+pub(in crate::sampler) fn shared_memory(name: &CStr) -> io::Result<File> {
+    // SAFETY: the name is a string that ends with zero.
+    let fd = check(unsafe { libc::memfd_create(name.as_ptr(), 0) })?;
+    // SAFETY: the kernel has just made `fd` for us, and nothing else knows of it.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+/// Whether the file at this path gives who runs it capabilities.
+pub(in crate::sampler) fn has_capabilities(path: &CStr) -> bool {
+    let name = c"security.capability";
+    // SAFETY: both are strings that end with zero; with a size of 0 nothing is written.
+    let size = unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), ptr::null_mut(), 0) };
+    size > 0
+}

@@ -1,0 +1,317 @@
+//! `record --counts`, on programs whose calls are known by construction.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::record::{PROFTOOL, Room, can_record, is_root, perf, stderr};
+use crate::support::{self, skipped};
+
+const CALLS: &str = r#"
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define NOINLINE __attribute__((noipa))
+NOINLINE int leaf(int x) { return x * 3 + 1; }
+NOINLINE int middle(int n) { int s = 0; for (int i = 0; i < n; i++) s += leaf(i); return s; }
+NOINLINE int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+NOINLINE int never(int n) { return leaf(n); }
+NOINLINE int shared(int x) { return x + 1; }
+NOINLINE int through(int x) { return x - 1; }
+NOINLINE int both(int (*f)(int), int x) { return f(x) + through(x); }
+NOINLINE int in_handler(int x) { return x; }
+static void handler(int sig) { in_handler(sig); }
+static jmp_buf back;
+NOINLINE int leaps(int n) { if (n == 0) longjmp(back, 1); return leaps(n - 1) + 1; }
+static void *work(void *arg) { long s = 0; for (int i = 0; i < 300000; i++) s += shared(i); return (void *)s; }
+int main(int argc, char **argv) {
+    int s = 0, status;
+    (void)argv;
+    for (int i = 0; i < 100; i++) s += middle(50);
+    s += fib(15);
+    if (argc > 5) s += never(s);
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], 0, work, 0);
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], 0);
+    for (int i = 0; i < 3; i++) {
+        fflush(stdout);
+        if (!fork()) { middle(7); _exit(0); }
+        wait(&status);
+    }
+    s += both(through, 4) + both(leaf, 5);
+    signal(SIGUSR1, handler);
+    for (int i = 0; i < 20; i++) raise(SIGUSR1);
+    for (volatile int i = 0; i < 5; i++) if (!setjmp(back)) leaps(10);
+    printf("%d\n", s);
+    return 7;
+}
+"#;
+
+/// Arc, number of calls, and whether there may have been more.
+const TRUTH: [(&str, &str, u64, bool); 9] = [
+    ("main", "middle", 103, false),
+    ("middle", "leaf", 5021, false),
+    ("main", "fib", 1, false),
+    ("fib", "fib", 1972, false),
+    ("work", "shared", 1_200_000, false),
+    ("handler", "in_handler", 20, false),
+    ("main", "leaps", 5, false),
+    ("leaps", "leaps", 50, false),
+    // Once of two times it is called through a pointer as well.
+    ("both", "through", 2, true),
+];
+
+fn built(room: &Room, text: &str, flags: &[&str], name: &str) -> Option<PathBuf> {
+    if !cfg!(target_arch = "x86_64") {
+        skipped("calls are counted on x86-64 only");
+        return None;
+    }
+    let flags = [
+        &["-O2", "-g", "-fno-optimize-sibling-calls", "-pthread"],
+        flags,
+    ]
+    .concat();
+    support::compile_text("gcc", &flags, text, &room.path(name))
+}
+
+fn answer(room: &Room, args: &[&str]) -> Output {
+    let mut command = Command::new(PROFTOOL);
+    command.args(args).env("PROFTOOL_CONFIG", "");
+    command.current_dir(&room.0).output().unwrap()
+}
+
+fn graph(room: &Room, args: &[&str]) -> Value {
+    let output = answer(
+        room,
+        &[&["graph", "out.data", "--format", "json"], args].concat(),
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The arc between two functions.
+fn arc<'a>(graph: &'a Value, from: &str, to: &str) -> Option<&'a Value> {
+    let name = |place: &Value| {
+        let function = &graph["functions"][place.as_u64().unwrap() as usize];
+        function["name"].as_str().unwrap().to_owned()
+    };
+    let arcs = graph["arcs"].as_array().unwrap();
+    arcs.iter()
+        .find(|arc| name(&arc["from"]) == from && name(&arc["to"]) == to)
+}
+
+fn check(graph: &Value) {
+    for (from, to, calls, is_least) in TRUTH {
+        let found = arc(graph, from, to);
+        let found = found.map(|arc| (arc["calls"].as_u64(), arc["calls_at_least"] == true));
+        assert_eq!(found, Some((Some(calls), is_least)), "{from} -> {to}");
+    }
+    assert!(
+        arc(graph, "never", "leaf").is_none_or(|arc| arc["calls"] == 0 || arc["calls"].is_null())
+    );
+    // Who is called through a pointer only is not counted.
+    let by_pointer = arc(graph, "both", "leaf");
+    assert!(
+        by_pointer.is_none_or(|arc| arc["calls"].is_null()),
+        "{by_pointer:?}"
+    );
+}
+
+#[test]
+fn every_call_is_counted_in_all_kinds_of_programs() {
+    if !can_record() {
+        return;
+    }
+    for (name, flags) in [
+        ("pie", &[][..]),
+        ("fixed", &["-no-pie"]),
+        ("static", &["-static"]),
+        ("static-pie", &["-static-pie"]),
+        ("got", &["-fno-plt"]),
+        ("cet", &["-fcf-protection=full"]),
+    ] {
+        let room = Room::new();
+        let Some(program) = built(&room, CALLS, flags, name) else {
+            return;
+        };
+        let plain = Command::new(&program).output().unwrap();
+        let program = program.to_str().unwrap();
+        let counted = room.record(&[
+            "--counts",
+            "-F",
+            "4999",
+            "-e",
+            "cpu-clock",
+            "-o",
+            "out.data",
+            "--",
+            program,
+        ]);
+        assert_eq!(
+            counted.status.code(),
+            Some(7),
+            "{name}: {}",
+            stderr(&counted)
+        );
+        assert_eq!(counted.stdout, plain.stdout);
+        check(&graph(&room, &[]));
+    }
+}
+
+#[test]
+fn an_ordinary_user_may_count() {
+    if !can_record() || !is_root() {
+        return;
+    }
+    let room = Room::new();
+    let Some(program) = built(&room, CALLS, &[], "prog") else {
+        return;
+    };
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", PROFTOOL]);
+    command.args([
+        "record",
+        "--counts",
+        "-e",
+        "cpu-clock:u",
+        "-o",
+        "out.data",
+        "--",
+    ]);
+    let output = command
+        .arg(program)
+        .current_dir(&room.0)
+        .env("HOME", "/")
+        .output();
+    let output = output.unwrap();
+    if stderr(&output).contains("does not let this user record") {
+        return skipped("an ordinary user may not record here");
+    }
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    check(&graph(&room, &[]));
+}
+
+#[test]
+fn samples_in_stubs_are_those_of_their_callers() {
+    if !can_record() {
+        return;
+    }
+    let text = "__attribute__((noipa)) long fib(long n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }\n\
+        int main(void) { return fib(32) == 0; }\n";
+    for stacks in ["fp", "dwarf"] {
+        let room = Room::new();
+        let Some(program) = built(&room, text, &["-fno-omit-frame-pointer"], "prog") else {
+            return;
+        };
+        let program = program.to_str().unwrap();
+        let options = [
+            "--counts",
+            "-g",
+            stacks,
+            "-F",
+            "4999",
+            "-e",
+            "cpu-clock:u",
+            "-o",
+            "out.data",
+        ];
+        let output = room.record(&[&options[..], &["--", program]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let mut total = 0;
+        let folded = answer(&room, &["export", "out.data", "--to", "folded"]);
+        for line in String::from_utf8(folded.stdout).unwrap().lines() {
+            let (stack, weight) = line.rsplit_once(' ').unwrap();
+            let weight: u64 = weight.parse().unwrap();
+            total += weight;
+            assert!(
+                !stack.contains("memfd") && !stack.contains("unmapped"),
+                "{stackline}",
+                stackline = stack
+            );
+            if stack.contains("fib") {
+                assert!(
+                    stack.contains("main;fib") || !stack.contains("main"),
+                    "{stack}"
+                );
+            }
+        }
+        assert!(total > 0);
+        let listed = answer(&room, &["flat", "out.data", "--format", "json"]);
+        let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+        let names: Vec<_> = listed["functions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| &it["name"])
+            .collect();
+        assert!(
+            !names
+                .iter()
+                .any(|name| name.as_str().unwrap().contains("[generated")),
+            "{names:?}"
+        );
+    }
+}
+
+#[test]
+fn perf_reads_a_recording_with_counts() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let Some(program) = built(&room, CALLS, &[], "prog") else {
+        return;
+    };
+    let path = room.path("out.data");
+    room.record(&[
+        "--counts",
+        "-F",
+        "4999",
+        "-e",
+        "cpu-clock",
+        "-o",
+        "out.data",
+        "--",
+        program.to_str().unwrap(),
+    ]);
+    let Some(text) = perf(&["script", "-i", path.to_str().unwrap(), "--header"]) else {
+        return;
+    };
+    assert!(text.contains("# cmdline"), "{text}");
+}
+
+#[test]
+fn a_command_that_cannot_be_run_is_reported_as_without_counts() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    fs::write(room.path("text"), "not a program").unwrap();
+    for command in ["./missing", "./text", "true"] {
+        let plain = room.record(&["-q", "-e", "cpu-clock", "-o", "a.data", "--", command]);
+        let counted = room.record(&[
+            "-q",
+            "--counts",
+            "-e",
+            "cpu-clock",
+            "-o",
+            "b.data",
+            "--",
+            command,
+        ]);
+        assert_eq!(
+            plain.status.code(),
+            counted.status.code(),
+            "{}",
+            stderr(&counted)
+        );
+    }
+    let output = room.record(&["--counts", "-p", "1"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+}
