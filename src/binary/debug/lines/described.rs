@@ -61,6 +61,12 @@ impl Lines<'_> {
         definition.any_name().map(text)
     }
 
+    /// Returns the directory in which the unit of a definition was compiled.
+    pub fn directory(&self, id: DefinitionId) -> Option<Cow<'_, str>> {
+        let unit = unit_of(id, self.debug.as_ref()?)?;
+        unit.directory().map(text)
+    }
+
     /// What is known of the definition with this id, which [`Lines::frames`] gave.
     pub fn describe(&self, id: DefinitionId) -> Option<Described> {
         let debug = self.debug.as_ref()?;
