@@ -25,6 +25,7 @@ pub mod label;
 mod merged;
 pub mod name;
 pub mod number;
+pub mod owners;
 pub mod page;
 pub mod quality;
 pub mod question;
