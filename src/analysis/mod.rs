@@ -35,6 +35,7 @@
 //! | [`annotate`] | of one function by source line and by address of its machine code |
 //! | [`graph`] | of callers and callees: the calls that count, their cycles, whose account weight is on |
 //! | [`cycles`] | of recursion: what is entered, how deep it goes, what breaks it |
+//! | [`owners`] | of crates, libraries and directories |
 //! | [`code`] | of the calls that code contains, and what samples showed of them |
 //!
 //! All take a [`Profile`](crate::profile::Profile) and a
@@ -63,6 +64,7 @@ pub mod graph;
 pub mod inclusive;
 pub mod lines;
 pub mod measured;
+pub mod owners;
 pub mod propagation;
 pub mod recursion;
 pub mod report;

@@ -7,6 +7,7 @@ use super::cut::{self, AtMost};
 use super::flat;
 use super::inclusive::Basis;
 use super::lines::{self, Lines};
+use super::owners::{Charged, Owners};
 use super::same_samples::{self, Member};
 use super::sampling_error::{self, SamplingError};
 use super::threads;
@@ -38,6 +39,8 @@ pub struct Summary {
     pub has_cut_stacks: bool,
     /// How far shares may be off because not every event was recorded.
     pub sampling_error: SamplingError,
+    /// The weight by crate, library or directory.
+    pub charged: Charged,
     /// The samples held against the code; `None` where that was not asked for, or no code was
     /// looked at.
     pub in_code: Option<InCode>,
@@ -59,6 +62,7 @@ impl Summary {
     /// paths, functions and calls, but for sorting.
     ///
     /// ```
+    /// use proftool::analysis::owners::Owners;
     /// use proftool::analysis::report::Summary;
     /// use proftool::base::Id;
     /// use proftool::input::folded;
@@ -68,12 +72,13 @@ impl Summary {
     /// let text = "main;run;parse 6\nmain;run;emit 4\n";
     /// let profile = folded::read(text.as_bytes(), &mut |_| {}).unwrap();
     /// let selection = profile.select(EventId::new(0), &Filter::default());
-    /// let summary = Summary::of(&profile, &selection, false);
+    /// let owners = Owners::of_profile(&profile, &[]);
+    /// let summary = Summary::of(&profile, &selection, owners, false);
     /// assert_eq!(summary.alike.len(), 1);
     /// assert_eq!(summary.alike[0].len(), 2);
     /// assert!(!summary.recurses);
     /// ```
-    pub fn of(profile: &Profile, selection: &Selection, in_code: bool) -> Summary {
+    pub fn of(profile: &Profile, selection: &Selection, owners: Owners, in_code: bool) -> Summary {
         let flat = flat::Summary::of(profile, selection);
         let commands = threads::by_command(profile, selection);
         let commands = commands.into_iter().map(|(c, w)| (c.to_owned(), w));
@@ -89,6 +94,7 @@ impl Summary {
             recurses: Stacks::new(profile, selection).recurse(),
             has_cut_stacks: cut::is_any(profile),
             sampling_error: sampling_error::of(profile, selection),
+            charged: Charged::of(profile, selection, owners),
             in_code: (in_code && !profile.code.calls.is_empty())
                 .then(|| InCode::of(profile, selection)),
             flat,

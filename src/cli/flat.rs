@@ -2,10 +2,14 @@
 
 use std::process::ExitCode;
 
+use clap::ValueEnum;
 use proftool::analysis::flat::Summary;
+use proftool::analysis::owners::Charged;
 use proftool::export::{gprof, json};
 use proftool::input::StaticCalls;
+use proftool::profile::{Profile, Selection};
 use proftool::view::flat::{self, Options};
+use proftool::view::{Subject, owners};
 
 use super::answer::{self, Forms};
 use super::classic::Classic;
@@ -24,6 +28,9 @@ pub struct Args {
     /// Sort order.
     #[arg(long, default_value = "self", value_parser = SortKeyParser::new())]
     sort: SortKey,
+    /// What a row is.
+    #[arg(long, value_enum, default_value_t = By::Function)]
+    by: By,
     #[command(flatten)]
     classic: Classic,
     #[command(flatten)]
@@ -38,7 +45,18 @@ Examples:
   proftool flat                              the hottest functions of perf.data
   proftool flat --sort total --limit 10      the ten largest totals
   proftool flat --focus '^parse' --comm app  stacks of app through parse…
+  proftool flat --by crate                   time by crate, library or directory
   proftool flat --format json | jq '.functions[0]'";
+
+/// What a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum By {
+    /// A function.
+    Function,
+    /// A crate, a library, or a directory of the project. A sample counts for its innermost frame outside of
+    /// the kernel and of standard libraries.
+    Crate,
+}
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -50,6 +68,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = args.query.open_for_totals(StaticCalls::Off)?;
     let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);
+    if args.by == By::Crate {
+        return by_crate(args, &profile, &selection, &subject);
+    }
     let summary = Summary::of(&profile, &selection);
     let options = Options {
         sort: args.sort.sort(),
@@ -61,6 +82,28 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         page: &|| flat.page(&subject),
         table: &|| flat.table(&subject),
         json: &|out, advice| json::flat::write(out, &subject, &flat, advice),
+        dot: None,
+    };
+    answer::give(
+        &args.look.output,
+        &args.query.shown_by("flat"),
+        &profile.caveats,
+        &forms,
+    )
+}
+
+fn by_crate(
+    args: &Args,
+    profile: &Profile,
+    selection: &Selection,
+    subject: &Subject,
+) -> anyhow::Result<ExitCode> {
+    args.query.refuse_without_stacks(profile, "--by crate")?;
+    let charged = Charged::of(profile, selection, args.query.owners(profile));
+    let forms = Forms {
+        page: &|| owners::page(subject, &charged, args.look.limit(ROWS)),
+        table: &|| owners::table(subject, &charged, args.look.limit(ROWS)),
+        json: &|out, advice| json::owners::write(out, subject, &charged, advice),
         dot: None,
     };
     answer::give(

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use proftool::analysis::inclusive::{self, FunctionWeights};
+use proftool::export::text;
 use proftool::profile::{Function, FunctionId, Profile};
 use proftool::view::Subject;
 use proftool::view::name::short_name;
@@ -17,21 +18,28 @@ const TOLD: usize = 20;
 /// The exit status where several functions fit.
 const NOT_EXACT: u8 = 2;
 
-/// The function that `text` names among those of the selected samples; or, after saying on stderr
+/// The function that `wanted` names among those of the selected samples; or, after saying on stderr
 /// which ones fit as well or have similar names, the exit status.
-pub fn find(subject: &Subject, text: &str) -> Result<FunctionId, ExitCode> {
+pub fn find(subject: &Subject, wanted: &str) -> Result<FunctionId, ExitCode> {
     let weights = inclusive::by_function(subject.profile, subject.selection);
     let mut candidates: Vec<FunctionId> = weights.present().collect();
     let ranks = inclusive::name_ranks(subject.profile);
     candidates.sort_by_key(|&id| (std::cmp::Reverse(weights.total[id]), ranks[id]));
-    match search::find(subject, &candidates, text) {
+    match search::find(subject, &candidates, wanted) {
         Found::One(function) => Ok(function),
         Found::Several(fitting) => {
-            several(subject, &weights, text, &fitting);
+            // A label as a page shows it where its width does not suffice.
+            let width = text::display_width(wanted);
+            let is_shown_so = |label: &str| text::shortened_call(label, width) == wanted;
+            let mut shown = fitting.iter().filter(|(_, label)| is_shown_so(label));
+            if let (Some(&(only, _)), None) = (shown.next(), shown.next()) {
+                return Ok(only);
+            }
+            several(subject, &weights, wanted, &fitting);
             Err(NOT_EXACT.into())
         }
         Found::Nothing(similar) => {
-            let message = format!("no function in the selected samples is named {text}");
+            let message = format!("no function in the selected samples is named {wanted}");
             failure::line("proftool", &message);
             let hint = if similar.is_empty() {
                 "proftool flat --names full lists all functions".to_owned()

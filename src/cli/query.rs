@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use proftool::analysis::owners::Owners;
 use proftool::base::{Event, Unit, shell_quoted};
 use proftool::input::folded::Weights;
 use proftool::input::{self, AsGprof, SourceLines, StaticCalls, TimeRange};
@@ -69,6 +70,10 @@ pub struct Query {
     /// Neither use nor write the cache of kernel symbols and debug information (~/.cache/proftool).
     #[arg(long, help_heading = READING)]
     no_cache: bool,
+    /// Directories, crates and modules that are your own code [default: what was compiled in the
+    /// same directories as the program, by its debug information]
+    #[arg(long, value_name = "DIR|NAME", value_delimiter = ',', help_heading = READING)]
+    own: Vec<String>,
     /// The program that made a gmon.out.
     #[arg(long, value_name = "PROGRAM", help_heading = READING)]
     pub binary: Option<PathBuf>,
@@ -318,6 +323,11 @@ impl Query {
             }
         }
         Ok(selection)
+    }
+
+    /// Whose code the functions of a profile are.
+    pub fn owners(&self, profile: &Profile) -> Owners {
+        Owners::of_profile(profile, &self.own)
     }
 
     /// The command that shows this file, for which advice is worded.

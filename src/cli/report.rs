@@ -47,7 +47,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         limit: args.look.limit(ROWS),
         min: args.look.min(0.0),
     };
-    let summary = Summary::of(&profile, &selection, args.in_code != InCode::Off);
+    let owners = args.query.owners(&profile);
+    let summary = Summary::of(&profile, &selection, owners, args.in_code != InCode::Off);
     let report = report::arrange(&subject, &summary, &options);
     let forms = Forms {
         page: &|| report.page(&subject),

@@ -15,7 +15,7 @@ use proftool::view::tree::{self, Direction, Notes, Options};
 use super::answer::{self, Forms};
 use super::function;
 use super::in_code::InCode;
-use super::look::Look;
+use super::look::{Format, Look};
 use super::query::Query;
 use super::tree_notes;
 
@@ -42,6 +42,9 @@ pub struct Args {
     /// and prints all rows
     #[arg(long)]
     classic: bool,
+    /// Show every frame of chains of library calls, which otherwise are one line each.
+    #[arg(long)]
+    unfold: bool,
     /// Start at this function; with --bottom-up, end there.
     #[arg(long, value_name = "FUNCTION")]
     root: Option<String>,
@@ -174,11 +177,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let is_cut = cut::is_any(&profile);
     let at_most = is_cut.then(|| cut::by_node(&profile, &selection, &calls, roots));
-    let mut tree = tree::arrange(&subject, calls, at_most, direction, &options);
+    let folds = !args.unfold && !args.classic && args.look.output.format == Format::Text;
+    let owners = folds.then(|| args.query.owners(&profile));
+    let owners = owners.as_ref();
+    let mut tree = tree::arrange(&subject, calls, at_most, direction, owners, &options);
     if tree.nodes().next().is_none() && !args.look.has_min() {
         // Everything is small: then what there is.
         options.min = 0.0;
-        tree = tree::arrange(&subject, tree.calls, tree.at_most, direction, &options);
+        let (calls, at_most) = (tree.calls, tree.at_most);
+        tree = tree::arrange(&subject, calls, at_most, direction, owners, &options);
     }
     if args.classic {
         let write = |out: &mut dyn Write| puma::write(out, &subject, &tree);

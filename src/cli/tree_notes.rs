@@ -74,13 +74,22 @@ pub fn hidden(tree: &Tree, reach: Reach, deepest: u32) -> Option<String> {
     if is_cut {
         what.push("callers further out".to_owned());
     }
+    let folded = match tree.folded() {
+        0 => None,
+        1 => Some("1 frame is folded; --unfold shows it".to_owned()),
+        frames => Some(format!(
+            "{} frames are folded; --unfold shows them",
+            grouped(frames as u64)
+        )),
+    };
     if what.is_empty() {
-        return None;
+        return folded.map(|folded| format!("… {folded}"));
     }
+    let folded = folded.map_or(String::new(), |folded| format!(". {folded}"));
     let what = what.join(" and ");
     Some(if options.is_empty() {
-        format!("… {what}: not shown, because the tree has reached its maximum size")
+        format!("… {what}: not shown, because the tree has reached its maximum size{folded}")
     } else {
-        format!("… {what}. To see all: {}", options.join(" "))
+        format!("… {what}. To see all: {}{folded}", options.join(" "))
     })
 }

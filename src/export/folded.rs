@@ -24,6 +24,10 @@ use crate::profile::FunctionKind;
 use crate::view::Subject;
 use crate::view::label::{self, Labels};
 
+/// What stands before the name of a function that was put into stacks which lacked it. Other programs are used to
+/// it; a name that starts with it is escaped.
+pub const INFERRED: char = '~';
+
 /// Writes the stacks of a top-down tree, the heaviest branches first.
 ///
 /// # Errors
@@ -41,7 +45,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &CallTree) -> io::Res
             stack.push(';');
         }
         if label::is_inferred(node.inferred, node.weight()) {
-            stack.push_str(label::INFERRED);
+            stack.push(INFERRED);
         }
         let function = &subject.profile.functions[node.function];
         stack.push_str(&frame(labels.of(node.function), function.kind));
@@ -72,8 +76,7 @@ pub fn frame(label: &str, kind: FunctionKind) -> Cow<'_, str> {
         FunctionKind::Unknown => placeholder(label).is_some(),
         FunctionKind::Named => false,
     };
-    let means_more =
-        label.starts_with(label::INFERRED) || is_mark(label) || placeholder(label).is_some();
+    let means_more = label.starts_with(INFERRED) || is_mark(label) || placeholder(label).is_some();
     let first = label.chars().next().filter(|_| means_more && !is_itself);
     match first {
         Some(first) if first.is_ascii() => {

@@ -78,6 +78,16 @@ impl Builder {
         self.modules.id_of(module)
     }
 
+    /// Notes the name of a function in the source, which says more than its linkage name.
+    pub fn source_name(&mut self, function: FunctionId, name: &str) {
+        self.profile.source.add_name(function, name);
+    }
+
+    /// Notes a directory in which a part of a module was compiled.
+    pub fn directory(&mut self, module: ModuleId, directory: &str) {
+        self.profile.source.add_directory(module, directory);
+    }
+
     /// Notes the build of a module. Where several builds were sampled none is kept.
     pub fn build_id(&mut self, module: ModuleId, build_id: &BuildId) {
         let builds = &mut self.profile.build_ids;
@@ -358,6 +368,7 @@ impl Builder {
                 None => code,
             });
         }
+        self.profile.source.finish();
         self.profile.tell_apart();
         self.profile
     }

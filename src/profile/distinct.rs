@@ -5,9 +5,11 @@
 //!
 //! | label | what it needs |
 //! |---|---|
+//! | `step::<u8>`, `step(int)` | arguments or parameters, for names that leave them out |
 //! | `step [libfoo.so]` | the module |
 //! | `step (a.c:12)` | the declaration, by the debug information |
 //! | `step [app] (a.c:12)` | both |
+//! | `lib::step::<a::Item>` | the whole name, for names that leave out parts of it |
 //! | `step 0x1139` | the stated address |
 //! | `step [app] 0x1139` | both |
 //! | `step #2` | nothing: the order in the profile |
@@ -69,6 +71,7 @@ impl Profile {
         let names = Names {
             whose: Whose::All,
             name,
+            fuller: &[],
             longer: None,
         };
         self.distinct_names = label(self, &names);
@@ -90,6 +93,8 @@ pub struct Names<'a, N> {
     pub whose: Whose,
     /// The name of a function, which others may have too.
     pub name: N,
+    /// Names with more of what the name leaves out, from the shortest. Others may have them too.
+    pub fuller: &'a [&'a dyn Fn(FunctionId) -> String],
     /// A longer name, which no other function of the profile has, that may do instead of what stands
     /// behind the name.
     pub longer: Option<&'a dyn Fn(FunctionId) -> String>,
@@ -124,7 +129,7 @@ where
             }
         }
         for group in 0..making.groups.len() {
-            making.settle(group, on_stack, names.longer);
+            making.settle(group, on_stack, names);
         }
     }
     let mut labels = making.labels;
@@ -134,7 +139,7 @@ where
 }
 
 /// What can stand behind a name.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Module,
     Declaration,
@@ -232,12 +237,7 @@ impl<'a> Making<'a, '_> {
     }
 
     /// Gives labels to those members of a group that are on stacks, or to the others.
-    fn settle(
-        &mut self,
-        group: usize,
-        on_stack: bool,
-        longer: Option<&dyn Fn(FunctionId) -> String>,
-    ) {
+    fn settle<N>(&mut self, group: usize, on_stack: bool, names: &Names<'_, N>) {
         let members = std::mem::take(&mut self.groups[group].members);
         let name = self.groups[group].name.clone();
         let mut left = members.clone();
@@ -246,7 +246,7 @@ impl<'a> Making<'a, '_> {
             self.groups[group].members = members;
             return;
         }
-        if on_stack && longer.is_none() {
+        if on_stack && names.longer.is_none() {
             let own = |id: FunctionId| Some(self.profile.functions[id].module) == self.program;
             if left.iter().filter(|&&id| own(id)).count() == 1 {
                 left.retain(|&id| !own(id));
@@ -257,18 +257,15 @@ impl<'a> Making<'a, '_> {
         let labelled = sampled.clone().filter(|&&id| self.is_labelled[id]);
         let to_be_labelled = if on_stack { left.len() } else { 0 };
         let is_kept = sampled.count() > labelled.count() + to_be_labelled;
-        if let Some(longer) = longer {
-            let is_free = |text: &String| !self.is_taken(text, &name, is_kept);
-            let mut settled = Vec::new();
-            left.retain(|&id| {
-                let text = Some(longer(id)).filter(is_free);
-                let is_left = text.is_none();
-                settled.extend(text.map(|text| (id, text)));
-                is_left
-            });
-            for (id, text) in settled {
-                self.give(id, text);
+        for fuller in names.fuller {
+            let mut counts: HashMap<String, u32> = HashMap::new();
+            for &id in &members {
+                *counts.entry(fuller(id)).or_default() += 1;
             }
+            let is_alone = |text: &String| counts.get(text) == Some(&1);
+            self.give_to(&mut left, &name, is_kept, |id| {
+                Some(fuller(id)).filter(is_alone)
+            });
         }
         // No form distinguishes functions that have everything in common; there may be a million of
         // // them.
@@ -283,6 +280,11 @@ impl<'a> Making<'a, '_> {
         for form in FORMS {
             if left.is_empty() {
                 break;
+            }
+            if form == Form::Address
+                && let Some(longer) = names.longer
+            {
+                self.give_to(&mut left, &name, is_kept, |id| Some(longer(id)));
             }
             // Functions that the whole text does not tell apart need another form.
             let whole = self.counted(&name, form, &distinct, usize::MAX);
@@ -300,19 +302,17 @@ impl<'a> Making<'a, '_> {
                 }
                 let texts = self.counted(&name, form, &distinct, parts);
                 let text = |id, parts| self.text(&name, form, id, parts);
-                let mut settled = Vec::new();
-                able.retain(|&id| {
-                    let text = text(id, parts)
-                        .filter(|text| alone(text, &texts) && !self.is_taken(text, &name, is_kept));
-                    let is_left = text.is_none();
-                    settled.extend(text.map(|text| (id, text)));
-                    is_left
+                let settled = self.free(&mut able, &name, is_kept, |id| {
+                    text(id, parts).filter(|text| alone(text, &texts))
                 });
                 for (id, text) in settled {
                     self.give(id, text);
                 }
             }
             left.extend(able);
+        }
+        if let Some(longer) = names.longer {
+            self.give_to(&mut numbered, &name, is_kept, |id| Some(longer(id)));
         }
         numbered.extend(left);
         numbered.sort_unstable();
@@ -328,6 +328,37 @@ impl<'a> Making<'a, '_> {
             self.give(id, text);
         }
         self.groups[group].members = members;
+    }
+
+    /// Takes from `left` the functions that have such a text which nothing else is called by, with these texts.
+    fn free(
+        &self,
+        left: &mut Vec<FunctionId>,
+        name: &str,
+        is_kept: bool,
+        text: impl Fn(FunctionId) -> Option<String>,
+    ) -> Vec<(FunctionId, String)> {
+        let mut settled = Vec::new();
+        left.retain(|&id| {
+            let text = text(id).filter(|text| !self.is_taken(text, name, is_kept));
+            let is_left = text.is_none();
+            settled.extend(text.map(|text| (id, text)));
+            is_left
+        });
+        settled
+    }
+
+    /// Makes these texts labels, where they are free.
+    fn give_to(
+        &mut self,
+        left: &mut Vec<FunctionId>,
+        name: &str,
+        is_kept: bool,
+        text: impl Fn(FunctionId) -> Option<String>,
+    ) {
+        for (id, text) in self.free(left, name, is_kept, text) {
+            self.give(id, text);
+        }
     }
 
     fn give(&mut self, id: FunctionId, label: String) {

@@ -7,6 +7,7 @@
 //!   ├─ modules     program files, kernel, libraries     (ModuleId)
 //!   ├─ functions   identities, never names              (FunctionId)
 //!   ├─ distinct    labels of those that share a name
+//!   ├─ source      names in the source, and where modules were compiled
 //!   ├─ paths       the tree of calls, parent before     (PathId)
 //!   │              child: main ◀─ parse ◀─ lex
 //!   ├─ threads     pid, tid, command                    (ThreadId)
@@ -43,6 +44,7 @@ mod place_weights;
 mod quality;
 mod sample;
 mod select;
+mod source;
 mod source_text;
 mod weights;
 
@@ -63,6 +65,7 @@ pub use place_weights::PlaceWeights;
 pub use quality::{CheckedCalls, Quality};
 pub use sample::{EventId, Sample, Thread, ThreadId};
 pub use select::{Filter, SelectedRow, Selection, Weighing, pattern_of};
+pub use source::Source;
 pub use source_text::SourceText;
 pub use weights::PathWeights;
 
@@ -87,6 +90,8 @@ pub struct Profile {
     pub functions: IdVec<FunctionId, Function>,
     /// What functions are called that share their names: [`Profile::distinct_name`].
     pub distinct_names: DistinctNames,
+    /// What debug information says beyond names and declarations.
+    pub source: Source,
     /// The tree of call paths.
     pub paths: CallPaths,
     /// Threads, one for each command name that they had.

@@ -239,6 +239,16 @@ impl Class {
         })
     }
 
+    /// The name in the source, where the linkage name leaves out what the function is: a closure, the body of an
+    /// `async` function, or one that such a body is an argument of.
+    pub(super) fn source_name(&self) -> Option<&str> {
+        let name = self.described.name.as_deref();
+        let says_more = |name: &&str| {
+            name.starts_with("{closure#") || name.contains("{async_") || name.contains("{gen_")
+        };
+        name.filter(says_more)
+    }
+
     /// Whether it was inlined somewhere.
     pub(super) fn is_inlined(&self) -> bool {
         self.described.is_inlined
@@ -417,6 +427,11 @@ fn without_rust_hash(name: &str) -> &str {
         }
         _ => name,
     }
+}
+
+/// Whether this is a legacy Rust name, by the hash at its end.
+pub(super) fn has_rust_hash(name: &str) -> bool {
+    without_rust_hash(name).len() < name.len()
 }
 
 /// Whether a symbol is that of a clone, by its name.

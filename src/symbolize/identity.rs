@@ -49,6 +49,8 @@ pub(super) struct Identities<'a> {
     said: FxHashMap<FunctionId, Said>,
     /// Functions with code of their own that have copies, or are copies, where no sample was taken.
     copied: Vec<FunctionId>,
+    /// Where the units of the definitions that were asked for were compiled.
+    directories: Vec<(ModuleId, String)>,
 }
 
 /// What debug information states about a function, apart from its name.
@@ -56,6 +58,7 @@ pub(super) struct Identities<'a> {
 struct Said {
     declared: Option<(String, u32)>,
     arguments: Option<String>,
+    source_name: Option<String>,
 }
 
 /// Returns debug information before anything of it was read.
@@ -96,6 +99,7 @@ impl<'a> Identities<'a> {
             copies: FunctionCopies::default(),
             said: FxHashMap::default(),
             copied: Vec::new(),
+            directories: Vec::new(),
         }
     }
 
@@ -122,6 +126,18 @@ impl<'a> Identities<'a> {
             names,
         };
         self.copies.learn(&place, definitions, code);
+        let module = self.modules[image];
+        for of_unit in definitions.chunk_by(|one, other| one.is_of_unit(*other)) {
+            let described = of_unit.first().and_then(|&id| lines.describe(id));
+            let directory = described.and_then(|described| described.directory);
+            let is_new = |it: &&str| {
+                let last = self.directories.last();
+                last.is_none_or(|(last, known)| *last != module || known != it)
+            };
+            if let Some(directory) = directory.as_deref().filter(is_new) {
+                self.directories.push((module, directory.to_owned()));
+            }
+        }
     }
 
     /// Notes which functions the clones among these are, by start and symbol, where samples have not
@@ -291,6 +307,7 @@ impl<'a> Identities<'a> {
             return Some(known);
         }
         let class = self.class(image, definition)?.clone();
+        let source_name = class.source_name().map(str::to_owned);
         let (name, start, arguments) = (class.name, class.start, class.arguments);
         let declared = class
             .declared
@@ -312,6 +329,7 @@ impl<'a> Identities<'a> {
         let said = Said {
             declared,
             arguments,
+            source_name,
         };
         self.said.insert(function, said);
         Some(function)
@@ -346,6 +364,7 @@ impl<'a> Identities<'a> {
             .filter(|class| class.is_of_part(symbol));
         let is_copied = class.is_some_and(Class::is_inlined) || function_copies::is_clone(symbol);
         let arguments = class.and_then(|class| class.arguments.clone());
+        let source_name = class.and_then(|class| class.source_name().map(str::to_owned));
         let declared = class
             .filter(|class| class.is_declared)
             .and_then(|class| class.declared.clone())
@@ -353,6 +372,7 @@ impl<'a> Identities<'a> {
         let said = Said {
             declared,
             arguments,
+            source_name,
         };
         if is_copied {
             self.copied.push(function);
@@ -375,6 +395,14 @@ impl<'a> Identities<'a> {
     /// Hands over what debug information says of the functions. Instances of one template whose
     /// names, made from linkage names, leave out their arguments, get these.
     pub(super) fn complete(self, builder: &mut Builder) {
+        for (module, directory) in &self.directories {
+            builder.directory(*module, directory);
+        }
+        for (&function, said) in &self.said {
+            if let Some(name) = &said.source_name {
+                builder.source_name(function, name);
+            }
+        }
         // Few functions have arguments: only their names are looked for among all.
         let mut instances: FxHashMap<NameAndPlace, u32> = FxHashMap::default();
         for (index, function) in builder.functions_mut().enumerate() {
@@ -407,10 +435,19 @@ impl<'a> Identities<'a> {
                 if function.linkage_name.is_none() {
                     function.linkage_name = Some(function.name.as_str().into());
                 }
+                if is_rust(function) {
+                    function.name.push_str("::");
+                }
                 function.name.push_str(arguments);
             }
         }
     }
+}
+
+/// Whether a function is one of Rust, by its linkage name.
+fn is_rust(function: &Function) -> bool {
+    let name = function.linkage_name.as_deref().unwrap_or_default();
+    name.starts_with("_R") || function_copies::has_rust_hash(name)
 }
 
 type NameAndPlace = (ModuleId, String, Option<Box<Line>>);

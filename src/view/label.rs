@@ -1,5 +1,6 @@
 //! Labels of functions that are shown together: short, but distinct.
 
+use super::name::Form;
 use super::page::Block;
 use super::table::{Cell, Column, Role, Table};
 use super::{Names, Subject};
@@ -7,8 +8,9 @@ use crate::callgraph::CallArc;
 use crate::profile::FunctionId;
 use crate::profile::distinct::{self, Whose};
 
-/// What stands before the name of a function that was put into stacks which lacked it.
-pub const INFERRED: &str = "~";
+/// What stands before the name of a function that was put into stacks which lacked it. No name starts with it, as
+/// those of destructors (`~vector`) and of V8's code do with others.
+pub const INFERRED: &str = "≈";
 
 /// What stands behind a call that no stack was recorded with.
 pub(super) const BY_CODE: &str = " (inferred)";
@@ -77,7 +79,7 @@ pub(super) fn marked(text: &str, inferred: u64, weight: u64) -> String {
 
 /// What the mark means, where there are any.
 pub(super) fn legend(is_marked: bool) -> Option<Block> {
-    let text = "~f: in most samples here, f was not recorded; it was restored because every path through \
+    let text = "≈f: in most samples here, f was not recorded; it was restored because every path through \
                 the code leads through it.";
     is_marked.then(|| Block::Restored(text.into()))
 }
@@ -108,7 +110,13 @@ impl Labels {
         } else {
             Whose::All
         };
-        let longer = (subject.names == Names::Short).then_some(&longer as _);
+        let is_short = subject.names == Names::Short;
+        let fuller = |id: FunctionId, form: Form| subject.name_in(id, form).into_owned();
+        let fuller = Form::FULLER.map(|form| move |id| fuller(id, form));
+        let fuller: Vec<&dyn Fn(FunctionId) -> String> = (fuller.iter().filter(|_| is_short))
+            .map(|it| it as _)
+            .collect();
+        let longer = is_short.then_some(&longer as _);
         let labels = match subject.names {
             Names::Full => {
                 let label = |id| (id, profile.distinct_name(id).into());
@@ -118,6 +126,7 @@ impl Labels {
                 let names = distinct::Names {
                     whose,
                     name,
+                    fuller: &fuller,
                     longer,
                 };
                 let made = distinct::label(profile, &names).into_rows();

@@ -26,6 +26,7 @@ pub mod label;
 mod merged;
 pub mod name;
 pub mod number;
+pub mod owners;
 pub mod page;
 pub mod quality;
 pub mod question;
@@ -90,9 +91,17 @@ impl<'a> Subject<'a> {
     /// [`label::Labels`] tells apart.
     pub fn plain_name(&self, function: FunctionId) -> Cow<'a, str> {
         match self.names {
-            Names::Short => name::short_name(&self.profile.functions[function].name),
+            Names::Short => self.name_in(function, name::Form::Short),
             Names::Full | Names::Mangled => Cow::Borrowed(self.name(function)),
         }
+    }
+
+    /// The name of a function in a shorter form.
+    fn name_in(&self, function: FunctionId, form: name::Form) -> Cow<'a, str> {
+        let source_name = self.profile.source.name(function);
+        let function = &self.profile.functions[function];
+        let short = name::in_form(&function.name, form);
+        name::for_people(short, function, source_name, form)
     }
 
     /// The short name of a function's module; empty where there is none.

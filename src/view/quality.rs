@@ -75,7 +75,7 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         line(
             "lacking",
             quality.lacking,
-            "missing frames restored from the code (~)",
+            "missing frames restored from the code (≈)",
             None,
         ),
         line(

@@ -8,9 +8,10 @@ use super::label::{self, Labels};
 use super::page::{Block, Page};
 use super::question::Question;
 use super::table::{Cell, Column, Role, Table};
-use super::{Figures, Subject, caveats, certainty, merged, number, quality, range};
+use super::{Figures, Subject, caveats, certainty, merged, number, owners, quality, range};
 use crate::analysis::inclusive::Basis;
 use crate::analysis::lines::Lines;
+use crate::analysis::owners::Charged;
 use crate::analysis::report::{InCode, Summary};
 use crate::analysis::sampling_error::SamplingError;
 use crate::analysis::waits::Wait;
@@ -59,6 +60,8 @@ pub struct Report {
     pub next: Vec<Question>,
     /// How far shares may be off because not every event was recorded.
     pub sampling_error: SamplingError,
+    /// The weight by crate, library or directory.
+    pub charged: Charged,
     has_cut_stacks: bool,
     in_code: Option<InCode>,
 }
@@ -117,6 +120,7 @@ pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Repor
         waits_shown: options.limit.unwrap_or(usize::MAX),
         next: Vec::new(),
         sampling_error: summary.sampling_error,
+        charged: summary.charged.clone(),
         has_cut_stacks: summary.has_cut_stacks,
         in_code: summary.in_code,
     };
@@ -232,6 +236,7 @@ impl Report {
                 blocks.extend(legend);
             }
         }
+        blocks.extend(self.by_owner(subject, what));
         blocks.extend(self.who(subject));
         if let Some(found) = &self.in_code {
             blocks.extend(in_code(found));
@@ -376,6 +381,23 @@ impl Report {
             left_out.push("module");
         }
         table.without(&left_out)
+    }
+
+    /// Time by crate, where there are several and stacks that tell them apart.
+    fn by_owner(&self, subject: &Subject, what: &str) -> Vec<Block> {
+        /// How many owners a page names.
+        const OWNERS: usize = 8;
+        let is_measured = self.known() == Some(Total::Measured);
+        if self.charged.shares.len() < 2 || !is_measured {
+            return Vec::new();
+        }
+        let heading = format!("{what} by crate, library or directory");
+        let mut letters = heading.chars();
+        let first = letters.next().map(|c| c.to_ascii_uppercase());
+        let heading = first.into_iter().chain(letters).collect();
+        let mut blocks = vec![Block::Space, Block::Heading(heading)];
+        blocks.extend(owners::blocks(subject, &self.charged, Some(OWNERS)));
+        blocks
     }
 
     /// The heaviest commands and threads, where there are several.

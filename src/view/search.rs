@@ -9,6 +9,7 @@ use regex::Regex;
 use super::label::Labels;
 use super::name::short_name;
 use super::{Figures, Names, Subject};
+use crate::base::printable;
 use crate::profile::{Function, FunctionId, Profile, Selection};
 
 /// What was found.
@@ -23,6 +24,8 @@ pub enum Found {
     Nothing(Vec<String>),
 }
 
+/// What stands in a label for a part that a page has no room for.
+const GAP: char = '…';
 /// The number of similar names that an error lists.
 const SIMILAR: usize = 5;
 /// How many characters of a name are compared.
@@ -42,15 +45,17 @@ pub fn find(subject: &Subject, candidates: &[FunctionId], text: &str) -> Found {
     };
     let function = |id: FunctionId| &subject.profile.functions[id];
     let regex = Regex::new(text);
-    let ways: [&dyn Fn(FunctionId) -> bool; 7] = [
+    let is_shortened = text.contains(GAP);
+    let ways: [&dyn Fn(FunctionId) -> bool; 8] = [
         &|id| !text.is_empty() && asked.of(id) == text,
-        &|id| labels.of(id) == text,
+        &|id| labels.of(id) == text || printable(labels.of(id)) == text,
+        &|id| is_shortened && is_short_for(text, labels.of(id)),
         &|id| subject.profile.distinct_name(id) == text,
         &|id| {
             let function = function(id);
             function.name == text || function.linkage_name.as_deref() == Some(text)
         },
-        &|id| short_name(&function(id).name) == text,
+        &|id| short_name(&function(id).name) == text || short.plain_name(id) == text,
         &|id| !text.is_empty() && has_part(function(id), text),
         &|id| {
             let matches = |regex: &Regex| regex.is_match(&function(id).name);
@@ -69,6 +74,23 @@ pub fn find(subject: &Subject, candidates: &[FunctionId], text: &str) -> Found {
         }
     }
     Found::Nothing(similar(&labels, candidates, text))
+}
+
+/// Whether a text is what a page shows of a label where its width does not suffice: the label with parts left out.
+fn is_short_for(text: &str, label: &str) -> bool {
+    let label = printable(label);
+    let (start, mut rest) = text.split_once(GAP).unwrap_or((text, ""));
+    let Some(mut label) = label.strip_prefix(start) else {
+        return false;
+    };
+    while let Some((part, others)) = rest.split_once(GAP) {
+        let Some(at) = label.find(part) else {
+            return false;
+        };
+        label = &label[at + part.len()..];
+        rest = others;
+    }
+    label.ends_with(rest)
 }
 
 /// Returns the function with this label, short or full, among all of the profile.

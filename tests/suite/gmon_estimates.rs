@@ -4,6 +4,7 @@ use proftool::analysis;
 use proftool::analysis::detail::Rule;
 use proftool::analysis::graph::{self, Entry, Model};
 use proftool::analysis::inclusive::{self, Basis};
+use proftool::analysis::owners::Owners;
 use proftool::analysis::report::Summary;
 use proftool::analysis::{cycles, function};
 use proftool::export::{Facts, json};
@@ -74,7 +75,8 @@ fn report_document(built: &Built) -> Value {
         limit: None,
         min: 0.0,
     };
-    let summary = Summary::of(subject.profile, subject.selection, false);
+    let owners = Owners::of_profile(subject.profile, &[]);
+    let summary = Summary::of(subject.profile, subject.selection, owners, false);
     let report = report::arrange(&subject, &summary, &options);
     document(|out| json::report::write(out, &subject, &report, &Facts))
 }

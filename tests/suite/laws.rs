@@ -7,6 +7,7 @@ use proftool::analysis::cut::{self, Roots};
 use proftool::analysis::detail::Rule;
 use proftool::analysis::function;
 use proftool::analysis::inclusive::{self, FunctionWeights};
+use proftool::analysis::owners::Owners;
 use proftool::analysis::report::Summary;
 use proftool::analysis::tree::{CallTree, Collapse, Reach, Stacks};
 use proftool::base::{Caveat, Event, WeightSum, is_unsafe_char};
@@ -302,7 +303,14 @@ fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
     let folded = stacks.top_down(Collapse::Full);
     let options = tree_view::Options::default();
     let at_most = bounds(&folded);
-    let folded = tree_view::arrange(&subject, folded, at_most, Direction::TopDown, &options);
+    let folded = tree_view::arrange(
+        &subject,
+        folded,
+        at_most,
+        Direction::TopDown,
+        None,
+        &options,
+    );
     let function = figures.weights.present().next();
     let detail = function.map(|function| {
         let summary = function::Summary::of(profile, &selection, function, Rule::Strict);
@@ -315,13 +323,15 @@ fn outputs(profile: &Profile, names: Names) -> Vec<(&'static str, Vec<u8>)> {
         down.clone(),
         at_most,
         Direction::TopDown,
+        Some(&Owners::of_profile(profile, &[])),
         &options,
     );
     let options = report::Options {
         limit: None,
         min: 0.0,
     };
-    let summary = Summary::of(profile, &selection, true);
+    let owners = Owners::of_profile(profile, &[]);
+    let summary = Summary::of(profile, &selection, owners, true);
     let report = report::arrange(&subject, &summary, &options);
     let notes = tree_view::Notes::default();
     let mut outputs = Vec::new();

@@ -275,7 +275,14 @@ fn told_by_us(profile: &Profile, collapse: Collapse) -> BTreeMap<(Vec<String>, b
     };
     let tree = top_down(profile, collapse);
     let options = view::Options::default();
-    let shown = view::arrange(&subject, tree.clone(), None, Direction::TopDown, &options);
+    let shown = view::arrange(
+        &subject,
+        tree.clone(),
+        None,
+        Direction::TopDown,
+        None,
+        &options,
+    );
     let table = shown.table(&subject);
     let column = |key: &str| {
         let mut columns = table.columns.iter();

@@ -309,5 +309,5 @@ fn the_report_shows_how_reliable_stacks_are() {
         .unwrap();
     assert_eq!(arc["origin"], "inferred");
     let text = proftool(&["graph", "--function", "^work$"], &data);
-    assert!(text.contains("~work"), "{text}");
+    assert!(text.contains("≈work"), "{text}");
 }

@@ -1,5 +1,6 @@
 //! The report as a page.
 
+use proftool::analysis::owners::Owners;
 use proftool::analysis::report::Summary;
 use proftool::base::{Caveat, CaveatKind, Event, Sampling, WeightSum};
 use proftool::export::{Advice, text};
@@ -108,7 +109,8 @@ fn a_recording_has_lines_threads_and_caveats_in_its_report() {
         limit: Some(10),
         min: 0.0,
     };
-    let summary = Summary::of(&profile, &selection, true);
+    let owners = Owners::of_profile(&profile, &[]);
+    let summary = Summary::of(&profile, &selection, owners, true);
     let page = report::arrange(&subject, &summary, &options).page(&subject);
     let mut out = Vec::new();
     text::write(

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proftool::analysis::owners::Owners;
 use proftool::analysis::report::Summary;
 use proftool::base::{Event, WeightSum};
 use proftool::export::{Facts, text};
@@ -29,7 +30,8 @@ fn report_on(profile: &Profile, limit: Option<usize>) -> (Report, String) {
         figures: Figures::All,
     };
     let options = report::Options { limit, min: 0.0 };
-    let summary = Summary::of(profile, &selection, false);
+    let owners = Owners::of_profile(profile, &[]);
+    let summary = Summary::of(profile, &selection, owners, false);
     let report = report::arrange(&subject, &summary, &options);
     let page = report.page(&subject);
     let mut out = Vec::new();

@@ -256,7 +256,7 @@ FIGURES
              counts once, however often the function is on its stack
   at most    the total if the function was on every incomplete stack that may
              lack it; ? if it is unknown whether it can be that large
-  ~f         most samples lacked this frame of f; it was restored from the code
+  ≈f         most samples lacked this frame of f; it was restored from the code
   f... (N %) tree: a collapsed call of f, which N % of the samples passed;
              their stacks continue under the nearest f above
   via collapsed %  tree: the part of total % that came through such calls

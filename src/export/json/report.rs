@@ -1,7 +1,7 @@
 //! The report: `command|null`, `duration|null` (ns), `functions` and `by_total` as in the flat
 //! profile, the former with `line {file, line, weight}|null`, the latter with `folded [name]`, the
 //! functions with exactly the same samples that the row stands for as well; `commands [{name, weight}]`,
-//! `threads [{pid, tid, name, weight}]`, `sampling_error {points, confidence, effective_samples}|null`
+//! `threads [{pid, tid, name, weight}]`, `owners` and `through_project` as in [`owners`], `sampling_error {points, confidence, effective_samples}|null`
 //! (percentage points around a share of one half, for independent samples), `census {complete, lost,
 //! throttled, intervals}|null` where every event was recorded or should have been, `quality {stacks, calls {KEY: number}, KEY: {samples, text, remedy|null}, …}|null`
 //! with the keys of [`quality::lines`], of the whole file also where filters leave samples out, `waits [{function, module, caller|null, weight}]`
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::flat::FunctionItem;
 use super::layout::{list, value};
-use super::view_head;
+use super::{owners, view_head};
 use crate::analysis::sampling_error::{CONFIDENCE, SamplingError};
 use crate::export::Advice;
 use crate::view::Subject;
@@ -155,6 +155,8 @@ pub fn write(
         }
     });
     list(out, threads)?;
+    out.write_all(b",\n")?;
+    owners::fields(out, &report.charged)?;
     out.write_all(b",\n\"quality\":")?;
     quality(out, subject, advice)?;
     out.write_all(b",\n\"waits\":")?;

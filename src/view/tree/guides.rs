@@ -11,6 +11,8 @@ const LAST_STEPS: usize = 6;
 
 /// Draws the lines before the names.
 pub(super) struct Guides {
+    /// For each node that was drawn, the number of lines that it is under.
+    level: IdVec<NodeId, usize>,
     /// For each node, the number of its children that are shown.
     children: IdVec<NodeId, u32>,
     /// How many children are still to come.
@@ -25,11 +27,12 @@ impl Guides {
     pub fn new(tree: &Tree) -> Guides {
         let mut children = IdVec::filled(0, tree.calls.nodes.len());
         for id in tree.nodes() {
-            if let Some(parent) = tree.calls.nodes.at(id).parent {
+            if let Some(parent) = tree.parent(id) {
                 children[parent] += 1;
             }
         }
         Guides {
+            level: IdVec::filled(0, tree.calls.nodes.len()),
             waiting: children.clone(),
             children,
             column: Vec::new(),
@@ -40,9 +43,11 @@ impl Guides {
     /// The lines before `node`, the next one that is shown.
     pub fn next(&mut self, tree: &Tree, id: NodeId) -> String {
         let node = tree.calls.nodes.at(id);
-        self.column.truncate(node.level as usize - 1);
+        let parent = tree.parent(id);
+        self.level[id] = parent.map_or(0, |parent| self.level[parent] + 1);
+        self.column.truncate(self.level[id]);
         let above = self.column.last().copied().unwrap_or(0);
-        let Some(parent) = node.parent else {
+        let Some(parent) = parent else {
             self.open.clear();
             self.column.push(0);
             return String::new();

@@ -25,6 +25,7 @@
 //! ```
 
 mod draw;
+mod folds;
 mod guides;
 
 pub use self::draw::drawing;
@@ -34,7 +35,11 @@ use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, label, number, range};
+use rustc_hash::FxHashMap;
+
+use self::folds::Fold;
 use crate::analysis::cut::AtMost;
+use crate::analysis::owners::Owners;
 use crate::analysis::tree::{CallTree, Node, NodeId, Repeats};
 use crate::base::IdVec;
 use crate::profile::FunctionId;
@@ -102,6 +107,9 @@ pub struct Tree {
     pub hidden: usize,
     /// And why.
     pub reasons: Hidden,
+    /// The chains of calls that are shown as one line, by the last node of each; the others of a chain are not
+    /// shown.
+    folds: FxHashMap<NodeId, Fold>,
     /// What was asked for.
     pub options: Options,
     /// What the weights of the nodes are at most, where stacks are cut.
@@ -110,19 +118,18 @@ pub struct Tree {
 }
 
 /// Chooses and names the nodes. `at_most` has the upper bounds of their weights; `None` where no
-/// stacks are cut.
+/// stacks are cut. Where there are `owners`, chains of calls outside of the user's own code are one line each, and
+/// the heaviest function of that code is shown.
 pub fn arrange(
     subject: &Subject,
     calls: CallTree,
     at_most: Option<IdVec<NodeId, AtMost>>,
     direction: Direction,
+    owners: Option<&Owners>,
     options: &Options,
 ) -> Tree {
     let whole = subject.selection.total();
-    let mut reasons = Hidden {
-        beyond: (calls.nodes.len()).saturating_sub(options.limit.unwrap_or(usize::MAX)),
-        ..Hidden::default()
-    };
+    let mut reasons = Hidden::default();
     let mut chosen: Vec<NodeId> = Vec::new();
     for (id, node) in calls.nodes.enumerate() {
         let is_deeper = options.depth.is_some_and(|depth| node.level > depth);
@@ -134,6 +141,19 @@ pub fn arrange(
             chosen.push(id);
         }
     }
+    let folds = owners.map_or_else(FxHashMap::default, |owners| {
+        folds::chains(&calls, &chosen, owners)
+    });
+    let mut is_folded: IdVec<NodeId, bool> = IdVec::filled(false, calls.nodes.len());
+    for (&last, fold) in &folds {
+        for id in fold.others(&calls, last) {
+            is_folded[id] = true;
+        }
+    }
+    chosen.retain(|&id| !is_folded[id]);
+    let folded = is_folded.iter().filter(|&&it| it).count();
+    reasons.beyond =
+        (calls.nodes.len() - folded).saturating_sub(options.limit.unwrap_or(usize::MAX));
     if let Some(limit) = options.limit {
         // A parent is at least as heavy as its child and comes first among equals.
         chosen.sort_by_key(|&id| std::cmp::Reverse(calls.nodes.at(id).standing()));
@@ -143,15 +163,28 @@ pub fn arrange(
     for &id in &chosen {
         shown[id] = true;
     }
+    if options.depth.is_none()
+        && let Some(heaviest) =
+            owners.and_then(|owners| folds::heaviest_own(subject, &calls, owners))
+    {
+        let callers = |&id: &NodeId| calls.nodes.at(id).parent;
+        for id in std::iter::successors(Some(heaviest), callers) {
+            if !shown[id] && !is_folded[id] {
+                shown[id] = true;
+                chosen.push(id);
+            }
+        }
+    }
     let root = options.root.map(|(function, _)| function);
     let functions = chosen.iter().map(|&id| calls.nodes.at(id).function);
     let labels = Labels::new(subject, functions.chain(root));
     Tree {
-        hidden: calls.nodes.len() - chosen.len(),
+        hidden: calls.nodes.len() - chosen.len() - folded,
         reasons,
         calls,
         direction,
         shown,
+        folds,
         options: *options,
         at_most,
         labels,
@@ -165,6 +198,18 @@ impl Tree {
             .enumerate()
             .filter(|(_, shown)| **shown)
             .map(|(id, _)| id)
+    }
+
+    /// The number of nodes that are folded into lines of others.
+    pub fn folded(&self) -> usize {
+        self.folds.values().map(|fold| fold.frames - 1).sum()
+    }
+
+    /// The nearest node around a node that is shown.
+    fn parent(&self, node: NodeId) -> Option<NodeId> {
+        let callers = |&id: &NodeId| self.calls.nodes.at(id).parent;
+        let mut around = std::iter::successors(callers(&node), callers);
+        around.find(|&id| self.shown[id])
     }
 
     /// What a node's function is called.
@@ -266,6 +311,7 @@ impl Tree {
         }
         blocks.extend(notes.below.iter().map(line));
         blocks.extend(self.stub_legend().map(Block::Line));
+        blocks.extend((!self.folds.is_empty()).then(|| Block::Line(folds::LEGEND.into())));
         blocks.extend(legend);
         let nodes = || self.nodes().map(|id| self.calls.nodes.at(id));
         blocks.extend(label::legend(
@@ -330,8 +376,10 @@ impl Tree {
                 guide.push_str(label::INFERRED);
             }
             let mut text = self.name(id).to_owned();
-            if node.inlined {
-                text.push_str(" (inlined)");
+            match self.folds.get(&id) {
+                Some(fold) => text = format!("{} → {text}", fold.title()),
+                None if node.inlined => text.push_str(" (inlined)"),
+                None => {}
             }
             if node.in_code {
                 text.push_str(" (in the code)");

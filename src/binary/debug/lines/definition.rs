@@ -39,6 +39,13 @@ pub struct DefinitionId {
     pub(super) entry: usize,
 }
 
+impl DefinitionId {
+    /// Whether both entries stand in one unit.
+    pub fn is_of_unit(self, other: DefinitionId) -> bool {
+        (self.place, self.unit) == (other.place, other.unit)
+    }
+}
+
 /// A position in the source, as numbers of one unit; 0 stands for an unknown line or column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Position {

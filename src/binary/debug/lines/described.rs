@@ -36,6 +36,8 @@ pub struct Described {
     pub qualified_name: Option<String>,
     /// Where it is in the source.
     pub declared: Option<Declared>,
+    /// The directory in which the compiler of its unit ran.
+    pub directory: Option<String>,
 }
 
 impl Lines<'_> {
@@ -108,6 +110,7 @@ fn described(id: DefinitionId, debug: &Debug<'_>) -> Option<Described> {
         name: definition.name.map(owned),
         qualified_name: qualified(&definition, debug),
         declared: declared(&definition, debug),
+        directory: unit_of(id, debug).and_then(|unit| unit.directory().map(owned)),
     })
 }
 

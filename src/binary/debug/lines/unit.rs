@@ -177,6 +177,11 @@ impl<'b> Unit<'b> {
         extents.of(origin)
     }
 
+    /// The directory in which the compiler ran.
+    pub(super) fn directory(&self) -> Option<&'b [u8]> {
+        self.main.comp_dir.map(|directory| directory.slice())
+    }
+
     /// The path of a file by its number.
     pub(super) fn path(&self, file: u64, debug: &Debug<'b>) -> Option<String> {
         let header = self.main.line_program.as_ref()?.header();

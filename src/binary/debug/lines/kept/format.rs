@@ -9,7 +9,7 @@
 //!       unit          u64
 //!       root          as above
 //!       flags         u8: 1 external, 2 inlined, 4 declared at a line, 8 comes from lines
-//!       linkage name, name, qualified name    text each
+//!       linkage name, name, qualified name, directory    text each
 //!       file: text; first and last line: u32, if there is one
 //!   addresses     number: u32; address: u64, number of frames × 2 + (1 with lines): u32
 //!     of each frame definition: u32 from 1, or 0; × 2 + (1 split off); file: text; line: u32
@@ -26,7 +26,7 @@ use super::{Answers, KeptDefinition, KeptFrame, Place};
 use crate::base::{Interner, NameId};
 
 /// Changes with what is written here and with what the answers mean.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 const EXTERNAL: u8 = 1;
 const INLINED: u8 = 2;
@@ -108,6 +108,7 @@ fn write_described(out: &mut Vec<u8>, described: &Described, texts: &mut Interne
         &described.linkage_name,
         &described.name,
         &described.qualified_name,
+        &described.directory,
     ];
     for name in names {
         text(out, name.as_ref().map(|name| texts.intern(name)))?;
@@ -288,6 +289,7 @@ impl<'a> Rest<'a> {
             linkage_name: self.owned(texts)?,
             name: self.owned(texts)?,
             qualified_name: self.owned(texts)?,
+            directory: self.owned(texts)?,
             declared: if flags & (AT | LINES) == 0 {
                 None
             } else {

@@ -2,14 +2,18 @@
 //!
 //! Tables are aligned: figures to the right, texts to the left. Where the width does not
 //! suffice, asides are shortened and then left out, then figures from the right. Names are shortened
-//! in the middle, as both ends of a name tell more than its middle. Rows are never wrapped, sentences
-//! are.
+//! so that their last segments stay, and so that different names of a table stay different. Rows are
+//! never wrapped, sentences are.
+
+mod distinct;
+mod shorten;
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
-use unicode_width::UnicodeWidthChar;
+
+pub use shorten::{display_width, last_columns, shortened, shortened_call};
 
 use crate::base::{Unit, printable};
 use crate::export::Advice;
@@ -40,8 +44,6 @@ const POOR_NAME: usize = 20;
 const MIN_FIGURES: usize = 2;
 /// What a call in a sentence has at least, if the line is as long.
 const MIN_CALL: usize = 30;
-/// What a name with a remark has at least, or the remark is shortened with it.
-const MIN_MARKED: usize = 8;
 /// The width that asides have at most where it is narrow.
 const MAX_ASIDE: usize = 20;
 
@@ -242,6 +244,24 @@ fn write_table(
         })
         .collect();
     let widths = fit(&roles, &natural, options.width);
+    let mut rows = rows;
+    for column in (0..roles.len()).filter(|&i| roles[i] == Role::Name && widths[i] > 0) {
+        let room = |row: &Vec<Piece>| {
+            let room = widths[column].saturating_sub(display_width(row[column].guide));
+            room.max(MIN_NAME.min(display_width(&row[column].text)))
+        };
+        let texts: Vec<(&str, usize)> = rows
+            .iter()
+            .map(|row| (&*row[column].text, room(row)))
+            .collect();
+        let texts: Vec<String> = distinct::fitted(&texts)
+            .into_iter()
+            .map(Cow::into_owned)
+            .collect();
+        for (row, text) in rows.iter_mut().zip(texts) {
+            row[column].text = Cow::Owned(text);
+        }
+    }
     let titles: Vec<Piece> = table
         .columns
         .iter()
@@ -349,10 +369,13 @@ fn write_row(
         }
         first = false;
         let room = width.saturating_sub(display_width(piece.guide));
-        let text = shortened_call(
-            &piece.text,
-            room.max(MIN_NAME.min(display_width(&piece.text))),
-        );
+        let text = match role {
+            Role::Name => Cow::Borrowed(&*piece.text),
+            _ => shortened_call(
+                &piece.text,
+                room.max(MIN_NAME.min(display_width(&piece.text))),
+            ),
+        };
         let used = display_width(piece.guide) + display_width(&text);
         let right = matches!(role, Role::Figure | Role::Heat);
         let padding = width.saturating_sub(used);
@@ -378,101 +401,4 @@ fn styled(out: &mut dyn Write, options: &Options, style: Style, text: &str) -> i
     } else {
         out.write_all(text.as_bytes())
     }
-}
-
-/// Returns the number of columns that a text takes on a terminal. Wide characters (CJK, emoji) take
-/// two, combining characters none. Each character counts by itself, as most terminals do it and
-/// so that widths add up; joiners and variation selectors are never printed as such.
-///
-/// ```
-/// use proftool::export::text::display_width;
-/// assert_eq!(display_width("naïve"), 5);
-/// assert_eq!(display_width("解析 e\u{301}"), 6);
-/// ```
-pub fn display_width(text: &str) -> usize {
-    text.chars().map(columns).sum()
-}
-
-/// A name, or a call of the form `caller → callee`, in at most `width` columns. Both names of a call
-/// are [`shortened`], so that the arrow stays.
-///
-/// ```
-/// use proftool::export::text::shortened_call;
-/// assert_eq!(shortened_call("parse_expression → f", 12), "pa…ssion → f");
-/// assert_eq!(shortened_call("parse_expression → parse_term", 17), "pa…sion → pa…term");
-/// ```
-pub fn shortened_call(text: &str, width: usize) -> Cow<'_, str> {
-    const ARROW: &str = " → ";
-    let room = width.saturating_sub(display_width(ARROW));
-    let (Some((caller, callee)), 4..) = (text.split_once(ARROW), room) else {
-        return shortened(text, width);
-    };
-    let lengths = [caller, callee].map(display_width);
-    if lengths[0] + lengths[1] <= room {
-        return Cow::Borrowed(text);
-    }
-    // What a short name leaves over is for the longer one.
-    let first = lengths[0].min((room / 2).max(room.saturating_sub(lengths[1])));
-    let (caller, callee) = (shortened(caller, first), shortened(callee, room - first));
-    Cow::Owned(format!("{caller}{ARROW}{callee}"))
-}
-
-/// `text` in at most `width` columns, with the middle left out where it has more. The end
-/// of a name tells more than its start and gets more room. A remark after it, as `(inlined)`, stays
-/// whole where the name keeps eight columns.
-///
-/// ```
-/// use proftool::export::text::shortened;
-/// assert_eq!(shortened("alloc::vec::Vec::push", 12), "allo…c::push");
-/// assert_eq!(shortened("alloc::vec::Vec::push (inlined)", 20), "all…::push (inlined)");
-/// assert_eq!(shortened("構文解析器", 7), "構…析器");
-/// ```
-pub fn shortened(text: &str, width: usize) -> Cow<'_, str> {
-    if display_width(text) <= width {
-        return Cow::Borrowed(text);
-    }
-    // Demanglers print no space before arguments.
-    if let Some(at) = text.rfind(" (").filter(|_| text.ends_with(')')) {
-        let (name, remark) = text.split_at(at);
-        let room = width.saturating_sub(display_width(remark));
-        if room >= MIN_MARKED {
-            return Cow::Owned(format!("{}{remark}", shortened_name(name, room)));
-        }
-    }
-    Cow::Owned(shortened_name(text, width))
-}
-
-fn shortened_name(text: &str, width: usize) -> String {
-    let kept = width.saturating_sub(1);
-    let mut room = kept * 2 / 5;
-    let start = text.chars().take_while(|&c| takes(&mut room, c));
-    let start = &text[..start.map(char::len_utf8).sum()];
-    let end = last_columns(&text[start.len()..], kept - display_width(start));
-    format!("{start}…{end}")
-}
-
-/// Returns the end of `text` that fits into `width` columns.
-///
-/// ```
-/// use proftool::export::text::last_columns;
-/// assert_eq!(last_columns("src/main.rs", 4), "n.rs");
-/// assert_eq!(last_columns("構文", 3), "文");
-/// ```
-pub fn last_columns(text: &str, width: usize) -> &str {
-    let mut room = width;
-    let end = text.chars().rev().take_while(|&c| takes(&mut room, c));
-    let end = &text[text.len() - end.map(char::len_utf8).sum::<usize>()..];
-    // A combining character whose base is cut off would combine with what is written before it.
-    end.trim_start_matches(|c| columns(c) == 0)
-}
-
-/// Takes the columns of `c` from `room`; false where there are too few.
-fn takes(room: &mut usize, c: char) -> bool {
-    let left = room.checked_sub(columns(c));
-    *room = left.unwrap_or(0);
-    left.is_some()
-}
-
-fn columns(c: char) -> usize {
-    c.width().unwrap_or(1)
 }

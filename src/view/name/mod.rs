@@ -1,6 +1,21 @@
 //! Names without what the eye has to skip: parameters, template arguments, generics.
+//!
+//! A name has three forms. Labels take the first one that no other function has:
+//!
+//! | form | `std::vector<a::Box<int>, std::allocator<a::Box<int>> >::at(int)` | `<a::Item as b::Show>::show` |
+//! |---|---|---|
+//! | [`Form::Short`] | `std::vector::at` | `a::Item::show` |
+//! | [`Form::Arguments`] | `std::vector<Box>::at` | `<Item as Show>::show` |
+//! | [`Form::NestedArguments`] | `std::vector<Box<int>>::at` | the same |
+//! | [`Form::Parameters`] | `std::vector<Box<int>>::at(int)` | the same |
+
+mod closure;
+mod implementation;
+mod types;
 
 use std::borrow::Cow;
+
+pub use closure::for_people;
 
 /// The short form of a demangled name.
 ///
@@ -20,6 +35,9 @@ use std::borrow::Cow;
 ///     ("<T as core::convert::Into<U>>::into", "core::convert::Into::into"),
 ///     ("core::slice::<impl [T]>::sort", "core::slice::sort"),
 ///     ("core::str::<impl core::ops::Index<I> for str>::index", "str::index"),
+///     ("<srv::_::<impl serde::Deserialize for srv::Item>::deserialize::__Visitor as serde::Visitor>::visit",
+///      "srv::Item::deserialize::__Visitor::visit"),
+///     ("<<a::Item as b::Read>::read::Inner as c::Show>::show", "a::Item::read::Inner::show"),
 ///     ("core::ptr::drop_in_place::<alloc::vec::Vec<u8>>", "core::ptr::drop_in_place"),
 ///     ("app::run::{{closure}}", "app::run::{{closure}}"),
 ///     ("[unknown] called by f(int)", "[unknown] called by f(int)"),
@@ -33,12 +51,60 @@ use std::borrow::Cow;
 /// }
 /// ```
 pub fn short_name(name: &str) -> Cow<'_, str> {
+    in_form(name, Form::Short)
+}
+
+/// How much of a demangled name is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// No arguments and no parameters.
+    Short,
+    /// The generic and template arguments without their own arguments, and types without their paths.
+    Arguments,
+    /// The same with the arguments of arguments.
+    NestedArguments,
+    /// The same with the types of the parameters, where the name has them.
+    Parameters,
+}
+
+impl Form {
+    /// The forms that say more than the short one, from the one that says least.
+    pub const FULLER: [Form; 3] = [Form::Arguments, Form::NestedArguments, Form::Parameters];
+
+    /// How deep arguments stand in other ones that are shown.
+    fn depth(self) -> usize {
+        match self {
+            Form::Short | Form::Arguments => 0,
+            Form::NestedArguments | Form::Parameters => usize::MAX,
+        }
+    }
+}
+
+/// A demangled name in this form.
+///
+/// ```
+/// use proftool::view::name::{Form, in_form};
+/// let names = [
+///     ("core::ptr::drop_in_place::<alloc::vec::Vec<u8>>", "core::ptr::drop_in_place::<Vec<u8>>"),
+///     ("<a::Item as core::fmt::Debug>::fmt", "<Item as Debug>::fmt"),
+///     ("core::str::<impl core::ops::Index<I> for str>::index", "<str as Index<I>>::index"),
+///     ("std::vector<long, std::allocator<long> >::push_back(long const&)", "std::vector<long>::push_back"),
+///     ("void f<std::map<int, a::B> >(int)", "f<map<int, B>>"),
+/// ];
+/// for (name, expected) in names {
+///     assert_eq!(in_form(name, Form::NestedArguments), expected);
+/// }
+/// assert_eq!(in_form("void f<a::B<int> >(a::B<int> const&)", Form::Arguments), "f<B>");
+/// assert_eq!(in_form("void f<a::B>(a::B const&, int)", Form::Parameters), "f<B>(B const&, int)");
+/// ```
+pub fn in_form(name: &str, form: Form) -> Cow<'_, str> {
     let of_a_script = name.starts_with("py::") || name.contains(":/");
     // `[unknown] called by f(int)` is no function's name.
     if of_a_script || name.starts_with('[') || !name.contains(['<', '(']) {
         return Cow::Borrowed(name);
     }
-    match shortened(name) {
+    let name_of_type = implementation::named_by_type(name);
+    match shortened(&name_of_type, form) {
         Some(short) if !short.is_empty() => Cow::Owned(short),
         _ => Cow::Borrowed(name),
     }
@@ -47,9 +113,11 @@ pub fn short_name(name: &str) -> Cow<'_, str> {
 /// What may follow the parameters of a function.
 const QUALIFIERS: [&str; 5] = [" const", " volatile", " &&", " &", " noexcept"];
 
-/// The short form; `None` where brackets do not match.
-fn shortened(name: &str) -> Option<String> {
+/// The name in this form; `None` where brackets do not match.
+fn shortened(name: &str, form: Form) -> Option<String> {
     let mut out = String::with_capacity(name.len());
+    // Where the name starts behind a return type, which C++ names only of templates.
+    let (mut start, mut depth) = (0, 0i32);
     let mut parameters = false;
     let mut rest = name;
     while let Some(c) = rest.chars().next() {
@@ -67,17 +135,20 @@ fn shortened(name: &str) -> Option<String> {
                 let len = group(rest)?;
                 let (inside, tail) = (&rest[1..len - 1], &rest[len..]);
                 rest = tail;
-                if let Some((_, target)) = inside
-                    .strip_prefix("impl ")
-                    .and_then(|inside| split_outside(inside, " for "))
-                {
-                    out = bare(target);
-                } else if out.is_empty() && tail.starts_with("::") {
-                    out = implementor(inside);
-                } else if out.ends_with("::") {
-                    out.truncate(out.len() - 2);
-                } else if out.is_empty() {
-                    return None;
+                let is_type = out.is_empty() && tail.starts_with("::");
+                match form {
+                    Form::Short if is_type => out = implementation::implementor(inside),
+                    _ if out.is_empty() && !is_type => return None,
+                    Form::Short if out.ends_with("::") => out.truncate(out.len() - 2),
+                    Form::Short => {}
+                    _ if !is_type && are_parameters(inside) && !name.contains('(') => {
+                        out.truncate(out.trim_end_matches("::").len());
+                    }
+                    _ => {
+                        out.push('<');
+                        out.push_str(&types::shortened(inside, form.depth()));
+                        out.push('>');
+                    }
                 }
             }
             '(' => {
@@ -97,6 +168,10 @@ fn shortened(name: &str) -> Option<String> {
                     rest = tail;
                 } else {
                     parameters |= ends;
+                    if form == Form::Parameters {
+                        out.push_str(&types::shortened(inside, form.depth()));
+                        out.push_str(&tail[..tail.len() - after.len()]);
+                    }
                     rest = after;
                 }
             }
@@ -104,13 +179,29 @@ fn shortened(name: &str) -> Option<String> {
             _ => {
                 out.push(c);
                 rest = &rest[c.len_utf8()..];
+                match c {
+                    '{' | '[' => depth += 1,
+                    '}' | ']' => depth -= 1,
+                    ' ' if depth == 0 && !parameters && !rest.starts_with('[') => start = out.len(),
+                    _ => {}
+                }
             }
         }
     }
-    Some(if parameters {
-        without_return_type(out)
-    } else {
-        out
+    let has_return_type = parameters && !out.contains("thunk to ") && !out.contains("operator ");
+    let name = out[start..].trim_start_matches(['*', '&']);
+    if has_return_type && !name.is_empty() {
+        return Some(name.to_owned());
+    }
+    Some(out)
+}
+
+/// Whether these are names of a generic's parameters, as in Rust's older names: `K,V,A`.
+fn are_parameters(inside: &str) -> bool {
+    let mut words = inside.split(',');
+    words.all(|word| {
+        let is_word = word.chars().all(|c| c.is_alphanumeric() || c == '_');
+        is_word && word.starts_with(|c: char| c.is_ascii_uppercase())
     })
 }
 
@@ -178,59 +269,4 @@ fn split_outside<'a>(text: &'a str, mark: &str) -> Option<(&'a str, &'a str)> {
         before = c;
     }
     None
-}
-
-/// The type that stands for `<Type as Trait>`: the type, or the trait where the type is a
-/// parameter.
-fn implementor(inside: &str) -> String {
-    let Some((target, interface)) = split_outside(inside, " as ") else {
-        return bare(inside);
-    };
-    let short = bare(target);
-    let word = short.trim_start_matches(['&', '*', ' ']);
-    let word = word.strip_prefix("mut ").unwrap_or(word);
-    let parameter = word.len() <= 1 && word.chars().all(|c| c.is_ascii_uppercase());
-    if parameter { bare(interface) } else { short }
-}
-
-/// A Rust type without its generics.
-fn bare(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut depth = 0i32;
-    let mut before = ' ';
-    for c in text.chars() {
-        match c {
-            '<' => depth += 1,
-            '>' if before != '-' => depth -= 1,
-            _ if depth <= 0 => out.push(c),
-            _ => {}
-        }
-        before = c;
-    }
-    while out.ends_with("::") {
-        out.truncate(out.len() - 2);
-    }
-    out.trim_start_matches("::").to_owned()
-}
-
-/// A function's name without the return type that C++ puts before that of a template.
-fn without_return_type(text: String) -> String {
-    if text.contains("thunk to ") || text.contains("operator ") {
-        return text;
-    }
-    let mut start = 0;
-    let mut depth = 0i32;
-    for (at, c) in text.char_indices() {
-        match c {
-            '(' | '{' | '[' => depth += 1,
-            ')' | '}' | ']' => depth -= 1,
-            ' ' if depth == 0 && !text[at + 1..].starts_with('[') => start = at + 1,
-            _ => {}
-        }
-    }
-    let name = text[start..].trim_start_matches(['*', '&']);
-    if name.is_empty() {
-        return text;
-    }
-    name.to_owned()
 }

@@ -1,0 +1,246 @@
+//! Names in the columns that there are for them.
+
+use std::borrow::Cow;
+
+use unicode_width::UnicodeWidthChar;
+
+/// What a name with a remark has at least, or the remark is shortened with it.
+const MIN_MARKED: usize = 8;
+/// What stands between a caller and its callee.
+pub(super) const ARROW: &str = " → ";
+/// What stands for what is left out.
+pub(super) const GAP: char = '…';
+
+/// Returns the number of columns that a text takes on a terminal. Wide characters (CJK, emoji) take
+/// two, combining characters none. Each character counts by itself, as most terminals do it and
+/// so that widths add up; joiners and variation selectors are never printed as such.
+///
+/// ```
+/// use proftool::export::text::display_width;
+/// assert_eq!(display_width("naïve"), 5);
+/// assert_eq!(display_width("解析 e\u{301}"), 6);
+/// ```
+pub fn display_width(text: &str) -> usize {
+    text.chars().map(columns).sum()
+}
+
+/// A name, or a call of the form `caller → callee`, in at most `width` columns. Both names of a call
+/// are [`shortened`], so that the arrow stays.
+///
+/// ```
+/// use proftool::export::text::shortened_call;
+/// assert_eq!(shortened_call("parse_expression → f", 12), "pa…ssion → f");
+/// assert_eq!(shortened_call("parse_expression → parse_term", 17), "pa…sion → pa…term");
+/// ```
+pub fn shortened_call(text: &str, width: usize) -> Cow<'_, str> {
+    let room = width.saturating_sub(display_width(ARROW));
+    let (Some((caller, callee)), 4..) = (text.split_once(ARROW), room) else {
+        return shortened(text, width);
+    };
+    let lengths = [caller, callee].map(display_width);
+    if lengths[0] + lengths[1] <= room {
+        return Cow::Borrowed(text);
+    }
+    // What a short name leaves over is for the longer one.
+    let first = lengths[0].min((room / 2).max(room.saturating_sub(lengths[1])));
+    let (caller, callee) = (shortened(caller, first), shortened(callee, room - first));
+    Cow::Owned(format!("{caller}{ARROW}{callee}"))
+}
+
+/// `text` in at most `width` columns. Of a name with segments, the ones between the first and the last two
+/// are left out first, then the first one, then arguments, then the last but one. Of what is left, and of other texts, the middle is
+/// left out. A remark after it, as `(inlined)`, stays whole where the name keeps eight columns.
+///
+/// ```
+/// use proftool::export::text::shortened;
+/// assert_eq!(shortened("alloc::vec::into_iter::Vec::push", 20), "alloc::…::Vec::push");
+/// assert_eq!(shortened("alloc::vec::Vec::push", 14), "…::Vec::push");
+/// assert_eq!(shortened("alloc::vec::Vec::push", 10), "…::push");
+/// assert_eq!(shortened("de::from_slice::<alloc::Vec>", 22), "de::from_slice::<…>");
+/// assert_eq!(shortened("alloc::vec::Vec::push (inlined)", 20), "…::push (inlined)");
+/// assert_eq!(shortened("parse_expression", 12), "pars…ression");
+/// assert_eq!(shortened("構文解析器", 7), "構…析器");
+/// ```
+pub fn shortened(text: &str, width: usize) -> Cow<'_, str> {
+    if display_width(text) <= width {
+        return Cow::Borrowed(text);
+    }
+    let (name, remark) = split_remark(text);
+    let room = width.saturating_sub(display_width(remark));
+    if room >= MIN_MARKED && !remark.is_empty() {
+        return Cow::Owned(format!("{}{remark}", shortened_name(name, room)));
+    }
+    Cow::Owned(shortened_name(text, width))
+}
+
+/// A name, and what stands behind it: `(inlined)`, `(a.c:12)`, `<cycle 1> [3]`, `[3]`. Demanglers print no space before
+/// arguments.
+pub(super) fn split_remark(text: &str) -> (&str, &str) {
+    let mut at = text.len();
+    if let Some((before, number)) = text.strip_suffix(']').and_then(|it| it.rsplit_once(" ["))
+        && number.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        at = before.len();
+    }
+    if text[..at].ends_with('>')
+        && let Some(cycle) = text[..at].rfind(" <cycle ")
+    {
+        at = cycle;
+    }
+    if text[..at].ends_with(')')
+        && let Some(remark) = text[..at].rfind(" (")
+    {
+        at = remark;
+    }
+    text.split_at(at)
+}
+
+fn shortened_name(text: &str, width: usize) -> String {
+    if display_width(text) <= width {
+        return text.to_owned();
+    }
+    let (word, name) = match text.strip_prefix("async ") {
+        Some(name) => ("async ", name),
+        None => ("", text),
+    };
+    let segments = segments(name);
+    let bare: Vec<Cow<'_, str>> = segments.iter().map(|it| without_arguments(it)).collect();
+    let whole: Vec<Cow<'_, str>> = segments.into_iter().map(Cow::Borrowed).collect();
+    let fits = |text: String| Some(text).filter(|text| display_width(text) <= width);
+    if whole.len() > 2 || bare != whole {
+        // The function's own arguments go first.
+        let mut own = whole.clone();
+        if let (Some(last), Some(bare)) = (own.last_mut(), bare.last()) {
+            last.clone_from(bare);
+        }
+        let short = shortest_path(word, &whole, 2, &fits)
+            .or_else(|| shortest_path(word, &own, 2, &fits))
+            .or_else(|| fits(format!("{word}{}", bare.join("::"))))
+            .or_else(|| shortest_path(word, &bare, 2, &fits))
+            .or_else(|| shortest_path(word, &bare, 1, &fits));
+        if let Some(short) = short {
+            return short;
+        }
+    }
+    without_middle(text, width)
+}
+
+/// The path with as many segments as fit, but no fewer than `least` of the last ones.
+fn shortest_path(
+    word: &str,
+    segments: &[Cow<'_, str>],
+    least: usize,
+    fits: &dyn Fn(String) -> Option<String>,
+) -> Option<String> {
+    let (first, others) = segments.split_first()?;
+    let most = others.len().saturating_sub(1);
+    let last = |kept: usize| others[others.len() - kept..].join("::");
+    let mut kept = (least..=most).rev();
+    let with_first = kept.find_map(|kept| fits(format!("{word}{first}::{GAP}::{}", last(kept))));
+    let can = others.len() >= least;
+    with_first
+        .or_else(|| fits(format!("{word}{GAP}::{}", last(least.min(others.len())))).filter(|_| can))
+}
+
+/// The segments of a name: what stands between `::` outside of brackets. Arguments are part of the segment
+/// before them.
+fn segments(name: &str) -> Vec<&str> {
+    let (mut depth, mut start) = (0usize, 0);
+    let mut segments = Vec::new();
+    for (at, c) in name.char_indices() {
+        match c {
+            '<' | '(' | '[' | '{' => depth += 1,
+            '>' | ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            ':' if depth == 0 && at >= start && at > 0 => {
+                let rest = &name[at..];
+                if rest.starts_with("::") && !rest.starts_with("::<") {
+                    segments.push(&name[start..at]);
+                    start = at + 2;
+                }
+            }
+            _ => {}
+        }
+    }
+    segments.push(&name[start..]);
+    segments
+}
+
+/// A segment with what is in its brackets left out: `Vec<…>`, `f(…)`. Braces stay, as they hold the name of what
+/// has no other, and of `<A as B>` the type: `<A…>`.
+fn without_arguments(segment: &str) -> Cow<'_, str> {
+    if let Some(inside) = segment.strip_prefix('<') {
+        let is_end = |c: char| "<>( [,".contains(c);
+        let start = inside
+            .find(|c: char| c.is_alphabetic() || c == '_')
+            .unwrap_or(0);
+        let length = inside[start..].find(is_end).unwrap_or(inside.len() - start);
+        let name = inside[..start + length].trim_start_matches(['&', ' ']);
+        let mark = if inside.starts_with(name) { "" } else { "…" };
+        return match segment.ends_with('>') && !name.is_empty() {
+            true => Cow::Owned(format!("<{mark}{name}{GAP}>")),
+            false => Cow::Borrowed(segment),
+        };
+    }
+    if !segment.contains(['<', '(']) || segment.starts_with("operator") {
+        return Cow::Borrowed(segment);
+    }
+    let mut out = String::new();
+    let (mut depth, mut before) = (0usize, ' ');
+    for c in segment.chars() {
+        let opens = matches!(c, '<' | '(');
+        let closes = c == ')' || c == '>' && before != '-';
+        depth = depth.saturating_sub(usize::from(closes));
+        if depth == 0 {
+            out.push(c);
+        }
+        if opens {
+            if depth == 0 {
+                out.push(GAP);
+            }
+            depth += 1;
+        }
+        before = c;
+    }
+    Cow::Owned(out)
+}
+
+/// Both ends of a text. The end of a name tells more than its start and gets more room.
+fn without_middle(text: &str, width: usize) -> String {
+    let kept = width.saturating_sub(1);
+    let start = first_columns(text, kept * 2 / 5);
+    let end = last_columns(&text[start.len()..], kept - display_width(start));
+    format!("{start}{GAP}{end}")
+}
+
+/// The start of `text` that fits into `width` columns.
+pub(super) fn first_columns(text: &str, width: usize) -> &str {
+    let mut room = width;
+    let start = text.chars().take_while(|&c| takes(&mut room, c));
+    &text[..start.map(char::len_utf8).sum()]
+}
+
+/// Returns the end of `text` that fits into `width` columns.
+///
+/// ```
+/// use proftool::export::text::last_columns;
+/// assert_eq!(last_columns("src/main.rs", 4), "n.rs");
+/// assert_eq!(last_columns("構文", 3), "文");
+/// ```
+pub fn last_columns(text: &str, width: usize) -> &str {
+    let mut room = width;
+    let end = text.chars().rev().take_while(|&c| takes(&mut room, c));
+    let end = &text[text.len() - end.map(char::len_utf8).sum::<usize>()..];
+    // A combining character whose base is cut off would combine with what is written before it.
+    end.trim_start_matches(|c| columns(c) == 0)
+}
+
+/// Takes the columns of `c` from `room`; false where there are too few.
+fn takes(room: &mut usize, c: char) -> bool {
+    let left = room.checked_sub(columns(c));
+    *room = left.unwrap_or(0);
+    left.is_some()
+}
+
+fn columns(c: char) -> usize {
+    c.width().unwrap_or(1)
+}

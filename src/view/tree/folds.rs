@@ -1,0 +1,166 @@
+//! Chains of calls outside of the user's own code, each as one line.
+//!
+//! ```text
+//!   clone3                                     ⋯ 47 frames: std, tokio → Context::run_task
+//!   ↳ start_thread                             ↳ srv::handle
+//!   ↳ std::sys::thread_start
+//!     …
+//!   ↳ tokio::runtime::Context::run_task
+//!   ↳ srv::handle
+//! ```
+//!
+//! A chain is of functions that each have the next one as the only line under them, with nearly the same
+//! weight. Its last function is named, and the figures are those of the last.
+
+use rustc_hash::FxHashMap;
+
+use crate::analysis::owners::{OwnerKind, Owners};
+use crate::analysis::tree::{CallTree, NodeId};
+use crate::base::IdVec;
+use crate::profile::FunctionKind;
+use crate::view::Subject;
+
+/// What a folded line means.
+pub(super) const LEGEND: &str = "⋯ N frames: a chain of calls outside of the project's code with nearly the same \
+    total; the last one is named, and the figures are its own.";
+
+/// A shorter chain is no line less to read.
+const SHORTEST: usize = 3;
+/// How many characters the names of owners may have that a line names.
+const NAMED: usize = 20;
+
+/// A chain of calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fold {
+    /// The number of frames, with the last.
+    pub frames: usize,
+    /// Whose they are, those of the most frames first.
+    owners: Vec<String>,
+}
+
+impl Fold {
+    /// `⋯ 47 frames: std, tokio`.
+    pub fn title(&self) -> String {
+        let mut names = String::new();
+        for (place, name) in self.owners.iter().enumerate() {
+            let separator = if place > 0 { ", " } else { "" };
+            if place > 0 && names.chars().count() + name.chars().count() > NAMED {
+                names.push_str(", …");
+                break;
+            }
+            names.push_str(separator);
+            names.push_str(name);
+        }
+        format!("⋯ {} frames: {names}", self.frames)
+    }
+
+    /// The nodes of a chain that ends at `last`, without the last.
+    pub fn others<'t>(
+        &self,
+        calls: &'t CallTree,
+        last: NodeId,
+    ) -> impl Iterator<Item = NodeId> + use<'t> {
+        let parent = |&id: &NodeId| calls.nodes.at(id).parent;
+        let others = std::iter::successors(parent(&last), parent);
+        others.take(self.frames - 1)
+    }
+}
+
+/// The chains among these nodes, by their last node.
+pub(super) fn chains(
+    calls: &CallTree,
+    chosen: &[NodeId],
+    owners: &Owners,
+) -> FxHashMap<NodeId, Fold> {
+    let mut children: IdVec<NodeId, u32> = IdVec::filled(0, calls.nodes.len());
+    for &id in chosen {
+        if let Some(parent) = calls.nodes.at(id).parent {
+            children[parent] += 1;
+        }
+    }
+    // For each node at the end of a chain where the chain starts, and of how many frames it is.
+    let mut chain: FxHashMap<NodeId, (NodeId, usize)> = FxHashMap::default();
+    let mut ended: Vec<NodeId> = Vec::new();
+    for &id in chosen {
+        let node = calls.nodes.at(id);
+        let can = node.stub.is_none()
+            && !node.in_code
+            && !matches!(
+                owners.of(node.function).kind,
+                OwnerKind::Project | OwnerKind::Mark
+            );
+        if !can {
+            continue;
+        }
+        let around = node.parent.filter(|&parent| children[parent] == 1);
+        let before = around.and_then(|parent| chain.get(&parent).copied());
+        let before = before.filter(|&(start, _)| {
+            let whole = calls.nodes.at(start).weight();
+            (whole - node.weight().min(whole)) as f64 <= whole as f64 / 100.0
+        });
+        match before {
+            Some((start, frames)) => {
+                chain.insert(id, (start, frames + 1));
+            }
+            None => {
+                chain.insert(id, (id, 1));
+            }
+        }
+        ended.push(id);
+    }
+    // Those that another one continues do not end there.
+    let mut folds = FxHashMap::default();
+    let mut continued: IdVec<NodeId, bool> = IdVec::filled(false, calls.nodes.len());
+    for &id in &ended {
+        let parent = calls.nodes.at(id).parent;
+        if let (Some(parent), Some((_, 2..))) = (parent, chain.get(&id)) {
+            continued[parent] = true;
+        }
+    }
+    for id in ended.into_iter().filter(|&id| !continued[id]) {
+        let frames = chain.get(&id).map_or(0, |&(_, frames)| frames);
+        if frames < SHORTEST {
+            continue;
+        }
+        let mut fold = Fold {
+            frames,
+            owners: Vec::new(),
+        };
+        let mut nodes: Vec<NodeId> = fold.others(calls, id).collect();
+        nodes.insert(0, id);
+        let mut counts: Vec<(&str, usize)> = Vec::new();
+        for &node in nodes.iter().rev() {
+            let owner = owners.of(calls.nodes.at(node).function);
+            let name = match owner.kind {
+                OwnerKind::Standard => "std",
+                _ => &owner.name,
+            };
+            match counts.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((name, 1)),
+            }
+        }
+        // Of equals the outermost.
+        counts.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+        fold.owners = counts
+            .into_iter()
+            .map(|(name, _)| name.to_owned())
+            .collect();
+        folds.insert(id, fold);
+    }
+    folds
+}
+
+/// The node of the user's own code with the largest weight, other than `main`.
+pub(super) fn heaviest_own(subject: &Subject, calls: &CallTree, owners: &Owners) -> Option<NodeId> {
+    let is_own = |id: &NodeId| {
+        let node = calls.nodes.at(*id);
+        let function = &subject.profile.functions[node.function];
+        let is_main = function.name == "main" || function.name.ends_with("::main");
+        let is_named = function.kind == FunctionKind::Named;
+        node.stub.is_none() && !is_main && is_named && owners.is_own(node.function)
+    };
+    let own = calls.nodes.ids().filter(is_own);
+    // Of equals the first.
+    own.max_by_key(|&id| (calls.nodes.at(id).weight(), std::cmp::Reverse(id)))
+}
