@@ -6,7 +6,8 @@
 //! ```
 //!
 //! In a cycle a call may be inside of another one of the same function, which nobody has counted:
-//! there the total of a call is not known.
+//! there the total of a call is not known. Nor is what one call of a function takes that is inlined
+//! somewhere: that code runs without being called.
 
 use crate::base::IdVec;
 use crate::callgraph::{CallArc, CallGraph, Calls, Cycles};
@@ -41,15 +42,20 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> Option<IdVec<Fun
     let graph = CallGraph::of(profile, selection).without(|arc| !arc.is_call());
     let cycles = Cycles::find(&graph, CallArc::is_observed);
     let calls = Calls::of(&graph, &cycles, counts);
+    let mut is_inlined = IdVec::filled(false, profile.functions.len());
+    for (_, path) in profile.paths.enumerate() {
+        is_inlined[path.function] |= path.inlined;
+    }
     let called = calls.functions.enumerate().map(|(id, calls)| {
         let outside = calls.by_others().saturating_add(calls.unknown);
-        let divisor = |calls: u64, is_known: bool| Some(calls).filter(|&n| is_known && n > 0);
+        let is_known = !calls.is_least && !is_inlined[id];
+        let divisor = |calls: u64| Some(calls).filter(|&n| is_known && n > 0);
         Called {
             by_others: calls.known(),
             recursive: calls.known_recursive(),
             is_least: calls.is_least,
-            self_divisor: divisor(outside.saturating_add(calls.recursive), !calls.is_least),
-            total_divisor: divisor(outside, !calls.is_least && cycles.of()[id].is_none()),
+            self_divisor: divisor(outside.saturating_add(calls.recursive)),
+            total_divisor: divisor(outside).filter(|_| cycles.of()[id].is_none()),
         }
     });
     Some(called.collect::<Vec<_>>().into())

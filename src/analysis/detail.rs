@@ -56,6 +56,9 @@ pub struct Neighbour {
     pub recursive: bool,
     /// Whether no stack was recorded with this call: one of the two was put in each time.
     pub inferred: bool,
+    /// Whether on some stack the one's code was inlined into the other's: then not all of the weight is
+    /// under calls.
+    pub inlined: bool,
 }
 
 /// What the figures rest on.
@@ -166,6 +169,7 @@ pub fn of(profile: &Profile, selection: &Selection, function: FunctionId, rule: 
                 weight: side.weight,
                 recursive: side.recursive,
                 inferred: !side.recorded,
+                inlined: side.inlined,
             })
             .collect();
         listed.sort_by_key(|other| (std::cmp::Reverse(other.weight), ranks[other.function]));
@@ -207,6 +211,7 @@ fn by_calls(profile: &Profile, selection: &Selection, function: FunctionId, rule
                     weight: estimate.over(id)?.total().round() as u64,
                     recursive: estimate.cycles.is_within(arc),
                     inferred: false,
+                    inlined: false,
                 })
             })
             .collect();
@@ -243,6 +248,7 @@ struct Side {
     seen: bool,
     /// Whether it was seen between two functions that were both recorded.
     recorded: bool,
+    inlined: bool,
     weight: u64,
     recursive: bool,
 }
@@ -293,7 +299,10 @@ impl Watch<'_> {
                 if path.function == self.function {
                     match caller {
                         None => self.outermost += weight,
-                        Some(caller) => self.enter_from(caller, recorded),
+                        Some(caller) => {
+                            self.enter_from(caller, recorded);
+                            self.into[caller].inlined |= path.inlined;
+                        }
                     }
                     if self.depth == 0 {
                         self.total += weight;
@@ -304,6 +313,7 @@ impl Watch<'_> {
                 }
                 if caller == Some(self.function) {
                     self.enter_to(path.function, recorded);
+                    self.out_of[path.function].inlined |= path.inlined;
                 }
                 let own = self.weights.self_weight[id];
                 self.taken[path.function] += own;

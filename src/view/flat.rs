@@ -186,7 +186,7 @@ pub(super) fn figures(row: &Row, whole: u64) -> [Cell; 6] {
 }
 
 /// The columns of calls for programs; the first three are one for people.
-const CALL_FIGURES: [&str; 5] = [
+pub(super) const CALL_FIGURES: [&str; 5] = [
     "calls",
     "recursive_calls",
     "calls_at_least",

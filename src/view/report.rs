@@ -374,6 +374,7 @@ impl Report {
             row[..figures].rotate_left(1);
         }
         let mut left_out = vec!["self", "samples", "inferred", "total_max"];
+        left_out.extend(flat::CALL_FIGURES);
         if subject.figures == Figures::Percent {
             left_out.push("total");
         }

@@ -328,8 +328,9 @@ impl DetailView {
                 };
                 counts.between(Some(from), to)
             });
-            // What is part of recursion is inside of other calls as well.
-            let is_plain = other.is_some_and(|other| !other.recursive && !other.inferred);
+            // What is part of recursion is inside of other calls as well; what is inlined is not called.
+            let is_plain =
+                other.is_some_and(|other| !other.recursive && !other.inferred && !other.inlined);
             let each = counted.filter(|row| is_plain && !row.is_least && row.calls > 0);
             table.rows.push(vec![
                 Cell::Share { part, whole },
