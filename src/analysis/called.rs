@@ -60,3 +60,57 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> Option<IdVec<Fun
     });
     Some(called.collect::<Vec<_>>().into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Event, Unit, WeightSum};
+    use crate::profile::{Builder, Filter, Function, FunctionKind, Module, Thread};
+
+    #[test]
+    fn what_is_inlined_somewhere_has_no_time_for_each_call() {
+        for inlined in [false, true] {
+            let mut builder = Builder::default();
+            let module = builder.module(Module {
+                name: "app".into(),
+                path: "/app".into(),
+            });
+            let [main, hot, work] = ["main", "hot", "work"].map(|name| {
+                builder.function(Function {
+                    name: name.into(),
+                    linkage_name: None,
+                    declared_at: None,
+                    module,
+                    address: None,
+                    kind: FunctionKind::Named,
+                })
+            });
+            let event = builder.event(Event {
+                unit: Unit::Nanoseconds,
+                ..Event::named("cpu-clock")
+            });
+            let thread = builder.thread(Thread {
+                pid: 1,
+                tid: 1,
+                comm: "app".into(),
+            });
+            let main_path = builder.path(None, main, false);
+            let hot_path = builder.path(Some(main_path), hot, false);
+            let called = builder.path(Some(main_path), work, false);
+            let other = builder.path(Some(hot_path), work, inlined);
+            builder.sample(event, thread, called, None, WeightSum::of(20));
+            builder.sample(event, thread, other, None, WeightSum::of(70));
+            builder.count(Some(main), hot, 1);
+            builder.count(Some(main), work, 10);
+            if !inlined {
+                builder.count(Some(hot), work, 5);
+            }
+            let profile = builder.finish();
+            let selection = profile.select(event, &Filter::default());
+            let called = by_function(&profile, &selection).unwrap()[work];
+            assert_eq!(called.by_others, Some(if inlined { 10 } else { 15 }));
+            let each = (!inlined).then_some(15);
+            assert_eq!((called.self_divisor, called.total_divisor), (each, each));
+        }
+    }
+}
