@@ -419,6 +419,12 @@ pub(super) fn next_line(
     }
 }
 
+/// Whether the first line is a stack with a weight.
+pub(super) fn begins_with_stack(bytes: &[u8]) -> bool {
+    let first = bytes.split(|&byte| byte == b'\n').next();
+    first.is_some_and(|line| parse(utf8(line).trim_end(), false).is_ok())
+}
+
 /// Why a line is not read.
 struct BadLine {
     problem: &'static str,

@@ -335,7 +335,13 @@ fn stacks_of(
     match format {
         StackFormat::Folded => folded::read_as(options.folded_weights, input, progress),
         StackFormat::PerfScript => perf_script::read(input, progress),
-        StackFormat::Speedscope => speedscope::read(input),
+        StackFormat::Speedscope => {
+            let bytes = speedscope::whole(input)?;
+            if folded::begins_with_stack(&bytes) && !speedscope::is_document(&bytes) {
+                return folded::read_as(options.folded_weights, &*bytes, progress);
+            }
+            speedscope::read(&bytes)
+        }
         StackFormat::Pprof => pprof::read_plain(input),
         StackFormat::Gzip => pprof::read_compressed(input),
     }

@@ -82,7 +82,9 @@ fn header(line: &str) -> Option<Header<'_>> {
         None => (rest.strip_suffix(':')?, ""),
     };
     let is_event = !event.is_empty() && !event.contains(char::is_whitespace);
-    is_event.then_some(Header {
+    // A line of folded stacks may hold all of this in a name, and ends with a weight.
+    let has_end = frame.is_empty() || frame.ends_with(')');
+    (is_event && has_end).then_some(Header {
         comm: comm.trim(),
         pid,
         tid,

@@ -96,18 +96,32 @@ pub(super) fn is_object(head: &[u8]) -> bool {
     bytes.next() == Some(&b'{') && bytes.next() == Some(&b'"')
 }
 
+/// Reads the whole file.
+///
+/// # Errors
+///
+/// [`Reason::Unknown`] if it is larger than 512 MiB.
+pub(super) fn whole(input: impl Read) -> Result<Vec<u8>, Reason> {
+    let mut bytes = Vec::new();
+    input.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > MAX_SIZE {
+        true => Err(Reason::Unknown),
+        false => Ok(bytes),
+    }
+}
+
+/// Whether the bytes are a JSON document. Folded stacks may begin like one.
+pub(super) fn is_document(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+}
+
 /// Reads the stacks.
 ///
 /// # Errors
 ///
 /// [`Reason::Unknown`] if it is another document or no document.
-pub(super) fn read(input: impl Read) -> Result<Profile, Reason> {
-    let mut bytes = Vec::new();
-    input.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_SIZE {
-        return Err(Reason::Unknown);
-    }
-    let file: File = serde_json::from_slice(&bytes).map_err(|_| Reason::Unknown)?;
+pub(super) fn read(bytes: &[u8]) -> Result<Profile, Reason> {
+    let file: File = serde_json::from_slice(bytes).map_err(|_| Reason::Unknown)?;
     if !file.schema.contains("speedscope") {
         return Err(Reason::Unknown);
     }

@@ -318,3 +318,25 @@ fn evented_profiles_of_speedscope_weigh_the_time_between_events() {
     );
     assert_eq!(profile.caveats.count(CaveatKind::CountUnstated), 1);
 }
+
+#[test]
+fn folded_stacks_that_begin_like_another_format_are_folded_stacks() {
+    let lines = [
+        ("{\"name\": 1};work 3\n", "{\"name\": 1}"),
+        (
+            "cc 7 13.000001: cycles:  7f05 leaf (/bin/app);work 3\n",
+            "cc 7 13.000001: cycles:  7f05 leaf (/bin/app)",
+        ),
+    ];
+    for (text, root) in lines {
+        let profile = read(text.as_bytes().to_vec()).unwrap();
+        assert_eq!(rows(&profile), {
+            let mut rows = [row(root, 0, 3), row("work", 3, 3)];
+            rows.sort();
+            rows
+        });
+    }
+    // Other documents are no stacks, however their lines end.
+    let other = read(b"{\"a\": 5\n, \"b\": 12\n}\n".to_vec());
+    assert!(matches!(other, Err(Reason::Unknown)), "{other:?}");
+}

@@ -15,7 +15,6 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
-use proftool::base::Id;
 use proftool::binary::Finder;
 use proftool::symbolize::{self, Library, symbolize};
 use proftool::unwind::Rules;

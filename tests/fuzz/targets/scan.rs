@@ -6,7 +6,7 @@
 use std::num::NonZeroUsize;
 
 use libfuzzer_sys::fuzz_target;
-use proftool::base::{Id, Svma};
+use proftool::base::Svma;
 use proftool::binary::Binary;
 use proftool::scan::{self, Callee};
 
