@@ -39,6 +39,7 @@ mod json_text;
 mod laws;
 mod live;
 mod manual;
+mod names;
 mod off_cpu;
 mod propagation;
 mod puma;
