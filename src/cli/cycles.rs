@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use proftool::analysis::cycles::Summary;
+use proftool::analysis::owners;
 use proftool::export::json;
 use proftool::view::cycles::{self, Options};
 
@@ -30,7 +31,9 @@ const EXAMPLES: &str = "\
 A cycle is a set of functions that all reach each other by calls. For each
 cycle the output lists its members, its entry calls, the calls inside it, and
 the lightest calls whose removal breaks it. -k FROM/TO leaves a call out. An
-interrupt or a page fault is not a call and forms no cycle.
+interrupt or a page fault is not a call and forms no cycle. A cycle that ends
+where the functions of rayon or tokio are left out is the work of their
+scheduler, and one line; --limit 0 lists it.
 
 Examples:
   proftool cycles                        recursion in the samples
@@ -51,7 +54,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         min: args.look.min(0.0),
     };
     let summary = Summary::of(&profile, &selection, &args.arcs.options(without));
-    let view = cycles::arrange(&subject, &summary, &options);
+    let mut view = cycles::arrange(&subject, &summary, &options);
+    if options.limit.is_some() {
+        let owners = args.query.owners(&profile);
+        view = view.with_schedulers(&owners, &owners::scheduled(&summary.graph, &owners));
+    }
     let forms = Forms {
         page: &|| view.page(&subject),
         table: &|| view.table(&subject),

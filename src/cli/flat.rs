@@ -39,7 +39,9 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 A sample counts for the function that it was taken in (self), and once for each
-function on its stack (total), however often the function is there.
+function on its stack (total), however often the function is there. With
+--by crate it counts once: for its innermost frame outside of the kernel and of
+standard libraries.
 
 Examples:
   proftool flat                              the hottest functions of perf.data

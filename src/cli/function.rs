@@ -15,6 +15,9 @@ use super::failure;
 /// The number of functions that are listed if a name is ambiguous.
 const TOLD: usize = 20;
 
+/// The number of functions that are named if a page shows them alike.
+const ALSO_SHOWN: usize = 3;
+
 /// The exit status where several functions fit.
 const NOT_EXACT: u8 = 2;
 
@@ -31,9 +34,13 @@ pub fn find(subject: &Subject, wanted: &str) -> Result<FunctionId, ExitCode> {
             // A label as a page shows it where its width does not suffice.
             let width = text::display_width(wanted);
             let is_shown_so = |label: &str| text::shortened_call(label, width) == wanted;
-            let mut shown = fitting.iter().filter(|(_, label)| is_shown_so(label));
-            if let (Some(&(only, _)), None) = (shown.next(), shown.next()) {
-                return Ok(only);
+            let shown: Vec<_> = fitting
+                .iter()
+                .filter(|(_, label)| is_shown_so(label))
+                .collect();
+            if let Some((&&(first, ref label), others)) = shown.split_first() {
+                also_shown(label, others.iter().map(|(_, label)| &**label), wanted);
+                return Ok(first);
             }
             several(subject, &weights, wanted, &fitting);
             Err(NOT_EXACT.into())
@@ -91,6 +98,23 @@ pub fn exactly(profile: &Profile, name: &str) -> anyhow::Result<Vec<FunctionId>>
     } else {
         Ok(short)
     }
+}
+
+/// Says which function was taken, and which other ones a narrow page shows alike.
+fn also_shown<'a>(label: &str, others: impl ExactSizeIterator<Item = &'a str>, wanted: &str) {
+    if others.len() == 0 {
+        return;
+    }
+    let count = others.len();
+    let mut names: Vec<&str> = others.take(ALSO_SHOWN).collect();
+    if count > ALSO_SHOWN {
+        names.push("…");
+    }
+    let text = format!(
+        "{wanted} is {label}, the one with the largest total; shown alike: {}",
+        names.join(", ")
+    );
+    failure::line("note", &text);
 }
 
 fn not_found(text: &str, similar: &[String]) -> anyhow::Error {

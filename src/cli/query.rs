@@ -427,7 +427,8 @@ fn lacks_stacks(profile: &Profile) -> bool {
 /// label does not match itself, and stands for its function.
 fn resolved(profile: &Profile, regex: &Regex) -> Regex {
     let text = regex.as_str();
-    if regex::escape(text) == text {
+    let is_name = |name: &str| regex.is_match(name);
+    if regex::escape(text) == text && profile.functions.iter().any(|it| is_name(&it.name)) {
         return regex.clone();
     }
     let plain = text.replace('\\', "");

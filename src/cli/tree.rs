@@ -70,6 +70,11 @@ that it calls are listed under the outer f. The column 'via collapsed %' is the
 part of a line's total that came through such a call, so from a deeper level
 than the line shows.
 
+'⋯ 47 frames: tokio, std → f' is a chain of calls outside of your own code, each
+the only line under the one before and with nearly the same total. The last
+one, f, is named. --unfold shows all of them. Your own code is never folded;
+proftool help config says how to name it.
+
 Without --collapse, recursion is not collapsed if at most 20 of the 80 heaviest
 lines repeat a function above them; else the degree is conservative. The choice
 does not depend on --limit, --min and --depth.

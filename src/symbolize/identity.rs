@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use rustc_hash::FxHashMap;
 
 use crate::base::{IdVec, KERNEL, Svma};
-use crate::binary::{DefinitionId, Lines};
+use crate::binary::{DefinitionId, Lines, UNREAD_ARGUMENTS};
 use crate::profile::{Builder, Function, FunctionId, FunctionKind, Line, Module, ModuleId};
 use crate::trace::{FrameAddress, Image, ImageId, ImageKind};
 
@@ -414,6 +414,15 @@ impl<'a> Identities<'a> {
             }
             if said.arguments.is_some() {
                 instances.insert(name_and_place(function), 0);
+            }
+        }
+        // The demangler cannot read all names; debug information has the arguments.
+        for (index, function) in builder.functions_mut().enumerate() {
+            let said = self.said.get(&FunctionId::new(index));
+            let arguments = said.and_then(|said| said.arguments.as_ref());
+            if let Some(arguments) = arguments.filter(|_| function.name.contains(UNREAD_ARGUMENTS))
+            {
+                function.name = function.name.replacen(UNREAD_ARGUMENTS, arguments, 1);
             }
         }
         if instances.is_empty() {

@@ -93,7 +93,8 @@ fn is_short_for(text: &str, label: &str) -> bool {
     label.ends_with(rest)
 }
 
-/// Returns the function with this label, short or full, among all of the profile.
+/// Returns the function with this label, short or full, among all of the profile; or the only one that a page shows
+/// so where its width does not suffice.
 pub fn labelled(profile: &Profile, text: &str) -> Option<FunctionId> {
     let mut ids = profile.functions.ids();
     if let Some(full) = ids.find(|&id| profile.distinct_name(id) == text) {
@@ -108,7 +109,13 @@ pub fn labelled(profile: &Profile, text: &str) -> Option<FunctionId> {
     };
     let labels = Labels::new(&subject, profile.functions.ids());
     let mut ids = profile.functions.ids();
-    ids.find(|&id| labels.of(id) == text)
+    if let Some(exact) = ids.find(|&id| labels.of(id) == text) {
+        return Some(exact);
+    }
+    let ids = profile.functions.ids();
+    let mut fitting = ids.filter(|&id| text.contains(GAP) && is_short_for(text, labels.of(id)));
+    let only = fitting.next()?;
+    fitting.next().is_none().then_some(only)
 }
 
 fn has_part(function: &Function, text: &str) -> bool {

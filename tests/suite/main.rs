@@ -41,6 +41,7 @@ mod kept_answers;
 mod laws;
 mod live;
 mod manual;
+mod names;
 mod off_cpu;
 mod patch;
 mod propagation;

@@ -15,8 +15,10 @@
 
 mod charged;
 mod classify;
+mod schedulers;
 
 pub use charged::{Charged, Share};
+pub use schedulers::{Scheduled, scheduled};
 
 use rustc_hash::FxHashMap;
 

@@ -14,11 +14,21 @@ const OUTPUT_LIMIT: usize = 64 << 10;
 /// made, shallow enough for the stack of a thread.
 const DEPTH_LIMIT: u32 = 128;
 
+/// What stands for arguments that cannot be read.
+pub const UNREAD_ARGUMENTS: &str = "<…>";
+/// What stands for parameters that cannot be read.
+const UNREAD_PARAMETERS: &str = "(…)";
+
 /// The readable form of a Rust (v0 and legacy, without the hash) or C++ (with parameters) linkage
 /// name; anything else is returned as it is.
 ///
+/// The demangler of C++ names cannot read all of them, and prints wrong parameters for packs and for constructors that are templates. What
+/// is not known for certain is `…` then.
+///
 /// ```
 /// use proftool::binary::demangle;
+/// assert_eq!(demangle("_Z1fIJiEEvDpRKT_"), "void f<int>(…)");
+/// assert_eq!(demangle("_ZSt4fooIiENSt9enable_ifIXsrSt5otherIT_vE5valueEvE4typeES2_"), "std::foo<…>(…)");
 /// assert_eq!(demangle("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
 /// assert_eq!(demangle("_Z3addii"), "add(int, int)");
 /// assert_eq!(demangle("main"), "main");
@@ -37,7 +47,8 @@ pub fn demangle(linkage_name: &str) -> Cow<'_, str> {
         Some(at) => linkage_name.split_at(at),
         None => (linkage_name, ""),
     };
-    let Some(mut readable) = rust(name).or_else(|| cpp(name)) else {
+    let readable = rust(name).or_else(|| cpp(name)).or_else(|| path_of(name));
+    let Some(mut readable) = readable else {
         return Cow::Borrowed(linkage_name);
     };
     readable.push_str(suffix);
@@ -45,7 +56,9 @@ pub fn demangle(linkage_name: &str) -> Cow<'_, str> {
 }
 
 fn rust(name: &str) -> Option<String> {
-    if !(name.starts_with("_R") || name.starts_with("_ZN") || name.starts_with("__ZN")) {
+    // Names of C++ without parameters would be read as those of Rust, but have no hash.
+    let is_legacy = name.starts_with("_ZN") || name.starts_with("__ZN");
+    if !(name.starts_with("_R") || is_legacy && name.contains("17h")) {
         return None;
     }
     let demangled = rustc_demangle::try_demangle(name).ok()?;
@@ -63,6 +76,10 @@ fn cpp(name: &str) -> Option<String> {
     let (symbol, rest) = BorrowedSymbol::with_tail_and_options(name.as_bytes(), &parse).ok()?;
     let mut out = Bounded::default();
     write_cpp(&symbol, &print, &mut out).ok()?;
+    out.text = usual(&out.text);
+    if has_doubtful_parameters(name) {
+        leave_out_parameters(&mut out.text);
+    }
     // GCC marks the parts of a function with a dotted suffix.
     match rest {
         [] => {}
@@ -94,4 +111,148 @@ impl Write for Bounded {
         self.text.push_str(text);
         Ok(())
     }
+}
+
+/// The text with literals and empty packs as other demanglers print them: `4u` for `(unsigned int)4`.
+fn usual(text: &str) -> String {
+    const LITERALS: [(&str, &str); 7] = [
+        ("(unsigned int)", "u"),
+        ("(unsigned long)", "ul"),
+        ("(unsigned long long)", "ull"),
+        ("(long)", "l"),
+        ("(long long)", "ll"),
+        ("(int)", ""),
+        ("(bool)", ""),
+    ];
+    let text = with_references_behind(&text.replace(", >", ">"));
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find('(') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let literal = LITERALS.iter().find_map(|(kind, end)| {
+            let value = rest.strip_prefix(kind)?;
+            let digits = value.trim_start_matches('-');
+            let length = value.len()
+                - digits
+                    .trim_start_matches(|c: char| c.is_ascii_digit())
+                    .len();
+            (length > value.len() - digits.len()).then(|| (*kind, value.split_at(length), *end))
+        });
+        match literal {
+            Some(("(bool)", (value, after), _)) => {
+                out.push_str(if value == "0" { "false" } else { "true" });
+                rest = after;
+            }
+            Some((_, (value, after), end)) => {
+                out.push_str(value);
+                out.push_str(end);
+                rest = after;
+            }
+            None => {
+                out.push('(');
+                rest = &rest[1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The text with references behind the whole type: `A::B&` for `A&::B`, which the demangler prints where a type within another one
+/// stands for a substitution.
+fn with_references_behind(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("&::") {
+        let (before, after) = rest.split_at(at);
+        let word = &after[3..];
+        let length = word.len()
+            - word
+                .trim_start_matches(|c: char| c.is_alphanumeric() || c == '_')
+                .len();
+        out.push_str(before);
+        if length == 0 || before.ends_with([')', '&', ' ']) {
+            out.push_str(&after[..3]);
+            rest = word;
+            continue;
+        }
+        out.push_str("::");
+        out.push_str(&word[..length]);
+        out.push('&');
+        rest = &word[length..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Whether the demangler may print other parameters than a function of this linkage name has: it leaves out
+/// references of packs (`Dp`), and takes the first parameter of constructors that are templates (`C1I`) for a type
+/// that they return.
+fn has_doubtful_parameters(name: &str) -> bool {
+    name.contains("Dp") || ["C1I", "C2I", "C3I"].iter().any(|mark| name.contains(mark))
+}
+
+/// Puts `…` in the place of the parameters of the function, the last ones of the name.
+fn leave_out_parameters(text: &mut String) {
+    let (mut depth, mut end, mut start) = (0usize, None, None);
+    for (at, c) in text.char_indices().rev() {
+        match c {
+            ')' => {
+                end = end.or(Some(at));
+                depth += 1;
+            }
+            '(' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    start = Some(at);
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    if let (Some(start), Some(end)) = (start, end)
+        && end > start + 1
+        && !text[end..].contains(['<', '{'])
+    {
+        text.replace_range(start..=end, UNREAD_PARAMETERS);
+    }
+}
+
+/// The path at the start of a C++ name that the demangler cannot read, up to its first arguments.
+fn path_of(name: &str) -> Option<String> {
+    let encoded = name.strip_prefix("_Z")?;
+    let mut rest = encoded.strip_prefix('N').unwrap_or(encoded);
+    rest = rest.trim_start_matches(['K', 'V', 'R', 'O']);
+    let mut out = String::new();
+    if let Some(inside) = rest.strip_prefix("St") {
+        out.push_str("std");
+        rest = inside;
+    }
+    loop {
+        rest = rest.strip_prefix('L').unwrap_or(rest);
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let Ok(length) = rest[..digits].parse::<usize>() else {
+            break;
+        };
+        let word = rest.get(digits..digits.checked_add(length)?)?;
+        if !out.is_empty() {
+            out.push_str("::");
+        }
+        out.push_str(if word.starts_with("_GLOBAL__N") {
+            "(anonymous namespace)"
+        } else {
+            word
+        });
+        rest = &rest[digits + length..];
+    }
+    if out.is_empty() || out == "std" {
+        return None;
+    }
+    if rest.starts_with('I') {
+        out.push_str(UNREAD_ARGUMENTS);
+    }
+    out.push_str(UNREAD_PARAMETERS);
+    Some(out)
 }

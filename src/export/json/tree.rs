@@ -1,5 +1,5 @@
 //! The call tree: `direction`, `collapse`, `root|null`, `rows {none, direct, conservative,
-//! full}|null`, `repeats {nodes, repeating}|null`, `roots [node]`; a node is `{name, module, label, level, total, direct, indirect,
+//! full}|null`, `repeats {nodes, repeating}|null`, `roots [node]`; a node is `{name, module, label, linkage_name, address|null, level, total, direct, indirect,
 //! in_only, stub, inlined, cut, inferred, total_max|null, children}`.
 //!
 //! `total` counts each sample that passes the node once. It is `direct`, what arrived by calls alone,
@@ -20,7 +20,7 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 
 use super::layout::fields;
-use super::{TotalMax, view_head};
+use super::{TotalMax, linkage_name, view_head};
 use crate::analysis::tree::{Collapse, Node, NodeId};
 use crate::export::Advice;
 use crate::view::Subject;
@@ -57,6 +57,8 @@ struct NodeFields<'a> {
     name: Cow<'a, str>,
     module: &'a str,
     label: &'a str,
+    linkage_name: &'a str,
+    address: Option<u64>,
     level: u32,
     #[serde(flatten)]
     counts: Counts,
@@ -123,10 +125,13 @@ pub fn write(
         }
         out.write_all(b"\n{")?;
         open = node.level;
+        let function = &subject.profile.functions[node.function];
         let about = NodeFields {
             name: subject.plain_name(node.function),
             module: subject.module(node.function),
             label: tree.name(id),
+            linkage_name: linkage_name(function),
+            address: function.address,
             level: node.level,
             counts: counts(tree, id, &node),
             inlined: node.inlined,

@@ -13,10 +13,14 @@ mod page;
 
 use std::cmp::Reverse;
 
+use rustc_hash::FxHashMap;
+
 use super::Subject;
 use super::graph::{self, GraphView};
 use crate::analysis::cycles::Summary;
 use crate::analysis::graph::Entry;
+use crate::analysis::owners::{Owners, Scheduled};
+use crate::base::IdVec;
 use crate::callgraph::CycleId;
 use crate::profile::FunctionId;
 
@@ -43,6 +47,8 @@ pub struct CyclesView<'a> {
     pub recursive: Vec<FunctionId>,
     /// At most so many cycles and rows in a page; `None` for all.
     limit: Option<usize>,
+    /// The cycles that a page says one line of, as they run through the scheduler of a runtime: the line.
+    scheduled: FxHashMap<CycleId, String>,
 }
 
 /// Chooses, orders and names.
@@ -65,5 +71,38 @@ pub fn arrange<'a>(subject: &Subject, summary: &'a Summary, options: &Options) -
         order,
         recursive,
         limit: options.limit,
+        scheduled: FxHashMap::default(),
+    }
+}
+
+impl CyclesView<'_> {
+    /// Says one line of the cycles that run through the scheduler of a runtime.
+    pub fn with_schedulers(
+        mut self,
+        owners: &Owners,
+        scheduled: &IdVec<CycleId, Option<Scheduled>>,
+    ) -> Self {
+        /// The number of own functions that a line names.
+        const NAMED: usize = 3;
+        for (cycle, found) in scheduled.enumerate() {
+            let Some(found) = found else { continue };
+            let runtimes = found.runtimes.iter();
+            let runtimes: Vec<&str> = runtimes.map(|&id| &*owners.owners[id].name).collect();
+            let mut text = format!("through the scheduler of {}", runtimes.join(", "));
+            let own: Vec<&str> = found
+                .own
+                .iter()
+                .take(NAMED)
+                .map(|&id| self.graph.name(id))
+                .collect();
+            if !own.is_empty() {
+                text.push_str(&format!("; of the project: {}", own.join(", ")));
+            }
+            if let Some(more) = found.own.len().checked_sub(NAMED).filter(|&more| more > 0) {
+                text.push_str(&format!(" and {more} more"));
+            }
+            self.scheduled.insert(cycle, text);
+        }
+        self
     }
 }

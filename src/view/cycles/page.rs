@@ -56,13 +56,18 @@ impl CyclesView<'_> {
             let members = self.summary.graph.cycles.members()[cycle].len();
             let total = self.summary.graph.total(Entry::Cycle(cycle)).round() as u64;
             blocks.push(Block::Space);
-            blocks.push(Block::Heading(format!(
+            let heading = format!(
                 "cycle {}: {}, {} % of the total{}",
                 place + 1,
                 counted(members, "function", "functions"),
                 number::percent(total, whole, 2),
                 range::behind(self.at_most(subject, Entry::Cycle(cycle)), " %"),
-            )));
+            );
+            if let Some(scheduled) = self.scheduled.get(&cycle) {
+                blocks.push(Block::Line(format!("{heading}, {scheduled}")));
+                continue;
+            }
+            blocks.push(Block::Heading(heading));
             push_table(&mut blocks, &mut ranges, self.members(subject, cycle));
             let (from_marks, entries) = self
                 .summary

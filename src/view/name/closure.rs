@@ -8,6 +8,7 @@
 //! | `srv::main::{{closure}}` | `{async_block#0}`, `main.rs:9` | `srv::main::{async block main.rs:9}` |
 //! | `par::main::{{closure}}` | `{closure#1}`, `par.rs:27` | `par::main::{closure par.rs:27}` |
 //! | `run()::{lambda(int)#1}::operator()(int) const` | `run.cpp:5` | `run::{lambda run.cpp:5}` |
+//! | `shop::prices(int) [clone .actor]` | | `coroutine shop::prices` |
 //! | `tokio::runtime::task::raw::poll` | `poll<srv::serve::{async_fn_env#0}, …>` | `tokio::runtime::task::raw::poll::<async srv::serve>` |
 
 use std::borrow::Cow;
@@ -16,6 +17,13 @@ use crate::profile::{Function, Line};
 
 use super::{Form, types};
 
+/// The marks of a coroutine's parts, and what they are.
+const COROUTINES: [(&str, &str); 4] = [
+    (" [clone .actor]", "coroutine"),
+    (" [clone .resume]", "coroutine"),
+    (" [clone .destroy]", "destroy coroutine"),
+    (" [clone .cleanup]", "destroy coroutine"),
+];
 /// The end of the name of a lambda's code in C++.
 const CALL: &str = "::operator()";
 
@@ -29,6 +37,12 @@ pub fn for_people<'n>(
 ) -> Cow<'n, str> {
     let (outer, last) = split_last(&short);
     let line = function.declared_at.as_deref();
+    // GCC and clang split the body of a coroutine off.
+    for (mark, what) in COROUTINES {
+        if let Some(name) = short.strip_suffix(mark) {
+            return Cow::Owned(format!("{what} {name}"));
+        }
+    }
     if last.starts_with("{{closure}}") || last.starts_with("{closure#") {
         let outer = outer.replace("{{closure}}", "{closure}");
         // Arguments stay behind.

@@ -56,13 +56,22 @@ pub(super) fn implementor(inside: &str) -> String {
 }
 
 fn chosen(inside: &str) -> &str {
-    let Some((target, interface)) = split_outside(inside, " as ") else {
-        return inside;
-    };
+    match split_outside(inside, " as ") {
+        Some((target, interface)) if is_parameter(target) => interface,
+        Some((target, _)) => target,
+        None => inside,
+    }
+}
+
+/// Whether the type of `Type as Trait` is a parameter of the implementation.
+pub(super) fn is_of_parameter(inside: &str) -> bool {
+    split_outside(inside, " as ").is_some_and(|(target, _)| is_parameter(target))
+}
+
+fn is_parameter(target: &str) -> bool {
     let word = target.trim_start_matches(['&', '*', ' ']);
     let word = word.strip_prefix("mut ").unwrap_or(word);
-    let parameter = word.len() <= 1 && word.chars().all(|c| c.is_ascii_uppercase());
-    if parameter { interface } else { target }
+    word.len() <= 1 && word.chars().all(|c| c.is_ascii_uppercase())
 }
 
 /// A Rust type without its generics; `<A as B>::C` is `A::C`.

@@ -144,6 +144,9 @@ fn shortened(name: &str, form: Form) -> Option<String> {
                     _ if !is_type && are_parameters(inside) && !name.contains('(') => {
                         out.truncate(out.trim_end_matches("::").len());
                     }
+                    _ if is_type && implementation::is_of_parameter(inside) => {
+                        out = implementation::implementor(inside);
+                    }
                     _ => {
                         out.push('<');
                         out.push_str(&types::shortened(inside, form.depth()));

@@ -27,7 +27,7 @@ pub(super) const LEGEND: &str = "⋯ N frames: a chain of calls outside of the p
 /// A shorter chain is no line less to read.
 const SHORTEST: usize = 3;
 /// How many characters the names of owners may have that a line names.
-const NAMED: usize = 20;
+const NAMED: usize = 16;
 
 /// A chain of calls.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -258,7 +258,6 @@ impl Tree {
             figure("to_level"),
             figure("passes"),
             figure("total_max"),
-            label::column(),
         ]);
         for id in self.nodes() {
             let node = self.calls.nodes.at(id);
@@ -283,17 +282,18 @@ impl Tree {
                 of_node(Cell::Weight(node.direct)),
                 of_node(Cell::Weight(node.indirect)),
                 of_node(Cell::Weight(node.in_only)),
-                Cell::Text(subject.plain_name(node.function).into_owned()),
+                Cell::Nothing,
                 Cell::Text(subject.module(node.function).to_owned()),
                 share(node.weight(), self.whole(subject, &node)),
                 share(node.in_only, whole),
                 target.map_or(Cell::Nothing, |level| Cell::Count(u64::from(level))),
                 target.map_or(Cell::Nothing, |_| Cell::Weight(node.passes)),
                 of_node(range::weight(self.at_most(id))),
-                Cell::Text(self.name(id).to_owned()),
             ]);
         }
-        table
+        let nodes = self.nodes();
+        let rows = nodes.map(|id| (self.calls.nodes.at(id).function, self.name(id)));
+        label::with_identities(table, subject, rows)
     }
 
     /// The page for people.

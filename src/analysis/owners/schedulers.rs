@@ -1,0 +1,72 @@
+//! Cycles that run through the scheduler of a runtime.
+//!
+//! A worker of rayon or tokio takes a task, which waits for others, and takes the next one on the same stack. So
+//! everything that such a runtime runs reaches everything else, and is one cycle of calls with the runtime's own
+//! functions. It is no recursion of the program if it ends when these are left out.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashSet;
+
+use super::{OwnerId, Owners};
+use crate::analysis::graph::{Entry, Summary};
+use crate::base::IdVec;
+use crate::callgraph::{CallArc, CycleId, Cycles};
+use crate::profile::FunctionId;
+
+/// Runtimes that run tasks on stacks of others, by package or crate.
+const RUNTIMES: [&str; 12] = [
+    "rayon-core",
+    "rayon_core",
+    "tokio",
+    "async-executor",
+    "async_executor",
+    "async-std",
+    "async_std",
+    "smol",
+    "futures-executor",
+    "futures_executor",
+    "libtbb.so.12",
+    "libtbb.so.2",
+];
+
+/// A cycle through a scheduler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scheduled {
+    /// The owners of the scheduler.
+    pub runtimes: Vec<OwnerId>,
+    /// The members that are the user's own code, the largest total first.
+    pub own: Vec<FunctionId>,
+}
+
+/// For each cycle, whether it ends where the functions of runtimes are left out.
+pub fn scheduled(summary: &Summary, owners: &Owners) -> IdVec<CycleId, Option<Scheduled>> {
+    let cycles = &summary.cycles;
+    let is_runtime = |id: FunctionId| RUNTIMES.contains(&&*owners.of(id).name);
+    let cut: FxHashSet<_> = (cycles.cut().iter())
+        .map(|&id| summary.graph.arcs[id].pair())
+        .collect();
+    let counts = |arc: &CallArc| {
+        arc.is_observed()
+            && cycles.share(arc.from, arc.to)
+            && !cut.contains(&arc.pair())
+            && !is_runtime(arc.from)
+            && !is_runtime(arc.to)
+    };
+    let left = Cycles::find(&summary.graph, counts);
+    let total = |id: FunctionId| summary.total(Entry::Function(id)).round() as u64;
+    let mut found = IdVec::default();
+    for members in cycles.members().iter() {
+        let in_runtime = members.iter().filter(|&&id| is_runtime(id));
+        let mut runtimes: Vec<OwnerId> = in_runtime.map(|&id| owners.id_of(id)).collect();
+        runtimes.sort_unstable();
+        runtimes.dedup();
+        let recurses = members.iter().any(|&id| left.of()[id].is_some());
+        let own = members.iter().copied().filter(|&id| owners.is_own(id));
+        let mut own: Vec<FunctionId> = own.collect();
+        own.sort_by_key(|&id| (Reverse(total(id)), id));
+        let is_scheduled = !runtimes.is_empty() && !recurses;
+        found.push(is_scheduled.then_some(Scheduled { runtimes, own }));
+    }
+    found
+}

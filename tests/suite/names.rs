@@ -1,0 +1,336 @@
+//! What functions are called on pages, whose code they are, and which calls of others are one line.
+
+use std::collections::BTreeSet;
+
+use proftool::analysis::flat::Summary;
+use proftool::analysis::owners::{Charged, OwnerKind, Owners, scheduled};
+use proftool::analysis::{cycles, graph};
+use proftool::base::{Event, WeightSum};
+use proftool::export::Facts;
+use proftool::export::text::{self, Options, display_width, shortened_call};
+use proftool::input::folded;
+use proftool::profile::{
+    Builder, EventId, Filter, Function, FunctionId, FunctionKind, Line, Module, Profile, Selection,
+    Thread,
+};
+use proftool::view::label::Labels;
+use proftool::view::search::{self, Found};
+use proftool::view::{Figures, Names, Subject, flat};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select as of_slice;
+
+use crate::cli::proftool;
+
+fn read(stacks: &str) -> Profile {
+    folded::read(stacks.as_bytes(), &mut |_| {}).unwrap()
+}
+
+fn all(profile: &Profile) -> Selection {
+    profile.select(EventId::new(0), &Filter::default())
+}
+
+fn subject<'a>(profile: &'a Profile, selection: &'a Selection) -> Subject<'a> {
+    Subject {
+        profile,
+        selection,
+        names: Names::Short,
+        figures: Figures::All,
+    }
+}
+
+fn labels(profile: &Profile) -> Vec<String> {
+    let selection = all(profile);
+    let labels = Labels::new(&subject(profile, &selection), profile.functions.ids());
+    let ids = profile.functions.ids();
+    ids.map(|id| labels.of(id).to_owned()).collect()
+}
+
+#[test]
+fn names_get_the_arguments_that_tell_them_apart() {
+    let profile = read(
+        "de::from_str::<serde_json::Value> 1\nde::from_str::<jsn::Ev> 1\nde::to_str::<jsn::Ev> 1\n\
+         <a::Item as core::fmt::Debug>::fmt 1\n<a::Item as core::fmt::Display>::fmt 1\n\
+         shop::weigh(int) 1\nshop::weigh(int, long) 1\n",
+    );
+    let expected = [
+        "de::from_str::<Value>",
+        "de::from_str::<Ev>",
+        "de::to_str",
+        "<Item as Debug>::fmt",
+        "<Item as Display>::fmt",
+        "shop::weigh(int)",
+        "shop::weigh(int, long)",
+    ];
+    assert_eq!(labels(&profile), expected);
+}
+
+/// A profile of functions with these names, their lines, and what the source calls them.
+fn declared(functions: &[(&str, u32, &str)]) -> Profile {
+    let mut builder = Builder::default();
+    let event = builder.event(Event::named("cpu-clock"));
+    let module = builder.module(Module {
+        name: "par".into(),
+        path: "/home/me/par/target/par".into(),
+    });
+    let thread = builder.thread(Thread {
+        pid: 1,
+        tid: 1,
+        comm: "par".into(),
+    });
+    for (index, &(name, line, source_name)) in functions.iter().enumerate() {
+        let function = builder.function(Function {
+            name: name.into(),
+            linkage_name: None,
+            declared_at: Some(Box::new(Line {
+                file: "/home/me/par/src/par.rs".into(),
+                line,
+            })),
+            module,
+            address: Some(0x1000 + index as u64),
+            kind: FunctionKind::Named,
+        });
+        if !source_name.is_empty() {
+            builder.source_name(function, source_name);
+        }
+        let path = builder.path(None, function, false);
+        builder.sample(event, thread, path, None, WeightSum::of(1));
+    }
+    builder.directory(module, "/home/me/par");
+    builder.finish()
+}
+
+#[test]
+fn functions_without_a_name_are_called_by_what_they_are_and_where() {
+    let profile = declared(&[
+        ("par::price::{{closure}}", 3, "{async_fn#0}"),
+        ("par::main::{{closure}}", 9, "{async_block#0}"),
+        ("par::main::{{closure}}", 27, "{closure#0}"),
+        ("par::run::{{closure}}", 30, "{closure#0}"),
+        ("par::run::{{closure}}", 30, "{closure#1}"),
+        ("run()::{lambda(int)#1}::operator()(int) const", 5, ""),
+        ("shop::prices(Frame*) [clone .actor]", 7, ""),
+        (
+            "tokio::task::raw::poll",
+            8,
+            "poll<par::serve::{async_fn_env#0}, alloc::sync::Arc<tokio::Handle>>",
+        ),
+    ]);
+    let expected = [
+        "async par::price",
+        "par::main::{async block par.rs:9}",
+        "par::main::{closure par.rs:27}",
+        "par::run::{closure 0 par.rs:30}",
+        "par::run::{closure 1 par.rs:30}",
+        "run::{lambda par.rs:5}",
+        "coroutine shop::prices",
+        "tokio::task::raw::poll::<async par::serve>",
+    ];
+    assert_eq!(labels(&profile), expected);
+}
+
+#[test]
+fn code_of_the_workspace_is_the_projects_and_that_of_a_registry_is_not() {
+    let mut profile = declared(&[("par::run", 3, ""), ("mio::poll", 4, ""), ("f", 5, "")]);
+    let files = [
+        "/home/me/par/src/par.rs",
+        "/home/me/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/mio-1.0.3/src/poll.rs",
+        "/rustc/59807616e1fa2540724bfbac14d7976d7e4a3860/library/core/src/ops.rs",
+    ];
+    for (function, file) in profile.functions.iter_mut().zip(files) {
+        function.declared_at = Some(Box::new(Line {
+            file: file.into(),
+            line: 1,
+        }));
+    }
+    let owners = |own: &[String]| -> Vec<(String, OwnerKind)> {
+        let owners = Owners::of_profile(&profile, own);
+        let ids = profile.functions.ids();
+        ids.map(|id| (owners.of(id).name.clone(), owners.of(id).kind))
+            .collect()
+    };
+    let kinds = [OwnerKind::Project, OwnerKind::Library, OwnerKind::Standard];
+    let expected = ["par", "mio", "core"]
+        .map(String::from)
+        .into_iter()
+        .zip(kinds);
+    assert_eq!(owners(&[]), expected.collect::<Vec<_>>());
+    let of_mio = owners(&["mio".into()]);
+    assert_eq!(of_mio[0].1, OwnerKind::Library);
+    assert_eq!(of_mio[1].1, OwnerKind::Project);
+}
+
+fn file(name: &str, stacks: &str) -> String {
+    let path = std::env::temp_dir().join(format!("proftool-{}-{name}.folded", std::process::id()));
+    std::fs::write(&path, stacks).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn output(args: &[&str]) -> String {
+    let output = proftool(args).env("COLUMNS", "160").output().unwrap();
+    assert!(output.status.success(), "{args:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn calls_of_libraries_are_one_line_and_own_code_is_shown() {
+    let runtime = "std::rt::lang_start;app::main;tokio::run;tokio::worker;tokio::task;tokio::poll";
+    let stacks = format!("{runtime};app::handler;app::parse 90\n{runtime};app::handler 10\n");
+    let path = file("folds", &stacks);
+    let tree = output(&["tree", &path]);
+    assert!(tree.contains("⋯ 4 frames: tokio → tokio::poll"), "{tree}");
+    assert!(tree.contains("app::handler") && tree.contains("app::parse"));
+    assert!(!tree.contains("tokio::worker"), "{tree}");
+    let unfolded = output(&["tree", &path, "--unfold"]);
+    assert!(unfolded.contains("tokio::worker") && !unfolded.contains('⋯'));
+}
+
+#[test]
+fn the_heaviest_function_of_the_project_is_shown_where_lines_are_few() {
+    let mut stacks = String::from("app::main;lib::a;lib::b;app::small 5\n");
+    for place in 0..40 {
+        stacks.push_str(&format!("app::main;lib::f{place} 30\n"));
+    }
+    let tree = output(&["tree", &file("heaviest", &stacks), "--limit", "5"]);
+    assert!(tree.contains("app::small"), "{tree}");
+}
+
+#[test]
+fn a_label_is_a_pattern_for_its_function_alone() {
+    let path = file("patterns", "main;f::<a::B> 3\nmain;f::<a::C> 4\n");
+    let focused = output(&["flat", &path, "--focus", "f::<B>"]);
+    assert!(focused.starts_with("3 samples"), "{focused}");
+    let shortened = output(&["detail", "…::<C>", &path]);
+    assert!(shortened.contains("f::<C>"), "{shortened}");
+}
+
+#[test]
+fn a_cycle_through_a_scheduler_is_told_from_recursion() {
+    let stacks = "app::main;rayon_core::join;app::task;rayon_core::join;app::task 5\n\
+         app::main;app::even;app::odd;app::even 4\n";
+    let profile = read(stacks);
+    let selection = all(&profile);
+    let summary = cycles::Summary::of(&profile, &selection, &graph::Options::default());
+    let owners = Owners::of_profile(&profile, &[]);
+    let found = scheduled(&summary.graph, &owners);
+    let lines: Vec<bool> = summary
+        .graph
+        .cycle_order
+        .iter()
+        .map(|&id| found[id].is_some())
+        .collect();
+    assert_eq!(lines, [true, false]);
+    let page = output(&["cycles", &file("scheduler", stacks)]);
+    let line = "through the scheduler of rayon_core; of the project: app::task";
+    assert!(page.contains(line), "{page}");
+    assert!(page.contains("removing app::even → app::odd"), "{page}");
+}
+
+fn select(words: &'static [&'static str]) -> impl Strategy<Value = &'static str> {
+    of_slice(words)
+}
+
+/// Names as compilers make them.
+fn name() -> impl Strategy<Value = String> {
+    let word = select(&["a", "bc", "long_segment_a", "long_segment_b", "Vec", "poll"]);
+    let argument = select(&[
+        "u8",
+        "a::B<c::D>",
+        "std::allocator<int>",
+        "{closure_env#0}",
+        "&str",
+    ]);
+    let arguments = vec(argument, 1..3).prop_map(|all| all.join(", "));
+    let segment = (word, prop::option::of(arguments));
+    let segment = segment.prop_map(|(word, arguments)| match arguments {
+        Some(arguments) => format!("{word}<{arguments}>"),
+        None => word.to_owned(),
+    });
+    (vec(segment, 1..6), 0usize..4).prop_map(|(segments, kind)| {
+        let path = segments.join("::");
+        match kind {
+            0 => format!("void {path}(int, a::B const&)"),
+            1 => format!("<{path} as core::fmt::Debug>::fmt"),
+            2 => format!("{path}::{{{{closure}}}}"),
+            _ => path,
+        }
+    })
+}
+
+/// The names in the last column of a page of `flat`.
+fn printed(profile: &Profile, selection: &Selection, width: usize) -> Vec<(FunctionId, String)> {
+    let subject = subject(profile, selection);
+    let summary = Summary::of(profile, selection);
+    let view = flat::arrange(&subject, &summary, &flat::Options::default());
+    let mut out = Vec::new();
+    let options = Options {
+        width,
+        color: false,
+    };
+    text::write(&mut out, &view.page(&subject), &options, &Facts).unwrap();
+    let page = String::from_utf8(out).unwrap();
+    let mut lines = page.lines().skip_while(|line| !line.ends_with("function"));
+    let column = lines
+        .next()
+        .map_or(0, |line| line.rfind("function").unwrap());
+    let names = lines.map(|line| line[column..].to_owned());
+    view.rows
+        .iter()
+        .map(|row| row.function)
+        .zip(names)
+        .collect()
+}
+
+proptest! {
+    #[test]
+    fn names_of_a_page_are_different_and_are_found_again(
+        names in vec(name(), 1..20),
+        width in 40usize..140,
+    ) {
+        let stacks: Vec<String> = names.iter().map(|name| format!("{name} 1\n")).collect();
+        let profile = read(&stacks.concat());
+        let selection = all(&profile);
+        let rows = printed(&profile, &selection, width);
+        let different: BTreeSet<&str> = rows.iter().map(|(_, name)| &**name).collect();
+        prop_assert_eq!(different.len(), rows.len(), "{:?}", rows);
+        let ids: Vec<FunctionId> = profile.functions.ids().collect();
+        for (function, name) in &rows {
+            match search::find(&subject(&profile, &selection), &ids, name) {
+                Found::One(found) => prop_assert_eq!(found, *function, "{}", name),
+                Found::Several(several) => {
+                    prop_assert!(several.iter().any(|(id, _)| id == function), "{}", name);
+                }
+                Found::Nothing(_) => prop_assert!(false, "{} is not found", name),
+            }
+        }
+    }
+
+    #[test]
+    fn both_sides_of_an_arrow_stay(caller in name(), callee in name(), width in 12usize..80) {
+        let short = shortened_call(&format!("{caller} → {callee}"), width).into_owned();
+        prop_assert!(display_width(&short) <= width);
+        let (before, after) = short.split_once(" → ").unwrap();
+        prop_assert!(!before.is_empty() && !after.is_empty());
+    }
+
+    #[test]
+    fn each_sample_is_charged_to_one_owner(
+        stacks in vec((vec(0usize..7, 1..6), 1u32..9), 1..12),
+    ) {
+        let frames = ["app::main", "app::run", "std::f(int)", "mio::poll", "core::cmp::eq", "tokio::run", "[truncated]"];
+        let mut text = String::new();
+        for (stack, weight) in &stacks {
+            let names: Vec<&str> = stack.iter().map(|&frame| frames[frame]).collect();
+            text.push_str(&format!("{} {weight}\n", names.join(";")));
+        }
+        let profile = read(&text);
+        let selection = all(&profile);
+        let charged = Charged::of(&profile, &selection, Owners::of_profile(&profile, &[]));
+        let sum: u64 = charged.shares.iter().map(|share| share.weight).sum();
+        prop_assert_eq!(sum, selection.total());
+        prop_assert!(charged.through_own <= selection.total());
+        for share in charged.shares.iter().filter(|share| share.owner.is_some()) {
+            prop_assert!(share.total <= selection.total());
+        }
+    }
+}
