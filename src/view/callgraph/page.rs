@@ -223,7 +223,7 @@ impl CallGraphView<'_> {
                 Cell::Count(sites(arc)),
                 Cell::Text(kinds(arc)),
                 self.cycle_number(end(arc)),
-                Cell::Text(arc.origin().evidence().into()),
+                Cell::Text(arc.evidence().into()),
             ]);
         }
         let rest = arcs.get(shown..).unwrap_or_default();
