@@ -109,7 +109,11 @@ impl CallGraphView<'_> {
         let mut lines = vec![
             subject.headline(),
             format!(
-                "of the code that the run could reach, the samples cover {} functions and {} arcs",
+                "of the code that the run could reach, the {} cover {} functions and {} arcs",
+                match subject.profile.counts {
+                    Some(_) => "samples and counted calls",
+                    None => "samples",
+                },
                 of(coverage.touched_functions, coverage.functions),
                 of(coverage.touched_arcs, coverage.arcs)
             ),
