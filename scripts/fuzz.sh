@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# fuzz.sh TARGET SECONDS: fuzzes perfdata, compressed, elf, links, scan, unwind, demangle, jitdump, or the
+# fuzz.sh TARGET SECONDS: fuzzes perfdata, compressed, elf, links, scan, patch, unwind, demangle, jitdump, or the
 # readers pprof, speedscope, perf_script or folded, for so long; exits with 1 when it finds a fault, which is then in tests/fuzz/artifacts/TARGET.
 #
 # Begins with small sound inputs that it makes itself, with what former runs found
@@ -16,7 +16,7 @@ trap 'rm -rf "$made"' EXIT
 mkdir -p "corpus/$target" "$made/$target"
 python3 make_seeds.py "$made"
 
-if [ "$target" = elf ] || [ "$target" = scan ]; then
+if [ "$target" = elf ] || [ "$target" = scan ] || [ "$target" = patch ]; then
   echo 'static inline int twice(int x) { return 2 * x; }
         int once(int x) { return x > 0 ? once(x - 1) + twice(x) : 1; }
         void _start(void) { once(3); for (;;); }' >"$made/seed.c"
@@ -25,7 +25,7 @@ if [ "$target" = elf ] || [ "$target" = scan ]; then
     gcc -nostdlib -O1 $flags -o "$made/$target/seed${flags// /}" "$made/seed.c" 2>/dev/null || true
   done
 fi
-if [ "$target" = scan ]; then
+if [ "$target" = scan ] || [ "$target" = patch ]; then
   echo 'extern int there(int); int here(int x); int far(int x) { return x + 2; }
         int (*const fixed[])(int) = {here, far}; int (*hook)(int) = here;
         int here(int x) { return x > 1 ? here(x - 1) + fixed[x & 1](x) : hook(x) + 1; }
@@ -34,7 +34,7 @@ if [ "$target" = scan ]; then
     "-shared -fPIC -s" "-shared -fPIC -Wl,-z,pack-relative-relocs" "-shared -m32 -fPIC"; do
     for gcc in gcc aarch64-linux-gnu-gcc riscv64-linux-gnu-gcc i686-linux-gnu-gcc; do
       # shellcheck disable=SC2086
-      "$gcc" -nostdlib -O2 $flags -o "$made/scan/$gcc${flags// /}" "$made/calls.c" 2>/dev/null || true
+      "$gcc" -nostdlib -O2 $flags -o "$made/$target/$gcc${flags// /}" "$made/calls.c" 2>/dev/null || true
     done
   done
 fi

@@ -21,8 +21,8 @@ use super::flow::Flow;
 use super::propagation::carrying;
 use super::sampling_error::{effective_number, standard_error};
 use crate::base::{IdVec, Sampling};
-use crate::callgraph::{ArcId, CallGraph, CycleId, Cycles, GroupId};
-use crate::profile::{FunctionId, Links, PathId, Profile, Selection, Step};
+use crate::callgraph::{ArcId, CallArc, CallGraph, CycleId, Cycles, GroupId};
+use crate::profile::{Counts, FunctionId, Links, PathId, Profile, Selection, Step};
 
 /// How many standard errors a share by calls may be off before it is held for wrong.
 pub const SIGNIFICANT: f64 = 3.0;
@@ -98,6 +98,34 @@ pub struct Errors {
     pub totals: IdVec<FunctionId, Option<f64>>,
     /// All groups together.
     pub overall: GroupError,
+}
+
+impl Errors {
+    /// Leaves out what says nothing of gprof's assumption, as calls are missing: arcs to functions of
+    /// which not all calls were counted, and the totals of functions that lead to such arcs.
+    pub(super) fn leave_out_uncounted(&mut self, graph: &CallGraph, counts: &Counts) {
+        let is_whole = |arc: &CallArc| arc.calls.is_some() && counts.has_all_of(arc.to);
+        let mut is_known = IdVec::filled(true, graph.functions());
+        let mut waiting: Vec<FunctionId> = Vec::new();
+        for (id, arc) in graph.arcs.enumerate() {
+            if is_whole(arc) {
+                continue;
+            }
+            self.arcs[id] = None;
+            waiting.push(arc.from);
+        }
+        while let Some(function) = waiting.pop() {
+            if std::mem::replace(&mut is_known[function], false) {
+                waiting.extend(graph.callers(function).map(|arc| graph.arcs[arc].from));
+            }
+        }
+        for (id, total) in self.totals.iter_mut().enumerate() {
+            let id = FunctionId::new(id);
+            if !is_known[id] {
+                *total = None;
+            }
+        }
+    }
 }
 
 /// What is held against what, of one profile.

@@ -195,7 +195,7 @@ impl Summary {
             Model::Measured => {
                 if is_counted && self.has_stacks {
                     let propagated = propagated();
-                    self.errors = Some(error::errors(&Comparison {
+                    let mut errors = error::errors(&Comparison {
                         profile,
                         selection,
                         graph,
@@ -203,7 +203,11 @@ impl Summary {
                         flow: &self.flow,
                         measured: &measured,
                         propagated: &propagated,
-                    }));
+                    });
+                    if let Some(counts) = profile.counts.as_ref().filter(|it| it.are_partial()) {
+                        errors.leave_out_uncounted(graph, counts);
+                    }
+                    self.errors = Some(errors);
                     self.propagated = Some(propagated);
                 }
                 measured

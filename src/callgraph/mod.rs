@@ -56,16 +56,6 @@ impl Origin {
             Origin::Inferred => "inferred",
         }
     }
-
-    /// Returns what the arc is known from, as text for people.
-    pub fn evidence(self) -> &'static str {
-        match self {
-            Origin::Observed => "sampled",
-            Origin::Code => "static",
-            Origin::Both => "sampled + static",
-            Origin::Inferred => "inferred",
-        }
-    }
 }
 
 /// A caller and a callee as a pair.
@@ -148,6 +138,19 @@ impl CallArc {
     pub fn is_gap(&self) -> bool {
         let is_counted = self.calls.is_some_and(|calls| calls > 0);
         self.across_gaps > 0 && self.across_gaps == self.weight && self.sites() == 0 && !is_counted
+    }
+
+    /// Returns what it is known from, as text for people.
+    pub fn evidence(&self) -> &'static str {
+        let is_sampled = self.weight > 0 || self.samples > 0;
+        match (self.origin(), is_sampled) {
+            (Origin::Inferred, _) => "inferred",
+            (Origin::Code, _) => "static",
+            (Origin::Observed, true) => "sampled",
+            (Origin::Observed, false) => "counted",
+            (Origin::Both, true) => "sampled + static",
+            (Origin::Both, false) => "counted + static",
+        }
     }
 
     /// Where it is known from.

@@ -57,3 +57,34 @@ pub(super) fn at(code: &CodeBytes, mut address: u64) -> Flags {
     }
     Flags::Dead
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_that_reads_flags_before_it_writes_them_is_found() {
+        let cases: [(&[u8], Flags); 8] = [
+            // sete %al; ret
+            (&[0x0f, 0x94, 0xc0, 0xc3], Flags::Read),
+            // mov $1,%eax; jne
+            (&[0xb8, 1, 0, 0, 0, 0x75, 0x00, 0xc3], Flags::Read),
+            // sub $8,%rsp; sete %al
+            (&[0x48, 0x83, 0xec, 0x08, 0x0f, 0x94, 0xc0], Flags::Dead),
+            // inc %eax leaves the carry, which counting does not write either: setc %al
+            (&[0xff, 0xc0, 0x0f, 0x92, 0xc0], Flags::Dead),
+            // endbr64; ret
+            (&[0xf3, 0x0f, 0x1e, 0xfa, 0xc3], Flags::Kept),
+            // jmp to the sete behind a ret
+            (&[0xeb, 0x01, 0xc3, 0x0f, 0x94, 0xc0], Flags::Read),
+            // pushfq
+            (&[0x9c], Flags::Read),
+            // Not an instruction.
+            (&[0x06], Flags::Dead),
+        ];
+        for (bytes, flags) in cases {
+            let code = CodeBytes::of(0x1000, bytes);
+            assert_eq!(at(&code, 0x1000), flags, "{bytes:x?}");
+        }
+    }
+}

@@ -214,7 +214,7 @@ impl CallCounter {
 
 impl CallPlanner for CallCounter {
     fn prepare(&mut self, program: &Path) -> Result<(), String> {
-        let path = std::path::absolute(program).map_err(|error| error.to_string())?;
+        let path = program.to_owned();
         let Ok(binary) = Binary::open(&path) else {
             // Whether it can be run at all is found out by running it.
             return Ok(());

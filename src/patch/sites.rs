@@ -7,7 +7,7 @@ use super::flags::{self, Flags};
 use super::form::{CallForm, Form, LONGEST};
 use super::left_alone::{LeftAlone, Reason};
 use crate::base::Svma;
-use crate::binary::{Binary, Error, Machine};
+use crate::binary::{Binary, Error, FunctionSymbol, Machine};
 use crate::perfdata::{CountedCallee, CountedSite};
 use crate::scan::{self, CallKind, CallSite, Callee, Calls};
 
@@ -57,7 +57,8 @@ impl FileSites {
         let mut finder = Finder {
             binary: &binary,
             code,
-            flags: FxHashMap::default(),
+            callees: FxHashMap::default(),
+            function: 0,
         };
         let is_call = |site: &&CallSite| site.kind != CallKind::Pointer;
         let sites = calls.sites.iter().filter(is_call);
@@ -145,15 +146,17 @@ fn calls_otherwise(calls: &Calls) -> FxHashSet<u64> {
 struct Finder<'a> {
     binary: &'a Binary,
     code: CodeBytes,
-    /// What becomes of the flags in functions.
-    flags: FxHashMap<u64, Flags>,
+    /// What becomes of the flags in functions; `None` for addresses at which none starts.
+    callees: FxHashMap<u64, Option<Flags>>,
+    /// The place of the last site's function: sites come in order of address.
+    function: usize,
 }
 
 impl Finder<'_> {
     /// How a site is led through a stub, and whether that has to save the flags.
     fn patch(&mut self, site: &CallSite) -> Result<(Patch, bool), Reason> {
         let at = site.at.0;
-        let inside = self.binary.function_at(site.at);
+        let inside = self.function_of(site.at);
         let inside = inside.filter(|function| function.has_stated_end());
         let inside = inside.ok_or(Reason::NoBounds)?;
         let length = usize::from(site.length);
@@ -176,18 +179,33 @@ impl Finder<'_> {
         if call.form != Form::Direct {
             return Ok((patch, false));
         }
-        let starts = self.binary.function_at(Svma(call.to));
-        if starts.is_none_or(|function| function.start.0 != call.to) {
-            return Err(Reason::Inside);
-        }
-        let code = &self.code;
-        let flags = *(self.flags.entry(call.to)).or_insert_with(|| flags::at(code, call.to));
-        let saves_flags = match flags {
+        let (binary, code) = (self.binary, &self.code);
+        let flags = *self.callees.entry(call.to).or_insert_with(|| {
+            let function = binary.function_at(Svma(call.to))?;
+            (function.start.0 == call.to).then(|| flags::at(code, call.to))
+        });
+        let saves_flags = match flags.ok_or(Reason::Inside)? {
             Flags::Dead => false,
             Flags::Read => true,
             // A tail call hands on to a caller that is not known.
             Flags::Kept => call.is_jump || flags::at(code, end.0) != Flags::Dead,
         };
         Ok((patch, saves_flags))
+    }
+
+    /// The function that a site is in.
+    fn function_of(&mut self, at: Svma) -> Option<FunctionSymbol> {
+        let functions = self.binary.functions();
+        while functions
+            .get(self.function + 1)
+            .is_some_and(|next| next.start <= at)
+        {
+            self.function += 1;
+        }
+        let last = functions
+            .get(self.function)
+            .filter(|function| function.contains(at));
+        // What lies behind an inner function belongs to the outer one.
+        last.or_else(|| self.binary.function_at(at)).copied()
     }
 }

@@ -17,13 +17,11 @@
 //!  record   what the kernel says            user      what perf itself adds
 //!  sample   PERF_RECORD_SAMPLE, whole       cursor    bounds-checked reading
 //!  feed     records as they are made        packed    records that are kept in little memory
-//!  call_counts  a section of proftool: how often calls were made
 //!  raw      fields of records as bytes, for recorders that pass records on
 //! ```
 
 mod attr;
 mod buffers;
-mod call_counts;
 mod cursor;
 mod decompress;
 mod deliver;
@@ -50,11 +48,12 @@ mod user;
 pub mod writer;
 
 pub use attr::Attr;
-pub use call_counts::{CallCounts, CountedCallee, CountedImage, CountedSite};
 pub use cursor::Words;
 pub use error::Error;
 pub use feature::Feature;
-pub use features::{ClockReference, Features, FileBuildId};
+pub use features::{
+    CallCounts, ClockReference, CountedCallee, CountedImage, CountedSite, Features, FileBuildId,
+};
 pub use feed::Feed;
 #[cfg(test)]
 pub(crate) use feed::empty_recording;

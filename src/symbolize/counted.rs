@@ -19,9 +19,8 @@ use super::identity::Identities;
 use super::name_source::NameSource;
 use crate::base::{IdVec, Svma};
 use crate::binary::{Binary, DefinitionId, SymbolSource};
-use crate::perfdata::{CountedCallee, CountedImage, CountedSite};
 use crate::profile::{Builder, CallCount, FunctionId};
-use crate::trace::{ImageId, Trace};
+use crate::trace::{CountedCallee, CountedImage, CountedSite, ImageId, Trace};
 
 /// The calls of one function by another.
 #[derive(Clone, Copy, Debug, Default)]

@@ -52,11 +52,12 @@ pub use threads::{TraceThread, TraceThreadId};
 pub use time_range::TimeRange;
 pub use unwinders::{RuleSource, Unwinding};
 
+pub use crate::perfdata::{CallCounts, CountedCallee, CountedImage, CountedSite};
+
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::base::{Caveats, Event, IdVec, Sampling, WeightSum, define_id};
-use crate::perfdata::CallCounts;
 
 define_id! {
     /// A row of [`Trace::events`].

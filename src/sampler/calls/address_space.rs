@@ -56,7 +56,8 @@ pub(super) fn pages(bytes: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use proptest::collection::vec;
+    use proptest::prelude::{ProptestConfig, Strategy, prop_assert, proptest};
 
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
@@ -66,7 +67,7 @@ mod tests {
             start in (0u64..1 << 35).prop_map(|page| page * PAGE),
             size in (1u64..1 << 16).prop_map(|pages| pages * PAGE),
             length in (1u64..1 << 12).prop_map(|pages| pages * PAGE),
-            others in prop::collection::vec((0u64..1 << 22, 1u64..1 << 12), 0..8),
+            others in vec((0u64..1 << 22, 1u64..1 << 12), 0..8),
         ) {
             let end = start + size;
             let near = start.saturating_sub(1 << 33);

@@ -47,7 +47,10 @@ impl Counting {
             action: "count the program's calls",
             reason,
         };
-        planner.prepare(&command.code_file()).map_err(refused)?;
+        // As mappings will name it.
+        let program = command.code_file();
+        let program = fs::canonicalize(&program).unwrap_or(program);
+        planner.prepare(&program).map_err(refused)?;
         let shared = tracee::shared_memory(NAME);
         Ok(Counting {
             shared: shared.map_err(Error::counting("make shared memory"))?,

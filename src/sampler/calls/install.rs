@@ -59,9 +59,8 @@ impl Stopped {
             None => (None, 0),
         };
         let registers = loop {
-            match next(&tracee)? {
-                Some(status) => return Ok(Arrival::Ended(status)),
-                None => {}
+            if let Some(status) = next(&tracee)? {
+                return Ok(Arrival::Ended(status));
             }
             let registers = tracee.registers()?;
             let at = registers.program_counter().wrapping_sub(1);
@@ -236,6 +235,7 @@ fn change(memory: &File, changes: &[Change]) -> io::Result<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sampler::targets::tracee::shared_memory;
 
     fn at(at: u64, old: u8, new: u8, site: usize) -> Change {
         Change {
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn only_what_is_as_expected_is_changed() {
-        let file = tempfile::tempfile().unwrap();
+        let file = shared_memory(c"test").unwrap();
         let before: Vec<u8> = (0..4 * WINDOW).map(|at| (at / 4096) as u8).collect();
         file.write_all_at(&before, 0).unwrap();
         // One over the border of two pages, one in memory that is different, one far away.

@@ -106,7 +106,7 @@ pub struct Change {
 
 /// Knows which instructions of a program are calls, and by which bytes they are counted.
 pub trait CallPlanner {
-    /// Takes a program's code in before the program is started.
+    /// Takes a program's code in before the program is started; the path has no symbolic links.
     ///
     /// # Errors
     /// Why its calls cannot be counted, as a lower-case fragment.

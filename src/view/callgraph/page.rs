@@ -109,7 +109,11 @@ impl CallGraphView<'_> {
         let mut lines = vec![
             subject.headline(),
             format!(
-                "of the code that the run could reach, the samples cover {} functions and {} arcs",
+                "of the code that the run could reach, the {} cover {} functions and {} arcs",
+                match subject.profile.counts {
+                    Some(_) => "samples and counted calls",
+                    None => "samples",
+                },
                 of(coverage.touched_functions, coverage.functions),
                 of(coverage.touched_arcs, coverage.arcs)
             ),
@@ -223,7 +227,7 @@ impl CallGraphView<'_> {
                 Cell::Count(sites(arc)),
                 Cell::Text(kinds(arc)),
                 self.cycle_number(end(arc)),
-                Cell::Text(arc.origin().evidence().into()),
+                Cell::Text(arc.evidence().into()),
             ]);
         }
         let rest = arcs.get(shown..).unwrap_or_default();

@@ -83,6 +83,7 @@ impl CyclesView<'_> {
                 self.summary.inside(cycle),
                 Vec::new(),
             ));
+            blocks.extend(self.calls_line(cycle));
             let (calls, after) = self.broken(subject, cycle);
             blocks.push(Block::Calls {
                 before: BROKEN_BEFORE.into(),
@@ -313,6 +314,21 @@ impl CyclesView<'_> {
         (calls, after)
     }
 
+    /// How often the cycle is entered and passed, where all of its calls were counted beside stacks.
+    fn calls_line(&self, cycle: CycleId) -> Option<Block> {
+        let graph = &self.summary.graph;
+        let calls = graph.calls.as_ref()?.cycles.get(cycle)?;
+        if !graph.has_stacks() || calls.is_least || calls.outside == 0 {
+            return None;
+        }
+        Some(Block::Line(format!(
+            "calls: {} from outside, {} between members: {:.1} per entry",
+            number::grouped(calls.outside),
+            number::grouped(calls.inside),
+            calls.inside as f64 / calls.outside as f64
+        )))
+    }
+
     fn own(&self, subject: &Subject) -> Table {
         let mut table = Table::new(vec![
             Column::new("percent", "total %", Role::Heat),
@@ -328,7 +344,7 @@ impl CyclesView<'_> {
         for &id in self.recursive.iter().take(limit) {
             let depth = self.summary.depths.of(id);
             let calls = self.summary.graph.calls.as_ref();
-            let calls = calls.map(|calls| calls.functions[id].recursive);
+            let calls = calls.and_then(|calls| calls.functions[id].known_recursive());
             table.rows.push(vec![
                 Cell::Share {
                     part: self.summary.graph.total(Entry::Function(id)).round() as u64,

@@ -59,6 +59,8 @@ pub(super) struct Line {
     pub(super) called: Option<String>,
     /// Where an arc is known from.
     pub(super) origin: Option<Origin>,
+    /// The same as text.
+    pub(super) evidence: Option<&'static str>,
     /// Whether most of the weight was put into stacks which lacked it.
     pub(super) is_inferred: bool,
 }
@@ -74,6 +76,7 @@ impl Line {
             samples: None,
             called: None,
             origin: None,
+            evidence: None,
             is_inferred: false,
         }
     }
@@ -138,6 +141,7 @@ impl GraphView<'_> {
                 .then_some(self.summary.weights.samples[function]),
             called: self.called(function),
             origin: None,
+            evidence: None,
             is_inferred: self.is_inferred(function),
         });
         self.add(&mut lines, Relation::Callee, callees);
@@ -201,6 +205,7 @@ impl GraphView<'_> {
                 .then_some(began + entered),
             called,
             origin: None,
+            evidence: None,
             is_inferred: false,
         });
         self.add_members(&mut lines, members);
@@ -240,6 +245,7 @@ impl GraphView<'_> {
                     .then_some(self.summary.weights.samples[member]),
                 called,
                 origin: None,
+                evidence: None,
                 is_inferred: self.is_inferred(member),
             });
         }
@@ -258,6 +264,7 @@ impl GraphView<'_> {
             samples: self.summary.has_stacks().then_some(samples),
             called: None,
             origin: None,
+            evidence: None,
             is_inferred: false,
         }
     }
@@ -373,6 +380,7 @@ impl GraphView<'_> {
             samples: self.summary.has_stacks().then_some(neighbour.arc.samples),
             called: neighbour.called,
             origin: Some(neighbour.arc.origin()),
+            evidence: Some(neighbour.arc.evidence()),
             // What is known of the arc stands in a column of its own.
             is_inferred: false,
         });

@@ -129,8 +129,8 @@ impl GraphView<'_> {
             line.samples.map_or(Cell::Nothing, Cell::Count),
             line.called.clone().map_or(Cell::Nothing, Cell::Text),
             self.who(line, unseen),
-            line.origin
-                .map_or(Cell::Nothing, |origin| Cell::Text(origin.evidence().into())),
+            line.evidence
+                .map_or(Cell::Nothing, |evidence| Cell::Text(evidence.into())),
         ]
     }
 

@@ -16,8 +16,8 @@
 
 use linux_perf_event_reader::Endianness;
 
-use super::cursor::Cursor;
-use super::error::Flaw;
+use super::super::cursor::Cursor;
+use super::super::error::Flaw;
 use crate::base::BuildId;
 
 /// The version that is written.
@@ -291,7 +291,10 @@ fn refused(what: &'static str, value: u64) -> Flaw {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use proptest::collection::vec;
+    use proptest::prelude::{
+        ProptestConfig, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest,
+    };
 
     #[test]
     fn a_stub_belongs_to_its_site() {
@@ -337,9 +340,9 @@ mod tests {
             any::<Vec<u8>>(),
             any::<[u8; 20]>(),
             any::<[u64; 2]>(),
-            prop::collection::vec("[a-z]{0,9}", 0..3),
+            vec("[a-z]{0,9}", 0..3),
             any::<Vec<u64>>(),
-            prop::collection::vec(site, 0..20),
+            vec(site, 0..20),
         );
         let image =
             image.prop_map(
@@ -353,7 +356,7 @@ mod tests {
                     sites,
                 },
             );
-        prop::collection::vec(image, 0..3).prop_map(|images| CallCounts { images })
+        vec(image, 0..3).prop_map(|images| CallCounts { images })
     }
 
     proptest! {

@@ -8,10 +8,14 @@ use linux_perf_event_reader::{Endianness, constants};
 
 use crate::base::BuildId;
 
+mod call_counts;
+
+pub use self::call_counts::{CallCounts, CountedCallee, CountedImage, CountedSite};
+
 use super::attr::{MAX_ATTR_SIZE, MIN_ATTR_SIZE};
 use super::cursor::Cursor;
 use super::error::Flaw;
-use super::{Attr, CallCounts, Feature};
+use super::{Attr, Feature};
 
 /// What the header's sections say.
 #[derive(Clone, Debug, Default)]
