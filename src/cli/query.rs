@@ -222,6 +222,7 @@ impl Query {
             ranges: false,
             cache: cache_directory().filter(|_| !self.no_cache),
             lines: SourceLines::None,
+            addresses: false,
             time: self.time.unwrap_or_default(),
             program: self.binary.clone(),
             sum: self.sum.clone(),

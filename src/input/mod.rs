@@ -66,6 +66,11 @@ pub struct Options {
     pub cache: Option<PathBuf>,
     /// Which source lines are looked up, where they are known.
     pub lines: SourceLines,
+    /// Whether the places of calls keep the addresses of machine code: [`Place::address`]. It takes
+    /// [`SourceLines::OfCalls`].
+    ///
+    /// [`Place::address`]: crate::profile::Place::address
+    pub addresses: bool,
     /// Only samples of this time.
     pub time: TimeRange,
     /// The program that made a gmon.out.
@@ -86,6 +91,7 @@ impl Default for Options {
             ranges: false,
             cache: None,
             lines: SourceLines::default(),
+            addresses: false,
             time: TimeRange::default(),
             program: None,
             sum: Vec::new(),

@@ -63,6 +63,7 @@ pub(super) fn library(options: &Options, finder: Finder) -> Library {
         ranges: options.ranges,
         cache: options.cache.clone(),
         lines: options.lines,
+        addresses: options.addresses,
         ..symbolize::Options::default()
     })
 }

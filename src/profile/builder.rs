@@ -5,9 +5,9 @@ use crate::base::{BuildId, Distinct, DistinctTree, Event, IdVec, Sampling, Weigh
 use super::collected_samples::CollectedSamples;
 
 use super::{
-    About, Call, CallCount, CallKind, CallPath, Counts, EventId, Followed, Function, FunctionCode,
-    FunctionId, Line, LineId, Module, ModuleId, PathId, Place, PlaceId, Places, Profile, Quality,
-    Sample, Thread, ThreadId,
+    About, AddressId, Call, CallCount, CallKind, CallPath, Counts, EventId, Followed, Function,
+    FunctionCode, FunctionId, Line, LineId, Module, ModuleId, PathId, Place, PlaceId, Places,
+    Profile, Quality, Sample, Thread, ThreadId,
 };
 
 /// What distinguishes rows of samples.
@@ -48,6 +48,7 @@ pub struct Builder {
     lines: Distinct<LineId, Line>,
     samples: CollectedSamples<SampleKey>,
     places: DistinctTree<PlaceId, Place>,
+    addresses: Distinct<AddressId, u64>,
     placed: CollectedSamples<PlacedKey>,
     calls: Vec<(FunctionId, FunctionId, CallKind)>,
     codes: Vec<(FunctionId, FunctionCode)>,
@@ -168,6 +169,11 @@ impl Builder {
         counted.weight == sum.weight
     }
 
+    /// The stated address of machine code.
+    pub fn address(&mut self, address: u64) -> AddressId {
+        self.addresses.id_of(address)
+    }
+
     /// The place of this path when it was called from this line of this caller.
     pub fn place(
         &mut self,
@@ -175,7 +181,17 @@ impl Builder {
         path: PathId,
         line: Option<LineId>,
     ) -> PlaceId {
-        self.places.id_of(Place { caller, path, line })
+        self.place_at(Place {
+            caller,
+            path,
+            line,
+            address: None,
+        })
+    }
+
+    /// The same, where the address may be known, too.
+    pub fn place_at(&mut self, place: Place) -> PlaceId {
+        self.places.id_of(place)
     }
 
     /// Counts samples like [`Builder::sample`], on the path of this place.
@@ -300,6 +316,7 @@ impl Builder {
         if !self.places.rows().is_empty() {
             self.profile.places = Some(with_places(
                 self.places.into_rows(),
+                self.addresses.into_rows(),
                 self.placed.into_rows(),
                 &mut self.profile.samples,
             ));
@@ -344,6 +361,7 @@ fn order(sample: &Sample) -> (EventId, ThreadId, PathId, Option<LineId>) {
 /// Puts the samples with places among those without, in order.
 fn with_places(
     tree: IdVec<PlaceId, Place>,
+    addresses: IdVec<AddressId, u64>,
     placed: Vec<(PlacedKey, WeightSum)>,
     samples: &mut Vec<Sample>,
 ) -> Places {
@@ -365,5 +383,5 @@ fn with_places(
     rows.sort_unstable_by_key(|(sample, place)| (order(sample), *place));
     let of_samples = rows.iter().map(|&(_, place)| place).collect();
     samples.extend(rows.into_iter().map(|(sample, _)| sample));
-    Places::new(tree, of_samples)
+    Places::new(tree, of_samples, addresses)
 }

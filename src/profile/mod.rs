@@ -54,7 +54,7 @@ pub use histogram::Histogram;
 pub use line::{Line, LineId};
 pub use links::{Links, Step};
 pub use path::{CallPath, CallPaths, PathId};
-pub use place::{Place, PlaceId, Places};
+pub use place::{AddressId, Place, PlaceId, Places};
 pub use quality::{CheckedCalls, Quality};
 pub use sample::{EventId, Sample, Thread, ThreadId};
 pub use select::{Filter, SelectedRow, Selection, Weighing, pattern_of};

@@ -5,6 +5,11 @@ use crate::base::{IdVec, TreeRow, define_id};
 use super::{LineId, PathId};
 
 define_id! {
+    /// A row of [`Places::addresses`].
+    pub AddressId
+}
+
+define_id! {
     /// A row of [`Places::tree`].
     pub PlaceId
 }
@@ -20,6 +25,9 @@ pub struct Place {
     /// The line of the caller from which the call was made, where it is known; of inlined code the
     /// line that it was inlined for.
     pub line: Option<LineId>,
+    /// The address at which the function was executing, where addresses were asked for: of the sample
+    /// itself, or inside of the call instruction. Inlined calls share it with the function around them.
+    pub address: Option<AddressId>,
 }
 
 impl TreeRow<PlaceId> for Place {
@@ -38,18 +46,33 @@ impl TreeRow<PlaceId> for Place {
 pub struct Places {
     tree: IdVec<PlaceId, Place>,
     of_samples: Vec<Option<PlaceId>>,
+    addresses: IdVec<AddressId, u64>,
 }
 
 impl Places {
     /// `of_samples` has the place of each row of [`Profile::samples`](super::Profile::samples). In
     /// `tree` a caller comes before what it calls.
-    pub(super) fn new(tree: IdVec<PlaceId, Place>, of_samples: Vec<Option<PlaceId>>) -> Places {
-        Places { tree, of_samples }
+    pub(super) fn new(
+        tree: IdVec<PlaceId, Place>,
+        of_samples: Vec<Option<PlaceId>>,
+        addresses: IdVec<AddressId, u64>,
+    ) -> Places {
+        Places {
+            tree,
+            of_samples,
+            addresses,
+        }
     }
 
     /// Returns the tree of places: the caller of a place always has the smaller id.
     pub fn tree(&self) -> &IdVec<PlaceId, Place> {
         &self.tree
+    }
+
+    /// Returns the stated addresses of machine code, each once; there are none where they were not asked
+    /// for.
+    pub fn addresses(&self) -> &IdVec<AddressId, u64> {
+        &self.addresses
     }
 
     /// The place of a row of the profile's samples.

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 use crate::base::{CaveatKind, IdVec, Interner, NameId};
 use crate::binary::DefinitionId;
-use crate::profile::{Builder, FunctionId, Line, LineId, PathId, Thread};
+use crate::profile::{AddressId, Builder, FunctionId, Line, LineId, PathId, Thread};
 use crate::trace::{FrameId, ImageId, Trace};
 
 use super::address_lookup::{AllAnswers, Answers, ByChunk, Physical};
@@ -51,6 +51,7 @@ impl Resolution {
             inlined: (self.call_lines)
                 .get(resolved.inlined.0 as usize..resolved.inlined.1 as usize)
                 .unwrap_or_default(),
+            address: None,
         })
     }
 }
@@ -193,10 +194,14 @@ pub(super) fn profile<'h>(
         });
     }
     let has_call_lines = options.lines == SourceLines::OfCalls;
+    let addresses = stated_addresses(checked, name_sources, options, &mut builder);
     let places = has_call_lines.then(|| {
         let lines = |frame| {
             if checked.is_place(frame) {
-                resolution.lines(frame)
+                FrameLines {
+                    address: addresses.get(frame).copied().flatten(),
+                    ..resolution.lines(frame)
+                }
             } else {
                 FrameLines::default()
             }
@@ -216,6 +221,23 @@ pub(super) fn profile<'h>(
         };
     }
     builder
+}
+
+/// The addresses of frames as their files state them; none where nobody asks.
+fn stated_addresses(
+    checked: &Checked,
+    name_sources: &IdVec<ImageId, NameSource>,
+    options: &Options,
+    builder: &mut Builder,
+) -> IdVec<FrameId, Option<AddressId>> {
+    let mut addresses = IdVec::new();
+    if options.lines == SourceLines::OfCalls && options.addresses {
+        for frame in &checked.frames {
+            let stated = name_sources[frame.image].svma(frame.address.lookup());
+            addresses.push(stated.map(|stated| builder.address(stated.0)));
+        }
+    }
+    addresses
 }
 
 /// The path of a frame that was put in, with the calls inlined there, outermost first.

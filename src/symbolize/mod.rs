@@ -94,6 +94,8 @@ pub struct Options {
     pub cache: Option<PathBuf>,
     /// Which source lines are looked up.
     pub lines: SourceLines,
+    /// Whether the places of calls keep the addresses of machine code.
+    pub addresses: bool,
     /// How many workers look names up.
     pub workers: NonZeroUsize,
 }
@@ -108,6 +110,7 @@ impl Default for Options {
             repairs: true,
             cache: None,
             lines: SourceLines::default(),
+            addresses: false,
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
         }
     }

@@ -8,7 +8,7 @@
 //!   main ◀─9─ setup ◀─31─ read ◀─52─ lex            the line of a call is its caller's
 //! ```
 
-use crate::profile::{Builder, LineId, PathId, PlaceId};
+use crate::profile::{AddressId, Builder, LineId, PathId, Place, PlaceId};
 use crate::trace::{AddressPaths, FrameId};
 
 /// The lines of one address.
@@ -18,6 +18,8 @@ pub(super) struct FrameLines<'a> {
     pub(super) innermost: Option<LineId>,
     /// Of the calls that are inlined there, outermost first: the lines of their callers.
     pub(super) inlined: &'a [Option<LineId>],
+    /// The address as its file states it, where that is asked for.
+    pub(super) address: Option<AddressId>,
 }
 
 /// The place of each address path, whose call path `paths` has. A call path may have more frames
@@ -40,7 +42,9 @@ pub(super) fn of_paths<'a>(
             frames.push(frame);
             at = builder.call_path(frame).caller;
         }
-        let inlined = lines(path.frame).inlined;
+        let FrameLines {
+            inlined, address, ..
+        } = lines(path.frame);
         let called_from = path
             .caller
             .and_then(|caller| lines(tree[caller].frame).innermost);
@@ -51,7 +55,13 @@ pub(super) fn of_paths<'a>(
                 None if depth + 1 == frames.len() => called_from,
                 None => None,
             };
-            place = Some(builder.place(place, frame, line));
+            place = Some(builder.place_at(Place {
+                caller: place,
+                path: frame,
+                line,
+                // The function that has the address, and what is inlined there.
+                address: address.filter(|_| depth <= inlined.len()),
+            }));
         }
         places.extend(place);
     }
@@ -135,6 +145,7 @@ mod tests {
         let of = |frame: FrameId| FrameLines {
             innermost: Some(lines[[1, 3][frame.index()]]),
             inlined: &inlined[frame.index()],
+            address: None,
         };
         let paths: [PathId; 2] = [setup, lex];
         let places = of_paths(&tree, &paths, of, &mut builder);
