@@ -13,8 +13,7 @@
 use rustc_hash::FxHashMap;
 
 use super::inclusive;
-use crate::base::IdVec;
-use crate::profile::{FunctionId, LineId, PlaceId, Places, Profile, Selection};
+use crate::profile::{FunctionId, LineId, PlaceId, PlaceWeights, Profile, Selection};
 
 /// The calls between a function and another one on one line of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +41,11 @@ pub struct CallSites {
 /// Linear in places and rows, but for sorting what it finds.
 pub fn of(profile: &Profile, selection: &Selection, function: FunctionId) -> Option<CallSites> {
     let places = profile.places.as_ref()?;
-    let taken = Taken::of(places, selection);
-    let order = Nesting::of(places);
+    let weights = PlaceWeights::of(places, selection);
     let mut made: Vec<(PlaceId, FunctionId)> = Vec::new();
     let mut received: Vec<(PlaceId, FunctionId)> = Vec::new();
     for (id, place) in places.tree().enumerate() {
-        let Some(caller) = place.caller.filter(|_| taken.samples[id]) else {
+        let Some(caller) = place.caller.filter(|_| weights.has_samples(id)) else {
             continue;
         };
         let callee = profile.paths[place.path].function;
@@ -60,28 +58,25 @@ pub fn of(profile: &Profile, selection: &Selection, function: FunctionId) -> Opt
         }
     }
     let ranks = inclusive::name_ranks(profile);
-    let by_line = |mut calls: Vec<(PlaceId, FunctionId)>| {
-        calls.sort_unstable_by_key(|&(place, _)| order.first[place]);
-        let mut sites: FxHashMap<(FunctionId, Option<LineId>), (CallSite, u32)> =
-            FxHashMap::default();
-        for (id, function) in calls {
-            let place = &places.tree()[id];
-            let inlined = profile.paths[place.path].inlined;
-            let none = CallSite {
-                function,
-                line: place.line,
-                inlined,
-                weight: 0,
-            };
-            let (site, end) = sites.entry((function, place.line)).or_insert((none, 0));
-            site.inlined &= inlined;
-            // Further in than the last one, its samples are counted already.
-            if order.first[id] >= *end {
-                site.weight += taken.weight[id];
-                *end = order.first[id] + order.size[id];
-            }
+    let by_line = |calls: Vec<(PlaceId, FunctionId)>| {
+        let key = |&(place, function): &(PlaceId, FunctionId)| {
+            (place, (function, places.tree()[place].line))
+        };
+        let mut inlined: FxHashMap<(FunctionId, Option<LineId>), bool> = FxHashMap::default();
+        for (place, key) in calls.iter().map(key) {
+            let path = places.tree()[place].path;
+            *inlined.entry(key).or_insert(true) &= profile.paths[path].inlined;
         }
-        let mut sites: Vec<CallSite> = sites.into_values().map(|(site, _)| site).collect();
+        let totals = weights.totals(calls.iter().map(key), std::iter::empty());
+        let mut sites: Vec<CallSite> = totals
+            .into_iter()
+            .map(|((function, line), weight)| CallSite {
+                function,
+                line,
+                inlined: inlined[&(function, line)],
+                weight,
+            })
+            .collect();
         sites.sort_unstable_by(|a, b| {
             let line = |site: &CallSite| {
                 let line = &profile.lines[site.line?];
@@ -98,64 +93,4 @@ pub fn of(profile: &Profile, selection: &Selection, function: FunctionId) -> Opt
         made: by_line(made),
         received: by_line(received),
     })
-}
-
-/// What passes each place.
-struct Taken {
-    weight: IdVec<PlaceId, u64>,
-    /// Whether any sample does.
-    samples: IdVec<PlaceId, bool>,
-}
-
-impl Taken {
-    fn of(places: &Places, selection: &Selection) -> Taken {
-        let mut weight = IdVec::filled(0u64, places.tree().len());
-        let mut samples = IdVec::filled(false, places.tree().len());
-        for row in selection.rows() {
-            if let Some(place) = row.place {
-                weight[place] += row.weight;
-                samples[place] = true;
-            }
-        }
-        for (id, place) in places.tree().enumerate().rev() {
-            if let Some(caller) = place.caller {
-                weight[caller] += weight[id];
-                samples[caller] |= samples[id];
-            }
-        }
-        Taken { weight, samples }
-    }
-}
-
-/// Which place is further in than which: those under a place have the numbers behind its own, as
-/// many as there are.
-struct Nesting {
-    first: IdVec<PlaceId, u32>,
-    /// The number of places at this one and further in.
-    size: IdVec<PlaceId, u32>,
-}
-
-impl Nesting {
-    fn of(places: &Places) -> Nesting {
-        let mut size = IdVec::filled(1u32, places.tree().len());
-        for (id, place) in places.tree().enumerate().rev() {
-            if let Some(caller) = place.caller {
-                size[caller] += size[id];
-            }
-        }
-        let mut first = IdVec::filled(0u32, places.tree().len());
-        // The next number that is free under each place, and outside of all.
-        let mut free = first.clone();
-        let mut outside = 0;
-        for (id, place) in places.tree().enumerate() {
-            let next = match place.caller {
-                Some(caller) => &mut free[caller],
-                None => &mut outside,
-            };
-            first[id] = *next;
-            *next += size[id];
-            free[id] = first[id] + 1;
-        }
-        Nesting { first, size }
-    }
 }
