@@ -17,10 +17,13 @@
 //! calls are in order of address, whatever the number of processors. Any bytes give an answer; bytes that
 //! are no instructions are counted.
 //!
+//! A [`Disassembler`] writes instructions of x86 as text.
+//!
 //! Static arcs are gprof's idea: Susan L. Graham, Peter B. Kessler, Marshall K. McKusick, "gprof:
 //! a call graph execution profiler", 1982, section 2.
 
 mod aarch64;
+mod disassembly;
 mod file_tables;
 mod flow;
 mod function_starts;
@@ -39,6 +42,7 @@ use std::num::NonZeroUsize;
 
 use rustc_hash::FxHashMap;
 
+pub use self::disassembly::{Disassembled, Disassembler, Syntax};
 pub use self::file_tables::FileTables;
 pub use self::return_sites::may_return_to;
 pub use self::single_function::{Callees, Destination, Exits, Leaving, LeavingKind, Single};
