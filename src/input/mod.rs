@@ -21,11 +21,13 @@ mod error;
 pub mod folded;
 mod gmon;
 pub mod live;
+mod machine_code;
 mod perf_script;
 mod pprof;
 mod programs;
 mod recording;
 mod sampled;
+mod source_files;
 mod speedscope;
 mod stacks;
 
@@ -41,8 +43,10 @@ use crate::perfdata::Reader;
 use crate::profile::{Contents, Histogram, Profile};
 
 pub use error::{Error, Reason};
+pub use machine_code::{CodeError, Syntax, machine_code};
 pub use programs::programs;
 pub use sampled::{SampledProgram, SampledPrograms, sampled_programs};
+pub use source_files::SourceFiles;
 
 pub use crate::symbolize::{SourceLines, StaticCalls};
 pub use crate::trace::TimeRange;

@@ -1,0 +1,271 @@
+//! The machine code of a function of a profile, read again from its file.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::Options;
+use crate::base::{NameId, Svma};
+use crate::binary::{self, Binary, Code, Finder, FunctionSymbol, InlineFrame, Lines, demangle};
+use crate::profile::{Callee, FunctionId, Instruction, Listing, Position, Profile};
+use crate::scan::{Destination, Disassembled, Disassembler, FileTables, Single};
+
+pub use crate::scan::Syntax;
+
+/// Why the machine code of a function cannot be listed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodeError {
+    /// The file cannot be used.
+    #[error("{path}: {source}")]
+    File {
+        /// The path that the profile has.
+        path: String,
+        /// Why.
+        source: binary::Error,
+    },
+    /// The file has no function at these addresses.
+    #[error("{path} has no code of it")]
+    NoCode {
+        /// The path that the profile has.
+        path: String,
+    },
+    /// The instructions are those of another machine.
+    #[error("{path}: only x86 code can be disassembled")]
+    Machine {
+        /// The path that the profile has.
+        path: String,
+    },
+}
+
+/// The most instructions of one function that are listed.
+const MOST_INSTRUCTIONS: usize = 1 << 20;
+/// The most frames of inlined calls that are read for its source positions.
+const MOST_FRAMES: usize = 1 << 24;
+/// The most bytes of an instruction.
+const LONGEST: u64 = 15;
+
+/// Lists the machine code of a function: the code at its start and at these stated addresses, whose
+/// file is that of its module. Names of what it calls and the source positions are those of the file.
+///
+/// # Errors
+///
+/// When the function has no code in a file, the file cannot be used, or the instructions of its
+/// machine cannot be written.
+pub fn machine_code(
+    profile: &Profile,
+    function: FunctionId,
+    addresses: impl Iterator<Item = u64>,
+    syntax: Syntax,
+    options: &Options,
+) -> Result<Listing, CodeError> {
+    let module = profile.functions[function].module;
+    let path = || profile.modules[module].path.clone();
+    let unusable = |source| match source {
+        binary::Error::UnknownMachine { .. } => CodeError::Machine { path: path() },
+        source => CodeError::File {
+            path: path(),
+            source,
+        },
+    };
+    let build_id = profile.build_ids.get(module).and_then(Option::as_ref);
+    let finder = Finder::new(options.symfs.as_deref());
+    let binary = finder.find(path(), build_id).map_err(unusable)?;
+    let start = profile.functions[function].address;
+    let symbols = symbols(&binary, start.into_iter().chain(addresses));
+    let code = binary.code().map_err(unusable)?;
+    let disassembler = Disassembler::new(code.machine, syntax);
+    let disassembler = disassembler.ok_or_else(|| CodeError::Machine { path: path() })?;
+    let read = read(&binary, &code, &symbols, disassembler);
+    let (instructions, is_cut) = read.map_err(unusable)?;
+    if instructions.is_empty() {
+        return Err(CodeError::NoCode { path: path() });
+    }
+    let mut listing = Listing {
+        file: binary.path().to_string_lossy().into_owned(),
+        modified: binary.modified(),
+        is_cut,
+        ..Listing::default()
+    };
+    let calls = Calls::of(&binary, &symbols);
+    let calls = calls.map_err(unusable)?;
+    let listed: FxHashSet<u64> = instructions.iter().map(|found| found.at.0).collect();
+    for found in instructions {
+        let inside = |to: &Svma| listed.contains(&to.0);
+        let jump = found
+            .branch
+            .filter(inside)
+            .filter(|_| !calls.is_call(&found));
+        let callee = match jump {
+            Some(_) => None,
+            None => calls.callee(&found, &mut listing),
+        };
+        listing.instructions.push(Instruction {
+            address: found.at.0,
+            length: found.length,
+            text: found.text.into(),
+            position: None,
+            jump: jump.map(|to| to.0),
+            callee,
+        });
+    }
+    if options.inlines {
+        add_positions(&mut listing, &binary.lines());
+    }
+    Ok(listing)
+}
+
+/// The functions of the file that have these addresses, by their place among all, in order.
+fn symbols(binary: &Binary, addresses: impl Iterator<Item = u64>) -> Vec<usize> {
+    let all = binary.functions();
+    let place = |address| {
+        let start = binary.function_at(Svma(address))?.start;
+        let place = all.partition_point(|symbol| symbol.start < start);
+        all.get(place).map(|_| place)
+    };
+    let mut symbols: Vec<usize> = addresses.filter_map(place).collect();
+    symbols.sort_unstable();
+    symbols.dedup();
+    symbols
+}
+
+/// The instructions of these functions in order of address, and whether there are more.
+fn read(
+    binary: &Binary,
+    code: &Code,
+    symbols: &[usize],
+    mut disassembler: Disassembler,
+) -> Result<(Vec<Disassembled>, bool), binary::Error> {
+    let stretches = symbols.iter().flat_map(|&place| binary.stretches_of(place));
+    let mut stretches: Vec<_> = stretches.collect();
+    stretches.sort_unstable_by_key(|stretch| stretch.start);
+    let (mut instructions, mut buffer) = (Vec::new(), Vec::new());
+    for stretch in stretches {
+        let Some(mut piece) = code.piece(stretch.start, stretch.end) else {
+            continue;
+        };
+        let left = (MOST_INSTRUCTIONS - instructions.len()) as u64;
+        let is_cut = piece.length > left * LONGEST;
+        piece.length = piece.length.min(left * LONGEST);
+        if piece.length == 0 {
+            return Ok((instructions, true));
+        }
+        let bytes = code.read(piece, &mut buffer)?;
+        let is_whole =
+            disassembler.read(bytes, stretch.start, MOST_INSTRUCTIONS, &mut instructions);
+        if is_cut || !is_whole {
+            return Ok((instructions, true));
+        }
+    }
+    Ok((instructions, false))
+}
+
+/// What the calls and jumps of a function lead to.
+struct Calls<'b> {
+    binary: &'b Binary,
+    /// By address of the instruction.
+    sites: FxHashMap<u64, (Destination, bool)>,
+}
+
+impl<'b> Calls<'b> {
+    fn of(binary: &'b Binary, symbols: &[usize]) -> Result<Calls<'b>, binary::Error> {
+        let tables = FileTables::read(binary)?;
+        let single = Single::new(&tables);
+        let mut sites = FxHashMap::default();
+        for &place in symbols {
+            let start = binary.functions().get(place).map(|symbol| symbol.start);
+            let exits = start.and_then(|start| single.leaving(start));
+            for site in exits.map(|exits| exits.sites).unwrap_or_default() {
+                let is_call = site.kind == crate::scan::LeavingKind::Call;
+                sites.insert(site.at.0, (site.to, is_call));
+            }
+        }
+        Ok(Calls { binary, sites })
+    }
+
+    /// Whether an instruction is known to call, not to jump.
+    fn is_call(&self, instruction: &Disassembled) -> bool {
+        let site = self.sites.get(&instruction.at.0);
+        site.is_some_and(|&(_, is_call)| is_call)
+    }
+
+    /// What an instruction leads to, if it is a function.
+    fn callee(&self, instruction: &Disassembled, listing: &mut Listing) -> Option<Callee> {
+        let site = self.sites.get(&instruction.at.0);
+        let mut named = |name: &str, offset| {
+            Some(Callee {
+                function: listing.names.intern(&demangle(name)),
+                offset,
+            })
+        };
+        if let Some((Destination::Import(name), _)) = site {
+            return named(name, 0);
+        }
+        let at = match (instruction.branch, site) {
+            (Some(to), _) => to,
+            (None, Some(&(Destination::Function(to), _))) => to,
+            _ => return None,
+        };
+        let symbol: &FunctionSymbol = self.binary.function_at(at)?;
+        let name = self.binary.function_name(symbol);
+        match name {
+            Some(name) => named(&name, at.0 - symbol.start.0),
+            None => named(&format!("{:#x}", symbol.start), at.0 - symbol.start.0),
+        }
+    }
+}
+
+/// Finds the source position of each instruction, and the lines of the function itself.
+fn add_positions(listing: &mut Listing, lines: &Lines) {
+    let mut known: FxHashMap<Position, u32> = FxHashMap::default();
+    let mut own: FxHashSet<(NameId, u32)> = FxHashSet::default();
+    let mut inlined_names: FxHashMap<String, NameId> = FxHashMap::default();
+    let mut frames: Vec<InlineFrame> = Vec::new();
+    let mut left = MOST_FRAMES;
+    for instruction in &mut listing.instructions {
+        lines.frames(Svma(instruction.address), &mut frames);
+        let Some(rest) = left.checked_sub(frames.len()) else {
+            break;
+        };
+        left = rest;
+        let names = &mut listing.names;
+        let mut line_of = |frame: &InlineFrame| {
+            let (file, line) = frame.file.zip(frame.line)?;
+            Some((names.intern(file), line))
+        };
+        // Parts that a compiler has split off and put back are code of the function itself.
+        let is_inlined = |frame: &InlineFrame| !frame.is_split_off;
+        let whole = frames.iter().rev();
+        own.extend(whole.take(1).filter_map(&mut line_of));
+        let Some(innermost) = frames.first() else {
+            continue;
+        };
+        let Some((file, line)) = line_of(innermost) else {
+            continue;
+        };
+        let inlined = innermost.function.as_deref();
+        let inlined = inlined.filter(|_| frames.len() > 1 && is_inlined(innermost));
+        let inlined = inlined.map(|name| match inlined_names.get(name) {
+            Some(&known) => known,
+            None => {
+                let known = names.intern(&demangle(name));
+                inlined_names.insert(name.to_owned(), known);
+                known
+            }
+        });
+        let position = Position {
+            file,
+            line,
+            inlined,
+        };
+        let next = listing.positions.len() as u32;
+        let place = *known.entry(position).or_insert(next);
+        if place == next {
+            listing.positions.push(position);
+        }
+        instruction.position = Some(place);
+    }
+    listing.lines = own.into_iter().collect();
+    let names = &listing.names;
+    listing
+        .lines
+        .sort_unstable_by(|a, b| (&names[a.0], a.1).cmp(&(&names[b.0], b.1)));
+}

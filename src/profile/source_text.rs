@@ -1,0 +1,55 @@
+//! The text of source files.
+
+use std::time::SystemTime;
+
+/// A source file that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceText {
+    /// Where it was found.
+    pub path: String,
+    /// When it was last written.
+    pub modified: Option<SystemTime>,
+    text: String,
+    /// Where each line begins.
+    starts: Vec<u32>,
+}
+
+impl SourceText {
+    /// The lines of a text, which is at most 4 GiB long; what is beyond is left out.
+    ///
+    /// ```
+    /// use proftool::profile::SourceText;
+    /// let source = SourceText::new("a.c".into(), None, "int x;\r\nint y;\n".into());
+    /// assert_eq!((source.line(1), source.line(2)), (Some("int x;"), Some("int y;")));
+    /// assert_eq!((source.line(0), source.line(3), source.lines()), (None, None, 2));
+    /// ```
+    pub fn new(path: String, modified: Option<SystemTime>, text: String) -> SourceText {
+        let mut starts = Vec::new();
+        let mut start = 0;
+        for line in text.split_inclusive('\n') {
+            let Ok(at) = u32::try_from(start) else { break };
+            starts.push(at);
+            start += line.len();
+        }
+        SourceText {
+            path,
+            modified,
+            text,
+            starts,
+        }
+    }
+
+    /// Returns a line by its number, from 1, without its end.
+    pub fn line(&self, number: u32) -> Option<&str> {
+        let place = (number as usize).checked_sub(1)?;
+        let start = *self.starts.get(place)? as usize;
+        let rest = &self.text[start..];
+        let line = rest.split('\n').next()?;
+        Some(line.strip_suffix('\r').unwrap_or(line))
+    }
+
+    /// Returns the number of lines.
+    pub fn lines(&self) -> usize {
+        self.starts.len()
+    }
+}
