@@ -32,6 +32,7 @@
 //! | [`flat`] | of all functions: weights, and what cut stacks hide |
 //! | [`report`] | what one wants to know first |
 //! | [`function`] | all that is known of one function |
+//! | [`annotate`] | of one function by source line and by address of its machine code |
 //! | [`graph`] | of callers and callees: the calls that count, their cycles, whose account weight is on |
 //! | [`cycles`] | of recursion: what is entered, how deep it goes, what breaks it |
 //! | [`code`] | of the calls that code contains, and what samples showed of them |
@@ -40,6 +41,7 @@
 //! [`Selection`](crate::profile::Selection) of it and give a new value. None does I/O, fails, or
 //! recurses; each is a few loops over distinct paths and rows.
 
+pub mod annotate;
 pub mod attribution;
 pub mod breaking;
 pub mod call_sites;
