@@ -105,19 +105,34 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let reading = args.query.reading(StaticCalls::Off);
     let addresses = analysis::addresses(&profile, function);
-    let code = match addresses.is_empty() {
-        true => Err("no address of the function was recorded".to_owned()),
-        false => {
-            let syntax = args.syntax.into();
-            input::machine_code(&profile, function, addresses.into_iter(), syntax, &reading)
-                .map_err(|error| error.to_string())
+    let (code, mut no_code) = if addresses.is_empty() {
+        (None, None)
+    } else {
+        let (syntax, addresses) = (args.syntax.into(), addresses.into_iter());
+        match input::machine_code(&profile, function, addresses, syntax, &reading) {
+            Ok(code) => (Some(code), None),
+            Err(error) => (None, Some(error.to_string())),
         }
     };
-    let listing = code.as_ref().ok();
+    let listing = code.as_ref();
     let summary = Summary::of(&profile, &selection, function, listing);
+    if code.is_none() && no_code.is_none() {
+        let reason = match &summary.code {
+            Some(_) => {
+                "it is inlined wherever samples were taken, so its code is in that of others"
+            }
+            None => "its addresses in a program or library are not known",
+        };
+        no_code = Some(reason.to_owned());
+    }
+    let is_page = args.look.output.format == Format::Text;
     let mut files: Vec<String> = (summary.lines.iter())
         .filter_map(|row| Some(profile.lines[row.line?].file.clone()))
-        .chain(listing.iter().flat_map(|listing| files_of(listing)))
+        .chain(
+            listing
+                .iter()
+                .flat_map(|listing| files_of(listing, args.asm && is_page)),
+        )
         .collect();
     files.sort_unstable();
     files.dedup();
@@ -126,15 +141,26 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .into_iter()
         .filter_map(|file| sources.read(&file).map(|source| (file, source)))
         .collect();
-    let is_page = args.look.output.format == Format::Text;
+    let limit = args.look.limit(0).filter(|&limit| limit > 0);
+    // Programs get the whole function, unless they ask for less.
+    let usual = match is_page {
+        true => CONTEXT,
+        false if limit.is_some() || args.look.has_min() => 0,
+        false => usize::MAX,
+    };
     let options = Options {
-        limit: args.look.limit(0).filter(|&limit| limit > 0),
+        limit,
         min: args.look.min(0.0),
-        context: (is_page && !args.all).then(|| args.context.unwrap_or(CONTEXT)),
+        context: if args.all {
+            usize::MAX
+        } else {
+            args.context.unwrap_or(usual)
+        },
         assembly: args.asm,
     };
     let material = Material {
-        code: Some(code),
+        code,
+        no_code,
         sources,
     };
     let view = annotate::arrange(&subject, summary, material, &options);
@@ -152,10 +178,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     )
 }
 
-/// The source files of machine code.
-fn files_of(listing: &Listing) -> impl Iterator<Item = String> {
+/// The source files of the function's own lines, or of all that is inlined into it, too.
+fn files_of(listing: &Listing, with_inlined: bool) -> impl Iterator<Item = String> {
     let names = &listing.names;
-    let of_instructions = listing.positions.iter().map(|position| position.file);
+    let positions = listing.positions.iter().filter(move |_| with_inlined);
+    let of_instructions = positions.map(|position| position.file);
     let of_lines = listing.lines.iter().map(|&(file, _)| file);
     let mut files: Vec<_> = of_instructions.chain(of_lines).collect();
     files.sort_unstable();

@@ -38,6 +38,8 @@ pub enum CodeError {
 
 /// The most instructions of one function that are listed.
 const MOST_INSTRUCTIONS: usize = 1 << 20;
+/// The most frames of inlined calls that are read for its source positions.
+const MOST_FRAMES: usize = 1 << 24;
 /// The most bytes of an instruction.
 const LONGEST: u64 = 15;
 
@@ -215,9 +217,15 @@ impl<'b> Calls<'b> {
 fn add_positions(listing: &mut Listing, lines: &Lines) {
     let mut known: FxHashMap<Position, u32> = FxHashMap::default();
     let mut own: FxHashSet<(NameId, u32)> = FxHashSet::default();
+    let mut inlined_names: FxHashMap<String, NameId> = FxHashMap::default();
     let mut frames: Vec<InlineFrame> = Vec::new();
+    let mut left = MOST_FRAMES;
     for instruction in &mut listing.instructions {
         lines.frames(Svma(instruction.address), &mut frames);
+        let Some(rest) = left.checked_sub(frames.len()) else {
+            break;
+        };
+        left = rest;
         let names = &mut listing.names;
         let mut line_of = |frame: &InlineFrame| {
             let (file, line) = frame.file.zip(frame.line)?;
@@ -233,10 +241,16 @@ fn add_positions(listing: &mut Listing, lines: &Lines) {
         let Some((file, line)) = line_of(innermost) else {
             continue;
         };
-        let inlined = (frames.len() > 1 && is_inlined(innermost))
-            .then(|| innermost.function.as_deref())
-            .flatten()
-            .map(|name| names.intern(&demangle(name)));
+        let inlined = innermost.function.as_deref();
+        let inlined = inlined.filter(|_| frames.len() > 1 && is_inlined(innermost));
+        let inlined = inlined.map(|name| match inlined_names.get(name) {
+            Some(&known) => known,
+            None => {
+                let known = names.intern(&demangle(name));
+                inlined_names.insert(name.to_owned(), known);
+                known
+            }
+        });
         let position = Position {
             file,
             line,

@@ -17,18 +17,19 @@ const MOST: u64 = 128 << 20;
 #[derive(Clone, Debug)]
 pub struct SourceFiles {
     directory: Option<PathBuf>,
-    root: Option<Root>,
+    root: Root,
     /// The bytes that may still be read.
     left: u64,
 }
 
 impl SourceFiles {
     /// Looks for files below `directory`, where the end of a path is enough, the longest that exists; then
-    /// below `symfs`, a directory that stands for `/`; then where the path says.
+    /// where the path says, below `symfs` if that is a directory that stands for `/`. No path that a file
+    /// has leads out of these, and one that depends on the current directory leads nowhere.
     pub fn new(directory: Option<&Path>, symfs: Option<&Path>) -> SourceFiles {
         SourceFiles {
             directory: directory.map(Path::to_owned),
-            root: symfs.map(Root::at),
+            root: symfs.map_or_else(Root::default, Root::at),
             left: MOST,
         }
     }
@@ -44,12 +45,14 @@ impl SourceFiles {
                 return self.text(found);
             }
         }
-        let below = self.root.as_ref().and_then(|root| {
-            let opened = root.open(path, LastLink::Follow).ok()?;
-            let path = root.full(path);
-            Some(OpenedFile { path, ..opened })
-        });
-        let found = below.or_else(|| files::open_named(path).ok())?;
+        if path.is_relative() {
+            return None;
+        }
+        let opened = self.root.open(path, LastLink::Follow).ok()?;
+        let found = OpenedFile {
+            path: self.root.full(path),
+            ..opened
+        };
         self.text(found)
     }
 
@@ -68,7 +71,7 @@ impl SourceFiles {
     }
 }
 
-/// The ends of a path/// The ends of a path, from all of it to its last part; without those that lead upwards.
+/// The ends of a path, from all of it to its last part; without those that lead upwards.
 fn endings(path: &Path) -> impl Iterator<Item = PathBuf> {
     let mut parts: Vec<_> = Vec::new();
     for component in path.components() {

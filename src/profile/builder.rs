@@ -185,8 +185,23 @@ impl Builder {
         self.addresses.id_of(address)
     }
 
-    /// The place of this path, as it was called and as far as it had got.
-    pub fn place(&mut self, place: Place) -> PlaceId {
+    /// The place of this path when it was called from this line of this caller.
+    pub fn place(
+        &mut self,
+        caller: Option<PlaceId>,
+        path: PathId,
+        line: Option<LineId>,
+    ) -> PlaceId {
+        self.place_at(Place {
+            caller,
+            path,
+            line,
+            address: None,
+        })
+    }
+
+    /// The same, where the address may be known, too.
+    pub fn place_at(&mut self, place: Place) -> PlaceId {
         self.places.id_of(place)
     }
 

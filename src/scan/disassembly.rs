@@ -5,7 +5,8 @@
 //! an instruction, or a prefix does nothing, the two can differ.
 
 use iced_x86::{
-    Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction, IntelFormatter, OpKind,
+    Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction, IntelFormatter,
+    MemorySizeOptions, Mnemonic, OpKind, Register,
 };
 
 use crate::base::Svma;
@@ -60,7 +61,8 @@ impl Disassembler {
         options.set_hex_prefix("0x");
         options.set_hex_suffix("");
         options.set_small_hex_numbers_in_decimal(false);
-        options.set_always_show_scale(true);
+        options.set_uppercase_keywords(true);
+        options.set_memory_size_options(MemorySizeOptions::Always);
         options.set_show_zero_displacements(true);
         options.set_rip_relative_addresses(true);
         options.set_branch_leading_zeros(false);
@@ -119,14 +121,61 @@ impl Disassembler {
 
     fn write(&mut self, instruction: &Instruction, branch: Option<Svma>, text: &mut String) {
         let Some(target) = branch else {
+            // A scale belongs to an index; the formatter shows it without one, too.
+            let has_index = instruction.memory_index() != Register::None;
+            let options = self.formatter.options_mut();
+            options.set_always_show_scale(has_index);
+            options.set_always_show_segment_register(instruction.is_string_instruction());
             self.formatter.format(instruction, text);
+            without_size(text);
+            without_one(instruction, text);
             return;
         };
         // The target is an address, which stands as in a list of symbols.
         self.formatter.format_mnemonic(instruction, text);
+        without_size(text);
         let width = (OPERANDS as usize - 1).max(text.len());
         let mnemonic = std::mem::take(text);
         *text = format!("{mnemonic:<width$} {:x}", target.0);
+    }
+}
+
+/// Mnemonics with a size that can be no other in 64-bit code: assemblers leave it out by now.
+const SIZED: [&str; 6] = ["callq", "jmpq", "retq", "leaveq", "pushq", "popq"];
+
+/// Takes the size of such a mnemonic away; operands stay in their column.
+fn without_size(text: &mut String) {
+    let place = |name: &&str| {
+        let at = text.find(*name)?;
+        let is_word = at == 0 || text[..at].ends_with(' ');
+        let rest = &text[at + name.len()..];
+        let ends = rest.is_empty() || rest.starts_with(' ');
+        (is_word && ends).then_some(at + name.len() - 1)
+    };
+    if let Some(at) = SIZED.iter().find_map(place) {
+        text.remove(at);
+        if at + 1 < OPERANDS as usize && text[at..].starts_with(' ') {
+            text.insert(at, ' ');
+        }
+    }
+}
+
+/// Takes the operand away that shifts by one do not encode.
+fn without_one(instruction: &Instruction, text: &mut String) {
+    let is_shift = matches!(
+        instruction.mnemonic(),
+        Mnemonic::Rcl
+            | Mnemonic::Rcr
+            | Mnemonic::Rol
+            | Mnemonic::Ror
+            | Mnemonic::Sal
+            | Mnemonic::Sar
+            | Mnemonic::Shl
+            | Mnemonic::Shr
+    );
+    // The names of these forms end like this: `Shr_rm64_1`.
+    if is_shift && format!("{:?}", instruction.code()).ends_with("_1") {
+        *text = text.replace("$0x1,", "").replace(",0x1", ",1");
     }
 }
 

@@ -17,6 +17,8 @@
 //! calls are in order of address, whatever the number of processors. Any bytes give an answer; bytes that
 //! are no instructions are counted.
 //!
+//! A [`Disassembler`] writes instructions of x86 as text.
+//!
 //! Static arcs are gprof's idea: Susan L. Graham, Peter B. Kessler, Marshall K. McKusick, "gprof:
 //! a call graph execution profiler", 1982, section 2.
 

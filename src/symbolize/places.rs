@@ -55,7 +55,7 @@ pub(super) fn of_paths<'a>(
                 None if depth + 1 == frames.len() => called_from,
                 None => None,
             };
-            place = Some(builder.place(Place {
+            place = Some(builder.place_at(Place {
                 caller: place,
                 path: frame,
                 line,

@@ -14,8 +14,8 @@ use proftool::callgraph::CallGraph;
 use proftool::export::{Facts, csv, json, text};
 use proftool::input::folded;
 use proftool::profile::{
-    Builder, EventId, Filter, Function, FunctionId, FunctionKind, Line, LineId, Module, Place,
-    Profile, Selection, Thread, Weighing,
+    Builder, EventId, Filter, Function, FunctionId, FunctionKind, Line, LineId, Module, Profile,
+    Selection, Thread, Weighing,
 };
 use proftool::view::detail::{Options, arrange};
 use proftool::view::{Figures, Names, Subject};
@@ -73,14 +73,7 @@ fn build(samples: &[Taken], placed: bool) -> Profile {
             });
             let here = builder.path(path, functions[function], inlined && path.is_some());
             let from = line.filter(|_| path.is_some());
-            place = placed.then(|| {
-                builder.place(Place {
-                    caller: place,
-                    path: here,
-                    line: from,
-                    address: None,
-                })
-            });
+            place = placed.then(|| builder.place(place, here, from));
             (path, last) = (Some(here), line);
         }
         let (event, thread) = (events[*event], threads[*thread]);
@@ -422,7 +415,7 @@ fn succeeded(output: std::io::Result<Output>) -> bool {
 
 /// Compiles a program of the fixtures with `options` and records it. The files carry the name of
 /// the test, as tests run at the same time. Returns `None` where this machine cannot do it.
-fn recorded(test: &str, options: &str) -> Option<(PathBuf, PathBuf)> {
+pub(crate) fn recorded(test: &str, options: &str) -> Option<(PathBuf, PathBuf)> {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let program = directory.join(format!("{test}{}", options.replace(' ', "")));
     let recording = program.with_extension("data");
@@ -443,7 +436,7 @@ fn recorded(test: &str, options: &str) -> Option<(PathBuf, PathBuf)> {
     Some((program, recording))
 }
 
-fn source() -> PathBuf {
+pub(crate) fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/programs/recurse.c")
 }
 

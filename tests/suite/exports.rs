@@ -13,8 +13,8 @@ use proftool::analysis::tree::{Collapse, Stacks};
 use proftool::base::{BuildId, CaveatKind, Event, WeightSum};
 use proftool::export::{callgrind, firefox, otlp, perf_script, pprof, speedscope};
 use proftool::profile::{
-    Builder, EventId, Filter, Function, FunctionKind, Line, Module, Place, Profile, Selection,
-    Thread, Weighing,
+    Builder, EventId, Filter, Function, FunctionKind, Line, Module, Profile, Selection, Thread,
+    Weighing,
 };
 use proftool::view::{Figures, Names, Subject};
 use proptest::collection::vec;
@@ -115,12 +115,7 @@ pub fn build(samples: &[Taken]) -> Profile {
                 }
                 _ => builder.path(caller, functions[function], inlined),
             };
-            let place = builder.place(Place {
-                caller: at.map(|(_, place)| place),
-                path,
-                line: called_from,
-                address: None,
-            });
+            let place = builder.place(at.map(|(_, place)| place), path, called_from);
             at = Some((path, place));
             let file = FUNCTIONS[function]
                 .2

@@ -15,8 +15,8 @@ use proftool::callgraph::{CallGraph, Cycles};
 use proftool::export::{Advice, csv, folded as export, json, text};
 use proftool::input::folded as input;
 use proftool::profile::{
-    Builder, EventId, Filter, Function, FunctionKind, Line, Module, PathId, Place, Profile,
-    Selection, Thread, Weighing, pattern_of,
+    Builder, EventId, Filter, Function, FunctionKind, Line, Module, PathId, Profile, Selection,
+    Thread, Weighing, pattern_of,
 };
 use proftool::view::question::Question;
 use proftool::view::search::{self, Found};
@@ -170,14 +170,10 @@ fn build(names: &[String], samples: &[Taken]) -> Profile {
         for &(function, inlined) in stack {
             let here = builder.path(path, functions[function], inlined && path.is_some());
             // Some profiles know the lines of calls.
-            place = names.len().is_multiple_of(2).then(|| {
-                builder.place(Place {
-                    caller: place,
-                    path: here,
-                    line,
-                    address: None,
-                })
-            });
+            place = names
+                .len()
+                .is_multiple_of(2)
+                .then(|| builder.place(place, here, line));
             path = Some(here);
         }
         match place {

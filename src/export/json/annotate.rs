@@ -99,7 +99,7 @@ pub fn write(
     value(out, &unknown)?;
     out.write_all(b",\n\"code\":")?;
     match &view.code {
-        Some(code) => write_code(out, code)?,
+        Some(code) => write_code(out, view, code)?,
         None => value(out, &None::<()>)?,
     }
     out.write_all(b",\n\"no_code\":")?;
@@ -113,7 +113,7 @@ fn write_file(out: &mut dyn Write, view: &AnnotateView, file: &FileView) -> io::
     out.write_all(b",\"found\":")?;
     value(out, &file.found)?;
     write!(out, ",\"newer\":{},\"lines\":", file.is_newer)?;
-    let items = file.lines.iter().map(|line| LineItem {
+    let items = view.lines_of(file).map(|line| LineItem {
         line: line.line,
         weights: Weights {
             self_weight: line.self_weight,
@@ -125,7 +125,7 @@ fn write_file(out: &mut dyn Write, view: &AnnotateView, file: &FileView) -> io::
     out.write_all(b"}")
 }
 
-fn write_code(out: &mut dyn Write, code: &CodeView) -> io::Result<()> {
+fn write_code(out: &mut dyn Write, view: &AnnotateView, code: &CodeView) -> io::Result<()> {
     out.write_all(b"{\"file\":")?;
     value(out, &code.listing.file)?;
     write!(
@@ -134,7 +134,10 @@ fn write_code(out: &mut dyn Write, code: &CodeView) -> io::Result<()> {
         code.self_weight, code.total, code.outside, code.inlined_elsewhere, code.listing.is_cut
     )?;
     out.write_all(b",\"instructions\":")?;
-    list(out, code.lines().map(|(code, line)| item(code, line)))?;
+    list(
+        out,
+        view.instructions().map(|(code, line)| item(code, line)),
+    )?;
     out.write_all(b"}")
 }
 

@@ -56,14 +56,18 @@ pub(super) fn beside(rows: usize, jumps: &[(usize, usize)]) -> Vec<String> {
         let column = lanes.len() - 1 - lane;
         for (at, corner) in [(first, '╭'), (last, '╰')] {
             let row = &mut drawn[at];
-            row[column] = match row[column] {
-                ' ' | '─' => corner,
+            row[column] = match (row[column], corner) {
+                (' ', corner) => corner,
+                ('─', '╭') => '┬',
+                ('─', _) => '┴',
                 _ => '├',
             };
             for cell in &mut row[column + 1..width - 1] {
                 *cell = match *cell {
                     ' ' => '─',
                     '│' => '┼',
+                    '╭' => '┬',
+                    '╰' => '┴',
                     other => other,
                 };
             }
@@ -90,6 +94,8 @@ mod tests {
         assert_eq!(beside(2, &[(1, 0)]), ["╭▶ ", "╰─ "]);
         let crossing = beside(4, &[(0, 2), (1, 3)]);
         assert_eq!(crossing, [" ╭─ ", "╭┼─ ", "│╰▶ ", "╰─▶ "]);
+        // A jump that is a target, too.
+        assert_eq!(beside(3, &[(1, 2), (2, 0)]), ["╭─▶ ", "│╭─ ", "╰┴▶ "]);
         // What leads nowhere or to itself has no arrow.
         assert_eq!(beside(2, &[(0, 0), (0, 7)]), ["", ""]);
     }

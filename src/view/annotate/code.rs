@@ -1,6 +1,8 @@
 //! The machine code of a function, with source lines between the instructions.
 
-use super::{AnnotateView, arrows, expanded, figures, row, shown, source, without_weights};
+use super::{
+    AnnotateView, Options, arrows, expanded, figures, row, shown, source, without_weights,
+};
 use crate::analysis::annotate::CodeWeights;
 use crate::profile::{Instruction, Listing};
 use crate::view::Subject;
@@ -61,16 +63,18 @@ impl CodeView {
     }
 
     /// All instructions in order of address.
-    pub fn lines(&self) -> impl Iterator<Item = (&CodeView, CodeLine<'_>)> {
+    pub fn lines(&self) -> impl Iterator<Item = CodeLine<'_>> {
         let weighted = self.listing.instructions.iter().zip(&self.weights);
-        weighted.map(move |(instruction, &(self_weight, total))| {
-            let line = CodeLine {
-                instruction,
-                self_weight,
-                total,
-            };
-            (self, line)
+        weighted.map(|(instruction, &(self_weight, total))| CodeLine {
+            instruction,
+            self_weight,
+            total,
         })
+    }
+
+    /// Which instructions are asked for.
+    pub(super) fn shown(&self, options: &Options) -> Vec<bool> {
+        shown::rows(&self.weights, (self.self_weight, self.total), options)
     }
 
     /// What an instruction calls, or jumps to outside of the listing: `parse`, `parse+0x12`.
@@ -86,14 +90,14 @@ impl CodeView {
     /// The blocks of a page.
     pub(super) fn blocks(&self, view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Block>) {
         let whole = (self.self_weight, self.total);
-        let is_shown = shown::rows(&self.weights, whole, &view.options);
+        let is_shown = self.shown(&view.options);
         let address = Column::new("address", "address", Role::Figure);
         let mut table = Table::new(figures(address, "instruction"));
         // The rows of the table that are instructions, by address.
         let mut rows: Vec<(u64, usize)> = Vec::new();
         let mut last = None;
         let mut was_shown = true;
-        for ((_, line), is_shown) in self.lines().zip(is_shown) {
+        for (line, is_shown) in self.lines().zip(is_shown) {
             if !is_shown {
                 if was_shown {
                     table.rows.push(source::gap());

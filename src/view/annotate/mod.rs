@@ -23,9 +23,9 @@ pub struct Options {
     pub limit: Option<usize>,
     /// Only those with at least this share of the function's self weight or total, in percent.
     pub min: f64,
-    /// The number of lines that a page has before and behind each of them; `None` for all of the
+    /// The number of rows that are shown before and behind each of them; `usize::MAX` for all of the
     /// function.
-    pub context: Option<usize>,
+    pub context: usize,
     /// Whether a page has the machine code. It has it in any case where no line is known.
     pub assembly: bool,
 }
@@ -33,8 +33,10 @@ pub struct Options {
 /// What there is beyond the weights.
 #[derive(Clone, Debug, Default)]
 pub struct Material {
-    /// The machine code; or why there is none, a lower-case fragment.
-    pub code: Option<Result<Listing, String>>,
+    /// The machine code, if there is any.
+    pub code: Option<Listing>,
+    /// Else the reason, a lower-case fragment.
+    pub no_code: Option<String>,
     /// The source files that were found, by their paths in debug information.
     pub sources: Vec<(String, SourceText)>,
 }
@@ -63,11 +65,7 @@ pub fn arrange(
     options: &Options,
 ) -> AnnotateView {
     let function = summary.function;
-    let (listing, no_code) = match material.code {
-        Some(Ok(listing)) => (Some(listing), None),
-        Some(Err(reason)) => (None, Some(reason)),
-        None => (None, None),
-    };
+    let listing = material.code;
     let files = source::files(subject, &summary, listing.as_ref(), &material.sources);
     let weights = summary.code.as_ref();
     AnnotateView {
@@ -76,7 +74,7 @@ pub fn arrange(
         sources: material.sources,
         options: *options,
         files,
-        no_code,
+        no_code: material.no_code,
         summary,
     }
 }
@@ -91,6 +89,22 @@ impl AnnotateView {
     pub fn text(&self, file: &str, line: u32) -> Option<&str> {
         let found = self.sources.iter().find(|(path, _)| path == file);
         found.and_then(|(_, source)| source.line(line))
+    }
+
+    /// The lines of a file that are asked for.
+    pub fn lines_of<'a>(&self, file: &'a FileView) -> impl Iterator<Item = &'a SourceLine> {
+        let whole = (self.summary.self_weight, self.summary.total);
+        let is_shown = shown::rows(&source::weights(&file.lines), whole, &self.options);
+        let lines = file.lines.iter().zip(is_shown);
+        lines.filter_map(|(line, is_shown)| is_shown.then_some(line))
+    }
+
+    /// The instructions that are asked for.
+    pub fn instructions(&self) -> impl Iterator<Item = (&CodeView, CodeLine<'_>)> {
+        self.code.iter().flat_map(|code| {
+            let lines = code.lines().zip(code.shown(&self.options));
+            lines.filter_map(move |(line, is_shown)| is_shown.then_some((code, line)))
+        })
     }
 
     /// All lines and instructions, a record each.
@@ -108,11 +122,16 @@ impl AnnotateView {
             Column::new("callee", "callee", Role::Name),
         ]);
         let text = |text: &str| Cell::Text(text.to_owned());
-        let mut row = |what, own, total: Option<u64>, place: (Cell, Cell, Cell), is, callee| {
-            let whole = (self.summary.self_weight, self.summary.total);
+        let of_function = (self.summary.self_weight, self.summary.total);
+        let mut row = |(what, whole): (&str, (u64, u64)),
+                       own,
+                       total: Option<u64>,
+                       place: (Cell, Cell, Cell),
+                       is,
+                       callee| {
             let share = |part, whole| Cell::Share { part, whole };
             table.rows.push(vec![
-                Cell::Text(String::from(what)),
+                Cell::Text(what.to_owned()),
                 share(own, whole.0),
                 total.map_or(Cell::Nothing, |total| share(total, whole.1)),
                 Cell::Weight(own),
@@ -125,7 +144,7 @@ impl AnnotateView {
             ]);
         };
         for file in &self.files {
-            for line in &file.lines {
+            for line in self.lines_of(file) {
                 let is = self.text(&file.file, line.line);
                 let place = (
                     text(&file.file),
@@ -134,7 +153,7 @@ impl AnnotateView {
                 );
                 let is = is.map_or(Cell::Nothing, text);
                 row(
-                    "line",
+                    ("line", of_function),
                     line.self_weight,
                     line.total,
                     place,
@@ -146,9 +165,16 @@ impl AnnotateView {
         for unknown in self.summary.lines.iter().filter(|row| row.line.is_none()) {
             let place = (Cell::Nothing, Cell::Nothing, Cell::Nothing);
             let (own, total) = (unknown.self_weight, unknown.total);
-            row("line", own, total, place, Cell::Nothing, Cell::Nothing);
+            row(
+                ("line", of_function),
+                own,
+                total,
+                place,
+                Cell::Nothing,
+                Cell::Nothing,
+            );
         }
-        for (code, line) in self.code.iter().flat_map(|code| code.lines()) {
+        for (code, line) in self.instructions() {
             let instruction = line.instruction;
             let position = code.listing.position_of(instruction);
             let place = (
@@ -159,8 +185,9 @@ impl AnnotateView {
             let callee = code.callee(instruction);
             let callee = callee.map_or(Cell::Nothing, Cell::Text);
             let is = text(&instruction.text);
+            let of_code = (code.self_weight, code.total);
             row(
-                "instruction",
+                ("instruction", of_code),
                 line.self_weight,
                 Some(line.total),
                 place,
@@ -205,8 +232,12 @@ impl AnnotateView {
             None => source::blocks(self, subject, &mut blocks),
         }
         if !knows_lines {
-            let text = "No source line of this function is known: the file has no debug information for it.";
-            blocks.extend([Block::Space, Block::Line(text.into())]);
+            let why = match self.code {
+                Some(_) => ": the file has no debug information for it",
+                None => "",
+            };
+            let text = format!("No source line of this function is known{why}.");
+            blocks.extend([Block::Space, Block::Line(text)]);
         }
         if let Some(reason) = &self.no_code
             && (self.options.assembly || !knows_lines)

@@ -24,9 +24,10 @@ pub(super) fn rows(
         chosen.truncate(limit);
         chosen.sort_unstable();
     }
-    let Some(context) = options.context else {
+    let context = options.context;
+    if context == usize::MAX {
         return vec![true; weights.len()];
-    };
+    }
     let mut is_shown = vec![false; weights.len()];
     let mut next = 0;
     for row in chosen {
@@ -64,9 +65,9 @@ mod tests {
             rows.filter_map(|(row, is_shown)| is_shown.then_some(row))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(shown(None, 0.0, Some(1)), [0, 1, 4, 5, 6, 8, 9]);
-        assert_eq!(shown(None, 20.0, Some(0)), [5, 9]);
-        assert_eq!(shown(Some(1), 0.0, Some(2)), [7, 8, 9]);
-        assert_eq!(shown(None, 0.0, None).len(), 10);
+        assert_eq!(shown(None, 0.0, 1), [0, 1, 4, 5, 6, 8, 9]);
+        assert_eq!(shown(None, 20.0, 0), [5, 9]);
+        assert_eq!(shown(Some(1), 0.0, 2), [7, 8, 9]);
+        assert_eq!(shown(None, 0.0, usize::MAX).len(), 10);
     }
 }

@@ -108,6 +108,14 @@ pub(super) fn files(
     files
 }
 
+/// Self weight and total of each line.
+pub(super) fn weights(lines: &[SourceLine]) -> Vec<(u64, u64)> {
+    let weights = lines.iter();
+    weights
+        .map(|line| (line.self_weight, line.total.unwrap_or(0)))
+        .collect()
+}
+
 /// The blocks of all files.
 pub(super) fn blocks(view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Block>) {
     let whole = (view.summary.self_weight, view.summary.total);
@@ -117,11 +125,7 @@ pub(super) fn blocks(view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Bl
             .as_deref();
         let declared = declared.filter(|line| line.file == file.file);
         let lines = filled(file, declared.map(|line| line.line));
-        let weights: Vec<(u64, u64)> = lines
-            .iter()
-            .map(|line| (line.self_weight, line.total.unwrap_or(0)))
-            .collect();
-        let is_shown = shown::rows(&weights, whole, &view.options);
+        let is_shown = shown::rows(&weights(&lines), whole, &view.options);
         if !is_shown.contains(&true) {
             continue;
         }
