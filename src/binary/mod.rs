@@ -290,8 +290,7 @@ impl Binary {
             let supplement = supplement.map(|supplement| supplement.source.state());
             let files = [Some(elf.source.state()?), supplement.flatten()];
             let (name, key) = kept::named("lines", &files)?;
-            let contents = cache.load(&name, &key);
-            let kept = Kept::of(contents.as_ref().map(Contents::bytes));
+            let kept = Kept::of(cache.load(&name, &key));
             Some(KeptLines { kept, name, key })
         });
         kept.as_ref().map(|kept| &kept.kept)

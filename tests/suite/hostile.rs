@@ -217,14 +217,14 @@ fn all_files_together_have_one_limit_and_who_is_first_does_not_matter() {
         let open = |path: &PathBuf| finder.find(path, None).unwrap();
         let files: Vec<Binary> = paths.iter().map(open).collect();
         for file in order {
-            files[file].lines();
+            files[file].prepare_lines();
         }
         let left_out: Vec<bool> = files.iter().map(Binary::is_debug_info_too_large).collect();
         assert_eq!(left_out, [true, true, false]);
     }
     // One of them alone would be read.
     let alone = Binary::open(&paths[0]).unwrap();
-    alone.lines();
+    alone.prepare_lines();
     assert!(!alone.is_debug_info_too_large());
 }
 

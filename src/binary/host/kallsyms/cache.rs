@@ -9,13 +9,12 @@
 //! ```
 
 use std::io::Read;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::{Kallsyms, Others, Symbol};
 use crate::base::Avma;
-use crate::cache::Cache;
+use crate::cache::{Cache, Contents};
 use crate::files;
 
 const NAME: &str = "kernel-symbols";
@@ -26,8 +25,7 @@ const BEGINNING: u64 = 2048;
 
 /// Returns the symbols that were kept, if they are those of the kernel that runs.
 pub(super) fn load(cache: &Cache, list: &Path) -> Option<Kallsyms> {
-    let contents = cache.load(NAME, &key(list)?)?;
-    let mut kernel = read(contents.bytes())?;
+    let mut kernel = read(cache.load(NAME, &key(list)?)?)?;
     kernel.others = Some(Others {
         path: list.to_owned(),
         list: Arc::default(),
@@ -74,52 +72,67 @@ fn written(kernel: &Kallsyms) -> Option<Vec<u8>> {
     Some(body)
 }
 
+/// The bytes of one symbol.
+const ROW: usize = 20;
+
+/// Symbols that are looked up where they were read, as few of them are asked for.
+#[derive(Debug)]
+pub(super) struct KeptSymbols {
+    contents: Contents,
+    /// Where the rows begin and end. The names are behind them.
+    rows: (usize, usize),
+}
+
+impl KeptSymbols {
+    fn rows(&self) -> &[[u8; ROW]] {
+        let rows = self.contents.bytes().get(self.rows.0..self.rows.1);
+        rows.unwrap_or_default().as_chunks().0
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.rows().len()
+    }
+
+    /// The one that contains `address`: start, end and name.
+    pub(super) fn at(&self, address: u64) -> Option<(u64, u64, &str)> {
+        let rows = self.rows();
+        let after = rows.partition_point(|row| numbers(row).0 <= address);
+        let place = after.checked_sub(1)?;
+        let (start, end, to) = numbers(rows.get(place)?);
+        let before = place.checked_sub(1).and_then(|before| rows.get(before));
+        let from = before.map_or(0, |row| numbers(row).2);
+        let names = self.contents.bytes().get(self.rows.1..)?;
+        let name = str::from_utf8(names.get(from..to)?).ok()?;
+        (start <= address && address < end).then_some((start, end, name))
+    }
+}
+
+/// The start and end of a symbol, and where its name ends.
+fn numbers(row: &[u8; ROW]) -> (u64, u64, usize) {
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, name @ ..] = *row;
+    let start = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+    let end = u64::from_le_bytes([i, j, k, l, m, n, o, p]);
+    (start, end, u32::from_le_bytes(name) as usize)
+}
+
 /// The symbols in these contents.
-fn read(contents: &[u8]) -> Option<Kallsyms> {
-    let (start, rest) = contents.split_first_chunk()?;
+fn read(contents: Contents) -> Option<Kallsyms> {
+    let bytes = contents.bytes();
+    let (start, rest) = bytes.split_first_chunk()?;
     let (end, rest) = rest.split_first_chunk()?;
     let (text, rest) = rest.split_first_chunk()?;
     let [start, end, text] = [start, end, text].map(|number| u64::from_le_bytes(*number));
     let (number, rest) = rest.split_first_chunk()?;
-    let rows = (u32::from_le_bytes(*number) as usize).checked_mul(ROW)?;
-    let (rows, names) = rest.split_at_checked(rows)?;
-    let names = std::str::from_utf8(names).ok()?;
-    let symbols = symbols(rows, start..end, names.len())?;
-    Some(Kallsyms {
-        symbols,
-        names: names.to_owned(),
+    let length = (u32::from_le_bytes(*number) as usize).checked_mul(ROW)?;
+    let from = bytes.len().checked_sub(rest.len())?;
+    let rows = (from, from.checked_add(length)?);
+    (rows.1 <= bytes.len()).then(|| Kallsyms {
         text: Some(Avma(text)),
         core: Some(start..end),
+        kept: Some(Arc::new(KeptSymbols { contents, rows })),
         ..Kallsyms::default()
     })
-}
-
-/// The bytes of one symbol.
-const ROW: usize = 20;
-
-/// The symbols in these rows, in order within `core`, with names of this length together.
-fn symbols(rows: &[u8], core: Range<u64>, names: usize) -> Option<Vec<Symbol>> {
-    let mut symbols = Vec::with_capacity(rows.len() / ROW);
-    let (mut after, mut name) = (core.start, 0);
-    for row in rows.chunks_exact(ROW) {
-        let (start, rest) = row.split_first_chunk()?;
-        let (end, rest) = rest.split_first_chunk()?;
-        let [start, end] = [start, end].map(|number| u64::from_le_bytes(*number));
-        let name_end = u32::from_le_bytes(*rest.first_chunk()?);
-        let is_in_order = after <= start && start < end && end <= core.end;
-        if !is_in_order || name_end < name || name_end as usize > names {
-            return None;
-        }
-        symbols.push(Symbol {
-            start,
-            end,
-            name: (name, name_end),
-            module: None,
-            is_code: true,
-        });
-        (after, name) = (end, name_end);
-    }
-    Some(symbols)
 }
 
 #[cfg(test)]
@@ -133,7 +146,8 @@ mod tests {
         9000 t hook\t[mod]\n9100 t other\t[mod]\n";
 
     fn room(name: &str) -> PathBuf {
-        let name = format!("proftool-kallsyms-{}-{name}", std::process::id());
+        let own = fs::read_link("/proc/self").unwrap();
+        let name = format!("proftool-kallsyms-{}-{name}", own.display());
         let path = std::env::temp_dir().join(name);
         let _ = fs::remove_dir_all(&path);
         fs::create_dir(&path).unwrap();
@@ -165,19 +179,24 @@ mod tests {
 
     #[test]
     fn no_contents_make_it_panic() {
+        let room = room("damaged");
+        let cache = Cache::open(&room.join("cache")).unwrap();
         let contents = written(&Kallsyms::parse(LIST)).unwrap();
-        assert!(read(&contents).is_some());
+        let look = |contents: &[u8]| {
+            cache.store(NAME, b"", contents).unwrap();
+            let kernel = read(cache.load(NAME, b"").unwrap());
+            let kernel = kernel.unwrap_or_default();
+            let addresses = (0..0xb000).step_by(16).map(Avma);
+            addresses.filter_map(|address| kernel.at(address)).count()
+        };
+        assert_eq!(look(&contents), 3);
         for place in 0..contents.len() {
             let mut changed = contents.clone();
-            changed[place] ^= 0x10;
-            if let Some(kernel) = read(&changed) {
-                (0..0xb000).step_by(16).for_each(|address| {
-                    let _ = kernel.at(Avma(address));
-                });
-            }
-            // Only the last name may be shorter.
-            let _ = read(&contents[..place]);
+            changed[place] ^= 0x90;
+            look(&changed);
+            look(&contents[..place]);
         }
+        fs::remove_dir_all(room).unwrap();
     }
 
     #[test]

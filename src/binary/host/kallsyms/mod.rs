@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 
 use memchr::memchr_iter;
 
+use self::cache::KeptSymbols;
 use crate::base::{Avma, utf8};
 use crate::binary::Error;
 use crate::cache::Cache;
@@ -73,6 +74,8 @@ pub struct Kallsyms {
     /// Where the kernel's own symbols are, without its modules, if no module lies between them. Within
     /// it nothing changes until the next start.
     core: Option<Range<u64>>,
+    /// Those symbols, if they were kept before; then no others are here.
+    kept: Option<Arc<KeptSymbols>>,
     /// If only those symbols are here: the list with the others.
     others: Option<Others>,
 }
@@ -169,12 +172,13 @@ impl Kallsyms {
 
     /// How many functions there are.
     pub fn len(&self) -> usize {
-        self.symbols.len()
+        let kept = self.kept.as_ref().map_or(0, |kept| kept.len());
+        self.symbols.len().saturating_add(kept)
     }
 
     /// Whether there are no functions.
     pub fn is_empty(&self) -> bool {
-        self.symbols.is_empty()
+        self.len() == 0
     }
 
     /// Where the kernel's text begins: the address of `_text`, or of `_stext` where that is not
@@ -191,6 +195,15 @@ impl Kallsyms {
         {
             let read = || Kallsyms::read(&others.path).unwrap_or_default();
             return others.list.get_or_init(read).at(address);
+        }
+        if let Some(kept) = &self.kept {
+            let (start, end, name) = kept.at(address.0)?;
+            return Some(KernelFunction {
+                start: Avma(start),
+                size: end.saturating_sub(start),
+                name,
+                module: None,
+            });
         }
         let after = self.symbols.partition_point(|s| s.start <= address.0);
         let symbol = self.symbols.get(after.checked_sub(1)?)?;

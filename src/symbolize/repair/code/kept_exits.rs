@@ -181,7 +181,8 @@ mod tests {
 
     #[test]
     fn functions_that_are_added_are_found_with_those_before() {
-        let directory = format!("proftool-kept-exits-{}", std::process::id());
+        let own = std::fs::read_link("/proc/self").unwrap();
+        let directory = format!("proftool-kept-exits-{}", own.display());
         let directory = std::env::temp_dir().join(directory);
         let cache = Cache::open(&directory).unwrap();
         let functions = |starts: &[u64]| -> Vec<(u64, Rc<Exits>)> {

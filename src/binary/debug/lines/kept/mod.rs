@@ -10,6 +10,7 @@
 
 mod format;
 
+use std::borrow::Cow;
 use std::hash::BuildHasher;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,11 +19,13 @@ use std::time::SystemTime;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
+use self::format::{Known, KnownFrame};
 use super::definition::DefinitionId;
 use super::described::Described;
 use super::{DefinitionKey, InlineFrame};
 use crate::base::{Interner, NameId};
 use crate::binary::elf::source::FileState;
+use crate::cache::Contents;
 
 /// The most addresses and definitions that are kept of one file.
 const LIMIT: usize = 1 << 17;
@@ -34,15 +37,15 @@ const SETTLED: u64 = 2;
 /// What is kept of the debug information of one file.
 #[derive(Debug)]
 pub(in crate::binary) struct Kept {
-    known: Answers,
+    known: Option<Known>,
     fresh: Mutex<Answers>,
     /// Whether answers came from files that the key does not name.
     is_open: AtomicBool,
 }
 
-/// Answers, by what was asked.
+/// New answers, by what was asked.
 #[derive(Debug, Default)]
-pub(super) struct Answers {
+struct Answers {
     texts: Interner,
     definitions: Vec<KeptDefinition>,
     by_id: FxHashMap<DefinitionId, u32>,
@@ -83,10 +86,9 @@ struct Place {
 
 impl Kept {
     /// Answers that were kept before, and none that are new.
-    pub(in crate::binary) fn of(bytes: Option<&[u8]>) -> Kept {
-        let known = bytes.and_then(format::read);
+    pub(in crate::binary) fn of(contents: Option<Contents>) -> Kept {
         Kept {
-            known: known.unwrap_or_default(),
+            known: contents.and_then(Known::of),
             fresh: Mutex::default(),
             is_open: AtomicBool::new(false),
         }
@@ -94,7 +96,7 @@ impl Kept {
 
     /// Whether anything was kept before.
     pub(in crate::binary) fn is_any_known(&self) -> bool {
-        !self.known.places.is_empty()
+        self.known.as_ref().is_some_and(|known| !known.is_empty())
     }
 
     /// The bytes to keep, if there is anything new and it may be kept.
@@ -106,7 +108,9 @@ impl Kept {
         // What is asked for now counts more than what was before.
         let mut all = Answers::default();
         all.add(&fresh);
-        all.add(&self.known);
+        if let Some(known) = &self.known {
+            all.add(&known.all());
+        }
         format::written(&all)
     }
 
@@ -126,62 +130,39 @@ impl Kept {
         lines: bool,
         out: &mut Vec<InlineFrame<'l>>,
     ) -> bool {
-        let known = &self.known;
-        let place = known.places.get(&address);
-        let Some(place) = place.filter(|place| place.has_lines || !lines) else {
+        let Some(known) = &self.known else {
             return false;
         };
-        let frames = known.frames.get(place.from as usize..place.to as usize);
-        out.extend(frames.unwrap_or_default().iter().map(|frame| {
-            let definition = frame.definition.and_then(|at| known.definition(at));
-            let name = definition.and_then(|definition| definition.name);
-            InlineFrame {
-                function: name.map(|name| known.texts[name].into()),
-                definition: definition.map(|definition| definition.key),
+        let found = known.frames(address, lines, |frame| {
+            out.push(InlineFrame {
+                function: frame.name.map(Cow::Borrowed),
+                definition: frame.definition,
                 is_split_off: frame.is_split_off,
-                file: frame.file.filter(|_| lines).map(|file| &known.texts[file]),
+                file: frame.file.filter(|_| lines),
                 line: Some(frame.line).filter(|&line| lines && line > 0),
-            }
-        }));
-        true
+            });
+        });
+        if found.is_none() {
+            out.clear();
+        }
+        found.is_some()
     }
 
     /// Takes note of the frames of an address.
     pub(super) fn add_frames(&self, address: u64, has_lines: bool, frames: &[InlineFrame<'_>]) {
-        let mut fresh = self.fresh();
-        let fresh = &mut *fresh;
-        let from = fresh.frames.len();
-        let to = from.saturating_add(frames.len());
-        if fresh.places.len() >= LIMIT || to > FRAME_LIMIT {
-            return;
-        }
-        for frame in frames {
-            let definition = frame.definition.map(|key| {
-                let name = frame.function.as_deref();
-                fresh.intern(key, name)
-            });
-            let file = frame.file.map(|file| fresh.texts.intern(file));
-            fresh.frames.push(KeptFrame {
-                definition,
-                is_split_off: frame.is_split_off,
-                file,
-                line: frame.line.unwrap_or(0),
-            });
-        }
-        let (from, to) = (from as u32, to as u32);
-        let place = Place {
-            from,
-            to,
-            has_lines,
-        };
-        fresh.places.insert(address, place);
+        let frames = frames.iter().map(|frame| KnownFrame {
+            name: frame.function.as_deref(),
+            definition: frame.definition,
+            is_split_off: frame.is_split_off,
+            file: frame.file,
+            line: frame.line.unwrap_or(0),
+        });
+        self.fresh().add_frames(address, has_lines, frames);
     }
 
     /// The definition of the function around an address, if it is known whether there is one.
     pub(super) fn around(&self, address: u64) -> Option<Option<DefinitionKey>> {
-        let known = self.known.around.get(&address)?;
-        let definition = known.and_then(|at| self.known.definition(at));
-        Some(definition.map(|definition| definition.key))
+        self.known.as_ref()?.around(address)
     }
 
     /// Takes note of it, with its name.
@@ -195,8 +176,7 @@ impl Kept {
 
     /// The line of an address, if it is known whether it has one.
     pub(super) fn line(&self, address: u64) -> Option<Option<(&str, u32)>> {
-        let known = self.known.lines.get(&address)?;
-        Some(known.map(|(file, line)| (&self.known.texts[file], line)))
+        self.known.as_ref()?.line(address)
     }
 
     /// Takes note of it.
@@ -210,32 +190,27 @@ impl Kept {
 
     /// The name of a definition, if it is known whether it has one.
     pub(super) fn name(&self, id: DefinitionId) -> Option<Option<&str>> {
-        let known = self.known.by_id.get(&id)?;
-        let name = self.known.definition(*known)?.name;
-        Some(name.map(|name| &self.known.texts[name]))
+        let (_, name) = self.known.as_ref()?.named(id)?;
+        Some(name)
     }
 
     /// What a definition was described as, if it was.
     pub(super) fn described(&self, id: DefinitionId) -> Option<Option<Described>> {
-        let known = self.known.by_id.get(&id)?;
-        let described = self.known.definition(*known)?.described.as_ref()?;
-        Some(described.as_deref().cloned())
+        self.known.as_ref()?.described(id)
     }
 
     /// Takes note of it.
     pub(super) fn add_described(&self, id: DefinitionId, described: Option<&Described>) {
         let mut fresh = self.fresh();
         let fresh = &mut *fresh;
-        // The others that were asked for are frames, too.
-        let known = || self.known.by_id.get(&id).copied();
         let definition = match fresh.by_id.get(&id) {
             Some(&at) => at,
             None => {
-                let Some(known) = known().and_then(|at| self.known.definition(at)) else {
+                let known = self.known.as_ref();
+                let Some((key, name)) = known.and_then(|known| known.named(id)) else {
                     return;
                 };
-                let name = known.name.map(|name| &self.known.texts[name]);
-                fresh.intern(known.key, name)
+                fresh.intern(key, name)
             }
         };
         if let Some(definition) = fresh.definitions.get_mut(definition as usize) {
@@ -255,6 +230,37 @@ impl Answers {
 
     fn definition(&self, at: u32) -> Option<&KeptDefinition> {
         self.definitions.get(at as usize)
+    }
+
+    /// Takes note of the frames of an address, as far as there is room for them.
+    fn add_frames<'f>(
+        &mut self,
+        address: u64,
+        has_lines: bool,
+        frames: impl ExactSizeIterator<Item = KnownFrame<'f>>,
+    ) {
+        let from = self.frames.len();
+        let to = from.saturating_add(frames.len());
+        if self.places.len() >= LIMIT || to > FRAME_LIMIT {
+            return;
+        }
+        for frame in frames {
+            let definition = frame.definition.map(|key| self.intern(key, frame.name));
+            let file = frame.file.map(|file| self.texts.intern(file));
+            self.frames.push(KeptFrame {
+                definition,
+                is_split_off: frame.is_split_off,
+                file,
+                line: frame.line,
+            });
+        }
+        let (from, to) = (from as u32, to as u32);
+        let place = Place {
+            from,
+            to,
+            has_lines,
+        };
+        self.places.insert(address, place);
     }
 
     fn intern(&mut self, key: DefinitionKey, name: Option<&str>) -> u32 {
@@ -351,7 +357,8 @@ fn key(files: &[Option<FileState>]) -> Option<Vec<u8>> {
     for number in [program.dev(), program.ino(), program.len()] {
         key.extend(number.to_le_bytes());
     }
-    for number in [program.ctime(), program.ctime_nsec()] {
+    // Recorders change its links, and so when it was changed.
+    for number in [program.mtime(), program.mtime_nsec()] {
         key.extend(number.to_le_bytes());
     }
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
