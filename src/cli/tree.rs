@@ -184,7 +184,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let at_most = is_cut.then(|| cut::by_node(&profile, &selection, &calls, roots));
     let folds = !args.unfold && !args.classic && args.look.output.format == Format::Text;
     let owners = folds.then(|| args.query.owners(&profile));
-    let owners = owners.as_ref();
+    // Where nothing is known to be the user's own, nothing is known not to be.
+    let owners = owners.as_ref().filter(|owners| owners.has_own());
     let mut tree = tree::arrange(&subject, calls, at_most, direction, owners, &options);
     if tree.nodes().next().is_none() && !args.look.has_min() {
         // Everything is small: then what there is.

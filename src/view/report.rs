@@ -54,8 +54,8 @@ pub struct Report {
     pub threads: Vec<(ThreadId, u64)>,
     /// Where threads leave their processor, the heaviest first; nothing for events of running ones.
     pub waits: Vec<(Wait, u64)>,
-    /// How many of them a page lists.
-    waits_shown: usize,
+    /// How many rows a list on a page has at most.
+    rows: usize,
     /// Questions to ask next.
     pub next: Vec<Question>,
     /// How far shares may be off because not every event was recorded.
@@ -117,7 +117,7 @@ pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Repor
         commands: summary.commands.clone(),
         threads: summary.threads.clone(),
         waits: summary.waits.clone(),
-        waits_shown: options.limit.unwrap_or(usize::MAX),
+        rows: options.limit.unwrap_or(usize::MAX),
         next: Vec::new(),
         sampling_error: summary.sampling_error,
         charged: summary.charged.clone(),
@@ -256,7 +256,7 @@ impl Report {
 
     /// Where threads leave their processor, in place of self time.
     fn waits_blocks(&self, subject: &Subject, what: &str) -> Vec<Block> {
-        let shown = self.waits_shown.min(self.waits.len());
+        let shown = self.rows.min(self.waits.len());
         let waits = &self.waits[..shown];
         let ids = waits
             .iter()
@@ -397,7 +397,9 @@ impl Report {
         let first = letters.next().map(|c| c.to_ascii_uppercase());
         let heading = first.into_iter().chain(letters).collect();
         let mut blocks = vec![Block::Space, Block::Heading(heading)];
-        blocks.extend(owners::blocks(subject, &self.charged, Some(OWNERS)));
+        // Without a limit of rows all are listed.
+        let limit = (self.rows < usize::MAX).then_some(OWNERS.min(self.rows));
+        blocks.extend(owners::blocks(subject, &self.charged, limit));
         blocks
     }
 

@@ -139,7 +139,13 @@ impl<'a> Rules<'a> {
         let after = |mark: &str| path.find(mark).map(|at| &path[at + mark.len()..]);
         if let Some(rest) = after("/registry/src/") {
             let package = rest.split('/').nth(1)?;
-            return Some(owner(without_version(package), OwnerKind::Library));
+            // A program that was installed from a registry has no other workspace.
+            let of_main = crate_of(&function.name).is_some_and(|it| self.crates.contains(it));
+            let kind = match of_main && self.workspaces.is_empty() {
+                true => OwnerKind::Project,
+                false => OwnerKind::Library,
+            };
+            return Some(owner(without_version(package), kind));
         }
         if path.contains("/git/checkouts/") {
             let name = crate_of(&function.name)?;

@@ -28,7 +28,7 @@ const UNREAD_PARAMETERS: &str = "(…)";
 /// ```
 /// use proftool::binary::demangle;
 /// assert_eq!(demangle("_Z1fIJiEEvDpRKT_"), "void f<int>(…)");
-/// assert_eq!(demangle("_ZSt4fooIiENSt9enable_ifIXsrSt5otherIT_vE5valueEvE4typeES2_"), "std::foo<…>(…)");
+/// assert_eq!(demangle("_ZSt3fooIiENSt9enable_ifIXsrSt5otherIT_vE5valueEvE4typeES2_"), "std::foo<…>(…)");
 /// assert_eq!(demangle("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
 /// assert_eq!(demangle("_Z3addii"), "add(int, int)");
 /// assert_eq!(demangle("main"), "main");
