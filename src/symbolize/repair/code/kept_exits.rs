@@ -175,7 +175,7 @@ mod tests {
         });
         Rc::new(Exits {
             sites: sites.take(start as usize % 4).collect(),
-            is_complete: start % 3 == 0,
+            is_complete: start.is_multiple_of(3),
         })
     }
 
