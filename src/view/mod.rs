@@ -10,6 +10,7 @@
 //! How wide a terminal is, what may be printed on it, and how a number is escaped is for
 //! [`export`](crate::export).
 
+pub mod annotate;
 pub mod basis;
 pub mod callgraph;
 pub mod caveats;

@@ -4,7 +4,7 @@
 //! `caveats [{kind, count, text, hint|null}]`, where `hint` is the caller's [`Advice`]. `unit_assumed` is true for folded stacks whose unit is
 //! not stated; they count as samples. For folded stacks of time or bytes, `samples` is the number of lines,
 //! as the number of samples is not stated. The views' own fields stand in [`flat`],
-//! [`tree`], [`graph`], [`cycles`], [`detail`], [`report`], [`doctor`] and [`callgraph`]. Fields are added, never
+//! [`tree`], [`graph`], [`cycles`], [`detail`], [`annotate`], [`report`], [`doctor`] and [`callgraph`]. Fields are added, never
 //! renamed. `total_max` is what a total is at most: more than the total where stacks were cut and the
 //! function may be among the callers that they lack. It is null where it is not known whether it can
 //! be; then `total_max_reason` has the reason, and `total_limit` what the total cannot pass all the
@@ -21,6 +21,7 @@
 //! here. Strings are escaped by serde_json, and beyond it every character that is not safe to print
 //! (DEL, C1, marks that reorder text) is written `\uNNNN`.
 
+pub mod annotate;
 pub mod callgraph;
 pub mod cycles;
 pub mod detail;

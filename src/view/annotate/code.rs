@@ -1,0 +1,205 @@
+//! The machine code of a function, with source lines between the instructions.
+
+use super::{
+    AnnotateView, Options, arrows, expanded, figures, row, shown, source, without_weights,
+};
+use crate::analysis::annotate::CodeWeights;
+use crate::profile::{Instruction, Listing};
+use crate::view::Subject;
+use crate::view::number;
+use crate::view::page::Block;
+use crate::view::table::{Cell, Column, Role, Table};
+
+/// Machine code with its weights.
+#[derive(Clone, Debug)]
+pub struct CodeView {
+    /// The code.
+    pub listing: Listing,
+    /// The weight of samples at addresses of the function that are in no instruction of the listing.
+    pub outside: u64,
+    /// The weight of the samples taken in all of this code.
+    pub self_weight: u64,
+    /// The same with what it calls.
+    pub total: u64,
+    /// The self weight of the function where it is inlined into others.
+    pub inlined_elsewhere: u64,
+    /// Self weight and total of each instruction.
+    weights: Vec<(u64, u64)>,
+}
+
+/// An instruction and its weights.
+#[derive(Clone, Copy, Debug)]
+pub struct CodeLine<'a> {
+    /// The instruction.
+    pub instruction: &'a Instruction,
+    /// The weight of the samples taken at it.
+    pub self_weight: u64,
+    /// The same with what it calls.
+    pub total: u64,
+}
+
+impl CodeView {
+    pub(super) fn new(listing: Listing, of: Option<&CodeWeights>) -> CodeView {
+        let mut weights = vec![(0, 0); listing.instructions.len()];
+        let mut outside = 0;
+        for at in of.iter().flat_map(|code| &code.addresses) {
+            match listing.instruction_at(at.address) {
+                Some(place) => {
+                    let (own, total) = &mut weights[place];
+                    *own += at.self_weight;
+                    *total += at.total;
+                }
+                None => outside += at.self_weight,
+            }
+        }
+        CodeView {
+            listing,
+            outside,
+            self_weight: of.map_or(0, |code| code.self_weight),
+            total: of.map_or(0, |code| code.total),
+            inlined_elsewhere: of.map_or(0, |code| code.inlined_elsewhere),
+            weights,
+        }
+    }
+
+    /// All instructions in order of address.
+    pub fn lines(&self) -> impl Iterator<Item = CodeLine<'_>> {
+        let weighted = self.listing.instructions.iter().zip(&self.weights);
+        weighted.map(|(instruction, &(self_weight, total))| CodeLine {
+            instruction,
+            self_weight,
+            total,
+        })
+    }
+
+    /// Which instructions are asked for.
+    pub(super) fn shown(&self, options: &Options) -> Vec<bool> {
+        shown::rows(&self.weights, (self.self_weight, self.total), options)
+    }
+
+    /// What an instruction calls, or jumps to outside of the listing: `parse`, `parse+0x12`.
+    pub fn callee(&self, instruction: &Instruction) -> Option<String> {
+        let callee = instruction.callee?;
+        let name = &self.listing.names[callee.function];
+        Some(match callee.offset {
+            0 => name.to_owned(),
+            offset => format!("{name}+{offset:#x}"),
+        })
+    }
+
+    /// The blocks of a page.
+    pub(super) fn blocks(&self, view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Block>) {
+        let whole = (self.self_weight, self.total);
+        let is_shown = self.shown(&view.options);
+        let address = Column::new("address", "address", Role::Figure);
+        let mut table = Table::new(figures(address, "instruction"));
+        // The rows of the table that are instructions, by address.
+        let mut rows: Vec<(u64, usize)> = Vec::new();
+        let mut last = None;
+        let mut was_shown = true;
+        for (line, is_shown) in self.lines().zip(is_shown) {
+            if !is_shown {
+                if was_shown {
+                    table.rows.push(source::gap());
+                }
+                (was_shown, last) = (false, None);
+                continue;
+            }
+            was_shown = true;
+            let instruction = line.instruction;
+            if last != Some(instruction.position) {
+                table.rows.extend(self.source(view, instruction));
+            }
+            last = Some(instruction.position);
+            rows.push((instruction.address, table.rows.len()));
+            let callee = self.callee(instruction);
+            let callee = callee.map_or(String::new(), |callee| format!(" <{callee}>"));
+            table.rows.push(row(
+                (line.self_weight, whole.0),
+                (Some(line.total), whole.1),
+                Cell::Text(format!("{:x}", instruction.address)),
+                Cell::Text(format!("{}{callee}", instruction.text)),
+            ));
+        }
+        self.draw(&mut table, &rows);
+        blocks.push(Block::Space);
+        blocks.push(Block::Heading(self.listing.file.clone()));
+        for file in &view.files {
+            let texts = source::warnings(file);
+            blocks.extend(texts.map(|text| Block::Line(format!("{}: {text}", file.file))));
+        }
+        if table
+            .rows
+            .iter()
+            .any(|row| row[0] != Cell::Nothing || row[1] != Cell::Nothing)
+        {
+            blocks.push(Block::Table(without_weights(table, subject)));
+        }
+        let unit = &subject.selection.event().unit;
+        let mut note = |weight: u64, text: &str| {
+            if weight > 0 {
+                let text = format!("{}: {text}", number::weight(weight, unit));
+                blocks.push(Block::Line(text));
+            }
+        };
+        note(
+            self.inlined_elsewhere,
+            "self weight of the function where it is inlined into others, in their machine code.",
+        );
+        note(
+            self.outside,
+            "taken at addresses that are not in this list.",
+        );
+        if self.listing.is_cut {
+            let text = "The function has more code than is listed here.";
+            blocks.push(Block::Line(text.into()));
+        }
+    }
+
+    /// A row with the source line of an instruction.
+    fn source(&self, view: &AnnotateView, instruction: &Instruction) -> Option<Vec<Cell>> {
+        let position = self.listing.position_of(instruction)?;
+        let file = &self.listing.names[position.file];
+        let name = file.rsplit('/').next().unwrap_or(file);
+        let text = view
+            .text(file, position.line)
+            .map(|text| expanded(text.trim_start()));
+        let inlined = position.inlined.map(|name| &self.listing.names[name]);
+        let inlined = inlined.map_or(String::new(), |name| format!(" (inlined {name})"));
+        let place = format!("{name}:{}{inlined}", position.line);
+        let mut cells = vec![Cell::Nothing; 5];
+        cells.push(Cell::Faint {
+            guide: String::new(),
+            text: text.map_or(place.clone(), |text| format!("{place}  {text}")),
+        });
+        Some(cells)
+    }
+
+    /// Puts arrows before the instructions; `rows` has those that are in the table, by address.
+    fn draw(&self, table: &mut Table, rows: &[(u64, usize)]) {
+        let row_of = |address: u64| {
+            let place = rows.binary_search_by_key(&address, |&(address, _)| address);
+            place.ok().map(|place| rows[place].1)
+        };
+        let jumps: Vec<(usize, usize)> = (self.listing.instructions.iter())
+            .filter_map(|instruction| {
+                Some((row_of(instruction.address)?, row_of(instruction.jump?)?))
+            })
+            .collect();
+        let guides = arrows::beside(table.rows.len(), &jumps);
+        for (row, guide) in table.rows.iter_mut().zip(guides) {
+            if let Some(cell @ Cell::Text(_)) = row.last_mut()
+                && let Cell::Text(text) = std::mem::replace(cell, Cell::Nothing)
+            {
+                *cell = Cell::Branch { guide, text };
+            } else if let Some(Cell::Faint { guide: before, .. }) = row.last_mut() {
+                *before = guide;
+            } else if let Some(cell) = row.last_mut() {
+                *cell = Cell::Branch {
+                    guide: guide.trim_end().to_owned(),
+                    text: String::new(),
+                };
+            }
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! One function from within: its source lines and its machine code, with their weights.
+
+mod arrows;
+mod code;
+mod shown;
+mod skid;
+mod source;
+
+pub use self::code::{CodeLine, CodeView};
+pub use self::source::{FileView, SourceLine};
+
+use super::label::Labels;
+use super::page::{Block, Page};
+use super::table::{Cell, Column, Role, Table};
+use super::{Figures, Subject, caveats, number};
+use crate::analysis::annotate::Summary;
+use crate::profile::{Listing, SourceText};
+
+/// What is shown of a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Options {
+    /// The maximum number of lines and of instructions with weight; `None` for all.
+    pub limit: Option<usize>,
+    /// Only those with at least this share of the function's self weight or total, in percent.
+    pub min: f64,
+    /// The number of rows that are shown before and behind each of them; `usize::MAX` for all of the
+    /// function.
+    pub context: usize,
+    /// Whether a page has the machine code. It has it in any case where no line is known.
+    pub assembly: bool,
+}
+
+/// What there is beyond the weights.
+#[derive(Clone, Debug, Default)]
+pub struct Material {
+    /// The machine code, if there is any.
+    pub code: Option<Listing>,
+    /// Else the reason, a lower-case fragment.
+    pub no_code: Option<String>,
+    /// The source files that were found, by their paths in debug information.
+    pub sources: Vec<(String, SourceText)>,
+}
+
+/// A function from within, chosen and named.
+#[derive(Clone, Debug)]
+pub struct AnnotateView {
+    /// The weights.
+    pub summary: Summary,
+    /// The source files that have lines of it: first the one that declares it, then by weight.
+    pub files: Vec<FileView>,
+    /// Its machine code; `None` where it was not asked for or cannot be had.
+    pub code: Option<CodeView>,
+    /// Why there is no machine code, where it was asked for.
+    pub no_code: Option<String>,
+    options: Options,
+    sources: Vec<(String, SourceText)>,
+    label: String,
+}
+
+/// Chooses and names.
+pub fn arrange(
+    subject: &Subject,
+    summary: Summary,
+    material: Material,
+    options: &Options,
+) -> AnnotateView {
+    let function = summary.function;
+    let listing = material.code;
+    let files = source::files(subject, &summary, listing.as_ref(), &material.sources);
+    let weights = summary.code.as_ref();
+    AnnotateView {
+        code: listing.map(|listing| CodeView::new(listing, weights)),
+        label: Labels::new(subject, [function]).of(function).to_owned(),
+        sources: material.sources,
+        options: *options,
+        files,
+        no_code: material.no_code,
+        summary,
+    }
+}
+
+impl AnnotateView {
+    /// What the function is called.
+    pub fn name(&self) -> &str {
+        &self.label
+    }
+
+    /// The text of a source line, where the file was found.
+    pub fn text(&self, file: &str, line: u32) -> Option<&str> {
+        let found = self.sources.iter().find(|(path, _)| path == file);
+        found.and_then(|(_, source)| source.line(line))
+    }
+
+    /// The lines of a file that are asked for.
+    pub fn lines_of<'a>(&self, file: &'a FileView) -> impl Iterator<Item = &'a SourceLine> {
+        let whole = (self.summary.self_weight, self.summary.total);
+        let is_shown = shown::rows(&source::weights(&file.lines), whole, &self.options);
+        let lines = file.lines.iter().zip(is_shown);
+        lines.filter_map(|(line, is_shown)| is_shown.then_some(line))
+    }
+
+    /// The instructions that are asked for.
+    pub fn instructions(&self) -> impl Iterator<Item = (&CodeView, CodeLine<'_>)> {
+        self.code.iter().flat_map(|code| {
+            let lines = code.lines().zip(code.shown(&self.options));
+            lines.filter_map(move |(line, is_shown)| is_shown.then_some((code, line)))
+        })
+    }
+
+    /// All lines and instructions, a record each.
+    pub fn table(&self, subject: &Subject) -> Table {
+        let mut table = Table::new(vec![
+            Column::new("what", "what", Role::Name),
+            Column::new("self_percent", "self %", Role::Heat),
+            Column::new("total_percent", "total %", Role::Heat),
+            Column::new("self", "self", Role::Figure),
+            Column::new("total", "total", Role::Figure),
+            Column::new("file", "file", Role::Name),
+            Column::new("line", "line", Role::Figure),
+            Column::new("address", "address", Role::Figure),
+            Column::new("text", "text", Role::Name),
+            Column::new("callee", "callee", Role::Name),
+        ]);
+        let text = |text: &str| Cell::Text(text.to_owned());
+        let of_function = (self.summary.self_weight, self.summary.total);
+        let mut row = |(what, whole): (&str, (u64, u64)),
+                       own,
+                       total: Option<u64>,
+                       place: (Cell, Cell, Cell),
+                       is,
+                       callee| {
+            let share = |part, whole| Cell::Share { part, whole };
+            table.rows.push(vec![
+                Cell::Text(what.to_owned()),
+                share(own, whole.0),
+                total.map_or(Cell::Nothing, |total| share(total, whole.1)),
+                Cell::Weight(own),
+                total.map_or(Cell::Nothing, Cell::Weight),
+                place.0,
+                place.1,
+                place.2,
+                is,
+                callee,
+            ]);
+        };
+        for file in &self.files {
+            for line in self.lines_of(file) {
+                let is = self.text(&file.file, line.line);
+                let place = (
+                    text(&file.file),
+                    Cell::Count(line.line.into()),
+                    Cell::Nothing,
+                );
+                let is = is.map_or(Cell::Nothing, text);
+                row(
+                    ("line", of_function),
+                    line.self_weight,
+                    line.total,
+                    place,
+                    is,
+                    Cell::Nothing,
+                );
+            }
+        }
+        for unknown in self.summary.lines.iter().filter(|row| row.line.is_none()) {
+            let place = (Cell::Nothing, Cell::Nothing, Cell::Nothing);
+            let (own, total) = (unknown.self_weight, unknown.total);
+            row(
+                ("line", of_function),
+                own,
+                total,
+                place,
+                Cell::Nothing,
+                Cell::Nothing,
+            );
+        }
+        for (code, line) in self.instructions() {
+            let instruction = line.instruction;
+            let position = code.listing.position_of(instruction);
+            let place = (
+                position.map_or(Cell::Nothing, |at| text(&code.listing.names[at.file])),
+                position.map_or(Cell::Nothing, |at| Cell::Count(at.line.into())),
+                text(&format!("{:#x}", instruction.address)),
+            );
+            let callee = code.callee(instruction);
+            let callee = callee.map_or(Cell::Nothing, Cell::Text);
+            let is = text(&instruction.text);
+            let of_code = (code.self_weight, code.total);
+            row(
+                ("instruction", of_code),
+                line.self_weight,
+                Some(line.total),
+                place,
+                is,
+                callee,
+            );
+        }
+        without_weights(table, subject)
+    }
+
+    /// The page for people.
+    pub fn page(&self, subject: &Subject) -> Page {
+        let summary = &self.summary;
+        let mut blocks = vec![Block::Line(subject.headline()), Block::Space];
+        let module = match subject.module(summary.function) {
+            "" => String::new(),
+            module => format!(" [{module}]"),
+        };
+        let heading = match self.label.ends_with(&module) {
+            true => self.label.clone(),
+            false => format!("{}{module}", self.label),
+        };
+        blocks.push(Block::Heading(heading));
+        let unit = &subject.selection.event().unit;
+        let amount = |part| {
+            let share = number::percent(part, subject.selection.total(), 2);
+            format!("{share} % of all ({})", number::weight(part, unit))
+        };
+        blocks.push(Block::Line(format!(
+            "self {}, total {}",
+            amount(summary.self_weight),
+            amount(summary.total)
+        )));
+        let knows_lines = !self.files.is_empty();
+        let shows_code = self
+            .code
+            .as_ref()
+            .filter(|_| self.options.assembly || !knows_lines);
+        let before = blocks.len();
+        match shows_code {
+            Some(code) => code.blocks(self, subject, &mut blocks),
+            None => source::blocks(self, subject, &mut blocks),
+        }
+        if !knows_lines {
+            let why = match self.code {
+                Some(_) => ": the file has no debug information for it",
+                None => "",
+            };
+            let text = format!("No source line of this function is known{why}.");
+            blocks.extend([Block::Space, Block::Line(text)]);
+        }
+        if let Some(reason) = &self.no_code
+            && (self.options.assembly || !knows_lines)
+        {
+            let text = format!("No machine code: {reason}.");
+            blocks.extend([Block::Space, Block::Line(text)]);
+        }
+        let has_tables = (blocks[before..].iter()).any(|block| matches!(block, Block::Table(_)));
+        if has_tables {
+            blocks.push(Block::Space);
+            blocks.push(Block::Line(self.legend(subject, shows_code.is_some())));
+            blocks.extend(skid::note(subject.selection.event()).map(Block::Line));
+        }
+        blocks.extend(caveats::foot_of(subject));
+        Page {
+            unit: unit.clone(),
+            blocks,
+        }
+    }
+
+    /// What the percentages are shares of.
+    fn legend(&self, subject: &Subject, is_code: bool) -> String {
+        let unit = &subject.selection.event().unit;
+        let weights = self.summary.code.as_ref().filter(|_| is_code);
+        let (own, total) = weights.map_or((self.summary.self_weight, self.summary.total), |code| {
+            (code.self_weight, code.total)
+        });
+        let (own, total) = (number::weight(own, unit), number::weight(total, unit));
+        let (whose, what) = match is_code {
+            true => (
+                "this machine code, with all that is inlined into it",
+                "an instruction",
+            ),
+            false => ("the function", "a line"),
+        };
+        format!(
+            "self %: share of the self weight of {whose} ({own}). total %: of its total ({total}), with \
+             what {what} calls; each sample counts once."
+        )
+    }
+}
+
+/// The columns of figures of both tables.
+fn figures(place: Column, text: &'static str) -> Vec<Column> {
+    vec![
+        Column::new("self_percent", "self %", Role::Heat),
+        Column::new("total_percent", "total %", Role::Heat),
+        place,
+        Column::new("self", "self", Role::Figure),
+        Column::new("total", "total", Role::Figure),
+        Column::new("text", text, Role::Name),
+    ]
+}
+
+/// The cells of a row; figures of 0 are left out.
+fn row(own: (u64, u64), total: (Option<u64>, u64), place: Cell, text: Cell) -> Vec<Cell> {
+    let share = |part: u64, whole| match part {
+        0 => Cell::Nothing,
+        part => Cell::Share { part, whole },
+    };
+    let weight = |part: u64| match part {
+        0 => Cell::Nothing,
+        part => Cell::Weight(part),
+    };
+    let sum = total.0.unwrap_or(0);
+    vec![
+        share(own.0, own.1),
+        share(sum, total.1),
+        place,
+        weight(own.0),
+        weight(sum),
+        text,
+    ]
+}
+
+fn without_weights(table: Table, subject: &Subject) -> Table {
+    match subject.figures {
+        Figures::All => table,
+        Figures::Percent => table.without(&["self", "total"]),
+    }
+}
+
+/// A source line as it can be shown: tabs go to columns of eight.
+fn expanded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut column = 0;
+    for c in text.trim_end().chars() {
+        let spaces = if c == '\t' { 8 - column % 8 } else { 0 };
+        match c {
+            '\t' => out.extend(std::iter::repeat_n(' ', spaces)),
+            c => out.push(c),
+        }
+        column += spaces.max(1);
+    }
+    out
+}

@@ -1,0 +1,233 @@
+//! The source lines of a function.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::{AnnotateView, expanded, figures, row, shown, without_weights};
+use crate::analysis::annotate::Summary;
+use crate::profile::{Listing, SourceText};
+use crate::view::Subject;
+use crate::view::page::Block;
+use crate::view::table::{Cell, Column, Role, Table};
+
+/// The most lines from a function's first to its last between which gaps are filled.
+const LONGEST: u32 = 1 << 20;
+
+/// The lines of a function in one file.
+#[derive(Clone, Debug, Default)]
+pub struct FileView {
+    /// The path in debug information.
+    pub file: String,
+    /// Where the file was found.
+    pub found: Option<String>,
+    /// Whether the source was written after the program: its lines may have moved.
+    pub is_newer: bool,
+    /// Whether the function has lines that the file does not have.
+    pub is_short: bool,
+    /// The lines that have weight or code of the function, in order.
+    pub lines: Vec<SourceLine>,
+}
+
+/// A source line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourceLine {
+    /// The number, from 1.
+    pub line: u32,
+    /// The weight of the samples taken in it.
+    pub self_weight: u64,
+    /// The same with what it calls; `None` where it is not known.
+    pub total: Option<u64>,
+}
+
+impl FileView {
+    /// The weight of its heaviest line, and of all samples taken in it.
+    fn weight(&self) -> (u64, u64) {
+        let heaviest = self.lines.iter().filter_map(|line| line.total).max();
+        let own = self.lines.iter().map(|line| line.self_weight).sum();
+        (heaviest.unwrap_or(0).max(own), own)
+    }
+}
+
+/// The files of the function's lines.
+pub(super) fn files(
+    subject: &Subject,
+    summary: &Summary,
+    listing: Option<&Listing>,
+    sources: &[(String, SourceText)],
+) -> Vec<FileView> {
+    let profile = subject.profile;
+    let mut lines: BTreeMap<&str, BTreeMap<u32, SourceLine>> = BTreeMap::new();
+    for weights in &summary.lines {
+        let Some(id) = weights.line else { continue };
+        let at = &profile.lines[id];
+        let line = SourceLine {
+            line: at.line,
+            self_weight: weights.self_weight,
+            total: weights.total,
+        };
+        lines.entry(&at.file).or_default().insert(at.line, line);
+    }
+    let has_totals = profile.places.is_some();
+    let mut add = |file, line| {
+        lines
+            .entry(file)
+            .or_default()
+            .entry(line)
+            .or_insert(SourceLine {
+                line,
+                self_weight: 0,
+                total: has_totals.then_some(0),
+            });
+    };
+    if let Some(listing) = listing {
+        for &(file, line) in &listing.lines {
+            add(&listing.names[file], line);
+        }
+    }
+    let declared = profile.functions[summary.function].declared_at.as_deref();
+    let mut files: Vec<FileView> = lines
+        .into_iter()
+        .map(|(file, lines)| {
+            let source = sources.iter().find(|(path, _)| path == file);
+            let source = source.map(|(_, source)| source);
+            let written = source.and_then(|source| source.modified);
+            let built = listing.and_then(|listing| listing.modified);
+            let last = lines.keys().next_back().copied().unwrap_or(0);
+            FileView {
+                file: file.to_owned(),
+                found: source.map(|source| source.path.clone()),
+                is_newer: written
+                    .zip(built)
+                    .is_some_and(|(written, built)| written > built),
+                is_short: source.is_some_and(|source| source.lines() < last as usize),
+                lines: lines.into_values().collect(),
+            }
+        })
+        .collect();
+    files.sort_by_key(|file| {
+        let is_declared = declared.is_some_and(|line| line.file == file.file);
+        (!is_declared, Reverse(file.weight()))
+    });
+    files
+}
+
+/// Self weight and total of each line.
+pub(super) fn weights(lines: &[SourceLine]) -> Vec<(u64, u64)> {
+    let weights = lines.iter();
+    weights
+        .map(|line| (line.self_weight, line.total.unwrap_or(0)))
+        .collect()
+}
+
+/// The blocks of all files.
+pub(super) fn blocks(view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Block>) {
+    let whole = (view.summary.self_weight, view.summary.total);
+    for file in &view.files {
+        let declared = subject.profile.functions[view.summary.function]
+            .declared_at
+            .as_deref();
+        let declared = declared.filter(|line| line.file == file.file);
+        let lines = filled(file, declared.map(|line| line.line));
+        let is_shown = shown::rows(&weights(&lines), whole, &view.options);
+        if !is_shown.contains(&true) {
+            continue;
+        }
+        let line_column = Column::new("line", "line", Role::Figure);
+        let mut table = Table::new(figures(line_column, "source"));
+        let mut was_shown = true;
+        for (line, is_shown) in lines.iter().zip(is_shown) {
+            if is_shown {
+                let text = view.text(&file.file, line.line).map(expanded);
+                table.rows.push(row(
+                    (line.self_weight, whole.0),
+                    (line.total, whole.1),
+                    Cell::Text(line.line.to_string()),
+                    text.map_or(Cell::Nothing, Cell::Text),
+                ));
+            } else if was_shown {
+                table.rows.push(gap());
+            }
+            was_shown = is_shown;
+        }
+        blocks.push(Block::Space);
+        blocks.extend(heading(file));
+        blocks.push(Block::Table(without_weights(table, subject)));
+    }
+    unknown(view, subject, blocks);
+}
+
+/// A row for what is left out.
+pub(super) fn gap() -> Vec<Cell> {
+    let mut cells = vec![Cell::Nothing; 5];
+    cells[2] = Cell::Text("…".into());
+    cells.push(Cell::Nothing);
+    cells
+}
+
+/// Where the lines of a file come from.
+pub(super) fn heading(file: &FileView) -> Vec<Block> {
+    let name = match &file.found {
+        Some(found) if *found != file.file => format!("{} ({found})", file.file),
+        _ => file.file.clone(),
+    };
+    let mut blocks = vec![Block::Heading(name)];
+    blocks.extend(warnings(file).map(|text| Block::Line(text.into())));
+    blocks
+}
+
+/// What is wrong with a source file.
+pub(super) fn warnings(file: &FileView) -> impl Iterator<Item = &'static str> {
+    let missing = "The source file was not found.";
+    let newer = "The source file is newer than the program: the text may not be what was compiled.";
+    let short = "The source file has fewer lines than the program was compiled from.";
+    [
+        (file.found.is_none(), missing),
+        (file.is_newer, newer),
+        (file.is_short, short),
+    ]
+    .into_iter()
+    .filter_map(|(is_so, text)| is_so.then_some(text))
+}
+
+/// The weight whose lines are not known.
+fn unknown(view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Block>) {
+    let unknown = view.summary.lines.iter().find(|row| row.line.is_none());
+    let Some(unknown) = unknown.filter(|_| !view.files.is_empty()) else {
+        return;
+    };
+    let unit = &subject.selection.event().unit;
+    let share = |part, whole| super::number::percent(part, whole, 2);
+    let (own, total) = (unknown.self_weight, unknown.total.unwrap_or(0));
+    if own > 0 || total > 0 {
+        let text = format!(
+            "Source line not known: self {} % ({}), total {} % ({}).",
+            share(own, view.summary.self_weight),
+            super::number::weight(own, unit),
+            share(total, view.summary.total),
+            super::number::weight(total, unit),
+        );
+        blocks.extend([Block::Space, Block::Line(text)]);
+    }
+}
+
+/// The lines of a file from the first that is known to the last, or the known ones alone where the
+/// text is not there to fill the gaps.
+fn filled(file: &FileView, declared: Option<u32>) -> Vec<SourceLine> {
+    let (Some(first), Some(last)) = (file.lines.first(), file.lines.last()) else {
+        return Vec::new();
+    };
+    let first = declared.map_or(first.line, |line| line.min(first.line));
+    if file.found.is_none() || file.is_short || last.line - first > LONGEST {
+        return file.lines.clone();
+    }
+    let mut known = file.lines.iter().peekable();
+    (first..=last.line)
+        .map(|line| {
+            let found = known.next_if(|known| known.line <= line);
+            found.copied().unwrap_or(SourceLine {
+                line,
+                ..SourceLine::default()
+            })
+        })
+        .collect()
+}
