@@ -6,6 +6,7 @@
 //! errors.
 
 mod advice;
+mod annotate;
 mod answer;
 mod callgraph;
 mod classic;
@@ -75,6 +76,8 @@ enum Command {
     Tree(tree::Args),
     /// Show one function: its callers, descendants and source lines.
     Detail(detail::Args),
+    /// Show the source lines or the machine code of one function with their weights.
+    Annotate(annotate::Args),
     /// Show recursion: cycles, and functions that call themselves.
     Cycles(cycles::Args),
     /// Check the machine, a program, a process or a recording, and recommend what to change.
@@ -136,6 +139,7 @@ pub fn run() -> ExitCode {
         Command::Graph(args) => graph::run(&args),
         Command::Tree(args) => tree::run(&args),
         Command::Detail(args) => detail::run(&args),
+        Command::Annotate(args) => annotate::run(&args),
         Command::Cycles(args) => cycles::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Info(args) => info::run(&args),
@@ -160,7 +164,7 @@ fn command_that_shows(matches: &ArgMatches) -> String {
         shell_quoted(&value)
     };
     match name {
-        "detail" => format!("proftool detail {}", first("function")),
+        "detail" | "annotate" => format!("proftool {name} {}", first("function")),
         "export" => format!("proftool export --to {}", first("to")),
         "callgraph" if arguments.contains_id("with") => "proftool callgraph --with".to_owned(),
         "flat" | "graph" | "tree" | "cycles" | "info" | "doctor" | "callgraph" => {

@@ -186,6 +186,15 @@ impl Query {
         })
     }
 
+    /// [`Query::open_with_call_lines`], with the addresses of machine code.
+    pub fn open_with_addresses(&self) -> anyhow::Result<Profile> {
+        self.open_as(&input::Options {
+            lines: SourceLines::OfCalls,
+            addresses: true,
+            ..self.reading(StaticCalls::Off)
+        })
+    }
+
     /// Reads the profile with the lines from which calls were made, for formats of stacks.
     pub fn open_with_lines_of_stacks(&self) -> anyhow::Result<Profile> {
         self.open_as(&input::Options {

@@ -415,7 +415,7 @@ fn succeeded(output: std::io::Result<Output>) -> bool {
 
 /// Compiles a program of the fixtures with `options` and records it. The files carry the name of
 /// the test, as tests run at the same time. Returns `None` where this machine cannot do it.
-fn recorded(test: &str, options: &str) -> Option<(PathBuf, PathBuf)> {
+pub(crate) fn recorded(test: &str, options: &str) -> Option<(PathBuf, PathBuf)> {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let program = directory.join(format!("{test}{}", options.replace(' ', "")));
     let recording = program.with_extension("data");
@@ -436,7 +436,7 @@ fn recorded(test: &str, options: &str) -> Option<(PathBuf, PathBuf)> {
     Some((program, recording))
 }
 
-fn source() -> PathBuf {
+pub(crate) fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/programs/recurse.c")
 }
 

@@ -68,6 +68,7 @@ fn every_command_has_help_with_examples() {
         "cycles",
         "tree",
         "detail",
+        "annotate",
         "callgraph",
         "export",
         "top",

@@ -5,6 +5,8 @@
     reason = "a test that cannot run here says so, and why"
 )]
 
+mod annotate;
+mod annotate_code;
 mod architecture;
 mod binary;
 mod call_sites;

@@ -118,6 +118,7 @@ fn topics(command: &str) -> &'static [&'static str] {
         "top" => &["events", "stacks", "off-cpu", "permissions"],
         "report" | "flat" => &["stacks", "off-cpu", "formats"],
         "tree" | "cycles" | "detail" => &["recursion", "stacks", "formats"],
+        "annotate" => &["recursion", "formats"],
         "graph" => &["gprof", "recursion", "formats"],
         "callgraph" | "info" | "export" => &["formats"],
         "doctor" => &["permissions", "stacks"],

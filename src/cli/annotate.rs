@@ -1,0 +1,191 @@
+//! `proftool annotate`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use proftool::analysis::annotate::{self as analysis, Summary};
+use proftool::base::shell_quoted;
+use proftool::export::json;
+use proftool::input::{self, SourceFiles, StaticCalls};
+use proftool::profile::Listing;
+use proftool::view::annotate::{self, Material, Options};
+
+use super::answer::{self, Forms};
+use super::look::{Format, Look};
+use super::query::Query;
+use super::{failure, function};
+
+/// The lines before and behind those with weight.
+const CONTEXT: usize = 3;
+
+/// The arguments of `proftool annotate`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The function: its full or short name, its label or symbol, a unique part of the name, or a
+    /// regular expression.
+    function: String,
+    #[command(flatten)]
+    query: Query,
+    /// Show machine code, with the source lines between the instructions.
+    #[arg(long)]
+    asm: bool,
+    /// Syntax of the machine code.
+    #[arg(long, value_enum, default_value_t = Syntax::Att)]
+    syntax: Syntax,
+    /// Directory of the source files: the end of a recorded path is enough below it.
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+    /// Lines shown before and after each line with samples [default: 3]
+    #[arg(long, value_name = "N")]
+    context: Option<usize>,
+    /// Show the whole function.
+    #[arg(long, conflicts_with = "context")]
+    all: bool,
+    #[command(flatten)]
+    look: Look,
+}
+
+const EXAMPLES: &str = "\
+Each line has two figures. self: samples taken in the line itself. total:
+samples taken in it or in what it calls. A sample counts once per line, also
+under recursion. Inlined code counts to the total of the line that it is
+inlined into, and to the self time of its own function.
+
+With --asm the figures are those of the machine code: that of everything
+inlined into the function counts, as in perf annotate. Without debug
+information the machine code is shown in any case. Source files are searched
+in the directory given by --source, then at the recorded path.
+
+Examples:
+  proftool annotate parse                   the lines of parse in perf.data
+  proftool annotate parse other.data        in another file: the function comes first
+  proftool annotate parse --asm --min 1     instructions of 1 % and more
+  proftool annotate parse --all             all lines of the function
+  proftool annotate parse --source ~/src    with sources that have moved";
+
+/// Syntax of machine code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Syntax {
+    /// AT&T, as objdump and perf print it.
+    Att,
+    /// Intel.
+    Intel,
+}
+
+impl From<Syntax> for input::Syntax {
+    fn from(syntax: Syntax) -> input::Syntax {
+        match syntax {
+            Syntax::Att => input::Syntax::Att,
+            Syntax::Intel => input::Syntax::Intel,
+        }
+    }
+}
+
+/// Answers.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let profile = match args.query.open_with_addresses() {
+        Ok(profile) => profile,
+        Err(error) => {
+            let name = shell_quoted(&args.function);
+            let said = failure::say(&error, &format!("proftool annotate {name}"));
+            if std::path::Path::new(&args.function).is_file() {
+                let order = "the function comes first: proftool annotate FUNCTION FILE";
+                failure::line("hint", order);
+            }
+            return Ok(said);
+        }
+    };
+    let selection = args.query.select(&profile)?;
+    let subject = args.look.subject(&args.query, &profile, &selection);
+    let function = match function::find(&subject, &args.function) {
+        Ok(function) => function,
+        Err(status) => return Ok(status),
+    };
+    let reading = args.query.reading(StaticCalls::Off);
+    let addresses = analysis::addresses(&profile, function);
+    let (code, mut no_code) = if addresses.is_empty() {
+        (None, None)
+    } else {
+        let (syntax, addresses) = (args.syntax.into(), addresses.into_iter());
+        match input::machine_code(&profile, function, addresses, syntax, &reading) {
+            Ok(code) => (Some(code), None),
+            Err(error) => (None, Some(error.to_string())),
+        }
+    };
+    let listing = code.as_ref();
+    let summary = Summary::of(&profile, &selection, function, listing);
+    if code.is_none() && no_code.is_none() {
+        let reason = match &summary.code {
+            Some(_) => {
+                "it is inlined wherever samples were taken, so its code is in that of others"
+            }
+            None => "its addresses in a program or library are not known",
+        };
+        no_code = Some(reason.to_owned());
+    }
+    let is_page = args.look.output.format == Format::Text;
+    let mut files: Vec<String> = (summary.lines.iter())
+        .filter_map(|row| Some(profile.lines[row.line?].file.clone()))
+        .chain(
+            listing
+                .iter()
+                .flat_map(|listing| files_of(listing, args.asm && is_page)),
+        )
+        .collect();
+    files.sort_unstable();
+    files.dedup();
+    let mut sources = SourceFiles::new(args.source.as_deref(), reading.symfs.as_deref());
+    let sources = files
+        .into_iter()
+        .filter_map(|file| sources.read(&file).map(|source| (file, source)))
+        .collect();
+    let limit = args.look.limit(0).filter(|&limit| limit > 0);
+    // Programs get the whole function, unless they ask for less.
+    let usual = match is_page {
+        true => CONTEXT,
+        false if limit.is_some() || args.look.has_min() => 0,
+        false => usize::MAX,
+    };
+    let options = Options {
+        limit,
+        min: args.look.min(0.0),
+        context: if args.all {
+            usize::MAX
+        } else {
+            args.context.unwrap_or(usual)
+        },
+        assembly: args.asm,
+    };
+    let material = Material {
+        code,
+        no_code,
+        sources,
+    };
+    let view = annotate::arrange(&subject, summary, material, &options);
+    let forms = Forms {
+        page: &|| view.page(&subject),
+        table: &|| view.table(&subject),
+        json: &|out, advice| json::annotate::write(out, &subject, &view, advice),
+        dot: None,
+    };
+    answer::give(
+        &args.look.output,
+        &args.query.shown_by("annotate"),
+        &profile.caveats,
+        &forms,
+    )
+}
+
+/// The source files of the function's own lines, or of all that is inlined into it, too.
+fn files_of(listing: &Listing, with_inlined: bool) -> impl Iterator<Item = String> {
+    let names = &listing.names;
+    let positions = listing.positions.iter().filter(move |_| with_inlined);
+    let of_instructions = positions.map(|position| position.file);
+    let of_lines = listing.lines.iter().map(|&(file, _)| file);
+    let mut files: Vec<_> = of_instructions.chain(of_lines).collect();
+    files.sort_unstable();
+    files.dedup();
+    files.into_iter().map(|file| names[file].to_owned())
+}

@@ -1,0 +1,209 @@
+//! Machine code and source lines of recorded programs: against objdump and addr2line.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use proftool::base::Svma;
+use proftool::binary::Binary;
+use proftool::input::{SourceFiles, Syntax};
+use proftool::scan::Disassembler;
+use serde_json::Value;
+
+use crate::call_sites::{recorded, source};
+use crate::cli::proftool;
+use crate::support::{directory, ran, skipped};
+
+/// What objdump prints of a program: text by address, without names and comments.
+fn objdump(program: &Path) -> Option<BTreeMap<u64, String>> {
+    let mut command = Command::new("objdump");
+    command.args(["-d", "--no-show-raw-insn"]).arg(program);
+    let output = ran(&mut command)?;
+    let output = String::from_utf8_lossy(&output.stdout);
+    let text = |rest: &str| {
+        let text = rest.split('#').next().unwrap_or_default().trim();
+        let end = text.find(" <").unwrap_or(text.len());
+        text[..end].to_owned()
+    };
+    let line = |line: &str| {
+        let (address, rest) = line.trim_start().split_once(":\t")?;
+        Some((u64::from_str_radix(address, 16).ok()?, text(rest)))
+    };
+    Some(output.lines().filter_map(line).collect())
+}
+
+/// Text that is the same for both: objdump writes out prefixes without effect and an operand that is
+/// twice the same.
+fn comparable(text: &str) -> String {
+    let words = text.split_whitespace();
+    let words = words.skip_while(|word| matches!(*word, "data16" | "cs" | "ds" | "repz" | "rex.W"));
+    let text: Vec<&str> = words.collect();
+    let text = text.join(" ").replace("%cs:", "").replace("%ds:", "");
+    let operands: Vec<&str> = text.split(',').collect();
+    match operands[..] {
+        [first, second, third] if text.starts_with("imul ") && second == third => {
+            format!("{first},{second}")
+        }
+        _ => text,
+    }
+}
+
+#[test]
+fn instructions_of_a_whole_library_are_those_of_objdump() {
+    let library = Path::new("/lib/x86_64-linux-gnu/libc.so.6");
+    let Ok(binary) = Binary::open(library) else {
+        return skipped("there is no libc of x86-64");
+    };
+    let Some(expected) = objdump(library) else {
+        return;
+    };
+    let code = binary.code().unwrap();
+    let mut disassembler = Disassembler::new(code.machine, Syntax::Att).unwrap();
+    let (mut compared, mut other, mut buffer) = (0u64, Vec::new(), Vec::new());
+    for stretch in binary.stretches() {
+        let Some(piece) = code.piece(stretch.start, stretch.end) else {
+            continue;
+        };
+        let bytes = code.read(piece, &mut buffer).unwrap();
+        let mut found = Vec::new();
+        assert!(disassembler.read(bytes, stretch.start, usize::MAX, &mut found));
+        // objdump goes on where a function ends inside of an instruction.
+        let Some(first) = found
+            .first()
+            .filter(|first| expected.contains_key(&first.at.0))
+        else {
+            continue;
+        };
+        assert_eq!(first.at, stretch.start);
+        let mut next = stretch.start;
+        for instruction in found {
+            assert_eq!(instruction.at, next, "one after the other");
+            next = Svma(next.0 + u64::from(instruction.length));
+            let Some(text) = expected.get(&instruction.at.0) else {
+                continue;
+            };
+            compared += 1;
+            if comparable(text) != comparable(&instruction.text) {
+                other.push(format!(
+                    "{:x}: {text} / {}",
+                    instruction.at, instruction.text
+                ));
+            }
+        }
+    }
+    assert!(compared > 100_000, "{compared}");
+    // Names of a few instructions and prefixes differ between versions of binutils.
+    let few = compared / 2000;
+    let shown = &other[..other.len().min(40)];
+    assert!(
+        other.len() as u64 <= few,
+        "{} of {compared}: {shown:#?}",
+        other.len()
+    );
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let output = proftool(arguments)
+        .args(["--format", "json"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn number(value: &Value) -> u64 {
+    value
+        .as_u64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[test]
+fn a_recorded_function_has_the_code_of_objdump_and_the_lines_of_addr2line() {
+    let Some((program, recording)) = recorded("annotated", "-O1") else {
+        return;
+    };
+    let Some(expected) = objdump(&program) else {
+        return;
+    };
+    let recording = recording.to_str().unwrap();
+    let flat = json(&["flat", recording]);
+    let text = std::fs::read_to_string(source()).unwrap();
+    for name in ["descend", "even", "odd"] {
+        let answer = json(&["annotate", name, recording]);
+        let function = &answer["function"];
+        let rows = flat["functions"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["name"] == name).unwrap();
+        assert_eq!(
+            (&function["self"], &function["total"]),
+            (&row["self"], &row["total"])
+        );
+        // Lines and what has none add up to the function.
+        let files = answer["files"].as_array().unwrap();
+        assert_eq!(files.len(), 1, "{name}");
+        let mut own = answer["unknown_line"]["self"].as_u64().unwrap_or(0);
+        for line in files[0]["lines"].as_array().unwrap() {
+            own += number(&line["self"]);
+            let place = number(&line["line"]) as usize - 1;
+            assert_eq!(line["text"].as_str(), text.lines().nth(place), "{name}");
+            assert!(number(&line["total"]) <= number(&function["total"]));
+        }
+        assert_eq!(own, number(&function["self"]));
+        // So do the instructions.
+        let code = &answer["code"];
+        let instructions = code["instructions"].as_array().unwrap();
+        let own: u64 = instructions.iter().map(|i| number(&i["self"])).sum();
+        assert_eq!(own + number(&code["outside"]), number(&code["self"]));
+        assert!(!instructions.is_empty());
+        let mut lookup = Command::new("addr2line");
+        lookup.args(["-i", "-e"]).arg(&program);
+        for instruction in instructions {
+            let address = number(&instruction["address"]);
+            let found = instruction["text"].as_str().unwrap();
+            assert_eq!(
+                comparable(found),
+                comparable(&expected[&address]),
+                "{address:x}"
+            );
+            if found.starts_with("call") && !found.contains('*') {
+                assert!(instruction["callee"].is_string(), "{instruction}");
+            }
+        }
+        for instruction in instructions {
+            let mut lookup = Command::new("addr2line");
+            lookup.arg("-e").arg(&program);
+            lookup.arg(format!("{:#x}", number(&instruction["address"])));
+            let Some(told) = ran(&mut lookup) else {
+                return;
+            };
+            let told = String::from_utf8_lossy(&told.stdout);
+            let line = told.trim().rsplit(':').next().unwrap_or_default();
+            let line = line.split(' ').next().and_then(|line| line.parse().ok());
+            assert_eq!(instruction["line"].as_u64(), line, "{told}");
+        }
+    }
+}
+
+#[test]
+fn sources_are_found_by_the_end_of_their_path_and_only_as_regular_files() {
+    let room = directory("annotate-sources");
+    let deep = room.join("project/src");
+    std::fs::create_dir_all(&deep).unwrap();
+    std::fs::write(deep.join("a.c"), "int moved;\n").unwrap();
+    let read = |directory: Option<&PathBuf>, file: &str| {
+        let mut files = SourceFiles::new(directory.map(PathBuf::as_path), None);
+        let source = files.read(file)?;
+        source.line(1).map(str::to_owned)
+    };
+    let moved = Some("int moved;".to_owned());
+    assert_eq!(read(Some(&room), "/build/of/project/src/a.c"), moved);
+    assert_eq!(read(Some(&deep), "/build/of/project/src/a.c"), moved);
+    assert_eq!(read(Some(&deep), "/build/../other/./a.c"), moved);
+    assert_eq!(read(None, deep.join("a.c").to_str().unwrap()), moved);
+    assert_eq!(read(Some(&room), "/build/of/a.c"), None);
+    // No path leads out of the directory.
+    assert_eq!(read(Some(&room.join("project")), "../../src/a.c"), moved);
+    assert_eq!(read(Some(&room), "../../../../../../etc"), None);
+    for special in ["/dev/null", "/dev/zero", "/proc", "/"] {
+        assert_eq!(read(None, special), None, "{special}");
+    }
+}
