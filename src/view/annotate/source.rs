@@ -10,6 +10,9 @@ use crate::view::Subject;
 use crate::view::page::Block;
 use crate::view::table::{Cell, Column, Role, Table};
 
+/// The most lines from a function's first to its last between which gaps are filled.
+const LONGEST: u32 = 1 << 20;
+
 /// The lines of a function in one file.
 #[derive(Clone, Debug, Default)]
 pub struct FileView {
@@ -213,10 +216,10 @@ fn filled(file: &FileView, declared: Option<u32>) -> Vec<SourceLine> {
     let (Some(first), Some(last)) = (file.lines.first(), file.lines.last()) else {
         return Vec::new();
     };
-    if file.found.is_none() || file.is_short {
+    let first = declared.map_or(first.line, |line| line.min(first.line));
+    if file.found.is_none() || file.is_short || last.line - first > LONGEST {
         return file.lines.clone();
     }
-    let first = declared.map_or(first.line, |line| line.min(first.line));
     let mut known = file.lines.iter().peekable();
     (first..=last.line)
         .map(|line| {
