@@ -34,10 +34,14 @@ pub fn find(subject: &Subject, wanted: &str) -> Result<FunctionId, ExitCode> {
             // A label as a page shows it where its width does not suffice.
             let width = text::display_width(wanted);
             let is_shown_so = |label: &str| text::shortened_call(label, width) == wanted;
-            let shown: Vec<_> = fitting
+            let mut shown: Vec<_> = fitting
                 .iter()
                 .filter(|(_, label)| is_shown_so(label))
                 .collect();
+            // Labels next to others like them are shortened so that they differ.
+            if shown.is_empty() && wanted.contains('…') {
+                shown.extend(&fitting);
+            }
             if let Some((&&(first, ref label), others)) = shown.split_first() {
                 also_shown(label, others.iter().map(|(_, label)| &**label), wanted);
                 return Ok(first);

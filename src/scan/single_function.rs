@@ -5,7 +5,7 @@ use super::flow::{Flow, Step};
 use super::resolve::{Kind, Lot, Resolved, Resolver, Stretch, Target};
 use super::workers::Scan;
 use super::{split_functions, switch_tables, workers, x86};
-use crate::base::{FileOffset, Svma};
+use crate::base::Svma;
 use crate::binary::{FunctionSymbol, Machine};
 
 /// How control leaves a function.
@@ -354,12 +354,6 @@ impl<'t> Single<'t> {
         let symbol = functions.get(index)?;
         self.tables.id(index).filter(|_| symbol.start == start)?;
         Some(self.tables.lots_of(&self.tables.binary.stretches_of(index)))
-    }
-
-    /// Where in the file a byte of code is.
-    pub fn offset(&self, at: Svma) -> Option<FileOffset> {
-        let piece = self.tables.code.piece(at, Svma(at.0.checked_add(1)?))?;
-        Some(piece.offset)
     }
 
     fn destination(&self, resolved: Resolved) -> Option<Destination> {
