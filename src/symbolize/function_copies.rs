@@ -429,11 +429,6 @@ fn without_rust_hash(name: &str) -> &str {
     }
 }
 
-/// Whether this is a legacy Rust name, by the hash at its end.
-pub(super) fn has_rust_hash(name: &str) -> bool {
-    without_rust_hash(name).len() < name.len()
-}
-
 /// Whether a symbol is that of a clone, by its name.
 pub(super) fn is_clone(symbol: &str) -> bool {
     original(symbol).is_some()

@@ -444,19 +444,10 @@ impl<'a> Identities<'a> {
                 if function.linkage_name.is_none() {
                     function.linkage_name = Some(function.name.as_str().into());
                 }
-                if is_rust(function) {
-                    function.name.push_str("::");
-                }
                 function.name.push_str(arguments);
             }
         }
     }
-}
-
-/// Whether a function is one of Rust, by its linkage name.
-fn is_rust(function: &Function) -> bool {
-    let name = function.linkage_name.as_deref().unwrap_or_default();
-    name.starts_with("_R") || function_copies::has_rust_hash(name)
 }
 
 type NameAndPlace = (ModuleId, String, Option<Box<Line>>);

@@ -40,6 +40,24 @@ pub struct Described {
     pub directory: Option<String>,
 }
 
+impl Described {
+    /// The length of all its names and paths.
+    pub(super) fn text_bytes(&self) -> usize {
+        let names = [
+            &self.linkage_name,
+            &self.name,
+            &self.qualified_name,
+            &self.directory,
+        ];
+        let file = match &self.declared {
+            Some(Declared::At(file, _) | Declared::Lines(file, ..)) => file.len(),
+            None => 0,
+        };
+        let names = names.into_iter().flatten().map(String::len);
+        names.sum::<usize>().saturating_add(file)
+    }
+}
+
 impl Lines<'_> {
     /// What the function around `address` is, by debug information.
     pub fn definition_at(&self, address: Svma) -> Option<DefinitionKey> {

@@ -13,7 +13,7 @@ mod format;
 use std::borrow::Cow;
 use std::hash::BuildHasher;
 use std::os::unix::fs::MetadataExt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -31,6 +31,9 @@ use crate::cache::Contents;
 const LIMIT: usize = 1 << 17;
 /// The most frames of these addresses.
 const FRAME_LIMIT: usize = 1 << 20;
+/// The most bytes of names and paths that are noted for one file. Names may overlap in the file, so that
+/// all together are far larger than it.
+const TEXT_LIMIT: u64 = 1 << 27;
 /// A file that was changed so lately may be changed again without a new time, in seconds.
 const SETTLED: u64 = 2;
 
@@ -39,7 +42,10 @@ const SETTLED: u64 = 2;
 pub(in crate::binary) struct Kept {
     known: Option<Known>,
     fresh: Mutex<Answers>,
-    /// Whether answers came from files that the key does not name.
+    /// The bytes of names and paths that were noted, each time they were.
+    text_bytes: AtomicU64,
+    /// Whether nothing may be kept: answers came from files that the key does not name, or they are too
+    /// many.
     is_open: AtomicBool,
 }
 
@@ -90,6 +96,7 @@ impl Kept {
         Kept {
             known: contents.and_then(Known::of),
             fresh: Mutex::default(),
+            text_bytes: AtomicU64::new(0),
             is_open: AtomicBool::new(false),
         }
     }
@@ -123,6 +130,21 @@ impl Kept {
         self.fresh.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What an answer with so many bytes of text is added to, if it may be kept.
+    fn to_add(&self, bytes: usize) -> Option<MutexGuard<'_, Answers>> {
+        let bytes = bytes as u64;
+        let before = self.text_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let is_too_much = before.saturating_add(bytes) > TEXT_LIMIT;
+        let was_open = match is_too_much {
+            true => self.is_open.swap(true, Ordering::Relaxed),
+            false => self.is_open.load(Ordering::Relaxed),
+        };
+        if is_too_much && !was_open {
+            *self.fresh() = Answers::default();
+        }
+        (!is_too_much && !was_open).then(|| self.fresh())
+    }
+
     /// Puts the frames of an address into `out`. Returns whether they are known.
     pub(super) fn frames<'l>(
         &'l self,
@@ -150,6 +172,12 @@ impl Kept {
 
     /// Takes note of the frames of an address.
     pub(super) fn add_frames(&self, address: u64, has_lines: bool, frames: &[InlineFrame<'_>]) {
+        let length = |text: Option<&str>| text.map_or(0, str::len);
+        let texts = frames.iter();
+        let texts = texts.map(|it| length(it.function.as_deref()) + length(it.file));
+        let Some(mut fresh) = self.to_add(texts.sum()) else {
+            return;
+        };
         let frames = frames.iter().map(|frame| KnownFrame {
             name: frame.function.as_deref(),
             definition: frame.definition,
@@ -157,7 +185,7 @@ impl Kept {
             file: frame.file,
             line: frame.line.unwrap_or(0),
         });
-        self.fresh().add_frames(address, has_lines, frames);
+        fresh.add_frames(address, has_lines, frames);
     }
 
     /// The definition of the function around an address, if it is known whether there is one.
@@ -167,7 +195,10 @@ impl Kept {
 
     /// Takes note of it, with its name.
     pub(super) fn add_around(&self, address: u64, found: Option<(DefinitionKey, Option<&str>)>) {
-        let mut fresh = self.fresh();
+        let name = found.and_then(|(_, name)| name);
+        let Some(mut fresh) = self.to_add(name.map_or(0, str::len)) else {
+            return;
+        };
         if fresh.around.len() < LIMIT {
             let definition = found.map(|(key, name)| fresh.intern(key, name));
             fresh.around.insert(address, definition);
@@ -181,7 +212,9 @@ impl Kept {
 
     /// Takes note of it.
     pub(super) fn add_line(&self, address: u64, found: Option<(&str, u32)>) {
-        let mut fresh = self.fresh();
+        let Some(mut fresh) = self.to_add(found.map_or(0, |(file, _)| file.len())) else {
+            return;
+        };
         if fresh.lines.len() < LIMIT {
             let found = found.map(|(file, line)| (fresh.texts.intern(file), line));
             fresh.lines.insert(address, found);
@@ -201,7 +234,9 @@ impl Kept {
 
     /// Takes note of it.
     pub(super) fn add_described(&self, id: DefinitionId, described: Option<&Described>) {
-        let mut fresh = self.fresh();
+        let Some(mut fresh) = self.to_add(described.map_or(0, Described::text_bytes)) else {
+            return;
+        };
         let fresh = &mut *fresh;
         let definition = match fresh.by_id.get(&id) {
             Some(&at) => at,
@@ -378,4 +413,23 @@ fn key(files: &[Option<FileState>]) -> Option<Vec<u8>> {
         }
     }
     Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_too_many_names_is_not_kept() {
+        let path = "x".repeat(1 << 20);
+        let kept = Kept::of(None);
+        let add = |address| kept.add_line(address, Some((&path, 1)));
+        (0..128).for_each(add);
+        assert!(kept.to_keep().is_some());
+        add(128);
+        assert!(kept.to_keep().is_none() && kept.fresh().is_empty());
+        // What is small enough again would leave out what was before.
+        kept.add_line(129, Some(("a.c", 1)));
+        assert!(kept.to_keep().is_none() && kept.fresh().is_empty());
+    }
 }
