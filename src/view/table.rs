@@ -10,6 +10,8 @@ pub enum Role {
     Heat,
     /// The names that the table is about; takes what width is left.
     Name,
+    /// Lines of code, cut at their ends; takes what width is left, too.
+    Code,
     /// A text that may be shortened, and left out where there is no room.
     Aside,
 }

@@ -22,6 +22,7 @@ use crate::view::number;
 use crate::view::page::{Block, Page};
 use crate::view::question::Question;
 use crate::view::table::{Cell, Role, Table};
+use shorten::without_end;
 
 /// How text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -322,11 +323,12 @@ fn fit(roles: &[Role], natural: &[usize], width: usize) -> Vec<usize> {
             widths[i] = widths[i].min(MAX_ASIDE);
         }
     }
+    let mut names: Vec<usize> = of_role(Role::Name).chain(of_role(Role::Code)).collect();
     let others = |widths: &[usize]| {
-        let names: usize = of_role(Role::Name).map(|i| widths[i]).sum();
+        let names: usize = names.iter().map(|&i| widths[i]).sum();
         line(widths) - names
     };
-    let all_names: usize = of_role(Role::Name).map(|i| natural[i]).sum();
+    let all_names: usize = names.iter().map(|&i| natural[i]).sum();
     for i in of_role(Role::Aside).rev() {
         if others(&widths) + all_names.min(FAIR_NAME) > width {
             widths[i] = 0;
@@ -340,9 +342,8 @@ fn fit(roles: &[Role], natural: &[usize], width: usize) -> Vec<usize> {
         }
     }
     // What a short name leaves over is for the longer ones.
-    let mut names: Vec<usize> = of_role(Role::Name).collect();
-    names.sort_by_key(|&i| widths[i]);
     let mut room = width.saturating_sub(others(&widths));
+    names.sort_by_key(|&i| widths[i]);
     for (place, &i) in names.iter().enumerate() {
         widths[i] = widths[i].min((room / (names.len() - place)).max(MIN_NAME));
         room = room.saturating_sub(widths[i]);
@@ -371,6 +372,7 @@ fn write_row(
         let room = width.saturating_sub(display_width(piece.guide));
         let text = match role {
             Role::Name => Cow::Borrowed(&*piece.text),
+            Role::Code => without_end(&piece.text, room),
             _ => shortened_call(
                 &piece.text,
                 room.max(MIN_NAME.min(display_width(&piece.text))),

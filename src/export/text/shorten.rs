@@ -212,6 +212,17 @@ fn without_middle(text: &str, width: usize) -> String {
     format!("{start}{GAP}{end}")
 }
 
+/// The start of a text, with a mark where there was more.
+pub(super) fn without_end(text: &str, width: usize) -> Cow<'_, str> {
+    if display_width(text) <= width {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!(
+        "{}{GAP}",
+        first_columns(text, width.saturating_sub(1))
+    ))
+}
+
 /// The start of `text` that fits into `width` columns.
 pub(super) fn first_columns(text: &str, width: usize) -> &str {
     let mut room = width;
@@ -243,4 +254,17 @@ fn takes(room: &mut usize, c: char) -> bool {
 
 fn columns(c: char) -> usize {
     c.width().unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_keeps_its_start_and_its_arguments() {
+        assert_eq!(without_end("f(a, b);", 8), "f(a, b);");
+        assert_eq!(without_end("f(a, b);", 7), "f(a, b…");
+        assert_eq!(without_end("構文(a)", 4), "構…");
+        assert_eq!(without_end("f()", 0), "…");
+    }
 }

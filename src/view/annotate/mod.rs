@@ -288,7 +288,7 @@ fn figures(place: Column, text: &'static str) -> Vec<Column> {
         place,
         Column::new("self", "self", Role::Figure),
         Column::new("total", "total", Role::Figure),
-        Column::new("text", text, Role::Name),
+        Column::new("text", text, Role::Code),
     ]
 }
 

@@ -124,7 +124,7 @@ fn cut(column: usize) -> u16 {
 fn left_of(role: Role, width: usize, length: usize) -> usize {
     match role {
         Role::Figure | Role::Heat => width.saturating_sub(length),
-        Role::Name | Role::Aside => 0,
+        Role::Name | Role::Code | Role::Aside => 0,
     }
 }
 
@@ -205,7 +205,7 @@ fn widths(columns: &[Column], lines: &[&Line], unit: &Unit, width: usize) -> Vec
         let cells = lines.filter_map(|line| line.cells.get(at));
         let length = |cell: &Cell| display_width(&format_cell(cell, unit));
         widths.push(match column.role {
-            Role::Name => NAME,
+            Role::Name | Role::Code => NAME,
             Role::Aside => ASIDE.max(title),
             Role::Heat => SHARE.max(title),
             Role::Figure => {
