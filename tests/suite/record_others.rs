@@ -14,11 +14,18 @@ use crate::support::skipped;
 
 const NOBODY: u32 = 65534;
 
+/// Copies a program by another process: a file that this one writes stays open in what other tests
+/// start at the moment, and cannot be run then.
+fn copy_program(from: &str, to: &Path) {
+    let status = Command::new("cp").arg(from).arg(to).status().unwrap();
+    assert!(status.success(), "{from} cannot be copied");
+}
+
 /// `proftool record ARGS…` in a room, as nobody. The tested program may lie where nobody may go.
 fn record_as_nobody(room: &Room, args: &[&str]) -> Output {
     let program = room.path("proftool");
     if !program.exists() {
-        fs::copy(PROFTOOL, &program).unwrap();
+        copy_program(PROFTOOL, &program);
     }
     let mut command = Command::new(program);
     command.arg("record").args(args).current_dir(&room.0);
@@ -136,7 +143,7 @@ fn processes_of_other_users_with_the_name_are_left_out_and_reported() {
     let room = Room::new();
     let name = format!("mix-{}", std::process::id());
     let program = room.path(&name);
-    fs::copy("/bin/sh", &program).unwrap();
+    copy_program("/bin/sh", &program);
     let burning = || {
         let mut command = Command::new(&program);
         command.args(["-c", BURN_LONG]);
@@ -176,7 +183,7 @@ fn a_set_uid_program_is_given_as_the_reason_why_there_are_no_samples() {
     }
     let room = Room::new();
     let program = room.path("changes-user");
-    fs::copy("/bin/true", &program).unwrap();
+    copy_program("/bin/true", &program);
     let record = |mode: u32| {
         fs::set_permissions(&program, fs::Permissions::from_mode(mode)).unwrap();
         let output = record_as_nobody(&room, &["-e", "cpu-clock:u", "./changes-user"]);
