@@ -77,6 +77,9 @@ def main():
                     for title in ("inside", "entry calls"):
                         for rows in column(lines, title):
                             for row in rows:
+                                # A sentence below the table.
+                                if " incomplete inside the cycle" in row:
+                                    continue
                                 arrows += 1
                                 if "→" not in row and not row.startswith(("<", "[")):
                                     complain(f"{recording} cycles {width}: no arrow: {row}")

@@ -22,9 +22,11 @@ mod top {
     pub mod draw;
     pub mod flat;
     pub mod graph;
+    pub mod help;
     pub mod info;
     pub mod key;
     pub mod listing;
+    pub mod pages;
     pub mod prepare;
     pub mod print;
     pub mod prompt;
@@ -49,6 +51,7 @@ use anyhow::Context;
 use proftool::base::Unit;
 use proftool::export;
 use proftool::input::{self, TimeRange};
+use proftool::profile::Filter;
 use proftool::view::flat::Sort;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -90,6 +93,7 @@ fn main() -> anyhow::Result<()> {
     let shown = Shown {
         target: format!("replay of {}", replay.file.display()),
         how: format!("in {steps} steps"),
+        situation: advice::Situation::Top,
     };
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let signals = thread::scope(|scope| {
@@ -103,6 +107,7 @@ fn main() -> anyhow::Result<()> {
                 sort: Sort::SelfWeight,
                 half_life: None,
                 event: None,
+                filter: Filter::default(),
             };
             screen::show(&replay, &shown, &options)
         } else {
@@ -151,6 +156,7 @@ fn time(file: &Path) -> anyhow::Result<()> {
     let shown = Shown {
         target: String::new(),
         how: String::new(),
+        situation: advice::Situation::Top,
     };
     let paint = Paint {
         color: true,

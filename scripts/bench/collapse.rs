@@ -46,6 +46,7 @@ fn builder(number: u64) -> (Builder, Vec<FunctionId>) {
         pid: 1,
         tid: 1,
         comm: "app".into(),
+        job: None,
     });
     (builder, functions)
 }
@@ -57,6 +58,7 @@ fn million(stacks: u64, number: u64) -> Profile {
         pid: 1,
         tid: 1,
         comm: "app".into(),
+        job: None,
     });
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut random = move |below: u64| {
@@ -95,6 +97,7 @@ fn deep(depth: usize, number: u64) -> Profile {
         pid: 1,
         tid: 1,
         comm: "app".into(),
+        job: None,
     });
     let mut path = None;
     for function in functions.iter().cycle().take(depth) {

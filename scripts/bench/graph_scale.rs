@@ -67,6 +67,7 @@ impl Maker {
             pid: 1,
             tid: 1,
             comm: "app".into(),
+            job: None,
         });
         let mut last: Option<PathId> = None;
         for function in functions {

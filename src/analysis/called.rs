@@ -93,6 +93,7 @@ mod tests {
                 pid: 1,
                 tid: 1,
                 comm: "app".into(),
+                job: None,
             });
             let main_path = builder.path(None, main, false);
             let hot_path = builder.path(Some(main_path), hot, false);

@@ -120,6 +120,8 @@ pub struct Summary {
     pub hidden: Hidden,
     /// The number of samples that began in each function.
     pub root_samples: IdVec<FunctionId, u64>,
+    /// The weight of all samples.
+    whole: u64,
     /// The place of each function in the order of names.
     pub ranks: IdVec<FunctionId, u32>,
     /// What the estimates begin with: the weight of each function itself, and what came over arcs.
@@ -174,6 +176,7 @@ impl Summary {
             weights,
             hidden,
             root_samples: root_samples(profile, selection),
+            whole: selection.total(),
             ranks,
             self_weights,
             flow,
@@ -275,7 +278,15 @@ impl Summary {
             }
         };
         let is_measured = self.model == Model::Measured;
-        is_measured.then(|| more.plus(self.total(entry).round() as u64))
+        is_measured.then(|| {
+            let total = self.total(entry).round() as u64;
+            let most = more.plus(total);
+            // What hides one member of a cycle may show another.
+            AtMost {
+                weight: most.weight.min(self.whole.max(total)),
+                ..most
+            }
+        })
     }
 
     /// The self weight of an entry and what came up from its callees.

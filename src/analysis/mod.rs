@@ -6,10 +6,12 @@
 //! | [`tree`] | who calls whom from the root inwards, or from the leaf outwards? |
 //! | [`call_stacks`] | which distinct stacks have samples, and which calls on them add up to totals? |
 //! | [`detail`] | to whom is the time of one function distributed, and from where does it come? |
+//! | [`detail::pairs`] | the same of all functions at once: what do callees contribute to callers? |
 //! | [`call_sites`] | from which lines does a function call, and from which is it called? |
 //! | [`cut`] | how much more may a total be where stacks were cut? |
 //! | [`lines`] | on which source lines does a function spend its own weight? |
 //! | [`threads`] | which threads and commands does the weight belong to? |
+//! | [`threads::timeline`] | and when did threads and functions have it? |
 //! | [`waits`] | from which functions do threads leave their processor? |
 //! | [`attribution`] | which callers does the weight belong to? The result of the models below |
 //! | [`measured`] | which caller is it on behalf of, as stacks show it? |
@@ -69,6 +71,7 @@ pub mod propagation;
 pub mod recursion;
 pub mod report;
 pub mod same_samples;
+pub mod sampled_calls;
 pub mod sampling_error;
 pub mod threads;
 pub mod tree;

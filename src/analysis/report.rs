@@ -11,11 +11,11 @@ use super::owners::{Charged, Owners};
 use super::same_samples::{self, Member};
 use super::sampling_error::{self, SamplingError};
 use super::threads;
-use super::tree::Stacks;
+use super::tree::{self, Collapse, HotPaths, NodeId, Stacks};
 use super::waits::{self, Wait};
 use crate::base::IdVec;
 use crate::callgraph::{CallGraph, Cycles};
-use crate::profile::{FunctionId, Profile, Selection, ThreadId};
+use crate::profile::{FunctionId, FunctionKind, Profile, Selection, ThreadId};
 
 /// The figures of a report, of all functions and in no particular form.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub struct Summary {
     pub threads: Vec<(ThreadId, u64)>,
     /// Where threads leave their processor, the heaviest first; nothing for events of running ones.
     pub waits: Vec<(Wait, u64)>,
+    /// The heaviest paths of the call tree; `None` where there are no calls.
+    pub hot: Option<Hot>,
     /// Whether some function is on some stack more than once.
     pub recurses: bool,
     /// Whether the profile has stacks that were cut, whatever is selected.
@@ -44,6 +46,15 @@ pub struct Summary {
     /// The samples held against the code; `None` where that was not asked for, or no code was
     /// looked at.
     pub in_code: Option<InCode>,
+}
+
+/// The heaviest paths of the call tree.
+#[derive(Clone, Debug)]
+pub struct Hot {
+    /// The paths. Recursion is collapsed as in a call tree that nobody chose a degree for.
+    pub paths: HotPaths,
+    /// What the weights of their nodes are at most; `None` where no stacks are cut.
+    pub at_most: Option<IdVec<NodeId, AtMost>>,
 }
 
 /// The samples held against the code.
@@ -80,6 +91,8 @@ impl Summary {
     /// ```
     pub fn of(profile: &Profile, selection: &Selection, owners: Owners, in_code: bool) -> Summary {
         let flat = flat::Summary::of(profile, selection);
+        let stacks = Stacks::new(profile, selection);
+        let recurses = stacks.recurse();
         let commands = threads::by_command(profile, selection);
         let commands = commands.into_iter().map(|(c, w)| (c.to_owned(), w));
         Summary {
@@ -91,7 +104,8 @@ impl Summary {
                 true => waits::by_function(profile, selection),
                 false => Vec::new(),
             },
-            recurses: Stacks::new(profile, selection).recurse(),
+            hot: Hot::of(profile, selection, &stacks, recurses, &owners),
+            recurses,
             has_cut_stacks: cut::is_any(profile),
             sampling_error: sampling_error::of(profile, selection),
             charged: Charged::of(profile, selection, owners),
@@ -99,6 +113,44 @@ impl Summary {
                 .then(|| InCode::of(profile, selection)),
             flat,
         }
+    }
+}
+
+impl Hot {
+    fn of(
+        profile: &Profile,
+        selection: &Selection,
+        stacks: &Stacks,
+        recurses: bool,
+        owners: &Owners,
+    ) -> Option<Hot> {
+        let degree = match recurses {
+            true => stacks.repeats().degree(),
+            false => Collapse::None,
+        };
+        let calls = stacks.top_down(degree);
+        // Threads leave their processor in the scheduler: what they wait in is outside of it.
+        let is_off = selection.event().is_off_processor();
+        let role = |id: FunctionId| {
+            let function = &profile.functions[id];
+            if function.kind == FunctionKind::Mark {
+                tree::Role::Mark
+            } else if is_off && profile.modules[function.module].is_kernel() {
+                tree::Role::End
+            } else if owners.is_own(id) {
+                tree::Role::Own
+            } else {
+                tree::Role::Other
+            }
+        };
+        let paths = tree::hot_paths(&calls, selection.total(), role);
+        let is_path = paths.calls.nodes.iter().any(|node| node.level > 1);
+        let at_most = (is_path && cut::is_any(profile)).then(|| {
+            let all = cut::by_node(profile, selection, &calls, cut::Roots::Outermost);
+            let of_paths = paths.origins.iter().map(|&id| all[id]);
+            of_paths.collect::<Vec<_>>().into()
+        });
+        is_path.then_some(Hot { paths, at_most })
     }
 }
 

@@ -58,7 +58,7 @@ pub enum SamplingError {
 /// # let main = builder.function(Function {
 /// #     name: "main".into(), linkage_name: None, declared_at: None, module, address: None, kind: FunctionKind::Named,
 /// # });
-/// # let thread = builder.thread(Thread { pid: 1, tid: 1, comm: "app".into() });
+/// # let thread = builder.thread(Thread { pid: 1, tid: 1, comm: "app".into(), job: None });
 /// # let path = builder.path(None, main, false);
 /// builder.sample(event, thread, path, None, WeightSum::equal(10_000, 10));
 /// builder.sample(event, thread, path, None, WeightSum::equal(990, 990));

@@ -1,20 +1,21 @@
 //! `proftool annotate`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
 use proftool::analysis::annotate::{self as analysis, Summary};
-use proftool::base::shell_quoted;
 use proftool::export::json;
 use proftool::input::{self, SourceFiles, StaticCalls};
-use proftool::profile::Listing;
-use proftool::view::annotate::{self, Material, Options};
+use proftool::profile::{FunctionId, Listing};
+use proftool::view::Subject;
+use proftool::view::annotate::{self, AnnotateView, Material, Options};
+use proftool::view::page::Page;
 
 use super::answer::{self, Forms};
+use super::function;
 use super::look::{Format, Look};
 use super::query::Query;
-use super::{failure, function};
 
 /// The lines before and behind those with weight.
 const CONTEXT: usize = 3;
@@ -67,7 +68,7 @@ Examples:
 
 /// Syntax of machine code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Syntax {
+pub enum Syntax {
     /// AT&T, as objdump and perf print it.
     Att,
     /// Intel.
@@ -87,15 +88,7 @@ impl From<Syntax> for input::Syntax {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = match args.query.open_with_addresses() {
         Ok(profile) => profile,
-        Err(error) => {
-            let name = shell_quoted(&args.function);
-            let said = failure::say(&error, &format!("proftool annotate {name}"));
-            if std::path::Path::new(&args.function).is_file() {
-                let order = "the function comes first: proftool annotate FUNCTION FILE";
-                failure::line("hint", order);
-            }
-            return Ok(said);
-        }
+        Err(error) => return Ok(function::not_opened(&error, "annotate", &args.function)),
     };
     let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);
@@ -103,44 +96,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Ok(function) => function,
         Err(status) => return Ok(status),
     };
-    let reading = args.query.reading(StaticCalls::Off);
-    let addresses = analysis::addresses(&profile, function);
-    let (code, mut no_code) = if addresses.is_empty() {
-        (None, None)
-    } else {
-        let (syntax, addresses) = (args.syntax.into(), addresses.into_iter());
-        match input::machine_code(&profile, function, addresses, syntax, &reading) {
-            Ok(code) => (Some(code), None),
-            Err(error) => (None, Some(error.to_string())),
-        }
-    };
-    let listing = code.as_ref();
-    let summary = Summary::of(&profile, &selection, function, listing);
-    if code.is_none() && no_code.is_none() {
-        let reason = match &summary.code {
-            Some(_) => {
-                "it is inlined wherever samples were taken, so its code is in that of others"
-            }
-            None => "its addresses in a program or library are not known",
-        };
-        no_code = Some(reason.to_owned());
-    }
     let is_page = args.look.output.format == Format::Text;
-    let mut files: Vec<String> = (summary.lines.iter())
-        .filter_map(|row| Some(profile.lines[row.line?].file.clone()))
-        .chain(
-            listing
-                .iter()
-                .flat_map(|listing| files_of(listing, args.asm && is_page)),
-        )
-        .collect();
-    files.sort_unstable();
-    files.dedup();
-    let mut sources = SourceFiles::new(args.source.as_deref(), reading.symfs.as_deref());
-    let sources = files
-        .into_iter()
-        .filter_map(|file| sources.read(&file).map(|source| (file, source)))
-        .collect();
     let limit = args.look.limit(0).filter(|&limit| limit > 0);
     // Programs get the whole function, unless they ask for less.
     let usual = match is_page {
@@ -158,12 +114,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         },
         assembly: args.asm,
     };
-    let material = Material {
-        code,
-        no_code,
-        sources,
+    let reading = args.query.reading(StaticCalls::Off);
+    let looking = Looking {
+        reading: &reading,
+        syntax: args.syntax.into(),
+        source: args.source.as_deref(),
+        with_inlined: args.asm && is_page,
     };
-    let view = annotate::arrange(&subject, summary, material, &options);
+    let view = looking.view(&subject, function, &options);
     let forms = Forms {
         page: &|| view.page(&subject),
         table: &|| view.table(&subject),
@@ -176,6 +134,78 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         &profile.caveats,
         &forms,
     )
+}
+
+/// Where machine code and source files are looked up.
+pub struct Looking<'a> {
+    /// How the profile was read.
+    pub reading: &'a input::Options,
+    /// The syntax of machine code.
+    pub syntax: input::Syntax,
+    /// The directory of source files, if there is one.
+    pub source: Option<&'a Path>,
+    /// Whether the source files of inlined functions are read as well.
+    pub with_inlined: bool,
+}
+
+impl Looking<'_> {
+    /// A function from within, with its source files and its machine code as far as they are found.
+    pub fn view(&self, subject: &Subject, function: FunctionId, options: &Options) -> AnnotateView {
+        let profile = subject.profile;
+        let addresses = analysis::addresses(profile, function);
+        let (code, mut no_code) = if addresses.is_empty() {
+            (None, None)
+        } else {
+            let addresses = addresses.into_iter();
+            match input::machine_code(profile, function, addresses, self.syntax, self.reading) {
+                Ok(code) => (Some(code), None),
+                Err(error) => (None, Some(error.to_string())),
+            }
+        };
+        let listing = code.as_ref();
+        let summary = Summary::of(profile, subject.selection, function, listing);
+        if code.is_none() && no_code.is_none() {
+            let reason = match &summary.code {
+                Some(_) => {
+                    "it is inlined wherever samples were taken, so its code is in that of others"
+                }
+                None => "its addresses in a program or library are not known",
+            };
+            no_code = Some(reason.to_owned());
+        }
+        let mut files: Vec<String> = (summary.lines.iter())
+            .filter_map(|row| Some(profile.lines[row.line?].file.clone()))
+            .chain(
+                listing
+                    .iter()
+                    .flat_map(|listing| files_of(listing, self.with_inlined)),
+            )
+            .collect();
+        files.sort_unstable();
+        files.dedup();
+        let mut sources = SourceFiles::new(self.source, self.reading.symfs.as_deref());
+        let sources = files
+            .into_iter()
+            .filter_map(|file| sources.read(&file).map(|source| (file, source)))
+            .collect();
+        let material = Material {
+            code,
+            no_code,
+            sources,
+        };
+        annotate::arrange(subject, summary, material, options)
+    }
+
+    /// The page about a function: its machine code where inlined functions are looked up, else its lines.
+    pub fn page(&self, subject: &Subject, function: FunctionId) -> Page {
+        let options = Options {
+            limit: None,
+            min: 0.0,
+            context: CONTEXT,
+            assembly: self.with_inlined,
+        };
+        self.view(subject, function, &options).page(subject)
+    }
 }
 
 /// The source files of the function's own lines, or of all that is inlined into it, too.

@@ -5,14 +5,13 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use proftool::analysis::detail as analysis;
 use proftool::analysis::function::Summary;
-use proftool::base::shell_quoted;
 use proftool::export::json;
 use proftool::view::detail::{self, Options};
 
 use super::answer::{self, Forms};
+use super::function;
 use super::look::Look;
 use super::query::Query;
-use super::{failure, function};
 
 /// The rows of each list when nothing is asked for.
 const ROWS: usize = 15;
@@ -62,15 +61,7 @@ enum Rule {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = match args.query.open_with_call_lines() {
         Ok(profile) => profile,
-        Err(error) => {
-            let name = shell_quoted(&args.function);
-            let said = failure::say(&error, &format!("proftool detail {name}"));
-            if std::path::Path::new(&args.function).is_file() {
-                let order = "the function comes first: proftool detail FUNCTION FILE";
-                failure::line("hint", order);
-            }
-            return Ok(said);
-        }
+        Err(error) => return Ok(function::not_opened(&error, "detail", &args.function)),
     };
     args.query.refuse_without_calls(&profile, "detail")?;
     let selection = args.query.select(&profile)?;

@@ -1,5 +1,7 @@
 //! `proftool export`.
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,15 +10,20 @@ use clap::ValueEnum;
 use proftool::analysis::call_stacks::{CallStacks, OutermostCalls};
 use proftool::analysis::flat;
 use proftool::analysis::graph::{self as calls, Summary};
-use proftool::analysis::tree::{Collapse as Degree, Stacks};
-use proftool::export::{callgrind, dot, firefox, folded, otlp, perf_script, pprof, speedscope};
-use proftool::input::StaticCalls;
-use proftool::profile::{Profile, Selection};
+use proftool::analysis::sampled_calls::sampled_calls;
+use proftool::analysis::tree::{Collapse as Degree, Reach, Stacks};
+use proftool::export::{
+    bolt, callgrind, dot, firefox, folded, otlp, perf_script, pprof, speedscope, svg,
+};
+use proftool::input::{LinkedProgram, StaticCalls};
+use proftool::profile::{Counts, FunctionId, Profile, Selection};
 use proftool::view::graph::{self, Pruning};
-use proftool::view::{Figures, Subject, tree};
+use proftool::view::tree::{self, Direction};
+use proftool::view::{Figures, Subject};
 
 use super::answer;
 use super::failure;
+use super::html;
 use super::in_code::InCode;
 use super::look::Naming;
 use super::query::Query;
@@ -36,6 +43,9 @@ pub struct Args {
     /// count recursion wrong: proftool help formats lists them.
     #[arg(long, value_name = "DEGREE", value_enum, default_value_t = Collapse::None)]
     collapse: Collapse,
+    /// In a flame graph, show callers below the innermost functions.
+    #[arg(long)]
+    bottom_up: bool,
     /// Output file [default: standard output].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -58,14 +68,18 @@ Examples:
   proftool export --to callgrind -o callgrind.out && callgrind_annotate --inclusive=yes callgrind.out
   proftool export --to speedscope -o profile.speedscope.json
   proftool export --to parquet -o profile.parquet
+  proftool export --to svg -o flames.svg
+  proftool export --to svg --bottom-up -o callers.svg
+  proftool export --to html -o profile.html
   proftool export --to folded other.data | flamegraph.pl > flames.svg
-  proftool export --to folded --collapse full | flamegraph.pl > flat-recursion.svg
   proftool export --to dot | dot -Tsvg > graph.svg
   proftool export --to dot --collapse full | dot -Tsvg > recursion.svg";
 
 /// The formats of other tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
+    /// A flame graph that browsers show, with search and zoom.
+    Svg,
     /// A line for each stack: main;parse;lex 12
     Folded,
     /// The call graph for Graphviz, as gprof2dot draws it.
@@ -84,12 +98,17 @@ enum Format {
     PerfScript,
     /// A table in Apache Parquet: DuckDB, ClickHouse.
     Parquet,
+    /// One page for a browser, with all events and views. It makes no request.
+    Html,
+    /// Calls of the program for llvm-bolt -reorder-functions.
+    Bolt,
 }
 
 impl Format {
     /// The option as it is given.
     fn option(self) -> &'static str {
         match self {
+            Format::Svg => "--to svg",
             Format::Folded => "--to folded",
             Format::Dot => "--to dot",
             Format::Pprof => "--to pprof",
@@ -99,17 +118,19 @@ impl Format {
             Format::Otlp => "--to otlp",
             Format::PerfScript => "--to perf-script",
             Format::Parquet => "--to parquet",
+            Format::Html => "--to html",
+            Format::Bolt => "--to bolt",
         }
     }
 
     /// The largest total that readers of the format add up exactly.
     fn largest_total(self) -> u64 {
         match self {
-            Format::Folded | Format::Dot | Format::PerfScript => u64::MAX,
+            Format::Svg | Format::Folded | Format::Dot | Format::PerfScript => u64::MAX,
             // Signed integers.
-            Format::Pprof | Format::Otlp | Format::Parquet => i64::MAX as u64,
+            Format::Pprof | Format::Otlp | Format::Parquet | Format::Bolt => i64::MAX as u64,
             // Floating-point numbers: callgrind_annotate is in Perl, the others in JavaScript.
-            Format::Callgrind | Format::Speedscope | Format::Firefox => 1 << 53,
+            Format::Callgrind | Format::Speedscope | Format::Firefox | Format::Html => 1 << 53,
         }
     }
 }
@@ -122,8 +143,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             "to have it, in the sources of proftool: cargo install --path . --features parquet";
         return Err(failure::hinted(text.into(), Some(hint.into())));
     }
+    if args.bottom_up && args.to != Format::Svg {
+        let text = "--bottom-up is for --to svg";
+        return Err(failure::Misused(text.into()).into());
+    }
     let profile = match args.to {
         Format::Dot => return drawing(args),
+        Format::Html => {
+            let (names, output) = (args.names.names(), args.output.as_deref());
+            return html::write(&args.query, names, output, args.strict);
+        }
+        Format::Bolt => return calls_for_bolt(args),
         Format::Pprof | Format::Callgrind | Format::Firefox | Format::Otlp => {
             args.query.open_with_lines_of_stacks()?
         }
@@ -139,6 +169,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let stacks = Stacks::new(&profile, &selection);
         let calls = stacks.top_down(degree);
         return write(args, &profile, |out| folded::write(out, &subject, &calls));
+    }
+    if args.to == Format::Svg {
+        return flame_graph(args, &subject, degree);
     }
     let stacks = CallStacks::of(&profile, &selection, degree);
     let calls = match args.to {
@@ -177,7 +210,84 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Parquet => proftool::export::parquet::write(out, &subject, &stacks),
         #[cfg(not(feature = "parquet"))]
         Format::Parquet => Ok(()),
-        Format::Folded | Format::Dot => Ok(()),
+        Format::Svg | Format::Folded | Format::Dot | Format::Html | Format::Bolt => Ok(()),
+    })
+}
+
+/// Writes the calls of the program for llvm-bolt: the counted ones, else those on stacks.
+fn calls_for_bolt(args: &Args) -> anyhow::Result<ExitCode> {
+    let profile = args.query.open_with_addresses()?;
+    args.query
+        .refuse_without_stacks(&profile, args.to.option())?;
+    let selection = args.query.select(&profile)?;
+    check_total(args.to, selection.total())?;
+    let counts = profile.counts.as_ref();
+    let counted = counts.into_iter().flat_map(Counts::sites);
+    let counted = counted.filter_map(|site| {
+        let (caller, callee) = site.between?;
+        Some((caller, site.at, callee, site.calls))
+    });
+    let mut calls: Vec<_> = counted.collect();
+    if calls.is_empty() {
+        let sampled = sampled_calls(&profile, &selection);
+        let sampled = sampled.into_iter();
+        calls.extend(sampled.map(|call| (call.caller, call.at, call.callee, call.weight)));
+    }
+    let mut ends: Vec<(u64, FunctionId)> = { calls.iter() }
+        .flat_map(|&(caller, _, callee, count)| [(count, caller), (count, callee)])
+        .collect();
+    ends.sort_unstable_by_key(|&(count, function)| (Reverse(count), function));
+    let mut seen = HashSet::new();
+    let functions: Vec<FunctionId> = { ends.into_iter() }
+        .map(|(_, function)| function)
+        .filter(|function| seen.insert(*function))
+        .collect();
+    let reading = args.query.reading(StaticCalls::Off);
+    let Some(program) = LinkedProgram::of(&profile, &functions, &reading) else {
+        let text = "no program of this recording has symbols, by which llvm-bolt knows functions";
+        return Err(failure::hinted(text.into(), None));
+    };
+    let mut branches: Vec<bolt::Branch> = { calls.iter() }
+        .filter_map(|&(caller, at, callee, count)| {
+            Some(bolt::Branch {
+                caller: program.name(caller)?,
+                offset: program.site(caller, at)?,
+                callee: program.name(callee)?,
+                count,
+            })
+        })
+        .collect();
+    branches.sort_unstable();
+    write(args, &profile, |out| bolt::write(out, &branches))
+}
+
+/// Draws the call tree as a flame graph.
+fn flame_graph(args: &Args, subject: &Subject, degree: Degree) -> anyhow::Result<ExitCode> {
+    /// How far callers are followed: more rows than anyone looks at.
+    const DEPTH: u32 = 256;
+    let stacks = Stacks::new(subject.profile, subject.selection);
+    let least = svg::least(subject.selection.total());
+    let (direction, depth, tree) = match args.bottom_up {
+        false => (Direction::TopDown, None, stacks.top_down(degree)),
+        true => {
+            let reach = Reach {
+                depth: DEPTH,
+                min: least,
+            };
+            let tree = stacks.bottom_up(degree, reach);
+            (Direction::BottomUp, Some(DEPTH), tree)
+        }
+    };
+    drop(stacks);
+    let layout = tree.flame_layout(least);
+    let picture = svg::Picture {
+        tree: &tree,
+        layout: &layout,
+        direction,
+        depth,
+    };
+    write(args, subject.profile, |out| {
+        svg::write(out, subject, &picture)
     })
 }
 

@@ -2,19 +2,20 @@
 
 use std::process::ExitCode;
 
-use clap::ValueEnum;
 use proftool::analysis::flat::Summary;
 use proftool::analysis::owners::Charged;
 use proftool::export::{gprof, json};
 use proftool::input::StaticCalls;
-use proftool::profile::{Profile, Selection};
+use proftool::profile::RowLevel;
 use proftool::view::flat::{self, Options};
 use proftool::view::{Subject, owners};
 
 use super::answer::{self, Forms};
 use super::classic::Classic;
-use super::look::{Look, SortKey, SortKeyParser};
+use super::failure::Misused;
+use super::look::Look;
 use super::query::Query;
+use super::query::by::{By, Order, OrderParser, Rows};
 
 /// The rows that a text has when nothing is asked for.
 const ROWS: usize = 40;
@@ -26,11 +27,10 @@ pub struct Args {
     #[command(flatten)]
     query: Query,
     /// Sort order.
-    #[arg(long, default_value = "self", value_parser = SortKeyParser::new())]
-    sort: SortKey,
-    /// What a row is.
-    #[arg(long, value_enum, default_value_t = By::Function)]
-    by: By,
+    #[arg(long, default_value = "self", value_parser = OrderParser::new())]
+    sort: Order,
+    #[command(flatten)]
+    rows: Rows,
     #[command(flatten)]
     classic: Classic,
     #[command(flatten)]
@@ -39,26 +39,23 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 A sample counts for the function that it was taken in (self), and once for each
-function on its stack (total), however often the function is there. With
---by crate it counts once: for its innermost frame outside of the kernel and of
-standard libraries.
+function on its stack (total), however often the function is there. The same
+holds for --by module, file, line and address: the total of a module is that of
+all samples with at least one frame in it. An inlined frame has its own line
+and file; by address it is part of the function around it. Frames without line
+information are the row '[no line: MODULE]'. By thread, command and event self
+and total are the same. With --by crate a sample counts once: for its innermost
+frame outside of the kernel and of standard libraries.
+
+perf's --sort dso, comm, tid, srcline and srcfile choose these rows as well.
 
 Examples:
   proftool flat                              the hottest functions of perf.data
   proftool flat --sort total --limit 10      the ten largest totals
   proftool flat --focus '^parse' --comm app  stacks of app through parse…
   proftool flat --by crate                   time by crate, library or directory
+  proftool flat --by line --module app       source lines, of stacks through app
   proftool flat --format json | jq '.functions[0]'";
-
-/// What a row is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum By {
-    /// A function.
-    Function,
-    /// A crate, a library, or a directory of the project. A sample counts for its innermost frame outside of
-    /// the kernel and of standard libraries.
-    Crate,
-}
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -67,15 +64,19 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let write = gprof::write_flat;
         return (args.classic).give(&args.query, &args.look, "flat", &read, write);
     }
-    let profile = args.query.open_for_totals(StaticCalls::Off)?;
-    let selection = args.query.select(&profile)?;
-    let subject = args.look.subject(&args.query, &profile, &selection);
-    if args.by == By::Crate {
-        return by_crate(args, &profile, &selection, &subject);
+    let by = args.by()?;
+    if by == By::Crate {
+        let profile = args.query.open_for_rows(by)?;
+        let selection = args.query.select(&profile)?;
+        let subject = args.look.subject(&args.query, &profile, &selection);
+        return by_crate(args, &subject);
     }
+    let profile = args.query.open_for_rows(by)?;
+    let (profile, selection) = args.query.select_rows(profile, by, RowLevel::Alone)?;
+    let subject = args.look.subject(&args.query, &profile, &selection);
     let summary = Summary::of(&profile, &selection);
     let options = Options {
-        sort: args.sort.sort(),
+        sort: args.sort.key.sort(),
         limit: args.look.limit(ROWS),
         min: args.look.min(0.0),
     };
@@ -94,13 +95,26 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     )
 }
 
-fn by_crate(
-    args: &Args,
-    profile: &Profile,
-    selection: &Selection,
-    subject: &Subject,
-) -> anyhow::Result<ExitCode> {
-    args.query.refuse_without_stacks(profile, "--by crate")?;
+impl Args {
+    /// What a row is, by either option.
+    fn by(&self) -> anyhow::Result<By> {
+        match self.sort.by {
+            Some(by) if self.rows.by.is_other() && by != self.rows.by => {
+                let text = format!(
+                    "--sort asks for {}; leave out {}",
+                    by.option(),
+                    self.rows.by.option()
+                );
+                Err(Misused(text).into())
+            }
+            Some(by) => Ok(by),
+            None => Ok(self.rows.by),
+        }
+    }
+}
+
+fn by_crate(args: &Args, subject: &Subject) -> anyhow::Result<ExitCode> {
+    let (profile, selection) = (subject.profile, subject.selection);
     let charged = Charged::of(profile, selection, args.query.owners(profile));
     let forms = Forms {
         page: &|| owners::page(subject, &charged, args.look.limit(ROWS)),

@@ -1,8 +1,10 @@
 //! Functions that are named on the command line.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use proftool::analysis::inclusive::{self, FunctionWeights};
+use proftool::base::shell_quoted;
 use proftool::export::text;
 use proftool::profile::{Function, FunctionId, Profile};
 use proftool::view::Subject;
@@ -61,6 +63,18 @@ pub fn find(subject: &Subject, wanted: &str) -> Result<FunctionId, ExitCode> {
             Err(ExitCode::FAILURE)
         }
     }
+}
+
+/// Says why there is no profile for `proftool COMMAND FUNCTION [FILE]`, and in which order its arguments
+/// come where the function is a file.
+pub fn not_opened(error: &anyhow::Error, command: &str, function: &str) -> ExitCode {
+    let name = shell_quoted(function);
+    let said = failure::say(error, &format!("proftool {command} {name}"));
+    if Path::new(function).is_file() {
+        let order = format!("the function comes first: proftool {command} FUNCTION FILE");
+        failure::line("hint", &order);
+    }
+    said
 }
 
 /// The functions that `text` names among all of the profile, sampled or not: by label or name, else

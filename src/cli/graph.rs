@@ -8,7 +8,7 @@ use proftool::analysis;
 use proftool::analysis::graph::{Between, Model, Summary};
 use proftool::export::{gprof, json};
 use proftool::input::{self, StaticCalls};
-use proftool::profile::Profile;
+use proftool::profile::{Profile, RowLevel};
 use proftool::view::graph::{self, Options, Pruning};
 
 use super::answer::{self, Forms};
@@ -18,6 +18,7 @@ use super::function;
 use super::in_code::InCode;
 use super::look::{Look, share};
 use super::query::Query;
+use super::query::by::{By, Rows};
 
 /// The entries that a text has when nothing is asked for.
 const ENTRIES: usize = 20;
@@ -30,6 +31,8 @@ const MIN: f64 = 0.5;
 pub struct Args {
     #[command(flatten)]
     query: Query,
+    #[command(flatten)]
+    rows: Rows,
     /// Show only these functions, with all their callers and callees.
     #[arg(long, value_name = "NAME")]
     function: Vec<String>,
@@ -103,10 +106,16 @@ with its part of the weight. A cycle has an entry of its own. With call stacks,
 all numbers are measured. A gmon.out has no stacks: its numbers are gprof's
 estimates.
 
+With --by module or file, a call is one between two modules or files; calls
+within one are not shown. With --by line or address, a call leads from the
+place that calls to the place that was reached. Threads, commands and events do
+not call each other: for these use flat or tree.
+
 Examples:
   proftool graph                                    the functions with the largest totals
   proftool graph --function parse --function lex    two of them, with all callers and callees
   proftool graph --format dot | dot -Tsvg > g.svg   drawn, as gprof2dot does
+  proftool graph --by module                        which library calls which
   proftool graph gmon.out --binary ./app            gprof's estimates
   proftool graph gmon.out --binary ./app --classic  gprof's text, for tools that parse it
   proftool graph --counts gmon.out --errors         how far gprof's estimates are off";
@@ -183,14 +192,19 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let text = "--model fonseca finds cycles of its own: leave --cycle-cut out";
         return Err(super::failure::Misused(text.into()).into());
     }
+    args.check_rows()?;
     if args.classic.is_asked_for() {
         return classic(args);
     }
-    let mut profile = args.arcs.in_code.open(&args.query)?;
+    let by = args.rows.by;
+    let mut profile = match by {
+        By::Function => args.arcs.in_code.open(&args.query)?,
+        by => args.query.open_for_rows(by)?,
+    };
     join(args, &mut profile)?;
     args.query.refuse_without_calls(&profile, "graph")?;
+    let (profile, selection) = args.query.select_rows(profile, by, RowLevel::Alone)?;
     let without = args.arcs.without(&profile)?;
-    let selection = args.query.select(&profile)?;
     let subject = args.look.subject(&args.query, &profile, &selection);
     let mut functions = Vec::new();
     for name in &args.function {
@@ -235,6 +249,26 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         &profile.caveats,
         &forms,
     )
+}
+
+impl Args {
+    /// Refuses rows that do not call each other, and options that are about functions.
+    fn check_rows(&self) -> anyhow::Result<()> {
+        let by = self.rows.by;
+        by.refuse_crate("graph")?;
+        if by.is_outside_stacks() {
+            let option = by.option();
+            let text = format!(
+                "graph shows calls, and those of {option} do not call each other; use flat or tree {option}"
+            );
+            return Err(super::failure::Misused(text).into());
+        }
+        by.refuse_with(&[
+            ("--static on", self.arcs.in_code == InCode::On),
+            ("--counts", !self.counts.counts.is_empty()),
+            ("--classic", self.classic.is_asked_for()),
+        ])
+    }
 }
 
 /// Prints gprof's text.

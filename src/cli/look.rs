@@ -227,12 +227,16 @@ impl Look {
 
     /// How functions are named.
     pub fn names(&self) -> Names {
-        let names = self.names.unwrap_or(match self.output.format {
+        self.names_or(match self.output.format {
             Format::Text => Naming::Short,
             Format::Json | Format::Csv => Naming::Full,
             Format::Dot => Naming::Short,
-        });
-        names.names()
+        })
+    }
+
+    /// How functions are named; `usual` is for when nothing is asked for.
+    pub fn names_or(&self, usual: Naming) -> Names {
+        self.names.unwrap_or(usual).names()
     }
 
     /// The most rows to show; `usual` is for a text when nothing is asked for.
@@ -251,6 +255,11 @@ impl Look {
             Format::Text => usual,
             Format::Json | Format::Csv | Format::Dot => 0.0,
         })
+    }
+
+    /// Whether a number of rows was asked for.
+    pub fn has_limit(&self) -> bool {
+        self.limit.is_some()
     }
 
     /// Whether a least share was asked for.

@@ -8,6 +8,7 @@
 mod advice;
 mod annotate;
 mod answer;
+mod browse;
 mod callgraph;
 mod classic;
 mod cycles;
@@ -20,6 +21,7 @@ mod flat;
 mod function;
 mod graph;
 mod help;
+mod html;
 mod in_code;
 mod info;
 mod look;
@@ -74,6 +76,8 @@ enum Command {
     Graph(graph::Args),
     /// Show the call tree, top-down or bottom-up.
     Tree(tree::Args),
+    /// Look around in a recording on the terminal.
+    Browse(browse::Args),
     /// Show one function: its callers, descendants and source lines.
     Detail(detail::Args),
     /// Show the source lines or the machine code of one function with their weights.
@@ -138,6 +142,7 @@ pub fn run() -> ExitCode {
         Command::Flat(args) => flat::run(&args),
         Command::Graph(args) => graph::run(&args),
         Command::Tree(args) => tree::run(&args),
+        Command::Browse(args) => browse::run(&args),
         Command::Detail(args) => detail::run(&args),
         Command::Annotate(args) => annotate::run(&args),
         Command::Cycles(args) => cycles::run(&args),
@@ -167,7 +172,7 @@ fn command_that_shows(matches: &ArgMatches) -> String {
         "detail" | "annotate" => format!("proftool {name} {}", first("function")),
         "export" => format!("proftool export --to {}", first("to")),
         "callgraph" if arguments.contains_id("with") => "proftool callgraph --with".to_owned(),
-        "flat" | "graph" | "tree" | "cycles" | "info" | "doctor" | "callgraph" => {
+        "browse" | "flat" | "graph" | "tree" | "cycles" | "info" | "doctor" | "callgraph" => {
             format!("proftool {name}")
         }
         _ => "proftool report".to_owned(),

@@ -1,5 +1,6 @@
 //! `proftool report`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use proftool::analysis::report::Summary;
@@ -8,8 +9,9 @@ use proftool::input::StaticCalls;
 use proftool::view::report::{self, Options};
 
 use super::answer::{self, Forms};
+use super::html;
 use super::in_code::InCode;
-use super::look::Look;
+use super::look::{Look, Naming};
 use super::query::Query;
 
 /// The rows of each list when nothing is asked for.
@@ -24,6 +26,9 @@ pub struct Args {
     /// Also report how much of the code's call graph the samples reached (auto and on do the same).
     #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Off)]
     in_code: InCode,
+    /// Write a page for a browser to this file instead, as export --to html does.
+    #[arg(long, value_name = "OUT.html", conflicts_with_all = ["format", "in_code"])]
+    html: Option<PathBuf>,
     #[command(flatten)]
     look: Look,
 }
@@ -31,11 +36,17 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   proftool report                  perf.data in this directory
+  proftool report --limit 0        all rows, and all that is known of the stacks
   proftool report stacks.folded    folded stacks
-  proftool report --comm app --time 2..4";
+  proftool report --comm app --time 2..4
+  proftool report --html page.html app.data   a page to send";
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(path) = &args.html {
+        let names = args.look.names_or(Naming::Full);
+        return html::write(&args.query, names, Some(path), args.look.output.strict);
+    }
     let profile = args.query.open_with_lines(match args.in_code {
         // What was not sampled counts, too.
         InCode::Auto | InCode::On => StaticCalls::All,
@@ -51,7 +62,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let summary = Summary::of(&profile, &selection, owners, args.in_code != InCode::Off);
     let report = report::arrange(&subject, &summary, &options);
     let forms = Forms {
-        page: &|| report.page(&subject),
+        page: &|| match args.look.has_limit() || args.look.has_min() {
+            true => report.page(&subject),
+            false => report.first_screen(&subject),
+        },
         table: &|| report.table(&subject),
         json: &|out, advice| json::report::write(out, &subject, &report, advice),
         dot: None,

@@ -8,8 +8,7 @@ use proftool::analysis::cut;
 use proftool::analysis::tree::{self as calls, Reach, Stacks};
 use proftool::callgraph::CallGraph;
 use proftool::export::{json, puma};
-use proftool::input::StaticCalls;
-use proftool::profile::Selection;
+use proftool::profile::{RowLevel, Selection};
 use proftool::view::tree::{self, Direction, Notes, Options};
 
 use super::answer::{self, Forms};
@@ -17,6 +16,7 @@ use super::function;
 use super::in_code::InCode;
 use super::look::{Format, Look};
 use super::query::Query;
+use super::query::by::Rows;
 use super::tree_notes;
 
 /// The lines that a text has when nothing is asked for.
@@ -32,6 +32,8 @@ const DEPTH: u32 = 64;
 pub struct Args {
     #[command(flatten)]
     query: Query,
+    #[command(flatten)]
+    rows: Rows,
     /// Show callers below their callees.
     #[arg(long)]
     bottom_up: bool,
@@ -79,6 +81,12 @@ Without --collapse, recursion is not collapsed if at most 20 of the 80 heaviest
 lines repeat a function above them; else the degree is conservative. The choice
 does not depend on --limit, --min and --depth.
 
+With --by module or file, each line is a module or file; frames of the same one
+that call each other are one line, so calls within it are not shown. With --by
+line or address, each line is the place of a call. With --by thread, command or
+event, the first level is these, and the functions are below; with --bottom-up
+these too, with the functions in which their samples were taken below.
+
 With --classic, '40 (15)' means: 40 came through the calls above alone, 15
 after a collapsed call.
 
@@ -88,6 +96,8 @@ Examples:
   proftool tree --collapse none                 a line for every recursive call
   proftool tree --collapse full                 no function twice in a chain of calls
   proftool tree --root parse                    what parse calls
+  proftool tree --by module                     which library calls which
+  proftool tree --by thread                     a tree for each thread
   proftool tree --bottom-up --focus '^memcpy$'  who calls memcpy";
 
 /// Which recursive calls are collapsed.
@@ -117,12 +127,18 @@ impl Collapse {
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let by = args.rows.by;
+    args.check_rows()?;
     let profile = match args.in_code {
-        InCode::Off => args.query.open_for_totals(StaticCalls::Off)?,
+        InCode::Off => args.query.open_for_rows(by)?,
         in_code => args.query.open(in_code.calls())?,
     };
     args.query.refuse_without_stacks(&profile, "tree")?;
-    let selection = args.query.select(&profile)?;
+    let level = match args.bottom_up {
+        true => RowLevel::Innermost,
+        false => RowLevel::Outermost,
+    };
+    let (profile, selection) = args.query.select_rows(profile, by, level)?;
     let subject = args.look.subject(&args.query, &profile, &selection);
     let mut options = Options {
         limit: args
@@ -183,9 +199,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let is_cut = cut::is_any(&profile);
     let at_most = is_cut.then(|| cut::by_node(&profile, &selection, &calls, roots));
     let folds = !args.unfold && !args.classic && args.look.output.format == Format::Text;
+    let folds = folds && !profile.rows.replaces_functions();
     let owners = folds.then(|| args.query.owners(&profile));
-    // Where nothing is known to be the user's own, nothing is known not to be.
-    let owners = owners.as_ref().filter(|owners| owners.has_own());
+    let owners = owners.as_ref();
     let mut tree = tree::arrange(&subject, calls, at_most, direction, owners, &options);
     if tree.nodes().next().is_none() && !args.look.has_min() {
         // Everything is small: then what there is.
@@ -206,7 +222,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         page: &|| {
             let reach = args.reach(&selection, options.min);
             let notes = Notes {
-                above: tree_notes::recursion(&tree).into_iter().collect(),
+                above: tree_notes::recursion(&tree, profile.rows)
+                    .into_iter()
+                    .collect(),
                 below: tree_notes::hidden(&tree, reach, deepest)
                     .into_iter()
                     .collect(),
@@ -226,6 +244,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 impl Args {
+    /// Refuses options that have no meaning for these rows.
+    fn check_rows(&self) -> anyhow::Result<()> {
+        let by = self.rows.by;
+        by.refuse_crate("tree")?;
+        by.refuse_with(&[
+            ("--static", self.in_code != InCode::Off),
+            ("--classic", self.classic),
+            ("--root", self.root.is_some() && by.is_outside_stacks()),
+        ])
+    }
+
     /// How far callers are followed.
     fn reach(&self, selection: &Selection, min: f64) -> Reach {
         Reach {

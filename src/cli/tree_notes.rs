@@ -2,6 +2,7 @@
 //! see the lines that are not shown.
 
 use proftool::analysis::tree::{Collapse, Reach, Repeats};
+use proftool::profile::RowKind;
 use proftool::view::number::grouped;
 use proftool::view::tree::{Direction, Tree};
 
@@ -9,7 +10,7 @@ use proftool::view::tree::{Direction, Tree};
 pub const COUNTED: usize = 1_000_000;
 
 /// What became of recursion, where there is any, and why.
-pub fn recursion(tree: &Tree) -> Option<String> {
+pub fn recursion(tree: &Tree, rows: RowKind) -> Option<String> {
     let degree = tree.calls.collapse;
     let stubs = tree.calls.nodes.iter().any(|node| node.stub.is_some());
     if tree.options.rows.is_none() && tree.options.repeats.is_none() && !stubs {
@@ -30,8 +31,13 @@ pub fn recursion(tree: &Tree) -> Option<String> {
             (1, "") => "repeats",
             _ => "repeat",
         };
+        let noun = if rows.replaces_functions() {
+            rows.name()
+        } else {
+            "function"
+        };
         text.push_str(&format!(
-            ": {repeating} of the {nodes} heaviest lines {would}{verb} a function above them"
+            ": {repeating} of the {nodes} heaviest lines {would}{verb} a {noun} above them"
         ));
     }
     if let Some(rows) = tree.options.rows {

@@ -74,7 +74,7 @@ pub fn frame(label: &str, kind: FunctionKind) -> Cow<'_, str> {
     let is_itself = match kind {
         FunctionKind::Mark => is_mark(label),
         FunctionKind::Unknown => placeholder(label).is_some(),
-        FunctionKind::Named => false,
+        FunctionKind::Named | FunctionKind::Row => false,
     };
     let means_more = label.starts_with(INFERRED) || is_mark(label) || placeholder(label).is_some();
     let first = label.chars().next().filter(|_| means_more && !is_itself);

@@ -14,6 +14,9 @@
 //! | [`otlp`] | OpenTelemetry's profiles | call stacks |
 //! | `parquet` | a table for databases, by the feature `parquet` | call stacks |
 //! | [`perf_script`] | the text of perf script | call stacks |
+//! | [`svg`] | a flame graph | a call tree and its frames |
+//! | [`html`] | one page for a browser | all views of an event |
+//! | [`bolt`] | calls for llvm-bolt | counted or sampled calls |
 //! | [`gprof`] | the text of GNU gprof 2.40 | a profile of a gmon.out |
 //! | [`puma`] | the table of HP's Puma | a call tree |
 //!
@@ -24,12 +27,14 @@
 //! Writers state facts. The caller's [`Advice`] adds what a person can do.
 
 mod advice;
+pub mod bolt;
 pub mod callgrind;
 pub mod csv;
 pub mod dot;
 pub mod firefox;
 pub mod folded;
 pub mod gprof;
+pub mod html;
 pub mod json;
 mod locations;
 mod naming;
@@ -39,7 +44,9 @@ pub mod parquet;
 pub mod perf_script;
 pub mod pprof;
 pub mod puma;
+mod sentences;
 pub mod speedscope;
+pub mod svg;
 pub mod text;
 
 pub use advice::{Advice, Facts};

@@ -140,6 +140,7 @@ pub fn read_as(
         pid: 0,
         tid: 0,
         comm: "".into(),
+        job: None,
     });
     let mut line = Vec::new();
     let (mut number, mut done) = (0u64, 0u64);

@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::Options;
 use crate::base::{NameId, Svma};
 use crate::binary::{self, Binary, Code, Finder, FunctionSymbol, InlineFrame, Lines, demangle};
-use crate::profile::{Callee, FunctionId, Instruction, Listing, Position, Profile};
+use crate::profile::{Callee, FunctionId, Instruction, Listing, MadeCalls, Position, Profile};
 use crate::scan::{Destination, Disassembled, Disassembler, FileTables, Single};
 
 pub use crate::scan::Syntax;
@@ -85,6 +85,7 @@ pub fn machine_code(
         is_cut,
         ..Listing::default()
     };
+    let counted = profile.counts.as_ref();
     let calls = Calls::of(&binary, &symbols);
     let calls = calls.map_err(unusable)?;
     let listed: FxHashSet<u64> = instructions.iter().map(|found| found.at.0).collect();
@@ -105,6 +106,14 @@ pub fn machine_code(
             position: None,
             jump: jump.map(|to| to.0),
             callee,
+            leaves: calls.sites.contains_key(&found.at.0),
+            calls: counted.and_then(|counts| {
+                let site = counts.at(module, found.at.0)?;
+                Some(MadeCalls {
+                    calls: site.calls,
+                    is_least: site.is_least,
+                })
+            }),
         });
     }
     if options.inlines {

@@ -20,6 +20,7 @@ mod contents;
 mod error;
 pub mod folded;
 mod gmon;
+mod linked;
 pub mod live;
 mod machine_code;
 mod perf_script;
@@ -43,6 +44,7 @@ use crate::perfdata::Reader;
 use crate::profile::{Contents, Histogram, Profile};
 
 pub use error::{Error, Reason};
+pub use linked::LinkedProgram;
 pub use machine_code::{CodeError, Syntax, machine_code};
 pub use programs::programs;
 pub use sampled::{SampledProgram, SampledPrograms, sampled_programs};
@@ -77,6 +79,8 @@ pub struct Options {
     pub addresses: bool,
     /// Only samples of this time.
     pub time: TimeRange,
+    /// Whether the times of samples are kept, where a recording has them: [`Profile::times`].
+    pub keeps_times: bool,
     /// The program that made a gmon.out.
     pub program: Option<PathBuf>,
     /// More gmon.out files of the program, added to the first.
@@ -97,6 +101,7 @@ impl Default for Options {
             lines: SourceLines::default(),
             addresses: false,
             time: TimeRange::default(),
+            keeps_times: false,
             program: None,
             sum: Vec::new(),
             folded_weights: folded::Weights::default(),

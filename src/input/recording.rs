@@ -7,7 +7,7 @@ use crate::binary::Finder;
 use crate::perfdata::Reader;
 use crate::profile::{About, Profile};
 use crate::symbolize::{self, Library};
-use crate::trace::{self, Image, Recording, Unwinding};
+use crate::trace::{self, Image, Recording, Scope, Unwinding};
 
 use super::{Options, Progress, Reason};
 
@@ -36,7 +36,10 @@ pub(super) fn read(
         };
         let trace = trace::read(
             &mut reader,
-            options.time,
+            Scope {
+                part: options.time,
+                keeps_times: options.keeps_times,
+            },
             Some(unwinding),
             Some(&library),
             |done| progress(done, size),

@@ -112,7 +112,12 @@ impl StackBuilder {
 
     pub fn thread(&mut self, pid: i32, tid: i32, comm: &str) -> ThreadId {
         let comm = comm.into();
-        self.builder.thread(Thread { pid, tid, comm })
+        self.builder.thread(Thread {
+            pid,
+            tid,
+            comm,
+            job: None,
+        })
     }
 
     pub fn line(&mut self, file: &str, line: u32) -> LineId {

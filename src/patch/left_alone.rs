@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 pub enum Reason {
     /// Its function does not state where it ends: what looks like a call may be data behind it.
     NoBounds,
+    /// No known way leads to it: it may be data that look like a call.
+    Unreached,
     /// It is a jump of two bytes, or of another form that cannot lead to a stub.
     Form,
     /// It leads into the middle of a function.

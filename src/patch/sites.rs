@@ -9,7 +9,7 @@ use super::left_alone::{LeftAlone, Reason};
 use crate::base::Svma;
 use crate::binary::{Binary, Error, FunctionSymbol, Machine};
 use crate::perfdata::{CountedCallee, CountedSite};
-use crate::scan::{self, CallKind, CallSite, Callee, Calls};
+use crate::scan::{self, CallKind, CallSite, Callee, Calls, Reached};
 
 /// A call site of a file.
 #[derive(Clone, Copy, Debug)]
@@ -49,14 +49,17 @@ pub(super) struct FileSites {
 impl FileSites {
     /// Finds them.
     pub(super) fn read(binary: Binary) -> Result<FileSites, Error> {
-        let calls = scan::calls(&binary, None)?;
+        let tables = scan::FileTables::read(&binary)?;
+        let calls = scan::calls_in(&tables, None);
         let code = binary.code()?;
         let machine = code.machine;
         let code = CodeBytes::read(&code)?;
+        let reached = Reached::find(&tables, &calls, &|at| code.from(at.0));
         let mut left_alone = LeftAlone::default();
         let mut finder = Finder {
             binary: &binary,
-            code,
+            code: &code,
+            reached,
             callees: FxHashMap::default(),
             function: 0,
         };
@@ -77,6 +80,7 @@ impl FileSites {
                 is_tail: site.kind == CallKind::Tail,
                 saves_flags: false,
                 is_least: false,
+                is_part: false,
             };
             let patch = patch.map(|(patch, saves_flags)| {
                 (row.is_tail, row.saves_flags) = (patch.call.is_jump, saves_flags);
@@ -145,7 +149,8 @@ fn calls_otherwise(calls: &Calls) -> FxHashSet<u64> {
 /// Decides for each site.
 struct Finder<'a> {
     binary: &'a Binary,
-    code: CodeBytes,
+    code: &'a CodeBytes,
+    reached: Reached,
     /// What becomes of the flags in functions; `None` for addresses at which none starts.
     callees: FxHashMap<u64, Option<Flags>>,
     /// The place of the last site's function: sites come in order of address.
@@ -165,6 +170,9 @@ impl Finder<'_> {
             return Err(Reason::NoBounds);
         }
         let bytes = self.code.at(at, length).ok_or(Reason::NoBounds)?;
+        if !self.reached.is_sure(site.at, site.length) {
+            return Err(Reason::Unreached);
+        }
         let call = CallForm::read(bytes, at).ok_or(Reason::Form)?;
         let mut patch = Patch {
             call,
@@ -179,7 +187,7 @@ impl Finder<'_> {
         if call.form != Form::Direct {
             return Ok((patch, false));
         }
-        let (binary, code) = (self.binary, &self.code);
+        let (binary, code) = (self.binary, self.code);
         let flags = *self.callees.entry(call.to).or_insert_with(|| {
             let function = binary.function_at(Svma(call.to))?;
             (function.start.0 == call.to).then(|| flags::at(code, call.to))

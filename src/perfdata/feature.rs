@@ -85,6 +85,8 @@ features! {
     PMU_CAPS = 31;
     /// Counted calls, which proftool writes. perf numbers its own sections from the other end.
     CALL_COUNTS = 240;
+    /// What compilers and linkers were started for, which proftool writes.
+    JOBS = 241;
 }
 
 impl std::fmt::Display for Feature {

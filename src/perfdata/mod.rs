@@ -53,6 +53,7 @@ pub use error::Error;
 pub use feature::Feature;
 pub use features::{
     CallCounts, ClockReference, CountedCallee, CountedImage, CountedSite, Features, FileBuildId,
+    Job,
 };
 pub use feed::Feed;
 #[cfg(test)]

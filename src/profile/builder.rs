@@ -7,7 +7,7 @@ use super::collected_samples::CollectedSamples;
 use super::{
     About, AddressId, Call, CallCount, CallKind, CallPath, Counts, EventId, Followed, Function,
     FunctionCode, FunctionId, Line, LineId, Module, ModuleId, PathId, Place, PlaceId, Places,
-    Profile, Quality, Sample, Thread, ThreadId,
+    Profile, Quality, Sample, SiteCount, Thread, ThreadId, TimedSample, Times,
 };
 
 /// What distinguishes rows of samples.
@@ -31,7 +31,7 @@ type PlacedKey = (EventId, ThreadId, PlaceId, Option<LineId>);
 /// let main = builder.function(Function {
 ///     name: "main".into(), linkage_name: None, declared_at: None, module, address: None, kind: FunctionKind::Named,
 /// });
-/// let thread = builder.thread(Thread { pid: 1, tid: 1, comm: "app".into() });
+/// let thread = builder.thread(Thread { pid: 1, tid: 1, comm: "app".into(), job: None });
 /// let path = builder.path(None, main, false);
 /// builder.sample(event, thread, path, None, WeightSum::of(40));
 /// builder.sample(event, thread, path, None, WeightSum::of(2));
@@ -54,6 +54,7 @@ pub struct Builder {
     codes: Vec<(FunctionId, FunctionCode)>,
     counts: Vec<CallCount>,
     counts_complete: Option<Vec<FunctionId>>,
+    site_counts: Vec<SiteCount>,
     /// The modules of which several builds were sampled.
     several_builds: Vec<ModuleId>,
     /// The total weight and number of samples of each event: what would pass 64 bits is cut.
@@ -180,6 +181,20 @@ impl Builder {
         counted.weight == sum.weight
     }
 
+    /// Keeps times, in slices of this many nanoseconds.
+    pub fn slice(&mut self, slice: u64) {
+        let samples = Vec::new();
+        self.profile.times = Some(Times { slice, samples });
+    }
+
+    /// Notes when samples were taken that are counted as well; the profile has to
+    /// [keep times](Builder::slice).
+    pub fn timed(&mut self, sample: TimedSample) {
+        if let Some(times) = &mut self.profile.times {
+            times.samples.push(sample);
+        }
+    }
+
     /// The stated address of machine code.
     pub fn address(&mut self, address: u64) -> AddressId {
         self.addresses.id_of(address)
@@ -255,6 +270,11 @@ impl Builder {
     ) {
         self.counts.extend(counts);
         self.counts_complete = Some(complete);
+    }
+
+    /// Adds numbers of calls by call site.
+    pub fn count_sites(&mut self, sites: impl IntoIterator<Item = SiteCount>) {
+        self.site_counts.extend(sites);
     }
 
     /// Notes what the code of a function says of it.
@@ -370,7 +390,10 @@ impl Builder {
         self.profile.code.kernel.dedup();
         self.profile.code.interrupts.sort_unstable();
         self.profile.counts = match self.counts_complete {
-            Some(complete) => Some(Counts::of(self.counts).partial(complete)),
+            Some(complete) => {
+                let counts = Counts::of(self.counts).partial(complete);
+                Some(counts.with_sites(self.site_counts))
+            }
             None => (!self.counts.is_empty()).then(|| Counts::of(self.counts)),
         };
         if !self.codes.is_empty() {

@@ -1,6 +1,6 @@
 //! Calls that were counted, one by one, as gprof's instrumentation counts them.
 
-use super::FunctionId;
+use super::{FunctionId, ModuleId};
 
 /// How often one function called another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,6 +17,21 @@ pub struct CallCount {
     pub is_least: bool,
 }
 
+/// How often the calls of one call site were made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SiteCount {
+    /// The module that the site is in.
+    pub module: ModuleId,
+    /// The stated address of the instruction.
+    pub at: u64,
+    /// The number of calls.
+    pub calls: u64,
+    /// Whether there may have been more: the site did not count all the time.
+    pub is_least: bool,
+    /// Where calls were made, the function whose machine code has the site, and the callee.
+    pub between: Option<(FunctionId, FunctionId)>,
+}
+
 /// Exact numbers of calls. Samples cannot give them: a stack shows who is being called, not how
 /// often.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +39,8 @@ pub struct Counts {
     calls: Vec<CallCount>,
     /// Where not all calls were counted: the functions of which all were, in order.
     complete: Option<Vec<FunctionId>>,
+    /// By call site, if that was asked for, in order of module and address.
+    sites: Vec<SiteCount>,
 }
 
 impl Counts {
@@ -39,6 +56,33 @@ impl Counts {
             .calls
             .binary_search_by_key(&(from, to), |row| (row.from, row.to));
         self.calls.get(place.ok()?)
+    }
+
+    /// Returns the count of the call site at this stated address, if it was counted and sites were asked
+    /// for.
+    pub fn at(&self, module: ModuleId, at: u64) -> Option<&SiteCount> {
+        let place = self
+            .sites
+            .binary_search_by_key(&(module, at), |site| (site.module, site.at));
+        self.sites.get(place.ok()?)
+    }
+
+    /// The counts by call site, if they were asked for, in order of module and address.
+    pub fn sites(&self) -> &[SiteCount] {
+        &self.sites
+    }
+
+    /// Whether calls are known by call site.
+    pub fn have_sites(&self) -> bool {
+        !self.sites.is_empty()
+    }
+
+    /// The same counts, and these of call sites.
+    #[must_use]
+    pub fn with_sites(self, mut sites: Vec<SiteCount>) -> Counts {
+        sites.sort_unstable();
+        sites.dedup_by_key(|site| (site.module, site.at));
+        Counts { sites, ..self }
     }
 
     /// Keeps the counts that `keep` picks.
@@ -101,6 +145,7 @@ impl Counts {
         Counts {
             calls,
             complete: None,
+            sites: Vec::new(),
         }
     }
 }

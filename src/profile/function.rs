@@ -38,6 +38,8 @@ pub enum FunctionKind {
     Unknown,
     /// Not code but a mark in a stack: `[truncated]`, `[no address]`.
     Mark,
+    /// Not a function but a row of another kind: see [`RowKind`](super::RowKind).
+    Row,
 }
 
 /// A function: an identity (module and start), for which the name is only a label. Two local

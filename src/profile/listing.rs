@@ -39,6 +39,19 @@ pub struct Instruction {
     pub jump: Option<u64>,
     /// What it calls, or jumps to outside of the listing.
     pub callee: Option<Callee>,
+    /// Whether it calls, or leaves the function.
+    pub leaves: bool,
+    /// How often it did, where that was counted.
+    pub calls: Option<MadeCalls>,
+}
+
+/// A number of calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MadeCalls {
+    /// The number.
+    pub calls: u64,
+    /// Whether there may have been more.
+    pub is_least: bool,
 }
 
 /// Where a call leads.

@@ -14,10 +14,12 @@
 //!   ├─ lines       source positions of leaves           (LineId)
 //!   ├─ samples     (event, thread, path, line) -> weight and count
 //!   ├─ places      call paths by the lines of the calls, if asked for (PlaceId)
+//!   ├─ times       samples by slices of time, if asked for
 //!   ├─ code        calls that the code contains, made or not
 //!   ├─ counts      counted calls by caller and callee, of a gmon.out
 //!   ├─ quality     how reliable stacks are, if they were recorded
-//!   └─ caveats     what is not known
+//!   ├─ caveats     what is not known
+//!   └─ rows        what its functions stand for
 //! ```
 //!
 //! Rows of samples are distinct: memory grows with distinct paths, never with the length of a
@@ -42,31 +44,35 @@ mod path;
 mod place;
 mod place_weights;
 mod quality;
+mod rows;
 mod sample;
 mod select;
 mod source;
 mod source_text;
+mod times;
 mod weights;
 
 pub use about::About;
 pub use builder::Builder;
 pub use code::{Call, CallKind, Code, Followed, FollowedFunction, FunctionCode};
 pub use contents::{Contents, EventContents};
-pub use counts::{CallCount, Counts};
+pub use counts::{CallCount, Counts, SiteCount};
 pub use distinct::DistinctNames;
 pub use function::{Function, FunctionId, FunctionKind, Module, ModuleId};
 pub use histogram::Histogram;
 pub use line::{Line, LineId};
 pub use links::{Links, Step};
-pub use listing::{Callee, Instruction, Listing, Position};
+pub use listing::{Callee, Instruction, Listing, MadeCalls, Position};
 pub use path::{CallPath, CallPaths, PathId};
 pub use place::{AddressId, Place, PlaceId, Places};
 pub use place_weights::PlaceWeights;
 pub use quality::{CheckedCalls, Quality};
+pub use rows::{RowKind, RowLevel};
 pub use sample::{EventId, Sample, Thread, ThreadId};
 pub use select::{Filter, SelectedRow, Selection, Weighing, pattern_of};
 pub use source::Source;
 pub use source_text::SourceText;
+pub use times::{TimedRow, TimedSample, Times};
 pub use weights::PathWeights;
 
 use std::cmp::Ordering;
@@ -103,6 +109,8 @@ pub struct Profile {
     pub samples: Vec<Sample>,
     /// From which lines the calls were made, where that was asked for and can be known.
     pub places: Option<Places>,
+    /// When samples were taken, where that was asked for and is known.
+    pub times: Option<Times>,
     /// What the code of the modules says of calls, where it was looked at.
     pub code: Code,
     /// How often functions called each other, where calls were counted.
@@ -111,6 +119,8 @@ pub struct Profile {
     pub quality: Option<Quality>,
     /// What is not known about this profile.
     pub caveats: Caveats,
+    /// What its functions stand for.
+    pub rows: RowKind,
 }
 
 impl Profile {

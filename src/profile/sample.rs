@@ -25,6 +25,16 @@ pub struct Thread {
     pub tid: i32,
     /// The command name at the time of the samples.
     pub comm: Arc<str>,
+    /// What the process was started for, if it is a compiler or a linker and the recorder looked:
+    /// `cc1 lib/parse.c`, `rustc serde`.
+    pub job: Option<Arc<str>>,
+}
+
+impl Thread {
+    /// Returns what the process was started for; its command name where that is not known.
+    pub fn command(&self) -> &Arc<str> {
+        self.job.as_ref().unwrap_or(&self.comm)
+    }
 }
 
 /// All samples that were equal in event, thread, path and line.

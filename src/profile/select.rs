@@ -4,7 +4,9 @@ use regex::Regex;
 
 use crate::base::{Event, IdVec, Sampling, Unit};
 
-use super::{EventId, Function, FunctionId, LineId, PathId, PlaceId, Profile, Sample, ThreadId};
+use super::{
+    EventId, Function, FunctionId, LineId, Module, PathId, PlaceId, Profile, Sample, ThreadId,
+};
 
 /// What a sample counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,7 +21,7 @@ pub enum Weighing {
 /// Which samples to look at. Empty fields let everything pass.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Only these command names.
+    /// Only these command names, or what processes were started for.
     pub comms: Vec<String>,
     /// Only these processes.
     pub pids: Vec<i32>,
@@ -30,6 +32,11 @@ pub struct Filter {
     pub focus: Option<Regex>,
     /// No stacks in which some function's name, or all of its distinct name, matches.
     pub ignore: Option<Regex>,
+    /// Only stacks with a function in one of these modules, which are given by name or path.
+    pub modules: Vec<String>,
+    /// Only stacks with a function that is declared in one of these files, or below one of these directories.
+    /// A relative path stands for any file whose path has its parts in a row.
+    pub paths: Vec<String>,
     /// What a sample counts.
     pub weighing: Weighing,
 }
@@ -66,12 +73,12 @@ pub struct SelectedRow {
 /// The samples of one event that pass a filter.
 #[derive(Clone, Debug)]
 pub struct Selection {
-    event: Event,
-    rows: Vec<SelectedRow>,
-    total: u64,
-    samples: u64,
-    squares: u128,
-    sampling: Sampling,
+    pub(super) event: Event,
+    pub(super) rows: Vec<SelectedRow>,
+    pub(super) total: u64,
+    pub(super) samples: u64,
+    pub(super) squares: u128,
+    pub(super) sampling: Sampling,
 }
 
 impl Selection {
@@ -126,15 +133,8 @@ impl Profile {
     ///
     /// The sum of the rows' weights is the selection's total.
     pub fn select(&self, event: EventId, filter: &Filter) -> Selection {
-        let threads = self.passing_threads(filter);
-        let focus = filter.focus.as_ref().map(|r| self.paths_through(r));
-        let ignore = filter.ignore.as_ref().map(|r| self.paths_through(r));
-        let passes = |(_, s): &(usize, &Sample)| {
-            s.event == event
-                && threads[s.thread]
-                && focus.as_ref().is_none_or(|f| f[s.path])
-                && ignore.as_ref().is_none_or(|i| !i[s.path])
-        };
+        let is_asked_for = self.passing(filter);
+        let passes = |(_, s): &(usize, &Sample)| s.event == event && is_asked_for(s.thread, s.path);
         let mut selection = Selection {
             event: self.events[event].clone(),
             rows: Vec::new(),
@@ -215,9 +215,27 @@ impl Profile {
         self.events_named(name).first().copied()
     }
 
+    /// Which samples pass a filter, by thread and path.
+    pub(super) fn passing(&self, filter: &Filter) -> impl Fn(ThreadId, PathId) -> bool + use<> {
+        let threads = self.passing_threads(filter);
+        let focus = filter.focus.as_ref().map(|r| self.paths_through(r));
+        let ignore = filter.ignore.as_ref().map(|r| self.paths_through(r));
+        let homes = self.paths_in(&filter.modules, &filter.paths);
+        move |thread, path| {
+            threads[thread]
+                && focus.as_ref().is_none_or(|f| f[path])
+                && ignore.as_ref().is_none_or(|i| !i[path])
+                && homes.iter().all(|home| home[path])
+        }
+    }
+
     fn passing_threads(&self, filter: &Filter) -> IdVec<ThreadId, bool> {
         let passes = |t: &super::Thread| {
-            (filter.comms.is_empty() || filter.comms.iter().any(|comm| **comm == *t.comm))
+            (filter.comms.is_empty()
+                || filter
+                    .comms
+                    .iter()
+                    .any(|comm| **comm == *t.comm || **comm == **t.command()))
                 && (filter.pids.is_empty() || filter.pids.contains(&t.pid))
                 && (filter.tids.is_empty() || filter.tids.contains(&t.tid))
         };
@@ -243,11 +261,56 @@ impl Profile {
             Some(only) => self.functions.ids().map(|id| id == only).collect(),
             None => self.functions.enumerate().map(matches).collect(),
         };
-        let mut through = IdVec::filled(false, self.paths.len());
-        for (id, path) in self.paths.enumerate() {
-            through[id] =
-                matching[path.function.index()] || path.caller.is_some_and(|c| through[c]);
-        }
-        through
+        self.paths_with(&matching)
     }
+
+    /// For each path, whether one of these functions is on it.
+    fn paths_with(&self, functions: &[bool]) -> IdVec<PathId, bool> {
+        let mut with = IdVec::filled(false, self.paths.len());
+        for (id, path) in self.paths.enumerate() {
+            with[id] = functions[path.function.index()] || path.caller.is_some_and(|c| with[c]);
+        }
+        with
+    }
+
+    /// For each path, whether a function on it is in one of these modules; and whether one is declared below one
+    /// of these paths. What is not asked for is left out.
+    fn paths_in(&self, modules: &[String], paths: &[String]) -> Vec<IdVec<PathId, bool>> {
+        let mut found = Vec::new();
+        if !modules.is_empty() {
+            let is_in = |function: &Function| {
+                let Module { name, path } = &self.modules[function.module];
+                modules.iter().any(|it| it == name || it == path)
+            };
+            let matching: Vec<bool> = self.functions.iter().map(is_in).collect();
+            found.push(self.paths_with(&matching));
+        }
+        if !paths.is_empty() {
+            let is_in = |function: &Function| {
+                let file = function.declared_at.as_ref().map(|line| &line.file);
+                file.is_some_and(|file| paths.iter().any(|path| is_below(file, path)))
+            };
+            let matching: Vec<bool> = self.functions.iter().map(is_in).collect();
+            found.push(self.paths_with(&matching));
+        }
+        found
+    }
+}
+
+/// Whether a file is this file, or below this directory. A relative path may stand anywhere in that of the file.
+fn is_below(file: &str, path: &str) -> bool {
+    let (of_file, wanted) = (parts(file), parts(path));
+    match path.starts_with('/') {
+        true => file.starts_with('/') && of_file.starts_with(&wanted),
+        false => {
+            let mut windows = of_file.windows(wanted.len().max(1));
+            wanted.is_empty() || windows.any(|window| window == wanted)
+        }
+    }
+}
+
+/// The parts of a path.
+fn parts(path: &str) -> Vec<&str> {
+    let parts = path.split('/');
+    parts.filter(|part| !["", "."].contains(part)).collect()
 }

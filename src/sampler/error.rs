@@ -236,9 +236,9 @@ pub enum Error {
         /// What is allowed.
         limit: u64,
     },
-    /// The command cannot be traced, which is needed to make it count its calls.
+    /// The process cannot be traced, which is needed to make it count its calls.
     #[error(
-        "could not trace the command to count its calls: {reason}{}",
+        "could not trace the process to count its calls: {reason}{}",
         scope.map_or(String::new(), |scope| format!(
             " (/proc/sys/kernel/yama/ptrace_scope is {scope})"
         ))

@@ -28,6 +28,7 @@ mod file_tables;
 mod flow;
 mod function_starts;
 mod imports;
+mod reached;
 mod register_values;
 mod resolve;
 mod return_sites;
@@ -44,6 +45,7 @@ use rustc_hash::FxHashMap;
 
 pub use self::disassembly::{Disassembled, Disassembler, Syntax};
 pub use self::file_tables::FileTables;
+pub use self::reached::Reached;
 pub use self::return_sites::may_return_to;
 pub use self::single_function::{Callees, Destination, Exits, Leaving, LeavingKind, Single};
 
@@ -171,10 +173,15 @@ pub struct Calls {
 /// # Errors
 /// For a machine whose instructions are not known here: see [`Machine`](crate::binary::Machine).
 pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Error> {
-    let tables = FileTables::read(binary)?;
+    Ok(calls_in(&FileTables::read(binary)?, workers))
+}
+
+/// The same for a file whose tables are read already.
+pub fn calls_in(tables: &FileTables, workers: Option<NonZeroUsize>) -> Calls {
+    let binary = tables.binary;
     let resolver = tables.resolver();
     let lots = tables.lots();
-    let scan = Scan::new(&tables, &resolver);
+    let scan = Scan::new(tables, &resolver);
     let (pointers, chunks) =
         workers::scan(&scan, &lots, workers, || Pointers::read(binary, &resolver));
     let mut functions: IdVec<CodeFunctionId, CodeFunction> = tables
@@ -214,7 +221,7 @@ pub fn calls(binary: &Binary, workers: Option<NonZeroUsize>) -> Result<Calls, Er
         tables.id(functions.partition_point(|function| function.start < start))
     };
     calls.gather(binary, chunks, pointers.names, &pointers.to_imports, &id_at);
-    Ok(calls)
+    calls
 }
 
 /// What data point to.

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 use crate::base::{CaveatKind, IdVec, Interner, NameId};
 use crate::binary::DefinitionId;
-use crate::profile::{AddressId, Builder, FunctionId, Line, LineId, PathId, Thread};
+use crate::profile::{AddressId, Builder, FunctionId, Line, LineId, PathId, Thread, TimedSample};
 use crate::trace::{FrameId, ImageId, Trace};
 
 use super::address_lookup::{AllAnswers, Answers, ByChunk, Physical};
@@ -167,6 +167,7 @@ pub(super) fn profile<'h>(
                 pid: t.pid,
                 tid: t.tid,
                 comm: t.comm.clone(),
+                job: t.job.clone(),
             })
         })
         .collect();
@@ -220,6 +221,19 @@ pub(super) fn profile<'h>(
             Some(places) => builder.sample_at(event, thread, places[path], line, sum),
             None => builder.sample(event, thread, paths[path], line, sum),
         };
+    }
+    if let Some(times) = &trace.times {
+        builder.slice(times.slice);
+        for sample in &times.samples {
+            builder.timed(TimedSample {
+                event: events[sample.event.index()],
+                thread: threads[sample.thread.index()],
+                path: paths[checked.now[sample.path].index()],
+                slice: sample.slice,
+                weight: sample.weight,
+                count: sample.count,
+            });
+        }
     }
     builder
 }

@@ -19,7 +19,7 @@ use super::identity::Identities;
 use super::name_source::NameSource;
 use crate::base::{IdVec, Svma};
 use crate::binary::{Binary, DefinitionId, SymbolSource};
-use crate::profile::{Builder, CallCount, FunctionId};
+use crate::profile::{Builder, CallCount, FunctionId, SiteCount};
 use crate::trace::{CountedCallee, CountedImage, CountedSite, ImageId, Trace};
 
 /// The calls of one function by another.
@@ -65,6 +65,10 @@ pub(super) fn add(
             builder,
         };
         file.add(options, &mut sums);
+        if options.addresses {
+            let sites = file.sites();
+            builder.count_sites(sites);
+        }
         if let Some(&binary) = place.and_then(|place| binaries.get(place)) {
             let starts = binary.functions().iter().map(|function| function.start.0);
             complete.extend(starts.filter_map(|start| identities.known(image, start)));
@@ -113,7 +117,7 @@ impl File<'_, '_> {
             let sum = sums.entry((caller, callee)).or_default();
             sum.calls = sum.calls.saturating_add(site.calls.unwrap_or(0));
             sum.is_counted = true;
-            sum.is_least |= site.is_least;
+            sum.is_least |= site.is_least || site.is_part;
         }
         // What was never called makes no function known. Where both are known that is a fact, too.
         for site in sites
@@ -128,8 +132,29 @@ impl File<'_, '_> {
             };
             let sum = sums.entry((caller, callee)).or_default();
             sum.is_counted |= site.calls.is_some();
-            sum.is_least |= site.is_least || site.calls.is_none();
+            sum.is_least |= site.is_least || site.is_part || site.calls.is_none();
         }
+    }
+
+    /// The counts by call site.
+    fn sites(&mut self) -> Vec<SiteCount> {
+        let module = self.identities.module(self.image);
+        let counted = self.counted;
+        let sites = counted.sites.iter().filter_map(|site| {
+            let calls = site.calls?;
+            let between = (calls > 0).then(|| {
+                let caller = self.starting_at(self.image, self.place, site.caller);
+                (caller, self.callee(site))
+            });
+            Some(SiteCount {
+                module,
+                at: site.at,
+                calls,
+                is_least: site.is_part,
+                between,
+            })
+        });
+        sites.collect()
     }
 
     fn learn_clones(&mut self, called: &[&CountedSite]) {

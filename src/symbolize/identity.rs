@@ -103,6 +103,11 @@ impl<'a> Identities<'a> {
         }
     }
 
+    /// The module of an image.
+    pub(super) fn module(&self, image: ImageId) -> ModuleId {
+        self.modules[image]
+    }
+
     /// The debug information of an image.
     pub(super) fn lines(&self, image: ImageId) -> Option<&Lines<'a>> {
         lines(self.name_sources, &self.lines, image)

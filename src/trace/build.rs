@@ -4,7 +4,7 @@ use crate::perfdata::{Error, Pass, Reader};
 
 use super::jit::Dumps;
 use super::stack_copies::StackCopies;
-use super::time_range::TimeRange;
+use super::time_range::Scope;
 use super::tracer::Tracer;
 use super::unwinders::Unwinders;
 use super::{Image, JitSource, Trace, Unwinding};
@@ -19,16 +19,17 @@ use super::{Image, JitSource, Trace, Unwinding};
 /// Those of [`Reader::visit`].
 pub fn read(
     reader: &mut Reader,
-    part: TimeRange,
+    scope: impl Into<Scope>,
     unwinding: Option<Unwinding<'_>>,
     jit: Option<&dyn JitSource>,
     mut progress: impl FnMut(u64),
     mut on_hit: impl FnMut(&Image),
 ) -> Result<Trace, Error> {
+    let wanted: Scope = scope.into();
     std::thread::scope(|scope| {
         loop {
             let copies = unwinding.map(|how| StackCopies::new(Unwinders::new(scope, how)));
-            let mut tracer = Tracer::new(part, copies, Dumps::timed(jit), &mut on_hit);
+            let mut tracer = Tracer::new(wanted, copies, Dumps::timed(jit), &mut on_hit);
             let pass = reader.visit(&mut progress, |reader, record| {
                 tracer.record(reader, record)
             })?;

@@ -182,6 +182,7 @@ impl<'scope, 'env> Tracer<'_, 'scope, 'env> {
             pid: -1,
             tid: -1,
             comm: SELDOM.into(),
+            job: None,
         });
         let place = |key: &SampleKey| {
             let place = threads[key.thread].zip(paths[key.path]);

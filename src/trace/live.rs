@@ -9,7 +9,7 @@ use super::fading::Fading;
 use super::jit::Dumps;
 use super::samples::Samples;
 use super::stack_copies::StackCopies;
-use super::time_range::TimeRange;
+use super::time_range::Scope;
 use super::tracer::Tracer;
 use super::unwinders::Unwinders;
 use super::{Image, JitSource, Trace, Unwinding};
@@ -59,12 +59,7 @@ impl<'o, 'scope, 'env> LiveTrace<'o, 'scope, 'env> {
         on_hit: &'o mut dyn FnMut(&Image),
     ) -> Self {
         let copies = StackCopies::new(Unwinders::new(scope, unwinding));
-        let mut tracer = Tracer::new(
-            TimeRange::default(),
-            Some(copies),
-            Dumps::growing(jit),
-            on_hit,
-        );
+        let mut tracer = Tracer::new(Scope::default(), Some(copies), Dumps::growing(jit), on_hit);
         tracer.ended = Some(Vec::new());
         LiveTrace {
             feed: Feed::new(head),

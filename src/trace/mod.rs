@@ -10,6 +10,7 @@
 //!          ──▶ stacks   links ──▶ frames ──▶ paths, a tree with parent before child
 //!          ──▶ switches, off_cpu  when threads were off the processor, and on which stack
 //!          ──▶ samples  equal ones summed up
+//!          ──▶ timed    the same by slices of time, if asked for
 //!          ══▶ Trace
 //! ```
 //!
@@ -40,6 +41,7 @@ mod state;
 mod switches;
 mod threads;
 mod time_range;
+mod timed;
 mod tracer;
 mod unwinders;
 
@@ -49,7 +51,8 @@ pub use jit::JitSource;
 pub use live::{LiveTrace, Moment};
 pub use paths::{AddressPath, AddressPathId, AddressPaths};
 pub use threads::{TraceThread, TraceThreadId};
-pub use time_range::TimeRange;
+pub use time_range::{Scope, TimeRange};
+pub use timed::{TimedSample, Times};
 pub use unwinders::{RuleSource, Unwinding};
 
 pub use crate::perfdata::{CallCounts, CountedCallee, CountedImage, CountedSite};
@@ -81,6 +84,8 @@ pub struct Trace {
     pub threads: IdVec<TraceThreadId, TraceThread>,
     /// Distinct samples, in order of event, thread and path.
     pub samples: Vec<TraceSample>,
+    /// When they were taken, where that was asked for and all samples have times.
+    pub times: Option<Times>,
     /// Code that the kernel generated and reported: start, size and name, by start.
     pub kernel_symbols: Vec<(u64, u64, String)>,
     /// The calls that were counted, and for each of their files its image.

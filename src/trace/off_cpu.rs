@@ -19,6 +19,8 @@
 //!
 //! A stack that is a copy is known later than its interval; whichever comes first waits.
 
+use std::ops::Range;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::base::{BLOCKED_BEFORE, CaveatKind, Caveats, Event, NO_SWITCH_STACK, Sampling};
@@ -27,6 +29,7 @@ use crate::perfdata::{Attr, EventDescription};
 use super::samples::{SampleKey, Samples};
 use super::switches::{self, Switches};
 use super::time_range::TimeRange;
+use super::timed::TimedSamples;
 use super::{AddressPathId, Trace, TraceEventId, TraceSample, TraceThreadId};
 
 /// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_CONTEXT_SWITCHES`.
@@ -59,8 +62,9 @@ pub(super) type Interval = switches::Interval<SwitchStack>;
 enum Half {
     /// The path of a stack whose interval goes on.
     Path(AddressPathId),
-    /// The interval of a stack that is being unwound: event, thread, weight.
-    Interval(TraceEventId, TraceThreadId, u64),
+    /// The interval of a stack that is being unwound: event, thread, weight, and when it was, from the
+    /// first sample on.
+    Interval(TraceEventId, TraceThreadId, u64, Range<u64>),
 }
 
 /// Time off the processor, as far as it is known.
@@ -70,6 +74,8 @@ pub(super) struct OffCpu {
     /// Which events of the recording are of switches.
     sources: Vec<bool>,
     samples: Samples,
+    /// The samples by time, if that is asked for.
+    timed: Option<TimedSamples>,
     tickets: u64,
     halves: FxHashMap<Ticket, Half>,
     /// Whether there was a switch of any thread.
@@ -83,11 +89,12 @@ const PREEMPTED: usize = 1;
 pub(super) const EVENTS: usize = 2;
 
 impl OffCpu {
-    pub(super) fn new() -> OffCpu {
+    pub(super) fn new(keeps_times: bool) -> OffCpu {
         OffCpu {
             switches: Switches::new(),
             sources: Vec::new(),
             samples: empty(),
+            timed: keeps_times.then(TimedSamples::new),
             tickets: 0,
             halves: FxHashMap::default(),
             is_any: false,
@@ -119,8 +126,8 @@ impl OffCpu {
     /// The stack that has this name is known.
     pub(super) fn resolve(&mut self, ticket: Ticket, path: AddressPathId, caveats: &mut Caveats) {
         match self.halves.remove(&ticket) {
-            Some(Half::Interval(event, thread, weight)) => {
-                self.add(event, thread, path, weight, caveats);
+            Some(Half::Interval(event, thread, weight, when)) => {
+                self.add((event, thread, path), weight, when, caveats);
             }
             _ => {
                 self.halves.insert(ticket, Half::Path(path));
@@ -165,12 +172,14 @@ impl OffCpu {
         };
         let event = event_of(&interval);
         let thread = interval.thread;
+        let since = |time: u64| time.saturating_sub(first);
+        let when = since(interval.start)..since(interval.end);
         let path = match interval.stack {
             Some(SwitchStack::Known(path)) => path,
             Some(SwitchStack::Awaited(ticket)) => match self.halves.remove(&ticket) {
                 Some(Half::Path(path)) => path,
                 _ => {
-                    let half = Half::Interval(event, thread, weight);
+                    let half = Half::Interval(event, thread, weight, when);
                     self.halves.insert(ticket, half);
                     return;
                 }
@@ -181,15 +190,14 @@ impl OffCpu {
                 mark(NO_SWITCH_STACK)
             }
         };
-        self.add(event, thread, path, weight, caveats);
+        self.add((event, thread, path), weight, when, caveats);
     }
 
     fn add(
         &mut self,
-        event: TraceEventId,
-        thread: TraceThreadId,
-        path: AddressPathId,
+        (event, thread, path): (TraceEventId, TraceThreadId, AddressPathId),
         weight: u64,
+        when: Range<u64>,
         caveats: &mut Caveats,
     ) {
         let key = SampleKey {
@@ -197,10 +205,18 @@ impl OffCpu {
             thread,
             path,
         };
+        if let Some(timed) = &mut self.timed {
+            timed.add_interval(key, when.start, when.end);
+        }
         let is_whole = self.samples.add(key, weight);
         if !is_whole {
             caveats.add(CaveatKind::WeightLimit, 1);
         }
+    }
+
+    /// The samples of the two events by time, if there was any switch.
+    pub(super) fn take_times(&mut self) -> Option<TimedSamples> {
+        self.timed.take().filter(|_| self.is_any)
     }
 
     /// The samples of the two events.
@@ -301,7 +317,7 @@ impl OffCpu {
         for half in self.halves.values() {
             match *half {
                 Half::Path(path) => tell(Some(path), None),
-                Half::Interval(_, thread, _) => tell(None, Some(thread)),
+                Half::Interval(_, thread, ..) => tell(None, Some(thread)),
             }
         }
     }
@@ -324,7 +340,7 @@ impl OffCpu {
         for half in self.halves.values_mut() {
             match half {
                 Half::Path(known) => *known = path(*known),
-                Half::Interval(_, of, _) => *of = thread(*of),
+                Half::Interval(_, of, ..) => *of = thread(*of),
             }
         }
     }

@@ -35,6 +35,8 @@ pub(super) struct Waiting {
     pub(super) weights: Weights,
     /// If the thread leaves its processor with it: the name under which its stack is awaited.
     pub(super) switch: Option<Ticket>,
+    /// How long after the first sample it was taken, in nanoseconds.
+    pub(super) at: Option<u64>,
     /// How many bytes of the stack were to be copied.
     pub(super) room: u64,
     /// Whether the kernel was replacing the program: the old one's stack was gone already, and only

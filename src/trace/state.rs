@@ -60,6 +60,11 @@ impl Tracer<'_, '_, '_> {
         let off_cpu = self.off_cpu.as_ref();
         let off_cpu = off_cpu.map(|off_cpu| off_cpu.samples().rows());
         self.conclude(reader, &mut trace, off_cpu);
+        let others = self.off_cpu.as_mut().and_then(OffCpu::take_times);
+        trace.times = self.timed.take().and_then(|timed| {
+            // The events of time off the processor come behind those of the recording.
+            timed.finish(others, reader.events().len())
+        });
         trace
     }
 
@@ -116,9 +121,10 @@ impl Tracer<'_, '_, '_> {
             }
         }
         let counted = reader.features().call_counts.as_ref();
-        // The first is the command.
-        if counted.is_some() && self.execs > 1 {
-            caveats.add(CaveatKind::UncountedPrograms, self.execs - 1);
+        // The first is the command, unless it ran before.
+        let others = self.execs.saturating_sub(u64::from(!self.ran_before));
+        if counted.is_some() && others > 0 {
+            caveats.add(CaveatKind::UncountedPrograms, others);
         }
         trace.counted = counted.map(|counts| {
             let images = counts.images.iter();

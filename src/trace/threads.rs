@@ -29,6 +29,8 @@ pub struct TraceThread {
     pub tid: i32,
     /// The command name at the time.
     pub comm: Arc<str>,
+    /// What the process was started for, if it is a compiler or a linker and the recorder looked.
+    pub job: Option<Arc<str>>,
 }
 
 /// The threads as they are at one moment.
@@ -36,6 +38,8 @@ pub struct TraceThread {
 pub(super) struct Threads {
     pub(super) table: Distinct<TraceThreadId, TraceThread>,
     names: FxHashMap<i32, Arc<str>>,
+    /// What each process was started for.
+    jobs: FxHashMap<i32, Arc<str>>,
     /// The row that a thread's samples go to now.
     current: FxHashMap<(i32, i32), TraceThreadId>,
     /// The one that was asked for last: as a rule it is the next one, too.
@@ -50,10 +54,26 @@ impl Threads {
         self.last = None;
     }
 
-    /// A thread was made by another and has its name.
-    pub(super) fn fork(&mut self, pid: i32, tid: i32, parent: i32) {
+    /// A process has started a program, for what the recorder has seen it start it for.
+    pub(super) fn exec(&mut self, pid: i32, job: Option<&str>) {
+        match job {
+            Some(job) => self.jobs.insert(pid, job.into()),
+            None => self.jobs.remove(&pid),
+        };
+        self.current.remove(&(pid, pid));
+        self.last = None;
+    }
+
+    /// A thread was made by another, which may be of another process, and has its name.
+    pub(super) fn fork(&mut self, (pid, tid): (i32, i32), (parent_pid, parent): (i32, i32)) {
         if let Some(name) = self.names.get(&parent).cloned() {
             self.names.insert(tid, name);
+        }
+        if pid != parent_pid {
+            match self.jobs.get(&parent_pid).cloned() {
+                Some(job) => self.jobs.insert(pid, job),
+                None => self.jobs.remove(&pid),
+            };
         }
         self.current.remove(&(pid, tid));
         self.last = None;
@@ -62,6 +82,9 @@ impl Threads {
     /// A thread has ended, and its number may be another's.
     pub(super) fn forget(&mut self, pid: i32, tid: i32) {
         self.names.remove(&tid);
+        if pid == tid {
+            self.jobs.remove(&pid);
+        }
         self.current.remove(&(pid, tid));
         self.last = None;
     }
@@ -99,7 +122,14 @@ impl Threads {
             (None, 0) => "swapper".into(),
             (None, _) => format!(":{tid}").into(),
         };
-        let id = self.table.id_of(TraceThread { pid, tid, comm });
+        let job = self.jobs.get(&pid).cloned();
+        let row = TraceThread {
+            pid,
+            tid,
+            comm,
+            job,
+        };
+        let id = self.table.id_of(row);
         self.current.insert((pid, tid), id);
         id
     }

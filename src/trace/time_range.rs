@@ -12,6 +12,24 @@ pub struct TimeRange {
     pub is_absolute: bool,
 }
 
+/// Which samples are read, and whether their times are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// The part of time.
+    pub part: TimeRange,
+    /// Whether samples are counted by slices of time as well. Those of a part of time are not.
+    pub keeps_times: bool,
+}
+
+impl From<TimeRange> for Scope {
+    fn from(part: TimeRange) -> Scope {
+        Scope {
+            part,
+            keeps_times: false,
+        }
+    }
+}
+
 impl TimeRange {
     /// Whether it leaves nothing out.
     pub fn is_all(self) -> bool {

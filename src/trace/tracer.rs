@@ -8,7 +8,7 @@ use linux_perf_event_reader::{AttrFlags, SampleFormat, constants};
 use rustc_hash::FxHashMap;
 
 use crate::base::{BuildId, CaveatKind, utf8};
-use crate::perfdata::{Body, CpuMode, Reader, Record, Sample, Task};
+use crate::perfdata::{Body, CpuMode, Job, Reader, Record, Sample, Task};
 use crate::unwind::End;
 
 use super::chain::Space;
@@ -21,7 +21,8 @@ use super::samples::{SampleKey, Samples};
 use super::stack_copies::{Copy, Finished, StackCopies, Waiting, Weights};
 use super::stacks::{Stack, Stacks};
 use super::threads::{Ended, Threads};
-use super::time_range::TimeRange;
+use super::time_range::{Scope, TimeRange};
+use super::timed::TimedSamples;
 use super::{AddressPathId, Image, Trace, TraceEventId, TraceThreadId};
 use chains::ByChain;
 
@@ -49,10 +50,14 @@ pub(super) struct Tracer<'o, 'scope, 'env> {
     pub(super) ended: Option<Vec<Ended>>,
     /// Programs that were started, and files that were mapped in user space.
     pub(super) execs: u64,
+    /// Whether something ran before the recording began.
+    pub(super) ran_before: bool,
     pub(super) mapped: u64,
     /// Samples that were taken in.
     pub(super) taken: u64,
     pub(super) times: Option<(u64, u64)>,
+    /// The samples by time, if that is asked for.
+    pub(super) timed: Option<TimedSamples>,
     pub(super) lost: Lost,
     pub(super) counts: Counts,
     pub(super) depths: Depths,
@@ -78,7 +83,7 @@ pub(super) struct Depths {
 
 impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
     pub(super) fn new(
-        part: TimeRange,
+        Scope { part, keeps_times }: Scope,
         copies: Option<StackCopies<'scope, 'env>>,
         dumps: Dumps<'env>,
         on_hit: &'o mut dyn FnMut(&Image),
@@ -98,9 +103,11 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             off_cpu: None,
             ended: None,
             execs: 0,
+            ran_before: false,
             mapped: 0,
             taken: 0,
             times: None,
+            timed: (keeps_times && part.is_all()).then(TimedSamples::new),
             lost: Lost::default(),
             counts: Counts::default(),
             depths: Depths::default(),
@@ -119,6 +126,11 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
                 exec,
             } => {
                 self.execs += u64::from(*exec);
+                self.ran_before |= record.time == Some(0) && pid == tid && !exec;
+                // The recorder names what ran before at the time 0.
+                if *exec || record.time == Some(0) && pid == tid {
+                    self.threads.exec(*pid, job(reader, *pid, record.time));
+                }
                 if *exec {
                     self.dumps.exec(*pid);
                     if let Some(process) = self.stacks.processes.get_mut(pid) {
@@ -182,7 +194,8 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             let copies = misc & constants::PERF_RECORD_MISC_FORK_EXEC == 0;
             self.stacks.fork(task.pid, task.parent_pid, copies);
         }
-        self.threads.fork(task.pid, task.tid, task.parent_tid);
+        let parent = (task.parent_pid, task.parent_tid);
+        self.threads.fork((task.pid, task.tid), parent);
         // Numbers come again; what the new thread inherits counts from zero.
         self.counters.remove(&Some(task.tid));
     }
@@ -223,7 +236,12 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             None => ByChain::New(None),
         };
         let key = match by_chain {
-            ByChain::Counted(path) => return self.leaves_with(tid, path, is_switch, is_copied),
+            ByChain::Counted(path) => {
+                if let Some(thread) = thread {
+                    self.note_time((sample.event, thread, path), self.since(sample), weight);
+                }
+                return self.leaves_with(tid, path, is_switch, is_copied);
+            }
             ByChain::New(key) => key,
         };
         let mut stack = self.stacks.stack(record, sample, attr, (pid, tid));
@@ -238,18 +256,45 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
         if let Some(key) = key {
             let event = TraceEventId::new(sample.event);
             let path = stack.path;
-            let sample = SampleKey {
+            let counted = SampleKey {
                 event,
                 thread,
                 path,
             };
-            if self.known_chains.insert(key, stack, sample, weight) {
+            if self.known_chains.insert(key, stack, counted, weight) {
+                self.note_time((sample.event, thread, path), self.since(sample), weight);
                 return self.samples.take_room(event, weight);
             }
         }
         self.note(stack, 1, |_| None);
+        let at = self.since(sample);
         for (event, weight) in deltas.unwrap_or_else(|| vec![(sample.event, weight)]) {
+            self.note_time((event, thread, stack.path), at, weight);
             self.add(event, thread, stack.path, weight);
+        }
+    }
+
+    /// How long after the first sample another was taken, in nanoseconds.
+    fn since(&self, sample: &Sample<'_>) -> Option<u64> {
+        let (first, _) = self.times?;
+        sample.time.map(|time| time.saturating_sub(first))
+    }
+
+    /// Counts a sample by its time, if that is asked for.
+    fn note_time(
+        &mut self,
+        (event, thread, path): (usize, TraceThreadId, AddressPathId),
+        at: Option<u64>,
+        weight: u64,
+    ) {
+        if let Some(timed) = &mut self.timed {
+            let event = TraceEventId::new(event);
+            let key = SampleKey {
+                event,
+                thread,
+                path,
+            };
+            timed.add(key, at, weight);
         }
     }
 
@@ -292,6 +337,9 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             thread: self.threads.of(pid, tid),
             weights,
             switch,
+            at: self
+                .times
+                .and_then(|(first, _)| Some(sample.time?.saturating_sub(first))),
             room: sample.user_stack_room,
             is_in_exec: process.is_in_exec(),
             is_joined: false,
@@ -322,7 +370,9 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
     /// Counts the samples of a batch.
     fn unwound(&mut self, finished: Finished) {
         for unwound in finished.samples() {
-            let Waiting { room, thread, .. } = *unwound.sample;
+            let Waiting {
+                room, thread, at, ..
+            } = *unwound.sample;
             let stack = self.stacks.unwound(&unwound);
             self.stacks.tell_hits(self.on_hit);
             if let (Some(ticket), Some(off_cpu)) = (unwound.sample.switch, &mut self.off_cpu) {
@@ -341,10 +391,12 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             });
             match &unwound.sample.weights {
                 &Weights::One(event, weight) => {
+                    self.note_time((event, thread, stack.path), at, weight);
                     self.add(event, thread, stack.path, weight);
                 }
                 Weights::Group(deltas) => {
                     for &(event, weight) in deltas {
+                        self.note_time((event, thread, stack.path), at, weight);
                         self.add(event, thread, stack.path, weight);
                     }
                 }
@@ -413,7 +465,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             self.samples.add_event();
             let flags = description.attr.flags();
             if self.off_cpu.is_none() && flags.contains(AttrFlags::CONTEXT_SWITCH) {
-                self.off_cpu = Some(OffCpu::new());
+                self.off_cpu = Some(OffCpu::new(self.timed.is_some()));
             }
         }
     }
@@ -454,4 +506,15 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             self.depths.shallow = self.depths.shallow.saturating_add(shallow);
         }
     }
+}
+
+/// What a process was started for at a time, where the recorder has seen it.
+fn job(reader: &Reader, pid: i32, time: Option<u64>) -> Option<&str> {
+    let jobs = &reader.features().jobs;
+    let time = time?;
+    let first = jobs.partition_point(|job| job.time < time.saturating_sub(Job::TOLERANCE));
+    let jobs = jobs[first..].iter();
+    let mut near = jobs.take_while(|job| job.time <= time.saturating_add(Job::TOLERANCE));
+    let job = near.find(|job| job.pid == pid)?;
+    Some(&job.name)
 }

@@ -5,12 +5,12 @@ use super::label::Labels;
 use super::number::grouped;
 use super::page::{Block, HiddenBy, HiddenRows, Page};
 use super::table::{Cell, Column, Role, Table};
-use super::{Figures, Subject, caveats, label, range};
+use super::{Figures, Subject, caveats, label, range, rows};
 use crate::analysis::called::Called;
 use crate::analysis::cut::AtMost;
 use crate::analysis::flat::Summary;
 use crate::analysis::inclusive::FunctionWeights;
-use crate::profile::FunctionId;
+use crate::profile::{FunctionId, RowKind};
 
 /// What functions are sorted by; ties by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -239,9 +239,10 @@ pub(super) fn called_text(called: &Called) -> Option<String> {
 impl Flat {
     /// The rows with all their figures, and with all that tells functions of one name apart.
     pub fn table(&self, subject: &Subject) -> Table {
-        let rows = self.rows.iter().map(|row| (row.function, &*row.name));
+        let labels = self.rows.iter().map(|row| (row.function, &*row.name));
         let table = self.with_ranges(subject).without(&[range::KEY, "called"]);
-        label::with_identities(table, subject, rows)
+        let table = label::with_identities(table, subject, labels);
+        rows::with_kinds(table, subject, self.rows.iter().map(|row| row.function))
     }
 
     /// The same with the column that people read ranges in, if there are any.
@@ -256,7 +257,7 @@ impl Flat {
             Column::new("calls_at_least", "at least", Role::Figure),
             Column::new("self_per_call", "self/call", Role::Figure),
             Column::new("total_per_call", "total/call", Role::Figure),
-            Column::new("name", "function", Role::Name),
+            Column::new("name", rows::title(subject.profile.rows), Role::Name),
             Column::new("module", "module", Role::Aside),
         ]);
         let mut table = Table::new(columns);
@@ -293,17 +294,24 @@ impl Flat {
             if known == Some(Total::Unknown) {
                 left_out.extend(["total_percent", "total"]);
             }
-            if !subject.has_modules(self.rows.iter().map(|row| row.function)) {
+            if subject.profile.rows.is_of_samples() {
+                // They are the same.
+                left_out.extend(["total_percent", "total"]);
+            }
+            let is_module = subject.profile.rows == RowKind::Module;
+            if is_module || !subject.has_modules(self.rows.iter().map(|row| row.function)) {
                 left_out.push("module");
             }
             let table = self.with_ranges(subject).without(&left_out);
-            legend = range::legend(range::cells(&table));
+            legend = range::legend(subject.profile.rows, range::cells(&table));
             blocks.push(Block::Space);
             blocks.push(Block::Table(table));
         }
-        let noun = ("function", "functions");
+        let noun = rows::noun(subject.profile.rows);
         blocks.extend(HiddenRows::block(self.hidden, noun, HiddenBy::LimitOrShare));
         blocks.extend(legend);
+        let shown = self.rows.iter().map(|row| row.function);
+        blocks.extend(rows::unknown(subject, shown));
         let is_least = |row: &Row| row.called.is_some_and(|called| called.is_marked());
         blocks.extend(least_legend(self.rows.iter().any(is_least)));
         let marked = |row: &Row| label::is_inferred(row.inferred, row.total);

@@ -5,8 +5,8 @@ use super::page::Block;
 use super::table::{Cell, Column, Role, Table};
 use super::{Names, Subject};
 use crate::callgraph::CallArc;
-use crate::profile::FunctionId;
 use crate::profile::distinct::{self, Whose};
+use crate::profile::{FunctionId, FunctionKind};
 
 /// What stands before the name of a function that was put into stacks which lacked it. No name starts with it, as
 /// those of destructors (`~vector`) and of V8's code do with others.
@@ -177,7 +177,8 @@ pub(super) fn with_identities<'a>(
             row[place] = Cell::Text(subject.plain_name(id).into_owned());
         }
         let text = |text: &str| Cell::Text(text.to_owned());
-        let line = function.declared_at.as_ref();
+        let is_function = function.kind != FunctionKind::Row;
+        let line = function.declared_at.as_ref().filter(|_| is_function);
         row.extend([
             text(label),
             text(function.linkage_name.as_deref().unwrap_or(&function.name)),

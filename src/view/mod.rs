@@ -32,6 +32,7 @@ pub mod quality;
 pub mod question;
 mod range;
 pub mod report;
+pub mod rows;
 pub mod search;
 pub mod table;
 pub mod tree;
@@ -100,6 +101,9 @@ impl<'a> Subject<'a> {
     fn name_in(&self, function: FunctionId, form: name::Form) -> Cow<'a, str> {
         let source_name = self.profile.source.name(function);
         let function = &self.profile.functions[function];
+        if self.profile.rows.replaces_functions() {
+            return rows::in_form(self.profile.rows, &function.name, form);
+        }
         let short = name::in_form(&function.name, form);
         name::for_people(short, function, source_name, form)
     }

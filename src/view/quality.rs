@@ -118,7 +118,6 @@ pub fn blocks(profile: &Profile) -> Vec<Block> {
         Column::new("samples", "samples", Role::Figure),
         Column::new("what", "of user-space stacks", Role::Name),
     ]);
-    let mut gaps: Vec<StackGap> = Vec::new();
     for line in lines(profile) {
         if elsewhere.contains(&line.key) || line.samples == 0 && !always.contains(&line.key) {
             continue;
@@ -131,17 +130,52 @@ pub fn blocks(profile: &Profile) -> Vec<Block> {
             Cell::Count(line.samples),
             Cell::Text(line.what.to_owned()),
         ]);
-        gaps.extend(line.gap.filter(|gap| !gaps.contains(gap)));
     }
     let mut blocks = vec![Block::Table(table)];
     blocks.extend(calls(&quality.calls).map(Block::Line));
+    blocks.extend(gaps(profile).into_iter().map(Block::StackGap));
+    blocks
+}
+
+/// The lines of the text report in one sentence, of those that are true for some stacks.
+pub fn sentence(profile: &Profile) -> Option<String> {
+    let quality = profile.quality.filter(|quality| quality.stacks > 0)?;
+    let share = |part| number::percent(part, quality.stacks, 2);
+    let mut text = format!(
+        "Quality of user-space stacks ({} sample{}): {} % complete",
+        number::grouped(quality.stacks),
+        if quality.stacks == 1 { "" } else { "s" },
+        share(quality.rooted)
+    );
+    let parts = [
+        (quality.lacking, "missing frames restored from the code (≈)"),
+        (quality.ambiguous, "missing frames, ambiguous"),
+        (quality.contradicted, "contradicted by the code"),
+    ];
+    for (part, what) in parts.into_iter().filter(|&(part, _)| part > 0) {
+        text.push_str(&format!("; {what}: {} %", share(part)));
+    }
+    text.push('.');
+    Some(text)
+}
+
+/// Why the stacks are not as they should be, where that is so for many.
+pub fn gaps(profile: &Profile) -> Vec<StackGap> {
+    let elsewhere = ["cut", "broken"];
+    let Some(quality) = profile.quality.filter(|quality| quality.stacks > 0) else {
+        return Vec::new();
+    };
     let doubtful = quality.stacks - quality.rooted.min(quality.stacks)
         + quality.ambiguous
         + quality.contradicted;
+    let mut gaps: Vec<StackGap> = Vec::new();
     if doubtful * DOUBTFUL > quality.stacks {
-        blocks.extend(gaps.into_iter().map(Block::StackGap));
+        for line in lines(profile).into_iter().filter(|line| line.samples > 0) {
+            let is_elsewhere = elsewhere.contains(&line.key);
+            gaps.extend(line.gap.filter(|gap| !is_elsewhere && !gaps.contains(gap)));
+        }
     }
-    blocks
+    gaps
 }
 
 /// A line on the different calls on stacks, if any were looked at.

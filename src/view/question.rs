@@ -5,9 +5,8 @@
 pub enum Question {
     /// Which calls led to the samples.
     CallTree,
-    /// Which calls surround the hottest function; it is selected by this regular expression, if
-    /// that is not too long to be shown.
-    AroundHottest(Option<String>),
+    /// Which calls surround the hottest function, which is selected by this regular expression or label.
+    AroundHottest(String),
     /// What each function's callers and callees are.
     CallersAndCallees {
         /// Whether the answer is an estimate from counted calls.
@@ -17,8 +16,8 @@ pub enum Question {
     Recursion,
     /// What the total of each function is.
     Totals,
-    /// What other tools draw flame graphs of.
-    FoldedStacks,
+    /// What the stacks look like as a picture.
+    FlameGraph,
 }
 
 impl Question {
@@ -35,7 +34,7 @@ impl Question {
             }
             Question::Recursion => "recursion: cycles and depth",
             Question::Totals => "all functions by total",
-            Question::FoldedStacks => "input for flame graphs",
+            Question::FlameGraph => "a flame graph",
         }
     }
 }

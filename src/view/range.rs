@@ -3,8 +3,10 @@
 
 use super::number;
 use super::page::Block;
+use super::rows;
 use super::table::{Cell, Column, Role, Table};
 use crate::analysis::cut::AtMost;
+use crate::profile::RowKind;
 
 /// The key of the column for people.
 pub(super) const KEY: &str = "total_max_percent";
@@ -41,22 +43,41 @@ pub(super) fn weight(most: AtMost) -> Cell {
     most.known().map_or(Cell::Nothing, Cell::Weight)
 }
 
+/// What the column means in one line, where it is shown.
+pub(super) fn short_legend<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Option<Block> {
+    legend(RowKind::Function, cells).map(|_| {
+        Block::Line(
+            "at most: if every incomplete stack that may lack the function had it; ?: unknown whether it can."
+                .into(),
+        )
+    })
+}
+
 /// What the column means, where these of its cells are shown.
-pub(super) fn legend<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Option<Block> {
+pub(super) fn legend<'a>(
+    kind: RowKind,
+    cells: impl IntoIterator<Item = &'a Cell>,
+) -> Option<Block> {
     let (mut is_shown, mut is_unknown) = (false, false);
     for cell in cells {
         is_shown |= matches!(cell, Cell::Share { .. } | Cell::Limit { .. });
         is_unknown |= matches!(cell, Cell::Limit { .. });
     }
-    let unknown = if is_unknown {
-        " ?: unknown whether it can be that large (indirect calls, or code that was not read); it \
-         cannot be larger."
-    } else {
-        ""
+    let unknown = match (is_unknown, kind.replaces_functions()) {
+        (true, false) => {
+            " ?: unknown whether it can be that large (indirect calls, or code that was not read); it \
+             cannot be larger."
+        }
+        (true, true) => " ?: unknown whether it can be that large; it cannot be larger.",
+        (false, _) => "",
+    };
+    let row = match kind.replaces_functions() {
+        true => rows::noun(kind).0,
+        false => "function",
     };
     is_shown.then(|| {
         Block::Line(format!(
-            "at most: the total if the function was on every incomplete stack that may lack it.{unknown}"
+            "at most: the total if the {row} was on every incomplete stack that may lack it.{unknown}"
         ))
     })
 }

@@ -59,6 +59,7 @@ fn build(samples: &[Taken]) -> Profile {
         pid: 1,
         tid: 1,
         comm: "app".into(),
+        job: None,
     });
     for (stack, weight) in samples {
         let (mut path, mut place, mut from) = (None, None, None);
@@ -95,6 +96,8 @@ fn listing(end: u64) -> Listing {
         position: None,
         jump: None,
         callee: None,
+        leaves: false,
+        calls: None,
     };
     Listing {
         file: "/app".into(),

@@ -60,6 +60,7 @@ fn build(samples: &[Taken], placed: bool) -> Profile {
             pid: 1,
             tid,
             comm: format!("t{tid}").into(),
+            job: None,
         })
     });
     for (stack, event, thread, weight, count) in samples {

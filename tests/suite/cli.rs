@@ -285,7 +285,8 @@ fn a_sort_key_that_groups_otherwise_is_refused_by_name() {
         stderr(&output)
     };
     assert!(refused("comm,sym").contains("rows for each comm"));
-    assert!(refused("dso").contains("rows for each dso"));
+    assert!(refused("pid").contains("rows for each pid"));
+    assert!(refused("comm,dso").contains("rows for each comm"));
     assert!(refused("symbol,hotness").contains("[possible values: self, total"));
 }
 
@@ -463,7 +464,7 @@ fn the_report_names_commands_that_work() {
     assert!(commands.len() >= 4, "{report}");
     for command in commands {
         let line = format!("{} {command}", env!("CARGO_BIN_EXE_proftool"));
-        let line = line.replace("-o stacks.folded", "-o /dev/null");
+        let line = line.replace("-o flames.svg", "-o /dev/null");
         let status = Command::new("sh")
             .args(["-c", &line])
             .current_dir(env!("CARGO_MANIFEST_DIR"))

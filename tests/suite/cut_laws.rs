@@ -151,6 +151,7 @@ fn profile(run: &Run, is_cut: bool, known: Known) -> Profile {
         pid: 1,
         tid: 1,
         comm: "app".into(),
+        job: None,
     });
     for (stack, weight, cut) in &run.stacks {
         let cut = cut.filter(|_| is_cut);

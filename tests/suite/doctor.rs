@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::record::{PROFTOOL, Room, can_record, is_root, stderr};
 use crate::record_stacks::{NESTED, build};
-use crate::support::skipped;
+use crate::support::{copy_program, skipped};
 
 fn doctor(args: &[&str]) -> Output {
     let mut command = Command::new(PROFTOOL);
@@ -83,7 +83,7 @@ fn without_privilege_the_settings_are_named() {
     let room = Room::new();
     // The tested program may lie where nobody may go.
     let proftool = room.path("proftool");
-    fs::copy(PROFTOOL, &proftool).unwrap();
+    copy_program(PROFTOOL, &proftool);
     let nobody = |args: &[&str]| {
         let mut command = Command::new(&proftool);
         command.args(["doctor", "--format", "json"]).args(args);
@@ -242,7 +242,7 @@ fn doctor_finds_a_debug_file() {
     );
     assert_eq!(one(&found, "parted", "line tables").1, "in its debug file");
     // One of another build is not it.
-    fs::copy(PROFTOOL, &debug).unwrap();
+    copy_program(PROFTOOL, &debug);
     let found = of(&[program.to_str().unwrap()]);
     let (status, told, _) = one(&found, "parted", "debug file");
     assert_eq!(status, "warn");
@@ -307,7 +307,7 @@ fn doctor_checks_a_process_with_its_mapped_files() {
     };
     // A copy, which is removed while it runs.
     let copy = room.path("gone");
-    fs::copy("/bin/sleep", &copy).unwrap();
+    copy_program("/bin/sleep", &copy);
     // Another test that forks at this moment holds the copy open for a while.
     let mut child = loop {
         match Command::new(&copy).arg("60").spawn() {
@@ -330,7 +330,7 @@ fn doctor_checks_a_process_with_its_mapped_files() {
     assert_eq!(one(&found, &subject, "files").0, "ok");
     one(&found, "gone", "frame pointers");
     fs::remove_file(&copy).unwrap();
-    fs::copy(program, &copy).unwrap();
+    copy_program(program, &copy);
     let found = waited();
     child.kill().unwrap();
     child.wait().unwrap();

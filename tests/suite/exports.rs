@@ -93,7 +93,12 @@ pub fn build(samples: &[Taken]) -> Profile {
         .collect();
     let threads = [(7, "app"), (8, "wor ker")].map(|(tid, comm)| {
         let comm = comm.into();
-        builder.thread(Thread { pid: 7, tid, comm })
+        builder.thread(Thread {
+            pid: 7,
+            tid,
+            comm,
+            job: None,
+        })
     });
     for (stack, thread, weight, count) in samples {
         let mut at = None;
@@ -381,6 +386,7 @@ fn the_program_is_the_first_mapping_of_pprof() {
         pid: 1,
         tid: 1,
         comm,
+        job: None,
     });
     for (function, weight) in functions.into_iter().zip([9, 1]) {
         let path = builder.path(None, function, false);

@@ -69,6 +69,7 @@ fn trace(paths: &[&Path], stacks: impl IntoIterator<Item = Vec<(usize, u64)>>) -
         pid: 1,
         tid: 1,
         comm: "app".into(),
+        job: None,
     });
     let mut frames = std::collections::BTreeMap::new();
     for stack in stacks {

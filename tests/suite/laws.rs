@@ -120,6 +120,7 @@ fn build_as(names: &[String], identities: &[Identity], samples: &[Taken]) -> Pro
         pid: 1,
         tid: 1,
         comm: "app".into(),
+        job: None,
     });
     for (stack, _, weight, count, _) in samples {
         let mut path = None;
@@ -159,6 +160,7 @@ fn build(names: &[String], samples: &[Taken]) -> Profile {
             pid: 1,
             tid: *thread as i32,
             comm: comm.into(),
+            job: None,
         });
         let line = line.map(|line| {
             builder.line(Line {
@@ -276,7 +278,7 @@ impl Advice for Hostile {
 
     fn command(&self, question: &Question) -> Option<String> {
         match question {
-            Question::AroundHottest(pattern) => pattern.clone(),
+            Question::AroundHottest(pattern) => Some(pattern.clone()),
             _ => Some("a\u{1b}[2Jb".into()),
         }
     }

@@ -77,6 +77,7 @@ fn declared(functions: &[(&str, u32, &str)]) -> Profile {
         pid: 1,
         tid: 1,
         comm: "par".into(),
+        job: None,
     });
     for (index, &(name, line, source_name)) in functions.iter().enumerate() {
         let function = builder.function(Function {

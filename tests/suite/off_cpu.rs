@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::hostile::elf::Elf;
 use crate::record::{PROFTOOL, Room, can_record, is_root, perf, stderr};
-use crate::support::{compile, fixture, skipped};
+use crate::support::{compile, copy_program, fixture, skipped};
 use crate::written::{CONTEXT_SWITCHES, CPU_CLOCK, Recording, Taken};
 
 const WITH_FRAME_POINTERS: [&str; 2] = ["-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer"];
@@ -395,7 +395,7 @@ fn without_privilege_waits_are_known_by_thread() {
     };
     // The tested program may lie where nobody may go.
     let proftool = room.path("proftool");
-    fs::copy(PROFTOOL, &proftool).unwrap();
+    copy_program(PROFTOOL, &proftool);
     let output = Command::new(&proftool)
         .args(["record", "--off-cpu", program.to_str().unwrap()])
         .current_dir(&room.0)

@@ -5,7 +5,7 @@ use std::fs;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use proftool::base::Svma;
-use proftool::binary::Binary;
+use proftool::binary::{Binary, FunctionSymbol};
 use proftool::patch::{self, CallForm, Form, STUB};
 use proftool::sampler::{ImagePlan, StubArea};
 use proptest::collection::vec;
@@ -160,6 +160,65 @@ fn programs_are_changed_at_calls_only() {
         let stubs = plan.stubs.chunks_exact(STUB);
         let saving = stubs.filter(|stub| stub[0] == 0x9c).count();
         assert_eq!(saving, if flags.contains(&"-s") { 0 } else { 1 }, "{name}");
+    }
+}
+
+/// Data in functions that look like calls of `marked`, next to calls of it.
+const DATA_IN_CODE: &str = r#"
+__attribute__((noipa)) void marked(void) {}
+__asm__(
+    ".text\n"
+    ".macro literal\n .byte 0xe8\n .long marked - . - 4\n.endm\n"
+    ".macro begin name\n .globl \\name\n .type \\name, @function\n \\name:\n.endm\n"
+    ".macro end name\n .size \\name, .-\\name\n.endm\n"
+    "begin jumps_over\n jmp 1f\n literal\n1: call marked\n ret\nend jumps_over\n"
+    "begin behind\n call marked\n ret\n literal\n ret\nend behind\n"
+    "begin table\n cmp $2, %edi\n ja 2f\n lea 1f(%rip), %rdx\n mov %edi, %edi\n"
+    " movslq (%rdx,%rdi,4), %rax\n add %rdx, %rax\n jmp *%rax\n"
+    "1: .long 3f - 1b, 2f - 1b, 3f - 1b\n literal\n"
+    // Linear decoding finds instructions again.
+    " .fill 15, 1, 0x90\n"
+    "3: call marked\n2: ret\nend table\n"
+    "begin pops\n call 1f\n literal\n1: pop %rax\n call marked\n ret\nend pops\n"
+    "begin dies\n mov $60, %eax\n syscall\n hlt\nend dies\n"
+    "begin last\n push %rax\n call dies\n literal\n ret\nend last\n"
+    "begin overlaps\n test %edi, %edi\n je 1f+1\n1: call marked\n ret\nend overlaps\n"
+    "begin unknown\n jmp *%rdi\n literal\n ret\nend unknown\n");
+int main(void) { return 0; }
+"#;
+
+#[test]
+fn data_in_functions_that_look_like_calls_are_left_alone() {
+    if !cfg!(target_arch = "x86_64") {
+        return support::skipped("the program is assembly of x86-64");
+    }
+    for flags in [&["-O2"][..], &["-O2", "-no-pie"]] {
+        let directory = support::directory("patch-data");
+        let program = directory.join("prog");
+        let Some(program) = support::compile_text("gcc", flags, DATA_IN_CODE, &program) else {
+            return;
+        };
+        let bytes = fs::read(program).unwrap();
+        let file = Binary::from_bytes(bytes.clone()).unwrap();
+        let start = |name: &str| {
+            let of = |function: &&FunctionSymbol| file.function_name(function).unwrap() == name;
+            file.functions().iter().find(of).unwrap().start
+        };
+        let plan = plan_of(bytes, 0).unwrap();
+        let calls = plan.changes.iter().filter(|change| {
+            let call = decoded(&change.old[..usize::from(change.length)], change.at);
+            leads(&call) == start("marked").0
+        });
+        let mut callers: Vec<String> = calls
+            .map(|change| file.function_at(Svma(change.at)).unwrap())
+            .map(|function| file.function_name(function).unwrap().into_owned())
+            .collect();
+        callers.sort_unstable();
+        assert_eq!(
+            callers,
+            ["behind", "jumps_over", "pops", "table"],
+            "{flags:?}"
+        );
     }
 }
 

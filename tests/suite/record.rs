@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::support::{self, skipped};
+use crate::support::{self, copy_program, skipped};
 
 pub(crate) const PROFTOOL: &str = env!("CARGO_BIN_EXE_proftool");
 /// A shell loop that burns processor time for about half a second or more.
@@ -544,7 +544,7 @@ fn without_privilege_user_space_is_recorded() {
     let room = Room::new();
     // The tested program may lie where nobody may go.
     let program = room.path("proftool");
-    fs::copy(PROFTOOL, &program).unwrap();
+    copy_program(PROFTOOL, &program);
     let output = Command::new(&program)
         .args(["record", "-e", "cpu-clock", "sh", "-c", BURN])
         .current_dir(&room.0)

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::record::{PROFTOOL, Room, can_record, is_alive, is_root, perf, samples, send, stderr};
 use crate::record_stacks::build;
-use crate::support::skipped;
+use crate::support::{copy_program, skipped};
 
 pub(crate) const BURN_LONG: &str = "while :; do :; done";
 
@@ -314,7 +314,7 @@ fn without_privilege_only_own_processes_are_recorded() {
     let room = Room::new();
     // The tested program may lie where nobody may go.
     let program = room.path("proftool");
-    fs::copy(PROFTOOL, &program).unwrap();
+    copy_program(PROFTOOL, &program);
     let unprivileged = |program: &str, args: &[&str]| {
         let mut command = Command::new(program);
         command

@@ -1,8 +1,9 @@
 //! `record --counts`, on programs whose calls are known by construction.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -312,8 +313,61 @@ fn a_command_that_cannot_be_run_is_reported_as_without_counts() {
             stderr(&counted)
         );
     }
-    let output = room.record(&["--counts", "-p", "1"]);
+    let output = room.record(&["--counts", "-a"]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+}
+
+/// Runs for three seconds. Prints whether its code is as it was at the start, byte for byte.
+const RUNS: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+volatile int stop;
+__attribute__((noipa)) long leaf(long x) { return x * 3 + 1; }
+__attribute__((noipa)) long middle(long x) { return leaf(x) + leaf(x + 1); }
+static void *work(void *sum) { while (!stop) *(long *)sum += middle(1); return 0; }
+int main(void) {
+    pthread_t threads[2];
+    long sums[2] = {0, 0};
+    unsigned char before[16];
+    memcpy(before, (void *)middle, 16);
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, work, &sums[i]);
+    puts("ready");
+    fflush(stdout);
+    for (unsigned left = 3; left;) left = sleep(left);
+    stop = 1;
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+    puts(memcmp(before, (void *)middle, 16) ? "changed" : "as before");
+    return 9;
+}
+"#;
+
+#[test]
+fn a_process_that_runs_counts_for_a_while_and_is_as_before() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let Some(program) = built(&room, RUNS, &[], "prog") else {
+        return;
+    };
+    let mut command = Command::new(program);
+    let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    let pid = process.id().to_string();
+    let options = ["--counts", "-e", "cpu-clock", "-d", "1", "-o", "out.data"];
+    let output = room.record(&[&options[..], &["-p", &pid]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(lines.next().unwrap().unwrap(), "as before");
+    assert_eq!(process.wait().unwrap().code(), Some(9));
+    let graph = graph(&room, &[]);
+    let calls = |from, to| arc(&graph, from, to).unwrap()["calls"].as_u64().unwrap();
+    let (outer, inner) = (calls("work", "middle"), calls("middle", "leaf"));
+    assert!(outer > 1000, "{outer}");
+    // Two threads may each be between the calls, when it begins and when it ends.
+    assert!(inner.abs_diff(2 * outer) <= 8, "{outer}, {inner}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::record::{PROFTOOL, Room, can_record, is_root, perf, stderr};
-use crate::support::{compile_text, skipped};
+use crate::support::{compile_text, copy_program, skipped};
 
 /// Touches pages in its threads and children; prints how often it faulted, all together.
 const FAULTS: &str = r#"
@@ -256,7 +256,7 @@ fn without_privilege_each_refusal_names_its_setting() {
     let room = Room::new();
     let program = room.path("proftool");
     // The tested program may lie where nobody may go.
-    fs::copy(PROFTOOL, &program).unwrap();
+    copy_program(PROFTOOL, &program);
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let record = |events: &str| {
         let output = Command::new(&program)

@@ -10,16 +10,9 @@ use std::process::{Command, Output, Stdio};
 use crate::record::{PROFTOOL, Room, can_record, is_root, stderr};
 use crate::record_attach::{BURN_LONG, Running, succeeds};
 use crate::record_stacks::build;
-use crate::support::skipped;
+use crate::support::{copy_program, skipped};
 
 const NOBODY: u32 = 65534;
-
-/// Copies a program by another process: a file that this one writes stays open in what other tests
-/// start at the moment, and cannot be run then.
-fn copy_program(from: &str, to: &Path) {
-    let status = Command::new("cp").arg(from).arg(to).status().unwrap();
-    assert!(status.success(), "{from} cannot be copied");
-}
 
 /// `proftool record ARGS…` in a room, as nobody. The tested program may lie where nobody may go.
 fn record_as_nobody(room: &Room, args: &[&str]) -> Output {

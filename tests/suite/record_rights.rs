@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use crate::record::{PROFTOOL, Room, can_record, is_root, stderr};
 use crate::record_stacks::build;
-use crate::support::skipped;
+use crate::support::{copy_program, skipped};
 
 /// Half of its time in the clock of the vdso, half in system calls.
 const CALLS: &str = "\
@@ -43,7 +43,7 @@ fn a_program_with_capabilities_sees_the_kernel_once_its_advice_is_followed() {
         return;
     };
     let proftool = room.path("proftool");
-    fs::copy(PROFTOOL, &proftool).unwrap();
+    copy_program(PROFTOOL, &proftool);
     let shell = |command: &str| Command::new("sh").args(["-c", command]).output().unwrap();
     let given = shell(&format!("setcap cap_perfmon=ep {}", proftool.display()));
     if !given.status.success() {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::record::{PROFTOOL, Room, can_record, is_root, perf, samples, stderr};
-use crate::support::{compile_text, skipped};
+use crate::support::{compile_text, copy_program, skipped};
 
 /// `main` calls `outer`, which calls `middle`, which calls `inner`, for about half a second.
 pub(crate) const NESTED: &str = "\
@@ -190,7 +190,7 @@ fn copies_of_stacks_need_no_privilege() {
     let room = Room::new();
     // The tested program may lie where nobody may go.
     let proftool = room.path("proftool");
-    fs::copy(PROFTOOL, &proftool).unwrap();
+    copy_program(PROFTOOL, &proftool);
     let Some(program) = build(&room, "nested", NESTED, &["-O2"]) else {
         return;
     };

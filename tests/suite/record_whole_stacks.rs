@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::record::{PROFTOOL, Room, can_record, is_root, perf, samples, stderr};
 use crate::record_stacks::build;
-use crate::support::skipped;
+use crate::support::{copy_program, skipped};
 
 /// Recurses until about 30 KiB of the stack are used, and computes there: in the main thread, in
 /// another one, in a process that it forks, and in a thread of that.
@@ -191,7 +191,7 @@ fn copies_shrink_where_little_memory_may_be_locked() {
     let room = Room::new();
     // The tested program may lie where nobody may go.
     let proftool = room.path("proftool");
-    fs::copy(PROFTOOL, &proftool).unwrap();
+    copy_program(PROFTOOL, &proftool);
     let flags = ["-O1", "-pthread", "-fomit-frame-pointer"];
     let Some(program) = build(&room, "program", DEEP, &flags) else {
         return;

@@ -53,6 +53,7 @@ fn recording() -> Profile {
             pid: 11,
             tid,
             comm: comm.into(),
+            job: None,
         });
         builder.sample(
             event,
@@ -89,7 +90,7 @@ impl Advice for Words {
 
     fn command(&self, question: &Question) -> Option<String> {
         Some(match question {
-            Question::AroundHottest(Some(pattern)) => format!("tree of {pattern}"),
+            Question::AroundHottest(pattern) => format!("tree of {pattern}"),
             other => format!("{other:?}"),
         })
     }

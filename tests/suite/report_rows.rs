@@ -101,6 +101,7 @@ fn a_library_does_not_stand_for_the_programs_own_function() {
         pid: 1,
         tid: 1,
         comm: "app".into(),
+        job: None,
     });
     let mut path = None;
     for (name, module) in [("_start", "libc"), ("main", "app"), ("qsort", "libc")] {

@@ -34,6 +34,7 @@ fn profile(sampling: Sampling, samples: &[(usize, usize, u64)], lost: u64) -> Pr
             pid: 1,
             tid: thread as i32,
             comm: "app".into(),
+            job: None,
         });
         builder.sample(event, thread, paths[function], None, WeightSum::of(weight));
     }

@@ -169,3 +169,11 @@ pub fn cases(file: &str) -> Vec<PathBuf> {
     assert!(cases.len() > 5, "tests/cases is not whole");
     cases
 }
+
+/// Copies a program by another process: a file that this one writes stays open in what other tests start
+/// at the moment, and the kernel does not run it then.
+pub fn copy_program(from: impl AsRef<Path>, to: impl AsRef<Path>) {
+    let (from, to) = (from.as_ref(), to.as_ref());
+    let status = Command::new("cp").arg(from).arg(to).status().unwrap();
+    assert!(status.success(), "{} cannot be copied", from.display());
+}

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use crate::cli::fixture;
 use crate::record::{PROFTOOL, Room, can_record};
 use crate::record_stacks::build;
-use crate::support::skipped;
+use crate::support::{copy_program, skipped};
 
 /// Whatever is waited for comes within this time, or not at all.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -28,13 +28,13 @@ struct Watched<'a> {
 }
 
 /// A terminal of its own, gone at the end.
-struct Pane {
+pub(crate) struct Pane {
     socket: String,
 }
 
 impl Pane {
     /// Runs a command line in a terminal of this size. When it has ended, what it left is told there.
-    fn new(name: &str, command: &str, size: (u16, u16)) -> Pane {
+    pub(crate) fn new(name: &str, command: &str, size: (u16, u16)) -> Pane {
         let socket = format!("proftool-{name}-{}", std::process::id());
         let pane = Pane { socket };
         let (width, height) = (size.0.to_string(), size.1.to_string());
@@ -45,7 +45,7 @@ impl Pane {
         pane
     }
 
-    fn tmux(&self, args: &[&str]) -> String {
+    pub(crate) fn tmux(&self, args: &[&str]) -> String {
         let output = Command::new("tmux")
             .args(["-f", "/dev/null", "-L", &self.socket])
             .args(args)
@@ -64,11 +64,11 @@ impl Pane {
         children.split_whitespace().next().unwrap().to_owned()
     }
 
-    fn keys(&self, keys: &[&str]) {
+    pub(crate) fn keys(&self, keys: &[&str]) {
         self.tmux(&[&["send-keys"], keys].concat());
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.tmux(&["capture-pane", "-p"])
     }
 
@@ -87,7 +87,7 @@ impl Pane {
     }
 
     #[track_caller]
-    fn wait_for(&self, text: &str) -> String {
+    pub(crate) fn wait_for(&self, text: &str) -> String {
         self.wait(&format!("{text:?} should be there"), |screen| {
             screen.contains(text)
         })
@@ -96,7 +96,7 @@ impl Pane {
     /// The terminal is as it was before: what is typed is seen, so is the cursor, and the screen is
     /// the one of before.
     #[track_caller]
-    fn is_given_back(&self) {
+    pub(crate) fn is_given_back(&self) {
         self.wait_for("icanon");
         let format = "#{alternate_on} #{cursor_flag}";
         let modes = self.tmux(&["display-message", "-p", format]);
@@ -111,7 +111,7 @@ impl Drop for Pane {
 }
 
 /// Whether the test can run here; says why it cannot.
-fn can_drive() -> bool {
+pub(crate) fn can_drive() -> bool {
     let tmux = Command::new("tmux").arg("-V").output();
     let is_there = tmux.is_ok_and(|output| output.status.success());
     if !is_there {
@@ -344,7 +344,7 @@ fn a_signal_ends_top_and_all_that_it_started() {
     let ways = [("", "0"), ("TERM", "143"), ("HUP", "129"), ("INT", "130")];
     let program_of = |signal: &str| program.with_file_name(format!("shares-{signal}"));
     for (signal, _) in ways {
-        std::fs::copy(&program, program_of(signal)).unwrap();
+        copy_program(&program, program_of(signal));
     }
     let end_by = |signal: &str, status: &str| {
         let program = program_of(signal);

@@ -130,6 +130,7 @@ fn a_function_inlined_and_called_is_one_node_and_not_marked() {
         pid: 1,
         tid: 1,
         comm: "app".into(),
+        job: None,
     });
     let [main, a, b] = ["main", "a", "b"].map(|name| {
         builder.function(Function {

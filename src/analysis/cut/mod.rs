@@ -139,7 +139,11 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> Hidden {
     for (id, path) in profile.paths.enumerate() {
         let Some(caller) = path.caller else { continue };
         let outer = &profile.paths[caller];
-        if outer.caller.is_none() && profile.functions[outer.function].is_cut_mark() {
+        // Outside of the mark there may be the row of the sample's thread.
+        let is_outermost =
+            (outer.caller).is_none_or(|id| is_row(profile, profile.paths[id].function));
+        let is_cut = is_outermost && profile.functions[outer.function].is_cut_mark();
+        if is_cut && !is_row(profile, path.function) {
             let cut = &mut hidden.cut_at[path.function];
             cut.weight += weights.total[id];
             cut.samples += weights.samples[id];
@@ -154,7 +158,7 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> Hidden {
     let reach = Reach::of(profile, &hidden.cut_at);
     let mut certain: IdVec<FunctionId, u64> = IdVec::filled(0, profile.functions.len());
     for id in hidden.at_most.ids() {
-        if profile.functions[id].kind != FunctionKind::Mark {
+        if !profile.is_no_code(id) {
             hidden.at_most[id].weight = reach.weight(reach.possible(id));
             certain[id] = reach.weight(reach.certain(id));
         }
@@ -184,10 +188,20 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> Hidden {
             Step::Leave(_) => depth[function] -= 1,
         }
     });
+    let are_functions = !profile.rows.replaces_functions();
     for id in certain.ids() {
-        if hidden.at_most[id].weight > certain[id] {
-            hidden.at_most[id].unknown = Some(reach.reason(id));
+        if hidden.at_most[id].weight > certain[id] || !are_functions {
+            hidden.at_most[id].unknown = match are_functions {
+                true => Some(reach.reason(id)),
+                // A calls B and B calls C, but that need not be one function of B.
+                false => (hidden.at_most[id].weight > 0).then_some(Unknown::Rows),
+            };
         }
     }
     hidden
+}
+
+/// Whether a function is what whole samples are grouped by, such as a thread.
+fn is_row(profile: &Profile, function: FunctionId) -> bool {
+    profile.functions[function].kind == FunctionKind::Row && profile.is_no_code(function)
 }

@@ -25,7 +25,7 @@ use std::cmp::Reverse;
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use super::Cut;
+use super::{Cut, is_row};
 use crate::base::{IdVec, define_id};
 use crate::profile::{CallKind, Followed, FunctionId, FunctionKind, Profile};
 
@@ -48,6 +48,8 @@ pub enum Unknown {
     IndirectCall,
     /// It leads to code that was not read, its own perhaps.
     Code,
+    /// It is a module, a file or a line, and it is only known which functions call each other.
+    Rows,
 }
 
 impl Unknown {
@@ -56,6 +58,7 @@ impl Unknown {
         match self {
             Unknown::IndirectCall => "indirect calls",
             Unknown::Code => "code not read",
+            Unknown::Rows => "not known by module, file, line or address",
         }
     }
 }
@@ -245,7 +248,7 @@ impl Known {
             known.copied[id] = !known.kernel[id];
         }
         for (id, function) in profile.functions.enumerate() {
-            known.unread[id] = !is_followed[id] && !function.is_cut_mark();
+            known.unread[id] = !is_followed[id] && !function.is_cut_mark() && !is_row(profile, id);
             // What is only inlined is read with the functions that it is known to be in. They do
             // not lead where its other copies may.
             if known.unread[id] && !known.kernel[id] && !known.copied[id] {
@@ -275,7 +278,7 @@ impl Known {
                         false => 0,
                     };
                 }
-                None => known.unread[id] = !function.is_cut_mark(),
+                None => known.unread[id] = !function.is_cut_mark() && !is_row(profile, id),
             }
         }
         known.read_what_is_inlined(profile);
@@ -381,7 +384,10 @@ impl Known {
 fn calls(profile: &Profile, known: &Known) -> Vec<(Node, Node)> {
     let observed = profile.paths.enumerate().filter_map(|(_, path)| {
         let caller = profile.paths[path.caller?].function;
-        let is_call = caller != path.function && !profile.functions[caller].is_cut_mark();
+        let is_call = caller != path.function
+            && !profile.functions[caller].is_cut_mark()
+            && !is_row(profile, caller)
+            && !is_row(profile, path.function);
         is_call.then_some((caller, path.function))
     });
     let code = &profile.code;
@@ -481,7 +487,7 @@ fn possible(
     let mut all = 0;
     let mut kernel = 0;
     for (id, function) in profile.functions.enumerate() {
-        if function.kind == FunctionKind::Mark {
+        if function.kind == FunctionKind::Mark || is_row(profile, id) {
             continue;
         }
         let reached = certain[Node::of(id)];

@@ -109,7 +109,7 @@ impl<'a> Rules<'a> {
 
     fn by_rules(&self, function: &Function) -> Owner {
         let module = &self.profile.modules[function.module];
-        if function.kind == FunctionKind::Mark {
+        if matches!(function.kind, FunctionKind::Mark | FunctionKind::Row) {
             return owner("", OwnerKind::Mark);
         }
         if module.is_kernel() || self.profile.code.kernel.contains(&function.module) {

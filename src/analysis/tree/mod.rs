@@ -44,15 +44,19 @@
 mod arcs;
 mod code;
 mod column;
+mod flame;
 mod folded;
 mod growth;
+mod hot;
 mod inwards;
 mod nodes;
 mod outwards;
 mod repeats;
 
 pub use arcs::TreeArc;
+pub use flame::{FlameFrame, FlameLayout};
 pub use folded::{Folded, FoldedNode};
+pub use hot::{HotPaths, Rest, Role, hot_paths};
 pub use nodes::Nodes;
 pub use repeats::Repeats;
 

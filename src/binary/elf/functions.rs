@@ -38,6 +38,7 @@ pub(in crate::binary) struct Rank(u8);
 impl Rank {
     const LABEL: u8 = 8;
     const UNSIZED: u8 = 4;
+    const LOCAL: u8 = 1;
     /// Listed by Go, where no symbol names it.
     pub(in crate::binary) const GO: Rank = Rank(0x10);
     /// Code without a name.
@@ -51,7 +52,7 @@ impl Rank {
             rank |= 2;
         }
         if binding == elf::STB_LOCAL.0 {
-            rank |= 1;
+            rank |= Rank::LOCAL;
         }
         if size == 0 {
             rank |= Rank::UNSIZED;
@@ -103,6 +104,11 @@ impl FunctionSymbol {
     pub fn has_stated_end(&self) -> bool {
         let is_sized = self.rank.0 & (Rank::UNSIZED | Rank::LABEL) == 0;
         self.rank.is_nameless() || self.source == SymbolSource::Go || is_sized
+    }
+
+    /// Whether other files may have a function of the same name: it is local to one.
+    pub fn is_local(&self) -> bool {
+        !self.rank.is_nameless() && self.rank.0 & Rank::LOCAL != 0
     }
 
     /// Whether it is known by its bounds only, and a frame is set up already at its first byte: a

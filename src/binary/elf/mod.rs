@@ -23,6 +23,7 @@ pub(super) mod frames;
 pub(super) mod functions;
 pub(super) mod gprof;
 mod inflate;
+pub(super) mod landing_pads;
 pub(super) mod mini_debug;
 pub(super) mod needed;
 mod notes;

@@ -30,15 +30,15 @@ pub fn command(question: &Question, situation: &Situation) -> Option<String> {
     };
     let focus;
     let (view, options) = match question {
-        Question::CallTree | Question::AroundHottest(None) => ("tree", ""),
-        Question::AroundHottest(Some(pattern)) => {
+        Question::CallTree => ("tree", ""),
+        Question::AroundHottest(pattern) => {
             focus = format!("--focus {}", shell_quoted(pattern));
             ("tree", focus.as_str())
         }
         Question::CallersAndCallees { .. } => ("graph", ""),
         Question::Recursion => ("cycles", ""),
         Question::Totals => ("flat", "--sort total"),
-        Question::FoldedStacks => ("export", "--to folded -o stacks.folded"),
+        Question::FlameGraph => ("export", "--to svg -o flames.svg"),
     };
     let words = ["proftool", view, file, options];
     let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();

@@ -58,7 +58,7 @@ pub fn on_error(error: &Error) -> Option<String> {
             format!("proftool report {}", shell_quoted(&kept.to_string_lossy()))
         }
         Error::NotTraced { .. } => "a debugger, a sandbox (seccomp) or kernel.yama.ptrace_scope may \
-            forbid it; without --counts the command is sampled only"
+            forbid it; without --counts it is sampled only"
             .into(),
         Error::EarlierStays { old, .. } => format!(
             "move {} away, or record to another file: -o FILE",

@@ -123,7 +123,7 @@ fn topics(command: &str) -> &'static [&'static str] {
         "top" => &["events", "stacks", "off-cpu", "permissions"],
         "report" | "flat" => &["stacks", "off-cpu", "formats"],
         "tree" | "cycles" | "detail" => &["recursion", "stacks", "formats"],
-        "annotate" => &["recursion", "formats"],
+        "annotate" | "browse" => &["recursion", "formats"],
         "graph" => &["gprof", "recursion", "formats"],
         "callgraph" | "info" | "export" => &["formats"],
         "doctor" => &["permissions", "stacks"],
@@ -214,8 +214,8 @@ mod tests {
                     .any(|arg| arg.get_long() == Some(word))
             })
         };
-        // Of other programs: perf record, callgrind_annotate, and any command that is recorded.
-        let others = ["switch-events", "inclusive", "its-option"];
+        // Of other programs: perf record, callgrind_annotate, ld, and any command that is recorded.
+        let others = ["switch-events", "inclusive", "emit-relocs", "its-option"];
         for topic in TOPICS {
             for word in topic.text.split([' ', '\n', '(', ')', ':', ',', '.', ';']) {
                 let Some(name) = word.strip_prefix("--") else {

@@ -68,7 +68,7 @@ pub struct RecordArgs {
     /// match REGEX. See: proftool help counts
     #[arg(long, value_name = "program|all|REGEX", num_args = 0..=1, require_equals = true,
           default_missing_value = "", value_parser = counts::images,
-          conflicts_with = "TargetArgs")]
+          conflicts_with_all = ["tid", "all_cpus", "cpu", "cgroup"])]
     counts: Option<counts::Files>,
 
     /// The file to write

@@ -38,12 +38,13 @@ pub fn listing(subject: &Subject, sort: Sort, limit: Option<usize>, search: &Sea
         })
         .collect();
     let count = |n: usize| number::grouped(n as u64);
+    let noun = if all == 1 { "function" } else { "functions" };
     Listing {
         columns: table.columns,
         about: vec![if search.is_on() {
-            format!("{} of {} functions", count(lines.len()), count(all))
+            format!("{} of {} {noun}", count(lines.len()), count(all))
         } else {
-            format!("{} functions", count(all))
+            format!("{} {noun}", count(all))
         }],
         lines,
         hidden: flat.hidden,

@@ -9,18 +9,22 @@ use super::app::App;
 use super::text as sentences;
 
 /// The page in lines of at most this width: whether stacks can be believed, what was lost, caveats.
-pub fn page(app: &App, width: usize) -> String {
+pub fn page(app: &App, situation: &Situation, width: usize) -> String {
     let Some(seen) = app.current() else {
         return "there are no samples yet".to_owned();
     };
     let mut blocks = vec![Block::Heading("Samples:".into())];
-    blocks.push(Block::Line(format!(
-        "{} in {}, {} lost in the kernel, {} left out because they arrived too fast",
-        super::written::samples(seen.samples),
-        sentences::clock(seen.elapsed),
-        number::grouped(seen.lost),
-        number::grouped(seen.behind)
-    )));
+    let samples = super::written::samples(seen.samples);
+    let clock = sentences::clock(seen.elapsed);
+    // What a recording lost is a caveat.
+    blocks.push(Block::Line(match app.is_recording() {
+        true => format!("{samples} in {clock}"),
+        false => format!(
+            "{samples} in {clock}, {} lost in the kernel, {} left out because they arrived too fast",
+            number::grouped(seen.lost),
+            number::grouped(seen.behind)
+        ),
+    }));
     let quality = quality::blocks(&seen.profile);
     if !quality.is_empty() {
         blocks.push(Block::Space);
@@ -45,7 +49,7 @@ pub fn page(app: &App, width: usize) -> String {
         color: false,
     };
     let mut bytes = Vec::new();
-    match text::write(&mut bytes, &page, &options, &Situation::Top) {
+    match text::write(&mut bytes, &page, &options, situation) {
         Ok(()) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) => error.to_string(),
     }

@@ -56,6 +56,7 @@ fn sample(args: &TopArgs, left: &mut Option<anyhow::Result<Signals>>) -> Result<
     let shown = Shown {
         target: named(&asked.target, args),
         how: how(&options),
+        situation: advice::Situation::Top,
     };
     let how = (&options, subject, &bounds);
     let mut note = |note: Note| match note {

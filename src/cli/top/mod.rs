@@ -1,4 +1,4 @@
-//! `proftool top`: a running program seen live.
+//! `proftool top`: a running program seen live; and `proftool browse`: a recording on the same screen.
 //!
 //! ```text
 //!   source ──▶ Seen ──▶ prepare: flat, graph, tree, cycles ──▶ Listing ──▶ draw ──▶ screen
@@ -16,10 +16,12 @@ mod cycles;
 mod draw;
 mod flat;
 mod graph;
+mod help;
 mod info;
 mod key;
 mod listing;
 mod live;
+mod pages;
 mod prepare;
 mod print;
 mod prompt;
@@ -41,11 +43,14 @@ use std::time::Duration;
 
 use clap::Args;
 use proftool::export;
+use proftool::profile::Filter;
+use proftool::view::flat::Sort;
 
 use self::draw::Paint;
 use self::signals::Signals;
-use self::source::Source;
-use self::text::Shown;
+pub use self::source::{Seen, Source, State, Written};
+pub use self::terminal::can_be_drawn_on;
+pub use self::text::Shown;
 use super::look::{self, SortKey, SortKeyParser, When};
 use super::record::target::seconds;
 use super::sampling::SamplingArgs;
@@ -143,6 +148,39 @@ pub fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     live::run(args)
 }
 
+/// What a recording is shown with at first.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// The order of functions.
+    pub sort: Sort,
+    /// The event; `None` for the one with the most samples.
+    pub event: Option<String>,
+    /// What samples have to pass.
+    pub filter: Filter,
+    /// When to use colours.
+    pub color: When,
+}
+
+/// Shows a recording on a terminal until it is left. A signal that ended it is obeyed.
+///
+/// # Errors
+///
+/// Those of the terminal.
+pub fn browse(source: &dyn Source, shown: &Shown, start: Start) -> anyhow::Result<()> {
+    let options = screen::Options {
+        paint: Paint {
+            color: start.color.on_stdout(),
+            unicode: terminal::has_unicode(),
+        },
+        sort: start.sort,
+        half_life: None,
+        event: start.event,
+        filter: start.filter,
+    };
+    screen::show(source, shown, &options)?.obey();
+    Ok(())
+}
+
 /// Shows the source until it is left: on a terminal with keys, elsewhere as tables.
 fn watch(source: &dyn Source, shown: &Shown, args: &TopArgs) -> anyhow::Result<Signals> {
     let color = args.color.on_stdout();
@@ -156,6 +194,7 @@ fn watch(source: &dyn Source, shown: &Shown, args: &TopArgs) -> anyhow::Result<S
             sort: args.sort.sort(),
             half_life: args.half_life,
             event: args.show.clone(),
+            filter: Filter::default(),
         };
         screen::show(source, shown, &options)
     } else {

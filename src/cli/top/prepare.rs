@@ -4,12 +4,15 @@
 use std::sync::Arc;
 
 use proftool::analysis::tree::{CallTree, Collapse};
-use proftool::profile::{EventId, Filter, FunctionId, Profile, Selection};
+use proftool::profile::{EventId, FunctionId, Profile, Selection};
 use proftool::view::{Figures, Names, Subject};
 
+use super::super::advice::Situation;
 use super::listing::{Identity, Listing, Whole};
+use super::pages::{self, Asked};
 use super::source::Seen;
-use super::wish::{View, Wish};
+use super::source::Source;
+use super::wish::{View, Who, Wish};
 use super::{cycles, flat, graph, tree};
 
 /// What is to be shown of one moment.
@@ -33,6 +36,8 @@ pub struct Prepared {
     pub hot: Option<tree::HotPath>,
     /// What became of recursion in the tree.
     pub degree: Option<Collapse>,
+    /// The page over the view, if one was asked for.
+    pub page: Option<(Asked, String)>,
 }
 
 /// Makes them.
@@ -46,6 +51,7 @@ struct Kept {
     number: u64,
     event: Option<String>,
     focus: Option<String>,
+    who: Option<Who>,
     selection: Selection,
     all: u64,
     tree: Option<(Option<Collapse>, CallTree)>,
@@ -85,6 +91,7 @@ impl Preparer {
             is_gone: false,
             hot: None,
             degree: None,
+            page: None,
         };
         match wish.view {
             View::Flat => {
@@ -112,6 +119,27 @@ impl Preparer {
         }
         self.kept = Some(kept);
         prepared
+    }
+}
+
+impl Preparer {
+    /// The page that a wish asks for, by what was prepared for it last.
+    pub fn page(
+        &self,
+        seen: &Seen,
+        wish: &Wish,
+        (source, situation): (&dyn Source, &Situation),
+    ) -> Option<(Asked, String)> {
+        let (kept, asked) = (self.kept.as_ref()?, wish.page.as_ref()?);
+        let subject = Subject {
+            profile: &seen.profile,
+            selection: &kept.selection,
+            names: Names::Short,
+            figures: Figures::All,
+        };
+        let function = asked.function.find(&seen.profile);
+        let text = pages::text(source, &subject, function, asked, situation);
+        Some((asked.clone(), text))
     }
 }
 
@@ -157,26 +185,17 @@ impl Kept {
         let profile = &seen.profile;
         let selection = match event(profile, wish.event.as_deref()) {
             None => Selection::nothing(),
-            Some(event) => {
-                let filter = Filter {
-                    focus: wish.focus.clone(),
-                    ..Filter::default()
-                };
-                profile.select(event, &filter)
-            }
+            Some(event) => profile.select(event, &wish.filter()),
         };
         let all = match event(profile, wish.event.as_deref()) {
-            Some(event) if wish.focus.is_some() => {
-                let samples = profile.samples.iter();
-                let of_event = samples.filter(|sample| sample.event == event);
-                of_event.fold(0, |sum: u64, sample| sum.saturating_add(sample.weight))
-            }
+            Some(event) if wish.picks() => profile.select(event, &wish.base).total(),
             _ => selection.total(),
         };
         Kept {
             number: seen.number,
             event: wish.event.clone(),
             focus: pattern(wish),
+            who: wish.who.clone(),
             selection,
             all,
             tree: None,
@@ -184,7 +203,8 @@ impl Kept {
     }
 
     fn is_for(&self, seen: &Seen, wish: &Wish) -> bool {
-        self.number == seen.number && self.event == wish.event && self.focus == pattern(wish)
+        let is_same = self.number == seen.number && self.event == wish.event;
+        is_same && self.focus == pattern(wish) && self.who == wish.who
     }
 }
 

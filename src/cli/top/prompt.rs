@@ -14,6 +14,12 @@ pub enum Purpose {
     Search,
     /// A pattern for stacks.
     Focus,
+    /// A pattern for the lines of a page.
+    Find,
+    /// A command, a process or a thread.
+    Who,
+    /// A range of time.
+    Time,
     /// The name of a file to write.
     Write,
 }

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use crossterm::{event, terminal as modes};
 use proftool::base::printable;
+use proftool::profile::Filter;
 use proftool::sampler;
 use proftool::view::flat::Sort;
 use signal_hook::consts::SIGHUP;
@@ -50,7 +51,7 @@ const STALE: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(1);
 
 /// How it is shown.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// How the screen can be drawn on.
     pub paint: Paint,
@@ -60,6 +61,8 @@ pub struct Options {
     pub half_life: Option<Duration>,
     /// The event that is shown at first; `None` for the one with the most samples.
     pub event: Option<String>,
+    /// What samples have to pass.
+    pub filter: Filter,
 }
 
 /// Shows what the source sees, until somebody leaves it or a signal ends it, which is then to be
@@ -76,7 +79,7 @@ pub fn show(source: &dyn Source, shown: &Shown, options: &Options) -> anyhow::Re
     let is_left = AtomicBool::new(false);
     let ended = std::thread::scope(|scope| {
         let guard = scope.spawn(|| guard(source, &signals, &is_left));
-        let session = Session::new(source, scope, options);
+        let session = Session::new(source, scope, options, shown);
         let ended = session.run(screen, shown, &signals, &stops, &is_left);
         is_left.store(true, Ordering::Relaxed);
         guard.thread().unpark();
@@ -150,6 +153,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
         source: &'env dyn Source,
         scope: &'scope Scope<'scope, 'env>,
         options: &Options,
+        shown: &'env Shown,
     ) -> Session<'scope, 'env> {
         let (jobs, waiting) = mpsc::channel::<(Arc<Seen>, Wish)>();
         let (finished, done) = mpsc::channel();
@@ -157,7 +161,8 @@ impl<'scope, 'env> Session<'scope, 'env> {
         let preparing = scope.spawn(move || {
             let mut preparer = Preparer::default();
             for (seen, wish) in waiting {
-                let made = Box::new(preparer.prepare(&seen, &wish));
+                let mut made = Box::new(preparer.prepare(&seen, &wish));
+                made.page = preparer.page(&seen, &wish, (source, &shown.situation));
                 if prepared.send(Done::Prepared(made)).is_err() {
                     return;
                 }
@@ -165,6 +170,12 @@ impl<'scope, 'env> Session<'scope, 'env> {
         });
         let mut app = App::new(options.sort, options.half_life);
         app.wish.event = options.event.clone();
+        app.wish.focus = options.filter.focus.clone();
+        app.wish.base = Arc::new(Filter {
+            focus: None,
+            ..options.filter.clone()
+        });
+        app.state = source.state();
         Session {
             source,
             scope,
@@ -232,6 +243,9 @@ impl<'scope, 'env> Session<'scope, 'env> {
                 Action::Write(path) => self.write(path),
                 Action::Repaint => screen.clear().context("could not use the terminal")?,
                 Action::Suspend => sampler::stop_job(),
+                Action::Time(range) => {
+                    self.app.message = self.source.set_time(&range).err();
+                }
             }
         }
         drop(screen);
@@ -336,6 +350,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
         let paint = self.paint;
         let drawn = screen.draw(|frame| {
             app.resize(draw::room(frame.area()));
+            app.widen(usize::from(frame.area().width));
             draw::draw(app, shown, paint, frame.buffer_mut());
         });
         drawn.context("could not write on the terminal")?;

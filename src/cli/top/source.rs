@@ -1,10 +1,13 @@
-//! Where what is shown comes from: samples that are taken while it is looked at.
+//! Where what is shown comes from: samples that are taken while it is looked at, or a recording.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use proftool::input::live::Seen;
+use proftool::profile::FunctionId;
+use proftool::view::Subject;
+use proftool::view::page::Page;
 
 /// A recording that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,9 +27,11 @@ pub enum State {
     Running,
     /// Nothing more will come, and why: `the command exited with status 0`.
     Ended(String),
+    /// A recording is looked at; the part of its time that was read, or is being read.
+    Recorded(Option<String>),
 }
 
-/// Samples that are being taken. All of it may be asked from any thread.
+/// Samples that are being taken, or were. All of it may be asked from any thread.
 pub trait Source: Sync {
     /// Returns the newest profile; `None` before the first. Cheap.
     fn latest(&self) -> Option<Arc<Seen>>;
@@ -50,4 +55,27 @@ pub trait Source: Sync {
 
     /// Ends the taking of samples, and a command that was run for them.
     fn stop(&self);
+
+    /// Returns the page of a function's source lines, or of its machine code.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    fn annotated(
+        &self,
+        _subject: &Subject,
+        _function: FunctionId,
+        _assembly: bool,
+    ) -> Result<Page, String> {
+        Err("source lines are shown of recordings only".into())
+    }
+
+    /// Reads the samples of this time only; all, if the text is empty.
+    ///
+    /// # Errors
+    ///
+    /// Why that cannot be done.
+    fn set_time(&self, _range: &str) -> Result<(), String> {
+        Err("only a recording has parts".into())
+    }
 }

@@ -6,19 +6,22 @@ use proftool::base::{CaveatKind, Unit};
 use proftool::view::flat::Sort;
 use proftool::view::number;
 
-use super::app::App;
+use super::super::advice::Situation;
+use super::app::{App, Overlay};
 use super::listing::Whole;
 use super::source::{Seen, State};
-use super::wish::Wish;
+use super::wish::{View, Who, Wish};
 use super::written::samples;
 
 /// What is sampled, as a person names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Shown {
     /// The command, or what already runs: `./app --its-option`, `process 4711 (app)`.
     pub target: String,
     /// How samples are taken: `997 Hz, stacks: frame pointers`.
     pub how: String,
+    /// For whom advice is worded.
+    pub situation: Situation,
 }
 
 /// A time as a clock shows it: `1:05`, `2:00:00`.
@@ -48,12 +51,15 @@ pub enum Since {
     BeforeReset,
     /// Until a reset whose first samples are not there yet.
     Anew,
+    /// Of a recording.
+    Recorded,
 }
 
 impl Since {
     /// Since when the figures of this moment are counted.
     pub fn of(app: &App, seen: &Seen) -> Since {
         match (app.is_outdated(seen), seen.resets) {
+            _ if app.is_recording() => Since::Recorded,
             (true, _) if app.is_paused() => Since::BeforeReset,
             (true, _) => Since::Anew,
             (false, 0) => Since::Start,
@@ -79,13 +85,25 @@ pub fn whole(whole: &Whole, wish: &Wish, count: u64, since: Since) -> Vec<String
         Unit::Samples => format!("100 % = {}", samples(whole.weight)),
         _ => format!("100 % = {weight}{}", whole.event),
     }];
+    let share = || number::percent(whole.weight, whole.all, 2);
     if let Some(focus) = &wish.focus {
-        let share = number::percent(whole.weight, whole.all, 2);
-        parts.push(format!("{share} % of all: stacks with /{focus}/"));
+        parts.push(format!("{} % of all: stacks with /{focus}/", share()));
+    }
+    if let Some(who) = &wish.who {
+        let only = match who {
+            Who::Command(name) => format!("command {name}"),
+            Who::Process(pid) => format!("process {pid}"),
+            Who::Thread(tid) => format!("thread {tid}"),
+        };
+        match wish.focus {
+            Some(_) => parts.push(only),
+            None => parts.push(format!("{} % of all: {only}", share())),
+        }
     }
     let since = match since {
         Since::Start => Some("since the start"),
         Since::Reset => Some("since the reset"),
+        Since::Recorded => None,
         Since::BeforeReset => {
             parts.push("before the reset".into());
             None
@@ -118,14 +136,22 @@ pub fn state(app: &App) -> String {
     match &app.state {
         State::Running => clock(elapsed),
         State::Ended(_) => format!("ended {}", clock(elapsed)),
+        State::Recorded(_) => String::new(),
     }
 }
 
 /// What is sampled and how that goes, the most important first.
 pub fn facts(app: &App, shown: &Shown) -> Vec<String> {
     let mut parts = vec![shown.target.clone()];
-    if let State::Ended(why) = &app.state {
-        parts.push(why.clone());
+    match &app.state {
+        State::Running => {}
+        State::Ended(why) => parts.push(why.clone()),
+        State::Recorded(part) => {
+            parts.extend(part.clone());
+            parts.push(shown.how.clone());
+            parts.retain(|part| !part.is_empty());
+            return parts;
+        }
     }
     let Some(seen) = app.current() else {
         parts.push(shown.how.clone());
@@ -186,7 +212,18 @@ pub fn sort(sort: Sort) -> &'static str {
 
 /// The keys of a view, the most important first.
 pub fn keys(app: &App) -> Vec<(&'static str, &'static str)> {
-    use super::wish::View;
+    let close = ("Esc", "close");
+    if let Some((Overlay::Page, _)) = app.overlay {
+        let page = [
+            ("a", "source, assembly"),
+            ("Enter", "detail"),
+            ("/", "find"),
+        ];
+        return [&[close][..], &page, &[("n", "next")]].concat();
+    }
+    if app.is_recording() {
+        return keys_of_recording(app.wish.view);
+    }
     let mut keys = vec![("?", "help"), ("q", "quit")];
     keys.extend(match app.wish.view {
         View::Flat => [("Enter", "graph"), ("s", "sort")],
@@ -211,55 +248,17 @@ pub fn keys(app: &App) -> Vec<(&'static str, &'static str)> {
     keys
 }
 
-/// What the keys do.
-pub const HELP: &str = "\
-VIEWS
-  1 2 3 4    flat, graph, tree, cycles; Tab and Shift-Tab switch between them
-  Enter      flat: callers and callees of the function
-             graph: go to this caller or callee
-             tree: open or close; on f... go to the nearest f above
-             cycles: callers and callees of the function, or of the callee
-  g          callers and callees of the function, from any view
-  Backspace  graph: back to the previous function, and finally to flat
-
-MOVING
-  arrows j k PgUp PgDn    Home: always the first line
-  The selected function stays selected when the order changes.
-
-WHAT IS SHOWN
-  /          show only functions whose full name matches a regular
-             expression; percentages do not change
-  f          show only stacks with such a function; they are then 100 %
-  Esc        clear the filter; again: clear the focus
-  s          flat: sort by self weight, by total, by name
-  c          tree: collapse recursion: none, direct, conservative, full
-  e          tree: open the heaviest path from here
-  right left tree: open; close, or go to the line above
-  E          the next event, if several are sampled
-
-TIME
-  p Space    pause the display; sampling continues
-  d          fade weights with a half-life, or count all samples in full
-  < >        halve, double the half-life
-  z          zero: count from now on
-
-  w          write all samples since the start or the reset, without fading or
-             filter, as a recording for the other commands
-  i          how reliable the stacks are, and what is unknown
-  Ctrl-L     redraw the screen
-  Ctrl-Z     stop, with the command that was started; fg continues
-  q Ctrl-C   quit, and end the command that was started
-
-FIGURES
-  self       weight of the samples taken in the function itself
-  total      weight of the samples with the function on the stack; a sample
-             counts once, however often the function is on its stack
-  at most    the total if the function was on every incomplete stack that may
-             lack it; ? if it is unknown whether it can be that large
-  ≈f         most samples lacked this frame of f; it was restored from the code
-  f... (N %) tree: a collapsed call of f, which N % of the samples passed;
-             their stacks continue under the nearest f above
-  via collapsed %  tree: the part of total % that came through such calls
-  children   graph: weight of the function's callees when called by this caller
-  outside    cycles: weight of callees outside the cycle
-  fonseca    cycles: an estimate of the total from the weights of calls";
+/// The keys of a view of a recording, the most important first.
+fn keys_of_recording(view: View) -> Vec<(&'static str, &'static str)> {
+    let mut keys = vec![("?", "help"), ("q", "quit")];
+    keys.extend([("Enter", "detail"), ("a", "annotate")]);
+    keys.extend(match view {
+        View::Flat => [("s", "sort"), ("g", "graph")],
+        View::Graph => [("g", "walk"), ("Bksp", "back")],
+        View::Tree => [("Space", "open"), ("e", "hot path")],
+        View::Cycles => [("g", "graph"), ("i", "info")],
+    });
+    keys.extend([("/", "filter"), ("f", "focus"), ("t", "thread")]);
+    keys.extend([("T", "time"), ("i", "info")]);
+    keys
+}

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proftool::analysis::tree::Collapse;
-use proftool::profile::{FunctionId, Profile};
+use proftool::profile::{Filter, FunctionId, Profile};
 use proftool::view::flat::Sort;
 use regex::Regex;
 use rustc_hash::FxHashSet;
 
 use super::listing::{Identity, Key};
+use super::pages::Asked;
 
 /// The views.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -23,6 +24,28 @@ pub enum View {
     Tree,
     /// Recursion.
     Cycles,
+}
+
+impl Wish {
+    /// What samples have to pass.
+    pub fn filter(&self) -> Filter {
+        let mut filter = Filter {
+            focus: self.focus.clone(),
+            ..Filter::clone(&self.base)
+        };
+        match &self.who {
+            None => {}
+            Some(Who::Command(name)) => filter.comms = vec![name.clone()],
+            Some(Who::Process(pid)) => filter.pids = vec![*pid],
+            Some(Who::Thread(tid)) => filter.tids = vec![*tid],
+        }
+        filter
+    }
+
+    /// Whether fewer samples are shown than at the start.
+    pub fn picks(&self) -> bool {
+        self.focus.is_some() || self.who.is_some()
+    }
 }
 
 impl View {
@@ -75,6 +98,26 @@ pub enum Hot {
     Line(Key),
 }
 
+/// Whose samples are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// Those of threads with this command name, or of processes that were started for this.
+    Command(String),
+    /// Those of a process.
+    Process(i32),
+    /// Those of a thread.
+    Thread(i32),
+}
+
+impl std::fmt::Display for Who {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Who::Command(name) => f.write_str(name),
+            Who::Process(id) | Who::Thread(id) => write!(f, "{id}"),
+        }
+    }
+}
+
 /// What is to be shown.
 #[derive(Clone, Debug, Default)]
 pub struct Wish {
@@ -86,6 +129,10 @@ pub struct Wish {
     pub event: Option<String>,
     /// Only stacks with a function that matches.
     pub focus: Option<Regex>,
+    /// Only samples of these.
+    pub who: Option<Who>,
+    /// What else samples have to pass.
+    pub base: Arc<Filter>,
     /// Only lines that match.
     pub search: Search,
     /// The order of functions.
@@ -100,4 +147,6 @@ pub struct Wish {
     pub opened: Opened,
     /// The half-life of weights; `None` for no fading.
     pub half_life: Option<Duration>,
+    /// The page over the view.
+    pub page: Option<Asked>,
 }

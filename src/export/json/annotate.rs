@@ -12,7 +12,9 @@
 //! `outside`, addresses that are in none. `inlined_elsewhere` is the self weight of the function in the
 //! machine code of others. `file`, `line` and `inlined` are the source position of an instruction and the
 //! inlined function that has it; `jump` is the address of the instruction that it leads to, `callee` what
-//! it calls. Without code, `no_code` has the reason.
+//! it calls. Where calls were counted, instructions and lines have `calls|null`, how often they called,
+//! and `calls_at_least`, which is there, and true, where there may have been more; the calls of a line are
+//! its own, not those of code that is inlined into it. Without code, `no_code` has the reason.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -22,6 +24,7 @@ use serde::Serialize;
 use super::layout::{list, list_with, value};
 use super::{Identity, view_head};
 use crate::export::Advice;
+use crate::profile::MadeCalls;
 use crate::view::Subject;
 use crate::view::annotate::{AnnotateView, CodeLine, CodeView, FileView};
 
@@ -43,11 +46,32 @@ struct Weights {
     total: Option<u64>,
 }
 
+/// Where calls were counted.
+#[derive(Serialize)]
+struct CallsItem {
+    calls: Option<u64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    calls_at_least: bool,
+}
+
+impl CallsItem {
+    fn of(subject: &Subject, made: Option<MadeCalls>) -> Option<CallsItem> {
+        let counts = subject.profile.counts.as_ref();
+        counts.filter(|counts| counts.have_sites())?;
+        Some(CallsItem {
+            calls: made.map(|made| made.calls),
+            calls_at_least: made.is_some_and(|made| made.is_least),
+        })
+    }
+}
+
 #[derive(Serialize)]
 struct LineItem<'a> {
     line: u32,
     #[serde(flatten)]
     weights: Weights,
+    #[serde(flatten)]
+    calls: Option<CallsItem>,
     text: Option<&'a str>,
 }
 
@@ -59,6 +83,8 @@ struct InstructionItem<'a> {
     #[serde(rename = "self")]
     self_weight: u64,
     total: u64,
+    #[serde(flatten)]
+    calls: Option<CallsItem>,
     file: Option<&'a str>,
     line: Option<u32>,
     inlined: Option<&'a str>,
@@ -89,7 +115,9 @@ pub fn write(
     };
     value(out, &function)?;
     out.write_all(b",\n\"files\":")?;
-    list_with(out, &view.files, |out, file| write_file(out, view, file))?;
+    list_with(out, &view.files, |out, file| {
+        write_file(out, subject, view, file)
+    })?;
     out.write_all(b",\n\"unknown_line\":")?;
     let unknown = summary.lines.iter().find(|row| row.line.is_none());
     let unknown = unknown.map(|row| Weights {
@@ -99,7 +127,7 @@ pub fn write(
     value(out, &unknown)?;
     out.write_all(b",\n\"code\":")?;
     match &view.code {
-        Some(code) => write_code(out, view, code)?,
+        Some(code) => write_code(out, subject, view, code)?,
         None => value(out, &None::<()>)?,
     }
     out.write_all(b",\n\"no_code\":")?;
@@ -107,7 +135,12 @@ pub fn write(
     out.write_all(b"}\n")
 }
 
-fn write_file(out: &mut dyn Write, view: &AnnotateView, file: &FileView) -> io::Result<()> {
+fn write_file(
+    out: &mut dyn Write,
+    subject: &Subject,
+    view: &AnnotateView,
+    file: &FileView,
+) -> io::Result<()> {
     out.write_all(b"{\"file\":")?;
     value(out, &file.file)?;
     out.write_all(b",\"found\":")?;
@@ -119,13 +152,19 @@ fn write_file(out: &mut dyn Write, view: &AnnotateView, file: &FileView) -> io::
             self_weight: line.self_weight,
             total: line.total,
         },
+        calls: CallsItem::of(subject, line.calls),
         text: view.text(&file.file, line.line),
     });
     list(out, items)?;
     out.write_all(b"}")
 }
 
-fn write_code(out: &mut dyn Write, view: &AnnotateView, code: &CodeView) -> io::Result<()> {
+fn write_code(
+    out: &mut dyn Write,
+    subject: &Subject,
+    view: &AnnotateView,
+    code: &CodeView,
+) -> io::Result<()> {
     out.write_all(b"{\"file\":")?;
     value(out, &code.listing.file)?;
     write!(
@@ -136,12 +175,13 @@ fn write_code(out: &mut dyn Write, view: &AnnotateView, code: &CodeView) -> io::
     out.write_all(b",\"instructions\":")?;
     list(
         out,
-        view.instructions().map(|(code, line)| item(code, line)),
+        view.instructions()
+            .map(|(code, line)| item(subject, code, line)),
     )?;
     out.write_all(b"}")
 }
 
-fn item<'a>(code: &'a CodeView, line: CodeLine<'a>) -> InstructionItem<'a> {
+fn item<'a>(subject: &Subject, code: &'a CodeView, line: CodeLine<'a>) -> InstructionItem<'a> {
     let instruction = line.instruction;
     let names = &code.listing.names;
     let position = code.listing.position_of(instruction);
@@ -151,6 +191,7 @@ fn item<'a>(code: &'a CodeView, line: CodeLine<'a>) -> InstructionItem<'a> {
         text: &instruction.text,
         self_weight: line.self_weight,
         total: line.total,
+        calls: CallsItem::of(subject, instruction.calls),
         file: position.map(|at| &names[at.file]),
         line: position.map(|at| at.line),
         inlined: position.and_then(|at| Some(&names[at.inlined?])),

@@ -12,6 +12,8 @@
 //! With samples, functions have `self` and `total`, and there are `pairs [{from, to, weight,
 //! samples, sites, origin}]`, one for each caller and callee, whatever the kinds: `weight` counts
 //! each sample once, `sites` the places that call, and `origin` is `observed`, `code` or `both`.
+//! Where calls were counted, pairs have `calls|null`, null where they were not counted, and
+//! `calls_at_least`, which is there, and true, where there may have been more.
 //! `coverage {functions, touched_functions, arcs, touched_arcs, only_observed}` speaks of what the
 //! run could reach.
 
@@ -21,7 +23,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::layout::{list, value};
-use super::{Declaration, linkage_name, view_head};
+use super::{CountedCalls, Declaration, linkage_name, view_head};
 use crate::analysis::code::Measured;
 use crate::export::Advice;
 use crate::profile::{CallKind, FunctionId};
@@ -65,6 +67,8 @@ struct PairItem {
     samples: u64,
     sites: u64,
     origin: &'static str,
+    #[serde(flatten)]
+    calls: Option<CountedCalls>,
 }
 
 #[derive(Serialize)]
@@ -105,7 +109,7 @@ pub fn write(
     });
     list(out, arcs)?;
     if let Some(measured) = &view.summary.measured {
-        samples(out, view, measured)?;
+        samples(out, subject, view, measured)?;
     }
     write!(
         out,
@@ -150,7 +154,12 @@ fn function<'a>(
     }
 }
 
-fn samples(out: &mut dyn Write, view: &CallGraphView, measured: &Measured) -> io::Result<()> {
+fn samples(
+    out: &mut dyn Write,
+    subject: &Subject,
+    view: &CallGraphView,
+    measured: &Measured,
+) -> io::Result<()> {
     out.write_all(b",\n\"pairs\":")?;
     let pairs = view.arcs.iter().map(|&arc| {
         let arc = &view.summary.graph.arcs[arc];
@@ -161,6 +170,7 @@ fn samples(out: &mut dyn Write, view: &CallGraphView, measured: &Measured) -> io
             samples: arc.samples,
             sites: arc.sites(),
             origin: arc.origin().name(),
+            calls: CountedCalls::between(subject, arc.from, arc.to),
         }
     });
     list(out, pairs)?;

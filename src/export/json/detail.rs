@@ -10,6 +10,9 @@
 //! callers and descendants are estimated by gprof's propagation from counted calls. Then `rule` and
 //! `total_max` are null, `recursive` says whether counted calls lead back, and there are no depths.
 //!
+//! Where calls were counted, callers and descendants have `calls|null`, null where they were not
+//! counted, and `calls_at_least`, which is there, and true, where there may have been more.
+//!
 //! `root` is the weight of the stacks on which the function is outermost, which no caller has. A
 //! descendant is `recursive` if some stack leads from it back to the function, a caller if some stack
 //! leads from the function to it; either is `inferred` if no stack was recorded with the call, but
@@ -27,7 +30,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::layout::{list, value};
-use super::{Declaration, TotalMax, linkage_name, view_head};
+use super::{CountedCalls, Declaration, TotalMax, linkage_name, view_head};
 use crate::analysis::call_sites::CallSite;
 use crate::analysis::detail::{Basis, Neighbour};
 use crate::export::Advice;
@@ -61,6 +64,8 @@ struct NeighbourItem<'a> {
     weight: u64,
     recursive: bool,
     inferred: bool,
+    #[serde(flatten)]
+    calls: Option<CountedCalls>,
     label: &'a str,
 }
 
@@ -125,7 +130,8 @@ pub fn write(
         declaration: Declaration::of(function),
     };
     value(out, &function)?;
-    let neighbour = |other: &Neighbour| NeighbourItem {
+    let neighbour = |other: &Neighbour, calls: Option<CountedCalls>| NeighbourItem {
+        calls,
         name: subject.plain_name(other.function),
         module: subject.module(other.function),
         weight: other.weight,
@@ -134,9 +140,17 @@ pub fn write(
         label: view.name(other.function),
     };
     out.write_all(b",\n\"callers\":")?;
-    list(out, view.callers.iter().map(neighbour))?;
+    let callers = view.callers.iter().map(|other| {
+        let calls = CountedCalls::between(subject, other.function, detail.function);
+        neighbour(other, calls)
+    });
+    list(out, callers)?;
     out.write_all(b",\n\"descendants\":")?;
-    list(out, view.descendants.iter().map(neighbour))?;
+    let descendants = view.descendants.iter().map(|other| {
+        let calls = CountedCalls::between(subject, detail.function, other.function);
+        neighbour(other, calls)
+    });
+    list(out, descendants)?;
     let site = |site: &CallSite| {
         let line = site.line.map(|line| &subject.profile.lines[line]);
         SiteItem {

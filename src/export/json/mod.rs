@@ -16,6 +16,11 @@
 //! `functions`. There, `linkage_name`, `address|null`, `decl_file|null` and `decl_line|null` say what
 //! else tells functions of one name apart.
 //!
+//! Where rows are no functions, the document has `by`: `module`, `file`, `line`, `address`, `thread`, `command` or
+//! `event`, and each row among `functions` and each node has `kind` and `file|null`, `line|null`. `kind` is
+//! that word; `mark` for marks such as `[truncated]`, `unknown` where the row of a frame is not known, and
+//! `function` for functions under threads, commands and events. `file` is the path of a module or a source file.
+//!
 //! Documents are streamed: a tree of any depth is written without recursion and without a copy.
 //! What stands on a line is a struct that serde_json writes; only lines that hold lists are put together
 //! here. Strings are escaped by serde_json, and beyond it every character that is not safe to print
@@ -43,8 +48,8 @@ pub(super) use self::layout::value;
 use crate::analysis::cut::AtMost;
 use crate::base::{Caveats, Event, Sampling};
 use crate::export::Advice;
-use crate::profile::{Function, FunctionId};
-use crate::view::Subject;
+use crate::profile::{Function, FunctionId, FunctionKind, RowKind};
+use crate::view::{Subject, rows};
 
 /// An event, and whether its unit is assumed.
 #[derive(Serialize)]
@@ -113,7 +118,11 @@ fn view_head(
         selection.total(),
         selection.samples(),
         (&subject.profile.caveats, advice),
-    )
+    )?;
+    match subject.profile.rows {
+        RowKind::Function => Ok(()),
+        rows => writeln!(out, "\"by\":\"{}\",", rows.name()),
+    }
 }
 
 /// What tells functions of one name apart; `label` is what the function is called so that no other is
@@ -125,16 +134,36 @@ struct Identity<'a> {
     address: Option<u64>,
     #[serde(flatten)]
     declaration: Declaration<'a>,
+    #[serde(flatten)]
+    row: Option<RowFields<'a>>,
+}
+
+/// What a row is that is no function, or stands among such rows.
+#[derive(Serialize)]
+struct RowFields<'a> {
+    kind: &'static str,
+    file: Option<&'a str>,
+    line: Option<u32>,
+}
+
+impl<'a> RowFields<'a> {
+    fn of(subject: &Subject<'a>, function: FunctionId) -> Option<RowFields<'a>> {
+        let (file, line) = rows::position(subject, function);
+        let kind = subject.profile.row_name(function);
+        let is_told = subject.profile.rows != RowKind::Function;
+        is_told.then_some(RowFields { kind, file, line })
+    }
 }
 
 impl<'a> Identity<'a> {
-    fn of(subject: &Subject<'a>, function: FunctionId, label: &'a str) -> Identity<'a> {
-        let function = &subject.profile.functions[function];
+    fn of(subject: &Subject<'a>, id: FunctionId, label: &'a str) -> Identity<'a> {
+        let function = &subject.profile.functions[id];
         Identity {
             label,
             linkage_name: linkage_name(function),
             address: function.address,
             declaration: Declaration::of(function),
+            row: RowFields::of(subject, id),
         }
     }
 }
@@ -153,11 +182,31 @@ struct Declaration<'a> {
 
 impl Declaration<'_> {
     fn of(function: &Function) -> Declaration<'_> {
-        let line = function.declared_at.as_deref();
+        let is_function = function.kind != FunctionKind::Row;
+        let line = function.declared_at.as_deref().filter(|_| is_function);
         Declaration {
             decl_file: line.map(|line| &*line.file),
             decl_line: line.map(|line| line.line),
         }
+    }
+}
+
+/// The calls of one function by another, where calls were counted.
+#[derive(Serialize)]
+struct CountedCalls {
+    calls: Option<u64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    calls_at_least: bool,
+}
+
+impl CountedCalls {
+    fn between(subject: &Subject, from: FunctionId, to: FunctionId) -> Option<CountedCalls> {
+        let counts = subject.profile.counts.as_ref()?;
+        let counted = counts.between(Some(from), to);
+        Some(CountedCalls {
+            calls: counted.map(|counted| counted.calls),
+            calls_at_least: counted.is_some_and(|counted| counted.is_least),
+        })
     }
 }
 

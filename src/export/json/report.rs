@@ -1,11 +1,14 @@
 //! The report: `command|null`, `duration|null` (ns), `functions` and `by_total` as in the flat
 //! profile, the former with `line {file, line, weight}|null`, the latter with `folded [name]`, the
-//! functions with exactly the same samples that the row stands for as well; `commands [{name, weight}]`,
+//! functions with exactly the same samples that the row stands for as well, and `by_total_rule` says so; `commands [{name, weight}]`,
 //! `threads [{pid, tid, name, weight}]`, `owners` and `through_project` as in [`owners`], `sampling_error {points, confidence, effective_samples}|null`
 //! (percentage points around a share of one half, for independent samples), `census {complete, lost,
 //! throttled, intervals}|null` where every event was recorded or should have been, `quality {stacks, calls {KEY: number}, KEY: {samples, text, remedy|null}, …}|null`
 //! with the keys of [`quality::lines`], of the whole file also where filters leave samples out, `waits [{function, module, caller|null, weight}]`
-//! (where threads leave the processor; empty for events of running threads), `next [{command|null, shows}]`. Remedies and
+//! (where threads leave the processor; empty for events of running threads), `hot_paths {collapse, paths [{leaves, frames
+//! [{name, module, level, total, indirect, self, other_callees, other_weight, other_weight_is_limit}]}]}|null` (the heaviest path of
+//! the call tree and the heaviest one that leaves it, `leaves` being the number of the frame of the first, from 0; frames
+//! have the figures of the tree, outermost first), `next [{command|null, shows}]`. Remedies and
 //! commands are the caller's [`Advice`].
 
 use std::io::{self, Write};
@@ -20,6 +23,10 @@ use crate::export::Advice;
 use crate::view::Subject;
 use crate::view::quality;
 use crate::view::report::Report;
+
+/// Which functions share a row of `by_total`.
+const BY_TOTAL_RULE: &str = "functions on exactly the same samples share a row if they have no self \
+                             weight and do not recurse";
 
 #[derive(Serialize)]
 struct HotFunction<'a> {
@@ -81,6 +88,20 @@ struct WaitItem<'a> {
 }
 
 #[derive(Serialize)]
+struct HotFrame<'a> {
+    name: &'a str,
+    module: &'a str,
+    level: u32,
+    total: u64,
+    indirect: u64,
+    #[serde(rename = "self")]
+    own: u64,
+    other_callees: usize,
+    other_weight: u64,
+    other_weight_is_limit: bool,
+}
+
+#[derive(Serialize)]
 struct Sampled {
     points: f64,
     confidence: u32,
@@ -135,6 +156,8 @@ pub fn write(
         folded,
     });
     list(out, by_total)?;
+    out.write_all(b",\n\"by_total_rule\":")?;
+    value(out, &BY_TOTAL_RULE)?;
     out.write_all(b",\n\"commands\":")?;
     let commands = report.commands.iter();
     list(
@@ -167,6 +190,8 @@ pub fn write(
         weight,
     });
     list(out, waits)?;
+    out.write_all(b",\n\"hot_paths\":")?;
+    hot_paths(out, subject, report)?;
     let (sampled, census) = sampling_error(&report.sampling_error);
     out.write_all(b",\n\"sampling_error\":")?;
     value(out, &sampled)?;
@@ -179,6 +204,45 @@ pub fn write(
     });
     list(out, next)?;
     out.write_all(b"}\n")
+}
+
+/// Writes the heaviest paths of the call tree.
+fn hot_paths(out: &mut dyn Write, subject: &Subject, report: &Report) -> io::Result<()> {
+    let Some(hot) = &report.hot else {
+        return out.write_all(b"null");
+    };
+    let (paths, nodes) = (&hot.paths, &hot.paths.calls.nodes);
+    let frame = |id| {
+        let node = nodes.at(id);
+        let rest = paths.rest[id];
+        HotFrame {
+            name: subject.name(node.function),
+            module: subject.module(node.function),
+            level: node.level,
+            total: node.weight(),
+            indirect: node.indirect,
+            own: node.in_only,
+            other_callees: rest.callees,
+            other_weight: rest.weight,
+            other_weight_is_limit: rest.is_limit,
+        }
+    };
+    write!(
+        out,
+        "{{\"collapse\":\"{}\",\"paths\":[",
+        paths.calls.collapse.name()
+    )?;
+    out.write_all(b"\n{\"leaves\":null,\"frames\":")?;
+    list(out, nodes.ids().take(paths.first).map(frame))?;
+    let second = nodes.ids().nth(paths.first);
+    if let Some(second) = second {
+        let leaves = nodes.at(second).parent.map(|id| id.index());
+        out.write_all(b"},\n{\"leaves\":")?;
+        value(out, &leaves)?;
+        out.write_all(b",\"frames\":")?;
+        list(out, nodes.ids().skip(paths.first).map(frame))?;
+    }
+    out.write_all(b"}]}")
 }
 
 /// Writes how stacks were held against the code, a line of the page a line.

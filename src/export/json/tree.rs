@@ -20,7 +20,7 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 
 use super::layout::fields;
-use super::{TotalMax, linkage_name, view_head};
+use super::{RowFields, TotalMax, linkage_name, view_head};
 use crate::analysis::tree::{Collapse, Node, NodeId};
 use crate::export::Advice;
 use crate::view::Subject;
@@ -63,6 +63,8 @@ struct NodeFields<'a> {
     #[serde(flatten)]
     counts: Counts,
     inlined: bool,
+    #[serde(flatten)]
+    row: Option<RowFields<'a>>,
 }
 
 #[derive(Serialize)]
@@ -135,6 +137,7 @@ pub fn write(
             level: node.level,
             counts: counts(tree, id, &node),
             inlined: node.inlined,
+            row: RowFields::of(subject, node.function),
         };
         fields(out, &about)?;
         out.write_all(b",\"children\":[")?;

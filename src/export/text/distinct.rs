@@ -1,7 +1,7 @@
 //! Texts of one column that stay different where they are shortened.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::shorten::{
     ARROW, GAP, display_width, first_columns, last_columns, shortened, shortened_call, split_remark,
@@ -11,16 +11,23 @@ use super::shorten::{
 const ROUNDS: usize = 16;
 /// How much of what two names share stands before the place where they differ.
 const SHARED: usize = 8;
+/// The least of a name that is shown around such a place.
+const LEAST: usize = 6;
 
 /// The texts, each in the columns that there are for it: shortened, and where different names would look the same
-/// with the place in which they differ. A text that nothing else tells apart is longer than its room. What stands
+/// with the places in which they differ. A text that nothing else tells apart is longer than its room. What stands
 /// behind a name is no part of it.
 pub(super) fn fitted<'t>(texts: &[(&'t str, usize)]) -> Vec<Cow<'t, str>> {
     let short = |&(text, room): &(&'t str, usize)| shortened_call(text, room);
     let mut shown: Vec<Cow<'t, str>> = texts.iter().map(short).collect();
+    // One place may tell a text from some and another from others, so all of them stay in sight.
+    let mut telling: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for round in 0..=ROUNDS {
-        let mut changed = Vec::new();
-        for places in alike(texts, &shown) {
+        let alike = alike(texts, &shown);
+        if alike.is_empty() {
+            break;
+        }
+        for places in alike {
             let mut all = places.iter().map(|&place| texts[place].0);
             let first = all.next().unwrap_or_default();
             let shared = all
@@ -29,18 +36,16 @@ pub(super) fn fitted<'t>(texts: &[(&'t str, usize)]) -> Vec<Cow<'t, str>> {
             let shared = shared.min();
             for place in places {
                 let (text, room) = texts[place];
-                let text = match shared {
-                    Some(shared) if round < ROUNDS => around(text, shared, room),
+                shown[place] = match shared {
+                    Some(shared) if round < ROUNDS => {
+                        let telling = telling.entry(place).or_default();
+                        telling.insert(shared);
+                        let telling: Vec<usize> = telling.iter().copied().collect();
+                        around(text, &telling, room)
+                    }
                     _ => Cow::Borrowed(text),
                 };
-                changed.push((place, text));
             }
-        }
-        if changed.is_empty() {
-            break;
-        }
-        for (place, text) in changed {
-            shown[place] = text;
         }
     }
     shown
@@ -70,40 +75,112 @@ fn common_prefix(one: &str, other: &str) -> usize {
     differs.map_or(shorter, |((at, _), _)| at)
 }
 
-/// A text in so many columns with what stands at `place`.
-fn around(text: &str, place: usize, room: usize) -> Cow<'_, str> {
+/// A text in so many columns with what stands at these places, which are in order.
+fn around<'t>(text: &'t str, places: &[usize], room: usize) -> Cow<'t, str> {
     let (name, remark) = split_remark(text);
     let left = room.saturating_sub(display_width(remark));
-    if !remark.is_empty() && left >= SHARED && place < name.len() {
-        return Cow::Owned(format!("{}{remark}", around(name, place, left)));
+    let is_in_name = places.last().is_some_and(|&place| place < name.len());
+    if !remark.is_empty() && left >= SHARED && is_in_name {
+        return Cow::Owned(format!("{}{remark}", around(name, places, left)));
     }
     if let Some((caller, callee)) = text.split_once(ARROW) {
         let half = room.saturating_sub(display_width(ARROW)) / 2;
         let start = caller.len() + ARROW.len();
-        let (caller, callee) = match place < start {
-            true => (
-                around(caller, place.min(caller.len()), half),
-                shortened(callee, half),
-            ),
-            false => (shortened(caller, half), around(callee, place - start, half)),
+        let (mut of_caller, of_callee): (Vec<usize>, Vec<usize>) =
+            places.iter().partition(|&&place| place < start);
+        of_caller
+            .iter_mut()
+            .for_each(|place| *place = caller.len().min(*place));
+        let of_callee: Vec<usize> = of_callee.iter().map(|place| place - start).collect();
+        let part = |text, places: &[usize]| match places {
+            [] => shortened(text, half),
+            _ => around(text, places, half),
         };
+        let (caller, callee) = (part(caller, &of_caller), part(callee, &of_callee));
         return Cow::Owned(format!("{caller}{ARROW}{callee}"));
     }
-    let room = room.max(4);
     if display_width(text) <= room {
         return Cow::Borrowed(text);
     }
-    let end = last_columns(text, room - 1);
-    if text.len() - end.len() <= place {
+    let end = last_columns(text, room.saturating_sub(1));
+    if places
+        .first()
+        .is_none_or(|&first| text.len() - end.len() <= first)
+    {
         return Cow::Owned(format!("{GAP}{end}"));
     }
-    let start = first_columns(text, (room - 2) / 3);
-    let before = last_columns(&text[..place], SHARED.min(room / 4));
-    let from = (place - before.len()).max(start.len());
-    let rest = &text[from..];
-    let here = room - 2 - display_width(start);
-    if display_width(rest) <= here + 1 {
-        return Cow::Owned(format!("{start}{GAP}{rest}"));
+    // The start and each place get the same, each with a gap behind it.
+    let parts = places.len() + 1;
+    let each = (room.saturating_sub(parts) / parts).max(LEAST);
+    let mut out = first_columns(text, each).to_owned();
+    let mut shown = out.len();
+    for (number, &place) in (1..).zip(places) {
+        let before = last_columns(&text[..place.min(text.len())], SHARED.min(each / 2));
+        let from = (place - before.len().min(place)).max(shown);
+        if from > shown {
+            out.push(GAP);
+        }
+        // What earlier parts left over is for the last.
+        let room = match number == places.len() {
+            true => room.saturating_sub(display_width(&out) + 1).max(LEAST),
+            false => each,
+        };
+        let rest = &text[from.min(text.len())..];
+        if display_width(rest) <= room + 1 {
+            out.push_str(rest);
+            return Cow::Owned(out);
+        }
+        let part = first_columns(rest, room);
+        out.push_str(part);
+        shown = from + part.len();
     }
-    Cow::Owned(format!("{start}{GAP}{}{GAP}", first_columns(rest, here)))
+    out.push(GAP);
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_differ_in_two_places_fit_into_their_columns() {
+        let name = |function: &str, of: &str| {
+            format!(
+                "std::__unguarded_{function}<__normal_iterator<{of}*, vector<{of}>>, _Iter_comp>"
+            )
+        };
+        let functions = ["partition", "linear_insert"];
+        let names = functions
+            .iter()
+            .flat_map(|it| ["int", "long", "double"].map(|of| name(it, of)));
+        let names: Vec<String> = names.collect();
+        for room in [28, 33, 50, 70] {
+            let texts: Vec<(&str, usize)> = names.iter().map(|name| (&**name, room)).collect();
+            let shown = fitted(&texts);
+            let distinct: BTreeSet<&str> = shown.iter().map(AsRef::as_ref).collect();
+            assert_eq!(distinct.len(), names.len(), "{shown:?}");
+            for text in &shown {
+                assert!(display_width(text) <= room, "{text} in {room}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_call_that_differs_in_both_names_keeps_its_arrow() {
+        let names = ["aa", "ab"].map(|it| format!("parser::{it}::expression_of_something"));
+        let pairs = names
+            .iter()
+            .flat_map(|a| names.iter().map(move |b| format!("{a}{ARROW}{b}")));
+        let calls: Vec<String> = pairs.collect();
+        let texts: Vec<(&str, usize)> = calls.iter().map(|call| (&**call, 40)).collect();
+        let shown = fitted(&texts);
+        let distinct: BTreeSet<&str> = shown.iter().map(AsRef::as_ref).collect();
+        assert_eq!(distinct.len(), 4, "{shown:?}");
+        assert!(
+            shown
+                .iter()
+                .all(|text| text.contains(ARROW) && display_width(text) <= 40),
+            "{shown:?}"
+        );
+    }
 }

@@ -17,6 +17,7 @@ pub use shorten::{display_width, last_columns, shortened, shortened_call};
 
 use crate::base::{Unit, printable};
 use crate::export::Advice;
+use crate::export::sentences::{self, Kind};
 use crate::view::doctor::Status;
 use crate::view::number;
 use crate::view::page::{Block, Page};
@@ -74,7 +75,6 @@ pub fn write(
                     writeln!(out)?;
                 }
             }
-            Block::Line(text) => write_sentence(out, options, "", Style::new(), text)?,
             Block::Calls {
                 before,
                 calls,
@@ -90,42 +90,19 @@ pub fn write(
                 let text = format!("{before} {}{after}", calls.join(", "));
                 write_sentence(out, options, "", Style::new(), &text)?;
             }
-            Block::Caveat(caveat) => {
-                write_sentence(out, options, "note: ", NOTE, &caveat.to_string())?;
-                if let Some(hint) = advice.on_caveat(caveat) {
-                    write_sentence(out, options, "hint: ", TITLE, &hint)?;
-                }
-            }
-            Block::Restored(legend) => {
-                let how = advice.on_restored();
-                let how = how.map_or(String::new(), |how| {
-                    format!(" {how} shows stacks as recorded.")
-                });
-                write_sentence(out, options, "", Style::new(), &format!("{legend}{how}"))?;
-            }
-            Block::Hidden(rows) => {
-                let (one, many) = rows.noun;
-                let noun = if rows.count == 1 { one } else { many };
-                let mut text = format!("… {} more {noun}", number::grouped(rows.count));
-                if let Some(how) = advice.on_hidden(rows) {
-                    text.push_str(&format!(". To see all: {how}"));
-                }
-                write_sentence(out, options, "", Style::new(), &text)?;
-            }
-            Block::OtherEvents(events) => {
-                let how = advice.on_events();
-                let how = how.map_or(String::new(), |how| format!(" ({how})"));
-                let events = events
-                    .iter()
-                    .map(|(name, samples)| format!("{name} ({})", number::grouped(*samples)));
-                let events: Vec<String> = events.collect();
-                let text = format!("Other events{how}: {}", events.join(", "));
-                write_sentence(out, options, "", Style::new(), &text)?;
-            }
-            Block::StackGap(gap) => {
-                if let Some(remedy) = advice.on_stacks(*gap) {
-                    let text = format!("For better stacks: {remedy}");
-                    write_sentence(out, options, "", Style::new(), &text)?;
+            Block::Line(_)
+            | Block::Caveat(_)
+            | Block::Restored(_)
+            | Block::Hidden(_)
+            | Block::OtherEvents(_)
+            | Block::StackGap(_) => {
+                for sentence in sentences::of(block, advice) {
+                    let (mark, style) = match sentence.kind {
+                        Kind::Plain => ("", Style::new()),
+                        Kind::Note => ("note: ", NOTE),
+                        Kind::Hint => ("hint: ", TITLE),
+                    };
+                    write_sentence(out, options, mark, style, &sentence.text)?;
                 }
             }
             Block::Check {
@@ -281,20 +258,12 @@ fn write_table(
 fn piece<'a>(cell: &'a Cell, role: Role, unit: &Unit) -> Piece<'a> {
     let mut style = Style::new();
     let mut guide = "";
-    let text = match cell {
-        Cell::Nothing => Cow::Borrowed(""),
-        Cell::Text(text) => printable(text),
-        Cell::Branch { guide: lines, text } => {
-            guide = lines;
-            printable(text)
-        }
-        Cell::Faint { guide: lines, text } => {
+    match cell {
+        Cell::Branch { guide: lines, .. } => guide = lines,
+        Cell::Faint { guide: lines, .. } => {
             guide = lines;
             style = TITLE;
-            printable(text)
         }
-        Cell::Weight(value) => Cow::Owned(number::weight(*value, unit)),
-        Cell::Count(value) => Cow::Owned(number::grouped(*value)),
         Cell::Share { part, whole } => {
             let share = *part as f64 / (*whole).max(1) as f64;
             if role == Role::Heat && share >= 0.10 {
@@ -302,12 +271,27 @@ fn piece<'a>(cell: &'a Cell, role: Role, unit: &Unit) -> Piece<'a> {
             } else if role == Role::Heat && share >= 0.03 {
                 style = WARM;
             }
-            Cow::Owned(number::percent(*part, *whole, 2))
         }
+        _ => {}
+    }
+    Piece {
+        guide,
+        text: cell_text(cell, unit),
+        style,
+    }
+}
+
+/// The text of a cell without the lines of a tree; safe to print.
+pub(super) fn cell_text<'a>(cell: &'a Cell, unit: &Unit) -> Cow<'a, str> {
+    match cell {
+        Cell::Nothing => Cow::Borrowed(""),
+        Cell::Text(text) | Cell::Branch { text, .. } | Cell::Faint { text, .. } => printable(text),
+        Cell::Weight(value) => Cow::Owned(number::weight(*value, unit)),
+        Cell::Count(value) => Cow::Owned(number::grouped(*value)),
+        Cell::Share { part, whole } => Cow::Owned(number::percent(*part, *whole, 2)),
         Cell::Limit { part, whole } => Cow::Owned(number::limit(*part, *whole)),
         Cell::PerCall { weight, calls } => Cow::Owned(number::weight_per(*weight, *calls, unit)),
-    };
-    Piece { guide, text, style }
+    }
 }
 
 /// The width of each column; 0 for one that is left out.

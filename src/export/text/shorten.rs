@@ -73,7 +73,7 @@ pub fn shortened(text: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(shortened_name(text, width))
 }
 
-/// A name, and what stands behind it: `(inlined)`, `(a.c:12)`, `<cycle 1> [3]`, `[3]`. Demanglers print no space before
+/// A name, and what stands behind it: `(inlined)`, `(a.c:12)`, `<cycle 1> [3]`, `[3]`, `... (12.00 %)`. Demanglers print no space before
 /// arguments.
 pub(super) fn split_remark(text: &str) -> (&str, &str) {
     let mut at = text.len();
@@ -90,7 +90,8 @@ pub(super) fn split_remark(text: &str) -> (&str, &str) {
     if text[..at].ends_with(')')
         && let Some(remark) = text[..at].rfind(" (")
     {
-        at = remark;
+        // `f... (12.00 %)` is a call that is shown elsewhere.
+        at = text[..remark].trim_end_matches('.').len();
     }
     text.split_at(at)
 }

@@ -153,6 +153,7 @@ fn read_by(
         pid: 0,
         tid: 0,
         comm: name.into(),
+        job: None,
     });
     let event = builder.event(Event {
         name: "profil".into(),

@@ -7,7 +7,8 @@
 //! ```text
 //! u8 version = 1
 //! images   { path; build ID; stubs; bias; imports { name }[]; open { start − the one before }[]; sites[] }[]
-//! site     u8 flags: 1 counted, 2 tail call, 4 flags are saved, 8 at least, 16 callee is an import
+//! site     u8 flags: 1 counted, 2 tail call, 4 flags are saved, 8 at least, 16 callee is an import,
+//!             32 counted for a part of the time
 //!          address − that of the site before; caller − that of the site before;
 //!          callee − address, or the number of the import; the number of calls, if counted
 //! ```
@@ -30,6 +31,7 @@ const TAIL: u8 = 2;
 const SAVES_FLAGS: u8 = 4;
 const AT_LEAST: u8 = 8;
 const IMPORT: u8 = 16;
+const PART: u8 = 32;
 
 /// The calls that a recorder counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,6 +77,8 @@ pub struct CountedSite {
     pub saves_flags: bool,
     /// Whether the caller may call this callee through a pointer as well, which was not counted.
     pub is_least: bool,
+    /// Whether the site itself may have been passed more often: it did not count all the time.
+    pub is_part: bool,
 }
 
 /// What a site calls.
@@ -190,6 +194,7 @@ impl CountedSite {
                 | flag(self.is_tail, TAIL)
                 | flag(self.saves_flags, SAVES_FLAGS)
                 | flag(self.is_least, AT_LEAST)
+                | flag(self.is_part, PART)
                 | flag(matches!(self.callee, CountedCallee::Import(_)), IMPORT),
         );
         put(body, self.at.wrapping_sub(before));
@@ -226,6 +231,7 @@ impl CountedSite {
             is_tail: has(TAIL),
             saves_flags: has(SAVES_FLAGS),
             is_least: has(AT_LEAST),
+            is_part: has(PART),
         })
     }
 }
@@ -306,6 +312,7 @@ mod tests {
             is_tail,
             saves_flags,
             is_least: false,
+            is_part: false,
         };
         let image = CountedImage {
             bias: 0x1000,
@@ -325,7 +332,7 @@ mod tests {
         ];
         let site = (
             (any::<u64>(), any::<u64>(), callee, any::<Option<u64>>()),
-            any::<[bool; 3]>(),
+            any::<[bool; 4]>(),
         );
         let site = site.prop_map(|((at, caller, callee, calls), flags)| CountedSite {
             at,
@@ -335,6 +342,7 @@ mod tests {
             is_tail: flags[0],
             saves_flags: flags[1],
             is_least: flags[2],
+            is_part: flags[3],
         });
         let image = (
             any::<Vec<u8>>(),

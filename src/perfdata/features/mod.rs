@@ -9,8 +9,10 @@ use linux_perf_event_reader::{Endianness, constants};
 use crate::base::BuildId;
 
 mod call_counts;
+mod job;
 
 pub use self::call_counts::{CallCounts, CountedCallee, CountedImage, CountedSite};
+pub use self::job::Job;
 
 use super::attr::{MAX_ATTR_SIZE, MIN_ATTR_SIZE};
 use super::cursor::Cursor;
@@ -46,6 +48,8 @@ pub struct Features {
     pub compressed_block: Option<u32>,
     /// Counted calls, if the recorder counted them.
     pub call_counts: Option<Arc<CallCounts>>,
+    /// What compilers and linkers were started for, if the recorder looked.
+    pub jobs: Vec<Job>,
     /// Events with names and ids.
     pub(super) events: Vec<DescribedEvent>,
 }
@@ -155,6 +159,7 @@ impl Features {
             Feature::CALL_COUNTS => {
                 self.call_counts = Some(Arc::new(CallCounts::read(c.rest())?));
             }
+            Feature::JOBS => self.jobs = Job::read(c)?,
             _ => {}
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{ATTR_SIZE, SECTION_SIZE, WriterEvent};
 use crate::base::BuildId;
-use crate::perfdata::{CallCounts, ClockReference, Feature};
+use crate::perfdata::{CallCounts, ClockReference, Feature, Job};
 
 /// Strings are padded with zeros to a multiple of this.
 const NAME_ALIGN: usize = 64;
@@ -112,6 +112,17 @@ impl FeatureSections {
     /// CALL_COUNTS.
     pub fn call_counts(&mut self, counts: &CallCounts) {
         self.0.insert(Feature::CALL_COUNTS, counts.section());
+    }
+
+    /// JOBS: `u32` count, then for each its `u64` time, `i32` process, and name.
+    pub fn jobs(&mut self, jobs: &[Job]) {
+        let mut body = count(jobs.len()).to_vec();
+        for job in jobs {
+            body.extend(job.time.to_ne_bytes());
+            body.extend(job.pid.to_ne_bytes());
+            put_string(&mut body, job.name.as_bytes());
+        }
+        self.0.insert(Feature::JOBS, body);
     }
 
     /// GROUP_DESC: `u32` count, then for each group its name, `u32` index of its leader, `u32`

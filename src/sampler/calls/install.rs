@@ -1,9 +1,11 @@
 //! The moment in which a program is stopped, and its calls are led through stubs.
 
+use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use super::Change;
 use super::loaded::{Auxiliary, Memory};
@@ -16,6 +18,8 @@ const SYSCALL: [u8; 2] = [0x0f, 0x05];
 /// How much of the program's code is looked at at once.
 const WINDOW: u64 = 1 << 20;
 const PAGE: usize = 4096;
+/// How long a thread may take to stop.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A program that is stopped at a place where all it is linked with is loaded.
 pub(super) struct Stopped {
@@ -24,6 +28,8 @@ pub(super) struct Stopped {
     registers: Registers,
     /// Signals that came while it was stopped.
     signals: Vec<i32>,
+    /// Its other threads, each with a signal that it is about to get, or 0.
+    others: Vec<(Tracee, i32)>,
     pub(super) auxiliary: Auxiliary,
     /// Whether constructors of libraries have run already.
     pub(super) is_late: bool,
@@ -93,9 +99,49 @@ impl Stopped {
             memory,
             registers,
             signals: Vec::new(),
+            others: Vec::new(),
             auxiliary,
             is_late,
         })))
+    }
+
+    /// Stops all threads of a process that runs.
+    pub(super) fn attach(pid: i32) -> io::Result<Stopped> {
+        let mut threads = Vec::new();
+        if let Err(error) = stop_all(pid, &mut threads) {
+            release_all(threads);
+            return Err(error);
+        }
+        // A signal that a thread is about to get would have to be sent again.
+        let first = threads.iter().position(|(_, signal)| *signal == 0);
+        let (tracee, signal) = threads.swap_remove(first.unwrap_or(0));
+        let opened = Stopped::opened(pid, &tracee);
+        let (memory, auxiliary, registers) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                threads.push((tracee, signal));
+                release_all(threads);
+                return Err(error);
+            }
+        };
+        Ok(Stopped {
+            tracee,
+            memory,
+            registers,
+            signals: Some(signal)
+                .filter(|&signal| signal != 0)
+                .into_iter()
+                .collect(),
+            others: threads,
+            auxiliary,
+            is_late: false,
+        })
+    }
+
+    fn opened(pid: i32, tracee: &Tracee) -> io::Result<(File, Auxiliary, Registers)> {
+        let mut open = OpenOptions::new();
+        let memory = { open.read(true).write(true) }.open(format!("/proc/{pid}/mem"))?;
+        Ok((memory, Auxiliary::of(pid)?, tracee.registers()?))
     }
 
     /// What is in its memory.
@@ -105,12 +151,34 @@ impl Stopped {
 
     /// Makes a system call in its place.
     pub(super) fn call(&mut self, number: i64, arguments: [u64; 6]) -> io::Result<u64> {
-        let at = self.registers.program_counter();
-        let mut saved = SYSCALL;
+        self.call_with(number, arguments, b"")
+    }
+
+    /// Makes shared memory in its place. Returns the number of the descriptor there.
+    pub(super) fn make_shared_memory(&mut self, name: &CStr) -> io::Result<u64> {
+        let at = self.auxiliary.entry.wrapping_add(SYSCALL.len() as u64);
+        let arguments = [at, u64::from(libc::MFD_CLOEXEC), 0, 0, 0, 0];
+        self.call_with(libc::SYS_memfd_create, arguments, name.to_bytes_with_nul())
+    }
+
+    /// Makes a system call that finds some bytes behind its instruction. Both are for a moment where the
+    /// program begins: no thread runs.
+    fn call_with(&mut self, number: i64, arguments: [u64; 6], bytes: &[u8]) -> io::Result<u64> {
+        let at = self.auxiliary.entry;
+        let code = [&SYSCALL[..], bytes].concat();
+        let mut saved = vec![0; code.len()];
         self.memory.read_exact_at(&mut saved, at)?;
-        self.memory.write_all_at(&SYSCALL, at)?;
+        self.memory.write_all_at(&code, at)?;
+        let made = self.step_through(at, number, arguments);
+        self.memory.write_all_at(&saved, at)?;
+        self.tracee.set_registers(&self.registers)?;
+        made
+    }
+
+    fn step_through(&mut self, at: u64, number: i64, arguments: [u64; 6]) -> io::Result<u64> {
+        let registers = self.registers.at(at);
         self.tracee
-            .set_registers(&self.registers.calling(number, arguments))?;
+            .set_registers(&registers.calling(number, arguments))?;
         loop {
             self.tracee.step()?;
             match self.tracee.wait()? {
@@ -121,10 +189,7 @@ impl Stopped {
                 Stop::Exec | Stop::Other => {}
             }
         }
-        let result = self.tracee.registers()?.result();
-        self.memory.write_all_at(&saved, at)?;
-        self.tracee.set_registers(&self.registers)?;
-        result
+        self.tracee.registers()?.result()
     }
 
     /// Makes changes, which are in order of address. Returns the numbers of sites at which memory has
@@ -136,11 +201,70 @@ impl Stopped {
     /// Lets the program run. It is traced no more.
     pub(super) fn release(self) -> io::Result<()> {
         let pid = self.tracee.pid();
-        self.tracee.detach()?;
+        let detached = self.tracee.detach();
+        release_all(self.others);
         for signal in self.signals {
             crate::sampler::signals::send(pid, signal);
         }
-        Ok(())
+        detached
+    }
+}
+
+/// Stops the threads of a process, those included that are made meanwhile.
+fn stop_all(pid: i32, threads: &mut Vec<(Tracee, i32)>) -> io::Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let mut news = Vec::new();
+        for entry in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+            let name = entry?.file_name();
+            let tid = name.to_str().and_then(|name| name.parse().ok());
+            let Some(tid) = tid.filter(|&tid| threads.iter().all(|(known, _)| known.pid() != tid))
+            else {
+                continue;
+            };
+            match Tracee::interrupt(tid) {
+                Ok(thread) => news.push(thread),
+                // It has ended.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if news.is_empty() {
+            break;
+        }
+        for thread in news {
+            let stop = loop {
+                match thread.has_stopped() {
+                    Ok(Some(stop)) => break stop,
+                    Ok(None) => {}
+                    Err(error) if error.raw_os_error() == Some(libc::ECHILD) => {
+                        break Stop::Ended(0);
+                    }
+                    Err(error) => return Err(error),
+                }
+                if Instant::now() > deadline {
+                    let reason = "a thread of it does not stop: it waits in the kernel";
+                    return Err(io::Error::other(reason));
+                }
+                std::thread::sleep(Duration::from_micros(200));
+            };
+            match stop {
+                Stop::Ended(_) => {}
+                Stop::Signal(signal) => threads.push((thread, signal)),
+                Stop::Exec | Stop::Trap | Stop::Other => threads.push((thread, 0)),
+            }
+        }
+    }
+    if threads.is_empty() {
+        return Err(io::Error::from_raw_os_error(libc::ESRCH));
+    }
+    Ok(())
+}
+
+/// Lets threads run. Those that have ended need nothing.
+fn release_all(threads: Vec<(Tracee, i32)>) {
+    for (thread, signal) in threads {
+        let _ = thread.detach_with(signal);
     }
 }
 

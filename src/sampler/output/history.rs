@@ -179,7 +179,7 @@ impl History {
             groups: &self.groups,
             images: &self.images,
         };
-        log.close(&about, 0, None)
+        log.close(&about, 0, None, &[])
     }
 
     /// Makes the first count of each event zero: it has begun before what is kept.

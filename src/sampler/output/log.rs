@@ -9,12 +9,12 @@ use std::path::Path;
 use limit::Limit;
 
 use super::tally::Tally;
-use crate::base::Caveats;
+use crate::base::{CaveatKind, Caveats};
 use crate::perfdata::writer::{
     BuildIdEntry, FeatureSections, Writer, WriterEvent, count_record, lost_samples_record,
     time_record,
 };
-use crate::perfdata::{CallCounts, Feature};
+use crate::perfdata::{CallCounts, Feature, Job};
 use crate::sampler::calls::counting::Counting;
 use crate::sampler::events::tracepoint;
 use crate::sampler::kernel_images::KernelImages;
@@ -136,6 +136,7 @@ impl<W: Write + Seek> Log<W> {
         about: &About<'_>,
         lost: u64,
         calls: Option<&CallCounts>,
+        jobs: &[Job],
     ) -> io::Result<()> {
         // The kernel tells of losses in a record when it has room again; of the last ones never.
         // As perf does, the end tells of all of them.
@@ -146,6 +147,9 @@ impl<W: Write + Seek> Log<W> {
         self.describe(&mut features, about.images);
         if let Some(calls) = calls {
             features.call_counts(calls);
+        }
+        if !jobs.is_empty() {
+            features.jobs(jobs);
         }
         self.file_size = self.writer.finish(&features)?;
         Ok(())
@@ -277,7 +281,14 @@ impl<W: Write + Seek> Sink for Log<W> {
             self.compare(open)?;
         }
         let calls = open.counting.as_ref().map(Counting::counts).transpose()?;
-        self.close(&about, open.session.lost().unwrap_or(0), calls.as_ref())
+        // The first is the command, unless it ran before.
+        let own = u64::from(open.begins_with_exec);
+        let others = self.tally.execs.saturating_sub(own);
+        if open.counting.is_some() && others > 0 {
+            self.caveats.add(CaveatKind::UncountedPrograms, others);
+        }
+        let lost = open.session.lost().unwrap_or(0);
+        self.close(&about, lost, calls.as_ref(), &open.session.jobs())
     }
 
     fn wants_end(&self) -> Option<End> {

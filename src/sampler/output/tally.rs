@@ -20,6 +20,8 @@ pub(in crate::sampler) struct Tally {
     /// Samples that LOST_SAMPLES records tell of.
     pub(in crate::sampler) lost_samples: u64,
     pub(in crate::sampler) throttled: u64,
+    /// How often a process became another program.
+    pub(in crate::sampler) execs: u64,
     /// What the samples of each event add up to.
     pub(in crate::sampler) sums: Sums,
     /// Nanoseconds of the first and the last sample.
@@ -64,6 +66,7 @@ impl Tally {
                 Some(Body::LostSamples(count)) => self.lost_samples += count,
                 Some(Body::Throttle { on: true }) => self.throttled += 1,
                 Some(Body::Mapping(mapping)) if mapping.executable => self.image(&mapping),
+                Some(Body::Name { exec: true, .. }) => self.execs += 1,
                 _ => {}
             }
         }

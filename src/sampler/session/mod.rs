@@ -8,6 +8,7 @@
 //!   opening          asks for it, and for less with each refusal
 //!   off_cpu          switches, and the events     stop, cost    its end, and what it took
 //!   budget           how much is kept of copies whose size adapts
+//!   jobs             what compilers and linkers were started for
 //! ```
 //!
 //! It is the only folder that decides when something happens; events, targets, rings and output are
@@ -18,6 +19,7 @@ mod budget;
 mod chosen_rate;
 pub(super) mod cost;
 mod counters;
+mod jobs;
 pub(super) mod off_cpu;
 mod opening;
 pub(super) mod options;
@@ -33,6 +35,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 use budget::Budget;
+use jobs::Jobs;
 
 use super::counts::{self, Count};
 use super::events::attr::Allowed;
@@ -44,10 +47,10 @@ use super::rings::duplicate_samples::{self, DuplicateSamples};
 use super::rings::ring::Ring;
 use super::user_share::UserShare;
 use crate::base::Counting;
-use crate::perfdata::Mover;
 use crate::perfdata::raw::trimmed::Trimmer;
 use crate::perfdata::raw::{self, RawRecord};
 use crate::perfdata::writer::WriterEvent;
+use crate::perfdata::{Job, Mover};
 
 /// Sampling of a [`Target`](super::Target).
 ///
@@ -75,6 +78,8 @@ pub struct Session {
     has_switches: bool,
     tracepoints: Vec<(String, String)>,
     groups: Vec<(usize, usize)>,
+    /// What programs were started for, where that is watched.
+    jobs: Option<Jobs>,
     /// What the events had counted when their samples began to be taken.
     before: Vec<Option<Count>>,
     _files: Option<MoreFiles>,
@@ -117,20 +122,29 @@ impl Session {
 
     /// Waits until a ring buffer is a quarter full, `other` can be read, or `timeout` is over.
     pub fn wait(&mut self, other: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
-        let rows = &self.rows;
-        let mut fds: Vec<RawFd> = (0..)
-            .zip(&self.rings)
-            .map(|(processor, ring)| polled(rows, ring, processor))
-            .collect();
-        fds.push(other.as_raw_fd());
-        let mut revents = Vec::with_capacity(fds.len());
-        kernel::poll(&fds, timeout, &mut revents)?;
-        for (ring, revents) in self.rings.iter_mut().zip(revents) {
-            if revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0 {
-                ring.polled += 1;
+        let begin = Instant::now();
+        loop {
+            let mut fds: Vec<RawFd> = to_poll(&self.rows, &self.rings).collect();
+            fds.push(other.as_raw_fd());
+            let awaited = fds.len();
+            fds.extend(self.jobs.iter().flat_map(Jobs::to_poll));
+            let mut revents = Vec::with_capacity(fds.len());
+            let left = timeout.saturating_sub(begin.elapsed());
+            kernel::poll(&fds, left, &mut revents)?;
+            let (revents, of_jobs) = revents.split_at(awaited.min(revents.len()));
+            note_ended(&mut self.rings, revents);
+            let jobs = self.jobs.as_mut();
+            let is_for_jobs = jobs.is_some_and(|jobs| jobs.look(of_jobs));
+            // An exec alone is no reason to go over all buffers.
+            if !is_for_jobs || revents.iter().any(|&revents| revents != 0) {
+                return Ok(());
             }
         }
-        Ok(())
+    }
+
+    /// What programs were started for.
+    pub(super) fn jobs(&self) -> Vec<Job> {
+        self.jobs.as_ref().map(Jobs::found).unwrap_or_default()
     }
 
     /// Whether all threads that are sampled have ended, as far as [`Session::wait`] has seen.
@@ -299,6 +313,21 @@ impl Session {
 
     fn descriptors(&self) -> impl Iterator<Item = &OwnedFd> {
         self.rows.iter().flat_map(|row| row.events.iter().flatten())
+    }
+}
+
+/// The descriptors to poll for ring buffers.
+fn to_poll(rows: &[ThreadEvents], rings: &[ProcessorRing]) -> impl Iterator<Item = RawFd> {
+    let rings = (0..).zip(rings);
+    rings.map(|(processor, ring)| polled(rows, ring, processor))
+}
+
+/// Goes on to the next row where what was polled has ended.
+fn note_ended(rings: &mut [ProcessorRing], revents: &[i16]) {
+    for (ring, revents) in rings.iter_mut().zip(revents) {
+        if revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0 {
+            ring.polled += 1;
+        }
     }
 }
 

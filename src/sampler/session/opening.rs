@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::time::Instant;
 
 use super::budget::Budget;
+use super::jobs::Jobs;
 use super::options::Options;
 use super::request::{Request, leaders};
 use crate::base::system_reason;
@@ -150,6 +151,9 @@ impl Session {
                     if options.off_cpu && !request.has_switch_stacks() {
                         notes(Note::NoSwitchStacks(Rights::look()));
                     }
+                    // After the buffers for samples: both are memory of which there is only so much.
+                    session.jobs =
+                        Jobs::watch(target, cgroup, &request.processors, &request.common);
                     session._files = request.files;
                     return Ok(session);
                 }
@@ -230,6 +234,7 @@ impl Session {
             specs: request.events.clone(),
             groups: groups(&request.events),
             before: Vec::new(),
+            jobs: None,
             tracepoints: request
                 .events
                 .iter()

@@ -37,6 +37,8 @@ pub(in crate::sampler) struct Open {
     pub(in crate::sampler) user_share: UserShare,
     /// The counters of calls, if the command counts them.
     pub(in crate::sampler) counting: Option<Counting>,
+    /// Whether the recording begins before the command is executed.
+    pub(in crate::sampler) begins_with_exec: bool,
     /// Whether it ends when all that is sampled has ended.
     ends_with_target: bool,
 }
@@ -58,7 +60,7 @@ pub(in crate::sampler) trait Sink {
 pub(in crate::sampler) struct Participants<'a> {
     command: Option<&'a Command>,
     /// Who plans how the command counts its calls, and the counters.
-    counting: Option<(&'a mut dyn CallPlanner, Counting)>,
+    counting: Option<(&'a mut dyn CallPlanner, Option<Counting>)>,
     child: Option<Child>,
     started: bool,
     signals: Signals,
@@ -76,9 +78,9 @@ impl<'a> Participants<'a> {
         let counting = match (planner, subject.command()) {
             (Some(planner), Some(command)) => {
                 let counting = Counting::prepare(command, planner)?;
-                Some((planner, counting))
+                Some((planner, Some(counting)))
             }
-            _ => None,
+            (planner, _) => planner.map(|planner| (planner, None)),
         };
         let child = subject
             .command()
@@ -133,6 +135,11 @@ impl<'a> Participants<'a> {
                 notes(Note::HiddenKernel(Rights::look()));
             }
         }
+        if let (Some((planner, counting)), Subject::Running { target, .. }) =
+            (&mut self.counting, subject)
+        {
+            *counting = Some(Counting::attach(only_process(target)?, *planner)?);
+        }
         let mut existing = Existing::default();
         if !held {
             let begin = kernel::now();
@@ -150,7 +157,7 @@ impl<'a> Participants<'a> {
             user_share = UserShare::begin(&target);
             self.start()?;
         }
-        let mut counting = self.counting.take().map(|(_, counting)| counting);
+        let mut counting = self.counting.take().and_then(|(_, counting)| counting);
         if let Some(counting) = counting.as_mut().filter(|_| !held) {
             counting
                 .begin()
@@ -163,6 +170,7 @@ impl<'a> Participants<'a> {
             images,
             existing,
             ended: 0,
+            begins_with_exec: held,
             user_share,
             ends_with_target: target.is_of_tasks() && matches!(subject, Subject::Running { .. }),
         })
@@ -172,8 +180,8 @@ impl<'a> Participants<'a> {
     fn start(&mut self) -> Result<(), Error> {
         if let (Some(child), Some(command), false) = (&mut self.child, self.command, self.started) {
             match &mut self.counting {
-                Some((planner, counting)) => counting.start(child, command, *planner)?,
-                None => child.start(command)?,
+                Some((planner, Some(counting))) => counting.start(child, command, *planner)?,
+                _ => child.start(command)?,
             }
             self.started = true;
         }
@@ -238,6 +246,9 @@ impl<'a> Participants<'a> {
         };
         open.session.stop();
         open.ended = kernel::now();
+        if let Some(counting) = &mut open.counting {
+            counting.end();
+        }
         // The buffers still hold what was sampled since the last pass.
         sink.pass(open)?;
         sink.finish(open)?;
@@ -281,5 +292,16 @@ impl<'a> Participants<'a> {
         if kernel::poll(&[self.signals.as_fd().as_raw_fd()], most, &mut nothing).is_err() {
             std::thread::sleep(most);
         }
+    }
+}
+
+/// The process whose calls are counted.
+fn only_process(target: &Target) -> Result<i32, Error> {
+    match target {
+        Target::Processes(pids) if pids.len() == 1 => Ok(pids[0]),
+        _ => Err(Error::Counting {
+            action: "count calls",
+            reason: "that is possible in one command or one process".into(),
+        }),
     }
 }

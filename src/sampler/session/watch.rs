@@ -102,7 +102,7 @@ impl Sink for Audience<'_> {
         let about = About::session(&open.session, &open.images);
         let mut head = Log::new(Cursor::new(Vec::new()), open.session.events())?;
         head.end_round()?;
-        head.close(&about, 0, None)?;
+        head.close(&about, 0, None, &[])?;
         let mappings = open.images.mappings.iter();
         let mut records: Vec<u8> = mappings.flat_map(|m| m.kernel_record()).collect();
         records.extend_from_slice(&open.existing.records);

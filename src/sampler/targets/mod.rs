@@ -20,6 +20,7 @@ pub(super) mod descendants;
 pub(super) mod elf_notes;
 pub(super) mod existing;
 mod interpreter;
+pub(super) mod job_name;
 pub(super) mod mapped;
 pub(super) mod other_namespaces;
 pub(super) mod process;

@@ -1,4 +1,5 @@
-//! A child that is traced for a moment, until its calls are counted.
+//! A thread that is traced for a moment: a child until its calls are counted, or a thread of a process
+//! that runs.
 #![expect(
     unsafe_code,
     reason = "ptrace, waitpid and memfd_create have no safe interface"
@@ -27,19 +28,30 @@ pub(in crate::sampler) enum Stop {
     Ended(i32),
 }
 
-/// A child that is traced by this thread. It dies when the thread does.
+/// A thread that is traced by this thread.
 #[derive(Debug)]
 pub(in crate::sampler) struct Tracee {
     pid: i32,
 }
 
 impl Tracee {
-    /// Begins to trace a child, which runs on.
+    /// Begins to trace a child, which runs on. It dies when this thread does.
     pub(in crate::sampler) fn seize(pid: i32) -> io::Result<Tracee> {
+        Tracee::seize_with(pid, libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_EXITKILL)
+    }
+
+    /// Begins to trace a thread of any process, and asks it to stop. When this thread ends, the traced
+    /// one runs on.
+    pub(in crate::sampler) fn interrupt(tid: i32) -> io::Result<Tracee> {
+        let tracee = Tracee::seize_with(tid, 0)?;
+        request(libc::PTRACE_INTERRUPT, tid, 0, 0)?;
+        Ok(tracee)
+    }
+
+    fn seize_with(pid: i32, options: libc::c_int) -> io::Result<Tracee> {
         if !cfg!(target_arch = "x86_64") {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let options = libc::PTRACE_O_TRACEEXEC | libc::PTRACE_O_EXITKILL;
         request(libc::PTRACE_SEIZE, pid, 0, options as usize)?;
         Ok(Tracee { pid })
     }
@@ -50,26 +62,43 @@ impl Tracee {
 
     /// Waits until it stops or ends.
     pub(in crate::sampler) fn wait(&self) -> io::Result<Stop> {
+        loop {
+            if let Some(stop) = self.waited(libc::__WALL)? {
+                return Ok(stop);
+            }
+        }
+    }
+
+    /// Whether it has stopped or ended.
+    pub(in crate::sampler) fn has_stopped(&self) -> io::Result<Option<Stop>> {
+        self.waited(libc::__WALL | libc::WNOHANG)
+    }
+
+    fn waited(&self, flags: libc::c_int) -> io::Result<Option<Stop>> {
         let mut status = 0;
         loop {
-            // SAFETY: the status is written to a live local; `pid` is our child and not waited for.
-            let got = check(unsafe { libc::waitpid(self.pid, &mut status, libc::__WALL) });
+            // SAFETY: the status is written to a live local; `pid` is traced by this thread and has not
+            // been waited for.
+            let got = check(unsafe { libc::waitpid(self.pid, &mut status, flags) });
             match got {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
+                Ok(0) => return Ok(None),
                 Ok(_) => break,
             }
         }
-        Ok(if libc::WIFSIGNALED(status) || libc::WIFEXITED(status) {
-            Stop::Ended(status)
-        } else {
-            match (status >> 16, libc::WSTOPSIG(status)) {
-                (libc::PTRACE_EVENT_EXEC, _) => Stop::Exec,
-                (0, libc::SIGTRAP) => Stop::Trap,
-                (0, signal) => Stop::Signal(signal),
-                _ => Stop::Other,
-            }
-        })
+        Ok(Some(
+            if libc::WIFSIGNALED(status) || libc::WIFEXITED(status) {
+                Stop::Ended(status)
+            } else {
+                match (status >> 16, libc::WSTOPSIG(status)) {
+                    (libc::PTRACE_EVENT_EXEC, _) => Stop::Exec,
+                    (0, libc::SIGTRAP) => Stop::Trap,
+                    (0, signal) => Stop::Signal(signal),
+                    _ => Stop::Other,
+                }
+            },
+        ))
     }
 
     /// Lets it run on, with a signal if that is not 0.
@@ -84,7 +113,12 @@ impl Tracee {
 
     /// Traces it no more. It runs on.
     pub(in crate::sampler) fn detach(self) -> io::Result<()> {
-        request(libc::PTRACE_DETACH, self.pid, 0, 0)
+        self.detach_with(0)
+    }
+
+    /// The same, with a signal if that is not 0.
+    pub(in crate::sampler) fn detach_with(self, signal: i32) -> io::Result<()> {
+        request(libc::PTRACE_DETACH, self.pid, 0, signal as usize)
     }
 
     /// Its registers, while it is stopped.

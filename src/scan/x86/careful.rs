@@ -6,11 +6,11 @@ use super::super::flow::{Flow, Wants};
 
 /// An instruction, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Read {
+pub(in super::super) struct Read {
     /// Its length in bytes.
-    pub(super) length: u8,
+    pub(in super::super) length: u8,
     /// What it refers to, and how many bytes before its end the field with the reference is.
-    pub(super) refers: Option<(Flow, u8)>,
+    pub(in super::super) refers: Option<(Flow, u8)>,
 }
 
 /// Decodes one instruction after another.

@@ -30,6 +30,45 @@ pub(in crate::scan) fn falls_through(bytes: &[u8], last: Option<usize>) -> bool 
     )
 }
 
+/// Where an instruction goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::scan) enum After {
+    /// At the next one, perhaps among others, or when what it calls returns.
+    Next,
+    /// Only where it jumps to.
+    Jump,
+    /// In the caller.
+    Return,
+    /// Nowhere: it traps.
+    Nothing,
+}
+
+/// Where the instruction of exactly these bytes goes on.
+pub(in crate::scan) fn after(instruction: &[u8]) -> After {
+    let is_prefix = |byte: &&u8| {
+        matches!(
+            byte,
+            0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3
+        )
+    };
+    let is_repeat = |byte: &u8| matches!(byte, 0xf2 | 0xf3);
+    let prefixes = instruction.iter().take_while(is_prefix).count();
+    match *instruction.get(prefixes..).unwrap_or_default() {
+        [0xe9 | 0xeb, ..] => After::Jump,
+        // jmp *r/m, ljmp *m
+        [0xff, modrm, ..] if matches!(modrm >> 3 & 7, 4 | 5) => After::Jump,
+        [0xc2 | 0xc3 | 0xca | 0xcb | 0xcf, ..] => After::Return,
+        // sysret, sysexit, rsm
+        [0x0f, 0x07 | 0x35 | 0xaa, ..] => After::Return,
+        // skinit; eretu, erets and uiret, which have prefixes
+        [0x0f, 0x01, 0xde] => After::Return,
+        [0x0f, 0x01, 0xca | 0xec] if instruction[..prefixes].iter().any(is_repeat) => After::Return,
+        // int3, hlt, ud2, ud1, ud0
+        [0xcc | 0xf4, ..] | [0x0f, 0x0b | 0xb9 | 0xff, ..] => After::Nothing,
+        _ => After::Next,
+    }
+}
+
 /// The addresses and lengths of returns to what was put on the stack just before: jumps in disguise
 /// (retpolines, and code written by hand).
 pub(in crate::scan) fn disguised_jumps(bytes: &[u8], start: u64) -> Vec<(u64, u8)> {
@@ -90,7 +129,41 @@ fn may_put(mut before: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{disguised_jumps, falls_through};
+    use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
+
+    use super::{After, after, disguised_jumps, falls_through};
+
+    #[test]
+    fn where_an_instruction_goes_on_is_what_a_decoder_says() {
+        let prefixes: [&[u8]; 6] = [&[], &[0x48], &[0xf2], &[0xf3], &[0x3e], &[0x66]];
+        let opcodes = (0..=255).map(|opcode| vec![opcode]);
+        let opcodes = opcodes.chain((0..=255).map(|opcode| vec![0x0f, opcode]));
+        for opcode in opcodes {
+            for (prefix, modrm) in prefixes
+                .iter()
+                .flat_map(|prefix| (0..=255).map(move |m| (prefix, m)))
+            {
+                let mut bytes = [prefix, &opcode[..], &[modrm, 0x05]].concat();
+                bytes.resize(24, 0);
+                let decoded = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE).decode();
+                if decoded.is_invalid() {
+                    continue;
+                }
+                let expected = match decoded.flow_control() {
+                    FlowControl::Return => After::Return,
+                    FlowControl::UnconditionalBranch | FlowControl::IndirectBranch => After::Jump,
+                    FlowControl::Exception => After::Nothing,
+                    FlowControl::Interrupt if decoded.mnemonic() == Mnemonic::Int3 => {
+                        After::Nothing
+                    }
+                    _ if decoded.mnemonic() == Mnemonic::Hlt => After::Nothing,
+                    _ => After::Next,
+                };
+                let found = after(&bytes[..decoded.len()]);
+                assert_eq!(found, expected, "{:x?}", &bytes[..decoded.len()]);
+            }
+        }
+    }
 
     #[test]
     fn code_without_an_end_falls_through() {

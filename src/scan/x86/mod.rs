@@ -31,34 +31,15 @@ pub(super) fn walk(bytes: &[u8], start: u64, wants: &Wants, steps: &mut Vec<Step
         bytes.len() as u64
     };
     let stays = |to: u64| to != start && to.wrapping_sub(start) < inside;
-    let mut careful = None;
+    let mut instructions = Instructions::new(bytes, start);
     let mut undecoded = 0;
     let mut index = 0;
-    while let Some(rest) = bytes.get(index..).filter(|rest| !rest.is_empty()) {
+    while index < bytes.len() {
         let at = start.wrapping_add(index as u64);
-        let padded;
-        let window = match rest.first_chunk::<16>() {
-            Some(window) => window,
-            None => {
-                padded = pad(rest);
-                &padded
-            }
-        };
-        let read =
-            quick::read(window, at, wants).filter(|read| usize::from(read.length) <= rest.len());
-        let read = match read {
-            Some(read) => read,
-            None => {
-                let careful = careful.get_or_insert_with(|| Careful::new(64, bytes, start));
-                match careful.read(index, wants) {
-                    Some(read) => read,
-                    None => {
-                        undecoded += 1;
-                        index += 1;
-                        continue;
-                    }
-                }
-            }
+        let Some(read) = instructions.read(index, wants) else {
+            undecoded += 1;
+            index += 1;
+            continue;
         };
         index = index.wrapping_add(usize::from(read.length));
         if let Some((Flow::Jump(to), _)) = read.refers
@@ -71,7 +52,48 @@ pub(super) fn walk(bytes: &[u8], start: u64, wants: &Wants, steps: &mut Vec<Step
     undecoded
 }
 
-/// The same for 32-bit code.
+/// Reads 64-bit instructions in any order.
+pub(super) struct Instructions<'a> {
+    bytes: &'a [u8],
+    start: u64,
+    careful: Option<Careful<'a>>,
+}
+
+impl<'a> Instructions<'a> {
+    /// Of code at this address.
+    pub(super) fn new(bytes: &'a [u8], start: u64) -> Instructions<'a> {
+        Instructions {
+            bytes,
+            start,
+            careful: None,
+        }
+    }
+
+    /// The instruction at this index of the bytes; `None` if there is none.
+    #[inline(always)]
+    pub(super) fn read(&mut self, index: usize, wants: &Wants) -> Option<Read> {
+        let rest = self.bytes.get(index..).filter(|rest| !rest.is_empty())?;
+        let at = self.start.wrapping_add(index as u64);
+        let padded;
+        let window = match rest.first_chunk::<16>() {
+            Some(window) => window,
+            None => {
+                padded = pad(rest);
+                &padded
+            }
+        };
+        let read =
+            quick::read(window, at, wants).filter(|read| usize::from(read.length) <= rest.len());
+        if read.is_some() {
+            return read;
+        }
+        let careful = { &mut self.careful };
+        let careful = careful.get_or_insert_with(|| Careful::new(64, self.bytes, self.start));
+        careful.read(index, wants)
+    }
+}
+
+/// [`walk`] for 32-bit code.
 pub(super) fn walk_32(bytes: &[u8], start: u64, wants: &Wants, steps: &mut Vec<Step>) -> u64 {
     let mut careful = Careful::new(32, bytes, start);
     let mut undecoded = 0;

@@ -1,7 +1,8 @@
 //! The machine code of a function, with source lines between the instructions.
 
 use super::{
-    AnnotateView, Options, arrows, expanded, figures, row, shown, source, without_weights,
+    AnnotateView, Options, arrows, expanded, figures, has_calls, row, shown, source,
+    without_weights,
 };
 use crate::analysis::annotate::CodeWeights;
 use crate::profile::{Instruction, Listing};
@@ -117,6 +118,7 @@ impl CodeView {
             table.rows.push(row(
                 (line.self_weight, whole.0),
                 (Some(line.total), whole.1),
+                instruction.calls,
                 Cell::Text(format!("{:x}", instruction.address)),
                 Cell::Text(format!("{}{callee}", instruction.text)),
             ));
@@ -133,6 +135,11 @@ impl CodeView {
             .iter()
             .any(|row| row[0] != Cell::Nothing || row[1] != Cell::Nothing)
         {
+            let table = if has_calls(subject) {
+                table
+            } else {
+                table.without(&["calls"])
+            };
             blocks.push(Block::Table(without_weights(table, subject)));
         }
         let unit = &subject.selection.event().unit;
@@ -167,7 +174,7 @@ impl CodeView {
         let inlined = position.inlined.map(|name| &self.listing.names[name]);
         let inlined = inlined.map_or(String::new(), |name| format!(" (inlined {name})"));
         let place = format!("{name}:{}{inlined}", position.line);
-        let mut cells = vec![Cell::Nothing; 5];
+        let mut cells = vec![Cell::Nothing; 6];
         cells.push(Cell::Faint {
             guide: String::new(),
             text: text.map_or(place.clone(), |text| format!("{place}  {text}")),

@@ -14,7 +14,7 @@ use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
 use super::{Figures, Subject, caveats, number};
 use crate::analysis::annotate::Summary;
-use crate::profile::{Listing, SourceText};
+use crate::profile::{Listing, MadeCalls, SourceText};
 
 /// What is shown of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -115,6 +115,7 @@ impl AnnotateView {
             Column::new("total_percent", "total %", Role::Heat),
             Column::new("self", "self", Role::Figure),
             Column::new("total", "total", Role::Figure),
+            Column::new("calls", "calls", Role::Figure),
             Column::new("file", "file", Role::Name),
             Column::new("line", "line", Role::Figure),
             Column::new("address", "address", Role::Figure),
@@ -126,6 +127,7 @@ impl AnnotateView {
         let mut row = |(what, whole): (&str, (u64, u64)),
                        own,
                        total: Option<u64>,
+                       calls: Option<MadeCalls>,
                        place: (Cell, Cell, Cell),
                        is,
                        callee| {
@@ -136,6 +138,7 @@ impl AnnotateView {
                 total.map_or(Cell::Nothing, |total| share(total, whole.1)),
                 Cell::Weight(own),
                 total.map_or(Cell::Nothing, Cell::Weight),
+                calls.map_or(Cell::Nothing, made),
                 place.0,
                 place.1,
                 place.2,
@@ -156,6 +159,7 @@ impl AnnotateView {
                     ("line", of_function),
                     line.self_weight,
                     line.total,
+                    line.calls,
                     place,
                     is,
                     Cell::Nothing,
@@ -169,6 +173,7 @@ impl AnnotateView {
                 ("line", of_function),
                 own,
                 total,
+                None,
                 place,
                 Cell::Nothing,
                 Cell::Nothing,
@@ -190,11 +195,16 @@ impl AnnotateView {
                 ("instruction", of_code),
                 line.self_weight,
                 Some(line.total),
+                instruction.calls,
                 place,
                 is,
                 callee,
             );
         }
+        let table = match has_calls(subject) {
+            true => table,
+            false => table.without(&["calls"]),
+        };
         without_weights(table, subject)
     }
 
@@ -221,12 +231,22 @@ impl AnnotateView {
             amount(summary.self_weight),
             amount(summary.total)
         )));
+        blocks.extend(self.body(subject));
+        blocks.extend(caveats::foot_of(subject));
+        Page {
+            unit: unit.clone(),
+            blocks,
+        }
+    }
+
+    /// The page without what is above the first table, and without the notes at its foot.
+    pub fn body(&self, subject: &Subject) -> Vec<Block> {
+        let mut blocks = Vec::new();
         let knows_lines = !self.files.is_empty();
         let shows_code = self
             .code
             .as_ref()
             .filter(|_| self.options.assembly || !knows_lines);
-        let before = blocks.len();
         match shows_code {
             Some(code) => code.blocks(self, subject, &mut blocks),
             None => source::blocks(self, subject, &mut blocks),
@@ -245,17 +265,13 @@ impl AnnotateView {
             let text = format!("No machine code: {reason}.");
             blocks.extend([Block::Space, Block::Line(text)]);
         }
-        let has_tables = (blocks[before..].iter()).any(|block| matches!(block, Block::Table(_)));
+        let has_tables = blocks.iter().any(|block| matches!(block, Block::Table(_)));
         if has_tables {
             blocks.push(Block::Space);
             blocks.push(Block::Line(self.legend(subject, shows_code.is_some())));
             blocks.extend(skid::note(subject.selection.event()).map(Block::Line));
         }
-        blocks.extend(caveats::foot_of(subject));
-        Page {
-            unit: unit.clone(),
-            blocks,
-        }
+        blocks
     }
 
     /// What the percentages are shares of.
@@ -288,12 +304,19 @@ fn figures(place: Column, text: &'static str) -> Vec<Column> {
         place,
         Column::new("self", "self", Role::Figure),
         Column::new("total", "total", Role::Figure),
+        Column::new("calls", "calls", Role::Figure),
         Column::new("text", text, Role::Code),
     ]
 }
 
 /// The cells of a row; figures of 0 are left out.
-fn row(own: (u64, u64), total: (Option<u64>, u64), place: Cell, text: Cell) -> Vec<Cell> {
+fn row(
+    own: (u64, u64),
+    total: (Option<u64>, u64),
+    calls: Option<MadeCalls>,
+    place: Cell,
+    text: Cell,
+) -> Vec<Cell> {
     let share = |part: u64, whole| match part {
         0 => Cell::Nothing,
         part => Cell::Share { part, whole },
@@ -309,8 +332,23 @@ fn row(own: (u64, u64), total: (Option<u64>, u64), place: Cell, text: Cell) -> V
         place,
         weight(own.0),
         weight(sum),
+        calls.map_or(Cell::Nothing, made),
         text,
     ]
+}
+
+/// A number of calls.
+fn made(calls: MadeCalls) -> Cell {
+    match calls.is_least {
+        true => Cell::Text(format!("≥{}", number::grouped(calls.calls))),
+        false => Cell::Count(calls.calls),
+    }
+}
+
+/// Whether calls are known by call site.
+fn has_calls(subject: &Subject) -> bool {
+    let counts = subject.profile.counts.as_ref();
+    counts.is_some_and(|counts| counts.have_sites())
 }
 
 fn without_weights(table: Table, subject: &Subject) -> Table {

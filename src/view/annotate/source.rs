@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::{AnnotateView, expanded, figures, row, shown, without_weights};
+use super::{AnnotateView, expanded, figures, has_calls, row, shown, without_weights};
 use crate::analysis::annotate::Summary;
-use crate::profile::{Listing, SourceText};
+use crate::profile::{Listing, MadeCalls, SourceText};
 use crate::view::Subject;
 use crate::view::page::Block;
 use crate::view::table::{Cell, Column, Role, Table};
@@ -37,6 +37,9 @@ pub struct SourceLine {
     pub self_weight: u64,
     /// The same with what it calls; `None` where it is not known.
     pub total: Option<u64>,
+    /// How often the line calls, where that was counted: its own calls, not those of code that is
+    /// inlined into it.
+    pub calls: Option<MadeCalls>,
 }
 
 impl FileView {
@@ -64,6 +67,7 @@ pub(super) fn files(
             line: at.line,
             self_weight: weights.self_weight,
             total: weights.total,
+            calls: None,
         };
         lines.entry(&at.file).or_default().insert(at.line, line);
     }
@@ -77,6 +81,7 @@ pub(super) fn files(
                 line,
                 self_weight: 0,
                 total: has_totals.then_some(0),
+                calls: None,
             });
     };
     if let Some(listing) = listing {
@@ -84,6 +89,7 @@ pub(super) fn files(
             add(&listing.names[file], line);
         }
     }
+    add_calls(subject, summary, listing, &mut lines);
     let declared = profile.functions[summary.function].declared_at.as_deref();
     let mut files: Vec<FileView> = lines
         .into_iter()
@@ -111,6 +117,41 @@ pub(super) fn files(
     files
 }
 
+/// Adds the counted calls of the lines, as far as they are in the function's own machine code.
+fn add_calls(
+    subject: &Subject,
+    summary: &Summary,
+    listing: Option<&Listing>,
+    lines: &mut BTreeMap<&str, BTreeMap<u32, SourceLine>>,
+) {
+    let profile = subject.profile;
+    let counts = profile.counts.as_ref().filter(|counts| counts.have_sites());
+    let Some(listing) = listing.filter(|_| counts.is_some()) else {
+        return;
+    };
+    // Where it is inlined, its lines make calls, too.
+    let mut paths = profile.paths.enumerate().map(|(_, path)| path);
+    let is_inlined = paths.any(|path| path.inlined && path.function == summary.function);
+    for instruction in listing.instructions.iter().filter(|made| made.leaves) {
+        let position = listing.position_of(instruction);
+        let Some(position) = position.filter(|position| position.inlined.is_none()) else {
+            continue;
+        };
+        let file = lines.get_mut(&listing.names[position.file]);
+        let Some(line) = file.and_then(|lines| lines.get_mut(&position.line)) else {
+            continue;
+        };
+        let calls = line.calls.get_or_insert_default();
+        let made = instruction.calls.unwrap_or_default();
+        calls.calls = calls.calls.saturating_add(made.calls);
+        calls.is_least |= made.is_least || instruction.calls.is_none() || is_inlined;
+    }
+    for line in lines.values_mut().flat_map(BTreeMap::values_mut) {
+        // At least 0 says nothing.
+        line.calls = line.calls.filter(|made| made.calls > 0 || !made.is_least);
+    }
+}
+
 /// Self weight and total of each line.
 pub(super) fn weights(lines: &[SourceLine]) -> Vec<(u64, u64)> {
     let weights = lines.iter();
@@ -133,6 +174,7 @@ pub(super) fn blocks(view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Bl
             continue;
         }
         let line_column = Column::new("line", "line", Role::Figure);
+        let has_calls = has_calls(subject);
         let mut table = Table::new(figures(line_column, "source"));
         let mut was_shown = true;
         for (line, is_shown) in lines.iter().zip(is_shown) {
@@ -141,6 +183,7 @@ pub(super) fn blocks(view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Bl
                 table.rows.push(row(
                     (line.self_weight, whole.0),
                     (line.total, whole.1),
+                    line.calls,
                     Cell::Text(line.line.to_string()),
                     text.map_or(Cell::Nothing, Cell::Text),
                 ));
@@ -151,6 +194,11 @@ pub(super) fn blocks(view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Bl
         }
         blocks.push(Block::Space);
         blocks.extend(heading(file));
+        let table = if has_calls {
+            table
+        } else {
+            table.without(&["calls"])
+        };
         blocks.push(Block::Table(without_weights(table, subject)));
     }
     unknown(view, subject, blocks);
@@ -158,7 +206,7 @@ pub(super) fn blocks(view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Bl
 
 /// A row for what is left out.
 pub(super) fn gap() -> Vec<Cell> {
-    let mut cells = vec![Cell::Nothing; 5];
+    let mut cells = vec![Cell::Nothing; 6];
     cells[2] = Cell::Text("…".into());
     cells.push(Cell::Nothing);
     cells

@@ -118,7 +118,7 @@ impl CyclesView<'_> {
         let own = self.recursive.iter();
         let own = own.filter_map(|&id| graph.arc_between(id, id));
         blocks.extend(label::legends(arcs.chain(own).map(|id| &graph.arcs[id])));
-        blocks.extend(range::legend(&ranges));
+        blocks.extend(range::legend(subject.profile.rows, &ranges));
         blocks.extend(caveats::foot_of(subject));
         Page {
             unit: subject.selection.event().unit.clone(),

@@ -21,18 +21,21 @@ const MEMBERS: usize = 20;
 
 /// What a line has to do with the entry that it is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Relation {
+pub enum Relation {
+    /// It calls the entry.
     Caller,
     /// What the entry is about.
     Primary,
     /// A member, in the entry of its cycle.
     Member,
+    /// The entry calls it.
     Callee,
 }
 
 /// Who a line is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Who {
+pub enum Who {
+    /// A function or a cycle.
     Entry(Entry),
     /// No caller: where stacks begin.
     Spontaneous,
@@ -44,25 +47,27 @@ pub(super) enum Who {
 
 /// A line of an entry.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Line {
-    pub(super) relation: Relation,
-    pub(super) who: Who,
+pub struct Line {
+    /// What it has to do with the entry.
+    pub relation: Relation,
+    /// Who it is about.
+    pub who: Who,
     /// The weight of all samples that the line is about.
-    pub(super) total: Option<f64>,
+    pub total: Option<f64>,
     /// What it may be at most, where more than that is possible.
-    pub(super) at_most: Option<AtMost>,
+    pub at_most: Option<AtMost>,
     /// How it is shared.
-    pub(super) portion: Option<Portion>,
+    pub portion: Option<Portion>,
     /// The number of samples.
-    pub(super) samples: Option<u64>,
+    pub samples: Option<u64>,
     /// The numbers of calls, as gprof has them: `2/3`, `5+1`.
-    pub(super) called: Option<String>,
+    pub called: Option<String>,
     /// Where an arc is known from.
-    pub(super) origin: Option<Origin>,
+    pub origin: Option<Origin>,
     /// The same as text.
-    pub(super) evidence: Option<&'static str>,
+    pub evidence: Option<&'static str>,
     /// Whether most of the weight was put into stacks which lacked it.
-    pub(super) is_inferred: bool,
+    pub is_inferred: bool,
 }
 
 impl Line {
@@ -102,7 +107,7 @@ fn at_least(is_least: bool, calls: &dyn std::fmt::Display) -> String {
 
 impl GraphView<'_> {
     /// The lines of an entry, from the first caller to the last callee.
-    pub(super) fn lines(&self, entry: Entry) -> Vec<Line> {
+    pub fn lines(&self, entry: Entry) -> Vec<Line> {
         match entry {
             Entry::Function(function) => self.function_lines(function),
             Entry::Cycle(cycle) => self.cycle_lines(cycle),

@@ -33,6 +33,7 @@ use crate::callgraph::CycleId;
 use crate::profile::{FunctionId, FunctionKind};
 
 pub use self::draw::Pruning;
+pub use self::entry::{Line, Relation, Who};
 pub use self::table::EntryRows;
 
 /// What is shown.

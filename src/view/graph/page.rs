@@ -7,7 +7,7 @@ use super::entry::{LEAST, Line};
 use crate::analysis::graph::Model;
 use crate::callgraph::CallArc;
 use crate::view::page::{Block, HiddenBy, HiddenRows, Page};
-use crate::view::{Subject, basis, caveats, flat, label, number, range};
+use crate::view::{Subject, basis, caveats, flat, label, number, range, rows};
 
 /// How many arcs that were left out are named.
 const NAMED: usize = 5;
@@ -19,7 +19,7 @@ impl GraphView<'_> {
         let mut legend = None;
         if !self.listed.is_empty() {
             let listing = self.listing(subject);
-            legend = range::legend(range::cells(&listing));
+            legend = range::legend(subject.profile.rows, range::cells(&listing));
             blocks.push(Block::Space);
             blocks.push(Block::Table(listing));
         }
@@ -32,6 +32,8 @@ impl GraphView<'_> {
         let mut lines = self.listed.iter().flat_map(|&entry| self.lines(entry));
         let has_marks = lines.any(|line| line.is_inferred);
         blocks.extend(legend);
+        blocks.extend(rows::merged(subject.profile.rows));
+        blocks.extend(rows::unknown(subject, self.functions()));
         blocks.extend(label::legend(has_marks));
         let mut lines = self.listed.iter().flat_map(|&entry| self.lines(entry));
         let is_least = |line: Line| line.called.is_some_and(|called| called.contains(LEAST));
@@ -49,7 +51,10 @@ impl GraphView<'_> {
         let mut blocks = vec![Block::Line(subject.headline())];
         let model = match (self.summary.model, counted) {
             (Model::Measured, _) => {
-                "measured from whole stacks; a sample counts once per function, arc and cycle"
+                let row = subject.profile.rows.name();
+                &format!(
+                    "measured from whole stacks; a sample counts once per {row}, arc and cycle"
+                )
             }
             (Model::Propagated, true) => basis::ESTIMATED,
             (Model::Propagated, false) => {

@@ -7,7 +7,7 @@ use crate::callgraph::Origin;
 use crate::profile::FunctionId;
 use crate::view::number::rounded;
 use crate::view::table::{Cell, Column, Role, Table};
-use crate::view::{Figures, Subject, label, number, range};
+use crate::view::{Figures, Subject, label, number, range, rows};
 
 /// The rows of one function's entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct EntryRows {
 }
 
 /// The columns of a listing.
-fn columns() -> [Column; 9] {
+fn columns(subject: &Subject) -> [Column; 9] {
     [
         Column::new("index", "index", Role::Aside),
         Column::new("percent", "total %", Role::Heat),
@@ -30,7 +30,7 @@ fn columns() -> [Column; 9] {
         Column::new("children", "children", Role::Figure),
         Column::new("samples", "samples", Role::Figure),
         Column::new("called", "called", Role::Figure),
-        Column::new("function", "function", Role::Name),
+        Column::new("function", rows::title(subject.profile.rows), Role::Name),
         Column::new("origin", "evidence", Role::Aside),
     ]
 }
@@ -46,7 +46,7 @@ fn is_known_from_code(line: &Line) -> bool {
 impl GraphView<'_> {
     /// The entries, with an empty line between them.
     pub(super) fn listing(&self, subject: &Subject) -> Table {
-        let mut table = Table::new(Vec::from(columns()));
+        let mut table = Table::new(Vec::from(columns(subject)));
         let columns = table.columns.len();
         let mut from_code = false;
         for (place, &entry) in self.listed.iter().enumerate() {
@@ -80,7 +80,7 @@ impl GraphView<'_> {
     /// heaviest first. What was said of [`Options::functions`](super::Options::functions) decides
     /// whether all of them are there.
     pub fn entry(&self, subject: &Subject, function: FunctionId) -> EntryRows {
-        let mut table = Table::new(Vec::from(columns()));
+        let mut table = Table::new(Vec::from(columns(subject)));
         let mut functions = Vec::new();
         let mut itself = 0;
         for line in self.lines(Entry::Function(function)) {
@@ -248,7 +248,7 @@ impl GraphView<'_> {
             let (calls, is_least) = calls.unwrap_or_default();
             let (row, name, module, cycle, samples, label) = match entry {
                 Entry::Function(id) => (
-                    "function",
+                    subject.profile.rows.name(),
                     plain(id),
                     text(subject.module(id)),
                     cycle_of(id),

@@ -15,7 +15,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::analysis::owners::{OwnerKind, Owners};
-use crate::analysis::tree::{CallTree, NodeId};
+use crate::analysis::tree::{CallTree, Node, NodeId};
 use crate::base::IdVec;
 use crate::profile::FunctionKind;
 use crate::view::Subject;
@@ -66,11 +66,14 @@ impl Fold {
     }
 }
 
-/// The chains among these nodes, by their last node.
+/// The chains among these nodes, by their last node, of functions that `can` be in one,
+/// and in one with the next.
 pub(super) fn chains(
     calls: &CallTree,
     chosen: &[NodeId],
     owners: &Owners,
+    can: impl Fn(&Node) -> bool,
+    is_joined: impl Fn(&Node, &Node) -> bool,
 ) -> FxHashMap<NodeId, Fold> {
     let mut children: IdVec<NodeId, u32> = IdVec::filled(0, calls.nodes.len());
     for &id in chosen {
@@ -83,16 +86,11 @@ pub(super) fn chains(
     let mut ended: Vec<NodeId> = Vec::new();
     for &id in chosen {
         let node = calls.nodes.at(id);
-        let can = node.stub.is_none()
-            && !node.in_code
-            && !matches!(
-                owners.of(node.function).kind,
-                OwnerKind::Project | OwnerKind::Mark
-            );
-        if !can {
+        if node.stub.is_some() || node.in_code || !can(&node) {
             continue;
         }
         let around = node.parent.filter(|&parent| children[parent] == 1);
+        let around = around.filter(|&parent| is_joined(&calls.nodes.at(parent), &node));
         let before = around.and_then(|parent| chain.get(&parent).copied());
         let before = before.filter(|&(start, _)| {
             let whole = calls.nodes.at(start).weight();
@@ -149,6 +147,31 @@ pub(super) fn chains(
         folds.insert(id, fold);
     }
     folds
+}
+
+/// Whether it is in the kernel.
+fn is_kernel(subject: &Subject, node: &Node) -> bool {
+    let module = subject.profile.functions[node.function].module;
+    subject.profile.modules[module].is_kernel()
+}
+
+/// Whether a chain may go on from a caller to a callee: not from the function that waits to the kernel,
+/// where threads leave their processor.
+pub(super) fn is_joined(subject: &Subject, caller: &Node, callee: &Node) -> bool {
+    let sides = [caller, callee].map(|node| is_kernel(subject, node));
+    !subject.selection.event().is_off_processor() || sides[0] == sides[1]
+}
+
+/// Whether it is outside of the user's own code, and so can be in a chain. Where nothing is known to
+/// be the user's own, only the scheduler of threads that leave their processor is known not to be.
+pub(super) fn is_foreign(subject: &Subject, owners: &Owners, node: &Node) -> bool {
+    if !owners.has_own() {
+        return subject.selection.event().is_off_processor() && is_kernel(subject, node);
+    }
+    !matches!(
+        owners.of(node.function).kind,
+        OwnerKind::Project | OwnerKind::Mark
+    )
 }
 
 /// The node of the user's own code with the largest weight, other than `main`.

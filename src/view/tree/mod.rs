@@ -27,14 +27,16 @@
 mod draw;
 mod folds;
 mod guides;
+mod hot;
 
 pub use self::draw::drawing;
 use self::guides::Guides;
+pub use self::hot::HotLines;
 use super::flat::reaches;
 use super::label::Labels;
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Role, Table};
-use super::{Figures, Subject, caveats, label, number, range};
+use super::{Figures, Subject, caveats, label, number, range, rows};
 use rustc_hash::FxHashMap;
 
 use self::folds::Fold;
@@ -142,7 +144,9 @@ pub fn arrange(
         }
     }
     let folds = owners.map_or_else(FxHashMap::default, |owners| {
-        folds::chains(&calls, &chosen, owners)
+        let can = |node: &Node| folds::is_foreign(subject, owners, node);
+        let is_joined = |caller: &Node, callee: &Node| folds::is_joined(subject, caller, callee);
+        folds::chains(&calls, &chosen, owners, can, is_joined)
     });
     let mut is_folded: IdVec<NodeId, bool> = IdVec::filled(false, calls.nodes.len());
     for (&last, fold) in &folds {
@@ -251,7 +255,7 @@ impl Tree {
             figure("direct"),
             figure("indirect"),
             figure("in_only"),
-            Column::new("name", "function", Role::Name),
+            Column::new("name", rows::title(subject.profile.rows), Role::Name),
             Column::new("module", "module", Role::Aside),
             figure("parent_percent"),
             figure("in_only_percent"),
@@ -292,8 +296,10 @@ impl Tree {
             ]);
         }
         let nodes = self.nodes();
-        let rows = nodes.map(|id| (self.calls.nodes.at(id).function, self.name(id)));
-        label::with_identities(table, subject, rows)
+        let labels = nodes.map(|id| (self.calls.nodes.at(id).function, self.name(id)));
+        let table = label::with_identities(table, subject, labels);
+        let functions = self.nodes().map(|id| self.calls.nodes.at(id).function);
+        rows::with_kinds(table, subject, functions)
     }
 
     /// The page for people.
@@ -305,7 +311,7 @@ impl Tree {
         blocks.extend(notes.above.iter().map(line));
         if self.hidden < self.calls.nodes.len() {
             let drawing = self.drawing(subject);
-            legend = range::legend(range::cells(&drawing));
+            legend = range::legend(subject.profile.rows, range::cells(&drawing));
             blocks.push(Block::Space);
             blocks.push(Block::Table(drawing));
         }
@@ -313,6 +319,9 @@ impl Tree {
         blocks.extend(self.stub_legend().map(Block::Line));
         blocks.extend((!self.folds.is_empty()).then(|| Block::Line(folds::LEGEND.into())));
         blocks.extend(legend);
+        blocks.extend(rows::merged(subject.profile.rows));
+        let shown = self.nodes().map(|id| self.calls.nodes.at(id).function);
+        blocks.extend(rows::unknown(subject, shown));
         let nodes = || self.nodes().map(|id| self.calls.nodes.at(id));
         blocks.extend(label::legend(
             nodes().any(|node| label::is_inferred(node.inferred, node.weight())),
@@ -353,11 +362,11 @@ impl Tree {
 
     fn drawing(&self, subject: &Subject) -> Table {
         let bottom_up = self.direction == Direction::BottomUp;
-        let (percent, weight, name) = if bottom_up {
-            ("self %", "self", "function ↳ called by")
-        } else {
-            ("total %", "total", "function ↳ calls")
+        let (percent, weight) = match bottom_up {
+            true => ("self %", "self"),
+            false => ("total %", "total"),
         };
+        let name = rows::tree_title(subject.profile.rows, bottom_up);
         let mut table = Table::new(vec![
             Column::new("percent", percent, Role::Heat),
             range::column(),

@@ -58,6 +58,7 @@ impl Parts {
             pid: 1,
             tid: 1,
             comm: "prog".into(),
+            job: None,
         });
         let mut known: HashMap<&str, FunctionId> = HashMap::new();
         let mut function = |name, builder: &mut Builder| {

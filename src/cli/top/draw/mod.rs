@@ -126,9 +126,15 @@ pub fn draw(app: &App, shown: &Shown, paint: Paint, buffer: &mut Buffer) {
         views(app, paint, buffer, row);
     }
     match app.overlay {
-        Some((Overlay::Help, place)) => page::draw(text::HELP, place, paint, buffer, body),
+        Some((Overlay::Help, place)) => {
+            page::draw(super::help::text(app), place, paint, buffer, body)
+        }
+        Some((Overlay::Page, place)) => {
+            let text = app.page().unwrap_or("…");
+            page::draw(text, place, paint, buffer, body);
+        }
         Some((Overlay::Info, place)) => {
-            let info = super::info::page(app, usize::from(body.width));
+            let info = super::info::page(app, &shown.situation, usize::from(body.width));
             page::draw(&info, place, paint, buffer, body);
         }
         None => list::draw(app, paint, buffer, body),
@@ -160,7 +166,7 @@ fn whole(app: &App, paint: Paint, buffer: &mut Buffer, row: u16) {
         None => "waiting for samples".to_owned(),
         Some(shown) => {
             // Of several events one is looked at.
-            let samples = if shown.events.len() > 1 || app.wish.focus.is_some() {
+            let samples = if shown.events.len() > 1 || app.wish.picks() || app.is_recording() {
                 shown.whole.samples
             } else {
                 shown.seen.samples
@@ -262,6 +268,9 @@ fn prompt(prompt: &Prompt, paint: Paint, buffer: &mut Buffer, row: u16) {
     let question = match prompt.purpose {
         Purpose::Search => "lines with: ",
         Purpose::Focus => "only stacks with: ",
+        Purpose::Find => "find: ",
+        Purpose::Who => "only command, process or thread: ",
+        Purpose::Time => "only time, in seconds (A..B): ",
         Purpose::Write => "write to: ",
     };
     let width = usize::from(buffer.area.width);

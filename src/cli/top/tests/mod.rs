@@ -2,5 +2,6 @@
 
 mod keys;
 mod printing;
+mod recordings;
 mod screens;
 mod stage;

@@ -81,6 +81,7 @@ fn shown() -> Shown {
     Shown {
         target: "./calc".into(),
         how: "997 Hz".into(),
+        situation: super::super::super::advice::Situation::Top,
     }
 }
 

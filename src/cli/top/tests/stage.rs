@@ -10,11 +10,12 @@ use proftool::view::flat::Sort;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
+use super::super::super::advice::Situation;
 use super::super::app::{Action, App};
 use super::super::draw::{self, Paint};
 use super::super::key::Key;
 use super::super::prepare::Preparer;
-use super::super::source::Seen;
+use super::super::source::{Seen, Source, State, Written};
 use super::super::text::Shown;
 
 /// A calculator: `eval` and `apply` call each other, `sum` calls itself. Milliseconds.
@@ -47,6 +48,7 @@ pub fn profile(stacks: &str) -> Profile {
             pid: 1,
             tid: 1,
             comm: "calc".into(),
+            job: None,
         });
         let mut path = None;
         for frame in stack.split(';') {
@@ -97,6 +99,24 @@ pub fn seen(number: u64, stacks: &str) -> Arc<Seen> {
     })
 }
 
+/// A source of nothing.
+struct Nowhere;
+
+impl Source for Nowhere {
+    fn latest(&self) -> Option<Arc<Seen>> {
+        None
+    }
+    fn set_half_life(&self, _: Option<Duration>) {}
+    fn reset(&self) {}
+    fn write(&self, _: &Seen, _: &std::path::Path) -> Result<Written, String> {
+        Err("nothing to write".into())
+    }
+    fn state(&self) -> State {
+        State::Recorded(None)
+    }
+    fn stop(&self) {}
+}
+
 /// The view, drawn on nothing.
 pub struct Stage {
     pub app: App,
@@ -123,6 +143,19 @@ impl Stage {
         stage
     }
 
+    /// A view of a recording.
+    pub fn of_recording(width: u16, height: u16, stacks: &str) -> Stage {
+        let mut stage = Stage::new(width, height, stacks);
+        stage.app.state = State::Recorded(None);
+        stage
+    }
+
+    /// Another size of the screen.
+    pub fn size(&mut self, width: u16, height: u16) {
+        self.size = (width, height);
+        self.prepare();
+    }
+
     /// Sees something new.
     pub fn see(&mut self, seen: Arc<Seen>) {
         self.app.see(Some(seen));
@@ -134,13 +167,17 @@ impl Stage {
         let (width, height) = self.size;
         let area = ratatui::layout::Rect::new(0, 0, width, height);
         self.app.resize(draw::room(area));
+        self.app.widen(usize::from(width));
         let Some(current) = self.app.current().cloned() else {
             return;
         };
         let asked = (current.number, self.app.wish.revision);
         if self.made != Some(asked) {
             self.made = Some(asked);
-            let prepared = self.preparer.prepare(&current, &self.app.wish);
+            let wish = &self.app.wish;
+            let mut prepared = self.preparer.prepare(&current, wish);
+            let situation = (&Nowhere as &dyn Source, &Situation::Top);
+            prepared.page = self.preparer.page(&current, wish, situation);
             self.app.receive(prepared);
         }
     }
@@ -166,6 +203,7 @@ impl Stage {
         let shown = Shown {
             target: "./calc --fast (process 4711)".into(),
             how: "997 Hz, stacks: frame pointers".into(),
+            situation: super::super::super::advice::Situation::Top,
         };
         let (app, paint) = (&mut self.app, self.paint);
         terminal

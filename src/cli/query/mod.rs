@@ -1,5 +1,8 @@
 //! What is looked at: the file and the filters, the same for every view.
 
+pub mod by;
+pub mod time;
+
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -7,13 +10,16 @@ use proftool::analysis::owners::Owners;
 use proftool::base::{Event, Unit, shell_quoted};
 use proftool::input::folded::Weights;
 use proftool::input::{self, AsGprof, SourceLines, StaticCalls, TimeRange};
-use proftool::profile::{Counts, EventId, Filter, Profile, Selection, Weighing, pattern_of};
+use proftool::profile::{
+    Counts, EventId, Filter, Profile, Selection, TimedRow, Weighing, pattern_of,
+};
 use proftool::view::search;
 use regex::Regex;
 
 use super::advice::Situation;
 use super::failure::{self, hinted};
 use super::progress::Meter;
+use time::{in_seconds, time_range};
 
 /// The file that is read by default.
 pub const DEFAULT_FILE: &str = "perf.data";
@@ -39,7 +45,15 @@ pub struct Query {
     /// Leave out stacks with a matching function.
     #[arg(long, value_name = "REGEX", value_parser = pattern, help_heading = FILTERS)]
     ignore: Option<Regex>,
-    /// Only these commands.
+    /// Only stacks with a function in these modules: programs, libraries or the kernel, by name or
+    /// path; flat --by module lists them.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = FILTERS)]
+    module: Vec<String>,
+    /// Only stacks with a function that is declared in these source files, or below these
+    /// directories; a relative path matches anywhere in a path (src/net). Needs debug info.
+    #[arg(long, value_name = "PATH", value_delimiter = ',', help_heading = FILTERS)]
+    path: Vec<String>,
+    /// Only these commands; of compilers also with the source or crate, as `report` names them.
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = FILTERS)]
     comm: Vec<String>,
     /// Only these processes.
@@ -155,7 +169,7 @@ impl From<FoldedUnit> for Weights {
 
 impl Query {
     /// The file, in whichever way it was named.
-    fn file(&self) -> &Path {
+    pub fn file(&self) -> &Path {
         self.input.as_ref().unwrap_or(&self.file)
     }
 
@@ -171,6 +185,22 @@ impl Query {
             ranges: true,
             ..self.reading(calls)
         })
+    }
+
+    /// [`Query::open_with_addresses`], with what totals as ranges need and the times of samples.
+    pub fn open_with_times_and_addresses(&self) -> anyhow::Result<Profile> {
+        self.open_as(&input::Options {
+            lines: SourceLines::OfCalls,
+            addresses: true,
+            ranges: true,
+            keeps_times: true,
+            ..self.reading(StaticCalls::Off)
+        })
+    }
+
+    /// The samples of this event that are asked for, by time, where times are known.
+    pub fn times(&self, profile: &Profile, event: EventId) -> Option<Vec<TimedRow>> {
+        profile.select_times(event, &self.filter(profile))
     }
 
     /// [`Query::open_for_totals`], with the lines that samples were taken in.
@@ -191,13 +221,27 @@ impl Query {
         })
     }
 
-    /// [`Query::open_with_call_lines`], with the addresses of machine code.
-    pub fn open_with_addresses(&self) -> anyhow::Result<Profile> {
-        self.open_as(&input::Options {
+    /// How the file is read with the lines from which calls were made, and the addresses of machine code.
+    fn reading_addresses(&self) -> input::Options {
+        input::Options {
             lines: SourceLines::OfCalls,
             addresses: true,
             ..self.reading(StaticCalls::Off)
-        })
+        }
+    }
+
+    /// [`Query::open_with_lines_of_stacks`], with the addresses of machine code.
+    pub fn open_with_addresses(&self) -> anyhow::Result<Profile> {
+        self.open_as(&self.reading_addresses())
+    }
+
+    /// Reads the profile with all that any view needs, and says how.
+    pub fn open_for_all_views(&self) -> anyhow::Result<(Profile, input::Options)> {
+        let reading = input::Options {
+            ranges: true,
+            ..self.reading_addresses()
+        };
+        Ok((self.open_as(&reading)?, reading))
     }
 
     /// Reads the profile with the lines from which calls were made, for formats of stacks.
@@ -237,14 +281,19 @@ impl Query {
     }
 
     /// Whether samples are filtered by what calls were not counted by.
-    fn picks_samples(&self) -> bool {
+    pub fn picks_samples(&self) -> bool {
         let by_thread = [
             !self.comm.is_empty(),
             !self.pid.is_empty(),
             !self.tid.is_empty(),
         ];
-        let by_stack = self.focus.is_some() || self.ignore.is_some();
-        self.time.is_some() || by_stack || by_thread.contains(&true)
+        self.time.is_some() || self.picks_stacks() || by_thread.contains(&true)
+    }
+
+    /// Whether samples are filtered by the functions on their stacks.
+    fn picks_stacks(&self) -> bool {
+        let by_name = self.focus.is_some() || self.ignore.is_some();
+        by_name || !self.module.is_empty() || !self.path.is_empty()
     }
 
     /// How the file is read.
@@ -259,6 +308,7 @@ impl Query {
             lines: SourceLines::None,
             addresses: false,
             time: self.time.unwrap_or_default(),
+            keeps_times: false,
             program: self.binary.clone(),
             sum: self.sum.clone(),
             folded_weights: self.folded.weights(),
@@ -284,10 +334,30 @@ impl Query {
         events.map(|(id, _)| id).collect()
     }
 
+    /// The samples of each event that are asked for, those of the one that is shown by default first; of
+    /// the others only those with samples.
+    pub fn selections(
+        &self,
+        profile: &Profile,
+    ) -> anyhow::Result<Vec<(Option<EventId>, Selection)>> {
+        let Some(first) = self.event(profile)? else {
+            return Ok(vec![(None, Selection::nothing())]);
+        };
+        let mut selections = vec![(Some(first), self.select_event(profile, first)?)];
+        if self.event.is_none() && self.unit != Some(Counting::Time) {
+            let filter = self.filter(profile);
+            let others = profile.events.ids().filter(|&id| id != first);
+            let others = others.map(|id| (Some(id), profile.select(id, &filter)));
+            selections.extend(others.filter(|(_, selection)| selection.samples() > 0));
+        }
+        Ok(selections)
+    }
+
     /// The samples of this event that are asked for.
     pub fn select_event(&self, profile: &Profile, event: EventId) -> anyhow::Result<Selection> {
-        if self.focus.is_some() || self.ignore.is_some() {
-            self.refuse_without_stacks(profile, "--focus or --ignore")?;
+        if self.picks_stacks() {
+            let what = "a filter by function, module or path";
+            self.refuse_without_stacks(profile, what)?;
         }
         if self.unit == Some(Counting::Time) && profile.events[event].unit != Unit::Nanoseconds {
             let text = format!(
@@ -303,26 +373,40 @@ impl Query {
             let text = "folded stacks of time or bytes do not state the number of samples";
             return Err(hinted(text.into(), None));
         }
-        let filter = Filter {
-            comms: self.comm.clone(),
-            pids: self.pid.clone(),
-            tids: self.tid.clone(),
-            focus: self.focus.as_ref().map(|regex| resolved(profile, regex)),
-            ignore: self.ignore.as_ref().map(|regex| resolved(profile, regex)),
-            weighing: match self.unit {
-                Some(Counting::Samples) => Weighing::Samples,
-                _ => Weighing::Weight,
-            },
-        };
-        let selection = profile.select(event, &filter);
+        let selection = profile.select(event, &self.filter(profile));
         if selection.samples() == 0 && profile.samples_by_event()[event] > 0 {
             failure::line("warning", "no sample passes the filters");
             if self.focus.is_some() {
                 let hint = "patterns match full names; proftool flat --names full lists them";
                 failure::line("hint", hint);
             }
+            if !self.module.is_empty() {
+                let hint = "proftool flat --by module lists the modules";
+                failure::line("hint", hint);
+            }
+            if !self.path.is_empty() {
+                let hint = "files are known from debug info; proftool flat --by file lists them";
+                failure::line("hint", hint);
+            }
         }
         Ok(selection)
+    }
+
+    /// Which samples of an event are asked for.
+    pub fn filter(&self, profile: &Profile) -> Filter {
+        Filter {
+            comms: self.comm.clone(),
+            pids: self.pid.clone(),
+            tids: self.tid.clone(),
+            focus: self.focus.as_ref().map(|regex| resolved(profile, regex)),
+            ignore: self.ignore.as_ref().map(|regex| resolved(profile, regex)),
+            modules: self.module.clone(),
+            paths: self.path.clone(),
+            weighing: match self.unit {
+                Some(Counting::Samples) => Weighing::Samples,
+                _ => Weighing::Weight,
+            },
+        }
     }
 
     /// Whose code the functions of a profile are.
@@ -343,8 +427,8 @@ impl Query {
         self.unit == Some(Counting::Percent)
     }
 
-    /// How the file is named in a further command, with the program of a gmon.out and the unit of
-    /// folded stacks; empty where that is not needed.
+    /// How the file is named in a further command, with the program of a gmon.out, the unit of folded
+    /// stacks and the event, if one was chosen; empty where that is not needed.
     pub fn file_in_command(&self) -> String {
         let named = self.file().as_os_str() != DEFAULT_FILE;
         let file = named.then(|| shell_quoted(&self.file().to_string_lossy()));
@@ -353,8 +437,57 @@ impl Query {
         let options = program
             .chain(more)
             .map(|(name, path)| format!("{name}{}", shell_quoted(&path.to_string_lossy())))
-            .chain(self.folded.in_command());
+            .chain(self.folded.in_command())
+            .chain(
+                self.event
+                    .iter()
+                    .map(|event| format!("--event {}", shell_quoted(event))),
+            );
         let parts: Vec<String> = file.into_iter().chain(options).collect();
+        parts.join(" ")
+    }
+
+    /// The file, the filters and the ways of reading, as they are given in a further command about
+    /// `event`; that of this command where there is none.
+    pub fn in_command(&self, event: Option<&str>) -> String {
+        fn list<T: ToString>(values: &[T]) -> Option<String> {
+            let values: Vec<String> = values.iter().map(T::to_string).collect();
+            (!values.is_empty()).then(|| values.join(","))
+        }
+        let pattern = |regex: &Option<Regex>| regex.as_ref().map(|regex| regex.to_string());
+        let path = |path: &Option<PathBuf>| {
+            let path = path.as_ref()?;
+            Some(path.to_string_lossy().into_owned())
+        };
+        let unit = self.unit.and_then(|unit| unit.to_possible_value());
+        let valued = [
+            ("--event", event.map(str::to_owned).or(self.event.clone())),
+            ("--focus", pattern(&self.focus)),
+            ("--ignore", pattern(&self.ignore)),
+            ("--module", list(&self.module)),
+            ("--path", list(&self.path)),
+            ("--comm", list(&self.comm)),
+            ("--pid", list(&self.pid)),
+            ("--tid", list(&self.tid)),
+            ("--time", self.time.map(in_seconds)),
+            ("--symfs", path(&self.symfs)),
+            ("--own", list(&self.own)),
+            ("--unit", unit.map(|unit| unit.get_name().to_owned())),
+        ];
+        let valued = valued.into_iter().filter_map(|(name, value)| {
+            let value = value?;
+            Some(format!("{name} {}", shell_quoted(&value)))
+        });
+        let flags = [
+            ("--no-inline", self.no_inline),
+            ("--no-repair", self.no_repair),
+        ];
+        let flags = flags.into_iter().filter(|(_, is_set)| *is_set);
+        let file = Some(self.file_in_command()).filter(|file| !file.is_empty());
+        let parts: Vec<String> = (file.into_iter())
+            .chain(valued)
+            .chain(flags.map(|(name, _)| name.to_owned()))
+            .collect();
         parts.join(" ")
     }
 
@@ -385,7 +518,7 @@ impl Query {
         Err(hinted(text, Some(hint)))
     }
 
-    fn event(&self, profile: &Profile) -> anyhow::Result<Option<EventId>> {
+    pub fn event(&self, profile: &Profile) -> anyhow::Result<Option<EventId>> {
         let Some(name) = &self.event else {
             return Ok(profile.main_event());
         };
@@ -456,53 +589,10 @@ fn pattern(text: &str) -> Result<Regex, String> {
         })
 }
 
-/// `A..B` in seconds after the first sample, `A,B` in seconds of the recorder's clock.
-fn time_range(text: &str) -> Result<TimeRange, String> {
-    let absolute = text.split_once(',');
-    let (start, end) = absolute
-        .or_else(|| text.split_once(".."))
-        .ok_or("not a time range, such as 1.5..2")?;
-    let nanoseconds = |text: &str| match text.trim() {
-        "" => Ok(None),
-        text => match text.parse::<f64>() {
-            Ok(seconds) if (0.0..1e10).contains(&seconds) => {
-                Ok(Some((seconds * 1e9).round() as u64))
-            }
-            _ => Err(format!("{text} is not a number of seconds")),
-        },
-    };
-    let range = TimeRange {
-        start: nanoseconds(start)?,
-        end: nanoseconds(end)?,
-        is_absolute: absolute.is_some(),
-    };
-    match (range.start, range.end) {
-        (Some(start), Some(end)) if start >= end => Err("the range ends before it starts".into()),
-        _ => Ok(range),
-    }
-}
-
 /// The directory for what is worth keeping (XDG base directory specification).
 fn cache_directory() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).map(PathBuf::from);
     let base = set("XDG_CACHE_HOME").filter(|path| path.is_absolute());
     let base = base.or_else(|| Some(set("HOME")?.join(".cache")));
     Some(base.filter(|path| path.is_absolute())?.join("proftool"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_relative_with_dots_and_absolute_with_a_comma() {
-        let range = time_range("1.5..2").unwrap();
-        let nanoseconds = (Some(1_500_000_000), Some(2_000_000_000));
-        assert_eq!((range.start, range.end), nanoseconds);
-        assert!(!range.is_absolute);
-        let range = time_range("86400.25,").unwrap();
-        assert_eq!((range.start, range.end), (Some(86_400_250_000_000), None));
-        assert!(range.is_absolute);
-        assert!(time_range("1").is_err());
-    }
 }

@@ -1,5 +1,8 @@
 //! What is on the screen and what keys do to it: state without a terminal, a clock or a thread.
 
+mod pages;
+mod sampling;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +17,8 @@ use super::listing::{Fold, Identity, Line};
 use super::prepare::Prepared;
 use super::prompt::{Outcome, Prompt, Purpose};
 use super::source::{Seen, State, Written};
-use super::wish::{Hot, Search, View, Wish};
+use super::wish::{Hot, Search, View, Who, Wish};
 
-/// How long it takes a weight to count half where nobody said it.
-const HALF_LIFE: Duration = Duration::from_secs(10);
-/// The shortest and the longest such time.
-const SHORTEST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(640);
 /// So many steps from function to function can be gone back.
 const STEPS_BACK: usize = 256;
 /// The number of lines of the flat view until the cursor goes further down.
@@ -45,6 +43,8 @@ pub enum Action {
     Repaint,
     /// Stop the job, as Ctrl-Z does.
     Suspend,
+    /// Read only the samples of this time; of all, if it is empty.
+    Time(String),
 }
 
 /// A text that lies over the view.
@@ -54,6 +54,8 @@ pub enum Overlay {
     Help,
     /// What is known of the samples, and what is not.
     Info,
+    /// The page about a function that is asked for.
+    Page,
 }
 
 /// What is on the screen.
@@ -74,6 +76,10 @@ pub struct App {
     resets: u64,
     /// How many lines of a list the screen has room for.
     pub room: usize,
+    /// How many columns the screen has.
+    width: usize,
+    /// What is looked for on a page.
+    find: Option<regex::Regex>,
     latest: Option<Arc<Seen>>,
     paused: Option<Arc<Seen>>,
     cursors: [Cursor; View::ALL.len()],
@@ -100,6 +106,8 @@ impl App {
             state: State::Running,
             resets: 0,
             room: 1,
+            width: 80,
+            find: None,
             latest: None,
             paused: None,
             cursors: Default::default(),
@@ -202,15 +210,30 @@ impl App {
             return self.answer(prompt, key);
         }
         if let Some((overlay, place)) = self.overlay {
+            if overlay == Overlay::Page && self.page_key(place, key) {
+                return Action::Nothing;
+            }
+            let place = self.overlay.map_or(place, |(_, place)| place);
             self.overlay = match key {
                 Key::Char('i') if overlay != Overlay::Info => Some((Overlay::Info, 0)),
                 Key::Char('?' | 'h') if overlay != Overlay::Help => Some((Overlay::Help, 0)),
                 _ => scrolled(overlay, place, key, self.room),
             };
+            if self
+                .overlay
+                .is_none_or(|(overlay, _)| overlay != Overlay::Page)
+            {
+                self.wish.page = None;
+            }
             return Action::Nothing;
         }
         if self.moved(key) {
             return Action::Nothing;
+        }
+        if self.is_recording()
+            && let Some(action) = self.recording_key(key)
+        {
+            return action;
         }
         match key {
             Key::Char('q') => return Action::Quit,
@@ -412,6 +435,9 @@ impl App {
         let text = match purpose {
             Purpose::Search => pattern(&self.wish.search.0),
             Purpose::Focus => pattern(&self.wish.focus),
+            Purpose::Find => pattern(&self.find),
+            Purpose::Who => self.wish.who.as_ref().map_or(String::new(), Who::to_string),
+            Purpose::Time => String::new(),
             Purpose::Write => FILE.to_owned(),
         };
         if purpose == Purpose::Write
@@ -450,12 +476,24 @@ impl App {
                 }
             }
             Outcome::Answered => match prompt.purpose {
-                Purpose::Search | Purpose::Focus => match prompt.regex() {
+                Purpose::Who => {
+                    if let Err(why) = self.select(&prompt.text) {
+                        prompt.wrong = Some(why);
+                        self.prompt = Some(prompt);
+                    }
+                }
+                Purpose::Time => return Action::Time(prompt.text),
+                Purpose::Search | Purpose::Focus | Purpose::Find => match prompt.regex() {
                     Err(why) => {
                         prompt.wrong = Some(why);
                         self.prompt = Some(prompt);
                     }
                     Ok(regex) if prompt.purpose == Purpose::Search => self.look_for(regex),
+                    Ok(regex) if prompt.purpose == Purpose::Find => {
+                        self.find = regex;
+                        let place = self.overlay.map_or(0, |(_, place)| place);
+                        self.find(place, 1);
+                    }
                     Ok(regex) => {
                         self.wish.focus = regex;
                         self.changed();
@@ -479,7 +517,7 @@ impl App {
     fn clear(&mut self) {
         if self.wish.search.is_on() {
             self.look_for(None);
-        } else if self.wish.focus.take().is_some() {
+        } else if self.wish.focus.take().is_some() || self.wish.who.take().is_some() {
             self.changed();
         }
     }
@@ -520,43 +558,6 @@ impl App {
         let next = place.map_or(0, |place| place + 1) % events.len();
         self.wish.event = Some(events[next].clone());
         self.changed();
-    }
-
-    fn pause(&mut self) {
-        self.paused = match self.paused.take() {
-            Some(_) => None,
-            None => self.latest.clone(),
-        };
-    }
-
-    fn reset(&mut self) -> Action {
-        self.paused = None;
-        if let State::Ended(_) = self.state {
-            self.message = Some("sampling has ended: there is nothing more to count".into());
-            return Action::Nothing;
-        }
-        self.resets += 1;
-        self.message = Some("counting from now on".into());
-        Action::Reset
-    }
-
-    fn fade(&mut self) -> Action {
-        let half_life = match self.wish.half_life {
-            Some(_) => None,
-            None => Some(HALF_LIFE),
-        };
-        self.wish.half_life = half_life;
-        Action::HalfLife(half_life)
-    }
-
-    fn fade_in(&mut self, other: impl Fn(Duration) -> Duration) -> Action {
-        let Some(time) = self.wish.half_life else {
-            self.message = Some("weights do not fade; press d to fade them".into());
-            return Action::Nothing;
-        };
-        let half_life = Some(other(time).clamp(SHORTEST, LONGEST));
-        self.wish.half_life = half_life;
-        Action::HalfLife(half_life)
     }
 }
 

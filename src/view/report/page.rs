@@ -1,240 +1,35 @@
-//! The report: what someone wants to know first.
-//!
-//! Where the time goes, whether that can be trusted, and what to ask next.
+//! The page of the report with everything on it.
 
-use super::basis::{self, Total};
-use super::flat::{self, Flat, Row, Sort};
-use super::label::{self, Labels};
-use super::page::{Block, Page};
-use super::question::Question;
-use super::table::{Cell, Column, Role, Table};
-use super::{Figures, Subject, caveats, certainty, merged, number, owners, quality, range};
-use crate::analysis::inclusive::Basis;
-use crate::analysis::lines::Lines;
-use crate::analysis::owners::Charged;
-use crate::analysis::report::{InCode, Summary};
-use crate::analysis::sampling_error::SamplingError;
-use crate::analysis::waits::Wait;
+use super::{Report, THREADS};
+use crate::analysis::report::InCode;
 use crate::base::{Event, Unit};
-use crate::profile::{FunctionId, ThreadId, pattern_of};
-
-/// What the report shows.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Options {
-    /// The maximum number of functions in each list; `None` for all.
-    pub limit: Option<usize>,
-    /// Only functions with at least this share, in percent.
-    pub min: f64,
-}
-
-/// The hottest line of a function.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HotLine {
-    /// The source file.
-    pub file: String,
-    /// The line.
-    pub line: u32,
-    /// The weight of the samples taken there.
-    pub weight: u64,
-}
-
-/// The report.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// The functions with the most self weight, each with its hottest line.
-    pub functions: Vec<(Row, Option<HotLine>)>,
-    /// The functions with the largest total; those that only pass their samples on are folded into
-    /// others with exactly the same samples.
-    pub by_total: Flat,
-    /// For each row of `by_total`, the functions that are folded into it, outermost first.
-    pub folded: Vec<Vec<String>>,
-    /// Commands with their weights, the heaviest first.
-    pub commands: Vec<(String, u64)>,
-    /// Threads with their weights, the heaviest first.
-    pub threads: Vec<(ThreadId, u64)>,
-    /// Where threads leave their processor, the heaviest first; nothing for events of running ones.
-    pub waits: Vec<(Wait, u64)>,
-    /// How many rows a list on a page has at most.
-    rows: usize,
-    /// Questions to ask next.
-    pub next: Vec<Question>,
-    /// How far shares may be off because not every event was recorded.
-    pub sampling_error: SamplingError,
-    /// The weight by crate, library or directory.
-    pub charged: Charged,
-    has_cut_stacks: bool,
-    in_code: Option<InCode>,
-}
-
-/// How many commands and threads a page names.
-const THREADS: usize = 6;
-
-/// Chooses, orders and names.
-pub fn arrange(subject: &Subject, summary: &Summary, options: &Options) -> Report {
-    let weights = &summary.flat.weights;
-    let choose = |sort, limit| {
-        let options = flat::Options {
-            sort,
-            limit,
-            min: options.min,
-        };
-        flat::choose(subject, weights, &options)
-    };
-    let mut by_self = choose(Sort::SelfWeight, options.limit);
-    by_self.retain(|&id| weights.self_samples[id] > 0);
-    // Without a limit: rows are merged first, and the merged ones are counted.
-    let by_inclusive = match weights.basis {
-        Basis::Nothing => Vec::new(),
-        _ => choose(Sort::Total, None),
-    };
-    let merged = merged::rows(subject, summary, &by_inclusive, options.limit);
-    let by_total: Vec<FunctionId> = merged.iter().map(|row| row.function).collect();
-    let folded = || merged.iter().flat_map(|row| &row.folded);
-    let labels = Labels::new(
-        subject,
-        by_self.iter().chain(&by_total).chain(folded()).copied(),
-    );
-    let functions = flat::rows(subject, &summary.flat, &by_self, &labels)
-        .into_iter()
-        .map(|row| {
-            let hottest = hottest_line(subject, &summary.lines, &row);
-            (row, hottest)
-        })
-        .collect();
-    let mut report = Report {
-        functions,
-        by_total: Flat {
-            hidden: weights.present().count() - by_total.len() - folded().count(),
-            rows: flat::rows(subject, &summary.flat, &by_total, &labels),
-        },
-        folded: merged
-            .iter()
-            .map(|row| {
-                let label = |&id: &FunctionId| labels.of(id).to_owned();
-                row.folded.iter().map(label).collect()
-            })
-            .collect(),
-        commands: summary.commands.clone(),
-        threads: summary.threads.clone(),
-        waits: summary.waits.clone(),
-        rows: options.limit.unwrap_or(usize::MAX),
-        next: Vec::new(),
-        sampling_error: summary.sampling_error,
-        charged: summary.charged.clone(),
-        has_cut_stacks: summary.has_cut_stacks,
-        in_code: summary.in_code,
-    };
-    report.next = questions(&report, subject, summary.recurses);
-    report
-}
-
-fn hottest_line(subject: &Subject, lines: &Lines, row: &Row) -> Option<HotLine> {
-    let hottest = lines.of(row.function).first()?;
-    let line = &subject.profile.lines[hottest.line];
-    Some(HotLine {
-        file: line.file.clone(),
-        line: line.line,
-        weight: hottest.weight,
-    })
-}
-
-/// The questions that lead on from here.
-fn questions(report: &Report, subject: &Subject, recurses: bool) -> Vec<Question> {
-    /// A longer pattern is too long for a page.
-    const PATTERN: usize = 60;
-    if subject.selection.samples() == 0 {
-        return Vec::new();
-    }
-    match report.known() {
-        Some(Total::Estimated(_)) => {
-            let graph = Question::CallersAndCallees { estimated: true };
-            return vec![graph, Question::Totals];
-        }
-        Some(Total::Unknown) => return Vec::new(),
-        _ => {}
-    }
-    let mut next = vec![Question::CallTree];
-    if let Some((row, _)) = report.functions.first() {
-        let pattern = pattern_of(subject.profile.distinct_name(row.function));
-        let pattern = Some(pattern).filter(|pattern| pattern.len() <= PATTERN);
-        next.push(Question::AroundHottest(pattern));
-    }
-    next.push(Question::CallersAndCallees { estimated: false });
-    if recurses {
-        next.push(Question::Recursion);
-    }
-    next.extend([Question::Totals, Question::FoldedStacks]);
-    next
-}
+use crate::profile::ThreadId;
+use crate::view::basis::{self, Total};
+use crate::view::label::Labels;
+use crate::view::page::{Block, Page};
+use crate::view::table::{Cell, Column, Role, Table};
+use crate::view::tree::HotLines;
+use crate::view::{Figures, Subject, caveats, certainty, flat, number, owners, quality, range};
 
 impl Report {
-    /// How totals are known.
-    fn known(&self) -> Option<Total> {
-        flat::known(self.functions.iter().map(|(row, _)| row))
-    }
-
-    /// The functions by self weight with all their figures, and with all that tells functions of one
-    /// name apart.
-    pub fn table(&self, subject: &Subject) -> Table {
-        let rows = self.functions.iter();
-        let rows = rows.map(|(row, _)| (row.function, &*row.name));
-        label::with_identities(self.figures(subject), subject, rows)
-    }
-
-    /// The functions by self weight with all their figures.
-    fn figures(&self, subject: &Subject) -> Table {
-        let mut columns = Vec::from(flat::figure_columns(self.known()));
-        columns.extend([
-            Column::new("name", "function", Role::Name),
-            Column::new("line", "hottest line", Role::Aside),
-            Column::new("module", "module", Role::Aside),
-        ]);
-        let mut table = Table::new(columns);
-        let whole = subject.selection.total();
-        for (row, line) in &self.functions {
-            let place = |line: &HotLine| Cell::Text(format!("{}:{}", line.file, line.line));
-            let mut cells = Vec::from(flat::figures(row, whole));
-            cells.extend([
-                Cell::Text(row.name.clone()),
-                line.as_ref().map_or(Cell::Nothing, place),
-                Cell::Text(row.module.clone()),
-            ]);
-            table.rows.push(cells);
-        }
-        table.without(&[range::KEY])
-    }
-
-    /// The page for people.
+    /// The page for people, with all rows that were chosen.
     pub fn page(&self, subject: &Subject) -> Page {
         let mut blocks = self.summary(subject);
         let what = what_is_counted(subject.selection.event());
         if !self.functions.is_empty() {
             blocks.push(Block::Space);
-            // All off-CPU time is self time of the scheduler.
-            if self.waits.is_empty() {
-                blocks.push(Block::Heading(format!("Hottest functions by self {what}")));
-                blocks.push(Block::Table(self.self_table(subject)));
-            } else {
-                blocks.extend(self.waits_blocks(subject, what));
+            blocks.extend(match self.waits.is_empty() {
+                true => self.by_self(subject, what, self.rows),
+                // All off-CPU time is self time of the scheduler.
+                false => self.waits_blocks(subject, what, self.rows),
+            });
+            if let Some(hot) = &self.hot {
+                let lines = HotLines::new(subject, hot, &self.charged.owners, usize::MAX);
+                blocks.push(Block::Space);
+                blocks.push(Block::Heading(hot_heading(&lines, what)));
+                blocks.push(Block::Table(lines.table(subject)));
             }
-            blocks.push(Block::Space);
-            let estimated = match self.known() {
-                Some(Total::Estimated(_)) => " (estimated)",
-                _ => "",
-            };
-            if !self.by_total.rows.is_empty() {
-                blocks.push(Block::Heading(format!(
-                    "Hottest functions by total {what}{estimated}"
-                )));
-            }
-            blocks.extend(basis::line(self.known()));
-            if !self.by_total.rows.is_empty() {
-                let table = self.total_table(subject);
-                let legend = range::legend(range::cells(&table));
-                blocks.push(Block::Table(table));
-                blocks.extend(self.folded_legend());
-                blocks.extend(legend);
-            }
+            blocks.extend(self.totals(subject, what, self.rows));
         }
         blocks.extend(self.by_owner(subject, what));
         blocks.extend(self.who(subject));
@@ -242,9 +37,7 @@ impl Report {
             blocks.extend(in_code(found));
         }
         blocks.push(Block::Space);
-        blocks.push(Block::Heading("How reliable is this?".into()));
-        blocks.extend(self.trust(subject));
-        blocks.extend(certainty::line(subject, &self.sampling_error).map(Block::Line));
+        blocks.extend(self.reliability(subject));
         if !self.next.is_empty() {
             blocks.push(Block::Next(self.next.clone()));
         }
@@ -254,9 +47,71 @@ impl Report {
         }
     }
 
+    /// The functions by self weight.
+    pub(super) fn by_self(&self, subject: &Subject, what: &str, rows: usize) -> Vec<Block> {
+        let mut table = self.self_table(subject);
+        table.rows.truncate(rows);
+        vec![
+            Block::Heading(format!("Hottest functions by self {what}")),
+            Block::Table(table),
+        ]
+    }
+
+    /// The functions by total, after an empty line.
+    pub(super) fn totals(&self, subject: &Subject, what: &str, rows: usize) -> Vec<Block> {
+        let mut blocks = vec![Block::Space];
+        let estimated = match self.known() {
+            Some(Total::Estimated(_)) => " (estimated)",
+            _ => "",
+        };
+        // All off-CPU time is in the scheduler and what leads to it: those say nothing.
+        let outside = match self.waits.is_empty() {
+            true => "",
+            false => ", outside of the kernel",
+        };
+        if !self.by_total.rows.is_empty() {
+            blocks.push(Block::Heading(format!(
+                "Hottest functions by total {what}{estimated}{outside}"
+            )));
+        }
+        blocks.extend(basis::line(self.known()));
+        if !self.by_total.rows.is_empty() {
+            let mut table = self.total_table(subject);
+            if !outside.is_empty() {
+                let rows = self.by_total.rows.iter();
+                let mut is_kernel = rows.map(|row| {
+                    let module = subject.profile.functions[row.function].module;
+                    subject.profile.modules[module].is_kernel()
+                });
+                table.rows.retain(|_| is_kernel.next() != Some(true));
+            }
+            table.rows.truncate(rows);
+            let legend = range::legend(subject.profile.rows, range::cells(&table));
+            blocks.push(Block::Table(table));
+            blocks.extend(self.folded_legend(rows));
+            blocks.extend(legend);
+        }
+        blocks
+    }
+
+    /// What was recorded, and how reliable that is: the page without its tables of functions.
+    pub fn overview(&self, subject: &Subject) -> Vec<Block> {
+        let mut blocks = self.summary(subject);
+        blocks.extend(self.reliability(subject));
+        blocks
+    }
+
+    /// How reliable the figures are, under a heading.
+    fn reliability(&self, subject: &Subject) -> Vec<Block> {
+        let mut blocks = vec![Block::Heading("How reliable is this?".into())];
+        blocks.extend(self.trust(subject));
+        blocks.extend(certainty::line(subject, &self.sampling_error).map(Block::Line));
+        blocks
+    }
+
     /// Where threads leave their processor, in place of self time.
-    fn waits_blocks(&self, subject: &Subject, what: &str) -> Vec<Block> {
-        let shown = self.rows.min(self.waits.len());
+    pub(super) fn waits_blocks(&self, subject: &Subject, what: &str, rows: usize) -> Vec<Block> {
+        let shown = rows.min(self.waits.len());
         let waits = &self.waits[..shown];
         let ids = waits
             .iter()
@@ -291,7 +146,7 @@ impl Report {
         blocks
     }
 
-    fn summary(&self, subject: &Subject) -> Vec<Block> {
+    pub(super) fn summary(&self, subject: &Subject) -> Vec<Block> {
         let mut blocks = Vec::new();
         if let Some(command) = &subject.profile.about.command {
             blocks.push(Block::Heading(command.clone()));
@@ -335,8 +190,8 @@ impl Report {
     }
 
     /// What is behind the numbers of folded functions, where there are any.
-    fn folded_legend(&self) -> Option<Block> {
-        let is_folded = self.folded.iter().any(|names| !names.is_empty());
+    fn folded_legend(&self, rows: usize) -> Option<Block> {
+        let is_folded = self.folded.iter().take(rows).any(|names| !names.is_empty());
         is_folded.then(|| {
             Block::Line(
                 "(+NAME), (+N): more functions on exactly the same samples; they have no self time and do \
@@ -443,23 +298,26 @@ impl Report {
         blocks
     }
 
+    /// What is said where nothing is to be read with care.
+    pub(super) fn without_caveats(&self, subject: &Subject) -> Block {
+        let text = match subject.profile.about.duration {
+            Some(_) => {
+                "No samples were lost, no stacks were truncated, and every function has a name."
+            }
+            None if self.has_cut_stacks => {
+                "Some stacks are incomplete: the callers outside [truncated] and [broken stack] are \
+                 unknown."
+            }
+            None => "No problems were found in the file.",
+        };
+        Block::Line(text.into())
+    }
+
     /// What is not known, and how exact the shares are.
     fn trust(&self, subject: &Subject) -> Vec<Block> {
         let mut blocks = caveats::notes(&subject.profile.caveats);
         if blocks.is_empty() {
-            blocks.push(Block::Line(
-                match subject.profile.about.duration {
-                    Some(_) => {
-                        "No samples were lost, no stacks were truncated, and every function has a name."
-                    }
-                    None if self.has_cut_stacks => {
-                        "Some stacks are incomplete: the callers outside [truncated] and [broken stack] are \
-                         unknown."
-                    }
-                    None => "No problems were found in the file.",
-                }
-                .into(),
-            ));
+            blocks.push(self.without_caveats(subject));
         }
         blocks.extend(quality::blocks(subject.profile));
         if subject.is_part() && (!subject.profile.caveats.is_empty() || blocks.len() > 1) {
@@ -470,14 +328,33 @@ impl Report {
     }
 }
 
+/// What the lines are.
+pub(super) fn hot_heading(lines: &HotLines, what: &str) -> String {
+    let paths = match lines.has_second() {
+        true => "Hot paths by",
+        false => "Hot path by",
+    };
+    let collapsed = match lines.is_collapsed() {
+        true => ", recursion collapsed",
+        false => "",
+    };
+    format!("{paths} {what}: the heaviest callee at each step{collapsed}")
+}
+
 /// What the weights of an event are, as headings name it.
-fn what_is_counted(event: &Event) -> &str {
+pub(super) fn what_is_counted(event: &Event) -> &str {
     match &event.unit {
         Unit::Nanoseconds if event.is_off_processor() => "off-CPU time",
         Unit::Nanoseconds => "time",
         Unit::Samples => "samples",
-        Unit::Count(unit) if unit == "cycles" => "time",
-        Unit::Count(unit) => unit,
+        Unit::Count(unit) => match unit.as_str() {
+            "cycles" => "time",
+            "page-faults" => "page faults",
+            "minor-faults" => "minor page faults",
+            "major-faults" => "major page faults",
+            "context-switches" => "context switches",
+            other => other,
+        },
     }
 }
 
@@ -495,7 +372,7 @@ fn other_events(subject: &Subject) -> Option<Block> {
 }
 
 /// Coverage of the code, and how much of it the samples touched.
-fn in_code(found: &InCode) -> [Block; 4] {
+pub(super) fn in_code(found: &InCode) -> [Block; 4] {
     let coverage = &found.coverage;
     let of = |part: u64, whole: u64| {
         let (part, whole) = (number::grouped(part), number::grouped(whole));

@@ -1,5 +1,7 @@
 //! Whose the weight is: by thread and by command name.
 
+pub mod timeline;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -24,11 +26,14 @@ pub fn by_thread(profile: &Profile, selection: &Selection) -> Vec<(ThreadId, u64
     rows
 }
 
-/// The weight of each command name, with the heaviest first.
+/// The weight of each command name, with the heaviest first; of compilers and linkers that of what they
+/// were started for, where it is known.
 pub fn by_command<'a>(profile: &'a Profile, selection: &Selection) -> Vec<(&'a str, u64)> {
     let mut weights: BTreeMap<&str, u64> = BTreeMap::new();
     for (thread, weight) in by_thread(profile, selection) {
-        *weights.entry(&profile.threads[thread].comm).or_default() += weight;
+        *weights
+            .entry(profile.threads[thread].command())
+            .or_default() += weight;
     }
     let mut rows: Vec<(&str, u64)> = weights.into_iter().collect();
     rows.sort_by_key(|&(_, weight)| Reverse(weight));

@@ -18,6 +18,8 @@
 //! stack, so no line passes the function's total; but a sample can count for two descendants where
 //! the function recurses, so that the lines together pass it.
 
+pub mod pairs;
+
 use crate::base::IdVec;
 use crate::callgraph::ArcId;
 use crate::profile::{FunctionId, Links, PathWeights, Profile, Selection, Step};

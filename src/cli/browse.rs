@@ -1,0 +1,207 @@
+//! `proftool browse`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use proftool::input::{self, TimeRange};
+use proftool::profile::{Counts, FunctionId, Profile};
+use proftool::view::Subject;
+use proftool::view::page::Page;
+
+use super::annotate::{Looking, Syntax};
+use super::failure::hinted;
+use super::look::{SortKey, SortKeyParser, When};
+use super::query::Query;
+use super::query::time::time_range;
+use super::top::{self, Seen, Shown, Source, Start, State, Written};
+
+/// The arguments of `proftool browse`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    query: Query,
+    /// Sort order of the flat view.
+    #[arg(long, default_value = "self", value_parser = SortKeyParser::new())]
+    sort: SortKey,
+    /// Syntax of machine code.
+    #[arg(long, value_enum, default_value_t = Syntax::Att)]
+    syntax: Syntax,
+    /// Directory of the source files: the end of a recorded path is enough below it.
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+    /// When to use colours.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto)]
+    color: When,
+}
+
+const EXAMPLES: &str = "\
+The screen is that of proftool top. The keys 1 to 4 choose the view (flat,
+graph, tree, cycles). Enter shows the selected function in detail, a its source
+lines, a again its machine code. / filters lines, f stacks, t a command or
+thread, T the time. ? lists all keys, and q quits. The numbers are those of the
+commands of these names with the same filters.
+
+Examples:
+  proftool browse                     look around in perf.data
+  proftool browse profile.pb.gz       any file that the other commands read
+  proftool browse --time 10..20       only a part of the recording";
+
+/// Shows the file until it is left.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if !top::can_be_drawn_on() {
+        let file = args.query.file_in_command();
+        let hint = format!("for text: proftool report {file}");
+        let text = "browse needs a terminal on standard output";
+        return Err(hinted(text.into(), Some(hint.trim_end().into())));
+    }
+    let (profile, reading) = args.query.open_for_all_views()?;
+    args.query.refuse_without_stacks(&profile, "browse")?;
+    let event = args.query.event(&profile)?;
+    let event = event.map(|event| profile.events[event].name.clone());
+    let filter = args.query.filter(&profile);
+    let name = args.query.file().display().to_string();
+    let picks = match args.query.picks_samples() {
+        true => "filtered by options",
+        false => "",
+    };
+    let command = profile.about.command.clone();
+    let parts = [command.as_deref().unwrap_or_default(), picks];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let shown = Shown {
+        target: name,
+        how: parts.join(" \u{b7} "),
+        situation: args.query.shown_by("report"),
+    };
+    let recording = Recording {
+        path: args.query.file().to_owned(),
+        reading,
+        syntax: args.syntax,
+        source: args.source.clone(),
+        latest: Arc::new(Mutex::new(Latest {
+            seen: Arc::new(seen(1, profile)),
+            part: None,
+        })),
+        asked: Arc::default(),
+    };
+    let start = Start {
+        sort: args.sort.sort(),
+        event,
+        filter,
+        color: args.color,
+    };
+    top::browse(&recording, &shown, start)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A recording on the screen.
+struct Recording {
+    path: PathBuf,
+    reading: input::Options,
+    syntax: Syntax,
+    source: Option<PathBuf>,
+    latest: Arc<Mutex<Latest>>,
+    /// The number of parts that were asked for.
+    asked: Arc<AtomicU64>,
+}
+
+/// What was read last.
+struct Latest {
+    seen: Arc<Seen>,
+    /// The part of the time that it is, or what is being done about another one.
+    part: Option<String>,
+}
+
+/// A profile as what was seen up to the end of the recording.
+fn seen(number: u64, profile: Profile) -> Seen {
+    let counts = profile.samples.iter().map(|sample| sample.count);
+    Seen {
+        number,
+        samples: counts.fold(0, u64::saturating_add),
+        elapsed: Duration::from_nanos(profile.about.duration.unwrap_or(0)),
+        profile,
+        lost: 0,
+        behind: 0,
+        seldom: 0,
+        resets: 0,
+        until: 0,
+    }
+}
+
+fn locked(latest: &Mutex<Latest>) -> MutexGuard<'_, Latest> {
+    latest.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Source for Recording {
+    fn latest(&self) -> Option<Arc<Seen>> {
+        Some(Arc::clone(&locked(&self.latest).seen))
+    }
+
+    fn set_half_life(&self, _: Option<Duration>) {}
+
+    fn reset(&self) {}
+
+    fn write(&self, _: &Seen, _: &std::path::Path) -> Result<Written, String> {
+        Err("it is a recording already".into())
+    }
+
+    fn state(&self) -> State {
+        State::Recorded(locked(&self.latest).part.clone())
+    }
+
+    fn stop(&self) {}
+
+    fn annotated(
+        &self,
+        subject: &Subject,
+        function: FunctionId,
+        assembly: bool,
+    ) -> Result<Page, String> {
+        let looking = Looking {
+            reading: &self.reading,
+            syntax: self.syntax.into(),
+            source: self.source.as_deref(),
+            with_inlined: assembly,
+        };
+        Ok(looking.page(subject, function))
+    }
+
+    fn set_time(&self, range: &str) -> Result<(), String> {
+        let name = range.trim().to_owned();
+        let time = match name.as_str() {
+            "" => TimeRange::default(),
+            name => time_range(name)?,
+        };
+        if self.path.as_os_str() == "-" {
+            return Err("standard input cannot be read again; use --time".into());
+        }
+        let reading = input::Options {
+            time,
+            ..self.reading.clone()
+        };
+        let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let (path, latest, asked) = (self.path.clone(), self.latest.clone(), self.asked.clone());
+        locked(&self.latest).part = Some("reading \u{2026}".into());
+        std::thread::spawn(move || {
+            let read = input::open(&path, &reading, &mut |_, _| ());
+            let mut latest = locked(&latest);
+            if asked.load(Ordering::Relaxed) != number {
+                return;
+            }
+            match read {
+                Ok(mut profile) => {
+                    // Counted calls are those of the whole time.
+                    profile.counts = profile.counts.filter(|counts| !Counts::are_partial(counts));
+                    let number = latest.seen.number + 1;
+                    latest.seen = Arc::new(seen(number, profile));
+                    latest.part = (!name.is_empty()).then(|| format!("time {name} s"));
+                }
+                Err(error) => latest.part = Some(format!("not read: {error}")),
+            }
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,244 @@
+//! The page for a browser: `proftool export --to html` and `proftool report --html`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use proftool::analysis::detail::pairs::{self, Pair};
+use proftool::analysis::graph::Summary as GraphSummary;
+use proftool::analysis::report::Summary as ReportSummary;
+use proftool::analysis::threads::timeline::Timeline;
+use proftool::analysis::tree::{Collapse, Stacks};
+use proftool::export::html::{self, Document, EventViews, TimedTree, Within};
+use proftool::input::{StaticCalls, Syntax};
+use proftool::profile::{EventId, Profile, Selection, TimedRow};
+use proftool::view::annotate;
+use proftool::view::flat::{self, Flat};
+use proftool::view::graph::{self, GraphView};
+use proftool::view::report::{self, Report};
+use proftool::view::{Figures, Names, Subject};
+
+use super::annotate::Looking;
+use super::answer;
+use super::failure;
+use super::query::Query;
+
+/// The largest total that scripts compute with exactly.
+const LARGEST: u64 = 1 << 53;
+
+/// Writes the page.
+pub fn write(
+    query: &Query,
+    names: Names,
+    output: Option<&Path>,
+    strict: bool,
+) -> anyhow::Result<ExitCode> {
+    let profile = query.open_with_times_and_addresses()?;
+    query.refuse_without_stacks(&profile, "a page")?;
+    let selections = query.selections(&profile)?;
+    if selections.iter().any(|it| it.1.total() > LARGEST) {
+        failure::line("warning", "browsers round totals above 2^53");
+    }
+    let summaries: Vec<Computed> = selections
+        .iter()
+        .map(|(event, selection)| Computed::of(query, &profile, (*event, selection)))
+        .collect();
+    let arranged: Vec<Arranged> = selections
+        .iter()
+        .zip(&summaries)
+        .map(|((_, selection), computed)| {
+            let subject = Subject {
+                profile: &profile,
+                selection,
+                names,
+                figures: Figures::All,
+            };
+            Arranged::of(subject, computed)
+        })
+        .collect();
+    let trees: Vec<_> = (arranged.iter().zip(&summaries))
+        .map(|(it, computed)| {
+            let Subject {
+                profile, selection, ..
+            } = it.subject;
+            let times = computed.timeline.as_ref();
+            move |degree: Collapse| {
+                let tree = Stacks::new(profile, selection).top_down(degree);
+                // Where nothing is collapsed, each sample that passes a node ends in it or under it.
+                let sums = times.filter(|_| degree == Collapse::None);
+                let sums = sums.and_then(|(timeline, slice, rows)| {
+                    timeline.by_node(profile, *slice, rows, &tree)
+                });
+                TimedTree { tree, sums }
+            }
+        })
+        .collect();
+    let sources: Vec<Vec<Within>> = arranged.iter().map(|it| sources(query, it)).collect();
+    let is_only = selections.len() == 1;
+    let events = arranged.iter().zip(&summaries).zip(&trees);
+    let events = events.enumerate().map(|(number, ((it, computed), tree))| {
+        // The first one is shown by default.
+        let event = (number > 0 || !is_only).then_some(&*it.subject.selection.event().name);
+        EventViews {
+            subject: it.subject,
+            report: &it.report,
+            flat: &it.flat,
+            graph: &it.graph,
+            pairs: &computed.pairs,
+            tree,
+            timeline: computed.timeline.as_ref().map(|(timeline, ..)| timeline),
+            sources: &sources[number],
+            commands: commands(query, event),
+        }
+    });
+    let document = Document {
+        events: events.collect(),
+    };
+    let situation = query.shown_by("report");
+    answer::write_file(output, |out| html::write(out, &document, &situation))?;
+    answer::warn(&profile.caveats, &query.shown_by("export"));
+    answer::strictly(strict, &profile.caveats)
+}
+
+/// What is computed of an event.
+struct Computed {
+    report: ReportSummary,
+    graph: GraphSummary,
+    pairs: Vec<Pair>,
+    /// The time line, the length of a slice, and the rows that it was made of.
+    timeline: Option<(Timeline, u64, Vec<TimedRow>)>,
+}
+
+impl Computed {
+    fn of(
+        query: &Query,
+        profile: &Profile,
+        (event, selection): (Option<EventId>, &Selection),
+    ) -> Computed {
+        let timeline = || {
+            let rows = query.times(profile, event?)?;
+            let slice = profile.times.as_ref()?.slice;
+            Some((Timeline::of(profile, slice, &rows), slice, rows))
+        };
+        let options = Default::default();
+        Computed {
+            report: ReportSummary::of(profile, selection, query.owners(profile), false),
+            graph: GraphSummary::of(profile, selection, &options),
+            pairs: pairs::of_all(profile, selection),
+            timeline: timeline(),
+        }
+    }
+}
+
+/// What is shown of an event.
+struct Arranged<'a> {
+    subject: Subject<'a>,
+    report: Report,
+    flat: Flat,
+    graph: GraphView<'a>,
+}
+
+impl<'a> Arranged<'a> {
+    fn of(subject: Subject<'a>, computed: &'a Computed) -> Arranged<'a> {
+        let options = report::Options {
+            limit: Some(0),
+            min: 0.0,
+        };
+        Arranged {
+            report: report::arrange(&subject, &computed.report, &options),
+            flat: flat::arrange(&subject, &computed.report.flat, &flat::Options::default()),
+            graph: graph::arrange(&subject, &computed.graph, &graph::Options::default()),
+            subject,
+        }
+    }
+}
+
+/// How many functions are shown from within: those with the most self weight.
+const SOURCES: usize = 8;
+/// The rows of each that have weight.
+const LINES: usize = 40;
+
+/// The hottest functions from within, as far as their lines or their code are known.
+fn sources(query: &Query, arranged: &Arranged) -> Vec<Within> {
+    let options = |assembly| annotate::Options {
+        limit: Some(LINES),
+        min: 0.0,
+        context: 2,
+        assembly,
+    };
+    let (lines, code) = (options(false), options(true));
+    let reading = query.reading(StaticCalls::Off);
+    let hottest = arranged.flat.rows.iter().take(SOURCES);
+    let within = hottest.filter(|row| row.self_weight > 0).filter_map(|row| {
+        let view = |options: &annotate::Options| {
+            let looking = Looking {
+                reading: &reading,
+                syntax: Syntax::Att,
+                source: None,
+                with_inlined: options.assembly,
+            };
+            looking.view(&arranged.subject, row.function, options)
+        };
+        let code = view(&code);
+        let has_lines = !code.files.is_empty();
+        (has_lines || code.code.is_some()).then(|| Within {
+            function: row.function,
+            lines: has_lines.then(|| view(&lines)),
+            code: code.code.is_some().then_some(code),
+        })
+    });
+    within.collect()
+}
+
+/// The commands that print the numbers of each view, and in two parts those that take a function or a
+/// time between these.
+fn commands(query: &Query, event: Option<&str>) -> BTreeMap<&'static str, Vec<String>> {
+    let of = |view: &str, options: &str| {
+        let what = query.in_command(event);
+        let words = ["proftool", view, &what, options];
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        words.join(" ")
+    };
+    let with_function = |view: &str, options: &str| {
+        let after = of("", options);
+        let after = after.trim_start_matches("proftool");
+        vec![format!("proftool {view} "), after.to_owned()]
+    };
+    let sorts = ["self", "total", "name"];
+    let keys = ["flat-self", "flat-total", "flat-name"];
+    let mut commands = BTreeMap::new();
+    for (key, sort) in keys.into_iter().zip(sorts) {
+        let options = format!("--sort {sort} --names full --limit 0");
+        commands.insert(key, vec![of("flat", &options)]);
+    }
+    for degree in Collapse::ALL {
+        let key = match degree {
+            Collapse::None => "tree-none",
+            Collapse::Direct => "tree-direct",
+            Collapse::Conservative => "tree-conservative",
+            Collapse::Full => "tree-full",
+        };
+        let options = format!(
+            "--collapse {} --unfold --names full --min 0.1 --limit 0",
+            degree.name()
+        );
+        commands.insert(key, vec![of("tree", &options)]);
+    }
+    let time = of("flat", "--names full --limit 0 --time ");
+    commands.insert("time", vec![time, String::new()]);
+    let time = of(
+        "tree",
+        "--collapse none --unfold --names full --min 0.1 --limit 0 --time ",
+    );
+    commands.insert("time-tree", vec![time, String::new()]);
+    commands.insert("cycles", vec![of("cycles", "--limit 0")]);
+    commands.insert("report", vec![of("report", "--limit 10")]);
+    commands.insert("detail", with_function("detail", "--names full --limit 0"));
+    let options = format!("--names full --limit {LINES} --context 2");
+    commands.insert("source", with_function("annotate", &options));
+    let options = format!("{options} --asm");
+    commands.insert("code", with_function("annotate", &options));
+    let graph = of("graph", "--static off --names full --function ");
+    commands.insert("graph", vec![graph, String::new()]);
+    commands
+}

@@ -1,0 +1,71 @@
+//! Pages about one function, over the view: its details, its source lines, its machine code.
+
+use proftool::analysis::detail::Rule;
+use proftool::analysis::function::Summary;
+use proftool::export::text;
+use proftool::profile::FunctionId;
+use proftool::view::Subject;
+use proftool::view::detail::{self, Options};
+use proftool::view::page::Page;
+
+use super::super::advice::Situation;
+use super::listing::Identity;
+use super::source::Source;
+
+/// What a page shows of its function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Callers, descendants, calls: what `proftool detail` shows.
+    Detail,
+    /// Source lines: what `proftool annotate` shows.
+    Source,
+    /// Machine code: what `proftool annotate --asm` shows.
+    Assembly,
+}
+
+/// A page that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// What it shows.
+    pub what: What,
+    /// Its function.
+    pub function: Identity,
+    /// The width of its lines.
+    pub width: usize,
+}
+
+/// The text of a page.
+pub fn text(
+    source: &dyn Source,
+    subject: &Subject,
+    function: Option<FunctionId>,
+    asked: &Asked,
+    situation: &Situation,
+) -> String {
+    let Some(function) = function else {
+        return format!("{} is in no stack", asked.function.name);
+    };
+    let page = match asked.what {
+        What::Detail => Ok(detail(subject, function)),
+        What::Source => source.annotated(subject, function, false),
+        What::Assembly => source.annotated(subject, function, true),
+    };
+    let page = match page {
+        Ok(page) => page,
+        Err(why) => return why,
+    };
+    let options = text::Options {
+        width: asked.width.max(20),
+        color: false,
+    };
+    let mut bytes = Vec::new();
+    match text::write(&mut bytes, &page, &options, situation) {
+        Ok(()) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn detail(subject: &Subject, function: FunctionId) -> Page {
+    let summary = Summary::of(subject.profile, subject.selection, function, Rule::Strict);
+    detail::arrange(subject, summary, &Options::default()).page(subject)
+}

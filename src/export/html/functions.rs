@@ -1,0 +1,134 @@
+//! The functions of a page: one table for all events, and the rows of each event.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::base::{printable, shell_quoted};
+use crate::profile::FunctionId;
+use crate::view::Subject;
+use crate::view::flat::{Flat, Row};
+use crate::view::label::{self, Labels};
+
+/// All functions of a page, in order of first appearance; columns of the same length, but for what few
+/// functions have, which is pairs of a place and a value.
+#[derive(Serialize)]
+pub(super) struct Functions<'a> {
+    names: Vec<Cow<'a, str>>,
+    modules: Vec<usize>,
+    module_names: Vec<&'a str>,
+    /// What a module is shown as, where that is not its name.
+    module_labels: Vec<(usize, String)>,
+    /// What a function is shown as, where that is not its name.
+    labels: Vec<(usize, String)>,
+    /// How it is given to a command, where that is not its label.
+    quoted: Vec<(usize, String)>,
+    /// The marks where stacks are cut.
+    cut_marks: Vec<usize>,
+    #[serde(skip)]
+    places: HashMap<FunctionId, u64>,
+}
+
+impl<'a> Functions<'a> {
+    pub fn of(
+        subject: &Subject<'a>,
+        functions: impl IntoIterator<Item = FunctionId>,
+    ) -> Functions<'a> {
+        let mut table = Functions {
+            names: Vec::new(),
+            modules: Vec::new(),
+            module_names: Vec::new(),
+            module_labels: Vec::new(),
+            labels: Vec::new(),
+            quoted: Vec::new(),
+            cut_marks: Vec::new(),
+            places: HashMap::new(),
+        };
+        let mut order = Vec::new();
+        for id in functions {
+            let new = table.places.len() as u64;
+            if *table.places.entry(id).or_insert(new) == new {
+                order.push(id);
+            }
+        }
+        let labels = Labels::new(subject, order.iter().copied());
+        let mut modules: HashMap<&str, usize> = HashMap::new();
+        for (place, id) in order.into_iter().enumerate() {
+            let name = subject.plain_name(id);
+            let label = labels.of(id);
+            let shown = printable(label);
+            if shown != name {
+                table.labels.push((place, shown.into_owned()));
+            }
+            // Commands find a function by its label as it is printed, too.
+            let quoted = shell_quoted(&printable(label));
+            if quoted != printable(label) {
+                table.quoted.push((place, quoted));
+            }
+            if subject.profile.functions[id].is_cut_mark() {
+                table.cut_marks.push(place);
+            }
+            let module = subject.module(id);
+            let new = table.module_names.len();
+            let module_place = *modules.entry(module).or_insert(new);
+            if module_place == new {
+                if printable(module) != module {
+                    table
+                        .module_labels
+                        .push((new, printable(module).into_owned()));
+                }
+                table.module_names.push(module);
+            }
+            table.modules.push(module_place);
+            table.names.push(name);
+        }
+        table
+    }
+
+    /// The place of a function in the table.
+    pub fn place(&self, function: FunctionId) -> u64 {
+        self.places.get(&function).copied().unwrap_or(0)
+    }
+}
+
+/// The rows of an event, by decreasing self weight.
+#[derive(Serialize)]
+pub(super) struct FlatRows {
+    functions: Vec<u64>,
+    self_weights: Vec<u64>,
+    totals: Vec<u64>,
+    /// Row, weight and whether it is known that it can be as large, of totals that may be larger.
+    at_most: Vec<(usize, u64, bool)>,
+    /// Rows that are restored from the code in most samples.
+    inferred: Vec<usize>,
+    /// The rows in order of names, by which ties are broken.
+    by_name: Vec<usize>,
+}
+
+impl FlatRows {
+    pub fn of(subject: &Subject, flat: &Flat, functions: &Functions) -> FlatRows {
+        let rows = || flat.rows.iter();
+        let mut by_name: Vec<usize> = (0..flat.rows.len()).collect();
+        by_name.sort_unstable_by(|&a, &b| {
+            let (a, b) = (flat.rows[a].function, flat.rows[b].function);
+            subject.profile.compare_names(a, b)
+        });
+        let at_most = |(place, row): (usize, &Row)| {
+            let most = row.total_max.filter(|most| most.weight > row.total)?;
+            Some((place, most.weight, most.unknown.is_none()))
+        };
+        let is_inferred = |row: &Row| label::is_inferred(row.inferred, row.total);
+        FlatRows {
+            functions: rows().map(|row| functions.place(row.function)).collect(),
+            self_weights: rows().map(|row| row.self_weight).collect(),
+            totals: rows().map(|row| row.total).collect(),
+            at_most: rows().enumerate().filter_map(at_most).collect(),
+            inferred: (rows().enumerate())
+                .filter(|(_, row)| is_inferred(row))
+                .map(|(place, _)| place)
+                .collect(),
+            by_name,
+        }
+    }
+}

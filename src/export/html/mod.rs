@@ -1,0 +1,370 @@
+//! One page for a browser, with all that it needs: it asks for nothing, and shows what the views of
+//! the command line print.
+//!
+//! ```text
+//!   page.html    the outline, with places for what follows
+//!   page.css     the looks, light and dark, down to 400 pixels
+//!   *.js         the views, each a file: classic scripts without a framework
+//!   data         one JSON document in a script of type application/json, with `<` escaped
+//! ```
+//!
+//! The page's Content-Security-Policy forbids all requests, and all scripts and styles but its own two,
+//! which it names by their hashes. Scripts pick, sort and draw; all weights are computed here. Trees,
+//! calls and times are columns of numbers, deflated, in base64.
+//!
+//! The document has the field `format`: `proftool-html/1`. What another version of the program makes of
+//! it may differ, so that programs should read `--format json` and not the page.
+
+mod functions;
+mod graph;
+mod packed;
+mod time;
+mod tree;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::analysis::detail::pairs::Pair;
+use crate::analysis::threads::timeline::{NodeSum, Timeline};
+use crate::analysis::tree::{CallTree, Collapse};
+use crate::base::{Unit, printable};
+use crate::export::Advice;
+use crate::profile::FunctionId;
+use crate::view::Subject;
+use crate::view::annotate::AnnotateView;
+use crate::view::flat::Flat;
+use crate::view::graph::GraphView;
+use crate::view::page::Block;
+use crate::view::report::Report;
+use crate::view::table::{Cell, Role, Table};
+
+use self::functions::{FlatRows, Functions};
+use self::graph::Listing;
+use self::time::Time;
+use super::json;
+use super::naming::PRODUCER;
+use super::sentences::{self, Kind};
+use super::text::cell_text;
+
+/// The outline, the looks and the views.
+const OUTLINE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPTS: [&str; 9] = [
+    include_str!("data.js"),
+    include_str!("dom.js"),
+    include_str!("table.js"),
+    include_str!("flame.js"),
+    include_str!("callers.js"),
+    include_str!("graph.js"),
+    include_str!("time.js"),
+    include_str!("source.js"),
+    include_str!("page.js"),
+];
+
+/// The version of the data in a page.
+const FORMAT: &str = "proftool-html/1";
+
+/// What is written.
+pub struct Document<'a> {
+    /// The events, the one that is shown first in front.
+    pub events: Vec<EventViews<'a>>,
+}
+
+/// The views of one event.
+pub struct EventViews<'a> {
+    /// The samples, and how functions are named.
+    pub subject: Subject<'a>,
+    /// What was recorded and how reliable that is.
+    pub report: &'a Report,
+    /// All functions by decreasing self weight.
+    pub flat: &'a Flat,
+    /// The listing of callers and callees, with all entries.
+    pub graph: &'a GraphView<'a>,
+    /// What callees contribute to callers.
+    pub pairs: &'a [Pair],
+    /// Makes the call tree of a degree.
+    pub tree: &'a dyn Fn(Collapse) -> TimedTree,
+    /// Weights by time, where times are known.
+    pub timeline: Option<&'a Timeline>,
+    /// The hottest functions from within.
+    pub sources: &'a [Within],
+    /// The commands that print the same numbers, by view. One that takes a function or a time is in
+    /// two parts.
+    pub commands: BTreeMap<&'static str, Vec<String>>,
+}
+
+/// A call tree, and what ends in its nodes by time.
+pub struct TimedTree {
+    /// The tree.
+    pub tree: CallTree,
+    /// Weights by node and bucket; `None` where they are not known or too many.
+    pub sums: Option<Vec<NodeSum>>,
+}
+
+/// A function from within.
+pub struct Within {
+    /// The function.
+    pub function: FunctionId,
+    /// By source line, where lines are known.
+    pub lines: Option<AnnotateView>,
+    /// By instruction, where its machine code was found.
+    pub code: Option<AnnotateView>,
+}
+
+#[derive(Serialize)]
+struct SourceData {
+    function: u64,
+    lines: Option<Vec<Part>>,
+    code: Option<Vec<Part>>,
+}
+
+#[derive(Serialize)]
+struct PageData<'a> {
+    format: &'static str,
+    program: String,
+    title: String,
+    functions: &'a Functions<'a>,
+    events: Vec<EventData<'a>>,
+}
+
+#[derive(Serialize)]
+struct EventData<'a> {
+    name: Cow<'a, str>,
+    unit: String,
+    is_time: bool,
+    is_off_processor: bool,
+    total: u64,
+    samples: u64,
+    overview: Vec<Part>,
+    flat: FlatRows,
+    trees: BTreeMap<&'static str, String>,
+    pairs: String,
+    graph: Listing,
+    time: Option<Time>,
+    /// What ends in the nodes of the tree in which every call is a node, by time.
+    tree_times: Option<String>,
+    sources: Vec<SourceData>,
+    commands: &'a BTreeMap<&'static str, Vec<String>>,
+}
+
+/// A part of the overview.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Part {
+    Heading(String),
+    Plain(String),
+    Note(String),
+    Hint(String),
+    Table {
+        titles: Vec<&'static str>,
+        roles: Vec<&'static str>,
+        rows: Vec<Vec<String>>,
+    },
+}
+
+/// Writes the page.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write(out: &mut dyn Write, document: &Document, advice: &dyn Advice) -> io::Result<()> {
+    let script = SCRIPTS.concat();
+    let mut rest = OUTLINE;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let Some((place, after)) = after.split_once("}}") else {
+            break;
+        };
+        out.write_all(before.as_bytes())?;
+        match place {
+            "title" => out.write_all(escaped(&title(document)).as_bytes())?,
+            "policy" => write!(
+                out,
+                "default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; form-action 'none'",
+                hash(&script),
+                hash(STYLE)
+            )?,
+            "style" => out.write_all(STYLE.as_bytes())?,
+            "script" => out.write_all(script.as_bytes())?,
+            "data" => data(&mut WithoutTags(out), document, advice)?,
+            _ => {}
+        }
+        rest = after;
+    }
+    out.write_all(rest.as_bytes())
+}
+
+/// The command that was recorded, or what the page is.
+fn title(document: &Document) -> String {
+    let first = document.events.first();
+    let command = first.and_then(|event| event.subject.profile.about.command.as_deref());
+    match command {
+        Some(command) => format!("{} - proftool", printable(command)),
+        None => "Profile - proftool".to_owned(),
+    }
+}
+
+/// Writes the JSON document.
+fn data(out: &mut dyn Write, document: &Document, advice: &dyn Advice) -> io::Result<()> {
+    let Some(first) = document.events.first() else {
+        return out.write_all(b"null");
+    };
+    let shown = document.events.iter().flat_map(|event| {
+        let rows = event.flat.rows.iter().map(|row| row.function);
+        rows.chain(event.graph.functions())
+    });
+    let functions = Functions::of(&first.subject, shown);
+    let events = document
+        .events
+        .iter()
+        .map(|event| event_data(event, &functions, advice))
+        .collect::<io::Result<_>>()?;
+    let (name, version) = PRODUCER;
+    let page = PageData {
+        format: FORMAT,
+        program: format!("{name} {version}"),
+        title: title(document),
+        functions: &functions,
+        events,
+    };
+    json::value(out, &page)
+}
+
+fn event_data<'a>(
+    event: &'a EventViews,
+    functions: &Functions,
+    advice: &dyn Advice,
+) -> io::Result<EventData<'a>> {
+    let selection = event.subject.selection;
+    let kind = selection.event();
+    let place = |id| functions.place(id);
+    let mut trees = BTreeMap::new();
+    let mut tree_times = None;
+    for degree in Collapse::ALL {
+        let TimedTree { tree, sums } = (event.tree)(degree);
+        let kept = tree::kept(&tree);
+        trees.insert(degree.name(), tree::packed(&tree, kept.as_ref(), &place)?);
+        if let Some(sums) = sums {
+            tree_times = Some(tree::times(&tree, kept.as_ref(), &sums)?);
+        }
+    }
+    Ok(EventData {
+        name: printable(&kind.name),
+        unit: printable(&kind.unit.to_string()).into_owned(),
+        is_time: kind.unit == Unit::Nanoseconds,
+        is_off_processor: kind.is_off_processor(),
+        total: selection.total(),
+        samples: selection.samples(),
+        overview: parts(&event.report.overview(&event.subject), &kind.unit, advice),
+        flat: FlatRows::of(&event.subject, event.flat, functions),
+        trees,
+        pairs: graph::pairs(event.pairs, &place)?,
+        graph: Listing::of(event.graph, &place)?,
+        time: match event.timeline {
+            Some(timeline) => Some(Time::of(event.subject.profile, timeline, &place)?),
+            None => None,
+        },
+        tree_times,
+        sources: (event.sources.iter())
+            .map(|within| source_data(event, within, functions, advice))
+            .collect(),
+        commands: &event.commands,
+    })
+}
+
+fn source_data(
+    event: &EventViews,
+    within: &Within,
+    functions: &Functions,
+    advice: &dyn Advice,
+) -> SourceData {
+    let unit = &event.subject.selection.event().unit;
+    let shown = |view: &AnnotateView| parts(&view.body(&event.subject), unit, advice);
+    SourceData {
+        function: functions.place(within.function),
+        lines: within.lines.as_ref().map(shown),
+        code: within.code.as_ref().map(shown),
+    }
+}
+
+/// Blocks, ready to be shown.
+fn parts(blocks: &[Block], unit: &Unit, advice: &dyn Advice) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for block in blocks {
+        match block {
+            Block::Heading(text) => parts.push(Part::Heading(printable(text).into_owned())),
+            Block::Table(table) => parts.push(table_part(table, unit)),
+            _ => {}
+        }
+        for sentence in sentences::of(block, advice) {
+            let text = printable(&sentence.text).into_owned();
+            parts.push(match sentence.kind {
+                Kind::Plain => Part::Plain(text),
+                Kind::Note => Part::Note(text),
+                Kind::Hint => Part::Hint(text),
+            });
+        }
+    }
+    parts
+}
+
+fn table_part(table: &Table, unit: &Unit) -> Part {
+    let role = |role: Role| match role {
+        Role::Figure => "figure",
+        Role::Heat => "heat",
+        Role::Name => "name",
+        Role::Code => "code",
+        Role::Aside => "aside",
+    };
+    let text = |cell: &Cell| {
+        let guide = match cell {
+            Cell::Branch { guide, .. } | Cell::Faint { guide, .. } => guide,
+            _ => "",
+        };
+        format!("{guide}{}", cell_text(cell, unit))
+    };
+    let row = |cells: &Vec<Cell>| cells.iter().map(text).collect();
+    Part::Table {
+        titles: table.columns.iter().map(|column| column.title).collect(),
+        roles: (table.columns.iter())
+            .map(|column| role(column.role))
+            .collect(),
+        rows: table.rows.iter().map(row).collect(),
+    }
+}
+
+/// The hash of a script or style, as a Content-Security-Policy names it (CSP 3, section 2.3.1).
+fn hash(text: &str) -> String {
+    format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
+}
+
+/// A text between tags.
+fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    text.replace('>', "&gt;")
+}
+
+/// Writes `<` as `\u003c`: in JSON it stands in strings only, and there no tag can begin then, nor a
+/// comment, in which a browser would look for the end of a script elsewhere.
+struct WithoutTags<'a>(&'a mut dyn Write);
+
+impl Write for WithoutTags<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for (at, part) in bytes.split(|&byte| byte == b'<').enumerate() {
+            if at > 0 {
+                self.0.write_all(b"\\u003c")?;
+            }
+            self.0.write_all(part)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}

@@ -1,0 +1,101 @@
+// Wires the views: which event, which function, what is searched.
+const state = { event: 0, chosen: 0, view: 'overview', search: '' };
+const current = () => page.events[state.event];
+
+/** Whether a function passes the search; null if nothing is searched. */
+function matcher() {
+  if (!state.search) return null;
+  const wanted = state.search.toLowerCase();
+  return once(functions, `search-${wanted}`, () => {
+    const found = functions.names.map((name, id) => label(id).toLowerCase().includes(wanted) || moduleOf(id).toLowerCase().includes(wanted));
+    return id => found[id] ?? false;
+  });
+}
+
+const views = { overview: () => { drawTable(); return showTime(); }, flame: showFlame, callers: showCallers, graph: showGraph, source: showSource };
+let showTab = () => {};
+
+function refresh() {
+  Promise.resolve(views[state.view]?.()).catch(fail);
+}
+
+function fail(error) {
+  byId('failure').hidden = false;
+  byId('failure').textContent = String(error.message ?? error);
+}
+
+/** Chooses a function, and shows it in a view. */
+function choose(id, view, isQuiet) {
+  state.chosen = id;
+  for (const heading of document.querySelectorAll('.of-function')) heading.textContent = label(id);
+  markChosen();
+  if (view) showTab(view);
+  else if (!isQuiet && ['callers', 'graph', 'source'].includes(state.view)) refresh();
+}
+
+function showEvent(index) {
+  state.event = index;
+  const event = current();
+  if (!event.mostOf) {
+    event.mostOf = new Map(event.flat.at_most.map(most => [most[0], most]));
+    event.inferred = new Set(event.flat.inferred);
+  }
+  state.chosen = event.flat.functions.includes(state.chosen) && index ? state.chosen : event.flat.functions[0] ?? 0;
+  const command = element('p', { className: 'command', 'data-command': 'report' });
+  byId('overview').replaceChildren(...partsOf(event.overview, 'h2'), command);
+  showCommand('report', (event.commands.report ?? [])[0]);
+  choose(state.chosen);
+  refresh();
+  prepareTrees(event);
+}
+
+function startTheme() {
+  const system = matchMedia('(prefers-color-scheme: dark)'), picker = byId('theme');
+  const apply = () => {
+    const isDark = picker.value === 'dark' || picker.value === 'auto' && system.matches;
+    document.documentElement.dataset.theme = isDark ? 'dark' : 'light';
+    refresh();
+  };
+  picker.addEventListener('change', apply);
+  system.addEventListener('change', apply);
+  apply();
+}
+
+function startKeys() {
+  let waiting = 0;
+  const search = byId('search');
+  search.addEventListener('input', () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => { state.search = search.value.trim(); refresh(); }, 120);
+  });
+  document.addEventListener('keydown', event => {
+    const isTyping = event.target.matches('input, select, textarea');
+    if (event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey) {
+      event.preventDefault();
+      search.focus();
+      search.select();
+    } else if (event.key === 'Escape') {
+      showTip('');
+      if (state.search || isTyping) { search.value = ''; state.search = ''; search.blur(); refresh(); }
+      else if (state.view === 'flame' && flame.tree) zoomTo(0);
+    }
+  });
+}
+
+function start() {
+  if (!page) { fail('There are no samples in this page.'); return; }
+  page.events.forEach((event, i) => byId('event').append(element('option', { value: i, textContent: event.name })));
+  byId('event').addEventListener('change', () => showEvent(Number(byId('event').value)));
+  startTable();
+  startFlame();
+  startTime();
+  byId('source-kind').addEventListener('change', showSource);
+  showTab = makeTabs(name => { state.view = name; refresh(); });
+  state.view = '';
+  startTheme();
+  startKeys();
+  showEvent(0);
+  showTab('overview');
+}
+
+start();

@@ -1,0 +1,34 @@
+// Source lines and machine code of the hottest functions, as `annotate` shows them.
+
+function partsOf(parts, heading) {
+  return parts.map(part => {
+    if (part.heading) return element(heading, { textContent: part.heading });
+    if (!part.table) {
+      const [kind, text] = Object.entries(part)[0];
+      return element('p', { className: kind, textContent: text });
+    }
+    const { titles, roles, rows } = part.table;
+    const heads = titles.map((title, i) => ({ figure: { number: title }, heat: { number: title }, code: { code: title } }[roles[i]] ?? title));
+    return element('div', { className: 'scroll', tabIndex: 0, role: 'region', 'aria-label': titles[titles.length - 1] }, table(heads, rows));
+  });
+}
+
+function showSource() {
+  const event = current(), found = event.sources.find(source => source.function === state.chosen), where = byId('source');
+  const others = event.sources.map(source => element('li', {}, functionButton(source.function)));
+  byId('source-list').replaceChildren(...others);
+  byId('source-note').textContent = event.sources.length
+    ? `This page has the lines of the ${event.sources.length} functions with the most self weight whose lines or code were found:`
+    : 'No source line and no machine code was found for the functions with the most self weight.';
+  byId('source-kind').parentElement.hidden = !found;
+  if (!found) {
+    showCommand('source', null);
+    where.replaceChildren(element('p', { textContent: `${label(state.chosen)} is not one of them.` }));
+    return;
+  }
+  const kinds = { lines: found.lines, code: found.code }, picker = byId('source-kind');
+  for (const option of picker.options) option.disabled = !kinds[option.value];
+  if (!kinds[picker.value]) picker.value = found.lines ? 'lines' : 'code';
+  showCommand('source', event.commands[picker.value === 'lines' ? 'source' : 'code']?.join(quoted(found.function)));
+  where.replaceChildren(...partsOf(kinds[picker.value], 'h3'));
+}

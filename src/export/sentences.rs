@@ -1,0 +1,75 @@
+//! The sentences of a page that are facts with the caller's advice: the same in every format that
+//! shows pages.
+
+use super::Advice;
+use crate::view::number;
+use crate::view::page::Block;
+
+/// How a sentence is marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Not at all.
+    Plain,
+    /// Something that a reader has to know to read the figures right.
+    Note,
+    /// What can be done about it.
+    Hint,
+}
+
+/// A sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sentence {
+    pub kind: Kind,
+    pub text: String,
+}
+
+/// Returns the sentences of a block; nothing for blocks that are not made of sentences, and where
+/// there is nothing to advise.
+pub(super) fn of(block: &Block, advice: &dyn Advice) -> Vec<Sentence> {
+    let sentence = |kind, text| vec![Sentence { kind, text }];
+    match block {
+        Block::Line(text) => sentence(Kind::Plain, text.clone()),
+        Block::Caveat(caveat) => {
+            let mut both = sentence(Kind::Note, caveat.to_string());
+            let hint = advice.on_caveat(caveat);
+            both.extend(hint.map(|text| Sentence {
+                kind: Kind::Hint,
+                text,
+            }));
+            both
+        }
+        Block::Restored(legend) => {
+            let how = advice.on_restored();
+            let how = how.map_or(String::new(), |how| {
+                format!(" {how} shows stacks as recorded.")
+            });
+            sentence(Kind::Plain, format!("{legend}{how}"))
+        }
+        Block::Hidden(rows) => {
+            let (one, many) = rows.noun;
+            let noun = if rows.count == 1 { one } else { many };
+            let mut text = format!("… {} more {noun}", number::grouped(rows.count));
+            if let Some(how) = advice.on_hidden(rows) {
+                text.push_str(&format!(". To see all: {how}"));
+            }
+            sentence(Kind::Plain, text)
+        }
+        Block::OtherEvents(events) => {
+            let how = advice.on_events();
+            let how = how.map_or(String::new(), |how| format!(" ({how})"));
+            let events = events
+                .iter()
+                .map(|(name, samples)| format!("{name} ({})", number::grouped(*samples)));
+            let events: Vec<String> = events.collect();
+            sentence(
+                Kind::Plain,
+                format!("Other events{how}: {}", events.join(", ")),
+            )
+        }
+        Block::StackGap(gap) => match advice.on_stacks(*gap) {
+            Some(remedy) => sentence(Kind::Plain, format!("For better stacks: {remedy}")),
+            None => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}

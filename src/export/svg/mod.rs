@@ -1,0 +1,287 @@
+//! A flame graph as a picture in SVG: call paths from the root at the bottom up, or callers from the
+//! innermost functions at the top down.
+//!
+//! The file is complete without its script, which adds search and zoom, and asks for nothing from
+//! outside. A frame is a group of a `title`, a `rect` and, where there is room, a `text`:
+//!
+//! ```text
+//!   <g><title>parse (1,234 samples, 5.60%; self 12; app)</title>
+//!     <rect class="m0" x="10" y="80" width="66.08" height="16"/><text x="13" y="92">parse</text></g>
+//! ```
+//!
+//! Titles have full counts; time is rounded as on pages. Widths are the weights of [`FlameLayout`] over the
+//! total, in thousandths of a pixel. Names are escaped for XML, and printable.
+
+mod colors;
+mod frames;
+mod legend;
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use self::colors::{Colors, Part, SHADES};
+use self::frames::Frames;
+use crate::analysis::tree::{CallTree, Collapse, FlameLayout};
+use crate::base::{IdVec, printable};
+use crate::profile::{FunctionId, FunctionKind};
+use crate::view::label::Labels;
+use crate::view::tree::Direction;
+use crate::view::{Names, Subject, number};
+
+use super::naming::PRODUCER;
+use super::text::display_width;
+
+/// The width of the picture in pixels.
+const WIDTH: u64 = 1200;
+/// Left and right of the frames.
+const MARGIN: u64 = 10;
+/// The width of the total.
+const PLOT: u64 = WIDTH - 2 * MARGIN;
+/// The height of a frame, and of a line of text.
+const ROW: u64 = 17;
+/// The width of a character, of the widest of the usual fonts.
+const CHAR: f64 = 7.3;
+
+/// A call tree to be drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct Picture<'a> {
+    /// The tree.
+    pub tree: &'a CallTree,
+    /// Its frames.
+    pub layout: &'a FlameLayout,
+    /// Whether it is one of callees or of callers.
+    pub direction: Direction,
+    /// The number of levels that callers were followed to at most; `None` where all were.
+    pub depth: Option<u32>,
+}
+
+/// Returns the least weight of a frame that can be seen: a tenth of a pixel.
+pub fn least(total: u64) -> u64 {
+    total.div_ceil(PLOT * 10)
+}
+
+/// Writes the picture.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write(out: &mut dyn Write, subject: &Subject, picture: &Picture) -> io::Result<()> {
+    let profile = subject.profile;
+    let functions = || {
+        let nodes = picture.tree.nodes.iter();
+        nodes.map(|node| node.function)
+    };
+    let mut parts = IdVec::filled(Part::default(), profile.modules.len());
+    let is_code = |function: FunctionId| profile.functions[function].kind != FunctionKind::Mark;
+    let rows = subject.selection.rows().iter();
+    let rows = rows.map(|row| (profile.paths[row.path].function, row.weight));
+    for (function, weight) in rows.filter(|&(function, _)| is_code(function)) {
+        let own = &mut parts[profile.functions[function].module].own;
+        *own = own.saturating_add(weight);
+    }
+    let drawn = picture.layout.frames.iter();
+    let drawn = drawn.map(|frame| (picture.tree.nodes.at(frame.node).function, frame.weight));
+    for (function, weight) in drawn.filter(|&(function, _)| is_code(function)) {
+        let frames = &mut parts[profile.functions[function].module].frames;
+        *frames = frames.saturating_add(weight);
+    }
+    let short = Subject {
+        names: match subject.names {
+            Names::Full => Names::Short,
+            names => names,
+        },
+        ..*subject
+    };
+    let frames = Frames {
+        subject,
+        picture,
+        colors: Colors::new(profile, &parts),
+        names: Labels::new(subject, functions()),
+        short: Labels::new(&short, functions()),
+    };
+    let head = head(subject, picture);
+    let top = 12 + ROW * (head.len() as u64 + 1);
+    let levels = u64::from(frames.levels());
+    let below = top + levels * ROW + ROW / 2;
+    let foot = legend::lines(&frames);
+    let height = below + (foot.len() as u64 + 1) * ROW;
+    write!(
+        out,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" \
+         version=\"1.1\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\">\n"
+    )?;
+    writeln!(out, "<title>{}</title>", escaped(&head[0]))?;
+    writeln!(out, "<desc>{} {}</desc>", PRODUCER.0, PRODUCER.1)?;
+    styles(out, subject)?;
+    writeln!(
+        out,
+        "<rect class=\"page\" width=\"{WIDTH}\" height=\"{height}\"/>"
+    )?;
+    let room = (PLOT as f64 / CHAR) as usize;
+    for (number, line) in head.iter().enumerate() {
+        let class = ["title", "head"][number.min(1)];
+        let y = 12 + ROW * (number as u64 + 1);
+        // The title is larger, and has the controls beside it.
+        let line = printable(line);
+        let line = cut(&line, [room / 2, room][number.min(1)]);
+        line_of_text(out, class, MARGIN, y, &line)?;
+    }
+    let root = match picture.direction {
+        Direction::TopDown => "bottom",
+        Direction::BottomUp => "top",
+    };
+    writeln!(
+        out,
+        "<g id=\"frames\" data-root=\"{root}\" data-left=\"{MARGIN}\" data-width=\"{PLOT}\" \
+         data-char=\"{CHAR}\">"
+    )?;
+    frames.write(out, top)?;
+    out.write_all(b"</g>\n")?;
+    legend::write(out, &foot, below)?;
+    out.write_all(b"<script><![CDATA[\n")?;
+    out.write_all(include_bytes!("flames.js"))?;
+    out.write_all(b"]]></script>\n</svg>\n")
+}
+
+/// The lines above the frames.
+fn head(subject: &Subject, picture: &Picture) -> Vec<String> {
+    let what = match picture.direction {
+        Direction::TopDown => "Flame graph",
+        Direction::BottomUp => "Callers of the innermost functions",
+    };
+    let command = subject.profile.about.command.as_deref();
+    let title = command.map_or(what.to_owned(), |command| format!("{what}: {command}"));
+    let mut facts = subject.headline();
+    match picture.tree.collapse {
+        Collapse::None => {}
+        degree => facts.push_str(&format!("; recursion is collapsed ({})", degree.name())),
+    }
+    let mut lines = vec![title, facts];
+    let left_out = number::grouped(picture.layout.left_out as u64);
+    lines.extend(match (picture.layout.left_out, picture.direction) {
+        (0, _) => None,
+        (1, Direction::TopDown) => Some("1 frame narrower than 0.1 px is not drawn.".into()),
+        (_, Direction::TopDown) => Some(format!(
+            "{left_out} frames narrower than 0.1 px are not drawn."
+        )),
+        // The callers of these are not followed.
+        (_, Direction::BottomUp) => Some(format!(
+            "{left_out} frames narrower than 0.1 px and their callers are not drawn."
+        )),
+    });
+    let frames = picture.layout.frames.iter();
+    let cut = frames.map(|frame| picture.tree.nodes.at(frame.node).cut);
+    let cut = cut.fold(0, u64::saturating_add);
+    if let Some(depth) = picture.depth.filter(|_| cut > 0) {
+        let share = number::percent(cut, picture.layout.total, 2);
+        lines.push(format!(
+            "Callers are followed to level {depth} at most; of {share}% some are not drawn."
+        ));
+    }
+    if picture.layout.frames.is_empty() {
+        lines.push("There are no samples.".to_owned());
+    }
+    lines
+}
+
+/// The colours of this picture, and the rules that all have.
+fn styles(out: &mut dyn Write, subject: &Subject) -> io::Result<()> {
+    let palette = colors::palette(subject.selection.event());
+    out.write_all(b"<style>\n")?;
+    out.write_all(include_bytes!("style.css"))?;
+    for (hue, &color) in palette.iter().enumerate() {
+        for shade in 0..SHADES {
+            let class = class(hue, shade);
+            writeln!(out, ".{class} {{ fill: {}; }}", colors::shade(color, shade))?;
+        }
+        writeln!(out, ".i{hue} {{ fill: url(#hatch{hue}); }}")?;
+    }
+    out.write_all(b".mark { fill: url(#hatch-mark); }\n</style>\n<defs>\n")?;
+    let light = [0xdd; 3];
+    let named = palette.iter().enumerate();
+    let named = named.map(|(hue, &color)| (format!("hatch{hue}"), color, "M0 8L8 0"));
+    let mark = ("hatch-mark".to_owned(), light, "M0 0L8 8M0 8L8 0");
+    for (id, color, lines) in named.chain([mark]) {
+        let color = colors::shade(color, 0);
+        writeln!(
+            out,
+            "<pattern id=\"{id}\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\">\
+             <path fill=\"{color}\" d=\"M0 0H8V8H0Z\"/><path class=\"hatch\" d=\"{lines}\"/></pattern>"
+        )?;
+    }
+    out.write_all(b"</defs>\n")
+}
+
+/// The class of a hue in a shade: `m3`, `m3b`, `m3c`.
+fn class(hue: usize, shade: usize) -> String {
+    format!("m{hue}{}", ["", "b", "c"][shade % SHADES])
+}
+
+fn line_of_text(out: &mut dyn Write, class: &str, x: u64, y: u64, text: &str) -> io::Result<()> {
+    let text = escaped(text);
+    writeln!(
+        out,
+        "<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{text}</text>"
+    )
+}
+
+/// The start of a text, in this number of columns.
+fn cut(text: &str, room: usize) -> Cow<'_, str> {
+    if display_width(text) <= room {
+        return Cow::Borrowed(text);
+    }
+    let mut start = String::new();
+    let (mut letter, mut used) = ([0; 4], 0);
+    for c in text.chars() {
+        let letter = c.encode_utf8(&mut letter);
+        used += display_width(letter);
+        if used >= room {
+            break;
+        }
+        start.push_str(letter);
+    }
+    start.push('…');
+    Cow::Owned(start)
+}
+
+/// A text for XML: printable, without markup and without what XML does not allow.
+fn escaped(text: &str) -> Cow<'_, str> {
+    let text = printable(text);
+    let is_special = |c: char| matches!(c, '&' | '<' | '>' | '"' | '\u{fffe}' | '\u{ffff}');
+    if !text.contains(is_special) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\u{fffe}' => out.push_str("\\u{fffe}"),
+            '\u{ffff}' => out.push_str("\\u{ffff}"),
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::colors::HUES;
+    use super::*;
+
+    #[test]
+    fn no_name_leaves_its_title() {
+        assert_eq!(escaped("a<b>&\"c\""), "a&lt;b&gt;&amp;&quot;c&quot;");
+        assert_eq!(escaped("\u{1}\u{ffff}]]>"), "\\x01\\u{ffff}]]&gt;");
+        assert_eq!(escaped("naïve"), "naïve");
+    }
+
+    #[test]
+    fn each_hue_has_its_classes() {
+        let all: Vec<String> = (0..HUES).map(|hue| class(hue, 1)).collect();
+        assert_eq!(all[0], "m0b");
+        assert_eq!(class(2, 0), "m2");
+    }
+}

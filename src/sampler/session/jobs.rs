@@ -1,0 +1,177 @@
+//! Looks at the arguments of programs as they start, to tell the processes of a build apart.
+//!
+//! An event that counts nothing reports each exec to small ring buffers of its own. The recorder is woken
+//! by each: once a program has ended nobody can tell its arguments any more.
+
+use std::convert::Infallible;
+use std::fs;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::thread;
+use std::time::Duration;
+
+use perf_event_open_sys::bindings::{self as sys, perf_event_attr};
+
+use super::{ProcessorRing, to_poll};
+use crate::perfdata::raw::{self, Layouts, RawRecord};
+use crate::perfdata::writer::{ATTR_SIZE, WriterEvent};
+use crate::perfdata::{Body, Job};
+use crate::sampler::events::attr::Common;
+use crate::sampler::kernel;
+use crate::sampler::rings::descriptors::{self, ThreadEvents, Wanted};
+use crate::sampler::targets::job_name::job_name;
+use crate::sampler::targets::target::Target;
+
+/// Running threads are not watched if there are more: each takes a descriptor a processor. A program
+/// with so many is no build.
+const TASKS_MAX: usize = 16;
+/// The most jobs that are kept.
+const JOBS_MAX: usize = 1 << 18;
+/// How often arguments are looked for that the kernel has not put in place, and how long apart. It reports
+/// the exec a few microseconds before.
+const LOOKS: u32 = 20;
+const APART: Duration = Duration::from_micros(50);
+
+/// What programs were started for, as far as has been seen.
+#[derive(Debug)]
+pub(in crate::sampler) struct Jobs {
+    rows: Vec<ThreadEvents>,
+    rings: Vec<ProcessorRing>,
+    layouts: Layouts,
+    found: Vec<Job>,
+}
+
+impl Jobs {
+    /// Begins to watch a target; `None` where that cannot be had.
+    pub(in crate::sampler) fn watch(
+        target: &Target,
+        cgroup: Option<BorrowedFd<'_>>,
+        processors: &[u32],
+        common: &Common,
+    ) -> Option<Jobs> {
+        if !target.inherits() && target.is_of_tasks() || target.tasks().len() > TASKS_MAX {
+            return None;
+        }
+        let attr = attr(common);
+        let events = [WriterEvent {
+            name: String::new(),
+            attr: kernel::attr_bytes(&attr),
+            ids: Vec::new(),
+        }];
+        let wanted = [Wanted { attr, leader: None }];
+        let (rows, rings) = descriptors::open(target, cgroup, &wanted, processors, 1).ok()?;
+        let rings = rings.into_iter();
+        let mut jobs = Jobs {
+            rows,
+            rings: rings
+                .map(|ring| ProcessorRing { ring, polled: 0 })
+                .collect(),
+            layouts: Layouts::new(&events),
+            found: Vec::new(),
+        };
+        if !matches!(target, Target::Held(_)) {
+            for pid in target.processes() {
+                jobs.look_at(pid, 0);
+            }
+        }
+        Some(jobs)
+    }
+
+    /// The descriptors that can be read when a program has started.
+    pub(super) fn to_poll(&self) -> impl Iterator<Item = RawFd> {
+        to_poll(&self.rows, &self.rings)
+    }
+
+    /// Looks at the programs that have started, where what was polled says that there are any. Returns
+    /// whether it does.
+    pub(super) fn look(&mut self, revents: &[i16]) -> bool {
+        if revents.iter().all(|&revents| revents == 0) {
+            return false;
+        }
+        super::note_ended(&mut self.rings, revents);
+        let mut execs = self.started();
+        // What a process does now is not what it did before it started another program.
+        while let Some((pid, time)) = execs.pop() {
+            let count = self.found.len();
+            self.look_at(pid, time);
+            let since = self.started();
+            if since.iter().any(|&(other, _)| other == pid) {
+                self.found.truncate(count);
+            }
+            execs.retain(|&(other, _)| other != pid);
+            execs.extend(since);
+        }
+        true
+    }
+
+    /// What was found, in order of time.
+    pub(in crate::sampler) fn found(&self) -> Vec<Job> {
+        let mut found = self.found.clone();
+        found.sort_by_key(|job| (job.time, job.pid));
+        found
+    }
+
+    /// The processes that have started a program since the last time, each with the time.
+    fn started(&mut self) -> Vec<(i32, u64)> {
+        let layout = self.layouts.shared();
+        let mut started = Vec::new();
+        for ring in &mut self.rings {
+            let Ok(_) = ring.ring.drain(&mut |records: &[u8]| {
+                let execs = raw::records(records).filter_map(|record: RawRecord<'_>| match record
+                    .says(layout)?
+                {
+                    Body::Name {
+                        pid, exec: true, ..
+                    } => Some((pid, record.time(layout)?)),
+                    _ => None,
+                });
+                started.extend(execs);
+                Ok::<(), Infallible>(())
+            });
+        }
+        started.sort_by_key(|&(_, time)| time);
+        started
+    }
+
+    fn look_at(&mut self, pid: i32, time: u64) {
+        if self.found.len() >= JOBS_MAX {
+            return;
+        }
+        let path = format!("/proc/{pid}/cmdline");
+        let mut arguments = fs::read(&path);
+        for _ in 0..LOOKS {
+            if arguments.as_ref().is_ok_and(|it| !it.is_empty()) || time == 0 {
+                break;
+            }
+            thread::sleep(APART);
+            arguments = fs::read(&path);
+        }
+        let name = arguments.ok().and_then(|arguments| job_name(&arguments));
+        self.found.extend(name.map(|name| Job { time, pid, name }));
+    }
+}
+
+/// Reports execs, and wakes the recorder for each.
+fn attr(common: &Common) -> perf_event_attr {
+    let mut attr = perf_event_attr {
+        type_: sys::PERF_TYPE_SOFTWARE,
+        config: u64::from(sys::PERF_COUNT_SW_DUMMY),
+        size: ATTR_SIZE as u32,
+        sample_type: u64::from(sys::PERF_SAMPLE_TID | sys::PERF_SAMPLE_TIME),
+        ..Default::default()
+    };
+    attr.set_exclude_kernel(1);
+    attr.set_exclude_hv(1);
+    attr.set_comm(1);
+    attr.set_comm_exec(1);
+    attr.set_sample_id_all(1);
+    attr.set_inherit(u64::from(common.inherit));
+    attr.set_disabled(u64::from(!common.at_once));
+    attr.set_enable_on_exec(u64::from(!common.at_once));
+    attr.set_watermark(1);
+    attr.__bindgen_anon_2.wakeup_watermark = 1;
+    if common.allowed.clock {
+        attr.set_use_clockid(1);
+        attr.clockid = libc::CLOCK_MONOTONIC;
+    }
+    attr
+}

@@ -1,0 +1,554 @@
+//! Which instructions control flow reaches for certain.
+//!
+//! ```text
+//!   f:       test %edi,%edi
+//!            je   1f                      both ways of a conditional jump
+//!            call g                       what lies behind a call, if g returns
+//!            jmp  *table(,%rax,8)         the entries of the table of a switch
+//!   literal: .byte 0xe8, …                nothing leads here: data, whatever it looks like
+//!   1:       ret
+//! ```
+//!
+//! Linear decoding (see [`calls`](super::calls)) takes data between instructions for code. Here,
+//! decoding begins at the starts of functions and at landing pads of exceptions, and follows
+//! jumps. What is not reached may still be code: behind a jump through a table that is not recognized,
+//! for example. A conditional jump that always jumps, and a system call that ends the process, are
+//! followed by data in code that is made to mislead; that is not recognized.
+
+use rustc_hash::FxHashMap;
+
+use super::file_tables::FileTables;
+use super::flow::{Flow, Wants};
+use super::resolve::{Lot, Resolved, Resolver, Target};
+use super::x86::Instructions;
+use super::x86::ends::{After, after};
+use super::{Calls, CodeFunctionId};
+use crate::base::Svma;
+use crate::binary::SlotTarget;
+
+/// How many instructions of a function are followed to find one that returns.
+const STEPS: usize = 256;
+/// The bytes of a table that are read at once, and how many entries it may have.
+const PIECE: usize = 256;
+const ENTRIES: usize = 1 << 16;
+
+/// How far before the first code a table may lie.
+const LOW: u64 = 1 << 30;
+
+/// Functions of other files that do not return.
+const ENDS: [&str; 24] = [
+    "_Exit",
+    "_Unwind_Resume",
+    "_Z9terminatev",
+    "_ZSt9terminatev",
+    "__assert",
+    "__assert_fail",
+    "__assert_perror_fail",
+    "__chk_fail",
+    "__cxa_bad_cast",
+    "__cxa_bad_typeid",
+    "__cxa_call_unexpected",
+    "__cxa_pure_virtual",
+    "__cxa_rethrow",
+    "__cxa_throw",
+    "__cxa_throw_bad_array_new_length",
+    "__fortify_fail",
+    "__libc_start_main",
+    "__longjmp_chk",
+    "__stack_chk_fail",
+    "_exit",
+    "abort",
+    "exit",
+    "longjmp",
+    "siglongjmp",
+];
+
+/// The bytes from an address to the end of its section.
+pub type CodeAt<'a, 'c> = dyn Fn(Svma) -> Option<&'c [u8]> + 'a;
+
+/// The instructions of x86-64 code that control flow reaches for certain.
+#[derive(Debug)]
+pub struct Reached {
+    /// For each stretch of code its first address, the address behind it, and the number of its
+    /// first bit.
+    stretches: Vec<(u64, u64, usize)>,
+    /// A bit for each byte: whether an instruction begins there.
+    begins: Vec<u64>,
+}
+
+impl Reached {
+    /// Follows the code of a file. `calls` are those that were found in it.
+    pub fn find(tables: &FileTables, calls: &Calls, code: &CodeAt<'_, '_>) -> Reached {
+        let resolver = tables.resolver();
+        let lots = tables.lots();
+        let mut stretches = Vec::with_capacity(lots.len());
+        let mut bit = 0usize;
+        for lot in &lots {
+            let length = usize::try_from(lot.piece.length).unwrap_or(0);
+            let end = lot.start.saturating_add(length as u64);
+            stretches.push((lot.start, end, bit));
+            bit = bit.saturating_add(length);
+        }
+        let binary = tables.binary;
+        let mut follower = Follower {
+            tables,
+            resolver: &resolver,
+            calls,
+            code,
+            pads: binary.landing_pads(),
+            lots,
+            wants: Wants {
+                // Tables do not lie before all code but where the file is small.
+                addresses: tables.code.range().start().saturating_sub(LOW)..=u64::MAX,
+                immediates: binary.is_fixed(),
+                unlinked: false,
+            },
+            reached: Reached {
+                stretches,
+                begins: vec![0; bit / 64 + 1],
+            },
+            local: Vec::new(),
+            addresses: Vec::new(),
+            elsewhere: Vec::new(),
+            returning: FxHashMap::default(),
+        };
+        follower.run();
+        follower.reached
+    }
+
+    /// Whether an instruction of this length at this address is reached, and none begins inside of
+    /// it.
+    pub fn is_sure(&self, at: Svma, length: u8) -> bool {
+        let Some((_, bit)) = self.place(at.0) else {
+            return false;
+        };
+        self.has(bit) && !(1..usize::from(length)).any(|inside| self.has(bit + inside))
+    }
+
+    /// The stretch of an address, and its bit.
+    fn place(&self, at: u64) -> Option<(usize, usize)> {
+        let after = self.stretches.partition_point(|(start, ..)| *start <= at);
+        let stretch = after.checked_sub(1)?;
+        let &(start, end, bit) = self.stretches.get(stretch)?;
+        (at < end).then(|| (stretch, bit.saturating_add((at - start) as usize)))
+    }
+
+    #[inline]
+    fn has(&self, bit: usize) -> bool {
+        let word = self.begins.get(bit / 64).copied().unwrap_or(0);
+        word >> (bit % 64) & 1 != 0
+    }
+
+    /// Returns whether it was there.
+    #[inline]
+    fn put(&mut self, bit: usize) -> bool {
+        let Some(word) = self.begins.get_mut(bit / 64) else {
+            return true;
+        };
+        let was = *word >> (bit % 64) & 1 != 0;
+        *word |= 1 << (bit % 64);
+        was
+    }
+}
+
+struct Follower<'a, 'c> {
+    tables: &'a FileTables<'a>,
+    resolver: &'a Resolver<'a>,
+    calls: &'a Calls,
+    code: &'a CodeAt<'a, 'c>,
+    /// Landing pads, in order.
+    pads: Vec<Svma>,
+    lots: Vec<Lot<'a>>,
+    wants: Wants,
+    reached: Reached,
+    /// Indices in the stretch that is followed.
+    local: Vec<usize>,
+    /// Addresses that its code takes: of tables, perhaps.
+    addresses: Vec<u64>,
+    /// Addresses in other stretches.
+    elsewhere: Vec<u64>,
+    /// Whether what is called returns, by address of the function or of the slot.
+    returning: FxHashMap<(bool, u64), bool>,
+}
+
+/// What a call or a jump refers to, in order to remember it.
+fn key(flow: Flow) -> Option<(bool, u64)> {
+    match flow {
+        Flow::Call(to) => Some((false, to)),
+        Flow::CallSlot(slot) => Some((true, slot)),
+        _ => None,
+    }
+}
+
+/// Where instructions begin if they are decoded one after the other.
+fn begins(instructions: &mut Instructions<'_>, length: usize, wants: &Wants) -> Vec<bool> {
+    let mut begins = vec![false; length];
+    let mut index = 0;
+    while let Some(begin) = begins.get_mut(index) {
+        let read = instructions.read(index, wants);
+        *begin = read.is_some();
+        index += read.map_or(1, |read| usize::from(read.length).max(1));
+    }
+    begins
+}
+
+impl Follower<'_, '_> {
+    fn run(&mut self) {
+        for stretch in 0..self.lots.len() {
+            let Some(lot) = self.lots.get(stretch) else {
+                break;
+            };
+            // A mere label may be that of data.
+            if lot.start == lot.symbol.start.0 && lot.symbol.has_stated_end() {
+                self.follow(stretch, &[lot.start]);
+            }
+        }
+        self.elsewhere.extend(self.pads.iter().map(|pad| pad.0));
+        while !self.elsewhere.is_empty() {
+            let mut targets = std::mem::take(&mut self.elsewhere);
+            targets.sort_unstable();
+            targets.dedup();
+            let mut rest = &targets[..];
+            while let Some(&first) = rest.first() {
+                let Some((stretch, _)) = self.reached.place(first) else {
+                    rest = rest.get(1..).unwrap_or_default();
+                    continue;
+                };
+                let end = self.reached.stretches.get(stretch).map_or(0, |s| s.1);
+                let (here, others) = rest.split_at(rest.partition_point(|&to| to < end).max(1));
+                self.follow(stretch, here);
+                rest = others;
+            }
+        }
+    }
+
+    /// Follows the code of a stretch from these addresses on.
+    fn follow(&mut self, stretch: usize, from: &[u64]) {
+        let Some(&(start, end, bit)) = self.reached.stretches.get(stretch) else {
+            return;
+        };
+        let bytes = (self.code)(Svma(start)).unwrap_or_default();
+        let length = usize::try_from(end - start).unwrap_or(0);
+        let bytes = bytes.get(..length).unwrap_or(bytes);
+        self.addresses.clear();
+        let mut jumps_by_table = false;
+        let mut begin = Vec::new();
+        let news = from.iter().map(|to| to.wrapping_sub(start) as usize);
+        self.local.extend(news);
+        let mut instructions = Instructions::new(bytes, start);
+        loop {
+            while let Some(index) = self.local.pop() {
+                jumps_by_table |= self.straight(&mut instructions, bytes, (start, bit), index);
+            }
+            if !jumps_by_table {
+                return;
+            }
+            jumps_by_table = false;
+            self.add_absolute(bytes, bit);
+            self.read_tables(stretch);
+            // What stands behind a table may be read as part of it, and leads anywhere.
+            if begin.is_empty() {
+                begin = begins(&mut instructions, bytes.len(), &self.wants);
+            }
+            self.local.retain(|&index| begin.get(index) == Some(&true));
+            if self.local.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Follows code from an index of a stretch to where it ends, or was followed before. Returns
+    /// whether it ends in a jump to what is not known.
+    fn straight(
+        &mut self,
+        instructions: &mut Instructions<'_>,
+        bytes: &[u8],
+        (start, bit): (u64, usize),
+        mut index: usize,
+    ) -> bool {
+        while index < bytes.len() {
+            if self.reached.put(bit.saturating_add(index)) {
+                return false;
+            }
+            let Some(read) = instructions.read(index, &self.wants) else {
+                return false;
+            };
+            let next = index.saturating_add(usize::from(read.length));
+            let mut ends_unknown = false;
+            match read.refers.map(|(flow, _)| flow) {
+                Some(Flow::Jump(to)) => {
+                    let inside = to.wrapping_sub(start);
+                    match usize::try_from(inside) {
+                        Ok(inside) if inside < bytes.len() => self.local.push(inside),
+                        _ => self.elsewhere.push(to),
+                    }
+                }
+                Some(flow @ (Flow::Call(_) | Flow::CallSlot(_))) => {
+                    let end = start.wrapping_add(bytes.len() as u64);
+                    if let Flow::Call(to) = flow
+                        && (start.saturating_add(1)..end).contains(&to)
+                    {
+                        // It calls its own middle: what lies behind the call may be data, whose
+                        // address the call puts on the stack.
+                        self.local.push(to.wrapping_sub(start) as usize);
+                        return false;
+                    }
+                    if !self.returns(flow) {
+                        return false;
+                    }
+                }
+                // Entries are aligned.
+                Some(Flow::Address(to)) if to % 4 == 0 => self.addresses.push(to),
+                Some(Flow::JumpUnknown | Flow::JumpSlot(_)) => ends_unknown = true,
+                _ => {}
+            }
+            if after(bytes.get(index..next).unwrap_or_default()) != After::Next {
+                return ends_unknown;
+            }
+            index = next;
+        }
+        // It runs on into the next function.
+        self.elsewhere.push(start.wrapping_add(index as u64));
+        false
+    }
+
+    /// Whether what is called returns, as far as its code shows.
+    fn returns(&mut self, flow: Flow) -> bool {
+        let Some(key) = key(flow) else { return true };
+        if let Some(&known) = self.returning.get(&key) {
+            return known;
+        }
+        let found = match self.resolver.called(flow) {
+            Some(Resolved::Site(_, Target::Import(import))) => {
+                let name = self.resolver.import_name(import);
+                ENDS.binary_search(&&*name).is_err()
+            }
+            Some(Resolved::Site(_, Target::Function(id))) => {
+                let function = self.calls.functions.get(id).map(|function| function.symbol);
+                function.is_none_or(|function| self.comes_back(function.start.0))
+            }
+            _ => true,
+        };
+        self.returning.insert(key, found);
+        found
+    }
+
+    /// Whether a return, or a way that cannot be followed, is reached from the start of a function.
+    fn comes_back(&mut self, start: u64) -> bool {
+        let Some((stretch, _)) = self.reached.place(start) else {
+            return true;
+        };
+        let Some(&(_, end, _)) = self.reached.stretches.get(stretch) else {
+            return true;
+        };
+        let pad = self.pads.partition_point(|pad| pad.0 < start);
+        if self.pads.get(pad).is_some_and(|pad| pad.0 < end) {
+            return true;
+        }
+        let bytes = (self.code)(Svma(start)).unwrap_or_default();
+        let length = usize::try_from(end - start).unwrap_or(0);
+        let bytes = bytes.get(..length).unwrap_or(bytes);
+        let mut instructions = Instructions::new(bytes, start);
+        let mut seen = vec![0u64; bytes.len() / 64 + 1];
+        let mut steps = 0;
+        let mut work = vec![0usize];
+        while let Some(mut index) = work.pop() {
+            loop {
+                let Some(word) = seen.get_mut(index / 64) else {
+                    return true;
+                };
+                if *word >> (index % 64) & 1 != 0 {
+                    break;
+                }
+                *word |= 1 << (index % 64);
+                steps += 1;
+                if steps > STEPS {
+                    return true;
+                }
+                let Some(read) = instructions.read(index, &self.wants) else {
+                    return true;
+                };
+                let next = index.saturating_add(usize::from(read.length));
+                let flow = read.refers.map(|(flow, _)| flow);
+                if let Some(Flow::Jump(to)) = flow {
+                    match usize::try_from(to.wrapping_sub(start)) {
+                        Ok(inside) if inside < bytes.len() => work.push(inside),
+                        _ => return true,
+                    }
+                }
+                let goes_on = match after(bytes.get(index..next).unwrap_or_default()) {
+                    After::Return => return true,
+                    After::Jump if !matches!(flow, Some(Flow::Jump(_))) => return true,
+                    After::Jump | After::Nothing => false,
+                    After::Next => true,
+                };
+                let is_call = flow.is_some_and(|flow| {
+                    matches!(flow, Flow::Call(_) | Flow::CallSlot(_) | Flow::CallUnknown)
+                });
+                if !goes_on || (is_call && (next >= bytes.len() || self.ends(flow))) {
+                    break;
+                }
+                if next >= bytes.len() {
+                    return true;
+                }
+                index = next;
+            }
+        }
+        false
+    }
+
+    /// Whether a call is one of a function of another file that does not return.
+    fn ends(&mut self, flow: Option<Flow>) -> bool {
+        let Some((flow, key)) = flow.and_then(|flow| Some((flow, key(flow)?))) else {
+            return false;
+        };
+        if let Some(&returns) = self.returning.get(&key) {
+            return !returns;
+        }
+        match self.resolver.called(flow) {
+            Some(Resolved::Site(_, Target::Import(_))) => !self.returns(flow),
+            _ => false,
+        }
+    }
+
+    /// Adds the addresses of tables that stand in memory operands with nothing but an index:
+    /// `jmp *table(,%rax,8)` and `mov table(,%rax,8),%rax`.
+    fn add_absolute(&mut self, bytes: &[u8], bit: usize) {
+        for (index, window) in bytes.windows(7).enumerate() {
+            let (is_jump, is_load) = (
+                window[0] == 0xff && window[1] == 0x24,
+                window[0] == 0x8b && window[1] & 0xc7 == 4,
+            );
+            // The scale is 8 and there is no base.
+            if !(is_jump || is_load) || window[2] & 0xc7 != 0xc5 {
+                continue;
+            }
+            // Prefixes stand before the opcode.
+            let begins = (0..3).any(|before| {
+                let bit = index
+                    .checked_sub(before)
+                    .and_then(|index| bit.checked_add(index));
+                bit.is_some_and(|bit| self.reached.has(bit))
+            });
+            if begins && let Some(field) = window[3..].first_chunk() {
+                let address = i64::from(i32::from_le_bytes(*field)).cast_unsigned();
+                self.addresses.push(address);
+            }
+        }
+    }
+
+    /// Takes the addresses that the code of a stretch takes for those of tables, and adds where their
+    /// entries lead.
+    fn read_tables(&mut self, stretch: usize) {
+        let mut tables = std::mem::take(&mut self.addresses);
+        tables.sort_unstable();
+        tables.dedup();
+        let Some(whole) = self.lots.get(stretch).map(|lot| self.whole(lot.caller)) else {
+            return;
+        };
+        for (place, &table) in tables.iter().enumerate() {
+            // The next table ends this one.
+            let end = tables.get(place + 1).copied().unwrap_or(u64::MAX);
+            let first = self.tables.binary.bytes_at::<4>(Svma(table));
+            let Some(first) = first else { continue };
+            let to = table.wrapping_add_signed(i64::from(i32::from_le_bytes(first)));
+            if self.reached.place(to).is_some() {
+                self.read_distances(table, end, (stretch, whole));
+            }
+            let pointed = self.tables.slots().target(Svma(table)).is_some();
+            let low = u64::from(u32::from_le_bytes(first));
+            if pointed || self.reached.place(low).is_some() {
+                self.read_pointers(table, end, (stretch, whole));
+            }
+        }
+        self.addresses = tables;
+        self.addresses.clear();
+    }
+
+    /// The function that a part belongs to.
+    fn whole(&self, id: CodeFunctionId) -> CodeFunctionId {
+        let function = self.calls.functions.get(id);
+        function.and_then(|function| function.part_of).unwrap_or(id)
+    }
+
+    /// A table of distances from itself.
+    fn read_distances(&mut self, table: u64, end: u64, own: (usize, CodeFunctionId)) {
+        let mut at = table;
+        for _ in 0..ENTRIES * 4 / PIECE {
+            let Some(piece) = self.tables.binary.bytes_at::<PIECE>(Svma(at)) else {
+                break;
+            };
+            for entry in piece.as_chunks::<4>().0 {
+                let to = table.wrapping_add_signed(i64::from(i32::from_le_bytes(*entry)));
+                if at >= end || !self.add_entry(to, own) {
+                    return;
+                }
+                at = at.saturating_add(4);
+            }
+        }
+        // Near the end of the section.
+        for _ in 0..PIECE / 4 {
+            let Some(entry) = self.tables.binary.bytes_at::<4>(Svma(at)) else {
+                return;
+            };
+            let to = table.wrapping_add_signed(i64::from(i32::from_le_bytes(entry)));
+            if at >= end || !self.add_entry(to, own) {
+                return;
+            }
+            at = at.saturating_add(4);
+        }
+    }
+
+    /// A table of addresses.
+    fn read_pointers(&mut self, table: u64, end: u64, own: (usize, CodeFunctionId)) {
+        let binary = self.tables.binary;
+        let mut at = table;
+        let mut piece = Vec::new();
+        for number in 0..ENTRIES {
+            // Reading each entry by itself would take a third of all time.
+            let place = number * 8 % PIECE;
+            if place == 0 {
+                let read = binary.bytes_at::<PIECE>(Svma(at));
+                piece = read.map(Vec::from).unwrap_or_default();
+            }
+            let entry = piece.get(place..).and_then(<[u8]>::first_chunk);
+            let to = match self.tables.slots().target(Svma(at)) {
+                Some(SlotTarget::Address(to)) => to.0,
+                Some(_) => return,
+                None => match entry.copied().or_else(|| binary.bytes_at(Svma(at))) {
+                    Some(bytes) => u64::from_le_bytes(bytes),
+                    None => return,
+                },
+            };
+            if at >= end || !self.add_entry(to, own) {
+                return;
+            }
+            at = at.saturating_add(8);
+        }
+    }
+
+    /// Adds an address that an entry leads to. Returns whether it is one of the function or of its
+    /// parts.
+    fn add_entry(&mut self, to: u64, (stretch, whole): (usize, CodeFunctionId)) -> bool {
+        let Some((found, bit)) = self.reached.place(to) else {
+            return false;
+        };
+        let Some(lot) = self.lots.get(found) else {
+            return false;
+        };
+        // A part that was moved elsewhere, of which nothing else may say whose it is.
+        let is_moved = lot.symbol.begins_with_a_frame();
+        if lot.caller != whole && self.whole(lot.caller) != whole && !is_moved {
+            return false;
+        }
+        if !self.reached.has(bit) {
+            match self.reached.stretches.get(stretch) {
+                Some(&(start, _, _)) if found == stretch => {
+                    self.local.push(to.wrapping_sub(start) as usize);
+                }
+                _ => self.elsewhere.push(to),
+            }
+        }
+        true
+    }
+}

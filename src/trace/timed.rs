@@ -1,0 +1,212 @@
+//! When samples were taken: sums by slices of equal length, counted from the first sample.
+//!
+//! How long a recording is shows only at its end. So slices begin short, and when there are more than
+//! enough of them, each two become one:
+//!
+//! ```text
+//!   1 ms each    0 1 2 3 … 511   a sample at 512 ms
+//!   2 ms each    0   1   … 255   256
+//! ```
+//!
+//! Samples that are equal in event, thread, path and slice are added up, so that memory does not grow
+//! with the length of a recording on the same stacks.
+
+use super::samples::SampleKey;
+use super::{AddressPathId, TraceEventId, TraceThreadId};
+
+/// The shortest slice, in nanoseconds.
+const SHORTEST: u64 = 1_000_000;
+/// How many slices there are at most.
+const SLICES: u64 = 512;
+/// With fewer rows than this, adding up equal rows saves nothing.
+const FEW: usize = 4096;
+
+/// The samples of a thread on a path in a slice of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedSample {
+    /// The event.
+    pub event: TraceEventId,
+    /// The thread.
+    pub thread: TraceThreadId,
+    /// The stack.
+    pub path: AddressPathId,
+    /// The number of the slice.
+    pub slice: u32,
+    /// The sum of weights.
+    pub weight: u64,
+    /// The number of samples; of intervals of time, those that reach into the slice.
+    pub count: u64,
+}
+
+/// The samples of a trace by time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// The length of a slice in nanoseconds. The first begins with the first sample.
+    pub slice: u64,
+    /// The samples, in order of event, thread, path and slice.
+    pub samples: Vec<TimedSample>,
+}
+
+/// A row: what it is of, its slice, weight and number of samples.
+type Row = (SampleKey, u32, u64, u64);
+
+/// The samples so far.
+#[derive(Debug)]
+pub(super) struct TimedSamples {
+    slice: u64,
+    rows: Vec<Row>,
+    /// How many there were when equal ones were added up last.
+    distinct: usize,
+    /// Whether each sample had a time.
+    is_whole: bool,
+}
+
+impl TimedSamples {
+    pub(super) fn new() -> TimedSamples {
+        TimedSamples {
+            slice: SHORTEST,
+            rows: Vec::new(),
+            distinct: 0,
+            is_whole: true,
+        }
+    }
+
+    /// Counts a sample that was taken this long after the first.
+    pub(super) fn add(&mut self, key: SampleKey, at: Option<u64>, weight: u64) {
+        let Some(at) = at else {
+            self.is_whole = false;
+            return;
+        };
+        self.reach(at);
+        self.push(key, at / self.slice, weight);
+    }
+
+    /// Counts an interval: in each slice the time that it has there.
+    pub(super) fn add_interval(&mut self, key: SampleKey, from: u64, to: u64) {
+        self.reach(to);
+        let mut at = from;
+        while at < to {
+            let slice = at / self.slice;
+            let end = to.min((slice + 1) * self.slice);
+            self.push(key, slice, end - at);
+            at = end;
+        }
+    }
+
+    fn push(&mut self, key: SampleKey, slice: u64, weight: u64) {
+        if self.rows.len() >= FEW.max(2 * self.distinct) {
+            self.add_up();
+        }
+        // There are no more slices than 32 bits can number.
+        self.rows.push((key, slice as u32, weight, 1));
+    }
+
+    /// Makes slices long enough for this time.
+    fn reach(&mut self, at: u64) {
+        let mut times = 0;
+        while at / self.slice >= SLICES {
+            self.slice = self.slice.saturating_mul(2);
+            times += 1;
+        }
+        if times > 0 {
+            let shift = |slice: u32| slice.checked_shr(times).unwrap_or(0);
+            self.rows.iter_mut().for_each(|row| row.1 = shift(row.1));
+            self.add_up();
+        }
+    }
+
+    /// Sorts the rows and adds equal ones up.
+    fn add_up(&mut self) {
+        self.rows.sort_unstable_by_key(|row| (row.0, row.1));
+        self.rows.dedup_by(|next, kept| {
+            let is_same = (next.0, next.1) == (kept.0, kept.1);
+            if is_same {
+                kept.2 = kept.2.saturating_add(next.2);
+                kept.3 = kept.3.saturating_add(next.3);
+            }
+            is_same
+        });
+        self.distinct = self.rows.len();
+    }
+
+    /// The sums, with those of other events behind them, whose numbers are counted on from `behind`;
+    /// `None` if some sample had no time.
+    pub(super) fn finish(mut self, others: Option<TimedSamples>, behind: usize) -> Option<Times> {
+        if !self.is_whole {
+            return None;
+        }
+        if let Some(mut others) = others {
+            // Lengths are multiples of the shortest by powers of two.
+            self.reach((SLICES - 1).saturating_mul(others.slice));
+            others.reach((SLICES - 1).saturating_mul(self.slice));
+            self.rows
+                .extend(others.rows.into_iter().map(|(key, slice, weight, count)| {
+                    let event = TraceEventId::new(behind + key.event.index());
+                    (SampleKey { event, ..key }, slice, weight, count)
+                }));
+        }
+        self.add_up();
+        let samples = self.rows.into_iter();
+        let samples = samples.map(|(key, slice, weight, count)| TimedSample {
+            event: key.event,
+            thread: key.thread,
+            path: key.path,
+            slice,
+            weight,
+            count,
+        });
+        Some(Times {
+            slice: self.slice,
+            samples: samples.collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(path: usize) -> SampleKey {
+        SampleKey {
+            event: TraceEventId::new(0),
+            thread: TraceThreadId::new(0),
+            path: AddressPathId::new(path),
+        }
+    }
+
+    #[test]
+    fn slices_grow_and_keep_each_sample_in_its_time() {
+        let mut times = TimedSamples::new();
+        let taken: Vec<u64> = (0..3000).map(|i| i * 700_001).collect();
+        for &at in &taken {
+            times.add(key(at as usize % 3), Some(at), 1);
+        }
+        let times = times.finish(None, 0).unwrap();
+        assert_eq!(times.slice, 8_000_000);
+        for slice in 0..SLICES {
+            let range = slice * times.slice..(slice + 1) * times.slice;
+            let wanted = taken.iter().filter(|at| range.contains(at)).count() as u64;
+            let rows = times.samples.iter();
+            let rows = rows.filter(|row| u64::from(row.slice) == slice);
+            assert_eq!(rows.map(|row| row.weight).sum::<u64>(), wanted);
+        }
+    }
+
+    #[test]
+    fn an_interval_is_cut_at_the_ends_of_slices() {
+        let (mut times, mut off) = (TimedSamples::new(), TimedSamples::new());
+        times.add(key(0), Some(5), 1);
+        off.add_interval(key(1), 500_000, 3_250_000);
+        off.add_interval(key(1), 2_000_000_000, 2_000_000_001);
+        let times = times.finish(Some(off), 7).unwrap();
+        let rows = times.samples.iter();
+        let rows: Vec<_> = rows
+            .map(|row| (row.event.index(), row.slice, row.weight))
+            .collect();
+        assert_eq!(times.slice, 4_000_000);
+        assert_eq!(rows, [(0, 0, 1), (7, 0, 2_750_000), (7, 500, 1)]);
+        let mut untimed = TimedSamples::new();
+        untimed.add(key(0), None, 1);
+        assert_eq!(untimed.finish(None, 0), None);
+    }
+}

@@ -1,0 +1,155 @@
+//! What rows are called that are no functions.
+
+use std::borrow::Cow;
+
+use super::Subject;
+use super::name::{self, Form};
+use super::page::Block;
+use super::table::{Cell, Column, Role, Table};
+use crate::profile::{FunctionId, FunctionKind, RowKind};
+
+/// The heading of a column of rows.
+pub(super) fn title(kind: RowKind) -> &'static str {
+    match kind {
+        RowKind::Function => "function",
+        RowKind::Module => "module",
+        RowKind::File => "source file",
+        RowKind::Line => "source line",
+        RowKind::Address => "address",
+        RowKind::Thread => "thread",
+        RowKind::Command => "command",
+        RowKind::Event => "event",
+    }
+}
+
+/// One row, and several.
+pub(super) fn noun(kind: RowKind) -> (&'static str, &'static str) {
+    match kind {
+        RowKind::Function => ("function", "functions"),
+        RowKind::Module => ("module", "modules"),
+        RowKind::File => ("file", "files"),
+        RowKind::Line => ("line", "lines"),
+        RowKind::Address => ("address", "addresses"),
+        RowKind::Thread => ("thread", "threads"),
+        RowKind::Command => ("command", "commands"),
+        RowKind::Event => ("event", "events"),
+    }
+}
+
+/// The heading of the column with the lines of a tree.
+pub(super) fn tree_title(kind: RowKind, is_bottom_up: bool) -> &'static str {
+    match (kind, is_bottom_up) {
+        (RowKind::Function, false) => "function ↳ calls",
+        (RowKind::Function, true) => "function ↳ called by",
+        (RowKind::Module, false) => "module ↳ calls",
+        (RowKind::Module, true) => "module ↳ called by",
+        (RowKind::File, false) => "source file ↳ calls",
+        (RowKind::File, true) => "source file ↳ called by",
+        (RowKind::Line, false) => "source line ↳ calls",
+        (RowKind::Line, true) => "source line ↳ called by",
+        (RowKind::Address, false) => "address ↳ calls",
+        (RowKind::Address, true) => "address ↳ called by",
+        (RowKind::Thread, false) => "thread, function ↳ calls",
+        (RowKind::Thread, true) => "thread, function ↳ called by",
+        (RowKind::Command, false) => "command, function ↳ calls",
+        (RowKind::Command, true) => "command, function ↳ called by",
+        (RowKind::Event, false) => "event, function ↳ calls",
+        (RowKind::Event, true) => "event, function ↳ called by",
+    }
+}
+
+/// What a reader has to know of rows that stand for several frames.
+pub(super) fn merged(kind: RowKind) -> Option<Block> {
+    let text = match kind {
+        RowKind::Module => {
+            "Calls within a module are not shown: the caller and the callee are one frame."
+        }
+        RowKind::File => {
+            "Calls within a file are not shown: the caller and the callee are one frame."
+        }
+        _ => return None,
+    };
+    Some(Block::Line(text.into()))
+}
+
+/// What rows without a line are, if some of these are.
+pub(super) fn unknown(
+    subject: &Subject,
+    mut rows: impl Iterator<Item = FunctionId>,
+) -> Option<Block> {
+    let functions = &subject.profile.functions;
+    let is_unknown = |id: FunctionId| functions[id].kind == FunctionKind::Unknown;
+    let text = match subject.profile.rows {
+        RowKind::File => "[no file: M]: code of M without line information, or restored frames.",
+        RowKind::Line => "[no line: M]: code of M without line information, or restored frames.",
+        _ => return None,
+    };
+    rows.any(is_unknown).then(|| Block::Line(text.into()))
+}
+
+/// How many parts of a path a name in this form has.
+fn parts(form: Form) -> usize {
+    match form {
+        Form::Short => 2,
+        Form::Arguments => 3,
+        Form::NestedArguments => 4,
+        Form::Parameters => 6,
+    }
+}
+
+/// The name of a row in a shorter form: the end of a path, the name of a function without arguments.
+pub(super) fn in_form(kind: RowKind, name: &str, form: Form) -> Cow<'_, str> {
+    match kind {
+        RowKind::File | RowKind::Line if !name.starts_with('[') => {
+            let start = name.rmatch_indices('/').nth(parts(form) - 1);
+            // Of an absolute path that is short the whole is shown.
+            let start = start.filter(|&(at, _)| at > 0);
+            Cow::Borrowed(start.map_or(name, |(at, _)| &name[at + 1..]))
+        }
+        RowKind::Address => match name.rsplit_once("+0x") {
+            Some((function, offset)) => {
+                Cow::Owned(format!("{}+0x{offset}", name::in_form(function, form)))
+            }
+            None => Cow::Borrowed(name),
+        },
+        _ => Cow::Borrowed(name),
+    }
+}
+
+/// The path of a row's file, and its line.
+pub fn position<'a>(subject: &Subject<'a>, id: FunctionId) -> (Option<&'a str>, Option<u32>) {
+    let profile = subject.profile;
+    let function = &profile.functions[id];
+    if function.kind != FunctionKind::Row {
+        return (None, None);
+    }
+    match (profile.rows, &function.declared_at) {
+        (RowKind::Module, _) => (Some(&profile.modules[function.module].path), None),
+        (RowKind::File, _) => (Some(&function.name), None),
+        (RowKind::Line, Some(line)) => (Some(&line.file), Some(line.line)),
+        _ => (None, None),
+    }
+}
+
+/// A table of rows for machines, with what they are behind the other columns, where they are no functions.
+pub(super) fn with_kinds(
+    mut table: Table,
+    subject: &Subject,
+    rows: impl Iterator<Item = FunctionId>,
+) -> Table {
+    if subject.profile.rows == RowKind::Function {
+        return table;
+    }
+    let keys = ["kind", "file", "line"];
+    let aside = keys.map(|key| Column::new(key, key, Role::Aside));
+    table.columns.extend(aside);
+    for (row, id) in table.rows.iter_mut().zip(rows) {
+        let (file, line) = position(subject, id);
+        row.extend([
+            Cell::Text(subject.profile.row_name(id).into()),
+            file.map_or(Cell::Nothing, |file| Cell::Text(file.to_owned())),
+            line.map_or(Cell::Nothing, |line| Cell::Count(line.into())),
+        ]);
+    }
+    table
+}

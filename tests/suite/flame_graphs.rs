@@ -1,0 +1,316 @@
+//! Flame graphs: what titles and widths say is what the profile has.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::process::{Command, Output};
+
+use proftool::analysis::inclusive::{self, FunctionWeights};
+use proftool::analysis::tree::{CallTree, Collapse, Reach, Stacks};
+use proftool::base::printable;
+use proftool::export::{folded as folded_text, svg};
+use proftool::input::folded;
+use proftool::profile::{EventId, Filter, Profile, Selection};
+use proftool::view::tree::Direction;
+use proftool::view::{Figures, Names, Subject};
+use proptest::collection::vec;
+use proptest::prelude::{ProptestConfig, Strategy, prop_assert, prop_assert_eq, proptest};
+
+/// A frame, as the file has it.
+#[derive(Debug)]
+struct Frame {
+    name: String,
+    weight: u64,
+    own: Option<u64>,
+    x: f64,
+    width: f64,
+    y: u64,
+}
+
+/// Names that XML, titles or readers of titles have to be careful with.
+const NAMES: [&str; 9] = [
+    "main",
+    "parse",
+    "</title><script>document.title='owned'</script>",
+    "a & b \"c\"",
+    "f(int, char) (3 samples, 1%)",
+    "]]>",
+    "[x] [y]",
+    "解析::naïve",
+    "tab\\x09\\x1b[2J",
+];
+
+fn stacks() -> impl Strategy<Value = Vec<(Vec<usize>, u64)>> {
+    vec((vec(0..NAMES.len(), 1..10), 1..1000u64), 1..30)
+}
+
+fn profile(stacks: &[(Vec<usize>, u64)]) -> Profile {
+    let mut text = String::new();
+    for (stack, weight) in stacks {
+        let names: Vec<&str> = stack.iter().map(|&name| NAMES[name]).collect();
+        writeln!(text, "{} {weight}", names.join(";")).unwrap();
+    }
+    folded::read(text.as_bytes(), &mut |_| {}).unwrap()
+}
+
+fn subject<'a>(profile: &'a Profile, selection: &'a Selection) -> Subject<'a> {
+    Subject {
+        profile,
+        selection,
+        names: Names::Full,
+        figures: Figures::All,
+    }
+}
+
+fn draw(subject: &Subject, tree: &CallTree, direction: Direction, least: u64) -> String {
+    let layout = tree.flame_layout(least);
+    let picture = svg::Picture {
+        tree,
+        layout: &layout,
+        direction,
+        depth: None,
+    };
+    let mut out = Vec::new();
+    svg::write(&mut out, subject, &picture).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// The text between two others.
+fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
+    let (_, rest) = text.split_once(before).unwrap();
+    rest.split_once(after).unwrap().0
+}
+
+fn unescaped(text: &str) -> String {
+    assert!(!text.contains(['<', '>', '"']), "{text}");
+    let text = text.replace("&lt;", "<").replace("&gt;", ">");
+    text.replace("&quot;", "\"").replace("&amp;", "&")
+}
+
+/// The number that a text starts with.
+fn number(text: &str) -> u64 {
+    let digits = text.chars().take_while(|c| c.is_ascii_digit() || *c == ',');
+    let digits: String = digits.filter(char::is_ascii_digit).collect();
+    digits.parse().unwrap()
+}
+
+/// The frames of a picture, in its order: each before those on it.
+fn frames(picture: &str) -> Vec<Frame> {
+    let area = between(picture, "<g id=\"frames\"", "\n</g>\n");
+    let lines = area.lines().skip(1).filter(|line| line.contains("<rect "));
+    let frame = |line: &str| {
+        let title = unescaped(between(line, "<title>", "</title>"));
+        let (name, figures) = title.rsplit_once(" (").unwrap();
+        let own = figures.split_once("; self ").map(|(_, own)| number(own));
+        let rect = between(line, "<rect ", "/>");
+        let value = |key: &str| between(rect, &format!(" {key}=\""), "\"");
+        Frame {
+            name: name.to_owned(),
+            weight: number(figures),
+            own,
+            x: value("x").parse().unwrap(),
+            width: value("width").parse().unwrap(),
+            y: value("y").parse().unwrap(),
+        }
+    };
+    lines.map(frame).collect()
+}
+
+/// The folded stacks that titles and places add up to.
+fn refolded(frames: &[Frame]) -> BTreeMap<String, u64> {
+    let bottom = frames.iter().map(|frame| frame.y).max().unwrap_or(0);
+    let mut stack: Vec<&str> = Vec::new();
+    let mut stacks = BTreeMap::new();
+    for frame in frames {
+        let level = (bottom - frame.y) / 17;
+        stack.truncate(usize::try_from(level).unwrap());
+        stack.push(&frame.name);
+        if let Some(own) = frame.own.filter(|&own| own > 0) {
+            *stacks.entry(stack.join(";")).or_default() += own;
+        }
+    }
+    stacks
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn titles_fold_to_the_stacks_of_the_profile(stacks in stacks()) {
+        let profile = profile(&stacks);
+        let selection = profile.select(EventId::new(0), &Filter::default());
+        let subject = subject(&profile, &selection);
+        let all = Stacks::new(&profile, &selection);
+        for degree in Collapse::ALL {
+            let tree = all.top_down(degree);
+            let picture = draw(&subject, &tree, Direction::TopDown, 0);
+            let frames = frames(&picture);
+            let mut text = Vec::new();
+            folded_text::write(&mut text, &subject, &tree).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            // Names in titles are not escaped as folded ones are.
+            let mut expected: BTreeMap<String, u64> = BTreeMap::new();
+            for line in text.lines() {
+                let (stack, weight) = line.rsplit_once(' ').unwrap();
+                *expected.entry(stack.to_owned()).or_default() += weight.parse::<u64>().unwrap();
+            }
+            let plain = |text: &str| text.replace("\\x5c", "\\");
+            let sums = |stacks: BTreeMap<String, u64>| -> BTreeMap<String, u64> {
+                stacks.into_iter().map(|(stack, sum)| (plain(&stack), sum)).collect()
+            };
+            prop_assert_eq!(sums(refolded(&frames)), sums(expected));
+            let sum: u64 = frames.iter().filter_map(|frame| frame.own).sum();
+            prop_assert_eq!(sum, selection.total());
+        }
+    }
+
+    #[test]
+    fn titles_have_the_totals_of_flat(stacks in stacks()) {
+        let profile = profile(&stacks);
+        let selection = profile.select(EventId::new(0), &Filter::default());
+        let subject = subject(&profile, &selection);
+        let weights: FunctionWeights = inclusive::by_function(&profile, &selection);
+        let tree = Stacks::new(&profile, &selection).top_down(Collapse::None);
+        let picture = draw(&subject, &tree, Direction::TopDown, 0);
+        let frames = frames(&picture);
+        let bottom = frames.iter().map(|frame| frame.y).max().unwrap();
+        let mut stack: Vec<&str> = Vec::new();
+        let mut totals: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for frame in &frames {
+            stack.truncate(usize::try_from((bottom - frame.y) / 17).unwrap());
+            let (own, total) = totals.entry(&frame.name).or_default();
+            *own += frame.own.unwrap();
+            if !stack.contains(&&*frame.name) {
+                *total += frame.weight;
+            }
+            stack.push(&frame.name);
+        }
+        let flat: BTreeMap<String, (u64, u64)> = weights
+            .present()
+            .map(|id| (printable(&profile.functions[id].name).into_owned(), (weights.self_weight[id], weights.total[id])))
+            .collect();
+        let totals: BTreeMap<String, (u64, u64)> =
+            totals.into_iter().map(|(name, sums)| (name.to_owned(), sums)).collect();
+        prop_assert_eq!(totals, flat);
+    }
+
+    #[test]
+    fn widths_add_up_and_frames_stand_on_their_callers(stacks in stacks()) {
+        let profile = profile(&stacks);
+        let selection = profile.select(EventId::new(0), &Filter::default());
+        let subject = subject(&profile, &selection);
+        let all = Stacks::new(&profile, &selection);
+        for degree in Collapse::ALL {
+            for (tree, direction) in [
+                (all.top_down(degree), Direction::TopDown),
+                (all.bottom_up(degree, Reach::default()), Direction::BottomUp),
+            ] {
+                let frames = frames(&draw(&subject, &tree, direction, 0));
+                let unit = 1180.0 / selection.total() as f64;
+                let mut around: Vec<&Frame> = Vec::new();
+                let first = frames.first().unwrap().y;
+                let mut roots = 0.0;
+                for frame in &frames {
+                    prop_assert!((frame.width - frame.weight as f64 * unit).abs() < 0.01);
+                    let level = first.abs_diff(frame.y) / 17;
+                    around.truncate(usize::try_from(level).unwrap());
+                    if let Some(on) = around.last() {
+                        prop_assert!(frame.x > on.x - 0.001);
+                        prop_assert!(frame.x + frame.width < on.x + on.width + 0.002);
+                    } else {
+                        roots += frame.width;
+                    }
+                    around.push(frame);
+                }
+                prop_assert!((roots - 1180.0).abs() < 0.01, "{}", roots);
+                if direction == Direction::BottomUp {
+                    let own = inclusive::by_function(&profile, &selection).self_weight;
+                    let sum: u64 = own.iter().sum();
+                    let sums = frames.iter().filter(|frame| frame.y == first);
+                    prop_assert_eq!(sums.map(|frame| frame.weight).sum::<u64>(), sum);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn frames_too_narrow_to_be_seen_are_counted() {
+    let mut text = String::from("main;wide 100000\n");
+    for number in 0..50 {
+        writeln!(text, "main;narrow{number} 1").unwrap();
+    }
+    let profile = folded::read(text.as_bytes(), &mut |_| {}).unwrap();
+    let selection = profile.select(EventId::new(0), &Filter::default());
+    let tree = Stacks::new(&profile, &selection).top_down(Collapse::None);
+    let least = svg::least(selection.total());
+    let subject = subject(&profile, &selection);
+    let picture = draw(&subject, &tree, Direction::TopDown, least);
+    assert_eq!(frames(&picture).len(), 2);
+    assert!(picture.contains("50 frames narrower than 0.1 px are not drawn."));
+    assert_eq!(svg::least(0), 0);
+    assert_eq!(svg::least(u64::MAX), u64::MAX.div_ceil(11_800));
+}
+
+#[test]
+fn stubs_are_outlines_without_width() {
+    let text = "main;f;g;f 6\nmain;f;g 4\n";
+    let profile = folded::read(text.as_bytes(), &mut |_| {}).unwrap();
+    let selection = profile.select(EventId::new(0), &Filter::default());
+    let tree = Stacks::new(&profile, &selection).top_down(Collapse::Full);
+    let picture = draw(&subject(&profile, &selection), &tree, Direction::TopDown, 0);
+    let shown: Vec<(String, u64)> = frames(&picture)
+        .into_iter()
+        .map(|frame| (frame.name, frame.weight))
+        .collect();
+    let expected = [("main", 10), ("f", 10), ("g", 4)];
+    assert_eq!(
+        shown,
+        expected.map(|(name, weight)| (name.to_owned(), weight))
+    );
+    assert!(
+        picture
+            .contains("<title>f... (collapsed call, passed by 6 samples, 60.00%)</title><polygon")
+    );
+    // g was on all stacks, and is drawn as wide as what ends in it.
+    assert!(picture.contains("g (4 samples, 40.00%; self 4; passed by 10 with collapsed calls"));
+}
+
+#[test]
+fn marks_are_hatched_and_explained() {
+    let text = "[truncated];f 3\nmain;f 7\n";
+    let profile = folded::read(text.as_bytes(), &mut |_| {}).unwrap();
+    let selection = profile.select(EventId::new(0), &Filter::default());
+    let tree = Stacks::new(&profile, &selection).top_down(Collapse::None);
+    let picture = draw(&subject(&profile, &selection), &tree, Direction::TopDown, 0);
+    let mark = picture
+        .lines()
+        .find(|line| line.contains("<title>[truncated] (3 samples"));
+    assert!(mark.unwrap().contains("<rect class=\"mark\""));
+    assert!(picture.contains("here stacks are incomplete"));
+}
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_proftool"))
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn the_command_writes_the_same_picture_each_time_and_asks_for_nothing() {
+    let file = "fixtures/recursion.folded";
+    for more in [&["--bottom-up"][..], &["--collapse", "full"], &[]] {
+        let arguments = [&["export", file, "--to", "svg"], more].concat();
+        let [first, second] = [run(&arguments), run(&arguments)].map(|output| output.stdout);
+        assert!(!first.is_empty());
+        assert_eq!(first, second);
+        let text = String::from_utf8(first).unwrap();
+        let without = text.replace("http://www.w3.org/", "");
+        assert!(
+            !without.contains("http") && !without.contains("href") && !without.contains("@import")
+        );
+    }
+    let refused = run(&["export", file, "--to", "folded", "--bottom-up"]);
+    assert_eq!(refused.status.code(), Some(2));
+}

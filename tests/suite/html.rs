@@ -1,0 +1,478 @@
+//! The page for a browser: it has the numbers of the command line, asks for nothing, and no name in it
+//! is code. What a browser makes of it is tried elsewhere; here the data in it is read.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use proftool::analysis::detail::{self, Neighbour, Rule, pairs};
+use proftool::profile::{EventId, Filter};
+use proptest::collection::vec;
+use proptest::prelude::{prop_assert_eq, proptest};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::support;
+
+/// Recursion, a cycle, names that end a script or open a comment, and a name that a shell would take apart.
+const STACKS: &str = "\
+main;parse;lex;parse;lex 40
+main;parse;eval;parse 30
+main;parse;lex 20
+main;a;a;a;b 12
+main;a;b;a;c 9
+main;</script><script>document.title='owned'</script>;b 10
+main;<!--<script>;it's \"$HOME\" 7
+main;operator<< <int>(std::vector<int>&) 3
+[truncated];lex 5
+";
+
+fn proftool(arguments: &[&str], directory: &Path) -> Vec<u8> {
+    let done = Command::new(env!("CARGO_BIN_EXE_proftool"))
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{arguments:?}: {said}");
+    done.stdout
+}
+
+fn json(arguments: &[&str], directory: &Path) -> Value {
+    let mut arguments = Vec::from(arguments);
+    arguments.extend(["--format", "json", "--limit", "0", "--min", "0"]);
+    serde_json::from_slice(&proftool(&arguments, directory)).unwrap()
+}
+
+/// A directory with these stacks in a file, and their page.
+fn page_of(name: &str, stacks: &str) -> (PathBuf, String) {
+    let directory = support::directory(name);
+    std::fs::write(directory.join("stacks.folded"), stacks).unwrap();
+    let page = proftool(&["export", "--to", "html", "stacks.folded"], &directory);
+    (directory, String::from_utf8(page).unwrap())
+}
+
+/// What stands between the tag that begins so and the end of its element.
+fn inside<'a>(page: &'a str, opening: &str, closing: &str) -> &'a str {
+    let (_, rest) = page.split_once(opening).unwrap();
+    rest.split_once(closing).unwrap().0
+}
+
+fn data(page: &str) -> Value {
+    let opening = "<script type=\"application/json\" id=\"data\">";
+    serde_json::from_str(inside(page, opening, "</script>")).unwrap()
+}
+
+/// The numbers of packed columns.
+fn unpacked(text: &Value) -> Vec<u64> {
+    let bytes = STANDARD.decode(text.as_str().unwrap()).unwrap();
+    let mut inflated = Vec::new();
+    let mut inflate = flate2::read::DeflateDecoder::new(&*bytes);
+    inflate.read_to_end(&mut inflated).unwrap();
+    let (mut numbers, mut number, mut shift) = (Vec::new(), 0u64, 0);
+    for byte in inflated {
+        number |= u64::from(byte & 127) << shift;
+        shift += 7;
+        if byte < 128 {
+            numbers.push(number);
+            (number, shift) = (0, 0);
+        }
+    }
+    numbers
+}
+
+fn numbers(list: &Value) -> Vec<u64> {
+    let list = list.as_array().unwrap();
+    list.iter().map(|it| it.as_u64().unwrap()).collect()
+}
+
+/// The name, module, self weight and total of each row of an event.
+fn rows(data: &Value, event: &Value) -> Vec<(String, String, u64, u64)> {
+    let functions = &data["functions"];
+    let flat = &event["flat"];
+    let weights = numbers(&flat["self_weights"]).into_iter();
+    let weights = weights.zip(numbers(&flat["totals"]));
+    let places = numbers(&flat["functions"]).into_iter();
+    let row = |(place, (own, total)): (u64, (u64, u64))| {
+        let place = place as usize;
+        let module = functions["modules"][place].as_u64().unwrap() as usize;
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        (
+            text(&functions["names"][place]),
+            text(&functions["module_names"][module]),
+            own,
+            total,
+        )
+    };
+    places.zip(weights).map(row).collect()
+}
+
+/// The same of the flat profile.
+fn flat_rows(flat: &Value) -> Vec<(String, String, u64, u64)> {
+    let functions = flat["functions"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    functions
+        .map(|row| {
+            (
+                text(&row["name"]),
+                text(&row["module"]),
+                row["self"].as_u64().unwrap(),
+                row["total"].as_u64().unwrap(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn rows_of_a_page_are_those_of_flat() {
+    let (directory, page) = page_of("html-rows", STACKS);
+    let data = data(&page);
+    assert_eq!(data["format"], "proftool-html/1");
+    let flat = json(&["flat", "stacks.folded"], &directory);
+    let event = &data["events"][0];
+    assert_eq!(event["total"], flat["total"]);
+    assert_eq!(rows(&data, event), flat_rows(&flat));
+}
+
+#[test]
+fn the_commands_of_a_page_have_its_filters() {
+    let (directory, _) = page_of("html-filters", STACKS);
+    let filters = ["--focus", "^lex$", "--ignore", "eval|it's", "stacks.folded"];
+    let mut arguments = vec!["export", "--to", "html"];
+    arguments.extend(filters);
+    let page = String::from_utf8(proftool(&arguments, &directory)).unwrap();
+    let data = data(&page);
+    let mut arguments = vec!["flat"];
+    arguments.extend(filters);
+    let flat = json(&arguments, &directory);
+    let event = &data["events"][0];
+    assert_eq!(rows(&data, event), flat_rows(&flat));
+    let command = event["commands"]["flat-self"][0].as_str().unwrap();
+    assert!(
+        command
+            .starts_with("proftool flat stacks.folded --focus '^lex$' --ignore 'eval|it'\\''s' ")
+    );
+}
+
+#[test]
+fn each_degree_of_a_page_has_the_tree_of_the_command() {
+    let (directory, page) = page_of("html-trees", STACKS);
+    let data = data(&page);
+    for degree in ["none", "direct", "conservative", "full"] {
+        let packed = unpacked(&data["events"][0]["trees"][degree]);
+        let count = packed[0] as usize;
+        let column = |number: usize| &packed[3 + number * count..3 + (number + 1) * count];
+        let tree = json(&["tree", "--collapse", degree, "stacks.folded"], &directory);
+        let mut wanted = Vec::new();
+        let mut waiting: Vec<&Value> = tree["roots"].as_array().unwrap().iter().rev().collect();
+        while let Some(node) = waiting.pop() {
+            wanted.push(node);
+            waiting.extend(node["children"].as_array().unwrap().iter().rev());
+        }
+        assert_eq!(count, wanted.len(), "{degree}");
+        // A node passes on what ends in or under it, and more passes it than that.
+        let mut widths = column(3).to_vec();
+        let mut levels = Vec::new();
+        let mut parents: Vec<Option<usize>> = Vec::new();
+        let mut path: Vec<usize> = Vec::new();
+        for (place, &up) in column(0).iter().enumerate() {
+            path.truncate(path.len() - up as usize);
+            parents.push(path.last().copied());
+            path.push(place);
+            levels.push(path.len() as u64);
+        }
+        for place in (0..count).rev() {
+            if let (Some(parent), false) = (parents[place], column(2)[place] & 1 == 1) {
+                widths[parent] += widths[place];
+            }
+        }
+        for (place, node) in wanted.iter().enumerate() {
+            let name = &data["functions"]["names"][column(1)[place] as usize];
+            assert_eq!(*name, node["name"]);
+            assert_eq!(node["level"], levels[place]);
+            let is_stub = column(2)[place] & 1 == 1;
+            assert_eq!(node["stub"], is_stub);
+            if is_stub {
+                assert_eq!(node["passes"], column(3)[place]);
+                assert_eq!(node["to_level"], levels[place] - column(5)[place]);
+            } else {
+                assert_eq!(node["in_only"], column(3)[place]);
+                let total = widths[place] + column(4)[place];
+                assert_eq!(node["total"], total, "{degree}: {name}");
+            }
+        }
+        let all: u64 = (0..count)
+            .filter(|&place| parents[place].is_none())
+            .map(|place| widths[place])
+            .sum();
+        assert_eq!(data["events"][0]["total"], all, "{degree}");
+    }
+}
+
+#[test]
+fn callers_and_callees_of_a_page_are_those_of_detail() {
+    let (directory, page) = page_of("html-pairs", STACKS);
+    let data = data(&page);
+    let packed = unpacked(&data["events"][0]["pairs"]);
+    let count = packed[0] as usize;
+    let column = |number: usize| &packed[1 + number * count..1 + (number + 1) * count];
+    let names = &data["functions"]["names"];
+    for (place, name) in names.as_array().unwrap().iter().enumerate() {
+        let name = name.as_str().unwrap();
+        let detail = json(&["detail", name, "stacks.folded"], &directory);
+        let wanted = |key: &str| -> BTreeMap<String, (u64, bool)> {
+            let listed = detail[key].as_array().unwrap().iter();
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            let weight = |it: &Value| it["weight"].as_u64().unwrap();
+            let recursive = |it: &Value| it["recursive"].as_bool().unwrap();
+            listed
+                .map(|it| (text(&it["name"]), (weight(it), recursive(it))))
+                .collect()
+        };
+        let found = |end: usize, other: usize, mark: u64| -> BTreeMap<String, (u64, bool)> {
+            (0..count)
+                .filter(|&pair| column(end)[pair] as usize == place)
+                .map(|pair| {
+                    let name = names[column(other)[pair] as usize].as_str().unwrap();
+                    (
+                        name.to_owned(),
+                        (column(2)[pair], column(3)[pair] & mark != 0),
+                    )
+                })
+                .collect()
+        };
+        assert_eq!(wanted("callers"), found(1, 0, 1), "{name}");
+        assert_eq!(wanted("descendants"), found(0, 1, 2), "{name}");
+    }
+}
+
+#[test]
+fn each_command_of_a_page_can_be_run() {
+    let (directory, page) = page_of("html-commands", STACKS);
+    let data = data(&page);
+    let functions = &data["functions"];
+    let quoted: BTreeMap<u64, &str> = (functions["quoted"].as_array().unwrap().iter())
+        .map(|pair| (pair[0].as_u64().unwrap(), pair[1].as_str().unwrap()))
+        .collect();
+    let program = Path::new(env!("CARGO_BIN_EXE_proftool"));
+    let path = std::env::join_paths([
+        program.parent().unwrap(),
+        Path::new("/usr/bin"),
+        Path::new("/bin"),
+    ])
+    .unwrap();
+    let run = |command: &str| {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", command]).env("PATH", &path);
+        let done = shell.current_dir(&directory).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{command}: {said}");
+        assert!(!done.stdout.is_empty(), "{command}");
+    };
+    for (key, parts) in data["events"][0]["commands"].as_object().unwrap() {
+        let parts: Vec<&str> = parts
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        if key.starts_with("time") {
+            continue;
+        }
+        let [before, after] = parts[..] else {
+            run(parts[0]);
+            continue;
+        };
+        for (place, name) in functions["names"].as_array().unwrap().iter().enumerate() {
+            let name = quoted
+                .get(&(place as u64))
+                .copied()
+                .or(name.as_str())
+                .unwrap();
+            run(&format!("{before}{name}{after}"));
+        }
+    }
+}
+
+#[test]
+fn no_name_leaves_the_data_of_a_page() {
+    let (_, page) = page_of("html-names", STACKS);
+    // The data and the views; nothing of a name.
+    assert_eq!(page.matches("<script").count(), 2);
+    assert_eq!(page.matches("</script").count(), 2);
+    assert_eq!(page.matches("<!--").count(), 0);
+    let data = data(&page);
+    let names = data["functions"]["names"].to_string();
+    assert!(names.contains("</script><script>document.title='owned'</script>"));
+}
+
+#[test]
+fn a_page_asks_for_nothing_and_allows_only_its_own_script_and_style() {
+    let (directory, page) = page_of("html-policy", STACKS);
+    for request in [
+        "http:",
+        "https:",
+        "url(",
+        "@import",
+        " src=",
+        " href=",
+        "fetch(",
+        "XMLHttpRequest",
+        "import(",
+        "eval(",
+        "innerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+    ] {
+        assert!(!page.contains(request), "{request}");
+    }
+    let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
+    let policy = inside(&page, "content=\"default-src", "\"");
+    let script = inside(&page, "<script>", "</script>");
+    let style = inside(&page, "<style>", "</style>");
+    assert!(policy.starts_with(" 'none'; script-src 'sha256-"));
+    assert!(policy.contains(&hash(script)) && policy.contains(&hash(style)));
+    let again = proftool(&["export", "--to", "html", "stacks.folded"], &directory);
+    assert_eq!(again, page.as_bytes());
+}
+
+#[test]
+fn report_writes_the_page_of_export() {
+    let (directory, page) = page_of("html-report", STACKS);
+    proftool(
+        &["report", "--html", "page.html", "stacks.folded"],
+        &directory,
+    );
+    let written = std::fs::read_to_string(directory.join("page.html")).unwrap();
+    assert_eq!(written, page);
+}
+
+#[test]
+fn a_page_of_no_samples_is_a_page() {
+    let (_, page) = page_of("html-empty", "main 0\n");
+    assert_eq!(data(&page)["events"][0]["total"], 0);
+}
+
+proptest! {
+    #[test]
+    fn pairs_have_the_weights_of_every_detail(
+        stacks in vec((vec(0..5u8, 1..9), 0..50u32), 1..12),
+    ) {
+        let line = |(stack, weight): &(Vec<u8>, u32)| {
+            let names: Vec<String> = stack.iter().map(|name| format!("f{name}")).collect();
+            format!("{} {weight}\n", names.join(";"))
+        };
+        let profile = support::profile_of(&stacks.iter().map(line).collect::<String>());
+        let selection = profile.select(EventId::new(0), &Filter::default());
+        let found = pairs::of_all(&profile, &selection);
+        for id in profile.functions.ids() {
+            let detail = detail::of(&profile, &selection, id, Rule::Strict);
+            let listed = |neighbours: &[Neighbour]| {
+                let figures = |it: &Neighbour| (it.function, it.weight, it.recursive, it.inlined);
+                let mut listed: Vec<_> = neighbours.iter().map(figures).collect();
+                listed.sort_unstable();
+                listed
+            };
+            let callers = found.iter().filter(|pair| pair.callee == id);
+            let callers = callers.map(|it| (it.caller, it.weight, it.caller_recurses, it.inlined));
+            prop_assert_eq!(listed(&detail.callers), callers.collect::<Vec<_>>());
+            let callees = found.iter().filter(|pair| pair.caller == id);
+            let callees = callees.map(|it| (it.callee, it.weight, it.callee_recurses, it.inlined));
+            prop_assert_eq!(listed(&detail.descendants), callees.collect::<Vec<_>>());
+        }
+    }
+}
+
+/// What functions have in these buckets, by place: self weight and total.
+fn in_buckets(event: &Value, first: u64, last: u64) -> BTreeMap<u64, (u64, u64)> {
+    let time = &event["time"];
+    let packed = unpacked(&time["columns"]);
+    let (unit, buckets) = (packed[0], packed[1] as usize);
+    let threads = time["threads"].as_array().unwrap().len();
+    let places = numbers(&time["functions"]);
+    let mut rest = &packed[2 + (threads + 1) * buckets..];
+    let mut column = |count: usize| {
+        let (column, others) = rest.split_at(count);
+        rest = others;
+        column
+    };
+    let sums = column(1)[0] as usize;
+    let (counts, steps) = (column(places.len()), column(sums));
+    let (own, more) = (column(sums), column(sums));
+    let (mut found, mut at) = (BTreeMap::new(), 0);
+    for (&place, &count) in places.iter().zip(counts) {
+        let mut bucket = 0;
+        for _ in 0..count {
+            bucket += steps[at];
+            if (first..=last).contains(&bucket) {
+                let sum: &mut (u64, u64) = found.entry(place).or_default();
+                sum.0 += own[at] * unit;
+                sum.1 += (own[at] + more[at]) * unit;
+            }
+            at += 1;
+        }
+    }
+    found
+}
+
+#[test]
+fn buckets_of_time_have_the_sums_of_flat_for_that_time() {
+    let mut tried = 0;
+    for directory in support::cases("perf.data") {
+        let directory = directory.as_path();
+        let page = proftool(&["export", "--to", "html", "perf.data"], directory);
+        let data = data(&String::from_utf8(page).unwrap());
+        let event = &data["events"][0];
+        let names = &data["functions"]["names"];
+        let length = event["time"]["bucket"].as_u64().unwrap();
+        let buckets = unpacked(&event["time"]["columns"])[1];
+        let ranges = [
+            (0, 0),
+            (0, buckets - 1),
+            (1, buckets / 2),
+            (buckets / 2, buckets - 1),
+        ];
+        for (first, last) in ranges.into_iter().filter(|(first, last)| first <= last) {
+            let seconds = |bucket: u64| format!("{:.9}", (bucket * length) as f64 / 1e9);
+            let range = format!("{}..{}", seconds(first), seconds(last + 1));
+            let flat = json(&["flat", "--time", &range, "perf.data"], directory);
+            let wanted: BTreeMap<String, (u64, u64)> = flat_rows(&flat)
+                .into_iter()
+                .map(|(name, _, own, total)| (name, (own, total)))
+                .collect();
+            let found = in_buckets(event, first, last).into_iter();
+            let name = |place: u64| names[place as usize].as_str().unwrap().to_owned();
+            let found: BTreeMap<_, _> = found.map(|(place, sum)| (name(place), sum)).collect();
+            assert_eq!(found, wanted, "{}: {range}", directory.display());
+            tried += 1;
+        }
+    }
+    assert!(tried > 20);
+}
+
+#[test]
+fn what_ends_in_nodes_by_time_adds_up_to_what_ends_in_them() {
+    for directory in support::cases("perf.data") {
+        let page = proftool(&["export", "--to", "html", "perf.data"], &directory);
+        let data = data(&String::from_utf8(page).unwrap());
+        let event = &data["events"][0];
+        let tree = unpacked(&event["trees"]["none"]);
+        let count = tree[0] as usize;
+        let own = &tree[3 + 3 * count..3 + 4 * count];
+        let times = unpacked(&event["tree_times"]);
+        let (unit, sums) = (times[0], times[1] as usize);
+        let column = |number: usize| &times[2 + number * sums..2 + (number + 1) * sums];
+        let mut found = vec![0; count];
+        let mut code = 0;
+        for (step, weight) in column(0).iter().zip(column(2)) {
+            code += step;
+            // Nothing is left out of so small a tree.
+            assert_eq!(code % 2, 0);
+            found[code as usize / 2 - 1] += weight * unit;
+        }
+        assert_eq!(found, own, "{}", directory.display());
+    }
+}
