@@ -406,13 +406,20 @@ fn c_code_that_go_calls_is_on_another_stack_that_frame_pointers_lead_to() {
             .unwrap();
         let said = stderr(&output);
         let folded = String::from_utf8(output.stdout).unwrap();
-        let (mut all, mut right) = (0, 0);
+        let (mut all, mut right, mut clones) = (0, 0, 0);
         for line in folded.lines() {
             let (stack, count) = line.rsplit_once(' ').unwrap();
+            let count: u64 = count.parse().unwrap();
+            // glibc has no unwind information for the system call in its own clone, by which Go
+            // starts threads. Samples of that are rare.
+            if stack.starts_with("[broken stack];") {
+                let innermost = stack.split(';').nth(1).unwrap();
+                assert!(innermost.contains("clone"), "{name}: {stack}");
+                clones += count;
+            }
             if !stack.ends_with(";leaf") {
                 continue;
             }
-            let count: u64 = count.parse().unwrap();
             all += count;
             let begins = match name {
                 "with" => "runtime.goexit",
@@ -423,6 +430,7 @@ fn c_code_that_go_calls_is_on_another_stack_that_frame_pointers_lead_to() {
         assert!(all > 20 && right * 100 >= all * 95, "{name}: {folded}");
         let is_elsewhere = said.contains("on another stack, of which there is no copy");
         assert_eq!(is_elsewhere, name == "without", "{said}");
-        assert!(!said.contains("no unwind information"), "{said}");
+        let is_unruled = said.contains("no unwind information");
+        assert!(!is_unruled || clones > 0, "{said}");
     }
 }
