@@ -129,7 +129,9 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
                 self.ran_before |= record.time == Some(0) && pid == tid && !exec;
                 // The recorder names what ran before at the time 0.
                 if *exec || record.time == Some(0) && pid == tid {
-                    self.threads.exec(*pid, job(reader, *pid, record.time));
+                    let job = |time| Job::at(&reader.features().jobs, *pid, time);
+                    let job = record.time.and_then(job);
+                    self.threads.exec(*pid, job.map(|job| job.name.as_str()));
                 }
                 if *exec {
                     self.dumps.exec(*pid);
@@ -506,15 +508,4 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             self.depths.shallow = self.depths.shallow.saturating_add(shallow);
         }
     }
-}
-
-/// What a process was started for at a time, where the recorder has seen it.
-fn job(reader: &Reader, pid: i32, time: Option<u64>) -> Option<&str> {
-    let jobs = &reader.features().jobs;
-    let time = time?;
-    let first = jobs.partition_point(|job| job.time < time.saturating_sub(Job::TOLERANCE));
-    let jobs = jobs[first..].iter();
-    let mut near = jobs.take_while(|job| job.time <= time.saturating_add(Job::TOLERANCE));
-    let job = near.find(|job| job.pid == pid)?;
-    Some(&job.name)
 }
