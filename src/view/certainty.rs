@@ -57,10 +57,14 @@ pub fn line(subject: &Subject, error: &SamplingError) -> Option<String> {
                 String::new()
             };
             format!(
-                "Sampling error: ±{points:.1} points ({CONFIDENCE} %, if the {} sample{} are \
+                "Sampling error: ±{points:.1} points ({CONFIDENCE} %, if the {} {} \
                  independent{effective}).",
                 number::grouped(samples),
-                if samples == 1 { "" } else { "s" },
+                if samples == 1 {
+                    "sample is"
+                } else {
+                    "samples are"
+                },
             )
         }
     })

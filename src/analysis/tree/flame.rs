@@ -41,7 +41,7 @@ pub struct FlameLayout {
     pub total: u64,
     /// The number of nodes, stubs not counted, that are lighter than was asked for.
     pub left_out: usize,
-    /// The deepest level of the frames; 0 where there is none.
+    /// The deepest level of the frames; 0 for an empty graph.
     pub depth: u32,
 }
 

@@ -1,12 +1,20 @@
 //! The sections that tell how to unwind a stack: call frame information, as bytes.
 
-use gimli::{BaseAddresses, CommonInformationEntry, EndianSlice, Endianity, UnwindSection};
+use std::iter;
+
+use gimli::{
+    BaseAddresses, CieOrFde, CommonInformationEntry, EhFrame, EhFrameOffset, EndianSlice,
+    Endianity, FrameDescriptionEntry, RunTimeEndian, UnwindSection,
+};
 
 use super::code::Machine;
 use super::pclntab::table::GoStack;
-use super::{Elf, pclntab};
+use super::{Elf, Section, pclntab};
 use crate::base::Svma;
 use crate::binary::{Binary, Error, SymbolSource};
+
+/// What an entry says of a function.
+pub(super) type Entry<'a> = FrameDescriptionEntry<EndianSlice<'a, RunTimeEndian>>;
 
 /// A section of call frame information.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +112,51 @@ impl Binary {
             Some(elf) if !elf.relocatable => read(elf, ".debug_frame"),
             _ => Ok(None),
         }
+    }
+}
+
+/// `.eh_frame` of a file, ready to be parsed.
+pub(super) struct EntrySection<'a> {
+    pub(super) frames: EhFrame<EndianSlice<'a, RunTimeEndian>>,
+    pub(super) bases: BaseAddresses,
+    bytes: &'a [u8],
+}
+
+impl<'a> EntrySection<'a> {
+    /// The section, whose contents are `bytes`.
+    pub(super) fn new(elf: &Elf, section: &Section, bytes: &'a [u8]) -> EntrySection<'a> {
+        let address = |name: &[u8]| elf.section(name).map_or(0, |section| section.address);
+        let bases = BaseAddresses::default()
+            .set_eh_frame(section.address)
+            .set_eh_frame_hdr(address(b".eh_frame_hdr"))
+            .set_text(address(b".text"))
+            .set_got(address(b".got"));
+        let mut frames = EhFrame::from(EndianSlice::new(bytes, elf.endian));
+        frames.set_address_size(if elf.wide { 8 } else { 4 });
+        EntrySection {
+            frames,
+            bases,
+            bytes,
+        }
+    }
+
+    /// The entries of functions, up to the first damage; those that cannot be read are left out.
+    pub(super) fn entries(&self) -> impl Iterator<Item = Entry<'a>> {
+        let mut entries = self.frames.entries(&self.bases);
+        let functions = iter::from_fn(move || entries.next().ok().flatten());
+        functions.filter_map(|entry| match entry {
+            CieOrFde::Fde(partial) => partial
+                .parse(|section, bases, at| common_entry(section, self.bytes, bases, at))
+                .ok(),
+            CieOrFde::Cie(_) => None,
+        })
+    }
+
+    /// The entry at an offset of the section.
+    pub(super) fn entry_at(&self, offset: usize) -> gimli::Result<Entry<'a>> {
+        let offset = EhFrameOffset(offset);
+        let common = |section: &_, bases: &_, at| common_entry(section, self.bytes, bases, at);
+        self.frames.fde_from_offset(&self.bases, offset, common)
     }
 }
 

@@ -8,15 +8,13 @@
 //! ```
 //!
 //! A landing pad is a distance from the base, which is the start of the function unless it is
-//! stated; 0 is none. The layout is that of LLVM's "Exception Handling Tables" and of GCC's
+//! stated; 0 stands for no landing pad. The layout is that of LLVM's "Exception Handling Tables" and of GCC's
 //! `unwind-c++` (`libstdc++-v3/libsupc++/eh_personality.cc`, `parse_lsda_header`).
 
-use gimli::{
-    BaseAddresses, CieOrFde, EhFrame, EndianSlice, Pointer, Reader, ReaderOffset, UnwindSection,
-};
+use gimli::{EndianSlice, Pointer, Reader, ReaderOffset};
 
 use super::Elf;
-use super::frames::common_entry;
+use super::frames::EntrySection;
 use crate::base::Svma;
 use crate::binary::Binary;
 
@@ -40,27 +38,12 @@ fn read(elf: &Elf) -> Option<Vec<Svma>> {
     let first = tables.address;
     let tables = elf.contents(".gcc_except_table", tables).ok()?;
     let bytes = elf.contents(".eh_frame", section).ok()?;
-    let address = |name: &[u8]| elf.section(name).map_or(0, |section| section.address);
-    let bases = BaseAddresses::default()
-        .set_eh_frame(section.address)
-        .set_eh_frame_hdr(address(b".eh_frame_hdr"))
-        .set_text(address(b".text"))
-        .set_got(address(b".got"));
-    let mut frames = EhFrame::from(EndianSlice::new(&bytes, elf.endian));
-    frames.set_address_size(if elf.wide { 8 } else { 4 });
+    let section = EntrySection::new(elf, section, &bytes);
     let mut pads = Vec::new();
     // Entries that share one table would have it read again and again.
     let mut room = tables.len();
-    let mut entries = frames.entries(&bases);
-    while let Ok(Some(entry)) = entries.next() {
-        let CieOrFde::Fde(partial) = entry else {
-            continue;
-        };
-        let parsed = partial.parse(|section, bases, at| common_entry(section, &bytes, bases, at));
-        let Some((entry, Pointer::Direct(table))) = parsed.ok().and_then(|entry| {
-            let table = entry.lsda()?;
-            Some((entry, table))
-        }) else {
+    for entry in section.entries() {
+        let Some(Pointer::Direct(table)) = entry.lsda() else {
             continue;
         };
         let Some(at) = table

@@ -14,11 +14,9 @@
 
 use std::ops::Range;
 
-use gimli::{
-    BaseAddresses, EhFrame, EhFrameHdr, EhFrameOffset, EndianSlice, Pointer, UnwindSection,
-};
+use gimli::{EhFrameHdr, Pointer};
 
-use super::frames::common_entry;
+use super::frames::EntrySection;
 use super::unwind_bounds::has_frame;
 use crate::base::Svma;
 use crate::binary::{Binary, SymbolSource};
@@ -68,26 +66,19 @@ impl Binary {
         let elf = &self.elf;
         let (header, frames) = (elf.section(b".eh_frame_hdr")?, elf.section(b".eh_frame")?);
         let table = elf.contents(".eh_frame_hdr", header).ok()?;
-        let address = |name: &[u8]| elf.section(name).map_or(0, |section| section.address);
-        let bases = BaseAddresses::default()
-            .set_eh_frame(frames.address)
-            .set_eh_frame_hdr(header.address)
-            .set_text(address(b".text"))
-            .set_got(address(b".got"));
+        let entries = elf.contents(".eh_frame", frames).ok()?;
+        let section = EntrySection::new(elf, frames, &entries);
         let width = if elf.wide { 8 } else { 4 };
         let table = EhFrameHdr::new(&table, elf.endian)
-            .parse(&bases, width)
+            .parse(&section.bases, width)
             .ok()?;
         let table = table.table()?;
-        let mut at = table.iter(&bases);
+        let mut at = table.iter(&section.bases);
         // A row takes at least four bytes, whatever number of rows is stated.
         let rows = at.size_hint().0;
         if rows < MANY || rows as u64 > header.size / 4 {
             return None;
         }
-        let entries = elf.contents(".eh_frame", frames).ok()?;
-        let mut section = EhFrame::from(EndianSlice::new(&entries, elf.endian));
-        section.set_address_size(width);
         let step = rows.div_ceil(limit.max(1)).max(1);
         let mut found = Vec::new();
         let mut next = at.next();
@@ -102,16 +93,12 @@ impl Binary {
             let Some(offset) = offset.and_then(|offset| usize::try_from(offset).ok()) else {
                 continue;
             };
-            let offset = EhFrameOffset(offset);
-            let entry = section.fde_from_offset(&bases, offset, |section, bases, at| {
-                common_entry(section, &entries, bases, at)
-            });
-            let Ok(entry) = entry else {
+            let Ok(entry) = section.entry_at(offset) else {
                 continue;
             };
             let start = entry.initial_address();
             let end = start.saturating_add(entry.len());
-            if !has_frame(entry.instructions(&section, &bases)) {
+            if !has_frame(entry.instructions(&section.frames, &section.bases)) {
                 found.push(Svma(start)..Svma(end));
             }
         }

@@ -1,12 +1,9 @@
 //! The bounds of functions in `.eh_frame`: what is left of them in a stripped program.
 
-use gimli::{
-    BaseAddresses, CallFrameInstruction, CallFrameInstructionIter, CieOrFde, EhFrame, EndianSlice,
-    Reader, UnwindSection,
-};
+use gimli::{CallFrameInstruction, CallFrameInstructionIter, Reader};
 
 use super::Elf;
-use super::frames::common_entry;
+use super::frames::EntrySection;
 use super::functions::{FunctionSymbol, Functions};
 
 /// Adds a nameless function for each entry that describes code.
@@ -21,30 +18,15 @@ pub(in crate::binary) fn read(elf: &Elf, into: &mut Functions) {
             return;
         }
     };
-    let address = |name: &[u8]| elf.section(name).map_or(0, |section| section.address);
-    let bases = BaseAddresses::default()
-        .set_eh_frame(section.address)
-        .set_eh_frame_hdr(address(b".eh_frame_hdr"))
-        .set_text(address(b".text"))
-        .set_got(address(b".got"));
-    let mut frames = EhFrame::from(EndianSlice::new(&bytes, elf.endian));
-    frames.set_address_size(if elf.wide { 8 } else { 4 });
+    let section = EntrySection::new(elf, section, &bytes);
     let code = elf.code_ranges();
-    let mut entries = frames.entries(&bases);
-    while let Ok(Some(entry)) = entries.next() {
-        let CieOrFde::Fde(partial) = entry else {
-            continue;
-        };
-        let parsed = partial.parse(|section, bases, at| common_entry(section, &bytes, bases, at));
-        let Ok(entry) = parsed else {
-            continue;
-        };
+    for entry in section.entries() {
         let (start, size) = (entry.initial_address(), entry.len());
         let after = code.partition_point(|&(begin, _)| begin <= start);
-        let section = after.checked_sub(1).and_then(|i| code.get(i));
-        let room = section.map_or(0, |&(_, end)| end.saturating_sub(start));
+        let part = after.checked_sub(1).and_then(|i| code.get(i));
+        let room = part.map_or(0, |&(_, end)| end.saturating_sub(start));
         if size > 0 && room > 0 {
-            let has_frame = has_frame(entry.instructions(&frames, &bases));
+            let has_frame = has_frame(entry.instructions(&section.frames, &section.bases));
             into.push(FunctionSymbol::unwind(start, size.min(room), has_frame));
         }
     }

@@ -447,8 +447,8 @@ impl Query {
         parts.join(" ")
     }
 
-    /// The file, the filters and the ways of reading, as they are given in a further command about
-    /// `event`; that of this command where there is none.
+    /// The file, the filters and the ways of reading, written as options for a further command about
+    /// `event`, or about the event of this command.
     pub fn in_command(&self, event: Option<&str>) -> String {
         fn list<T: ToString>(values: &[T]) -> Option<String> {
             let values: Vec<String> = values.iter().map(T::to_string).collect();

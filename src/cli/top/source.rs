@@ -60,7 +60,7 @@ pub trait Source: Sync {
     ///
     /// # Errors
     ///
-    /// Why there is none.
+    /// If there is no such page; the text says why.
     fn annotated(
         &self,
         _subject: &Subject,

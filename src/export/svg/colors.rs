@@ -11,7 +11,7 @@ use crate::profile::{FunctionId, ModuleId, Profile};
 pub(super) const HUES: usize = 8;
 /// The hue of the kernel.
 pub(super) const KERNEL: usize = HUES;
-/// The hue of modules for which there is none left.
+/// The hue of all modules after the first eight.
 pub(super) const OTHERS: usize = HUES + 1;
 /// The shades of a hue.
 pub(super) const SHADES: usize = 3;

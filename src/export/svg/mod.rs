@@ -121,7 +121,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, picture: &Picture) -> io::R
     for (number, line) in head.iter().enumerate() {
         let class = ["title", "head"][number.min(1)];
         let y = 12 + ROW * (number as u64 + 1);
-        // The title is larger, and has the controls beside it.
+        // The title shares its line with the controls.
         let line = printable(line);
         let line = cut(&line, [room / 2, room][number.min(1)]);
         line_of_text(out, class, MARGIN, y, &line)?;

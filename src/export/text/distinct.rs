@@ -75,7 +75,7 @@ fn common_prefix(one: &str, other: &str) -> usize {
     differs.map_or(shorter, |((at, _), _)| at)
 }
 
-/// A text in so many columns with what stands at these places, which are in order.
+/// Shortens a text to `room` columns and keeps the parts around `places`, which are in order.
 fn around<'t>(text: &'t str, places: &[usize], room: usize) -> Cow<'t, str> {
     let (name, remark) = split_remark(text);
     let left = room.saturating_sub(display_width(remark));

@@ -119,7 +119,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// If the text names no command, process or thread of the profile.
     pub(super) fn select(&mut self, text: &str) -> Result<(), String> {
         let text = text.trim();
         let profile = self.current().map(|seen| &seen.profile);

@@ -130,7 +130,8 @@ impl Kept {
         self.fresh.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What an answer with so many bytes of text is added to, if it may be kept.
+    /// Returns the answers to which one with `bytes` bytes of text may be added; `None` once there is too
+    /// much text to keep.
     fn to_add(&self, bytes: usize) -> Option<MutexGuard<'_, Answers>> {
         let bytes = bytes as u64;
         let before = self.text_bytes.fetch_add(bytes, Ordering::Relaxed);
