@@ -126,6 +126,14 @@ impl Arch {
         }
     }
 
+    /// The place of what a system call returns.
+    pub(super) fn result(self) -> u8 {
+        match self {
+            Arch::X86_64 | Arch::X86 | Arch::Aarch64 => 0,
+            Arch::Riscv64 | Arch::Riscv32 => 10,
+        }
+    }
+
     /// The place of the frame pointer.
     pub(super) fn frame_pointer(self) -> u8 {
         match self {

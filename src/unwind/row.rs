@@ -33,6 +33,9 @@ pub enum Rule {
     /// not changed. So it is with the frame pointer where the function's own is known to be there
     /// once it is set.
     SavedIfPointed(i64),
+    /// It is in memory, at this offset from the CFA, unless this is the first code of a new thread:
+    /// that has 0 from the system call that made it, and nothing called it.
+    SavedInParent(i64),
     /// It is the CFA plus this offset.
     Value(i64),
     /// It is in another register.
@@ -203,6 +206,18 @@ impl UnwindRow {
             rules: rules.into(),
             reads_registers: false,
         })
+    }
+
+    /// The row behind a system call that may have made a thread, by the row before the call; `None` if the
+    /// return address is not on the stack there.
+    pub(super) fn behind_system_call(mut self) -> Option<UnwindRow> {
+        let mut rules = self.rules.iter_mut();
+        let (_, rule) = rules.find(|(register, _)| *register == self.return_address)?;
+        let Rule::Saved(at) = *rule else {
+            return None;
+        };
+        *rule = Rule::SavedInParent(at);
+        Some(self)
     }
 
     /// Whether the function keeps a frame to which the frame pointer points, at this address and with

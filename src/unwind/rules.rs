@@ -202,8 +202,28 @@ impl Rules {
         if let Some(LookedUp::Row(row, _)) = found {
             return Some(row);
         }
-        let is_stub = self.binary.is_stub(address);
-        is_stub.then(|| UnwindRow::of_stub(self.arch)).flatten()
+        if self.binary.is_stub(address) {
+            return UnwindRow::of_stub(self.arch);
+        }
+        self.behind_system_call(address, scratch)
+    }
+
+    /// The row behind a system call where rules end that hold up to it. glibc ends those of `clone` and
+    /// `clone3` so, because the child goes on there on a stack of its own. But samples of the kernel's
+    /// part of the call, which takes long, are the parent's.
+    fn behind_system_call(&self, address: Svma, scratch: &mut Scratch) -> Option<UnwindRow> {
+        /// `syscall`.
+        const CALL: [u8; 2] = [0x0f, 0x05];
+        let call = address.0.checked_sub(CALL.len() as u64)?;
+        if self.arch != Arch::X86_64 || self.binary.bytes_at(Svma(call)) != Some(CALL) {
+            return None;
+        }
+        let table = self.exception.as_ref()?;
+        let before = Svma(call.checked_sub(1)?);
+        match self.found(table, &table.index, before, scratch) {
+            LookedUp::Row(row, _) => row.behind_system_call(),
+            LookedUp::Nothing | LookedUp::Wrong => None,
+        }
     }
 
     fn debug_table(&self) -> Option<RuleTable> {

@@ -263,8 +263,14 @@ impl Frame<'_, '_> {
     fn leave(&mut self, row: &UnwindRow) -> Result<u64, Stop> {
         let arch = self.registers.arch();
         let return_rule = row.rule(row.return_address);
-        if matches!(return_rule, Some(Rule::Undefined)) {
-            return Err(Stop::Outermost);
+        match return_rule {
+            Some(Rule::Undefined) => return Err(Stop::Outermost),
+            Some(Rule::SavedInParent(_)) => match self.registers.get(arch.result()) {
+                Some(0) => return Err(Stop::Outermost),
+                Some(_) => {}
+                None => return Err(Stop::Missing),
+            },
+            _ => {}
         }
         let is_at_pointer = row.keeps_frame_at_pointer(arch);
         let cfa = match &row.cfa {
@@ -376,7 +382,9 @@ impl Frame<'_, '_> {
         };
         match rule {
             Rule::Undefined => Err(Missing::Value),
-            Rule::Saved(offset) => self.read(arch.wrap(cfa.wrapping_add_signed(*offset))),
+            Rule::Saved(offset) | Rule::SavedInParent(offset) => {
+                self.read(arch.wrap(cfa.wrapping_add_signed(*offset)))
+            }
             Rule::SavedIfPointed(offset) => {
                 let place = arch.wrap(cfa.wrapping_add_signed(*offset));
                 let pointer = registers.get(arch.frame_pointer()).ok_or(Missing::Value)?;

@@ -69,6 +69,21 @@ const SIGNALS: &str = r#"
     }
 "#;
 
+/// A program that makes threads all the time.
+const THREADS: &str = r#"
+    #include <pthread.h>
+    static void *run(void *argument) { return argument; }
+    __attribute__((noinline)) void make(void) {
+        pthread_t threads[8];
+        for (int i = 0; i < 8; i++) pthread_create(&threads[i], 0, run, 0);
+        for (int i = 0; i < 8; i++) pthread_join(threads[i], 0);
+    }
+    int main(void) {
+        for (int i = 0; i < 2000; i++) make();
+        return 0;
+    }
+"#;
+
 /// What a command prints; `None` where it is missing or fails.
 fn output(command: &mut Command) -> Option<String> {
     let output = command.output().ok()?;
@@ -123,7 +138,9 @@ fn told(row: &UnwindRow, machine: &str, columns: &[&str]) -> Vec<String> {
             Some(Rule::Value(offset)) => format!("v{offset:+}"),
             Some(Rule::Register(other)) => format!("r{other}"),
             Some(Rule::SavedAt(_)) => "exp".to_owned(),
-            Some(Rule::SavedIfPointed(_)) => unreachable!("no rule of DWARF is like this"),
+            Some(Rule::SavedIfPointed(_) | Rule::SavedInParent(_)) => {
+                unreachable!("no rule of DWARF is like this")
+            }
             Some(Rule::ValueOf(_)) => "vexp".to_owned(),
         })
     });
@@ -562,6 +579,42 @@ fn a_signal_handlers_stack_continues_in_the_interrupted_code() {
     }
     assert!(all > 10, "{stacks:?}");
     assert!(through * 100 >= all * 95, "{through} of {all}: {stacks:?}");
+}
+
+#[test]
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+fn a_thread_is_made_by_its_creator() {
+    let program = compiled("threads", THREADS, "gcc", &["-O2", "-pthread"]);
+    let Some(file) = program.as_deref().and_then(recorded) else {
+        return;
+    };
+    // Most of the time of clone3, or of clone in older libraries, is the kernel's.
+    let stacks = folded(&file);
+    let (mut all, mut whole): (u64, u64) = (0, 0);
+    for (stack, count) in &stacks {
+        let Some(call) = stack.iter().position(|name| name.contains("clone3")) else {
+            continue;
+        };
+        let is_new = stack[call + 1..]
+            .iter()
+            .any(|name| name == "start_thread" || name.starts_with("ret_from_fork"));
+        if !is_new && stack.len() > call + 1 {
+            all += count;
+            let made = stack[..call].iter().map(String::as_str);
+            let made: Vec<_> = made.skip_while(|name| *name != "main").collect();
+            whole += u64::from(made.starts_with(&["main", "make"])) * count;
+        }
+    }
+    if all < 20 {
+        return skipped("the C library makes threads in another way");
+    }
+    assert!(whole * 100 >= all * 95, "{whole} of {all}: {stacks:?}");
+    // A new thread has no callers, and is not broken.
+    let is_broken = |(stack, _): &&(Vec<String>, u64)| {
+        let has = |name: &str| stack.iter().any(|it| it == name);
+        has("[broken stack]") && (has("start_thread") || has("ret_from_fork"))
+    };
+    assert_eq!(stacks.iter().find(is_broken), None);
 }
 
 #[test]
