@@ -14,7 +14,7 @@
 //! The address that the entry of a program takes, of `main`, is handed to the start-up code only:
 //! else every function that calls through some pointer could be one that calls `main`.
 //!
-//! Where code was only followed from the functions of samples (see [`Followed`]), other functions have
+//! Where code was only followed from the functions of samples (see [`Followed`](crate::profile::Followed)), other functions have
 //! no rows, and it is not known whose addresses something holds: an indirect call may lead to any.
 //!
 //! Functions of the kernel call no function of a program, and every function of a program can get
