@@ -2,10 +2,11 @@
 
 use proftool::analysis::owners::Owners;
 use proftool::analysis::report::Summary;
-use proftool::base::{Caveat, CaveatKind, Event, Sampling, WeightSum};
+use proftool::base::{Caveat, CaveatKind, Caveats, Event, Sampling, WeightSum};
 use proftool::export::{Advice, text};
 use proftool::profile::{
-    Builder, EventId, Filter, Function, FunctionId, FunctionKind, Line, Module, Profile, Thread,
+    Builder, EventId, Filter, Function, FunctionId, FunctionKind, Line, Module, Profile, Quality,
+    Thread,
 };
 use proftool::view::question::Question;
 use proftool::view::{Figures, Names, Subject, report};
@@ -96,12 +97,11 @@ impl Advice for Words {
     }
 }
 
-#[test]
-fn a_recording_has_lines_threads_and_caveats_in_its_report() {
-    let profile = recording();
+/// The report of a profile as text.
+fn report_of(profile: &Profile) -> String {
     let selection = profile.select(EventId::new(0), &Filter::default());
     let subject = Subject {
-        profile: &profile,
+        profile,
         selection: &selection,
         names: Names::Short,
         figures: Figures::All,
@@ -110,8 +110,8 @@ fn a_recording_has_lines_threads_and_caveats_in_its_report() {
         limit: Some(10),
         min: 0.0,
     };
-    let owners = Owners::of_profile(&profile, &[]);
-    let summary = Summary::of(&profile, &selection, owners, true);
+    let owners = Owners::of_profile(profile, &[]);
+    let summary = Summary::of(profile, &selection, owners, true);
     let page = report::arrange(&subject, &summary, &options).page(&subject);
     let mut out = Vec::new();
     text::write(
@@ -124,9 +124,33 @@ fn a_recording_has_lines_threads_and_caveats_in_its_report() {
         &Words,
     )
     .unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn a_recording_has_lines_threads_and_caveats_in_its_report() {
+    let text = report_of(&recording());
     assert!(
-        golden::holds("recording.report.txt", &out),
-        "{}",
-        String::from_utf8_lossy(&out)
+        golden::holds("recording.report.txt", text.as_bytes()),
+        "{text}"
     );
+}
+
+#[test]
+fn stacks_that_end_early_are_not_said_to_be_whole() {
+    let mut profile = recording();
+    profile.caveats = Caveats::default();
+    for (rooted, is_whole) in [(2250, true), (2249, false)] {
+        profile.quality = Some(Quality {
+            stacks: 2250,
+            rooted,
+            verified: 2250,
+            by_frame_pointers: true,
+            ..Quality::default()
+        });
+        let text = report_of(&profile);
+        assert!(text.contains("No samples were lost"), "{text}");
+        let says_so = text.contains("no stacks were truncated");
+        assert_eq!(says_so, is_whole, "{text}");
+    }
 }

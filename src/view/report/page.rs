@@ -300,7 +300,11 @@ impl Report {
 
     /// What is said where nothing is to be read with care.
     pub(super) fn without_caveats(&self, subject: &Subject) -> Block {
+        let quality = subject.profile.quality;
+        let is_incomplete = quality.is_some_and(|quality| quality.rooted < quality.stacks);
         let text = match subject.profile.about.duration {
+            // Stacks end early without a note, too, where a function keeps no frame pointer.
+            Some(_) if is_incomplete => "No samples were lost, and every function has a name.",
             Some(_) => {
                 "No samples were lost, no stacks were truncated, and every function has a name."
             }
