@@ -108,6 +108,7 @@ fn main() -> anyhow::Result<()> {
                 half_life: None,
                 event: None,
                 filter: Filter::default(),
+                own: Vec::new(),
             };
             screen::show(&replay, &shown, &options)
         } else {

@@ -25,6 +25,9 @@ pub const OUTSIDE: &str = "[outside of functions]";
 /// What a frame is called that has no name at all.
 pub const UNKNOWN: &str = "[unknown]";
 
+/// What stands in folded stacks between a function and one that it did not call itself: frames are missing there.
+pub const FRAMES_MISSING: &str = "[frames missing]";
+
 /// Whether a frame is one of the marks.
 pub fn is_mark(frame: &str) -> bool {
     const MARKS: [&str; 7] = [

@@ -30,8 +30,8 @@ pub use generated::GeneratedCode;
 pub use id::{Id, IdVec, define_id};
 pub use interner::{Interner, NameId};
 pub use marks::{
-    BLOCKED_BEFORE, BROKEN, KERNEL, NO_ADDRESS, NO_SWITCH_STACK, OUTSIDE, SELDOM, Standing,
-    TRUNCATED, UNKNOWN, is_mark, placeholder,
+    BLOCKED_BEFORE, BROKEN, FRAMES_MISSING, KERNEL, NO_ADDRESS, NO_SWITCH_STACK, OUTSIDE, SELDOM,
+    Standing, TRUNCATED, UNKNOWN, is_mark, placeholder,
 };
 pub use text::{grouped, is_unsafe_char, printable, shell_quoted, system_reason, utf8};
 pub use weight_sum::WeightSum;

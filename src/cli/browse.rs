@@ -91,6 +91,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         sort: args.sort.sort(),
         event,
         filter,
+        own: args.query.own().to_vec(),
         color: args.color,
     };
     top::browse(&recording, &shown, start)?;

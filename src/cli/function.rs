@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use proftool::analysis::inclusive::{self, FunctionWeights};
 use proftool::base::shell_quoted;
 use proftool::export::text;
-use proftool::profile::{Function, FunctionId, Profile};
-use proftool::view::Subject;
+use proftool::profile::{EventId, Filter, Function, FunctionId, Profile};
 use proftool::view::name::short_name;
 use proftool::view::number;
 use proftool::view::search::{self, Found};
+use proftool::view::{Figures, Names, Subject};
 
 use super::failure;
 
@@ -20,32 +20,20 @@ const TOLD: usize = 20;
 /// The number of functions that are named if a page shows them alike.
 const ALSO_SHOWN: usize = 3;
 
+/// What stands in a label for a part that a page has no room for.
+pub const GAP: char = '…';
+
 /// The exit status where several functions fit.
 const NOT_EXACT: u8 = 2;
 
 /// The function that `wanted` names among those of the selected samples; or, after saying on stderr
 /// which ones fit as well or have similar names, the exit status.
 pub fn find(subject: &Subject, wanted: &str) -> Result<FunctionId, ExitCode> {
-    let weights = inclusive::by_function(subject.profile, subject.selection);
-    let mut candidates: Vec<FunctionId> = weights.present().collect();
-    let ranks = inclusive::name_ranks(subject.profile);
-    candidates.sort_by_key(|&id| (std::cmp::Reverse(weights.total[id]), ranks[id]));
+    let (candidates, weights) = by_total(subject);
     match search::find(subject, &candidates, wanted) {
         Found::One(function) => Ok(function),
         Found::Several(fitting) => {
-            // A label as a page shows it where its width does not suffice.
-            let width = text::display_width(wanted);
-            let is_shown_so = |label: &str| text::shortened_call(label, width) == wanted;
-            let mut shown: Vec<_> = fitting
-                .iter()
-                .filter(|(_, label)| is_shown_so(label))
-                .collect();
-            // Labels next to others like them are shortened so that they differ.
-            if shown.is_empty() && wanted.contains('…') {
-                shown.extend(&fitting);
-            }
-            if let Some((&&(first, ref label), others)) = shown.split_first() {
-                also_shown(label, others.iter().map(|(_, label)| &**label), wanted);
+            if let Some(first) = heaviest_shown_as(&fitting, wanted) {
                 return Ok(first);
             }
             several(subject, &weights, wanted, &fitting);
@@ -63,6 +51,54 @@ pub fn find(subject: &Subject, wanted: &str) -> Result<FunctionId, ExitCode> {
             Err(ExitCode::FAILURE)
         }
     }
+}
+
+/// The first of these functions, which fit equally well, that a page shows as `wanted` where its width does not
+/// suffice. Says on stderr which others it shows so.
+fn heaviest_shown_as(fitting: &[(FunctionId, String)], wanted: &str) -> Option<FunctionId> {
+    let width = text::display_width(wanted);
+    let is_shown_so = |label: &str| text::shortened_call(label, width) == wanted;
+    let mut shown: Vec<_> = fitting
+        .iter()
+        .filter(|(_, label)| is_shown_so(label))
+        .collect();
+    // Labels next to others like them are shortened so that they differ.
+    if shown.is_empty() && wanted.contains(GAP) {
+        shown.extend(fitting);
+    }
+    let (&&(first, ref label), others) = shown.split_first()?;
+    also_shown(label, others.iter().map(|(_, label)| &**label), wanted);
+    Some(first)
+}
+
+/// The function that a page shows as `label` where its width does not suffice: of several, which it then says on
+/// stderr, the one with the largest total over all samples of the event. `None` for a label without parts left out.
+pub fn shown_as(profile: &Profile, event: EventId, label: &str) -> Option<FunctionId> {
+    if !label.contains(GAP) {
+        return None;
+    }
+    let selection = profile.select(event, &Filter::default());
+    let subject = Subject {
+        profile,
+        selection: &selection,
+        names: Names::Short,
+        figures: Figures::All,
+    };
+    let (candidates, _) = by_total(&subject);
+    match search::find(&subject, &candidates, label) {
+        Found::One(function) => Some(function),
+        Found::Several(fitting) => heaviest_shown_as(&fitting, label),
+        Found::Nothing(_) => None,
+    }
+}
+
+/// The functions of the selected samples, the one with the largest total first, and their weights.
+fn by_total(subject: &Subject) -> (Vec<FunctionId>, FunctionWeights) {
+    let weights = inclusive::by_function(subject.profile, subject.selection);
+    let mut functions: Vec<FunctionId> = weights.present().collect();
+    let ranks = inclusive::name_ranks(subject.profile);
+    functions.sort_by_key(|&id| (std::cmp::Reverse(weights.total[id]), ranks[id]));
+    (functions, weights)
 }
 
 /// Says why there is no profile for `proftool COMMAND FUNCTION [FILE]`, and in which order its arguments

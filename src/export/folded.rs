@@ -5,7 +5,9 @@
 //! functions stand on a line, no command and no module; each by its label, so that two functions of one
 //! name stay two.
 //!
-//! Before the name of a function that was put into stacks which lacked it stands `~`.
+//! Before the name of a function that was put into stacks which lacked it stands `~`. Between two functions of which
+//! the outer one did not call the inner one in any of these samples, as frames are missing, stands the frame
+//! `[frames missing]`: `main;[frames missing];lex 12`. Incomplete stacks begin with `[truncated]` or `[broken stack]`.
 //!
 //! | in a name | is written |
 //! |---|---|
@@ -19,7 +21,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use crate::analysis::tree::CallTree;
-use crate::base::{is_mark, is_unsafe_char, placeholder};
+use crate::base::{FRAMES_MISSING, is_mark, is_unsafe_char, placeholder};
 use crate::profile::FunctionKind;
 use crate::view::Subject;
 use crate::view::label::{self, Labels};
@@ -42,6 +44,10 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &CallTree) -> io::Res
         lengths.truncate(node.level as usize - 1);
         stack.truncate(lengths.last().copied().unwrap_or(0));
         if !lengths.is_empty() {
+            stack.push(';');
+        }
+        if node.across_gap > 0 && node.across_gap == node.weight() {
+            stack.push_str(FRAMES_MISSING);
             stack.push(';');
         }
         if label::is_inferred(node.inferred, node.weight()) {
@@ -73,7 +79,7 @@ pub fn write(out: &mut dyn Write, subject: &Subject, tree: &CallTree) -> io::Res
 pub fn frame(label: &str, kind: FunctionKind) -> Cow<'_, str> {
     let is_itself = match kind {
         FunctionKind::Mark => is_mark(label),
-        FunctionKind::Unknown => placeholder(label).is_some(),
+        FunctionKind::Unknown => placeholder(label).is_some() && label != FRAMES_MISSING,
         FunctionKind::Named | FunctionKind::Row => false,
     };
     let means_more = label.starts_with(INFERRED) || is_mark(label) || placeholder(label).is_some();

@@ -9,7 +9,8 @@
 //! It is the language of flame graphs and of the tests. Every name is a function; two functions
 //! of one name are the same here, as nothing tells them apart. `[truncated]`, `[broken stack]` and the
 //! other marks of proftool are read as marks. A name behind `~` is that of a function which was put into
-//! stacks that lacked it. The weight counts samples.
+//! stacks that lacked it. `[frames missing]` between two functions is no function: the inner one was not called by the
+//! outer one, as frames are missing between them. The weight counts samples.
 //!
 //! # Frames without a name
 //!
@@ -44,8 +45,8 @@ use std::io::BufRead;
 use std::collections::HashMap;
 
 use crate::base::{
-    CaveatKind, Event, Sampling, Standing, Unit, WeightSum, is_mark, is_unsafe_char, placeholder,
-    utf8,
+    CaveatKind, Event, FRAMES_MISSING, Sampling, Standing, Unit, WeightSum, is_mark,
+    is_unsafe_char, placeholder, utf8,
 };
 use crate::profile::{
     Builder, Function, FunctionId, FunctionKind, Module, PathId, Profile, Thread,
@@ -265,6 +266,17 @@ impl Reader {
         while let Some(text) = rest.as_mut().and_then(Iterator::next) {
             let last = self.frames.last().copied();
             end += text.len() + usize::from(last.is_some());
+            // Before the first and behind the last function nothing can be missing between two.
+            let mut text = text;
+            let mut across_gap = false;
+            while text == FRAMES_MISSING
+                && last.is_some()
+                && let Some(inner) = rest.as_mut().and_then(Iterator::next)
+            {
+                end += inner.len() + 1;
+                text = inner;
+                across_gap = true;
+            }
             let (name, inferred) = match text.strip_prefix(INFERRED) {
                 Some(name) if !name.is_empty() => (name, true),
                 _ => (text, false),
@@ -292,10 +304,10 @@ impl Reader {
                 },
             };
             let caller = last.map(|last| last.path);
-            let path = if inferred {
-                self.builder.inferred_path(caller, function, false)
-            } else {
-                self.builder.path(caller, function, false)
+            let path = match caller {
+                Some(caller) if across_gap => self.builder.path_across_gap(caller, function),
+                _ if inferred => self.builder.inferred_path(caller, function, false),
+                _ => self.builder.path(caller, function, false),
             };
             let is_nameless = named.is_none_or(|(named, _)| named != function) && !is_mark(name);
             self.frames.push(Frame {
@@ -380,7 +392,8 @@ fn first_named<'t>(inside: impl Iterator<Item = &'t str>) -> Option<(&'t str, us
         Some(name) if !name.is_empty() => name,
         _ => text,
     };
-    let names = inside.map(strip).filter(|name| !is_mark(name));
+    let is_function = |name: &&str| !is_mark(name) && *name != FRAMES_MISSING;
+    let names = inside.map(strip).filter(is_function);
     let first = (1..)
         .zip(names)
         .find(|(_, name)| placeholder(name).is_none());

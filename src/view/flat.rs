@@ -163,8 +163,8 @@ pub(super) fn figure_columns(known: Option<Total>) -> [Column; 6] {
         Column::new("self_percent", "self %", Role::Heat),
         Column::new("total_percent", percent, Role::Figure),
         range::column(),
-        Column::new("self", "self", Role::Figure),
-        Column::new("total", total, Role::Figure),
+        Column::new("self", "self", Role::Spare),
+        Column::new("total", total, Role::Spare),
         Column::new("total_max", "at most", Role::Figure),
     ]
 }

@@ -159,6 +159,50 @@ pub(super) fn column_of_caller() -> Column {
     Column::new("caller_label", "caller's label", Role::Aside)
 }
 
+/// A table for machines with, behind its columns, what the linker calls the functions of each row and where they
+/// begin: of the caller, if the rows have `of_callers`, then of the function.
+pub(super) fn with_addresses(
+    mut table: Table,
+    subject: &Subject,
+    of_callers: OfCallers,
+    rows: impl IntoIterator<Item = [Option<FunctionId>; 2]>,
+) -> Table {
+    let keys = [
+        "caller_linkage_name",
+        "caller_address",
+        "linkage_name",
+        "address",
+    ];
+    let left_out = match of_callers {
+        OfCallers::Shown => 0,
+        OfCallers::None => 2,
+    };
+    let aside = keys.map(|key| Column::new(key, key, Role::Aside));
+    table.columns.extend(aside.into_iter().skip(left_out));
+    for (row, functions) in table.rows.iter_mut().zip(rows) {
+        let cells = functions.into_iter().flat_map(|id| {
+            let function = id.map(|id| &subject.profile.functions[id]);
+            let name = function.map(|it| it.linkage_name.as_deref().unwrap_or(&it.name));
+            let address = function.and_then(|it| it.address);
+            [
+                name.map_or(Cell::Nothing, |name| Cell::Text(name.to_owned())),
+                address.map_or(Cell::Nothing, |it| Cell::Text(format!("{it:#x}"))),
+            ]
+        });
+        row.extend(cells.skip(left_out));
+    }
+    table
+}
+
+/// Whether rows are about calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OfCallers {
+    /// Each row has a caller and a function.
+    Shown,
+    /// Each row has only a function.
+    None,
+}
+
 /// A table of functions for machines: the plain name in the column `name`, and behind the others what
 /// tells functions of one name apart. `rows` are the function and the label of each row.
 pub(super) fn with_identities<'a>(

@@ -6,6 +6,9 @@ pub enum Role {
     /// A number; aligned right, never shortened. The first ones of a table are always shown, so what
     /// matters most comes first.
     Figure,
+    /// A number that repeats a share of the same row in the event's unit, or that a reader misses least; written as a
+    /// figure, and left out first where names would have to be shortened.
+    Spare,
     /// A share that a reader's eye should find when it is large.
     Heat,
     /// The names that the table is about; takes what width is left.

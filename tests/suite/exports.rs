@@ -4,6 +4,7 @@
 #[cfg(feature = "parquet")]
 mod parquet;
 pub mod readers;
+mod round_trips;
 
 use std::collections::BTreeSet;
 

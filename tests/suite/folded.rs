@@ -308,3 +308,20 @@ fn suggested_commands_keep_the_unit() {
         "{text}"
     );
 }
+
+#[test]
+fn missing_frames_are_between_two_functions_and_no_function() {
+    let text = "main;[frames missing];lex 3\nmain;parse;[frames missing];~lex 2\nmain;[frames missing] 1\n";
+    let profile = read(text).unwrap();
+    let gaps: Vec<(&str, bool)> = (profile.paths.enumerate())
+        .map(|(_, path)| (&*profile.functions[path.function].name, path.across_gap))
+        .collect();
+    let expected = [
+        ("main", false),
+        ("lex", true),
+        ("parse", false),
+        ("lex", true),
+        ("[frames missing] called by main", false),
+    ];
+    assert_eq!(gaps, expected);
+}

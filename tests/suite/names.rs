@@ -203,6 +203,9 @@ fn a_label_is_a_pattern_for_its_function_alone() {
     assert!(focused.starts_with("3 samples"), "{focused}");
     let shortened = output(&["detail", "…::<C>", &path]);
     assert!(shortened.contains("f::<C>"), "{shortened}");
+    // Of several that a page shows alike, filters and `detail` take the same one.
+    let several = output(&["flat", &path, "--focus", "f…>"]);
+    assert!(several.starts_with("4 samples"), "{several}");
 }
 
 #[test]

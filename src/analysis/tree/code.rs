@@ -32,7 +32,13 @@ impl CallTree {
             let mut copy = self.nodes.rows[id];
             copy.parent = node.parent.map(place);
             copy.link = node.stub.map(place);
-            let weights = [node.indirect, node.in_only, node.cut, node.inferred];
+            let weights = [
+                node.indirect,
+                node.in_only,
+                node.cut,
+                node.inferred,
+                node.across_gap,
+            ];
             let place = grown.nodes.push(copy, weights);
             grown.places.push(place);
             if node.stub.is_none() {
@@ -80,7 +86,7 @@ impl Grown<'_> {
             let mut leaf = NodeRow::new(arc.to, Some(place), None, inlined);
             leaf.set_level(node.level.saturating_add(1));
             leaf.set_in_code();
-            self.nodes.push(leaf, [0; 4]);
+            self.nodes.push(leaf, [0; 5]);
         }
         self.nodes.rows[place].link = Some(NodeId::new(self.nodes.len()));
         self.open.pop();

@@ -22,7 +22,7 @@ use super::growth::{Growth, arrange};
 use super::nodes::{NodeRow, Nodes};
 use super::{CallTree, Collapse, NodeId, Stacks};
 use crate::base::IdVec;
-use crate::profile::{FunctionId, PathId, Step};
+use crate::profile::{CallPath, FunctionId, PathId, Step};
 
 /// The tree.
 pub(super) fn tree(stacks: &Stacks, collapse: Collapse) -> CallTree {
@@ -30,10 +30,13 @@ pub(super) fn tree(stacks: &Stacks, collapse: Collapse) -> CallTree {
     let mut rows = growth.finish();
     let indirect = weigh(stacks, &mut rows, &step_of);
     let in_only = ends(stacks, &rows, &step_of);
-    let inferred = match stacks.profile.paths.has_inferred() {
-        true => inferred(stacks, &rows, &indirect, &step_of),
+    let paths = &stacks.profile.paths;
+    let only_by = |can: bool, is: fn(&CallPath) -> bool| match can {
+        true => only_by(stacks, &rows, &indirect, &step_of, is),
         false => Column::default(),
     };
+    let inferred = only_by(paths.has_inferred(), |path| path.inferred);
+    let across_gap = only_by(paths.has_gaps(), |path| path.across_gap);
     drop(step_of);
     let nodes = Nodes {
         rows,
@@ -41,6 +44,7 @@ pub(super) fn tree(stacks: &Stacks, collapse: Collapse) -> CallTree {
         in_only,
         cut: Column::default(),
         inferred,
+        across_gap,
     };
     arrange(nodes, stacks.profile, collapse)
 }
@@ -256,25 +260,26 @@ fn weigh(
     }
 }
 
-/// What of the weights of nodes is not recorded to have come there.
-fn inferred(
+/// What of the weights of nodes came there only by paths of this kind.
+fn only_by(
     stacks: &Stacks,
     rows: &IdVec<NodeId, NodeRow>,
     indirect: &Column,
     step_of: &IdVec<PathId, Option<NodeId>>,
+    is_of_kind: fn(&CallPath) -> bool,
 ) -> Column {
     let paths = &stacks.profile.paths;
     let mut visits: IdVec<NodeId, u32> = IdVec::filled(0, rows.len());
-    let mut recorded: IdVec<NodeId, u64> = IdVec::filled(0, rows.len());
+    let mut otherwise: IdVec<NodeId, u64> = IdVec::filled(0, rows.len());
     stacks.links.walk(paths, |step| {
         let (Step::Enter(path) | Step::Leave(path)) = step;
-        let Some(node) = step_of[path].filter(|_| !paths[path].inferred) else {
+        let Some(node) = step_of[path].filter(|_| !is_of_kind(&paths[path])) else {
             return;
         };
         match step {
             Step::Enter(_) => {
                 if visits[node] == 0 {
-                    recorded[node] += stacks.total[path];
+                    otherwise[node] += stacks.total[path];
                 }
                 visits[node] += 1;
             }
@@ -283,7 +288,7 @@ fn inferred(
     });
     Column::of(rows.enumerate().map(|(id, row)| match row.is_stub() {
         true => 0,
-        false => row.weight + indirect.get(id) - recorded[id],
+        false => row.weight + indirect.get(id) - otherwise[id],
     }))
 }
 

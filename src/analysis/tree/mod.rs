@@ -133,6 +133,9 @@ pub struct Node {
     /// The part of its weight that rests on functions put into stacks which lacked them: that of
     /// the samples whose recorded stacks do not pass it.
     pub inferred: u64,
+    /// Top down, the part of its weight that came across missing frames, not by a call of the node above it; bottom
+    /// up not known, and 0.
+    pub across_gap: u64,
     /// The weight of the samples that went through this stub, each once.
     pub passes: u64,
 }

@@ -78,6 +78,7 @@ pub struct Nodes {
     pub(super) in_only: Column,
     pub(super) cut: Column,
     pub(super) inferred: Column,
+    pub(super) across_gap: Column,
 }
 
 impl Nodes {
@@ -125,20 +126,22 @@ impl Nodes {
             in_only: self.in_only.get(id),
             cut: self.cut.get(id),
             inferred: self.inferred.get(id),
+            across_gap: self.across_gap.get(id),
             passes,
         }
     }
 
     /// The weights that only some have.
-    pub(super) fn columns(&mut self) -> [&mut Column; 4] {
+    pub(super) fn columns(&mut self) -> [&mut Column; 5] {
         let Nodes {
             indirect,
             in_only,
             cut,
             inferred,
+            across_gap,
             ..
         } = self;
-        [indirect, in_only, cut, inferred]
+        [indirect, in_only, cut, inferred, across_gap]
     }
 
     /// One past the last node under this one, as an index.
@@ -163,12 +166,13 @@ impl Nodes {
     pub(super) fn push(
         &mut self,
         row: NodeRow,
-        [indirect, in_only, cut, inferred]: [u64; 4],
+        [indirect, in_only, cut, inferred, across_gap]: [u64; 5],
     ) -> NodeId {
         self.indirect.push(indirect);
         self.in_only.push(in_only);
         self.cut.push(cut);
         self.inferred.push(inferred);
+        self.across_gap.push(across_gap);
         self.rows.push(row)
     }
 }

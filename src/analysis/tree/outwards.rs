@@ -220,6 +220,7 @@ impl Grower {
             in_only: Column::of(self.places.iter().map(|place| place.in_only)),
             inferred: Column::of(self.places.iter().map(|place| place.inferred)),
             cut: Column::of(cut),
+            across_gap: Column::default(),
             rows,
         };
         arrange(nodes, stacks.profile, self.collapse)

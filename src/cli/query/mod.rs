@@ -1,6 +1,7 @@
 //! What is looked at: the file and the filters, the same for every view.
 
 pub mod by;
+mod focus;
 pub mod time;
 
 use std::path::{Path, PathBuf};
@@ -10,15 +11,13 @@ use proftool::analysis::owners::Owners;
 use proftool::base::{Event, Unit, shell_quoted};
 use proftool::input::folded::Weights;
 use proftool::input::{self, AsGprof, SourceLines, StaticCalls, TimeRange};
-use proftool::profile::{
-    Counts, EventId, Filter, Profile, Selection, TimedRow, Weighing, pattern_of,
-};
-use proftool::view::search;
+use proftool::profile::{Counts, EventId, Filter, Profile, Selection, TimedRow, Weighing};
 use regex::Regex;
 
 use super::advice::Situation;
 use super::failure::{self, hinted};
 use super::progress::Meter;
+use focus::pattern;
 use time::{in_seconds, time_range};
 
 /// The file that is read by default.
@@ -394,12 +393,14 @@ impl Query {
 
     /// Which samples of an event are asked for.
     pub fn filter(&self, profile: &Profile) -> Filter {
+        let event = self.event(profile).ok().flatten();
+        let resolved = |regex: &Regex| focus::resolved(profile, event, regex);
         Filter {
             comms: self.comm.clone(),
             pids: self.pid.clone(),
             tids: self.tid.clone(),
-            focus: self.focus.as_ref().map(|regex| resolved(profile, regex)),
-            ignore: self.ignore.as_ref().map(|regex| resolved(profile, regex)),
+            focus: self.focus.as_ref().map(resolved),
+            ignore: self.ignore.as_ref().map(resolved),
             modules: self.module.clone(),
             paths: self.path.clone(),
             weighing: match self.unit {
@@ -407,6 +408,11 @@ impl Query {
                 _ => Weighing::Weight,
             },
         }
+    }
+
+    /// What was said to be the user's own code.
+    pub fn own(&self) -> &[String] {
+        &self.own
     }
 
     /// Whose code the functions of a profile are.
@@ -554,39 +560,6 @@ fn lacks_stacks(profile: &Profile) -> bool {
             .paths
             .enumerate()
             .all(|(_, path)| path.caller.is_none())
-}
-
-/// The pattern to filter by. Views print labels such as `step (a.c:12)`: as a regular expression such a
-/// label does not match itself, and stands for its function.
-fn resolved(profile: &Profile, regex: &Regex) -> Regex {
-    let text = regex.as_str();
-    let is_name = |name: &str| regex.is_match(name);
-    if regex::escape(text) == text && profile.functions.iter().any(|it| is_name(&it.name)) {
-        return regex.clone();
-    }
-    let plain = text.replace('\\', "");
-    let is_literal = regex::escape(&plain) == text;
-    let name = if is_literal { &plain } else { text };
-    let label = search::labelled(profile, name).map(|id| profile.distinct_name(id));
-    let label = label.filter(|label| is_literal || !regex.is_match(label));
-    let exact = label.and_then(|label| Regex::new(&pattern_of(label)).ok());
-    exact.unwrap_or_else(|| regex.clone())
-}
-
-/// A regular expression; what is wrong with it in one line. Names such as `{lambda()#1}` are not valid ones, and
-/// stand for themselves.
-fn pattern(text: &str) -> Result<Regex, String> {
-    let literal = || {
-        text.contains('{')
-            .then(|| Regex::new(&regex::escape(text)).ok())
-    };
-    Regex::new(text)
-        .or_else(|error| literal().flatten().ok_or(error))
-        .map_err(|error| {
-            let text = error.to_string();
-            let last = text.lines().last().unwrap_or_default().trim();
-            last.strip_prefix("error: ").unwrap_or(last).to_owned()
-        })
 }
 
 /// The directory for what is worth keeping (XDG base directory specification).

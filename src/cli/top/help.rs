@@ -16,6 +16,9 @@ FIGURES
   f... (N %) tree: a collapsed call of f, which N % of the samples passed;
              their stacks continue under the nearest f above
   via collapsed %  tree: the part of total % that came through such calls
+  ⋯ N frames: std → f  tree: a chain of calls outside of the project's code
+             with nearly the same total; callees under 0.5 % of its other
+             frames are not shown
   children   graph: weight of the function's callees when called by this caller
   outside    cycles: weight of callees outside the cycle
   fonseca    cycles: an estimate of the total from the weights of calls"
@@ -54,6 +57,7 @@ WHAT IS SHOWN
   s          flat: sort by self weight, by total, by name
   c          tree: collapse recursion: none, direct, conservative, full
   e          tree: open the heaviest path from here
+  u          tree: show every frame of folded chains of calls, or fold them
   right left tree: open; close, or go to the line above
   E          the next event, if several are sampled
 
@@ -101,6 +105,7 @@ WHAT IS SHOWN
   s          flat: sort by self weight, by total, by name
   c          tree: collapse recursion: none, direct, conservative, full
   e          tree: open the heaviest path from here
+  u          tree: show every frame of folded chains of calls, or fold them
   Space      tree: open or close; on f... go to the nearest f above
   right left tree: open; close, or go to the line above
   E          the next event, if several were sampled

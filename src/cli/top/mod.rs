@@ -157,6 +157,8 @@ pub struct Start {
     pub event: Option<String>,
     /// What samples have to pass.
     pub filter: Filter,
+    /// Directories and names that are the user's own code; none to tell by debug information.
+    pub own: Vec<String>,
     /// When to use colours.
     pub color: When,
 }
@@ -176,6 +178,7 @@ pub fn browse(source: &dyn Source, shown: &Shown, start: Start) -> anyhow::Resul
         half_life: None,
         event: start.event,
         filter: start.filter,
+        own: start.own,
     };
     screen::show(source, shown, &options)?.obey();
     Ok(())
@@ -195,6 +198,7 @@ fn watch(source: &dyn Source, shown: &Shown, args: &TopArgs) -> anyhow::Result<S
             half_life: args.half_life,
             event: args.show.clone(),
             filter: Filter::default(),
+            own: Vec::new(),
         };
         screen::show(source, shown, &options)
     } else {

@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
+use proftool::analysis::owners::Owners;
 use proftool::analysis::tree::{CallTree, Collapse};
 use proftool::profile::{EventId, FunctionId, Profile, Selection};
+use proftool::view::tree::Folds;
 use proftool::view::{Figures, Names, Subject};
 
 use super::super::advice::Situation;
-use super::listing::{Identity, Listing, Whole};
+use super::listing::{Identity, Key, Listing, Whole};
 use super::pages::{self, Asked};
 use super::source::Seen;
 use super::source::Source;
@@ -34,6 +36,8 @@ pub struct Prepared {
     pub is_gone: bool,
     /// What was opened along the heaviest path.
     pub hot: Option<tree::HotPath>,
+    /// The nodes of the tree that are no line, as a chain of calls is one.
+    pub folded: Vec<Key>,
     /// What became of recursion in the tree.
     pub degree: Option<Collapse>,
     /// The page over the view, if one was asked for.
@@ -54,7 +58,7 @@ struct Kept {
     who: Option<Who>,
     selection: Selection,
     all: u64,
-    tree: Option<(Option<Collapse>, CallTree)>,
+    tree: Option<(Option<Collapse>, CallTree, Folds)>,
 }
 
 impl Preparer {
@@ -90,6 +94,7 @@ impl Preparer {
             about: None,
             is_gone: false,
             hot: None,
+            folded: Vec::new(),
             degree: None,
             page: None,
         };
@@ -104,16 +109,19 @@ impl Preparer {
                 let made = kept
                     .tree
                     .take()
-                    .filter(|(degree, _)| *degree == wish.degree);
-                let (_, calls) = made.unwrap_or_else(|| {
+                    .filter(|(degree, ..)| *degree == wish.degree);
+                let (_, calls, folds) = made.unwrap_or_else(|| {
                     let calls = tree::calls(&subject, wish.degree);
-                    (wish.degree, calls)
+                    let owners = Owners::of_profile(profile, &wish.own);
+                    let folds = tree::folds(&subject, &calls, &owners);
+                    (wish.degree, calls, folds)
                 });
-                let shown = tree::listing(&subject, &calls, &wish.opened, &wish.search);
+                let shown = tree::listing(&subject, (&calls, &folds), &wish.opened, &wish.search);
                 prepared.listing = shown.listing;
                 prepared.hot = shown.hot;
+                prepared.folded = shown.folded;
                 prepared.degree = Some(calls.collapse);
-                kept.tree = Some((wish.degree, calls));
+                kept.tree = Some((wish.degree, calls, folds));
             }
             View::Cycles => prepared.listing = cycles::listing(&subject, &wish.search),
         }

@@ -63,6 +63,8 @@ pub struct Options {
     pub event: Option<String>,
     /// What samples have to pass.
     pub filter: Filter,
+    /// Directories and names that are the user's own code; none to tell by debug information.
+    pub own: Vec<String>,
 }
 
 /// Shows what the source sees, until somebody leaves it or a signal ends it, which is then to be
@@ -171,6 +173,7 @@ impl<'scope, 'env> Session<'scope, 'env> {
         let mut app = App::new(options.sort, options.half_life);
         app.wish.event = options.event.clone();
         app.wish.focus = options.filter.focus.clone();
+        app.wish.own = options.own.clone().into();
         app.wish.base = Arc::new(Filter {
             focus: None,
             ..options.filter.clone()

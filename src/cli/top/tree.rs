@@ -1,12 +1,13 @@
 //! The calls as a tree that is opened node by node.
 
+use proftool::analysis::owners::Owners;
 use proftool::analysis::tree::{CallTree, Collapse, Node, NodeId, Stacks};
 use proftool::base::IdVec;
 use proftool::view::Subject;
 use proftool::view::label::{self, Labels};
 use proftool::view::number;
 use proftool::view::table::{Cell, Column, Role};
-use proftool::view::tree::via_collapsed;
+use proftool::view::tree::{Folds, via_collapsed};
 use rustc_hash::FxHashSet;
 
 use super::listing::{Branch, Fold, Key, Line, Listing, Look, key, key_of};
@@ -14,6 +15,14 @@ use super::wish::{Hot, Opened, Search};
 
 /// The maximum number of levels that are opened along the heaviest path.
 const HOT_LEVELS: usize = 256;
+
+/// The least share of a line that keeps chains apart, in percent.
+const MIN: f64 = 0.5;
+
+/// The chains of library calls that are one line each.
+pub fn folds(subject: &Subject, calls: &CallTree, owners: &Owners) -> Folds {
+    Folds::new(subject, calls, owners, MIN)
+}
 
 /// Makes the tree: in the degree that is asked for, or in the one that `proftool tree` chooses.
 pub fn calls(subject: &Subject, degree: Option<Collapse>) -> CallTree {
@@ -34,6 +43,8 @@ pub struct Shown {
     pub listing: Listing,
     /// What was opened along the heaviest path, if that was asked for and is there.
     pub hot: Option<HotPath>,
+    /// The nodes that are no line, as a chain of calls is one.
+    pub folded: Vec<Key>,
 }
 
 /// The heaviest path.
@@ -47,15 +58,22 @@ pub struct HotPath {
     pub end: Key,
 }
 
-/// The lines of the nodes that are open.
-pub fn listing(subject: &Subject, calls: &CallTree, opened: &Opened, search: &Search) -> Shown {
+/// The lines of the nodes that are open. A search shows every frame.
+pub fn listing(
+    subject: &Subject,
+    (calls, folds): (&CallTree, &Folds),
+    opened: &Opened,
+    search: &Search,
+) -> Shown {
     let mut walk = Walk {
         subject,
         calls,
+        folds: (!search.is_on() && !opened.unfolded).then_some(folds),
         opened: &opened.nodes,
         found: found(subject, calls, search),
         keys: Vec::new(),
         hot: Vec::new(),
+        folded: Vec::new(),
         fork: None,
         end: None,
         shown: Vec::new(),
@@ -67,14 +85,17 @@ pub fn listing(subject: &Subject, calls: &CallTree, opened: &Opened, search: &Se
         end,
     });
     let shown = std::mem::take(&mut walk.shown);
-    let labels = Labels::new(subject, shown.iter().map(|(node, ..)| node.function));
-    let indirect = shown.iter().any(|(node, ..)| node.indirect > 0);
-    let lines = shown.iter().map(|&(node, key, branch)| Line {
-        key,
-        function: Some(node.function),
-        cells: cells(subject, &labels, &node, indirect),
-        look: Look::Plain,
-        branch: Some(branch),
+    let labels = Labels::new(subject, shown.iter().map(|(_, node, ..)| node.function));
+    let indirect = shown.iter().any(|(_, node, ..)| node.indirect > 0);
+    let lines = shown.iter().map(|&(id, node, key, branch)| {
+        let title = walk.folds.and_then(|folds| folds.title(id));
+        Line {
+            key,
+            function: Some(node.function),
+            cells: cells(subject, &labels, &node, title, indirect),
+            look: Look::Plain,
+            branch: Some(branch),
+        }
     });
     let lines: Vec<Line> = lines.collect();
     let nodes = calls.nodes.len();
@@ -92,6 +113,7 @@ pub fn listing(subject: &Subject, calls: &CallTree, opened: &Opened, search: &Se
             first: 0,
         },
         hot,
+        folded: walk.folded,
     }
 }
 
@@ -118,15 +140,19 @@ fn found(subject: &Subject, calls: &CallTree, search: &Search) -> Option<IdVec<N
 struct Walk<'a> {
     subject: &'a Subject<'a>,
     calls: &'a CallTree,
+    /// The chains that are one line each.
+    folds: Option<&'a Folds>,
     opened: &'a FxHashSet<Key>,
     found: Option<IdVec<NodeId, bool>>,
-    /// The nodes from the root to the last one, with their keys.
-    keys: Vec<(NodeId, Key)>,
+    /// The nodes from the root to the last one, with their keys, and whether they are lines.
+    keys: Vec<(NodeId, Key, bool)>,
     /// What is opened along the heaviest path, where it forks first, and its end.
     hot: Vec<Key>,
+    /// The nodes within folded chains.
+    folded: Vec<Key>,
     fork: Option<Key>,
     end: Option<Key>,
-    shown: Vec<(Node, Key, Branch)>,
+    shown: Vec<(NodeId, Node, Key, Branch)>,
 }
 
 impl Walk<'_> {
@@ -145,12 +171,12 @@ impl Walk<'_> {
             while self
                 .keys
                 .last()
-                .is_some_and(|&(last, _)| Some(last) != node.parent)
+                .is_some_and(|&(last, ..)| Some(last) != node.parent)
             {
                 self.keys.pop();
             }
-            let parent = self.keys.last().map(|&(_, key)| key);
-            let key = self.key(parent, &node);
+            let above = self.keys.last().map(|&(_, key, _)| key);
+            let key = self.key(above, &node);
             if hot == Some(Hot::Line(key)) {
                 next = Some(id);
             }
@@ -159,6 +185,15 @@ impl Walk<'_> {
                 None => calls.children(id).filter(|&id| self.is_shown(id)).collect(),
             };
             let is_hot = next == Some(id);
+            if let Some(callee) = self.continued(id) {
+                if is_hot {
+                    next = Some(callee);
+                }
+                self.keys.push((id, key, false));
+                self.folded.push(key);
+                waiting.push((callee, steps, is_only));
+                continue;
+            }
             if is_hot {
                 self.end = Some(key);
                 if children.len() > 1 {
@@ -177,16 +212,18 @@ impl Walk<'_> {
                 None if is_open => Fold::Open,
                 None => Fold::Closed,
             };
+            let lines = self.keys.iter().rev().filter(|(.., is_line)| *is_line);
+            let parent = lines.map(|&(_, key, _)| key).next();
             let branch = Branch {
                 steps,
                 level: node.level,
-                is_only: is_only && node.parent.is_some(),
+                is_only: is_only && parent.is_some(),
                 fold,
                 parent,
             };
-            self.shown.push((node, key, branch));
+            self.shown.push((id, node, key, branch));
             if node.stub.is_none() {
-                self.keys.push((id, key));
+                self.keys.push((id, key, true));
             }
             if fold == Fold::Open {
                 let only = children.len() == 1;
@@ -216,9 +253,18 @@ impl Walk<'_> {
         key((parent, own, node.stub.is_some()))
     }
 
+    /// The line of a node above, or of the chain that it is in.
     fn key_above(&self, target: NodeId) -> Option<Key> {
-        let above = self.keys.iter().find(|&&(id, _)| id == target);
-        above.map(|&(_, key)| key)
+        let above = self.keys.iter().skip_while(|&&(id, ..)| id != target);
+        let mut lines = above.filter(|(.., is_line)| *is_line);
+        lines.next().map(|&(_, key, _)| key)
+    }
+
+    /// The callee with which a folded chain goes on from a node.
+    fn continued(&self, id: NodeId) -> Option<NodeId> {
+        let folds = self.folds.filter(|folds| folds.hides(id))?;
+        let mut callees = self.calls.children(id);
+        callees.find(|&callee| folds.continues(id, callee))
     }
 }
 
@@ -240,12 +286,20 @@ fn columns(indirect: bool) -> Vec<Column> {
 /// The place of the column that is there only where something arrived through a collapsed call.
 const VIA: usize = 1;
 
-fn cells(subject: &Subject, labels: &Labels, node: &Node, indirect: bool) -> Vec<Cell> {
+fn cells(
+    subject: &Subject,
+    labels: &Labels,
+    node: &Node,
+    title: Option<String>,
+    indirect: bool,
+) -> Vec<Cell> {
     let whole = subject.selection.total();
     let share = |part| Cell::Share { part, whole };
     let mut name = labels.of(node.function).to_owned();
-    if node.inlined {
-        name.push_str(" (inlined)");
+    match title {
+        Some(title) => name = format!("{title} → {name}"),
+        None if node.inlined => name.push_str(" (inlined)"),
+        None => {}
     }
     if label::is_inferred(node.inferred, node.weight()) {
         name.insert_str(0, label::INFERRED);

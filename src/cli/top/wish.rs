@@ -85,6 +85,8 @@ impl Search {
 pub struct Opened {
     /// Those whose children are shown.
     pub nodes: Arc<FxHashSet<Key>>,
+    /// Whether chains of library calls are shown frame by frame.
+    pub unfolded: bool,
     /// From which node the heaviest path is to be opened, if that was asked for.
     pub hot: Option<Hot>,
 }
@@ -133,6 +135,8 @@ pub struct Wish {
     pub who: Option<Who>,
     /// What else samples have to pass.
     pub base: Arc<Filter>,
+    /// Directories and names that are the user's own code; none to tell by debug information.
+    pub own: Arc<[String]>,
     /// Only lines that match.
     pub search: Search,
     /// The order of functions.

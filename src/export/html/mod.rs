@@ -315,7 +315,7 @@ fn parts(blocks: &[Block], unit: &Unit, advice: &dyn Advice) -> Vec<Part> {
 
 fn table_part(table: &Table, unit: &Unit) -> Part {
     let role = |role: Role| match role {
-        Role::Figure => "figure",
+        Role::Figure | Role::Spare => "figure",
         Role::Heat => "heat",
         Role::Name => "name",
         Role::Code => "code",

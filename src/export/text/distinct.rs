@@ -1,10 +1,10 @@
-//! Texts of one column that stay different where they are shortened.
+//! Names on one page that stay different where they are shortened.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::shorten::{
-    ARROW, GAP, display_width, first_columns, last_columns, shortened, shortened_call, split_remark,
+    ARROW, GAP, display_width, first_columns, last_columns, names_of, shortened, split_remark,
 };
 
 /// How often texts that look the same are told apart further in.
@@ -15,10 +15,23 @@ const SHARED: usize = 8;
 const LEAST: usize = 6;
 
 /// The texts, each in the columns that there are for it: shortened, and where different names would look the same
-/// with the places in which they differ. A text that nothing else tells apart is longer than its room. What stands
-/// behind a name is no part of it.
-pub(super) fn fitted<'t>(texts: &[(&'t str, usize)]) -> Vec<Cow<'t, str>> {
-    let short = |&(text, room): &(&'t str, usize)| shortened_call(text, room);
+/// with the places in which they differ. Of a call both names are told apart from all others. A name that nothing else
+/// tells apart is longer than its room. What stands behind a name is no part of it.
+pub(super) fn fitted(texts: &[(&str, usize)]) -> Vec<String> {
+    let names: Vec<Vec<(&str, usize)>> = (texts.iter())
+        .map(|&(text, room)| names_of(text, room).collect())
+        .collect();
+    let shown = fitted_names(&names.concat());
+    let mut shown = shown.into_iter();
+    let of_text = |names: &Vec<_>| {
+        let shown: Vec<Cow<'_, str>> = shown.by_ref().take(names.len()).collect();
+        shown.join(ARROW)
+    };
+    names.iter().map(of_text).collect()
+}
+
+fn fitted_names<'t>(texts: &[(&'t str, usize)]) -> Vec<Cow<'t, str>> {
+    let short = |&(text, room): &(&'t str, usize)| shortened(text, room);
     let mut shown: Vec<Cow<'t, str>> = texts.iter().map(short).collect();
     // One place may tell a text from some and another from others, so all of them stay in sight.
     let mut telling: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
@@ -82,22 +95,6 @@ fn around<'t>(text: &'t str, places: &[usize], room: usize) -> Cow<'t, str> {
     let is_in_name = places.last().is_some_and(|&place| place < name.len());
     if !remark.is_empty() && left >= SHARED && is_in_name {
         return Cow::Owned(format!("{}{remark}", around(name, places, left)));
-    }
-    if let Some((caller, callee)) = text.split_once(ARROW) {
-        let half = room.saturating_sub(display_width(ARROW)) / 2;
-        let start = caller.len() + ARROW.len();
-        let (mut of_caller, of_callee): (Vec<usize>, Vec<usize>) =
-            places.iter().partition(|&&place| place < start);
-        of_caller
-            .iter_mut()
-            .for_each(|place| *place = caller.len().min(*place));
-        let of_callee: Vec<usize> = of_callee.iter().map(|place| place - start).collect();
-        let part = |text, places: &[usize]| match places {
-            [] => shortened(text, half),
-            _ => around(text, places, half),
-        };
-        let (caller, callee) = (part(caller, &of_caller), part(callee, &of_callee));
-        return Cow::Owned(format!("{caller}{ARROW}{callee}"));
     }
     if display_width(text) <= room {
         return Cow::Borrowed(text);

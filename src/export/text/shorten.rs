@@ -8,6 +8,8 @@ use unicode_width::UnicodeWidthChar;
 const MIN_MARKED: usize = 8;
 /// What stands between a caller and its callee.
 pub(super) const ARROW: &str = " → ";
+/// What a folded chain of calls begins with.
+const FOLD: char = '⋯';
 /// What stands for what is left out.
 pub(super) const GAP: char = '…';
 
@@ -31,20 +33,44 @@ pub fn display_width(text: &str) -> usize {
 /// use proftool::export::text::shortened_call;
 /// assert_eq!(shortened_call("parse_expression → f", 12), "pa…ssion → f");
 /// assert_eq!(shortened_call("parse_expression → parse_term", 17), "pa…sion → pa…term");
+/// assert_eq!(shortened_call("parse_expression → parse_term (42 samples)", 32), "pa…ssion → pa…_term (42 samples)");
+/// assert_eq!(shortened_call("⋯ 9 frames: std, tokio → Task::run", 25), "⋯ 9 frames → Task::run");
 /// ```
 pub fn shortened_call(text: &str, width: usize) -> Cow<'_, str> {
-    let room = width.saturating_sub(display_width(ARROW));
-    let (Some((caller, callee)), 4..) = (text.split_once(ARROW), room) else {
-        return shortened(text, width);
-    };
-    let lengths = [caller, callee].map(display_width);
-    if lengths[0] + lengths[1] <= room {
+    if display_width(text) <= width {
         return Cow::Borrowed(text);
     }
+    let names = names_of(text, width).map(|(name, room)| shortened(name, room));
+    let names: Vec<Cow<'_, str>> = names.collect();
+    Cow::Owned(names.join(ARROW))
+}
+
+/// The names in a text, each with the columns that it has if all of them have `width`: caller and callee of a
+/// call, and of other texts the text itself. [`ARROW`] stands between two. Whose the frames of a folded chain are
+/// (`⋯ 47 frames: std, tokio → f`) is left out before the name of its last function is shortened.
+pub(super) fn names_of(text: &str, width: usize) -> impl Iterator<Item = (&str, usize)> {
+    let room = width.saturating_sub(display_width(ARROW));
+    let (Some((mut caller, callee)), 4..) = (text.split_once(ARROW), room) else {
+        return [Some((text, width)), None].into_iter().flatten();
+    };
+    let mut lengths = [caller, callee].map(display_width);
+    if caller.starts_with(FOLD) && lengths[0] + lengths[1] > room {
+        caller = caller.split_once(": ").map_or(caller, |(frames, _)| frames);
+        lengths[0] = display_width(caller);
+        let room = room.saturating_sub(lengths[0]);
+        return [Some((caller, lengths[0])), Some((callee, room))]
+            .into_iter()
+            .flatten();
+    }
+    // What stands behind the callee says more than the ends of the names.
+    let remark = display_width(split_remark(callee).1);
+    let remark = Some(remark).filter(|remark| room >= remark + 2 * MIN_MARKED);
+    let remark = remark.unwrap_or(0);
+    let half = (room - remark) / 2;
     // What a short name leaves over is for the longer one.
-    let first = lengths[0].min((room / 2).max(room.saturating_sub(lengths[1])));
-    let (caller, callee) = (shortened(caller, first), shortened(callee, room - first));
-    Cow::Owned(format!("{caller}{ARROW}{callee}"))
+    let first = lengths[0].min(half.max(room.saturating_sub(lengths[1])));
+    let names = [Some((caller, first)), Some((callee, room - first))];
+    names.into_iter().flatten()
 }
 
 /// `text` in at most `width` columns. Of a name with segments, the ones between the first and the last two

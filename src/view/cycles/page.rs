@@ -132,7 +132,7 @@ impl CyclesView<'_> {
             range::column(),
             Column::new("self", "self", Role::Figure),
             Column::new("outside", "outside", Role::Figure),
-            Column::new("total", "total", Role::Figure),
+            Column::new("total", "total", Role::Spare),
             Column::new("estimate", "fonseca", Role::Figure),
             Column::new("function", "member", Role::Name),
         ]);
@@ -230,7 +230,7 @@ impl CyclesView<'_> {
         let mut table = Table::new(vec![
             Column::new("percent", "total %", Role::Heat),
             match stacks {
-                true => Column::new("weight", "weight", Role::Figure),
+                true => Column::new("weight", "weight", Role::Spare),
                 false => Column::new("calls", "calls", Role::Figure),
             },
             Column::new("arc", title, Role::Name),
@@ -413,12 +413,14 @@ impl CyclesView<'_> {
             label::column(),
             Column::new("total_max", "total_max", Role::Figure),
         ]);
+        let mut about: Vec<[Option<FunctionId>; 2]> = Vec::new();
         let plain = |id: FunctionId| Cell::Text(subject.plain_name(id).into_owned());
         let text = |text: &str| Cell::Text(text.to_owned());
         for (place, &cycle) in self.order.iter().enumerate() {
             let number = Cell::Count(place as u64 + 1);
             for &id in &self.summary.graph.cycles.members()[cycle] {
                 let portion = self.summary.graph.portion(Entry::Function(id));
+                about.push([None, Some(id)]);
                 table.rows.push(vec![
                     number.clone(),
                     text("member"),
@@ -443,6 +445,7 @@ impl CyclesView<'_> {
             ] {
                 for &id in arcs {
                     let arc = &self.summary.graph.graph.arcs[id];
+                    about.push([Some(arc.from), Some(arc.to)]);
                     table.rows.push(vec![
                         number.clone(),
                         text(what),
@@ -460,7 +463,7 @@ impl CyclesView<'_> {
                 }
             }
         }
-        table
+        label::with_addresses(table, subject, label::OfCallers::Shown, about)
     }
 }
 

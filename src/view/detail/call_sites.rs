@@ -77,7 +77,7 @@ impl Listed {
         };
         let mut table = Table::new(vec![
             Column::new("percent", "%", Role::Heat),
-            Column::new("weight", "weight", Role::Figure),
+            Column::new("weight", "weight", Role::Spare),
             Column::new("line", "line", Role::Name),
             Column::new("name", title, Role::Name),
         ]);

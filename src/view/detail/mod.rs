@@ -112,11 +112,14 @@ impl DetailView {
             label::column(),
         ]);
         let detail = &self.detail;
+        let mut about: Vec<[Option<FunctionId>; 2]> = Vec::new();
+        // A row on a function, or on something else of this name.
         let mut row = |what: &str,
                        part: u64,
                        recursive: Option<bool>,
-                       (name, label): (String, &str),
-                       module: &str| {
+                       function: Option<FunctionId>,
+                       other: String| {
+            about.push([None, function]);
             let share = |whole| Cell::Share { part, whole };
             table.rows.push(vec![
                 Cell::Text(what.into()),
@@ -124,55 +127,38 @@ impl DetailView {
                 share(subject.selection.total()),
                 Cell::Weight(part),
                 recursive.map_or(Cell::Nothing, |recursive| Cell::Count(recursive.into())),
-                Cell::Text(name),
-                Cell::Text(module.into()),
+                Cell::Text(function.map_or(other, |id| subject.plain_name(id).into_owned())),
+                Cell::Text(function.map_or("", |id| subject.module(id)).into()),
                 Cell::Nothing,
                 Cell::Nothing,
-                match label {
-                    "" => Cell::Nothing,
-                    label => Cell::Text(label.to_owned()),
-                },
+                function.map_or(Cell::Nothing, |id| Cell::Text(self.name(id).to_owned())),
             ]);
         };
-        let named = |id: FunctionId| (subject.plain_name(id).into_owned(), self.name(id));
-        let nameless = || (String::new(), "");
+        let nameless = String::new;
         let recurses = Some(detail.recurses());
         let own = [("self", detail.self_weight), ("total", detail.total)];
         for (what, weight) in own {
-            row(
-                what,
-                weight,
-                recurses,
-                named(detail.function),
-                subject.module(detail.function),
-            );
+            row(what, weight, recurses, Some(detail.function), nameless());
         }
         match self.total_max.map(|most| (most.weight, most.known())) {
             Some((_, Some(most))) if most > detail.total => {
-                row("total_max", most, None, nameless(), "");
+                row("total_max", most, None, None, nameless());
             }
-            Some((limit, None)) => row("total_limit", limit, None, nameless(), ""),
+            Some((limit, None)) => row("total_limit", limit, None, None, nameless()),
             _ => {}
         }
-        row("root", detail.outermost, None, nameless(), "");
+        row("root", detail.outermost, None, None, nameless());
         for (what, others) in [("caller", &self.callers), ("descendant", &self.descendants)] {
             for other in others {
-                let name = named(other.function);
-                let module = subject.module(other.function);
-                row(what, other.weight, Some(other.recursive), name, module);
+                let (function, recursive) = (Some(other.function), Some(other.recursive));
+                row(what, other.weight, recursive, function, nameless());
             }
         }
         for line in &self.lines {
-            row(
-                "line",
-                line.weight,
-                None,
-                (place(subject, line.line), ""),
-                "",
-            );
+            row("line", line.weight, None, None, place(subject, line.line));
         }
         for &(depth, weight) in &detail.depths {
-            row("depth", weight, None, (depth.to_string(), ""), "");
+            row("depth", weight, None, None, depth.to_string());
         }
         for (side, listed) in self.by_line() {
             for site in &listed.sites {
@@ -180,6 +166,7 @@ impl DetailView {
                     part: site.weight,
                     whole,
                 };
+                about.push([None, Some(site.function)]);
                 table.rows.push(vec![
                     Cell::Text(side.what().into()),
                     share(detail.total),
@@ -195,7 +182,7 @@ impl DetailView {
                 ]);
             }
         }
-        table
+        label::with_addresses(table, subject, label::OfCallers::None, about)
     }
 
     /// The page for people.
@@ -283,7 +270,7 @@ impl DetailView {
         let mut table = Table::new(vec![
             Column::new("percent", "%", Role::Heat),
             Column::new("total_percent", "% of all", Role::Figure),
-            Column::new("weight", "weight", Role::Figure),
+            Column::new("weight", "weight", Role::Spare),
             Column::new("name", "", Role::Name),
         ]);
         for (name, part) in [
@@ -312,7 +299,7 @@ impl DetailView {
         };
         let mut table = Table::new(vec![
             Column::new("percent", "%", Role::Heat),
-            Column::new("weight", "weight", Role::Figure),
+            Column::new("weight", "weight", Role::Spare),
             Column::new("calls", "calls", Role::Figure),
             Column::new("weight_per_call", "per call", Role::Figure),
             Column::new("name", noun.0, Role::Name),
@@ -447,7 +434,7 @@ impl DetailView {
     fn line_table(&self, subject: &Subject) -> Table {
         let mut table = Table::new(vec![
             Column::new("percent", "%", Role::Heat),
-            Column::new("weight", "weight", Role::Figure),
+            Column::new("weight", "weight", Role::Spare),
             Column::new("line", "line", Role::Name),
         ]);
         for line in &self.lines {
@@ -466,7 +453,7 @@ impl DetailView {
     fn depth_table(&self, subject: &Subject) -> Table {
         let mut table = Table::new(vec![
             Column::new("percent", "%", Role::Heat),
-            Column::new("weight", "weight", Role::Figure),
+            Column::new("weight", "weight", Role::Spare),
             Column::new("depth", "times", Role::Name),
         ]);
         for (from, to, part) in steps(&self.detail.depths) {

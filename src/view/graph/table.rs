@@ -5,6 +5,7 @@ use super::entry::{Line, Relation, Who};
 use crate::analysis::graph::Entry;
 use crate::callgraph::Origin;
 use crate::profile::FunctionId;
+use crate::view::label::OfCallers;
 use crate::view::number::rounded;
 use crate::view::table::{Cell, Column, Role, Table};
 use crate::view::{Figures, Subject, label, number, range, rows};
@@ -28,7 +29,7 @@ fn columns(subject: &Subject) -> [Column; 9] {
         range::column(),
         Column::new("self", "self", Role::Figure),
         Column::new("children", "children", Role::Figure),
-        Column::new("samples", "samples", Role::Figure),
+        Column::new("samples", "samples", Role::Spare),
         Column::new("called", "called", Role::Figure),
         Column::new("function", rows::title(subject.profile.rows), Role::Name),
         Column::new("origin", "evidence", Role::Aside),
@@ -214,6 +215,7 @@ impl GraphView<'_> {
             label::column_of_caller(),
             label::column(),
         ]);
+        let mut about: Vec<[Option<FunctionId>; 2]> = Vec::new();
         let flag = |calls: Option<u64>, is_least: bool| match calls {
             Some(_) => Cell::Count(u64::from(is_least)),
             None => Cell::Nothing,
@@ -264,6 +266,10 @@ impl GraphView<'_> {
                     Cell::Nothing,
                 ),
             };
+            about.push(match entry {
+                Entry::Function(id) => [None, Some(id)],
+                Entry::Cycle(_) => [None; 2],
+            });
             table.rows.push(vec![
                 text(row),
                 Cell::Nothing,
@@ -290,6 +296,7 @@ impl GraphView<'_> {
         for id in self.functions() {
             let root = self.summary.attribution.roots[id];
             if root.total() > 0.0 {
+                about.push([None, Some(id)]);
                 table.rows.push(vec![
                     text("root"),
                     Cell::Nothing,
@@ -319,6 +326,7 @@ impl GraphView<'_> {
                 false => Cell::Nothing,
             };
             let optional = |part: Option<f64>| part.map_or(Cell::Nothing, weight);
+            about.push([Some(arc.from), Some(arc.to)]);
             table.rows.push(vec![
                 text("arc"),
                 plain(arc.from),
@@ -340,6 +348,7 @@ impl GraphView<'_> {
                 text(self.name(arc.to)),
             ]);
         }
+        let table = label::with_addresses(table, subject, OfCallers::Shown, about);
         match subject.profile.counts.as_ref() {
             Some(counts) if counts.are_partial() => table,
             _ => table.without(&["calls_at_least"]),

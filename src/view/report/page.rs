@@ -119,7 +119,7 @@ impl Report {
         let labels = Labels::new(subject, ids.flatten());
         let mut table = Table::new(vec![
             Column::new("percent", "%", Role::Heat),
-            Column::new("weight", "weight", Role::Figure),
+            Column::new("weight", "weight", Role::Spare),
             Column::new("name", "from", Role::Name),
             Column::new("module", "module", Role::Aside),
             Column::new("caller", "called by", Role::Aside),
@@ -269,7 +269,7 @@ impl Report {
             }
             let mut table = Table::new(vec![
                 Column::new("percent", "%", Role::Heat),
-                Column::new("weight", "weight", Role::Figure),
+                Column::new("weight", "weight", Role::Spare),
                 Column::new("name", title, Role::Name),
             ]);
             for (name, part) in rows.into_iter().take(THREADS) {

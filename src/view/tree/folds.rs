@@ -12,13 +12,14 @@
 //! A chain is of functions that each have the next one as the only line under them, with nearly the same
 //! weight. Its last function is named, and the figures are those of the last.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::owners::{OwnerKind, Owners};
 use crate::analysis::tree::{CallTree, Node, NodeId};
 use crate::base::IdVec;
 use crate::profile::FunctionKind;
 use crate::view::Subject;
+use crate::view::flat::reaches;
 
 /// What a folded line means.
 pub(super) const LEGEND: &str = "⋯ N frames: a chain of calls outside of the project's code with nearly the same \
@@ -64,6 +65,57 @@ impl Fold {
         let others = std::iter::successors(parent(&last), parent);
         others.take(self.frames - 1)
     }
+}
+
+/// The chains of calls outside of the user's own code that a list of a tree's nodes shows as one line each.
+#[derive(Clone, Debug, Default)]
+pub struct Folds {
+    by_last: FxHashMap<NodeId, Fold>,
+    within: FxHashSet<NodeId>,
+}
+
+impl Folds {
+    /// Finds the chains among the nodes with at least this share, in percent: lesser ones beside a chain are not
+    /// shown while it is folded.
+    pub fn new(subject: &Subject, calls: &CallTree, owners: &Owners, min: f64) -> Folds {
+        let whole = subject.selection.total();
+        let nodes = calls.nodes.enumerate();
+        let chosen = nodes.filter(|(_, node)| reaches(node.standing(), whole, min));
+        let chosen: Vec<NodeId> = chosen.map(|(id, _)| id).collect();
+        let by_last = foreign_chains(subject, calls, &chosen, owners);
+        let within = by_last
+            .iter()
+            .flat_map(|(&last, fold)| fold.others(calls, last))
+            .collect();
+        Folds { by_last, within }
+    }
+
+    /// Whether a node is in a chain and not its last one, which stands for all of it.
+    pub fn hides(&self, node: NodeId) -> bool {
+        self.within.contains(&node)
+    }
+
+    /// What stands before the name of the last node of a chain: `⋯ 47 frames: std, tokio`.
+    pub fn title(&self, node: NodeId) -> Option<String> {
+        self.by_last.get(&node).map(Fold::title)
+    }
+
+    /// Whether a node is in a chain with a callee.
+    pub fn continues(&self, node: NodeId, callee: NodeId) -> bool {
+        self.hides(node) && (self.hides(callee) || self.by_last.contains_key(&callee))
+    }
+}
+
+/// The chains of calls outside of the user's own code among these nodes, by their last node.
+pub(super) fn foreign_chains(
+    subject: &Subject,
+    calls: &CallTree,
+    chosen: &[NodeId],
+    owners: &Owners,
+) -> FxHashMap<NodeId, Fold> {
+    let can = |node: &Node| is_foreign(subject, owners, node);
+    let is_joined = |caller: &Node, callee: &Node| is_joined(subject, caller, callee);
+    chains(calls, chosen, owners, can, is_joined)
 }
 
 /// The chains among these nodes, by their last node, of functions that `can` be in one,

@@ -35,11 +35,10 @@ impl HotLines {
         let paths = &hot.paths;
         let calls = paths.calls.clone();
         let all: Vec<NodeId> = calls.nodes.ids().collect();
-        let is_foreign = |node: &Node| folds::is_foreign(subject, owners, node);
         let is_joined = |caller: &Node, callee: &Node| folds::is_joined(subject, caller, callee);
         let is_any = |node: &Node| owners.of(node.function).kind != OwnerKind::Mark;
         let total = subject.selection.total();
-        let mut folds = folds::chains(&calls, &all, owners, is_foreign, is_joined);
+        let mut folds = folds::foreign_chains(subject, &calls, &all, owners);
         let mut shown = choose(paths.first, &all, &folds, hot, lines, total);
         if shown.is_cut {
             folds = folds::chains(&calls, &all, owners, is_any, is_joined);

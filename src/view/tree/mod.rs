@@ -30,6 +30,7 @@ mod guides;
 mod hot;
 
 pub use self::draw::drawing;
+pub use self::folds::Folds;
 use self::guides::Guides;
 pub use self::hot::HotLines;
 use super::flat::reaches;
@@ -144,9 +145,7 @@ pub fn arrange(
         }
     }
     let folds = owners.map_or_else(FxHashMap::default, |owners| {
-        let can = |node: &Node| folds::is_foreign(subject, owners, node);
-        let is_joined = |caller: &Node, callee: &Node| folds::is_joined(subject, caller, callee);
-        folds::chains(&calls, &chosen, owners, can, is_joined)
+        folds::foreign_chains(subject, &calls, &chosen, owners)
     });
     let mut is_folded: IdVec<NodeId, bool> = IdVec::filled(false, calls.nodes.len());
     for (&last, fold) in &folds {
@@ -372,7 +371,7 @@ impl Tree {
             range::column(),
             Column::new("via_collapsed_percent", "via collapsed %", Role::Figure),
             Column::new("in_only_percent", "self %", Role::Figure),
-            Column::new("weight", weight, Role::Figure),
+            Column::new("weight", weight, Role::Spare),
             Column::new("name", name, Role::Name),
         ]);
         let whole = subject.selection.total();

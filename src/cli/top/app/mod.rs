@@ -253,6 +253,7 @@ impl App {
             Key::Char('s') => self.sort(),
             Key::Char('c') => self.collapse(),
             Key::Char('e') if self.wish.view == View::Tree => self.open_hot_path(),
+            Key::Char('u') if self.wish.view == View::Tree => self.unfold(),
             Key::Char('e' | 'E') => self.next_event(),
             Key::Char('p' | ' ') => self.pause(),
             Key::Char('z') => return self.reset(),
@@ -428,6 +429,19 @@ impl App {
             return;
         };
         self.wish.opened.hot = Some(Hot::Line(key));
+        self.changed();
+    }
+
+    /// Shows chains of calls frame by frame, or as one line each.
+    fn unfold(&mut self) {
+        let opened = &mut self.wish.opened;
+        opened.unfolded = !opened.unfolded;
+        if let Some(prepared) = self.prepared.as_ref().filter(|_| opened.unfolded) {
+            Arc::make_mut(&mut opened.nodes).extend(&prepared.folded);
+        }
+        if let Some(key) = self.line().map(|line| line.key) {
+            self.cursor_mut().pin(key);
+        }
         self.changed();
     }
 

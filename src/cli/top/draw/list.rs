@@ -123,7 +123,7 @@ fn cut(column: usize) -> u16 {
 /// The free columns to the left of a text of this length.
 fn left_of(role: Role, width: usize, length: usize) -> usize {
     match role {
-        Role::Figure | Role::Heat => width.saturating_sub(length),
+        Role::Figure | Role::Spare | Role::Heat => width.saturating_sub(length),
         Role::Name | Role::Code | Role::Aside => 0,
     }
 }
@@ -208,7 +208,7 @@ fn widths(columns: &[Column], lines: &[&Line], unit: &Unit, width: usize) -> Vec
             Role::Name | Role::Code => NAME,
             Role::Aside => ASIDE.max(title),
             Role::Heat => SHARE.max(title),
-            Role::Figure => {
+            Role::Figure | Role::Spare => {
                 let is_share = column.key.ends_with("percent");
                 let usual = if is_share { SHARE } else { FIGURE };
                 let usual = if column.key == "level" { 0 } else { usual };

@@ -232,6 +232,55 @@ fn a_tree_is_opened_down_to_its_first_fork() {
 }
 
 #[test]
+fn chains_of_library_calls_are_one_line_until_they_are_unfolded() {
+    let outside = "clone3 [libc.so.6];start_thread [libc.so.6];std::sys::thread_start [calc]";
+    let inside = "std::io::write [calc];write [libc.so.6];__write [libc.so.6]";
+    let stacks = format!(
+        "{outside};calc::main [calc];calc::eval [calc] 600\n\
+         {outside};calc::main [calc];{inside} 390\n\
+         {outside};calc::main [calc];calc::lex [calc] 10"
+    );
+    let mut stage = Stage::new(100, 24, &stacks);
+    stage.keys("3");
+    let folded = [
+        "std::sys::thread_start",
+        "calc::main",
+        "calc::eval",
+        "__write",
+        "calc::lex",
+    ];
+    assert_eq!(stage.names(), folded);
+    let screen = stage.screen();
+    assert!(
+        screen.contains("⋯ 3 frames: std → std::sys::thread_start"),
+        "{screen}"
+    );
+    assert!(screen.contains("⋯ 3 frames: std → __write"), "{screen}");
+    // Left goes to the line above, not to a frame that is none.
+    assert_eq!(stage.chosen(), "calc::main");
+    stage.keys("jj");
+    assert_eq!(stage.chosen(), "__write");
+    stage.key(Key::Left);
+    assert_eq!(stage.chosen(), "calc::main");
+    stage.keys("u");
+    let all = [
+        "clone3",
+        "start_thread",
+        "std::sys::thread_start",
+        "calc::main",
+        "calc::eval",
+    ];
+    assert_eq!(stage.names()[..5], all);
+    assert_eq!(stage.chosen(), "calc::main");
+    stage.keys("u");
+    assert_eq!(stage.names(), folded);
+    // A search shows all frames on the way.
+    stage.keys("/^__write");
+    stage.key(Key::Enter);
+    assert_eq!(stage.names().len(), 7);
+}
+
+#[test]
 fn a_collapsed_call_leads_to_the_node_where_it_continues() {
     let mut stage = stage();
     stage.keys("3ccc");

@@ -1,0 +1,42 @@
+//! Functions that filters name.
+
+use proftool::profile::{EventId, Profile, pattern_of};
+use proftool::view::search;
+use regex::Regex;
+
+use crate::cli::function;
+
+/// The pattern to filter samples of an event by. Views print labels such as `step (a.c:12)`: as a regular expression such a
+/// label does not match itself, and stands for its function.
+pub(super) fn resolved(profile: &Profile, event: Option<EventId>, regex: &Regex) -> Regex {
+    let text = regex.as_str();
+    let is_name = |name: &str| regex.is_match(name);
+    if regex::escape(text) == text && profile.functions.iter().any(|it| is_name(&it.name)) {
+        return regex.clone();
+    }
+    let plain = text.replace('\\', "");
+    let is_literal = regex::escape(&plain) == text;
+    let name = if is_literal { &plain } else { text };
+    let labelled = search::labelled(profile, name);
+    let labelled = labelled.or_else(|| function::shown_as(profile, event?, name));
+    let label = labelled.map(|id| profile.distinct_name(id));
+    let label = label.filter(|label| is_literal || !regex.is_match(label));
+    let exact = label.and_then(|label| Regex::new(&pattern_of(label)).ok());
+    exact.unwrap_or_else(|| regex.clone())
+}
+
+/// A regular expression; what is wrong with it in one line. Names such as `{lambda()#1}` are not valid ones, nor are
+/// some labels in which a narrow page leaves out the end of arguments, and stand for themselves.
+pub(super) fn pattern(text: &str) -> Result<Regex, String> {
+    let literal = || {
+        text.contains(['{', function::GAP])
+            .then(|| Regex::new(&regex::escape(text)).ok())
+    };
+    Regex::new(text)
+        .or_else(|error| literal().flatten().ok_or(error))
+        .map_err(|error| {
+            let text = error.to_string();
+            let last = text.lines().last().unwrap_or_default().trim();
+            last.strip_prefix("error: ").unwrap_or(last).to_owned()
+        })
+}
