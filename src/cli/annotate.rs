@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use proftool::analysis::annotate::{self as analysis, Summary};
 use proftool::export::json;
-use proftool::input::{self, SourceFiles, StaticCalls};
+use proftool::input::{self, CodeError, SourceFiles, StaticCalls};
 use proftool::profile::{FunctionId, Listing};
 use proftool::view::Subject;
 use proftool::view::annotate::{self, AnnotateView, Material, Options};
 use proftool::view::page::Page;
 
+use super::advice;
 use super::answer::{self, Forms};
 use super::function;
 use super::look::{Format, Look};
@@ -58,6 +59,11 @@ With --asm the figures are those of the machine code: that of everything
 inlined into the function counts, as in perf annotate. Without debug
 information the machine code is shown in any case. Source files are searched
 in the directory given by --source, then at the recorded path.
+
+Kernel code is that of the running kernel, if the recording was made under it:
+its memory (/proc/kcore, for root), else a vmlinux with its build ID. Code that
+a runtime compiled is shown if it wrote a jitdump file (node --perf-prof, Java
+with perf's JVMTI agent); a perf-PID.map has names only.
 
 Examples:
   proftool annotate parse                   the lines of parse in perf.data
@@ -153,14 +159,12 @@ impl Looking<'_> {
     pub fn view(&self, subject: &Subject, function: FunctionId, options: &Options) -> AnnotateView {
         let profile = subject.profile;
         let addresses = analysis::addresses(profile, function);
-        let (code, mut no_code) = if addresses.is_empty() {
-            (None, None)
-        } else {
-            let addresses = addresses.into_iter();
-            match input::machine_code(profile, function, addresses, self.syntax, self.reading) {
-                Ok(code) => (Some(code), None),
-                Err(error) => (None, Some(error.to_string())),
-            }
+        let addresses = addresses.into_iter();
+        let code = input::machine_code(profile, function, addresses, self.syntax, self.reading);
+        let (code, mut no_code) = match code {
+            Ok(code) => (Some(code), None),
+            Err(CodeError::NoAddresses) => (None, None),
+            Err(error) => (None, Some(advice::without_code(&error))),
         };
         let listing = code.as_ref();
         let summary = Summary::of(profile, subject.selection, function, listing);

@@ -2,7 +2,7 @@
 //! decl_file|null, decl_line|null}`,
 //! `files [{file, found|null, newer, lines [{line, self, total|null, text|null}]}]`,
 //! `unknown_line {self, total|null}|null`,
-//! `code {file, self, total, outside, inlined_elsewhere, cut, instructions [{address, length, text, self,
+//! `code {file, origin, self, total, outside, inlined_elsewhere, cut, instructions [{address, length, text, self,
 //! total, file|null, line|null, inlined|null, jump|null, callee|null}]}|null`, `no_code|null`.
 //!
 //! A line of `files` has weight or code of the function; `text` is there where the source was `found`,
@@ -15,6 +15,8 @@
 //! it calls. Where calls were counted, instructions and lines have `calls|null`, how often they called,
 //! and `calls_at_least`, which is there, and true, where there may have been more; the calls of a line are
 //! its own, not those of code that is inlined into it. Without code, `no_code` has the reason.
+//! `origin` of code is `mapped` (a program or library), `kernel-memory`, `kernel-file` (a vmlinux: as it
+//! was built) or `jitdump` (addresses are offsets in that file).
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -24,7 +26,7 @@ use serde::Serialize;
 use super::layout::{list, list_with, value};
 use super::{Identity, view_head};
 use crate::export::Advice;
-use crate::profile::MadeCalls;
+use crate::profile::{MadeCalls, Origin};
 use crate::view::Subject;
 use crate::view::annotate::{AnnotateView, CodeLine, CodeView, FileView};
 
@@ -167,6 +169,14 @@ fn write_code(
 ) -> io::Result<()> {
     out.write_all(b"{\"file\":")?;
     value(out, &code.listing.file)?;
+    let origin = match code.listing.origin {
+        Origin::Mapped => "mapped",
+        Origin::KernelMemory => "kernel-memory",
+        Origin::KernelFile => "kernel-file",
+        Origin::JitDump { .. } => "jitdump",
+    };
+    out.write_all(b",\"origin\":")?;
+    value(out, origin)?;
     write!(
         out,
         ",\"self\":{},\"total\":{},\"outside\":{},\"inlined_elsewhere\":{},\"cut\":{}",

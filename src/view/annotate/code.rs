@@ -5,7 +5,7 @@ use super::{
     without_weights,
 };
 use crate::analysis::annotate::CodeWeights;
-use crate::profile::{Instruction, Listing};
+use crate::profile::{Instruction, Listing, Origin};
 use crate::view::Subject;
 use crate::view::number;
 use crate::view::page::Block;
@@ -37,6 +37,23 @@ pub struct CodeLine<'a> {
     pub self_weight: u64,
     /// The same with what it calls.
     pub total: u64,
+}
+
+/// What a reader has to know of code that is not that of a file which was mapped.
+fn origin(origin: Origin) -> Option<String> {
+    Some(match origin {
+        Origin::Mapped => return None,
+        Origin::KernelMemory => "Code of the running kernel as it is now. It can differ from the code that was \
+                                 sampled where the kernel has changed it since (tracing, static keys)."
+            .into(),
+        Origin::KernelFile => "Code of the kernel as it was built. It can differ from the code that ran, as the \
+                               kernel changes it (alternatives, tracing, static keys)."
+            .into(),
+        Origin::JitDump { pieces: 0 | 1 } => "Addresses are offsets in this file.".into(),
+        Origin::JitDump { pieces } => format!(
+            "Addresses are offsets in this file. {pieces} pieces of code that have this name were sampled."
+        ),
+    })
 }
 
 impl CodeView {
@@ -126,6 +143,7 @@ impl CodeView {
         self.draw(&mut table, &rows);
         blocks.push(Block::Space);
         blocks.push(Block::Heading(self.listing.file.clone()));
+        blocks.extend(origin(self.listing.origin).map(Block::Line));
         for file in &view.files {
             let texts = source::warnings(file);
             blocks.extend(texts.map(|text| Block::Line(format!("{}: {text}", file.file))));

@@ -214,6 +214,7 @@ impl AnnotateView {
         let mut blocks = vec![Block::Line(subject.headline()), Block::Space];
         let module = match subject.module(summary.function) {
             "" => String::new(),
+            module if module.starts_with('[') => format!(" {module}"),
             module => format!(" [{module}]"),
         };
         let heading = match self.label.ends_with(&module) {
