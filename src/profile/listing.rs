@@ -20,6 +20,8 @@ pub struct Listing {
     /// The lines of the function itself that have code, without those of inlined functions: file and
     /// line; sorted, each once.
     pub lines: Vec<(NameId, u32)>,
+    /// The texts of source files that the file's debug information has, by their names.
+    pub embedded: Vec<(NameId, Box<str>)>,
     /// The names of files and functions.
     pub names: Interner,
     /// Whether the function has more code than is listed: it is too large.

@@ -8,11 +8,41 @@ use crate::profile::{Listing, Position};
 
 /// The most frames of inlined calls that are read for its source positions.
 const MOST_FRAMES: usize = 1 << 24;
+/// The most bytes of embedded source files.
+const MOST_TEXT: usize = 64 << 20;
 
-/// Finds the source position of each instruction, and the lines of the function itself.
+/// Finds the source position of each instruction, the lines of the function itself, and what the debug
+/// information has of the source.
 ///
 /// `stated` tells where the file has what is listed at an address.
 pub(super) fn add_positions(listing: &mut Listing, lines: &Lines, stated: impl Fn(u64) -> Svma) {
+    add_lines(listing, lines, &stated);
+    add_embedded(listing, lines, &stated);
+}
+
+/// Adds the texts of source files that the debug information has.
+fn add_embedded(listing: &mut Listing, lines: &Lines, stated: &impl Fn(u64) -> Svma) {
+    // All code of a function is of one unit.
+    let Some(first) = listing.instructions.first() else {
+        return;
+    };
+    let of_code = listing.positions.iter().map(|position| position.file);
+    let of_lines = listing.lines.iter().map(|&(file, _)| file);
+    let mut files: Vec<NameId> = of_code.chain(of_lines).collect();
+    files.sort_unstable();
+    files.dedup();
+    let mut left = MOST_TEXT;
+    for file in files {
+        let path = &listing.names[file];
+        let text = lines.embedded_source(stated(first.address), path, left);
+        if let Some(text) = text {
+            left = left.saturating_sub(text.len());
+            listing.embedded.push((file, text.into()));
+        }
+    }
+}
+
+fn add_lines(listing: &mut Listing, lines: &Lines, stated: &impl Fn(u64) -> Svma) {
     let mut known: FxHashMap<Position, u32> = FxHashMap::default();
     let mut own: FxHashSet<(NameId, u32)> = FxHashSet::default();
     let mut inlined_names: FxHashMap<String, NameId> = FxHashMap::default();

@@ -1,8 +1,7 @@
 //! The machine code of a function, with source lines between the instructions.
 
 use super::{
-    AnnotateView, Options, arrows, expanded, figures, has_calls, row, shown, source,
-    without_weights,
+    AnnotateView, arrows, expanded, figures, has_calls, row, shown, source, without_weights,
 };
 use crate::analysis::annotate::CodeWeights;
 use crate::profile::{Instruction, Listing, Origin};
@@ -91,8 +90,8 @@ impl CodeView {
     }
 
     /// Which instructions are asked for.
-    pub(super) fn shown(&self, options: &Options) -> Vec<bool> {
-        shown::rows(&self.weights, (self.self_weight, self.total), options)
+    pub(super) fn shown(&self, view: &AnnotateView) -> Vec<bool> {
+        shown::rows(&self.weights, view.whole(true), &view.options)
     }
 
     /// What an instruction calls, or jumps to outside of the listing: `parse`, `parse+0x12`.
@@ -107,8 +106,8 @@ impl CodeView {
 
     /// The blocks of a page.
     pub(super) fn blocks(&self, view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Block>) {
-        let whole = (self.self_weight, self.total);
-        let is_shown = self.shown(&view.options);
+        let whole = view.whole(true);
+        let is_shown = self.shown(view);
         let address = Column::new("address", "address", Role::Figure);
         let mut table = Table::new(figures(address, "instruction"));
         // The rows of the table that are instructions, by address.
@@ -158,7 +157,10 @@ impl CodeView {
             } else {
                 table.without(&["calls"])
             };
-            blocks.push(Block::Table(without_weights(table, subject)));
+            blocks.push(Block::Table(without_weights(
+                view.without_totals(table),
+                subject,
+            )));
         }
         let unit = &subject.selection.event().unit;
         let mut note = |weight: u64, text: &str| {
