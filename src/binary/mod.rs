@@ -52,9 +52,10 @@ pub use elf::slots::Slots;
 pub use error::Error;
 pub use host::finder::Finder;
 pub use host::kallsyms::{Kallsyms, KernelFunction};
+pub use host::kernel_code::{KERNEL_MEMORY, KernelCode, KernelCodeSource};
 pub use host::libraries::Libraries;
 pub use host::vdso;
-pub use jit::{JitDump, JitFrame, JitNames, PerfMap};
+pub use jit::{JitCode, JitDump, JitFrame, JitNames, JitPiece, PerfMap};
 
 use self::budget::Budget;
 use self::debug::dwarf::DebugInfo;

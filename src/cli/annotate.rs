@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use proftool::analysis::annotate::{self as analysis, Summary};
 use proftool::export::json;
-use proftool::input::{self, SourceFiles, StaticCalls};
-use proftool::profile::{FunctionId, Listing};
+use proftool::input::{self, CodeError, SourceFiles, StaticCalls};
+use proftool::profile::{FunctionId, Listing, SourceText};
 use proftool::view::Subject;
 use proftool::view::annotate::{self, AnnotateView, Material, Options};
 use proftool::view::page::Page;
 
+use super::advice;
 use super::answer::{self, Forms};
 use super::function;
 use super::look::{Format, Look};
@@ -41,6 +42,9 @@ pub struct Args {
     /// Lines shown before and after each line with samples [default: 3]
     #[arg(long, value_name = "N")]
     context: Option<usize>,
+    /// What percentages are shares of.
+    #[arg(long, value_enum, default_value_t = Base::Total)]
+    base: Base,
     /// Show the whole function.
     #[arg(long, conflicts_with = "context")]
     all: bool,
@@ -51,20 +55,50 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Each line has two figures. self: samples taken in the line itself. total:
 samples taken in it or in what it calls. A sample counts once per line, also
-under recursion. Inlined code counts to the total of the line that it is
+under recursion. Both are shares of the function's total, unless --base says
+otherwise. Inlined code counts to the total of the line that it is
 inlined into, and to the self time of its own function.
 
 With --asm the figures are those of the machine code: that of everything
 inlined into the function counts, as in perf annotate. Without debug
 information the machine code is shown in any case. Source files are searched
-in the directory given by --source, then at the recorded path.
+in the directory given by --source, then at the recorded path, then in the
+debug information (clang -gembed-source).
+
+Kernel code is that of the running kernel, if the recording was made under it:
+its memory (/proc/kcore, for root), else a vmlinux with its build ID. Code that
+a runtime compiled is shown if it wrote a jitdump file (node --perf-prof, Java
+with perf's JVMTI agent); a perf-PID.map has names only.
 
 Examples:
   proftool annotate parse                   the lines of parse in perf.data
   proftool annotate parse other.data        in another file: the function comes first
   proftool annotate parse --asm --min 1     instructions of 1 % and more
+  proftool annotate parse --asm --base self percentages of perf annotate
   proftool annotate parse --all             all lines of the function
   proftool annotate parse --source ~/src    with sources that have moved";
+
+/// What percentages are shares of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Base {
+    /// The function's total: self % and total % can be compared.
+    Total,
+    /// The function's self weight, as in perf annotate; without total %.
+    #[value(name = "self")]
+    SelfWeight,
+    /// All samples, as in flat.
+    All,
+}
+
+impl From<Base> for annotate::Base {
+    fn from(base: Base) -> annotate::Base {
+        match base {
+            Base::Total => annotate::Base::Total,
+            Base::SelfWeight => annotate::Base::SelfWeight,
+            Base::All => annotate::Base::All,
+        }
+    }
+}
 
 /// Syntax of machine code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -106,6 +140,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let options = Options {
         limit,
+        base: args.base.into(),
         min: args.look.min(0.0),
         context: if args.all {
             usize::MAX
@@ -153,14 +188,12 @@ impl Looking<'_> {
     pub fn view(&self, subject: &Subject, function: FunctionId, options: &Options) -> AnnotateView {
         let profile = subject.profile;
         let addresses = analysis::addresses(profile, function);
-        let (code, mut no_code) = if addresses.is_empty() {
-            (None, None)
-        } else {
-            let addresses = addresses.into_iter();
-            match input::machine_code(profile, function, addresses, self.syntax, self.reading) {
-                Ok(code) => (Some(code), None),
-                Err(error) => (None, Some(error.to_string())),
-            }
+        let addresses = addresses.into_iter();
+        let code = input::machine_code(profile, function, addresses, self.syntax, self.reading);
+        let (code, mut no_code) = match code {
+            Ok(code) => (Some(code), None),
+            Err(CodeError::NoAddresses) => (None, None),
+            Err(error) => (None, Some(advice::without_code(&error))),
         };
         let listing = code.as_ref();
         let summary = Summary::of(profile, subject.selection, function, listing);
@@ -186,7 +219,12 @@ impl Looking<'_> {
         let mut sources = SourceFiles::new(self.source, self.reading.symfs.as_deref());
         let sources = files
             .into_iter()
-            .filter_map(|file| sources.read(&file).map(|source| (file, source)))
+            .filter_map(|file| {
+                let source = sources
+                    .read(&file)
+                    .or_else(|| embedded(code.as_ref()?, &file))?;
+                Some((file, source))
+            })
             .collect();
         let material = Material {
             code,
@@ -199,13 +237,19 @@ impl Looking<'_> {
     /// The page about a function: its machine code where inlined functions are looked up, else its lines.
     pub fn page(&self, subject: &Subject, function: FunctionId) -> Page {
         let options = Options {
-            limit: None,
-            min: 0.0,
             context: CONTEXT,
             assembly: self.with_inlined,
+            ..Options::default()
         };
         self.view(subject, function, &options).page(subject)
     }
+}
+
+/// The text of a source file that the debug information of the listed code has.
+fn embedded(listing: &Listing, file: &str) -> Option<SourceText> {
+    let mut all = listing.embedded.iter();
+    let (_, text) = all.find(|(name, _)| &listing.names[*name] == file)?;
+    Some(SourceText::embedded(listing.file.clone(), text.to_string()))
 }
 
 /// The source files of the function's own lines, or of all that is inlined into it, too.

@@ -7,14 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use proftool::input::{self, TimeRange};
-use proftool::profile::{Counts, FunctionId, Profile};
+use proftool::profile::{Counts, FunctionId, Profile, RowKind, RowLevel};
 use proftool::view::Subject;
 use proftool::view::page::Page;
 
 use super::annotate::{Looking, Syntax};
-use super::failure::hinted;
+use super::failure::{Misused, hinted};
 use super::look::{SortKey, SortKeyParser, When};
 use super::query::Query;
+use super::query::by::{By, Rows};
 use super::query::time::time_range;
 use super::top::{self, Seen, Shown, Source, Start, State, Written};
 
@@ -24,6 +25,8 @@ use super::top::{self, Seen, Shown, Source, Start, State, Written};
 pub struct Args {
     #[command(flatten)]
     query: Query,
+    #[command(flatten)]
+    rows: Rows,
     /// Sort order of the flat view.
     #[arg(long, default_value = "self", value_parser = SortKeyParser::new())]
     sort: SortKey,
@@ -48,7 +51,8 @@ commands of these names with the same filters.
 Examples:
   proftool browse                     look around in perf.data
   proftool browse profile.pb.gz       any file that the other commands read
-  proftool browse --time 10..20       only a part of the recording";
+  proftool browse --time 10..20       only a part of the recording
+  proftool browse --by module         programs and libraries instead of functions";
 
 /// Shows the file until it is left.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -58,7 +62,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let text = "browse needs a terminal on standard output";
         return Err(hinted(text.into(), Some(hint.trim_end().into())));
     }
-    let (profile, reading) = args.query.open_for_all_views()?;
+    let by = args.rows.by;
+    refuse_rows(by, &args.query)?;
+    let (profile, reading) = args.query.open_for_rows_of_all_views(by)?;
     args.query.refuse_without_stacks(&profile, "browse")?;
     let event = args.query.event(&profile)?;
     let event = event.map(|event| profile.events[event].name.clone());
@@ -69,7 +75,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         false => "",
     };
     let command = profile.about.command.clone();
-    let parts = [command.as_deref().unwrap_or_default(), picks];
+    let rows = match by.is_other() {
+        true => by.option().replace("--", ""),
+        false => String::new(),
+    };
+    let parts = [command.as_deref().unwrap_or_default(), picks, &rows];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     let shown = Shown {
         target: name,
@@ -81,8 +91,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         reading,
         syntax: args.syntax,
         source: args.source.clone(),
+        rows: by.kind(),
         latest: Arc::new(Mutex::new(Latest {
-            seen: Arc::new(seen(1, profile)),
+            seen: Arc::new(seen(1, by_rows(profile, by.kind()))),
             part: None,
         })),
         asked: Arc::default(),
@@ -98,12 +109,44 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Refuses rows that the views do not have, and filters that are about what rows replace.
+fn refuse_rows(by: By, query: &Query) -> anyhow::Result<()> {
+    if !by.is_other() {
+        return Ok(());
+    }
+    if !by.kind().replaces_functions() {
+        let text = format!(
+            "browse has rows by function, module, file, line and address, not {}",
+            by.option()
+        );
+        let hint = format!("proftool flat {}", by.option());
+        return Err(hinted(text, Some(hint)));
+    }
+    if query.picks_stacks() {
+        let text = format!(
+            "filters by function, module or path need rows by function; leave out {}",
+            by.option()
+        );
+        return Err(Misused(text).into());
+    }
+    Ok(())
+}
+
+/// The profile by rows of this kind.
+fn by_rows(profile: Profile, rows: RowKind) -> Profile {
+    match rows {
+        RowKind::Function => profile,
+        rows => profile.by_rows(rows, RowLevel::Alone, &[]).0,
+    }
+}
+
 /// A recording on the screen.
 struct Recording {
     path: PathBuf,
     reading: input::Options,
     syntax: Syntax,
     source: Option<PathBuf>,
+    rows: RowKind,
     latest: Arc<Mutex<Latest>>,
     /// The number of parts that were asked for.
     asked: Arc<AtomicU64>,
@@ -161,6 +204,9 @@ impl Source for Recording {
         function: FunctionId,
         assembly: bool,
     ) -> Result<Page, String> {
+        if self.rows != RowKind::Function {
+            return Err("source lines and code are shown of functions: leave out --by".into());
+        }
         let looking = Looking {
             reading: &self.reading,
             syntax: self.syntax.into(),
@@ -185,6 +231,7 @@ impl Source for Recording {
         };
         let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         let (path, latest, asked) = (self.path.clone(), self.latest.clone(), self.asked.clone());
+        let rows = self.rows;
         locked(&self.latest).part = Some("reading \u{2026}".into());
         std::thread::spawn(move || {
             let read = input::open(&path, &reading, &mut |_, _| ());
@@ -196,6 +243,7 @@ impl Source for Recording {
                 Ok(mut profile) => {
                     // Counted calls are those of the whole time.
                     profile.counts = profile.counts.filter(|counts| !Counts::are_partial(counts));
+                    let profile = by_rows(profile, rows);
                     let number = latest.seen.number + 1;
                     latest.seen = Arc::new(seen(number, profile));
                     latest.part = (!name.is_empty()).then(|| format!("time {name} s"));

@@ -162,9 +162,9 @@ const LINES: usize = 40;
 fn sources(query: &Query, arranged: &Arranged) -> Vec<Within> {
     let options = |assembly| annotate::Options {
         limit: Some(LINES),
-        min: 0.0,
         context: 2,
         assembly,
+        ..annotate::Options::default()
     };
     let (lines, code) = (options(false), options(true));
     let reading = query.reading(StaticCalls::Off);

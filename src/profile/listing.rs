@@ -9,6 +9,8 @@ use crate::base::{Interner, NameId};
 pub struct Listing {
     /// The path of the file that has the code.
     pub file: String,
+    /// What the code in that file is to the code that ran.
+    pub origin: Origin,
     /// When that file was last written.
     pub modified: Option<SystemTime>,
     /// The instructions, in order of address.
@@ -18,10 +20,29 @@ pub struct Listing {
     /// The lines of the function itself that have code, without those of inlined functions: file and
     /// line; sorted, each once.
     pub lines: Vec<(NameId, u32)>,
+    /// The texts of source files that the file's debug information has, by their names.
+    pub embedded: Vec<(NameId, Box<str>)>,
     /// The names of files and functions.
     pub names: Interner,
     /// Whether the function has more code than is listed: it is too large.
     pub is_cut: bool,
+}
+
+/// What listed code is to the code that ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// The file was mapped.
+    #[default]
+    Mapped,
+    /// The memory of the running kernel; addresses are those of now.
+    KernelMemory,
+    /// The kernel as it was built; addresses are those that the running kernel has moved it to.
+    KernelFile,
+    /// Code that a process generated and wrote to a jitdump file; addresses are offsets in the file.
+    JitDump {
+        /// How many pieces of code of this name are listed: it was compiled as often.
+        pieces: usize,
+    },
 }
 
 /// One instruction.

@@ -62,7 +62,7 @@ pub use function::{Function, FunctionId, FunctionKind, Module, ModuleId};
 pub use histogram::Histogram;
 pub use line::{Line, LineId};
 pub use links::{Links, Step};
-pub use listing::{Callee, Instruction, Listing, MadeCalls, Position};
+pub use listing::{Callee, Instruction, Listing, MadeCalls, Origin, Position};
 pub use path::{CallPath, CallPaths, PathId};
 pub use place::{AddressId, Place, PlaceId, Places};
 pub use place_weights::PlaceWeights;

@@ -9,6 +9,8 @@ pub struct SourceText {
     pub path: String,
     /// When it was last written.
     pub modified: Option<SystemTime>,
+    /// Whether it is not that file but a text in the debug information of the program at `path`.
+    pub is_embedded: bool,
     text: String,
     /// Where each line begins.
     starts: Vec<u32>,
@@ -34,8 +36,17 @@ impl SourceText {
         SourceText {
             path,
             modified,
+            is_embedded: false,
             text,
             starts,
+        }
+    }
+
+    /// The lines of a text that the debug information of a program has.
+    pub fn embedded(program: String, text: String) -> SourceText {
+        SourceText {
+            is_embedded: true,
+            ..SourceText::new(program, None, text)
         }
     }
 

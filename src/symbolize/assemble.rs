@@ -238,7 +238,7 @@ pub(super) fn profile<'h>(
     builder
 }
 
-/// The addresses of frames as their files state them; none where nobody asks.
+/// The addresses of frames by which their code can be found again; none where nobody asks.
 fn stated_addresses(
     checked: &Checked,
     name_sources: &IdVec<ImageId, NameSource>,
@@ -248,8 +248,8 @@ fn stated_addresses(
     let mut addresses = IdVec::new();
     if options.lines == SourceLines::OfCalls && options.addresses {
         for frame in &checked.frames {
-            let stated = name_sources[frame.image].svma(frame.address.lookup());
-            addresses.push(stated.map(|stated| builder.address(stated.0)));
+            let stated = name_sources[frame.image].stated(frame.address.lookup());
+            addresses.push(stated.map(|stated| builder.address(stated)));
         }
     }
     addresses

@@ -40,6 +40,18 @@ impl NameSource {
         }
     }
 
+    /// The address under which the machine code of a frame can be found again: in an ELF file as that
+    /// states it, in the kernel that of now, in a jitdump the place in the file. `None` where the code
+    /// is kept nowhere.
+    pub(super) fn stated(&self, address: u64) -> Option<u64> {
+        match self {
+            NameSource::Binary(_) => self.svma(address).map(|stated| stated.0),
+            NameSource::Kernel(_, moved) => Some(address.wrapping_add(*moved)),
+            NameSource::JitDump(dump) => dump.at(address).map(|_| address),
+            _ => None,
+        }
+    }
+
     /// Whether nothing shows that the file of an image is the one that ran: the recording has no build
     /// ID of it, and it was written later.
     pub(super) fn may_have_changed(&self, trace: &Trace, image: &Image) -> bool {

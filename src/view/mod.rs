@@ -125,6 +125,11 @@ impl<'a> Subject<'a> {
         self.selection.samples() < all
     }
 
+    /// What one row is, and several: function, functions.
+    pub fn noun(&self) -> (&'static str, &'static str) {
+        rows::noun(self.profile.rows)
+    }
+
     /// One line on what is shown: the samples, their event, and the total in its unit.
     pub fn headline(&self) -> String {
         let (event, samples) = (self.selection.event(), self.selection.samples());

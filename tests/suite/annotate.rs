@@ -10,7 +10,7 @@ use proftool::profile::{
     Builder, Callee, EventId, Filter, Function, FunctionId, FunctionKind, Instruction, Line,
     Listing, Module, Place, Position, Profile, SourceText, Thread,
 };
-use proftool::view::annotate::{AnnotateView, Material, Options, arrange};
+use proftool::view::annotate::{AnnotateView, Base, Material, Options, arrange};
 use proftool::view::{Figures, Names, Subject};
 use proptest::collection::vec;
 use proptest::option;
@@ -291,7 +291,7 @@ fn the_page_shows_lines_and_code_with_their_weights() {
         width: 80,
         color: false,
     };
-    let view = |assembly, context| -> AnnotateView {
+    let view = |assembly, context, base| -> AnnotateView {
         let summary = of(&profile, 1, Some(&listing));
         let material = Material {
             code: Some(listing.clone()),
@@ -300,17 +300,23 @@ fn the_page_shows_lines_and_code_with_their_weights() {
         };
         let options = Options {
             assembly,
+            base,
             context,
             ..Options::default()
         };
         arrange(&subject, summary, material, &options)
     };
     let mut out = Vec::new();
-    for view in [view(false, 1), view(true, usize::MAX)] {
+    for view in [
+        view(false, 1, Base::Total),
+        view(true, usize::MAX, Base::Total),
+        view(false, 0, Base::SelfWeight),
+        view(true, 0, Base::All),
+    ] {
         text::write(&mut out, &view.page(&subject), &look, &Facts).unwrap();
         out.extend(b"---\n");
     }
-    let view = view(false, usize::MAX);
+    let view = view(false, usize::MAX, Base::Total);
     csv::write(&mut out, &view.table(&subject)).unwrap();
     json::annotate::write(&mut out, &subject, &view, &Facts).unwrap();
     let told = String::from_utf8_lossy(&out);

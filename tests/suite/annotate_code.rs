@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::call_sites::{recorded, source};
 use crate::cli::proftool;
 use crate::support::{directory, ran, skipped};
+use crate::written::{CPU_CLOCK, Recording, Taken};
 
 /// What objdump prints of a program: text by address, without names and comments.
 fn objdump(program: &Path) -> Option<BTreeMap<u64, String>> {
@@ -206,4 +207,113 @@ fn sources_are_found_by_the_end_of_their_path_and_only_as_regular_files() {
     for special in ["/dev/null", "/dev/zero", "/proc", "/"] {
         assert_eq!(read(None, special), None, "{special}");
     }
+}
+
+#[test]
+fn source_that_the_compiler_embedded_is_shown_where_the_file_is_gone() {
+    let room = directory("annotate-embedded");
+    let (source, program) = (room.join("sum.c"), room.join("sum"));
+    let text = "int sum(int n)\n{\n\treturn n * 7; /* \u{e4} */\n}\nint main(void)\n{\n\treturn sum(3);\n}\n";
+    std::fs::write(&source, text).unwrap();
+    let mut clang = Command::new("clang");
+    clang.args(["-gdwarf-5", "-gembed-source", "-O0", "-o"]);
+    if ran(clang.arg(&program).arg(&source)).is_none() {
+        return skipped("there is no clang");
+    }
+    let binary = Binary::open(&program).unwrap();
+    let name = |symbol| binary.function_name(symbol);
+    let mut functions = binary.functions().iter();
+    let sum = functions.find(|symbol| name(symbol).as_deref() == Some("sum"));
+    let sum = sum.unwrap();
+    // By the path of the frame, up to a limit, and no other path.
+    let lines = binary.lines();
+    let path = source.to_str().unwrap();
+    let embedded = |path, limit| lines.embedded_source(sum.start, path, limit);
+    assert_eq!(embedded(path, 1 << 20).as_deref(), Some(text));
+    assert_eq!(embedded(path, text.len()), None);
+    assert_eq!(embedded("/other/sum.c", 1 << 20), None);
+
+    let code = binary.code().unwrap();
+    let offset = code.piece(sum.start, sum.end()).unwrap().offset.0;
+    let mut recording = Recording::new(&[("cpu-clock", CPU_CLOCK)], true);
+    recording.process(7, "sum");
+    let (page, base) = (offset & !0xfff, 0x5000_0000);
+    recording.mapping(7, program.to_str().unwrap(), (base, 0x2000), page);
+    for time in [10, 20] {
+        recording.sample(Taken {
+            task: 7,
+            time,
+            user: &[base + offset - page],
+            ..Taken::default()
+        });
+    }
+    let data = room.join("perf.data");
+    recording.write(&data);
+    let data = data.to_str().unwrap();
+    let file = || json(&["annotate", "sum", data])["files"][0].clone();
+    assert_eq!(file()["embedded"], false);
+    std::fs::remove_file(&source).unwrap();
+    let file = file();
+    assert_eq!(file["embedded"], true);
+    assert_eq!(file["found"], *program.to_str().unwrap());
+    let texts = file["lines"].as_array().unwrap().iter();
+    let texts: Vec<_> = texts.map(|line| line["text"].as_str().unwrap()).collect();
+    assert!(texts.contains(&"\treturn n * 7; /* \u{e4} */"), "{texts:?}");
+    let page = proftool(&["annotate", "sum", data]).output().unwrap();
+    let page = String::from_utf8(page.stdout).unwrap();
+    let words: Vec<&str> = page.split_whitespace().collect();
+    let heading = format!("{path} (embedded in {})", program.display());
+    assert!(words.join(" ").contains(&heading), "{page}");
+}
+
+#[test]
+fn with_the_self_weight_as_base_the_percentages_are_those_of_perf_annotate() {
+    let Some((_, recording)) = recorded("annotated-base", "-O1") else {
+        return;
+    };
+    let recording = recording.to_str().unwrap();
+    let mut compared = 0;
+    for name in ["descend", "even", "odd"] {
+        let mut perf = Command::new("perf");
+        perf.args(["annotate", "--stdio", "-i", recording, "-s", name]);
+        let Some(told) = ran(&mut perf) else {
+            return skipped("there is no perf");
+        };
+        // `    5.88 :   1139:   mov    %edi,%eax`
+        let told = String::from_utf8_lossy(&told.stdout).into_owned();
+        let expected = told.lines().filter_map(|line| {
+            let mut parts = line.split(':');
+            let share: f64 = parts.next()?.trim().parse().ok()?;
+            let address = u64::from_str_radix(parts.next()?.trim(), 16).ok()?;
+            Some((address, share))
+        });
+        let expected: BTreeMap<u64, f64> = expected.filter(|&(_, share)| share > 0.0).collect();
+        let arguments = ["annotate", name, recording, "--asm", "--base", "self"];
+        let mut command = proftool(&arguments);
+        let output = command.args(["--format", "csv"]).output().unwrap();
+        let table = String::from_utf8(output.stdout).unwrap();
+        let head: Vec<&str> = table.lines().next().unwrap().split(',').collect();
+        let column = |title| head.iter().position(|name| *name == title).unwrap();
+        assert!(!head.contains(&"total_percent"), "{head:?}");
+        let (share, address) = (column("self_percent"), column("address"));
+        let rows = table.lines().filter(|row| row.starts_with("instruction,"));
+        let found = rows.filter_map(|row| {
+            let cells: Vec<&str> = row.split(',').collect();
+            let address = cells[address].trim_start_matches("0x");
+            let share: f64 = cells[share].parse().unwrap();
+            Some((u64::from_str_radix(address, 16).ok()?, share))
+        });
+        let found: BTreeMap<u64, f64> = found.filter(|&(_, share)| share >= 0.005).collect();
+        let addresses = |of: &BTreeMap<u64, f64>| of.keys().copied().collect::<Vec<u64>>();
+        assert_eq!(addresses(&found), addresses(&expected), "{name}: {told}");
+        for (address, share) in &found {
+            let told = expected[address];
+            assert!(
+                (share - told).abs() < 0.0051,
+                "{name} {address:x}: {share} {told}"
+            );
+        }
+        compared += found.len();
+    }
+    assert!(compared > 0);
 }

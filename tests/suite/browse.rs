@@ -64,15 +64,16 @@ fn a_recording_is_walked_through_and_its_time_and_threads_are_chosen() {
     pane.keys(&["a"]);
     pane.wait_for("self 60.00 % of all");
     pane.keys(&["Escape"]);
-    pane.wait_for("2 functions");
+    // The number of functions is on the screen beside the detail, too.
+    pane.wait_for("q quit");
     pane.keys(&["t", "second", "Enter"]);
     let screen = pane.wait_for("40.00 % of all: command second");
     assert!(!screen.contains("  work"), "{screen}");
     pane.keys(&["Escape"]);
     pane.wait_for("10 samples");
     pane.keys(&["T", "0..1.1", "Enter"]);
-    let screen = pane.wait_for("time 0..1.1 s");
-    assert!(screen.contains("6 samples"), "{screen}");
+    let screen = pane.wait_for("6 samples");
+    assert!(screen.contains("time 0..1.1 s"), "{screen}");
     pane.keys(&["T", "1..0", "Enter"]);
     pane.wait_for("ends before it starts");
     pane.keys(&["T", "Enter"]);
@@ -91,7 +92,7 @@ fn a_recording_is_walked_through_and_its_time_and_threads_are_chosen() {
     pane.wait_for("Esc closes");
     assert!(pane.text().lines().all(|line| line.chars().count() <= 40));
     pane.keys(&["Escape"]);
-    pane.wait_for("work");
+    pane.wait_for("q quit");
     pane.keys(&["q"]);
     pane.wait_for("left with 0");
     pane.is_given_back();
@@ -117,4 +118,54 @@ fn filters_of_the_command_line_count() {
     );
     pane.keys(&["q"]);
     pane.wait_for("left with 0");
+}
+
+#[test]
+fn rows_are_modules_or_addresses_where_asked_for() {
+    if !can_drive() {
+        return;
+    }
+    let data = recording("rows");
+    let browse = |test: &str, by: &str| {
+        let command = format!(
+            "LC_ALL=C.UTF-8 {PROFTOOL} browse {} --by {by}",
+            data.display()
+        );
+        Pane::new(test, &command, (80, 24))
+    };
+    let pane = browse("browse-modules", "module");
+    let screen = pane.wait_for("by module");
+    assert!(screen.contains("1 module"), "{screen}");
+    assert!(screen.contains("100.00   100.00"), "{screen}");
+    assert!(
+        screen.contains("  app") && !screen.contains("  work"),
+        "{screen}"
+    );
+    // Another time is read again by the same rows.
+    pane.keys(&["T", "1..2", "Enter"]);
+    let screen = pane.wait_for("5 samples");
+    assert!(screen.contains("time 1..2 s"), "{screen}");
+    assert!(
+        screen.contains("  app") && !screen.contains("  work"),
+        "{screen}"
+    );
+    // A module has no source lines.
+    pane.keys(&["a"]);
+    pane.wait_for("leave out --by");
+    pane.keys(&["Escape"]);
+    pane.wait_for("q quit");
+    pane.keys(&["q"]);
+    pane.wait_for("left with 0");
+
+    let pane = browse("browse-addresses", "address");
+    let screen = pane.wait_for("by address");
+    for row in ["work+0x10", "main+0x20", "3 addresses"] {
+        assert!(screen.contains(row), "{screen}");
+    }
+    pane.keys(&["q"]);
+    pane.wait_for("left with 0");
+
+    let pane = browse("browse-threads", "thread");
+    pane.wait_for("proftool flat --by thread");
+    pane.wait_for("left with 1");
 }

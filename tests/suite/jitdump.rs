@@ -64,6 +64,12 @@ impl File {
         place
     }
 
+    /// Replaces code at a place.
+    fn code(&mut self, place: u64, bytes: &[u8]) {
+        let place = place as usize;
+        self.bytes[place..place + bytes.len()].copy_from_slice(bytes);
+    }
+
     fn moved(&mut self, time: u64, from: u64, to: u64, size: u64, index: u64) {
         self.head(1, 48, time);
         self.u32(PID);
@@ -220,12 +226,32 @@ fn with_any_changed_bytes_the_result_is_consistent() {
 /// Samples at these times and addresses of a process that wrote a jitdump: `Calc.sum` is compiled
 /// twice, and `Calc.mul` takes the place of its first code. The rows are names and samples.
 fn rows(test: &str, has_clock: bool) -> (Vec<(String, u64)>, String) {
+    let (data, _) = recorded(test, has_clock);
+    let mut command = proftool(&["flat", "--format", "json", "--min", "0"]);
+    let output = command.arg(&data).output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = json["functions"].as_array().unwrap().iter();
+    let rows = rows.map(|row| {
+        let name = row["name"].as_str().unwrap().to_owned();
+        (name, row["self"].as_u64().unwrap())
+    });
+    (rows.collect(), json["caveats"].to_string())
+}
+
+/// The same as a recording, and the places of the three pieces of code in the jitdump.
+fn recorded(test: &str, has_clock: bool) -> (PathBuf, [u64; 3]) {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
     std::fs::create_dir_all(&directory).unwrap();
     let mut file = File::new(false, 0);
-    file.load(100, "Calc.sum", 0x1000, 0x20, 0);
-    file.load(200, "Calc.sum", 0x2000, 0x20, 1);
-    file.load(300, "Calc.mul", 0x1000, 0x20, 2);
+    let sum = file.load(100, "Calc.sum", 0x1000, 0x20, 0);
+    let again = file.load(200, "Calc.sum", 0x2000, 0x20, 1);
+    file.lines(0x1000, &[(0x1000, 7, b"Calc.java"), (0x1018, 9, b"\xff")]);
+    let mul = file.load(300, "Calc.mul", 0x1000, 0x20, 2);
+    // At 0x1008: jumps four bytes behind itself. At 0x1010: calls 0x2000, where only Calc.sum began. At
+    // 0x1018: calls 0x1000, where two functions did.
+    file.code(mul + 8, &[0xeb, 0x02]);
+    file.code(mul + 0x10, &[0xe8, 0xeb, 0x0f, 0, 0]);
+    file.code(mul + 0x18, &[0xe8, 0xe3, 0xff, 0xff, 0xff]);
     let dump = directory.join(format!("jit-{PID}.dump"));
     std::fs::write(&dump, &file.bytes).unwrap();
 
@@ -254,15 +280,73 @@ fn rows(test: &str, has_clock: bool) -> (Vec<(String, u64)>, String) {
     }
     let data = directory.join("perf.data");
     recording.write(&data);
-    let mut command = proftool(&["flat", "--format", "json", "--min", "0"]);
-    let output = command.arg(&data).output().unwrap();
-    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let rows = json["functions"].as_array().unwrap().iter();
-    let rows = rows.map(|row| {
-        let name = row["name"].as_str().unwrap().to_owned();
-        (name, row["self"].as_u64().unwrap())
-    });
-    (rows.collect(), json["caveats"].to_string())
+    (data, [sum, again, mul])
+}
+
+/// What annotate says of a function of such a recording.
+fn annotated(test: &str, has_clock: bool, function: &str) -> (serde_json::Value, String, [u64; 3]) {
+    let (data, places) = recorded(test, has_clock);
+    let output = |format: &[&str]| {
+        let mut command = proftool(&["annotate", function, "--asm", "--all"]);
+        let output = command.args(format).arg(&data).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let json = serde_json::from_str(&output(&["--format", "json"])).unwrap();
+    (json, output(&[]), places)
+}
+
+/// The figures of instructions with samples: offset from `start`, self weight.
+fn weighted(json: &serde_json::Value, start: u64) -> Vec<(u64, u64)> {
+    let rows = json["code"]["instructions"].as_array().unwrap().iter();
+    let rows = rows.filter(|row| row["self"].as_u64() > Some(0));
+    rows.map(|row| {
+        let address = row["address"].as_u64().unwrap();
+        (address - start, row["self"].as_u64().unwrap())
+    })
+    .collect()
+}
+
+#[test]
+fn generated_code_is_listed_from_the_jitdump_by_its_place_there() {
+    let (json, page, [.., mul]) = annotated("jit-code", true, "Calc.mul");
+    assert_eq!(
+        weighted(&json, mul),
+        [(8, 1), (0x10, 1), (0x18, 2)],
+        "{page}"
+    );
+    let row = |offset: u64| {
+        let mut rows = json["code"]["instructions"].as_array().unwrap().iter();
+        rows.find(|row| row["address"] == mul + offset).unwrap()
+    };
+    assert_eq!(row(8)["text"], format!("jmp    {:x}", mul + 12));
+    assert_eq!(row(0x10)["callee"], "Calc.sum");
+    assert_eq!(row(0x18)["callee"], serde_json::Value::Null);
+    assert_eq!(
+        (&row(8)["line"], &row(0x18)["line"]),
+        (&7.into(), &9.into())
+    );
+    assert!(page.contains("offsets in this file."), "{page}");
+}
+
+#[test]
+fn a_method_compiled_again_is_listed_as_often_as_it_was_sampled() {
+    let (json, page, [sum, again, _]) = annotated("jit-code-again", true, "Calc.sum");
+    let expected = [(0x8, 1), (0x10, 1)];
+    let later = [0x8, 0x10, 0x18].map(|offset| (again - sum + offset, 1));
+    assert_eq!(
+        weighted(&json, sum),
+        [&expected[..], &later].concat(),
+        "{page}"
+    );
+    assert!(page.contains("2 pieces of code"), "{page}");
+}
+
+#[test]
+fn generated_code_that_nothing_keeps_is_said_to_be_lost() {
+    let (_, page, _) = annotated("jit-code-lost", false, "Calc.sum");
+    let page = page.replace('\n', " ");
+    assert!(page.contains("the recording has only its names"), "{page}");
+    assert!(page.contains("--perf-prof"), "{page}");
 }
 
 #[test]

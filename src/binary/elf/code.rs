@@ -32,11 +32,16 @@ pub enum Machine {
 impl Machine {
     /// That of a file; `None` where it is none of these.
     pub(in crate::binary) fn of(elf: &Elf) -> Option<Machine> {
-        Some(match elf.machine {
+        Machine::of_number(elf.machine, elf.wide)
+    }
+
+    /// By the number in ELF files; `is_wide` if addresses have 64 bits.
+    pub(in crate::binary) fn of_number(machine: u16, is_wide: bool) -> Option<Machine> {
+        Some(match machine {
             m if m == elf::EM_X86_64.0 => Machine::X86_64,
             m if m == elf::EM_AARCH64.0 => Machine::Aarch64,
             m if m == elf::EM_386.0 => Machine::X86,
-            m if m == elf::EM_RISCV.0 && elf.wide => Machine::Riscv64,
+            m if m == elf::EM_RISCV.0 && is_wide => Machine::Riscv64,
             m if m == elf::EM_RISCV.0 => Machine::Riscv32,
             _ => return None,
         })
@@ -140,6 +145,12 @@ impl Binary {
         let offset = section.offset.checked_add(at.0 - section.address)?;
         let bytes = self.elf.source.read("data", offset, N as u64).ok()?;
         bytes.first_chunk().copied()
+    }
+
+    /// Where the section of this name starts.
+    pub(in crate::binary) fn section_start(&self, name: &[u8]) -> Option<Svma> {
+        let section = self.elf.section(name)?;
+        Some(Svma(self.elf.section_start(section)))
     }
 
     /// The machine code.

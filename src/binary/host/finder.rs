@@ -10,7 +10,7 @@ use super::search_directories::{self, FileLocation, SearchDirectories};
 use super::vdso;
 use crate::base::BuildId;
 use crate::binary::budget::Budget;
-use crate::binary::{Binary, Error, JitDump, PerfMap};
+use crate::binary::{Binary, Error, JitCode, JitDump, PerfMap};
 use crate::cache::Cache;
 use crate::files::{LastLink, Root};
 
@@ -154,6 +154,18 @@ impl Finder {
         JitDump::read_opened(self.places.root().open(path, LastLink::Refuse)?, path)
     }
 
+    /// Opens the jitdump file that a recording knows by `path`, to read the code in it.
+    ///
+    /// # Errors
+    /// As [`JitDump::read`].
+    pub fn jit_code(&self, path: impl AsRef<Path>) -> Result<JitCode, Error> {
+        let path = path.as_ref();
+        if !path.is_absolute() {
+            return Err(Error::RelativePath);
+        }
+        JitCode::read_opened(self.places.root().open(path, LastLink::Refuse)?, path)
+    }
+
     /// Reads the map of code that a process made at run time.
     ///
     /// # Errors
@@ -165,6 +177,16 @@ impl Finder {
     /// Whether files are looked for under a directory that stands for `/`.
     pub fn has_root(&self) -> bool {
         self.places.root().directory().is_some()
+    }
+
+    /// Where copies of the program of a build may be.
+    pub(super) fn kept_programs(&self, build_id: &BuildId) -> Vec<FileLocation> {
+        self.places.programs(build_id)
+    }
+
+    /// Opens a file of this machine.
+    pub(super) fn at_location(&self, place: FileLocation) -> Result<Binary, Error> {
+        Binary::open_with(place, self.places.clone())
     }
 
     fn at_path(&self, path: &Path) -> Result<Binary, Error> {

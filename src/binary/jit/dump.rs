@@ -11,7 +11,8 @@
 //!     3 close   4 unwinding information    others are passed over
 //! ```
 //!
-//! The file is read once from its start to its end; the code in it is passed over.
+//! The file is read once from its start to its end; the code in it is passed over, and read by
+//! [`JitCode`](super::JitCode) where it is asked for.
 
 use std::io::{self, BufReader, Read, Seek};
 use std::path::Path;
@@ -20,7 +21,7 @@ use rustc_hash::FxHashMap;
 
 use super::name::function_name;
 use crate::base::{GeneratedCode, Interner, NameId, utf8};
-use crate::binary::Error;
+use crate::binary::{Error, Machine};
 use crate::files::{LastLink, OpenedFile, Root};
 
 const MAGIC: u32 = 0x4a69_5444;
@@ -62,6 +63,8 @@ pub struct JitDump {
     /// The process as it knows itself.
     pid: u32,
     has_clock: bool,
+    /// The machine, by its number in ELF files.
+    machine: u16,
     /// Whether the addresses of lines count from an ELF header before the code.
     lines_after_header: bool,
     problems: Vec<String>,
@@ -183,6 +186,17 @@ impl JitDump {
         &self.problems
     }
 
+    /// Where the code begins that has a place, and its size.
+    pub(super) fn bounds(&self, place: u64) -> Option<(u64, u64)> {
+        let code = self.code_at(place)?;
+        Some((code.place, code.size))
+    }
+
+    /// The instruction set; `None` if it is not known here.
+    pub(super) fn machine(&self) -> Option<Machine> {
+        Machine::of_number(self.machine, true)
+    }
+
     fn code_at(&self, place: u64) -> Option<&CompiledCode> {
         let after = self.code.partition_point(|code| code.place <= place);
         let code = self.code.get(after.checked_sub(1)?)?;
@@ -286,6 +300,7 @@ impl<'a, R: Read + Seek> Parser<'a, R> {
         if size < HEADER {
             return malformed(format!("the header has {size} bytes, below {HEADER}"));
         }
+        self.dump.machine = u16::try_from(self.u32(&bytes, 12)).unwrap_or(0);
         self.dump.pid = self.u32(&bytes, 20);
         self.dump.has_clock = self.u64(&bytes, 32) & ARCH_TIMESTAMP == 0;
         Ok(size)

@@ -13,6 +13,7 @@
 //! Where a list has no times and several functions were at an address, nothing says which of them
 //! a sample belongs to. The answer is then all of them: see [`JitNames`].
 
+mod code;
 mod dump;
 mod name;
 mod perf_map;
@@ -21,6 +22,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+pub use code::{JitCode, JitPiece};
 pub use dump::{JitDump, JitFrame};
 pub use name::JitNames;
 pub use perf_map::PerfMap;

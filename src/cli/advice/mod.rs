@@ -10,9 +10,11 @@
 //! | [`rights`] | what this user may not see of the kernel and of others |
 //! | [`sampling`] | errors and notes of the sampler, names of events |
 //! | [`inputs`] | files that cannot be opened |
+//! | [`code`] | machine code that cannot be read |
 //! | [`questions`] | rows that are not shown, and what to look at next |
 
 mod caveats;
+mod code;
 pub mod inputs;
 mod questions;
 pub mod rights;
@@ -26,6 +28,7 @@ use proftool::view::page::HiddenRows;
 use proftool::view::page::StackGap;
 use proftool::view::question::Question;
 
+pub use code::without_code;
 pub use stacks::{BUILD_WITH_FRAME_POINTERS, NAME_GENERATED_CODE};
 
 /// What the user is doing, for whom advice is worded.

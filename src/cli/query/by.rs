@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, ValueEnum};
-use proftool::input::StaticCalls;
+use proftool::input::{self, StaticCalls};
 use proftool::profile::{Profile, RowKind, RowLevel, Selection};
 
 use super::{Counting, Query};
@@ -54,7 +54,7 @@ pub enum By {
 
 impl By {
     /// The library's word for it; [`By::Crate`] is no row of a profile.
-    fn kind(self) -> RowKind {
+    pub fn kind(self) -> RowKind {
         match self {
             By::Function | By::Crate => RowKind::Function,
             By::Module => RowKind::Module,
@@ -109,6 +109,13 @@ impl By {
 }
 
 impl Query {
+    /// Reads the profile with what all views of these rows need.
+    pub fn open_for_rows_of_all_views(&self, by: By) -> anyhow::Result<(Profile, input::Options)> {
+        let (profile, reading) = self.open_for_all_views()?;
+        self.refuse_rows(by, &profile)?;
+        Ok((profile, reading))
+    }
+
     /// Reads the profile with what these rows need.
     pub fn open_for_rows(&self, by: By) -> anyhow::Result<Profile> {
         let profile = match by {
@@ -117,8 +124,14 @@ impl Query {
             By::Module => self.open(StaticCalls::Off),
             _ => self.open_for_totals(StaticCalls::Off),
         }?;
+        self.refuse_rows(by, &profile)?;
+        Ok(profile)
+    }
+
+    /// Refuses rows that the profile does not know.
+    fn refuse_rows(&self, by: By, profile: &Profile) -> anyhow::Result<()> {
         if by.is_other() {
-            self.refuse_without_stacks(&profile, &by.option())?;
+            self.refuse_without_stacks(profile, &by.option())?;
         }
         let places = profile.places.as_ref();
         let has_addresses = places.is_some_and(|places| !places.addresses().is_empty());
@@ -139,7 +152,7 @@ impl Query {
             let hint = "build with debug info (-g), and record perf.data; formats of other tools rarely have lines";
             return Err(hinted(text, Some(hint.into())));
         }
-        Ok(profile)
+        Ok(())
     }
 
     /// The samples that are asked for, by these rows.

@@ -290,7 +290,7 @@ impl Query {
     }
 
     /// Whether samples are filtered by the functions on their stacks.
-    fn picks_stacks(&self) -> bool {
+    pub fn picks_stacks(&self) -> bool {
         let by_name = self.focus.is_some() || self.ignore.is_some();
         by_name || !self.module.is_empty() || !self.path.is_empty()
     }

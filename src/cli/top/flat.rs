@@ -1,6 +1,7 @@
 //! Functions with their self and total weights.
 
 use proftool::analysis::flat::Summary;
+use proftool::profile::RowKind;
 use proftool::view::Subject;
 use proftool::view::flat::{self, Options, Sort};
 use proftool::view::number;
@@ -24,6 +25,9 @@ pub fn listing(subject: &Subject, sort: Sort, limit: Option<usize>, search: &Sea
     if flat.rows.iter().all(|row| row.module.is_empty()) {
         left_out.push("module");
     }
+    if subject.profile.rows == RowKind::Module && !left_out.contains(&"module") {
+        left_out.push("module");
+    }
     let table = flat.with_ranges(subject).without(&left_out);
     let lines: Vec<Line> = flat
         .rows
@@ -38,7 +42,8 @@ pub fn listing(subject: &Subject, sort: Sort, limit: Option<usize>, search: &Sea
         })
         .collect();
     let count = |n: usize| number::grouped(n as u64);
-    let noun = if all == 1 { "function" } else { "functions" };
+    let (one, several) = subject.noun();
+    let noun = if all == 1 { one } else { several };
     Listing {
         columns: table.columns,
         about: vec![if search.is_on() {

@@ -103,7 +103,7 @@ pub fn listing(
     let plural = if nodes == 1 { "" } else { "s" };
     Shown {
         listing: Listing {
-            columns: columns(indirect),
+            columns: columns(indirect, subject.profile.rows.name()),
             lines,
             hidden: 0,
             about: vec![
@@ -269,13 +269,13 @@ impl Walk<'_> {
 }
 
 /// The columns of `proftool tree`.
-fn columns(indirect: bool) -> Vec<Column> {
+fn columns(indirect: bool, row: &'static str) -> Vec<Column> {
     let mut columns = vec![
         Column::new("percent", "total %", Role::Heat),
         Column::new("via_collapsed_percent", "via collapsed %", Role::Figure),
         Column::new("in_only_percent", "self %", Role::Figure),
         Column::new("weight", "total", Role::Figure),
-        Column::new("name", "function", Role::Name),
+        Column::new("name", row, Role::Name),
     ];
     if !indirect {
         columns.remove(VIA);

@@ -1,12 +1,13 @@
 //! One function from within: `function {name, linkage_name, module, self, total, label, address|null,
 //! decl_file|null, decl_line|null}`,
-//! `files [{file, found|null, newer, lines [{line, self, total|null, text|null}]}]`,
+//! `files [{file, found|null, embedded, newer, lines [{line, self, total|null, text|null}]}]`,
 //! `unknown_line {self, total|null}|null`,
-//! `code {file, self, total, outside, inlined_elsewhere, cut, instructions [{address, length, text, self,
+//! `code {file, origin, self, total, outside, inlined_elsewhere, cut, instructions [{address, length, text, self,
 //! total, file|null, line|null, inlined|null, jump|null, callee|null}]}|null`, `no_code|null`.
 //!
 //! A line of `files` has weight or code of the function; `text` is there where the source was `found`,
-//! and `newer` tells that it was written after the program. `unknown_line` has the weight whose line is
+//! which is a program if the text is `embedded` in its debug information, and `newer` tells that it was
+//! written after the program. `unknown_line` has the weight whose line is
 //! not known, so that the self weights of all lines and it add up to that of the function. `code` is the
 //! machine code with all that is inlined into it: its `self` is that of its instructions and of
 //! `outside`, addresses that are in none. `inlined_elsewhere` is the self weight of the function in the
@@ -15,6 +16,8 @@
 //! it calls. Where calls were counted, instructions and lines have `calls|null`, how often they called,
 //! and `calls_at_least`, which is there, and true, where there may have been more; the calls of a line are
 //! its own, not those of code that is inlined into it. Without code, `no_code` has the reason.
+//! `origin` of code is `mapped` (a program or library), `kernel-memory`, `kernel-file` (a vmlinux: as it
+//! was built) or `jitdump` (addresses are offsets in that file).
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -24,7 +27,7 @@ use serde::Serialize;
 use super::layout::{list, list_with, value};
 use super::{Identity, view_head};
 use crate::export::Advice;
-use crate::profile::MadeCalls;
+use crate::profile::{MadeCalls, Origin};
 use crate::view::Subject;
 use crate::view::annotate::{AnnotateView, CodeLine, CodeView, FileView};
 
@@ -145,7 +148,11 @@ fn write_file(
     value(out, &file.file)?;
     out.write_all(b",\"found\":")?;
     value(out, &file.found)?;
-    write!(out, ",\"newer\":{},\"lines\":", file.is_newer)?;
+    write!(
+        out,
+        ",\"embedded\":{},\"newer\":{},\"lines\":",
+        file.is_embedded, file.is_newer
+    )?;
     let items = view.lines_of(file).map(|line| LineItem {
         line: line.line,
         weights: Weights {
@@ -167,6 +174,14 @@ fn write_code(
 ) -> io::Result<()> {
     out.write_all(b"{\"file\":")?;
     value(out, &code.listing.file)?;
+    let origin = match code.listing.origin {
+        Origin::Mapped => "mapped",
+        Origin::KernelMemory => "kernel-memory",
+        Origin::KernelFile => "kernel-file",
+        Origin::JitDump { .. } => "jitdump",
+    };
+    out.write_all(b",\"origin\":")?;
+    value(out, origin)?;
     write!(
         out,
         ",\"self\":{},\"total\":{},\"outside\":{},\"inlined_elsewhere\":{},\"cut\":{}",

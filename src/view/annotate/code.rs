@@ -1,11 +1,10 @@
 //! The machine code of a function, with source lines between the instructions.
 
 use super::{
-    AnnotateView, Options, arrows, expanded, figures, has_calls, row, shown, source,
-    without_weights,
+    AnnotateView, arrows, expanded, figures, has_calls, row, shown, source, without_weights,
 };
 use crate::analysis::annotate::CodeWeights;
-use crate::profile::{Instruction, Listing};
+use crate::profile::{Instruction, Listing, Origin};
 use crate::view::Subject;
 use crate::view::number;
 use crate::view::page::Block;
@@ -37,6 +36,23 @@ pub struct CodeLine<'a> {
     pub self_weight: u64,
     /// The same with what it calls.
     pub total: u64,
+}
+
+/// What a reader has to know of code that is not that of a file which was mapped.
+fn origin(origin: Origin) -> Option<String> {
+    Some(match origin {
+        Origin::Mapped => return None,
+        Origin::KernelMemory => "Code of the running kernel as it is now. It can differ from the code that was \
+                                 sampled where the kernel has changed it since (tracing, static keys)."
+            .into(),
+        Origin::KernelFile => "Code of the kernel as it was built. It can differ from the code that ran, as the \
+                               kernel changes it (alternatives, tracing, static keys)."
+            .into(),
+        Origin::JitDump { pieces: 0 | 1 } => "Addresses are offsets in this file.".into(),
+        Origin::JitDump { pieces } => format!(
+            "Addresses are offsets in this file. {pieces} pieces of code that have this name were sampled."
+        ),
+    })
 }
 
 impl CodeView {
@@ -74,8 +90,8 @@ impl CodeView {
     }
 
     /// Which instructions are asked for.
-    pub(super) fn shown(&self, options: &Options) -> Vec<bool> {
-        shown::rows(&self.weights, (self.self_weight, self.total), options)
+    pub(super) fn shown(&self, view: &AnnotateView) -> Vec<bool> {
+        shown::rows(&self.weights, view.whole(true), &view.options)
     }
 
     /// What an instruction calls, or jumps to outside of the listing: `parse`, `parse+0x12`.
@@ -90,8 +106,8 @@ impl CodeView {
 
     /// The blocks of a page.
     pub(super) fn blocks(&self, view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Block>) {
-        let whole = (self.self_weight, self.total);
-        let is_shown = self.shown(&view.options);
+        let whole = view.whole(true);
+        let is_shown = self.shown(view);
         let address = Column::new("address", "address", Role::Figure);
         let mut table = Table::new(figures(address, "instruction"));
         // The rows of the table that are instructions, by address.
@@ -126,6 +142,7 @@ impl CodeView {
         self.draw(&mut table, &rows);
         blocks.push(Block::Space);
         blocks.push(Block::Heading(self.listing.file.clone()));
+        blocks.extend(origin(self.listing.origin).map(Block::Line));
         for file in &view.files {
             let texts = source::warnings(file);
             blocks.extend(texts.map(|text| Block::Line(format!("{}: {text}", file.file))));
@@ -140,7 +157,10 @@ impl CodeView {
             } else {
                 table.without(&["calls"])
             };
-            blocks.push(Block::Table(without_weights(table, subject)));
+            blocks.push(Block::Table(without_weights(
+                view.without_totals(table),
+                subject,
+            )));
         }
         let unit = &subject.selection.event().unit;
         let mut note = |weight: u64, text: &str| {

@@ -16,12 +16,27 @@ use super::{Figures, Subject, caveats, number};
 use crate::analysis::annotate::Summary;
 use crate::profile::{Listing, MadeCalls, SourceText};
 
+/// What the percentages are shares of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Base {
+    /// The function's total: both columns are shares of the same weight, and can be compared.
+    #[default]
+    Total,
+    /// The function's self weight, as in perf annotate. There are no shares of totals, which would
+    /// exceed it.
+    SelfWeight,
+    /// All samples that are looked at, as in the list of functions.
+    All,
+}
+
 /// What is shown of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Options {
     /// The maximum number of lines and of instructions with weight; `None` for all.
     pub limit: Option<usize>,
-    /// Only those with at least this share of the function's self weight or total, in percent.
+    /// What shares are of.
+    pub base: Base,
+    /// Only those of whose self weight or total the share is at least this, in percent.
     pub min: f64,
     /// The number of rows that are shown before and behind each of them; `usize::MAX` for all of the
     /// function.
@@ -53,6 +68,8 @@ pub struct AnnotateView {
     /// Why there is no machine code, where it was asked for.
     pub no_code: Option<String>,
     options: Options,
+    /// The weight of all samples that are looked at.
+    all: u64,
     sources: Vec<(String, SourceText)>,
     label: String,
 }
@@ -73,6 +90,7 @@ pub fn arrange(
         label: Labels::new(subject, [function]).of(function).to_owned(),
         sources: material.sources,
         options: *options,
+        all: subject.selection.total(),
         files,
         no_code: material.no_code,
         summary,
@@ -93,7 +111,7 @@ impl AnnotateView {
 
     /// The lines of a file that are asked for.
     pub fn lines_of<'a>(&self, file: &'a FileView) -> impl Iterator<Item = &'a SourceLine> {
-        let whole = (self.summary.self_weight, self.summary.total);
+        let whole = self.whole(false);
         let is_shown = shown::rows(&source::weights(&file.lines), whole, &self.options);
         let lines = file.lines.iter().zip(is_shown);
         lines.filter_map(|(line, is_shown)| is_shown.then_some(line))
@@ -102,7 +120,7 @@ impl AnnotateView {
     /// The instructions that are asked for.
     pub fn instructions(&self) -> impl Iterator<Item = (&CodeView, CodeLine<'_>)> {
         self.code.iter().flat_map(|code| {
-            let lines = code.lines().zip(code.shown(&self.options));
+            let lines = code.lines().zip(code.shown(self));
             lines.filter_map(move |(line, is_shown)| is_shown.then_some((code, line)))
         })
     }
@@ -123,7 +141,7 @@ impl AnnotateView {
             Column::new("callee", "callee", Role::Name),
         ]);
         let text = |text: &str| Cell::Text(text.to_owned());
-        let of_function = (self.summary.self_weight, self.summary.total);
+        let of_function = self.whole(false);
         let mut row = |(what, whole): (&str, (u64, u64)),
                        own,
                        total: Option<u64>,
@@ -190,7 +208,7 @@ impl AnnotateView {
             let callee = code.callee(instruction);
             let callee = callee.map_or(Cell::Nothing, Cell::Text);
             let is = text(&instruction.text);
-            let of_code = (code.self_weight, code.total);
+            let of_code = self.whole(true);
             row(
                 ("instruction", of_code),
                 line.self_weight,
@@ -205,7 +223,28 @@ impl AnnotateView {
             true => table,
             false => table.without(&["calls"]),
         };
-        without_weights(table, subject)
+        without_weights(self.without_totals(table), subject)
+    }
+
+    /// The weights that self weights and totals are shares of, of lines or of machine code.
+    fn whole(&self, is_code: bool) -> (u64, u64) {
+        let code = self.code.as_ref().filter(|_| is_code);
+        let (own, total) = code.map_or((self.summary.self_weight, self.summary.total), |code| {
+            (code.self_weight, code.total)
+        });
+        match self.options.base {
+            Base::Total => (total, total),
+            Base::SelfWeight => (own, total),
+            Base::All => (self.all, self.all),
+        }
+    }
+
+    /// Leaves the shares of totals out, if shares are of the self weight.
+    fn without_totals(&self, table: Table) -> Table {
+        match self.options.base {
+            Base::SelfWeight => table.without(&["total_percent"]),
+            Base::Total | Base::All => table,
+        }
     }
 
     /// The page for people.
@@ -214,6 +253,7 @@ impl AnnotateView {
         let mut blocks = vec![Block::Line(subject.headline()), Block::Space];
         let module = match subject.module(summary.function) {
             "" => String::new(),
+            module if module.starts_with('[') => format!(" {module}"),
             module => format!(" [{module}]"),
         };
         let heading = match self.label.ends_with(&module) {
@@ -277,11 +317,7 @@ impl AnnotateView {
     /// What the percentages are shares of.
     fn legend(&self, subject: &Subject, is_code: bool) -> String {
         let unit = &subject.selection.event().unit;
-        let weights = self.summary.code.as_ref().filter(|_| is_code);
-        let (own, total) = weights.map_or((self.summary.self_weight, self.summary.total), |code| {
-            (code.self_weight, code.total)
-        });
-        let (own, total) = (number::weight(own, unit), number::weight(total, unit));
+        let (own, total) = self.whole(is_code);
         let (whose, what) = match is_code {
             true => (
                 "this machine code, with all that is inlined into it",
@@ -289,9 +325,17 @@ impl AnnotateView {
             ),
             false => ("the function", "a line"),
         };
+        let of = |base: &str, weight| format!("{base} ({})", number::weight(weight, unit));
+        let base = match self.options.base {
+            Base::Total => of(&format!("the total of {whose}"), total),
+            Base::SelfWeight => {
+                let base = of(&format!("the self weight of {whose}"), own);
+                return format!("self %: share of {base}.");
+            }
+            Base::All => of("all samples", total),
+        };
         format!(
-            "self %: share of the self weight of {whose} ({own}). total %: of its total ({total}), with \
-             what {what} calls; each sample counts once."
+            "self %, total %: shares of {base}. total: with what {what} calls; each sample counts once."
         )
     }
 }

@@ -3,17 +3,18 @@
 use super::Options;
 use crate::view::flat::reaches;
 
-/// Marks the rows that are shown, of `weights`: self weight and total of each row.
+/// Marks the rows that are shown, of `weights`: self weight and total of each row, which are shares of
+/// these.
 pub(super) fn rows(
     weights: &[(u64, u64)],
-    (self_weight, total): (u64, u64),
+    (of_own, of_total): (u64, u64),
     options: &Options,
 ) -> Vec<bool> {
     let mut chosen: Vec<usize> = (0..weights.len())
         .filter(|&row| {
             let (own, sum) = weights[row];
-            (own > 0 && reaches(own, self_weight, options.min))
-                || (sum > 0 && reaches(sum, total, options.min))
+            (own > 0 && reaches(own, of_own, options.min))
+                || (sum > 0 && reaches(sum, of_total, options.min))
         })
         .collect();
     if let Some(limit) = options.limit {
@@ -59,7 +60,7 @@ mod tests {
                 limit,
                 min,
                 context,
-                assembly: false,
+                ..Options::default()
             };
             let rows = rows(&weights, (10, 13), &options).into_iter().enumerate();
             rows.filter_map(|(row, is_shown)| is_shown.then_some(row))

@@ -20,6 +20,9 @@ pub struct FileView {
     pub file: String,
     /// Where the file was found.
     pub found: Option<String>,
+    /// Whether the text is not that of a file but of the debug information of the program that `found`
+    /// names.
+    pub is_embedded: bool,
     /// Whether the source was written after the program: its lines may have moved.
     pub is_newer: bool,
     /// Whether the function has lines that the file does not have.
@@ -102,6 +105,7 @@ pub(super) fn files(
             FileView {
                 file: file.to_owned(),
                 found: source.map(|source| source.path.clone()),
+                is_embedded: source.is_some_and(|source| source.is_embedded),
                 is_newer: written
                     .zip(built)
                     .is_some_and(|(written, built)| written > built),
@@ -162,7 +166,7 @@ pub(super) fn weights(lines: &[SourceLine]) -> Vec<(u64, u64)> {
 
 /// The blocks of all files.
 pub(super) fn blocks(view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Block>) {
-    let whole = (view.summary.self_weight, view.summary.total);
+    let whole = view.whole(false);
     for file in &view.files {
         let declared = subject.profile.functions[view.summary.function]
             .declared_at
@@ -199,6 +203,7 @@ pub(super) fn blocks(view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Bl
         } else {
             table.without(&["calls"])
         };
+        let table = view.without_totals(table);
         blocks.push(Block::Table(without_weights(table, subject)));
     }
     unknown(view, subject, blocks);
@@ -215,6 +220,7 @@ pub(super) fn gap() -> Vec<Cell> {
 /// Where the lines of a file come from.
 pub(super) fn heading(file: &FileView) -> Vec<Block> {
     let name = match &file.found {
+        Some(program) if file.is_embedded => format!("{} (embedded in {program})", file.file),
         Some(found) if *found != file.file => format!("{} ({found})", file.file),
         _ => file.file.clone(),
     };
@@ -247,11 +253,12 @@ fn unknown(view: &AnnotateView, subject: &Subject, blocks: &mut Vec<Block>) {
     let share = |part, whole| super::number::percent(part, whole, 2);
     let (own, total) = (unknown.self_weight, unknown.total.unwrap_or(0));
     if own > 0 || total > 0 {
+        let (of_own, of_total) = view.whole(false);
         let text = format!(
             "Source line not known: self {} % ({}), total {} % ({}).",
-            share(own, view.summary.self_weight),
+            share(own, of_own),
             super::number::weight(own, unit),
-            share(total, view.summary.total),
+            share(total, of_total),
             super::number::weight(total, unit),
         );
         blocks.extend([Block::Space, Block::Line(text)]);

@@ -182,6 +182,18 @@ impl<'b> Lines<'b> {
         }
     }
 
+    /// The text of a source file that the compiler has put into the debug information of the code at
+    /// `address` (clang's `-gembed-source`), by the path that [`InlineFrame::file`] has. Texts of
+    /// `limit` bytes or more are passed over.
+    pub fn embedded_source(&self, address: Svma, path: &str, limit: usize) -> Option<Cow<'b, str>> {
+        let debug = self.debug()?;
+        let mut candidates = debug.units.candidates(address.0, debug);
+        candidates.find_map(|index| {
+            let unit = debug.units.unit(index, &debug.dwarf, &debug.account)?;
+            unit.embedded_source(path, limit, debug).map(text)
+        })
+    }
+
     /// How many units describe functions, and how many of these do not say where any is declared:
     /// they have line tables only.
     pub fn units_with_functions(&self) -> (usize, usize) {

@@ -13,10 +13,19 @@ pub(super) fn string<'b>(
     value: AttributeValue<Slice<'b>>,
     unit: UnitRef<'_, Slice<'b>>,
 ) -> Option<&'b [u8]> {
+    string_up_to(LENGTH_LIMIT, value, unit)
+}
+
+/// The same with another bound on its length.
+pub(super) fn string_up_to<'b>(
+    limit: usize,
+    value: AttributeValue<Slice<'b>>,
+    unit: UnitRef<'_, Slice<'b>>,
+) -> Option<&'b [u8]> {
     let (section, offset) = match value {
         AttributeValue::String(bytes) => {
             let bytes = bytes.slice();
-            return bytes.get(..bytes.len().min(LENGTH_LIMIT));
+            return bytes.get(..bytes.len().min(limit));
         }
         AttributeValue::DebugStrRef(offset) => (unit.dwarf.debug_str.reader(), offset.0),
         AttributeValue::DebugStrOffsetsIndex(index) => {
@@ -28,5 +37,5 @@ pub(super) fn string<'b>(
         _ => return None,
     };
     let bytes: &'b [u8] = section.slice().get(offset..)?;
-    c_string(bytes.get(..bytes.len().min(LENGTH_LIMIT))?, 0)
+    c_string(bytes.get(..bytes.len().min(limit))?, 0)
 }

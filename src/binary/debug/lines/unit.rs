@@ -188,6 +188,28 @@ impl<'b> Unit<'b> {
         line_rows::path(header, file, self.main(&debug.dwarf))
     }
 
+    /// The text of a source file that the line table has (`DW_LNCT_LLVM_source`), by the file's path.
+    pub(super) fn embedded_source(
+        &self,
+        path: &str,
+        limit: usize,
+        debug: &Debug<'b>,
+    ) -> Option<&'b [u8]> {
+        let header = self.main.line_program.as_ref()?.header();
+        if !header.file_has_source() {
+            return None;
+        }
+        let unit = self.main(&debug.dwarf);
+        // Files may be listed twice, and not each time with their text.
+        (0..=header.file_names().len() as u64).find_map(|file| {
+            let source = header.file(file)?.source()?;
+            let is_it = line_rows::path(header, file, unit).as_deref() == Some(path);
+            let text = names::string_up_to(limit, source, unit).filter(|_| is_it)?;
+            // A text that was cut would be taken for the whole; without one the string is empty.
+            (!text.is_empty() && text.len() < limit).then_some(text)
+        })
+    }
+
     /// The line row of `address`, as path and line.
     pub(super) fn row(&self, address: u64, debug: &Debug<'b>) -> Option<(&str, u32)> {
         let rows = self.rows(debug)?;

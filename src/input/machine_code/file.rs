@@ -1,63 +1,26 @@
-//! The machine code of a function of a profile, read again from its file.
+//! The machine code of a function of an ELF file.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Options;
-use crate::base::{NameId, Svma};
-use crate::binary::{self, Binary, Code, Finder, FunctionSymbol, InlineFrame, Lines, demangle};
-use crate::profile::{Callee, FunctionId, Instruction, Listing, MadeCalls, Position, Profile};
+use super::positions::add_positions;
+use super::{CodeError, MOST_INSTRUCTIONS, Syntax};
+use crate::base::Svma;
+use crate::binary::{self, Binary, Code, Finder, FunctionSymbol, demangle};
+use crate::input::Options;
+use crate::profile::{Callee, Instruction, Listing, MadeCalls, ModuleId, Profile};
 use crate::scan::{Destination, Disassembled, Disassembler, FileTables, Single};
 
-pub use crate::scan::Syntax;
-
-/// Why the machine code of a function cannot be listed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CodeError {
-    /// The file cannot be used.
-    #[error("{path}: {source}")]
-    File {
-        /// The path that the profile has.
-        path: String,
-        /// Why.
-        source: binary::Error,
-    },
-    /// The file has no function at these addresses.
-    #[error("{path} has no code of it")]
-    NoCode {
-        /// The path that the profile has.
-        path: String,
-    },
-    /// The instructions are those of another machine.
-    #[error("{path}: only x86 code can be disassembled")]
-    Machine {
-        /// The path that the profile has.
-        path: String,
-    },
-}
-
-/// The most instructions of one function that are listed.
-const MOST_INSTRUCTIONS: usize = 1 << 20;
-/// The most frames of inlined calls that are read for its source positions.
-const MOST_FRAMES: usize = 1 << 24;
 /// The most bytes of an instruction.
 const LONGEST: u64 = 15;
 
-/// Lists the machine code of a function: the code at its start and at these stated addresses, whose
-/// file is that of its module. Names of what it calls and the source positions are those of the file.
-///
-/// # Errors
-///
-/// When the function has no code in a file, the file cannot be used, or the instructions of its
-/// machine cannot be written.
-pub fn machine_code(
+/// Lists the functions of a module's file that have these stated addresses.
+pub(super) fn listing(
     profile: &Profile,
-    function: FunctionId,
+    module: ModuleId,
     addresses: impl Iterator<Item = u64>,
     syntax: Syntax,
-    options: &Options,
+    (finder, options): (&Finder, &Options),
 ) -> Result<Listing, CodeError> {
-    let module = profile.functions[function].module;
     let path = || profile.modules[module].path.clone();
     let unusable = |source| match source {
         binary::Error::UnknownMachine { .. } => CodeError::Machine { path: path() },
@@ -67,10 +30,8 @@ pub fn machine_code(
         },
     };
     let build_id = profile.build_ids.get(module).and_then(Option::as_ref);
-    let finder = Finder::new(options.symfs.as_deref());
     let binary = finder.find(path(), build_id).map_err(unusable)?;
-    let start = profile.functions[function].address;
-    let symbols = symbols(&binary, start.into_iter().chain(addresses));
+    let symbols = symbols(&binary, addresses);
     let code = binary.code().map_err(unusable)?;
     let disassembler = Disassembler::new(code.machine, syntax);
     let disassembler = disassembler.ok_or_else(|| CodeError::Machine { path: path() })?;
@@ -117,7 +78,7 @@ pub fn machine_code(
         });
     }
     if options.inlines {
-        add_positions(&mut listing, &binary.lines());
+        add_positions(&mut listing, &binary.lines(), Svma);
     }
     Ok(listing)
 }
@@ -220,61 +181,4 @@ impl<'b> Calls<'b> {
             None => named(&format!("{:#x}", symbol.start), at.0 - symbol.start.0),
         }
     }
-}
-
-/// Finds the source position of each instruction, and the lines of the function itself.
-fn add_positions(listing: &mut Listing, lines: &Lines) {
-    let mut known: FxHashMap<Position, u32> = FxHashMap::default();
-    let mut own: FxHashSet<(NameId, u32)> = FxHashSet::default();
-    let mut inlined_names: FxHashMap<String, NameId> = FxHashMap::default();
-    let mut frames: Vec<InlineFrame> = Vec::new();
-    let mut left = MOST_FRAMES;
-    for instruction in &mut listing.instructions {
-        lines.frames(Svma(instruction.address), &mut frames);
-        let Some(rest) = left.checked_sub(frames.len()) else {
-            break;
-        };
-        left = rest;
-        let names = &mut listing.names;
-        let mut line_of = |frame: &InlineFrame| {
-            let (file, line) = frame.file.zip(frame.line)?;
-            Some((names.intern(file), line))
-        };
-        // Parts that a compiler has split off and put back are code of the function itself.
-        let is_inlined = |frame: &InlineFrame| !frame.is_split_off;
-        let whole = frames.iter().rev();
-        own.extend(whole.take(1).filter_map(&mut line_of));
-        let Some(innermost) = frames.first() else {
-            continue;
-        };
-        let Some((file, line)) = line_of(innermost) else {
-            continue;
-        };
-        let inlined = innermost.function.as_deref();
-        let inlined = inlined.filter(|_| frames.len() > 1 && is_inlined(innermost));
-        let inlined = inlined.map(|name| match inlined_names.get(name) {
-            Some(&known) => known,
-            None => {
-                let known = names.intern(&demangle(name));
-                inlined_names.insert(name.to_owned(), known);
-                known
-            }
-        });
-        let position = Position {
-            file,
-            line,
-            inlined,
-        };
-        let next = listing.positions.len() as u32;
-        let place = *known.entry(position).or_insert(next);
-        if place == next {
-            listing.positions.push(position);
-        }
-        instruction.position = Some(place);
-    }
-    listing.lines = own.into_iter().collect();
-    let names = &listing.names;
-    listing
-        .lines
-        .sort_unstable_by(|a, b| (&names[a.0], a.1).cmp(&(&names[b.0], b.1)));
 }

@@ -1,0 +1,147 @@
+//! The machine code of a function of a profile, read again from where it is kept.
+//!
+//! ```text
+//!   a mapped file                         the file, found again by path and build
+//!   the kernel                            its memory, else a vmlinux of its build
+//!   code that a process generated         the jitdump file; without one it is kept nowhere
+//! ```
+
+mod file;
+mod generated;
+mod kernel;
+mod positions;
+
+use super::Options;
+use crate::binary::{self, Finder};
+use crate::profile::{FunctionId, Instruction, Listing, ModuleId, Profile};
+use crate::scan::Disassembled;
+
+pub use crate::scan::Syntax;
+
+/// Why the machine code of a function cannot be listed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodeError {
+    /// The file cannot be used.
+    #[error("{path}: {source}")]
+    File {
+        /// The path that the profile has.
+        path: String,
+        /// Why.
+        source: binary::Error,
+    },
+    /// The file has no function at these addresses.
+    #[error("{path} has no code of it")]
+    NoCode {
+        /// The path that the profile has.
+        path: String,
+    },
+    /// The instructions are those of another machine.
+    #[error("{path}: only x86 code can be disassembled")]
+    Machine {
+        /// The path that the profile has.
+        path: String,
+    },
+    /// The kernel's code can be read nowhere.
+    #[error("no vmlinux of the running kernel was found, and /proc/kcore cannot be read: {source}")]
+    Kernel {
+        /// Why its memory cannot be read.
+        source: binary::Error,
+    },
+    /// The running kernel is not known to be the one that was recorded.
+    #[error(
+        "nothing shows that the running kernel is the one that was recorded, at known addresses"
+    )]
+    OtherKernel,
+    /// The code was in the memory of a process, or the kernel's, and is kept nowhere.
+    #[error(
+        "this code was generated while the program ran, and the recording has only its names; a \
+         jitdump file whose times are those of CLOCK_MONOTONIC would have the code"
+    )]
+    NotKept,
+    /// The profile has no addresses of it.
+    #[error("its addresses in a program or library are not known")]
+    NoAddresses,
+}
+
+/// The most instructions of one function that are listed.
+const MOST_INSTRUCTIONS: usize = 1 << 20;
+
+/// Lists the machine code of a function: the code at its start and at these stated addresses, which is
+/// read from the file of its module, from the kernel, or from a jitdump file. Names of what it calls
+/// and the source positions are those of the file.
+///
+/// # Errors
+///
+/// When the function has no code in a file, the file cannot be used, the code is kept nowhere, or the
+/// instructions of its machine cannot be written.
+pub fn machine_code(
+    profile: &Profile,
+    function: FunctionId,
+    addresses: impl Iterator<Item = u64>,
+    syntax: Syntax,
+    options: &Options,
+) -> Result<Listing, CodeError> {
+    let module = profile.functions[function].module;
+    let finder = Finder::new(options.symfs.as_deref());
+    let addresses: Vec<u64> = addresses.collect();
+    let keeper = Keeper::of(profile, module);
+    match keeper {
+        Keeper::Generated => Err(CodeError::NotKept),
+        Keeper::Kernel if addresses.is_empty() => Err(CodeError::OtherKernel),
+        _ if addresses.is_empty() => Err(CodeError::NoAddresses),
+        Keeper::Kernel => kernel::listing(&addresses, syntax, &finder),
+        Keeper::JitDump => {
+            let path = &profile.modules[module].path;
+            generated::listing(path, &addresses, syntax, &finder)
+        }
+        Keeper::File => {
+            let start = profile.functions[function].address;
+            let addresses = start.into_iter().chain(addresses);
+            file::listing(profile, module, addresses, syntax, (&finder, options))
+        }
+    }
+}
+
+/// What keeps the code of a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keeper {
+    File,
+    Kernel,
+    JitDump,
+    /// Nothing: it was generated.
+    Generated,
+}
+
+impl Keeper {
+    fn of(profile: &Profile, id: ModuleId) -> Keeper {
+        let module = &profile.modules[id];
+        let is_kernel = profile.code.kernel.binary_search(&id).is_ok() || module.is_kernel();
+        let is_generated = module.name.starts_with("[generated ");
+        let is_dump = binary::JitDump::is_named_so(module.path.as_ref());
+        match () {
+            () if is_generated && is_dump => Keeper::JitDump,
+            () if is_generated => Keeper::Generated,
+            // Modules have files, and the image has a name in brackets; so has what they make.
+            () if is_kernel && !module.is_kernel() && module.name.starts_with("[bpf") => {
+                Keeper::Generated
+            }
+            () if is_kernel => Keeper::Kernel,
+            () => Keeper::File,
+        }
+    }
+}
+
+/// An instruction of which no more is known than its text.
+fn plain(found: Disassembled) -> Instruction {
+    Instruction {
+        address: found.at.0,
+        length: found.length,
+        text: found.text.into(),
+        position: None,
+        jump: None,
+        callee: None,
+        leaves: false,
+        calls: None,
+    }
+}
