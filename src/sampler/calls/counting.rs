@@ -293,6 +293,13 @@ impl Counting {
             let reason = "libraries that are loaded later are not noticed, as this dynamic linker is unknown";
             planner.refused(&loader.path, reason);
         }
+        if let Some(change) = &on_loads {
+            // It stands there at the start, and there is nothing to report.
+            stopped
+                .step_over(change.at.wrapping_sub(4))
+                .map_err(&changing)?;
+            stopped.step_over(change.at).map_err(&changing)?;
+        }
         let mut changes: Vec<Change> = on_loads.into_iter().chain(on_execs).collect();
         changes.sort_unstable_by_key(|change| change.at);
         self.bell

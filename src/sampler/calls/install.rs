@@ -128,6 +128,20 @@ impl Stopped {
         Ok((open_memory(pid)?, Auxiliary::of(pid)?, tracee.registers()?))
     }
 
+    /// Lets the instruction at this address be executed, if it is the next.
+    pub(super) fn step_over(&mut self, at: u64) -> io::Result<()> {
+        while self.registers.program_counter() == at {
+            self.tracee.step()?;
+            match self.tracee.wait()? {
+                Stop::Signal(signal) => self.signals.push(signal),
+                Stop::Ended(_) => return Err(io::ErrorKind::NotFound.into()),
+                Stop::Trap | Stop::Exec | Stop::Other => {}
+            }
+            self.registers = self.tracee.registers()?;
+        }
+        Ok(())
+    }
+
     pub(super) fn pid(&self) -> i32 {
         self.tracee.pid()
     }
