@@ -23,6 +23,7 @@
 mod code;
 mod flags;
 mod form;
+mod kept;
 mod left_alone;
 mod other_ways;
 mod plan;
@@ -100,6 +101,8 @@ impl Images {
 pub struct CallCounter {
     images: Images,
     follows_exec: bool,
+    /// Where call sites are kept for the next start.
+    cache: Option<PathBuf>,
     /// The program, read before it was started.
     prepared: Option<(PathBuf, FileSites)>,
     /// The files in which calls are counted. A file that several processes load is here once.
@@ -142,6 +145,11 @@ impl CallCounter {
             follows_exec,
             ..self
         }
+    }
+
+    /// The same, with call sites kept in this directory for the next start.
+    pub fn keeping_in(self, cache: Option<PathBuf>) -> CallCounter {
+        CallCounter { cache, ..self }
     }
 
     /// The number of sites that are counted.

@@ -3,9 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use super::{CallCounter, PlannedFile};
-use crate::base::Id;
 use crate::perfdata::CountedCallee;
-use crate::scan::Callee;
 
 /// Functions by which a program finds others by name, or loads libraries that call what it exports.
 const BY_NAME: [&str; 4] = ["dlsym", "dlvsym", "dlopen", "dlmopen"];
@@ -28,11 +26,8 @@ impl CallCounter {
             self.loads_later || { imports }.any(by_name) || self.foreign.iter().any(by_name);
         let mut taken_names = FxHashSet::default();
         for PlannedFile { file, .. } in &self.files {
-            for callee in &file.taken {
-                if let Callee::Import(id) = callee {
-                    taken_names.extend(file.imports.get(Id::index(*id)).cloned());
-                }
-            }
+            let rows = file.taken_imports.iter();
+            taken_names.extend(rows.filter_map(|&row| file.imports.get(row).cloned()));
         }
         let files = self.files.iter();
         let files = files.map(|planned| self.ways_into(planned, looks_up, &taken_names));

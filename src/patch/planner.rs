@@ -6,7 +6,7 @@ use super::sites::FileSites;
 use super::stub::STUB;
 use super::{CallCounter, Images, PlannedFile, Reason, plan};
 use crate::base::Svma;
-use crate::binary::{Binary, Machine};
+use crate::binary::{Binary, Error, Machine};
 use crate::perfdata::{CallCounts, CountedImage};
 use crate::sampler::{
     CallPlanner, Chosen, ImagePlan, Installed, LoadedImage, LoaderStop, StubArea,
@@ -21,7 +21,7 @@ impl CallPlanner for CallCounter {
         };
         check_machine(&binary)?;
         // What else is wrong with it is found again when it is loaded.
-        self.prepared = FileSites::read(binary).ok().map(|file| (path, file));
+        self.prepared = self.sites_of(binary).ok().map(|file| (path, file));
         Ok(())
     }
 
@@ -158,6 +158,21 @@ impl CallPlanner for CallCounter {
 }
 
 impl CallCounter {
+    fn read(&self, path: &Path) -> Result<FileSites, String> {
+        let binary = Binary::open(path).map_err(|error| error.to_string())?;
+        check_machine(&binary)?;
+        self.sites_of(binary).map_err(|error| error.to_string())
+    }
+
+    /// The call sites of a file, as they were kept or found.
+    fn sites_of(&self, binary: Binary) -> Result<FileSites, Error> {
+        let binary = match &self.cache {
+            Some(cache) => binary.keeping_in(cache),
+            None => binary,
+        };
+        FileSites::of(binary)
+    }
+
     /// The number of a file, which is read if it is new, where it is loaded, and whether the dynamic
     /// linker changes its code.
     fn file_of(&mut self, image: &LoadedImage) -> Result<(usize, u64, bool), String> {
@@ -171,7 +186,7 @@ impl CallCounter {
                 let prepared = self.prepared.take_if(|(path, _)| *path == image.path);
                 let file = match prepared {
                     Some((_, file)) => file,
-                    None => read(&image.path)?,
+                    None => self.read(&image.path)?,
                 };
                 // Nothing is noted of a file that cannot be changed.
                 bias(&file.binary, image).ok_or_else(not_shown)?;
@@ -205,12 +220,6 @@ fn loader_stop(loader: &Path) -> Option<LoaderStop> {
         // stops once.
         stops: if name.starts_with("ld-musl") { 1 } else { 2 },
     })
-}
-
-fn read(path: &Path) -> Result<FileSites, String> {
-    let binary = Binary::open(path).map_err(|error| error.to_string())?;
-    check_machine(&binary)?;
-    FileSites::read(binary).map_err(|error| error.to_string())
 }
 
 fn check_machine(binary: &Binary) -> Result<(), String> {

@@ -165,6 +165,44 @@ fn what_is_not_to_be_counted_is_not_when_it_is_loaded_later() {
     }
 }
 
+#[test]
+fn counts_are_lower_bounds_where_a_process_could_not_be_changed() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    // From the third load on it runs under a filter that allows everything.
+    let text = r#"
+        #include <dlfcn.h>
+        #include <linux/filter.h>
+        #include <linux/seccomp.h>
+        #include <sys/prctl.h>
+        int main(int argc, char **argv) {
+            struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+            struct sock_fprog program = {1, &allow};
+            int calls = 0;
+            for (int i = 0; i < 5; i++) {
+                if (i == 2) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), prctl(PR_SET_SECCOMP, 2, &program);
+                void *library = dlopen(argv[argc - 1], RTLD_NOW);
+                ((int (*)(int, int *))dlsym(library, "plugin_run"))(10, &calls);
+                dlclose(library);
+            }
+            return calls;
+        }"#;
+    let (Some(library), Some(host)) = (plugin(&room, "first.so"), built(&room, text, &[], "host"))
+    else {
+        return;
+    };
+    let names = [host.to_str().unwrap(), library.to_str().unwrap()];
+    let options = ["--counts", "-e", "cpu-clock", "-o", "out.data", "--"];
+    let output = room.record(&[&options[..], &names].concat());
+    assert_eq!(output.status.code(), Some(50), "{}", stderr(&output));
+    let said = "first.so: it runs under seccomp";
+    assert!(stderr(&output).contains(said), "{}", stderr(&output));
+    let graph = graph(&room, &[]);
+    assert_eq!(calls(&graph, "plugin_run", "inside"), Some((20, true)));
+}
+
 /// Says that it is ready, loads the library for each line that it reads, and runs it a thousand times.
 const WAITS: &str = r#"
 #include <dlfcn.h>

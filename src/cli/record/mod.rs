@@ -20,6 +20,7 @@ use proftool::sampler::{
 use self::target::BoundsArgs;
 use super::advice::{self, Situation};
 use super::failure::tell;
+use super::query::cache_directory;
 use super::sampling::SamplingArgs;
 use super::stack_choice;
 
@@ -205,7 +206,8 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
         }
     };
     let counter = args.counts.as_ref().map(counts::Files::counter);
-    let mut counter = counter.map(|counter| counter.following_exec(args.follow_exec));
+    let counter = counter.map(|counter| counter.following_exec(args.follow_exec));
+    let mut counter = counter.map(|counter| counter.keeping_in(cache_directory()));
     let planner = counter
         .as_mut()
         .map(|counter| counter as &mut dyn CallPlanner);

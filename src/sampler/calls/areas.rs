@@ -14,6 +14,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
+use rustc_hash::FxHashSet;
+
 use super::address_space::{is_free, pages, places};
 use super::install::Stopped;
 use super::loaded::Memory;
@@ -38,6 +40,17 @@ pub(super) struct Areas {
     list: Vec<Area>,
     /// The size of the shared memory.
     end: u64,
+    /// Files that a process has loaded and that do not count there.
+    refused: Refused,
+}
+
+/// Which files do not count in all processes.
+#[derive(Debug, Default)]
+struct Refused {
+    /// The planner's numbers of files.
+    files: FxHashSet<usize>,
+    /// Whether it may be any.
+    may_be_any: bool,
 }
 
 #[derive(Debug)]
@@ -64,12 +77,29 @@ impl Areas {
         Areas {
             list: Vec::new(),
             end,
+            refused: Refused::default(),
         }
     }
 
     pub(super) fn installed(&self) -> Vec<Installed> {
-        let areas = self.list.iter();
-        areas.map(|area| area.installed.clone()).collect()
+        let areas = self.list.iter().map(|area| {
+            let is_refused =
+                self.refused.may_be_any || self.refused.files.contains(&area.installed.file);
+            let mut installed = area.installed.clone();
+            installed.is_part |= is_refused;
+            installed
+        });
+        areas.collect()
+    }
+
+    /// A process has loaded a file that does not count there: what it counts elsewhere is a part.
+    pub(super) fn refuse(&mut self, file: usize) {
+        self.refused.files.insert(file);
+    }
+
+    /// A process may have loaded any file that does not count there.
+    pub(super) fn refuse_any(&mut self) {
+        self.refused.may_be_any = true;
     }
 
     /// The counters of each.

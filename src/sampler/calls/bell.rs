@@ -71,6 +71,8 @@ pub(super) struct Bell {
     /// Readable when somebody has rung.
     heard: Arc<File>,
     ear: Option<JoinHandle<()>>,
+    /// Whether a program had waited for too long when the bell was closed.
+    was_left: bool,
 }
 
 impl Bell {
@@ -85,6 +87,7 @@ impl Bell {
             // SAFETY: the kernel has just made `fd` for us, and nothing else knows of it.
             heard: Arc::new(unsafe { File::from_raw_fd(fd) }),
             ear: None,
+            was_left: false,
         })
     }
 
@@ -153,8 +156,15 @@ impl Bell {
         self.set(LOCK, 0);
     }
 
+    /// Whether a program had waited for too long when the bell was closed: since then nothing was
+    /// reported.
+    pub(super) fn was_left(&self) -> bool {
+        self.was_left
+    }
+
     /// Listens no more. Who waits goes on.
     pub(super) fn close(&mut self) {
+        self.was_left |= self.ear.is_some() && !self.is_open();
         self.set(OPEN, 0);
         self.set(RING, CLOSED);
         self.set(LOCK, 0);

@@ -24,6 +24,8 @@ use crate::sampler::targets::tracee::{self, Tracee};
 
 /// The name of the shared memory, by which readers of recordings know stubs.
 const NAME: &CStr = c"proftool-calls";
+/// What is not counted where nothing is reported.
+const LATER: &str = "what is loaded later";
 /// The bytes of the agent's code, and those of the bell behind it.
 const AGENT: (u64, u64) = (CountedAgent::SIZE, 4096);
 
@@ -290,8 +292,8 @@ impl Counting {
             None => None,
         };
         if on_loads.is_none() && planner.loads_later() {
-            let reason = "libraries that are loaded later are not noticed, as this dynamic linker is unknown";
-            planner.refused(&loader.path, reason);
+            let reason = format!("the dynamic linker {} is not known", loader.path.display());
+            planner.refused(Path::new(LATER), &reason);
         }
         if let Some(change) = &on_loads {
             // It stands there at the start, and there is nothing to report.
@@ -344,7 +346,12 @@ impl Counting {
     }
 
     /// Takes from the planner what is recorded of the files that count.
-    pub(in crate::sampler) fn conclude(&mut self, planner: &dyn CallPlanner) {
+    pub(in crate::sampler) fn conclude(&mut self, planner: &mut dyn CallPlanner) {
+        if self.bell.was_left() {
+            self.areas.refuse_any();
+            let reason = "a process waited for 20 seconds without an answer";
+            planner.refused(Path::new(LATER), reason);
+        }
         self.counts = planner.counts(&self.areas.installed());
         self.counts.followed = self.followed;
         self.counts.agents = self.agents.clone();

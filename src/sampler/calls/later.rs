@@ -57,10 +57,13 @@ impl Counting {
 
     /// Makes the libraries count that a process has loaded.
     fn loaded(&mut self, report: Report, planner: &mut dyn CallPlanner) {
-        let Some((memory, auxiliary)) = self.memory_of(report) else {
-            return;
-        };
         let pid = report.pid;
+        let Some((memory, auxiliary)) = self.memory_of(report) else {
+            self.areas.refuse_any();
+            let libraries = format!("libraries of process {pid}");
+            let reason = "it has another number here, or has ended";
+            return planner.refused(Path::new(&libraries), reason);
+        };
         let list = memory.images.iter().find(|image| image.is_program);
         let list = list.and_then(|program| planner.loader_list(program));
         let list = list.and_then(|at| LoaderList::read(pid, at));
@@ -109,6 +112,9 @@ impl Counting {
             made
         });
         if let Err(reason) = made {
+            for chosen in &chosen {
+                self.areas.refuse(chosen.file);
+            }
             for name in names {
                 planner.refused(&name, &reason);
             }

@@ -255,7 +255,7 @@ impl<'a> Participants<'a> {
         open.ended = kernel::now();
         if let Some(counting) = &mut open.counting {
             counting.end();
-            if let Some(planner) = &self.planner {
+            if let Some(planner) = &mut self.planner {
                 counting.conclude(*planner);
             }
         }
