@@ -165,6 +165,12 @@ impl Binary {
         self
     }
 
+    /// The same file, of which is kept in this directory what takes long to find out. The directory
+    /// is made if it is missing; nothing is kept if it is not this user's alone.
+    pub fn keeping_in(self, directory: &Path) -> Binary {
+        self.with_cache(Cache::open(directory).map(Arc::new))
+    }
+
     /// The path it was opened by; empty when it came from memory.
     pub fn path(&self) -> &Path {
         &self.path

@@ -12,7 +12,8 @@
 //! A call stays where it was, so the return address is what it always was: stacks, exceptions and
 //! everything else that reads return addresses see no difference. The [`CallCounter`] plans; the
 //! [`sampler`](crate::sampler) asks it when the program is loaded and nothing of it has run yet,
-//! and writes into its memory. Files are never changed.
+//! and when a library or another program has been loaded later, and writes into its memory. Files
+//! are never changed.
 //!
 //! The idea of counting arcs is gprof's (Graham, Kessler, McKusick 1982); there the compiler does it.
 //! Leading calls through stubs in memory is that of dynamic instrumentation: Jeffrey K. Hollingsworth,
@@ -22,25 +23,25 @@
 mod code;
 mod flags;
 mod form;
+mod kept;
 mod left_alone;
+mod other_ways;
 mod plan;
+mod planner;
 mod sites;
 mod stub;
 
 use std::path::{Path, PathBuf};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 pub use self::form::{CallForm, Form, LONGEST};
 pub use self::left_alone::{LeftAlone, Reason};
 pub use self::stub::STUB;
 
 use self::sites::FileSites;
-use crate::base::Svma;
-use crate::binary::{Binary, Error, Machine};
-use crate::perfdata::{CallCounts, CountedCallee, CountedImage};
-use crate::sampler::{CallPlanner, Chosen, ImagePlan, LoadedImage, LoaderStop, StubArea};
-use crate::scan::Callee;
+use crate::binary::{Binary, Error};
+use crate::sampler::{FileIdentity, ImagePlan, LoadedImage, LoaderStop, StubArea};
 
 /// Directories of the system's libraries, in which nothing is counted unless asked for.
 const SYSTEM: [&str; 7] = [
@@ -53,9 +54,6 @@ const SYSTEM: [&str; 7] = [
     "/usr/libexec/",
 ];
 
-/// Functions by which a program finds others by name, or loads libraries that call what it exports.
-const BY_NAME: [&str; 4] = ["dlsym", "dlvsym", "dlopen", "dlmopen"];
-
 /// In which files of a program calls are counted. The dynamic linker is never among them, nor are
 /// files that are mapped without code.
 #[derive(Default)]
@@ -65,7 +63,7 @@ pub enum Images {
     Own,
     /// In the program alone.
     Program,
-    /// In all that are loaded at the start.
+    /// In all.
     All,
     /// In those whose paths this picks.
     Matching(Box<dyn Fn(&str) -> bool>),
@@ -102,26 +100,33 @@ impl Images {
 #[derive(Debug, Default)]
 pub struct CallCounter {
     images: Images,
+    follows_exec: bool,
+    /// Where call sites are kept for the next start.
+    cache: Option<PathBuf>,
     /// The program, read before it was started.
     prepared: Option<(PathBuf, FileSites)>,
-    chosen: Vec<ChosenFile>,
+    /// The files in which calls are counted. A file that several processes load is here once.
+    files: Vec<PlannedFile>,
     left_alone: LeftAlone,
     /// What files in which nothing is counted take from others.
     foreign: FxHashSet<String>,
-    /// Libraries that could not be read, each with the reason.
+    /// These files.
+    foreign_files: FxHashSet<FileIdentity>,
+    /// Whether something was loaded when the program ran already.
+    loads_later: bool,
+    /// Files that could not be read or changed, each with the reason.
     unread: Vec<String>,
+    /// Where dynamic linkers stop, by path.
+    loaders: FxHashMap<PathBuf, Option<LoaderStop>>,
 }
 
 /// A file in which calls are counted.
 #[derive(Debug)]
-struct ChosenFile {
+struct PlannedFile {
     path: PathBuf,
+    identity: FileIdentity,
     file: FileSites,
-    bias: u64,
-    stubs: u64,
-    /// The starts of functions that may be called from elsewhere than the sites.
-    open: FxHashSet<u64>,
-    /// The numbers of sites that were not changed.
+    /// The numbers of sites that were not changed in one process at least.
     unchanged: FxHashSet<usize>,
 }
 
@@ -134,19 +139,32 @@ impl CallCounter {
         }
     }
 
+    /// The same, with programs that the command starts by `exec` if they are followed.
+    pub fn following_exec(self, follows_exec: bool) -> CallCounter {
+        CallCounter {
+            follows_exec,
+            ..self
+        }
+    }
+
+    /// The same, with call sites kept in this directory for the next start.
+    pub fn keeping_in(self, cache: Option<PathBuf>) -> CallCounter {
+        CallCounter { cache, ..self }
+    }
+
     /// The number of sites that are counted.
     pub fn counted(&self) -> u64 {
-        let files = self.chosen.iter().map(|chosen| {
-            let sites = chosen.file.sites.iter();
+        let files = self.files.iter().map(|planned| {
+            let sites = planned.file.sites.iter();
             let patched = sites.filter(|site| site.patch.is_some()).count();
-            patched.saturating_sub(chosen.unchanged.len()) as u64
+            patched.saturating_sub(planned.unchanged.len()) as u64
         });
         files.sum()
     }
 
     /// The files in which calls are counted.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.chosen.iter().map(|chosen| &*chosen.path)
+        self.files.iter().map(|planned| &*planned.path)
     }
 
     /// What is not counted in these files.
@@ -154,178 +172,9 @@ impl CallCounter {
         &self.left_alone
     }
 
-    /// Libraries that could not be read, each with the reason.
+    /// Files and processes in which calls could not be counted, each with the reason.
     pub fn unread(&self) -> &[String] {
         &self.unread
-    }
-
-    fn read(&mut self, image: &LoadedImage) -> Result<(FileSites, u64), String> {
-        let prepared = self.prepared.take_if(|(path, _)| *path == image.path);
-        let file = match prepared {
-            Some((_, file)) => file,
-            None => read(&image.path)?,
-        };
-        let bias = bias(&file.binary, image);
-        let bias = bias.ok_or("no mapping shows its code".to_owned())?;
-        Ok((file, bias))
-    }
-
-    /// Notes what may be called in other ways than by the sites, and which sites that concerns.
-    fn note_other_ways(&mut self) {
-        let imports = self.chosen.iter().flat_map(|chosen| &chosen.file.imports);
-        let by_name = |name: &String| BY_NAME.contains(&name.as_str());
-        let looks_up = { imports }.any(by_name) || self.foreign.iter().any(by_name);
-        let mut taken_names = FxHashSet::default();
-        for ChosenFile { file, .. } in &self.chosen {
-            for callee in &file.taken {
-                if let Callee::Import(id) = callee {
-                    taken_names.extend(file.imports.get(crate::base::Id::index(*id)).cloned());
-                }
-            }
-        }
-        for ChosenFile { file, open, .. } in &mut self.chosen {
-            let exports = file.binary.exports();
-            let starts = |names: &FxHashSet<String>| -> Vec<u64> {
-                let names = names.iter();
-                let starts = names.flat_map(|name| exports.starts(name.as_bytes()));
-                starts.map(|start| start.0).collect()
-            };
-            let mut taken = file.taken_starts.clone();
-            taken.extend(starts(&taken_names));
-            if looks_up {
-                taken.extend(exports.addresses().map(|start| start.0));
-            }
-            open.clone_from(&taken);
-            open.extend(starts(&self.foreign));
-            open.extend(file.binary.entry().map(|entry| entry.0));
-            for site in &mut file.sites {
-                let is_taken = match site.row.callee {
-                    CountedCallee::At(start) => taken.contains(&start),
-                    CountedCallee::Import(row) => {
-                        let name = file.imports.get(row as usize);
-                        looks_up || name.is_some_and(|name| taken_names.contains(name))
-                    }
-                };
-                site.row.is_least = is_taken && file.calls_otherwise.contains(&site.row.caller);
-            }
-        }
-    }
-}
-
-impl CallPlanner for CallCounter {
-    fn prepare(&mut self, program: &Path) -> Result<(), String> {
-        let path = program.to_owned();
-        let Ok(binary) = Binary::open(&path) else {
-            // Whether it can be run at all is found out by running it.
-            return Ok(());
-        };
-        check_machine(&binary)?;
-        // What else is wrong with it is found again when it is loaded.
-        self.prepared = FileSites::read(binary).ok().map(|file| (path, file));
-        Ok(())
-    }
-
-    fn loader_stop(&mut self, loader: &Path) -> Option<LoaderStop> {
-        let binary = Binary::open(loader).ok()?;
-        let at = binary.exports().start(b"_dl_debug_state")?;
-        let name = loader.file_name()?.to_string_lossy();
-        Some(LoaderStop {
-            at: at.0,
-            // glibc stops before it loads libraries, and again when all of them are relocated; musl
-            // stops once.
-            stops: if name.starts_with("ld-musl") { 1 } else { 2 },
-        })
-    }
-
-    fn choose(&mut self, images: &[LoadedImage]) -> Result<Vec<Chosen>, String> {
-        let mut all = Vec::new();
-        for (number, image) in images.iter().enumerate() {
-            if !self.images.picks(image) {
-                if let Some(binary) = { !image.mappings.is_empty() }
-                    .then(|| Binary::open(&image.path).ok())
-                    .flatten()
-                {
-                    self.foreign.extend(binary.imported_names());
-                }
-                continue;
-            }
-            let (file, bias) = match self.read(image) {
-                Ok(read) => read,
-                Err(reason) => {
-                    let reason = format!("{}: {reason}", image.path.display());
-                    if image.is_program {
-                        return Err(reason);
-                    }
-                    self.unread.push(reason);
-                    continue;
-                }
-            };
-            all.push(Chosen {
-                image: number,
-                stubs: file.sites.len(),
-                stub_size: STUB,
-            });
-            self.left_alone.merge(&file.left_alone);
-            self.chosen.push(ChosenFile {
-                path: image.path.clone(),
-                file,
-                bias,
-                stubs: 0,
-                open: FxHashSet::default(),
-                unchanged: FxHashSet::default(),
-            });
-        }
-        self.note_other_ways();
-        Ok(all)
-    }
-
-    fn plan(&mut self, chosen: usize, area: StubArea) -> ImagePlan {
-        let Some(file) = self.chosen.get_mut(chosen) else {
-            return ImagePlan::default();
-        };
-        file.stubs = area.offset;
-        let plan = plan::plan(&file.file, file.bias, area);
-        for &number in &plan.out_of_reach {
-            self.left_alone.add(Reason::Reach);
-            file.unchanged.insert(number);
-        }
-        ImagePlan {
-            stubs: plan.stubs,
-            changes: plan.changes,
-        }
-    }
-
-    fn unchanged(&mut self, chosen: usize, sites: &[usize]) {
-        if let Some(file) = self.chosen.get_mut(chosen) {
-            for &number in sites {
-                self.left_alone.add(Reason::Changed);
-                file.unchanged.insert(number);
-            }
-        }
-    }
-
-    fn counts(&self) -> CallCounts {
-        let images = self.chosen.iter().map(|chosen| {
-            let file = &chosen.file;
-            let sites = file.sites.iter().enumerate().map(|(number, site)| {
-                let is_counted = site.patch.is_some() && !chosen.unchanged.contains(&number);
-                let mut row = site.row;
-                row.calls = is_counted.then_some(0);
-                row
-            });
-            CountedImage {
-                path: chosen.path.as_os_str().as_encoded_bytes().to_vec(),
-                build_id: file.binary.build_id().cloned(),
-                stubs: chosen.stubs,
-                bias: chosen.bias,
-                imports: file.imports.clone(),
-                open: sorted(&chosen.open),
-                sites: sites.collect(),
-            }
-        });
-        CallCounts {
-            images: images.collect(),
-        }
     }
 }
 
@@ -335,44 +184,5 @@ impl CallPlanner for CallCounter {
 /// For a file whose machine is not known.
 pub fn changes(binary: Binary, bias: u64, area: StubArea) -> Result<ImagePlan, Error> {
     let file = FileSites::read(binary)?;
-    let plan = plan::plan(&file, bias, area);
-    Ok(ImagePlan {
-        stubs: plan.stubs,
-        changes: plan.changes,
-    })
-}
-
-fn sorted(starts: &FxHashSet<u64>) -> Vec<u64> {
-    let mut starts: Vec<u64> = starts.iter().copied().collect();
-    starts.sort_unstable();
-    starts
-}
-
-fn read(path: &Path) -> Result<FileSites, String> {
-    let binary = Binary::open(path).map_err(|error| error.to_string())?;
-    check_machine(&binary)?;
-    FileSites::read(binary).map_err(|error| error.to_string())
-}
-
-fn check_machine(binary: &Binary) -> Result<(), String> {
-    match binary.code() {
-        Ok(code) if code.machine == Machine::X86_64 => Ok(()),
-        _ => Err("it is not 64-bit x86 code".into()),
-    }
-}
-
-/// What is added to the addresses that a file states to get those where it is loaded.
-fn bias(binary: &Binary, image: &LoadedImage) -> Option<u64> {
-    let code = binary.code().ok()?;
-    let mut found = code.sections().filter_map(|(start, size)| {
-        let end = Svma(start.0.saturating_add(size));
-        let offset = code.piece(start, end)?.offset.0;
-        let mapping = image.mappings.iter().find(|mapping| {
-            let inside = offset.checked_sub(mapping.offset);
-            inside.is_some_and(|inside| inside < mapping.end.saturating_sub(mapping.start))
-        })?;
-        let at = mapping.start.wrapping_add(offset - mapping.offset);
-        Some(at.wrapping_sub(start.0))
-    });
-    found.next()
+    Ok(plan::plan(&file, bias, area))
 }

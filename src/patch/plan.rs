@@ -3,25 +3,14 @@
 use super::form::LONGEST;
 use super::sites::{FileSites, Patch};
 use super::stub::{STUB, stub};
-use crate::sampler::{Change, StubArea};
-
-/// What is written into the memory of a program for one of its files.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Plan {
-    /// The stubs, one after the other; those of sites that are left alone are not used.
-    pub(super) stubs: Vec<u8>,
-    /// The instructions to change, in order of address.
-    pub(super) changes: Vec<Change>,
-    /// Sites that no stub can reach.
-    pub(super) out_of_reach: Vec<usize>,
-}
+use crate::sampler::{Change, ImagePlan, StubArea};
 
 /// Plans for a file whose addresses are moved by `bias` (wrapping). The stub and the counter of a
 /// site have its number.
-pub(super) fn plan(file: &FileSites, bias: u64, area: StubArea) -> Plan {
-    let mut plan = Plan {
+pub(super) fn plan(file: &FileSites, bias: u64, area: StubArea) -> ImagePlan {
+    let mut plan = ImagePlan {
         stubs: vec![0xcc; file.sites.len().saturating_mul(STUB)],
-        ..Plan::default()
+        ..ImagePlan::default()
     };
     let stubs = plan.stubs.chunks_exact_mut(STUB);
     for ((number, site), place) in file.sites.iter().enumerate().zip(stubs) {

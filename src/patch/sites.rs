@@ -35,13 +35,12 @@ pub(super) struct FileSites {
     pub(super) sites: Vec<Site>,
     /// The names of imports, by their ids.
     pub(super) imports: Vec<String>,
-    /// The functions of the file, and the imports, whose addresses are taken: they may be called
-    /// through pointers.
-    pub(super) taken: FxHashSet<Callee>,
+    /// The rows of imports whose addresses are taken: they may be called through pointers.
+    pub(super) taken_imports: FxHashSet<usize>,
     /// The starts of functions that make calls through pointers, and of those that ran before
     /// calls were counted.
     pub(super) calls_otherwise: FxHashSet<u64>,
-    /// The starts of the functions among these.
+    /// The starts of functions whose addresses are taken.
     pub(super) taken_starts: FxHashSet<u64>,
     pub(super) left_alone: LeftAlone,
 }
@@ -97,7 +96,7 @@ impl FileSites {
             sites,
             imports: calls.imports.iter().cloned().collect(),
             taken_starts: taken_starts(&calls, &taken),
-            taken,
+            taken_imports: taken_imports(&taken),
             calls_otherwise: calls_otherwise(&calls),
             left_alone,
             binary,
@@ -124,6 +123,14 @@ fn taken(calls: &Calls) -> FxHashSet<Callee> {
     let in_data = imports.filter(|(_, count)| **count > 0);
     taken.extend(in_data.map(|(id, _)| Callee::Import(id)));
     taken
+}
+
+fn taken_imports(taken: &FxHashSet<Callee>) -> FxHashSet<usize> {
+    let rows = taken.iter().filter_map(|callee| match *callee {
+        Callee::Import(id) => Some(crate::base::Id::index(id)),
+        Callee::Function(_) => None,
+    });
+    rows.collect()
 }
 
 fn taken_starts(calls: &Calls, taken: &FxHashSet<Callee>) -> FxHashSet<u64> {

@@ -52,8 +52,8 @@ pub use cursor::Words;
 pub use error::Error;
 pub use feature::Feature;
 pub use features::{
-    CallCounts, ClockReference, CountedCallee, CountedImage, CountedSite, Features, FileBuildId,
-    Job,
+    CallCounts, ClockReference, CountedAgent, CountedCallee, CountedImage, CountedSite, Features,
+    FileBuildId, Job,
 };
 pub use feed::Feed;
 #[cfg(test)]

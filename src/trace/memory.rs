@@ -41,8 +41,16 @@ pub(super) struct Stubs {
     /// The first address behind it.
     pub(super) end: u64,
     pub(super) counts: Arc<CallCounts>,
-    /// The file's place among those whose calls are counted.
-    pub(super) image: usize,
+    pub(super) shown: Shown,
+}
+
+/// What a mapping of the recorder's memory shows.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shown {
+    /// The stubs of the file at this place among those whose calls are counted.
+    Image(usize),
+    /// The code that reports what a program loads and executes: its place among the agents.
+    Agent(usize),
 }
 
 impl Stubs {
@@ -50,10 +58,20 @@ impl Stubs {
     /// there.
     fn site(&self, address: u64) -> Option<(u64, u64)> {
         let offset = address.checked_sub(self.start)?;
-        let image = self.counts.images.get(self.image)?;
-        (address < self.end)
-            .then(|| image.site_of_stub(offset))
-            .flatten()
+        if address >= self.end {
+            return None;
+        }
+        let image = match self.shown {
+            Shown::Image(image) => self.counts.images.get(image)?,
+            Shown::Agent(agent) => return self.counts.agents.get(agent)?.site(offset),
+        };
+        let (site, pushed) = image.site_of_stub(offset)?;
+        // Another process may have both the file and the stubs elsewhere, as far from each other.
+        let moved = match image.stubs_at {
+            0 => 0,
+            at => self.start.wrapping_sub(at),
+        };
+        Some((site.wrapping_add(moved), pushed))
     }
 }
 

@@ -123,6 +123,7 @@ impl Tracer<'_, '_, '_> {
         let counted = reader.features().call_counts.as_ref();
         // The first is the command, unless it ran before.
         let others = self.execs.saturating_sub(u64::from(!self.ran_before));
+        let others = others.saturating_sub(counted.map_or(0, |counts| counts.followed));
         if counted.is_some() && others > 0 {
             caveats.add(CaveatKind::UncountedPrograms, others);
         }

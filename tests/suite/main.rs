@@ -57,6 +57,7 @@ mod record;
 mod record_attach;
 mod record_bounds;
 mod record_calls;
+mod record_calls_later;
 mod record_counts;
 mod record_events;
 mod record_jobs;

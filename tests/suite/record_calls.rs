@@ -68,7 +68,7 @@ const TRUTH: [(&str, &str, u64, bool); 9] = [
     ("both", "through", 2, true),
 ];
 
-fn built(room: &Room, text: &str, flags: &[&str], name: &str) -> Option<PathBuf> {
+pub(crate) fn built(room: &Room, text: &str, flags: &[&str], name: &str) -> Option<PathBuf> {
     if !cfg!(target_arch = "x86_64") {
         skipped("calls are counted on x86-64 only");
         return None;
@@ -81,13 +81,13 @@ fn built(room: &Room, text: &str, flags: &[&str], name: &str) -> Option<PathBuf>
     support::compile_text("gcc", &flags, text, &room.path(name))
 }
 
-fn answer(room: &Room, args: &[&str]) -> Output {
+pub(crate) fn answer(room: &Room, args: &[&str]) -> Output {
     let mut command = Command::new(PROFTOOL);
     command.args(args).env("PROFTOOL_CONFIG", "");
     command.current_dir(&room.0).output().unwrap()
 }
 
-fn graph(room: &Room, args: &[&str]) -> Value {
+pub(crate) fn graph(room: &Room, args: &[&str]) -> Value {
     let output = answer(
         room,
         &[&["graph", "out.data", "--format", "json"], args].concat(),
@@ -97,7 +97,7 @@ fn graph(room: &Room, args: &[&str]) -> Value {
 }
 
 /// The arc between two functions.
-fn arc<'a>(graph: &'a Value, from: &str, to: &str) -> Option<&'a Value> {
+pub(crate) fn arc<'a>(graph: &'a Value, from: &str, to: &str) -> Option<&'a Value> {
     let name = |place: &Value| {
         let function = &graph["functions"][place.as_u64().unwrap() as usize];
         function["name"].as_str().unwrap().to_owned()

@@ -6,6 +6,8 @@
 //!   14 SONAME    libm.so.6                             what the file is called by
 //!   15 RPATH     $ORIGIN/../lib:/opt/lib               where to look, and those that are loaded by it too
 //!   29 RUNPATH   $ORIGIN/../lib:/opt/lib               where to look, first
+//!   21 DEBUG     0; the linker writes an address here  its list of loaded files, for debuggers
+//!   22 TEXTREL   0                                     it changes instructions
 //!   .gnu.version                                       2 bytes a symbol; with 0x8000 not the default one
 //! ```
 
@@ -28,6 +30,8 @@ const NEEDED_LIMIT: usize = 1024;
 const TEXT_LIMIT: usize = 16 << 10;
 /// The flag of a version that is only used by those that ask for it by name.
 const HIDDEN_VERSION: u16 = 0x8000;
+/// The flag of `DT_FLAGS` that means the same as `DT_TEXTREL`.
+const DF_TEXTREL: u64 = 4;
 
 /// What a file says to the dynamic linker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,6 +44,11 @@ pub struct Needed {
     pub rpath: Option<Vec<u8>>,
     /// Directories that hold for what it loads itself; with these the others do not count.
     pub runpath: Option<Vec<u8>>,
+    /// Where the word is in which the dynamic linker notes the address of its list of loaded files
+    /// (`DT_DEBUG`).
+    pub list: Option<Svma>,
+    /// Whether the dynamic linker changes instructions (`DT_TEXTREL`).
+    pub changes_code: bool,
 }
 
 /// The functions that a file gives to others, by linkage name.
@@ -182,7 +191,8 @@ fn read(elf: &Elf) -> Option<Needed> {
     let mut needed = Needed::default();
     let word = if elf.wide { 8 } else { 4 };
     // A table may be long and say the same again and again: texts are copied within a limit.
-    for entry in bytes.chunks_exact(2 * word).take(ENTRY_LIMIT) {
+    let entries = bytes.chunks_exact(2 * word).enumerate().take(ENTRY_LIMIT);
+    for (number, entry) in entries {
         let (Some(tag), Some(at)) = (elf.fields(entry).word(0), elf.fields(entry).word(word))
         else {
             break;
@@ -195,6 +205,12 @@ fn read(elf: &Elf) -> Option<Needed> {
             Ok(elf::DT_SONAME) => needed.soname = text(at),
             Ok(elf::DT_RPATH) => needed.rpath = text(at),
             Ok(elf::DT_RUNPATH) => needed.runpath = text(at),
+            Ok(elf::DT_DEBUG) => {
+                let value = (number * 2 * word + word) as u64;
+                needed.list = section.address.checked_add(value).map(Svma);
+            }
+            Ok(elf::DT_TEXTREL) => needed.changes_code = true,
+            Ok(elf::DT_FLAGS) => needed.changes_code |= at & DF_TEXTREL != 0,
             _ => {}
         }
     }

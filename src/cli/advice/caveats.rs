@@ -99,7 +99,10 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
                     .to_owned()
             }
         },
-        Kind::UncountedPrograms => "name the program itself: proftool record --counts -- PROGRAM".to_owned(),
+        Kind::UncountedPrograms => {
+            "follow them (--follow-exec), or name the program itself: proftool record --counts -- PROGRAM"
+                .to_owned()
+        }
         Kind::CountsOnly => format!("record stacks: {}", sample("")),
         Kind::NothingCounted => format!(
             "compile the whole program with -pg, not only link it; or record stacks: {}",

@@ -563,7 +563,7 @@ fn lacks_stacks(profile: &Profile) -> bool {
 }
 
 /// The directory for what is worth keeping (XDG base directory specification).
-fn cache_directory() -> Option<PathBuf> {
+pub(super) fn cache_directory() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).map(PathBuf::from);
     let base = set("XDG_CACHE_HOME").filter(|path| path.is_absolute());
     let base = base.or_else(|| Some(set("HOME")?.join(".cache")));

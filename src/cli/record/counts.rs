@@ -5,6 +5,9 @@ use regex::Regex;
 
 use super::super::failure::tell;
 
+/// The most files that are named.
+const FILES: usize = 6;
+
 /// The files in which calls are counted.
 #[derive(Clone, Debug)]
 pub enum Files {
@@ -48,18 +51,23 @@ pub fn report(counter: &CallCounter) {
     for reason in counter.unread() {
         tell(&format!("calls are not counted in {reason}"));
     }
-    let files: Vec<String> = counter
+    let mut files: Vec<String> = counter
         .files()
         .map(|path| path.file_name().unwrap_or_default().display().to_string())
         .collect();
     if files.is_empty() {
         return;
     }
+    let more = files.len().saturating_sub(FILES);
+    files.truncate(FILES);
     let mut line = format!(
         "calls counted at {} sites of {}",
         counter.counted(),
         files.join(", ")
     );
+    if more > 0 {
+        line += &format!(" and {more} more files");
+    }
     let left_alone = counter.left_alone();
     let mut parts: Vec<String> = Vec::new();
     if left_alone.indirect > 0 {

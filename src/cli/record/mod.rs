@@ -20,6 +20,7 @@ use proftool::sampler::{
 use self::target::BoundsArgs;
 use super::advice::{self, Situation};
 use super::failure::tell;
+use super::query::cache_directory;
 use super::sampling::SamplingArgs;
 use super::stack_choice;
 
@@ -64,12 +65,18 @@ pub struct RecordArgs {
     compression_level: Option<u8>,
 
     /// Count every direct call, in addition to sampling: in the program and its own libraries, or
-    /// only in the program, in all files that are loaded at the start (all), or in those whose paths
-    /// match REGEX. See: proftool help counts
+    /// only in the program, in all files that are loaded (all), or in those whose paths match REGEX.
+    /// See: proftool help counts
     #[arg(long, value_name = "program|all|REGEX", num_args = 0..=1, require_equals = true,
           default_missing_value = "", value_parser = counts::images,
           conflicts_with_all = ["tid", "all_cpus", "cpu", "cgroup"])]
     counts: Option<counts::Files>,
+
+    /// With --counts, also count in the programs that the command starts by exec. A process waits at
+    /// each exec until its new program is ready to count
+    #[arg(long, requires = "counts",
+          conflicts_with_all = ["pid", "tid", "comm", "all_cpus", "cpu", "cgroup"])]
+    follow_exec: bool,
 
     /// The file to write
     #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
@@ -198,7 +205,9 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
             }
         }
     };
-    let mut counter = args.counts.as_ref().map(counts::Files::counter);
+    let counter = args.counts.as_ref().map(counts::Files::counter);
+    let counter = counter.map(|counter| counter.following_exec(args.follow_exec));
+    let mut counter = counter.map(|counter| counter.keeping_in(cache_directory()));
     let planner = counter
         .as_mut()
         .map(|counter| counter as &mut dyn CallPlanner);

@@ -5,8 +5,10 @@
 //! sections that it does not know.
 //!
 //! ```text
-//! u8 version = 1
-//! images   { path; build ID; stubs; bias; imports { name }[]; open { start − the one before }[]; sites[] }[]
+//! u8 version = 2
+//! number of programs that were started by exec and counted from their start
+//! images   { path; build ID; stubs; where they were mapped; bias; imports { name }[]; open { start − the one before }[]; sites[] }[]
+//! agents   { address; address of the function for debuggers; address of execve }[]
 //! site     u8 flags: 1 counted, 2 tail call, 4 flags are saved, 8 at least, 16 callee is an import,
 //!             32 counted for a part of the time
 //!          address − that of the site before; caller − that of the site before;
@@ -14,6 +16,7 @@
 //! ```
 //!
 //! Numbers are LEB128, those that may be negative in zigzag; lists and texts begin with their length.
+//! Version 1 has neither the number of programs nor where stubs were mapped.
 
 use linux_perf_event_reader::Endianness;
 
@@ -22,7 +25,9 @@ use super::super::error::Flaw;
 use crate::base::BuildId;
 
 /// The version that is written.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// The version before, which is read as well.
+const WITHOUT_PROGRAMS: u8 = 1;
 /// The most sites and imports of a section that are read; more than the largest programs have.
 const LIMIT: usize = 1 << 22;
 
@@ -38,6 +43,21 @@ const PART: u8 = 32;
 pub struct CallCounts {
     /// The files whose calls were counted.
     pub images: Vec<CountedImage>,
+    /// The number of programs that processes became by exec and that counted from their start.
+    pub followed: u64,
+    /// Where programs report what they load and execute.
+    pub agents: Vec<CountedAgent>,
+}
+
+/// Code in a program that reports what it loads and executes. It runs in the place of two functions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CountedAgent {
+    /// Its address in memory.
+    pub at: u64,
+    /// The address in memory of the dynamic linker's function for debuggers; 0 if it is as before.
+    pub on_loads: u64,
+    /// That of `execve`; 0 if it is as before.
+    pub on_execs: u64,
 }
 
 /// A file whose calls were counted.
@@ -49,6 +69,9 @@ pub struct CountedImage {
     pub build_id: Option<BuildId>,
     /// The offset of its stubs in the memory that the recorder shared with the program.
     pub stubs: u64,
+    /// The address of its stubs where `bias` holds; 0 if it is not known. Where they are mapped
+    /// elsewhere, in another process, the file is moved by the difference.
+    pub stubs_at: u64,
     /// What is added to addresses stated in the file to get those in memory (wrapping).
     pub bias: u64,
     /// The linkage names of callees that other files define.
@@ -98,12 +121,20 @@ impl CallCounts {
     /// Returns the bytes of the section.
     pub fn section(&self) -> Vec<u8> {
         let mut body = vec![VERSION];
+        put(&mut body, self.followed);
+        put(&mut body, self.agents.len() as u64);
+        for agent in &self.agents {
+            for address in [agent.at, agent.on_loads, agent.on_execs] {
+                put(&mut body, address);
+            }
+        }
         put(&mut body, self.images.len() as u64);
         for image in &self.images {
             put_bytes(&mut body, &image.path);
             let build_id = image.build_id.as_ref().map(BuildId::bytes);
             put_bytes(&mut body, build_id.unwrap_or_default());
             put(&mut body, image.stubs);
+            put(&mut body, image.stubs_at);
             put(&mut body, image.bias);
             put(&mut body, image.imports.len() as u64);
             for name in &image.imports {
@@ -132,16 +163,31 @@ impl CallCounts {
     pub(super) fn read(bytes: &[u8]) -> Result<CallCounts, Flaw> {
         let mut c = Cursor::new(bytes, Endianness::LittleEndian);
         let version = byte(&mut c)?;
-        if version != VERSION {
+        if version != VERSION && version != WITHOUT_PROGRAMS {
             return Err(refused("the version of counted calls", version.into()));
         }
         let mut left = LIMIT;
         let mut counts = CallCounts::default();
+        if version == VERSION {
+            counts.followed = number(&mut c)?;
+            for _ in 0..taken(&mut c, &mut left)? {
+                counts.agents.push(CountedAgent {
+                    at: number(&mut c)?,
+                    on_loads: number(&mut c)?,
+                    on_execs: number(&mut c)?,
+                });
+            }
+        }
         for _ in 0..number(&mut c)? {
             let mut image = CountedImage {
                 path: text(&mut c)?.to_vec(),
                 build_id: BuildId::new(text(&mut c)?),
                 stubs: number(&mut c)?,
+                stubs_at: if version == VERSION {
+                    number(&mut c)?
+                } else {
+                    0
+                },
                 bias: number(&mut c)?,
                 ..CountedImage::default()
             };
@@ -163,6 +209,28 @@ impl CallCounts {
             counts.images.push(image);
         }
         Ok(counts)
+    }
+}
+
+impl CountedAgent {
+    /// The bytes of its code.
+    pub const SIZE: u64 = 4096;
+    /// Where in it the code is that stands for `execve`; before it is that for debuggers.
+    pub const EXECS: u64 = 0x200;
+    /// Where the code is that follows an `execve` without success.
+    const FAILED: u64 = 0x31a;
+
+    /// Returns the address of the function for which the code at this offset runs, and how many bytes
+    /// are on the stack there that were not at its start, where it waits: the registers that it has saved
+    /// and, for `execve`, a return address.
+    pub fn site(&self, offset: u64) -> Option<(u64, u64)> {
+        let (function, pushed) = match offset {
+            0..Self::EXECS => (self.on_loads, 9 * 8),
+            Self::EXECS..Self::FAILED => (self.on_execs, 7 * 8),
+            Self::FAILED..Self::SIZE => (self.on_execs, 2 * 8),
+            _ => return None,
+        };
+        (function != 0).then_some((function, pushed))
     }
 }
 
@@ -325,6 +393,20 @@ mod tests {
         assert_eq!(found, [call, call, tail, saved, saved, tail, tail, None]);
     }
 
+    #[test]
+    fn the_version_before_is_read() {
+        // One image without sites, at offset 0x2000 and moved by 5.
+        let old = [1, 1, 1, b'a', 0, 0x80, 0x40, 5, 0, 0, 0];
+        let read = CallCounts::read(&old).unwrap();
+        let image = CountedImage {
+            path: b"a".to_vec(),
+            stubs: 0x2000,
+            bias: 5,
+            ..CountedImage::default()
+        };
+        assert_eq!((read.images, read.followed), (vec![image], 0));
+    }
+
     fn counts() -> impl Strategy<Value = CallCounts> {
         let callee = prop_oneof![
             any::<u64>().prop_map(CountedCallee::At),
@@ -347,24 +429,35 @@ mod tests {
         let image = (
             any::<Vec<u8>>(),
             any::<[u8; 20]>(),
-            any::<[u64; 2]>(),
+            any::<[u64; 3]>(),
             vec("[a-z]{0,9}", 0..3),
             any::<Vec<u64>>(),
             vec(site, 0..20),
         );
-        let image =
-            image.prop_map(
-                |(path, id, [stubs, bias], imports, open, sites)| CountedImage {
-                    open,
-                    path,
-                    build_id: BuildId::new(&id),
-                    stubs,
-                    bias,
-                    imports,
-                    sites,
-                },
-            );
-        vec(image, 0..3).prop_map(|images| CallCounts { images })
+        let image = image.prop_map(
+            |(path, id, [stubs, stubs_at, bias], imports, open, sites)| CountedImage {
+                stubs_at,
+                open,
+                path,
+                build_id: BuildId::new(&id),
+                stubs,
+                bias,
+                imports,
+                sites,
+            },
+        );
+        let agent = any::<[u64; 3]>().prop_map(|[at, on_loads, on_execs]| CountedAgent {
+            at,
+            on_loads,
+            on_execs,
+        });
+        (vec(image, 0..3), vec(agent, 0..3), any::<u64>()).prop_map(|(images, agents, followed)| {
+            CallCounts {
+                images,
+                agents,
+                followed,
+            }
+        })
     }
 
     proptest! {
@@ -386,8 +479,10 @@ mod tests {
         #[test]
         fn any_bytes_give_an_answer(mut bytes: Vec<u8>) {
             let _ = CallCounts::read(&bytes);
-            bytes.insert(0, VERSION);
-            let _ = CallCounts::read(&bytes);
+            for version in [VERSION, WITHOUT_PROGRAMS] {
+                bytes.insert(0, version);
+                let _ = CallCounts::read(&bytes);
+            }
         }
     }
 }

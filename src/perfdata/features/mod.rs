@@ -11,7 +11,7 @@ use crate::base::BuildId;
 mod call_counts;
 mod job;
 
-pub use self::call_counts::{CallCounts, CountedCallee, CountedImage, CountedSite};
+pub use self::call_counts::{CallCounts, CountedAgent, CountedCallee, CountedImage, CountedSite};
 pub use self::job::Job;
 
 use super::attr::{MAX_ATTR_SIZE, MIN_ATTR_SIZE};

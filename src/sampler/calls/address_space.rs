@@ -37,15 +37,19 @@ pub(super) fn places(
             & !(PAGE - 1);
         (at >= end.checked_add(GAP)?).then_some(at)
     });
-    let is_free = move |&at: &u64| {
-        let Some(behind) = at.checked_add(length) else {
-            return false;
-        };
-        let before = taken.partition_point(|&(from, _)| from < behind);
-        let last = before.checked_sub(1).and_then(|last| taken.get(last));
-        last.is_none_or(|&(_, to)| to <= at)
+    below
+        .chain(above)
+        .filter(move |&at| is_free(taken, at, length))
+}
+
+/// Whether nothing in `taken`, which is in order of address, has one of so many bytes.
+pub(super) fn is_free(taken: &[(u64, u64)], at: u64, length: u64) -> bool {
+    let Some(behind) = at.checked_add(length) else {
+        return false;
     };
-    below.chain(above).filter(is_free)
+    let before = taken.partition_point(|&(from, _)| from < behind);
+    let last = before.checked_sub(1).and_then(|last| taken.get(last));
+    last.is_none_or(|&(_, to)| to <= at)
 }
 
 /// So many bytes in whole pages.

@@ -3,41 +3,52 @@
 use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::address_space::{pages, places};
+use rustc_hash::FxHashMap;
+
+use super::areas::{Areas, Place};
+use super::bell::Bell;
 use super::install::{Arrival, Stopped};
-use super::{CallPlanner, Change, StubArea};
+use super::loaded::Memory;
+use super::refusals::{ptrace_scope, refuse_privileges, refuse_running};
+use super::{CallPlanner, Change, Chosen, FileIdentity, agent};
 use crate::base::system_reason;
-use crate::perfdata::CallCounts;
+use crate::perfdata::{CallCounts, CountedAgent};
 use crate::sampler::error::Error;
-use crate::sampler::status::field;
 use crate::sampler::targets::child::Child;
 use crate::sampler::targets::command::Command;
-use crate::sampler::targets::mapped::mappings;
 use crate::sampler::targets::tracee::{self, Tracee};
 
 /// The name of the shared memory, by which readers of recordings know stubs.
 const NAME: &CStr = c"proftool-calls";
-/// How many places are tried for the stubs of one file.
-const TRIES: usize = 64;
-const SET_ID: u32 = 0o6000;
+/// What is not counted where nothing is reported.
+const LATER: &str = "what is loaded later";
+/// The bytes of the agent's code, and those of the bell behind it.
+const AGENT: (u64, u64) = (CountedAgent::SIZE, 4096);
 
 /// A program that counts its calls, or is about to.
 #[derive(Debug)]
 pub(in crate::sampler) struct Counting {
-    shared: File,
-    /// For each file the offset of its counters.
-    counters: Vec<u64>,
+    pub(super) shared: File,
+    pub(super) bell: Bell,
+    pub(super) areas: Areas,
     counts: CallCounts,
     /// What the counters had counted when the recording began.
     before: Vec<Vec<u64>>,
-    /// The number of the shared memory's descriptor in the program.
+    /// The number of the shared memory's descriptor in the program until that counts.
     descriptor: u64,
     attached: Option<Attached>,
+    /// Whether programs count that are started by `exec`.
+    pub(super) follows: bool,
+    /// How many do.
+    pub(super) followed: u64,
+    /// Where programs report what they load and execute.
+    agents: Vec<CountedAgent>,
+    /// The files that processes had mapped when they were looked at last, each with its address.
+    pub(super) known: FxHashMap<i32, Vec<(FileIdentity, u64)>>,
 }
 
 /// A process that ran before its calls were counted, and is to go on as it was.
@@ -67,18 +78,29 @@ impl Counting {
         let shared = tracee::shared_memory(NAME);
         let shared = shared.map_err(Error::counting("make shared memory"))?;
         let descriptor = shared.as_raw_fd() as u64;
-        Ok(Counting::with(shared, descriptor))
+        let mut counting = Counting::with(shared, descriptor)?;
+        counting.follows = planner.follows_exec();
+        Ok(counting)
     }
 
-    fn with(shared: File, descriptor: u64) -> Counting {
-        Counting {
+    fn with(shared: File, descriptor: u64) -> Result<Counting, Error> {
+        let making = Error::counting("make shared memory");
+        shared.set_len(AGENT.0 + AGENT.1).map_err(&making)?;
+        shared.write_all_at(&agent::code(), 0).map_err(&making)?;
+        let bell = Bell::hang(&shared).map_err(&making)?;
+        Ok(Counting {
             shared,
-            counters: Vec::new(),
+            bell,
+            areas: Areas::behind(AGENT.0 + AGENT.1),
             counts: CallCounts::default(),
             before: Vec::new(),
             descriptor,
             attached: None,
-        }
+            follows: false,
+            followed: 0,
+            agents: Vec::new(),
+            known: FxHashMap::default(),
+        })
     }
 
     /// Makes a process count its calls that runs already. All of its threads stop for that. It is as
@@ -113,12 +135,12 @@ impl Counting {
         let mut open = OpenOptions::new();
         let shared = { open.read(true).write(true) }.open(format!("/proc/{pid}/fd/{descriptor}"));
         let shared = shared.map_err(Error::counting("share memory with the process"))?;
-        let mut counting = Counting::with(shared, descriptor);
+        let mut counting = Counting::with(shared, descriptor)?;
         counting.attached = Some(Attached {
             pid,
             restores: Vec::new(),
         });
-        match counting.install(stopped, planner) {
+        match counting.install_program(stopped, planner, descriptor) {
             Ok(()) => Ok(counting),
             Err(error) => {
                 // It is stopped already.
@@ -141,145 +163,179 @@ impl Counting {
         let Some(tracee) = child.start_traced(command, tracee)? else {
             return Ok(());
         };
-        let arrival = Stopped::reach(tracee, &mut |path: PathBuf, base: u64| {
-            let stop = planner.loader_stop(&path)?;
-            Some((base.wrapping_add(stop.at), stop.stops))
-        });
-        let mut stopped = match arrival.map_err(Error::counting("stop the program"))? {
-            Arrival::At(stopped) => stopped,
-            Arrival::Ended(status) => {
-                child.has_ended(status);
-                return Ok(());
-            }
-        };
-        self.install(&mut stopped, planner)?;
+        let mut stopped =
+            match reach(tracee, planner).map_err(Error::counting("stop the program"))? {
+                Arrival::At(stopped) => stopped,
+                Arrival::Ended(status) => {
+                    child.has_ended(status);
+                    return Ok(());
+                }
+            };
+        self.install_program(&mut stopped, planner, self.descriptor)?;
         let released = stopped.release();
         released.map_err(Error::counting("let the program run"))
     }
 
-    fn install(
+    /// Makes a program count of which nothing has run yet, or all of whose threads stand still.
+    pub(super) fn install_program(
         &mut self,
         stopped: &mut Stopped,
         planner: &mut dyn CallPlanner,
+        descriptor: u64,
     ) -> Result<(), Error> {
-        let changing = Error::counting("change the program's memory");
-        let memory = stopped
-            .loaded()
-            .map_err(Error::counting("read the program's memory"))?;
-        let chosen = planner.choose(&memory.images);
+        let memory = stopped.loaded();
+        let mut memory = memory.map_err(Error::counting("read the program's memory"))?;
+        let chosen = planner.choose(&memory.images, false);
         let chosen = chosen.map_err(|reason| Error::Counting {
             action: "count the program's calls",
             reason,
         })?;
-        let mut taken = memory.taken;
-        let mut offset = 0;
-        let mut areas = Vec::new();
+        // Libraries have run code before.
+        let is_late = stopped.is_late;
         for chosen in &chosen {
-            let stubs = pages((chosen.stubs * chosen.stub_size) as u64);
-            let counters = pages(chosen.stubs as u64 * 8);
-            areas.push((offset, stubs, counters));
-            offset += stubs + counters;
+            let image = memory.images.get(chosen.image);
+            let is_part = is_late && image.is_some_and(|image| !image.is_program);
+            self.install(stopped, &mut memory, (chosen, is_part), planner, descriptor)?;
         }
-        let sized = self.shared.set_len(offset);
-        sized.map_err(Error::counting("make room for counters"))?;
-        for (number, (chosen, &(offset, stubs, counters))) in chosen.iter().zip(&areas).enumerate()
+        self.listen(stopped, &mut memory, planner, descriptor)?;
+        self.known.insert(stopped.pid(), memory.known());
+        self.close(stopped, descriptor)
+    }
+
+    /// Makes a file count. Libraries may have run code before (`is_part`).
+    pub(super) fn install(
+        &mut self,
+        stopped: &mut Stopped,
+        memory: &mut Memory,
+        (chosen, is_part): (&Chosen, bool),
+        planner: &mut dyn CallPlanner,
+        descriptor: u64,
+    ) -> Result<(), Error> {
+        let pid = stopped.pid();
+        let mut place = Place {
+            stopped,
+            memory,
+            shared: &self.shared,
+            descriptor,
+        };
+        let changes = self.areas.install(&mut place, chosen, is_part, planner)?;
+        self.will_restore(pid, &changes);
+        Ok(())
+    }
+
+    /// Closes the descriptor of the shared memory in a process.
+    pub(super) fn close(&self, stopped: &mut Stopped, descriptor: u64) -> Result<(), Error> {
+        let closed = stopped.call(libc::SYS_close, [descriptor, 0, 0, 0, 0, 0]);
+        closed.map_err(Error::counting("change the program's memory"))?;
+        Ok(())
+    }
+
+    fn will_restore(&mut self, pid: i32, changes: &[Change]) {
+        if let Some(attached) = self
+            .attached
+            .as_mut()
+            .filter(|attached| attached.pid == pid)
         {
-            self.counters.push(offset + stubs);
-            let Some(image) = memory.images.get(chosen.image).filter(|_| stubs > 0) else {
-                continue;
-            };
-            let at = self.map(stopped, &taken, image.span, (offset, stubs, counters))?;
-            taken.push((at, at + stubs + counters));
-            taken.sort_unstable();
-            let area = StubArea {
-                stubs: at,
-                counters: at + stubs,
-                offset,
-            };
-            let plan = planner.plan(number, area);
-            let written = self.shared.write_all_at(&plan.stubs, offset);
-            written.map_err(Error::counting("write the stubs"))?;
-            if let Some(attached) = &mut self.attached {
-                let restores = plan.changes.iter().map(|change| Change {
-                    old: change.new,
-                    new: change.old,
-                    ..*change
-                });
-                attached.restores.push(restores.collect());
-            }
-            let unchanged = stopped.change(&plan.changes);
-            let unchanged = unchanged.map_err(Error::counting("change the program's code"))?;
-            planner.unchanged(number, &unchanged);
+            let restores = changes.iter().map(|change| Change {
+                old: change.new,
+                new: change.old,
+                ..*change
+            });
+            attached.restores.push(restores.collect());
         }
-        let close = [self.descriptor, 0, 0, 0, 0, 0];
-        stopped.call(libc::SYS_close, close).map_err(changing)?;
-        self.counts = planner.counts();
-        if stopped.is_late {
-            self.begin_late();
+    }
+
+    /// Makes a program report what it loads, and if that is followed what it executes.
+    fn listen(
+        &mut self,
+        stopped: &mut Stopped,
+        memory: &mut Memory,
+        planner: &mut dyn CallPlanner,
+        descriptor: u64,
+    ) -> Result<(), Error> {
+        let loader = memory.images.iter().find(|image| image.is_loader);
+        let Some(loader) = loader.cloned() else {
+            // It loads nothing, and its system calls are its own.
+            return Ok(());
+        };
+        let on_loads = { planner.loads_later() }
+            .then(|| planner.loader_stop(&loader.path))
+            .flatten()
+            .map(|stop| stopped.auxiliary.loader.wrapping_add(stop.at));
+        let mut images = memory.images.iter().filter(|_| self.follows);
+        let on_execs = images.find_map(|image| {
+            let name = image.path.file_name()?.to_str()?;
+            name.starts_with("libc.so").then_some(())?;
+            planner.function(image, "execve")
+        });
+        if on_loads.is_none() && on_execs.is_none() {
+            return Ok(());
+        }
+        let mut place = Place {
+            stopped,
+            memory,
+            shared: &self.shared,
+            descriptor,
+        };
+        let code = place.map_near(loader.span, 0, AGENT)?;
+        let changing = Error::counting("change the program's code");
+        let first = |at: u64| {
+            let mut bytes = [0; 16];
+            place.stopped.read(at, &mut bytes).map(|()| bytes)
+        };
+        let on_loads = match on_loads {
+            Some(at) => agent::on_loads(at, &first(at).map_err(&changing)?, code),
+            None => None,
+        };
+        let on_execs = match on_execs {
+            Some(at) => agent::on_execs(at, &first(at).map_err(&changing)?, code),
+            None => None,
+        };
+        if on_loads.is_none() && planner.loads_later() {
+            let reason = format!("the dynamic linker {} is not known", loader.path.display());
+            planner.refused(Path::new(LATER), &reason);
+        }
+        if let Some(change) = &on_loads {
+            // It stands there at the start, and there is nothing to report.
+            stopped
+                .step_over(change.at.wrapping_sub(4))
+                .map_err(&changing)?;
+            stopped.step_over(change.at).map_err(&changing)?;
+        }
+        let mut changes: Vec<Change> = on_loads.into_iter().chain(on_execs).collect();
+        changes.sort_unstable_by_key(|change| change.at);
+        self.bell
+            .listen()
+            .map_err(Error::counting("listen to the program"))?;
+        stopped.change(&changes).map_err(changing)?;
+        self.will_restore(stopped.pid(), &changes);
+        // Without address space randomization, processes of a program have it at the same place.
+        let agent = CountedAgent {
+            at: code,
+            on_loads: on_loads.map_or(0, |change| change.at),
+            on_execs: on_execs.map_or(0, |change| change.at),
+        };
+        if !self.agents.contains(&agent) {
+            self.agents.push(agent);
         }
         Ok(())
     }
 
-    /// Maps stubs and counters of a file into the program. Returns the address.
-    fn map(
-        &self,
-        stopped: &mut Stopped,
-        taken: &[(u64, u64)],
-        span: (u64, u64),
-        (offset, stubs, counters): (u64, u64, u64),
-    ) -> Result<u64, Error> {
-        let mapping = Error::counting("map stubs into the program");
-        let mut map = |at: u64, length: u64, protection: i32, offset: u64| {
-            let flags = libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE;
-            let flags = flags as u64;
-            let arguments = [
-                at,
-                length,
-                protection as u64,
-                flags,
-                self.descriptor,
-                offset,
-            ];
-            stopped.call(libc::SYS_mmap, arguments)
-        };
-        let mut refused = io::Error::other("no memory is free within 2 GB of its code");
-        for at in places(taken, span, stubs + counters).take(TRIES) {
-            match map(at, stubs, libc::PROT_READ | libc::PROT_EXEC, offset) {
-                Ok(found) if found == at => {
-                    let protection = libc::PROT_READ | libc::PROT_WRITE;
-                    map(at + stubs, counters, protection, offset + stubs).map_err(mapping)?;
-                    return Ok(at);
-                }
-                // Kernels before 4.17 take the address for a wish.
-                Ok(_) => {
-                    let old = "kernel does not map memory at fixed addresses (Linux 4.17 does)";
-                    return Err(mapping(io::Error::other(old)));
-                }
-                Err(error) => refused = error,
-            }
-            if refused.raw_os_error() != Some(libc::EEXIST) {
-                break;
-            }
-        }
-        Err(mapping(refused))
-    }
-
-    /// Libraries have run code before: what they count is a part.
-    fn begin_late(&mut self) {
-        let libraries = self.counts.images.iter_mut().skip(1);
-        let sites = libraries.flat_map(|image| &mut image.sites);
-        sites.for_each(|site| site.is_part = true);
+    /// Readable when a program may wait for an answer.
+    pub(in crate::sampler) fn heard(&self) -> BorrowedFd<'_> {
+        self.bell.heard()
     }
 
     /// From now on is recorded: calls made before are not counted.
     pub(in crate::sampler) fn begin(&mut self) -> io::Result<()> {
-        self.before = self.read()?;
+        self.before = self.areas.read(&self.shared)?;
         Ok(())
     }
 
-    /// Nothing more is recorded: a process that ran before gets its code back, and what it counts later
+    /// Nothing more is recorded: a process that ran before gets its code back, and what is counted later
     /// does not matter.
     pub(in crate::sampler) fn end(&mut self) {
+        self.bell.close();
         if let Some(attached) = self.attached.take()
             && let Ok(mut stopped) = Stopped::attach(attached.pid)
         {
@@ -289,10 +345,27 @@ impl Counting {
         }
     }
 
+    /// Takes from the planner what is recorded of the files that count.
+    pub(in crate::sampler) fn conclude(&mut self, planner: &mut dyn CallPlanner) {
+        if self.bell.was_left() {
+            self.areas.refuse_any();
+            let reason = "a process waited for 20 seconds without an answer";
+            planner.refused(Path::new(LATER), reason);
+        }
+        self.counts = planner.counts(&self.areas.installed());
+        self.counts.followed = self.followed;
+        self.counts.agents = self.agents.clone();
+    }
+
+    /// How many programs that were started by `exec` count.
+    pub(in crate::sampler) fn followed(&self) -> u64 {
+        self.followed
+    }
+
     /// The counts, which are those since the beginning of the recording.
     pub(in crate::sampler) fn counts(&self) -> io::Result<CallCounts> {
         let mut counts = self.counts.clone();
-        let counters = self.read()?;
+        let counters = self.areas.read(&self.shared)?;
         for (number, (image, counters)) in counts.images.iter_mut().zip(counters).enumerate() {
             let before = self
                 .before
@@ -307,15 +380,14 @@ impl Counting {
         Ok(counts)
     }
 
-    fn read(&self) -> io::Result<Vec<Vec<u64>>> {
-        let files = self.counts.images.iter().zip(&self.counters);
-        let counters = files.map(|(image, &offset)| {
-            let mut bytes = vec![0; image.sites.len() * 8];
-            self.shared.read_exact_at(&mut bytes, offset)?;
-            let (words, _) = bytes.as_chunks::<8>();
-            Ok(words.iter().map(|word| u64::from_ne_bytes(*word)).collect())
-        });
-        counters.collect()
+    /// Where a process finds the shared memory among the descriptors of this one.
+    pub(super) fn own_path(&self) -> PathBuf {
+        let own = std::process::id();
+        Path::new("/proc").join(format!("{own}/fd/{}", self.shared.as_raw_fd()))
+    }
+
+    pub(super) fn inode(&self) -> io::Result<u64> {
+        Ok(self.shared.metadata()?.ino())
     }
 }
 
@@ -335,67 +407,17 @@ impl Attached {
     }
 }
 
+/// Lets a program run until all that it is linked with is loaded.
+pub(super) fn reach(tracee: Tracee, planner: &mut dyn CallPlanner) -> io::Result<Arrival> {
+    Stopped::reach(tracee, &mut |path: PathBuf, base: u64| {
+        let stop = planner.loader_stop(&path)?;
+        Some((base.wrapping_add(stop.at), stop.stops))
+    })
+}
+
 fn not_traced(error: &io::Error) -> Error {
     Error::NotTraced {
         reason: system_reason(error),
         scope: ptrace_scope(),
     }
-}
-
-/// Why the calls of a process that runs cannot be counted, if so.
-fn refuse_running(pid: i32) -> Result<(), String> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let number = |name| field(&status, name).and_then(|value| value.parse::<u64>().ok());
-    if let Some(tracer) = number("TracerPid").filter(|&tracer| tracer != 0) {
-        return Err(format!("process {tracer} traces it"));
-    }
-    if number("Seccomp").is_some_and(|mode| mode != 0) {
-        let reason =
-            "it runs under seccomp, which may forbid the system calls that map the counters";
-        return Err(reason.into());
-    }
-    let users = field(&status, "Uid").unwrap_or_default();
-    let mut users = users.split_ascii_whitespace();
-    let real = users.next();
-    if users.any(|user| Some(user) != real) {
-        return Err("it runs with the rights of another user (set-user-ID)".into());
-    }
-    let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
-    if is_mapped(&maps, CallCounts::MAPPING.as_bytes()) {
-        let reason = "they are being counted already, or were by a recorder that was killed";
-        return Err(reason.into());
-    }
-    Ok(())
-}
-
-/// Whether a line of `/proc/PID/maps` has this path.
-fn is_mapped(maps: &[u8], path: &[u8]) -> bool {
-    let mut mapped = mappings(maps);
-    mapped.any(|mapped| mapped.path == path)
-}
-
-/// Under a tracer without privileges, a program does not gain any by being run.
-fn refuse_privileges(command: &Command) -> Result<(), Error> {
-    let program = command.program();
-    let metadata = fs::metadata(program);
-    let owner = fs::metadata("/proc/self").map_or(0, |own| own.uid());
-    let gains = metadata.is_ok_and(|found| found.mode() & SET_ID != 0 && found.uid() != owner)
-        || tracee::has_capabilities(&command.program);
-    if gains && owner != 0 {
-        return Err(Error::Counting {
-            action: "count the program's calls",
-            reason: format!(
-                "{} gains privileges when it is run, and would run without them",
-                std::path::Path::new(std::ffi::OsStr::from_bytes(command.program.as_bytes()))
-                    .display()
-            ),
-        });
-    }
-    Ok(())
-}
-
-/// Who may trace whom (`Documentation/admin-guide/LSM/Yama.rst`).
-fn ptrace_scope() -> Option<i32> {
-    let text = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok()?;
-    text.trim().parse().ok()
 }

@@ -47,62 +47,48 @@ pub(super) type LoaderStops<'a> = dyn FnMut(PathBuf, u64) -> Option<(u64, u32)> 
 
 impl Stopped {
     /// Lets a program that has just been made by `exec` run until its libraries are relocated, and no
-    /// code but the dynamic linker's has run; at the latest until its entry point.
+    /// code but the dynamic linker's has run; at the latest until its entry point. If that fails, it
+    /// runs on and is traced no more.
     pub(super) fn reach(tracee: Tracee, stops: &mut LoaderStops<'_>) -> io::Result<Arrival> {
-        let pid = tracee.pid();
-        let memory = OpenOptions::new();
-        let memory = { memory }
-            .read(true)
-            .write(true)
-            .open(format!("/proc/{pid}/mem"))?;
-        let auxiliary = Auxiliary::of(pid)?;
-        let at_exec = Memory::of(pid, auxiliary)?;
-        let loader = at_exec.images.into_iter().find(|image| image.is_loader);
-        let loader = loader.and_then(|image| stops(image.path, auxiliary.loader));
-        let entry = Breakpoint::set(&memory, auxiliary.entry)?;
-        let (hook, mut left) = match loader {
-            Some((at, left)) => (Some(Breakpoint::set(&memory, at)?), left),
-            None => (None, 0),
-        };
-        let registers = loop {
-            if let Some(status) = next(&tracee)? {
-                return Ok(Arrival::Ended(status));
-            }
-            let registers = tracee.registers()?;
-            let at = registers.program_counter().wrapping_sub(1);
-            match &hook {
-                Some(hook) if at == hook.at => {
-                    left = left.saturating_sub(1);
-                    if left == 0 {
-                        break registers.at(at);
-                    }
-                    hook.lift(&memory)?;
-                    tracee.set_registers(&registers.at(at))?;
-                    tracee.step()?;
-                    if let Stop::Ended(status) = tracee.wait()? {
-                        return Ok(Arrival::Ended(status));
-                    }
-                    memory.write_all_at(&BREAKPOINT, hook.at)?;
-                }
-                _ if at == entry.at => break registers.at(at),
-                _ => {}
+        let mut breakpoints = Vec::new();
+        let memory = match open_memory(tracee.pid()) {
+            Ok(memory) => memory,
+            Err(error) => {
+                let _ = tracee.detach();
+                return Err(error);
             }
         };
-        entry.lift(&memory)?;
-        if let Some(hook) = &hook {
-            hook.lift(&memory)?;
+        let reached = run_to_start(&tracee, &memory, stops, &mut breakpoints);
+        let lifted = breakpoints.iter().map(|set| set.lift(&memory));
+        let lifted: io::Result<()> = lifted.collect();
+        let reached = reached.and_then(|reached| match reached {
+            Reached::At(registers, auxiliary) => {
+                lifted?;
+                tracee.set_registers(&registers)?;
+                Ok(Reached::At(registers, auxiliary))
+            }
+            ended @ Reached::Ended(_) => Ok(ended),
+        });
+        match reached {
+            Ok(Reached::Ended(status)) => Ok(Arrival::Ended(status)),
+            Ok(Reached::At(registers, auxiliary)) => {
+                let is_late =
+                    registers.program_counter() == auxiliary.entry && auxiliary.loader != 0;
+                Ok(Arrival::At(Box::new(Stopped {
+                    tracee,
+                    memory,
+                    registers: *registers,
+                    signals: Vec::new(),
+                    others: Vec::new(),
+                    auxiliary,
+                    is_late,
+                })))
+            }
+            Err(error) => {
+                let _ = tracee.detach();
+                Err(error)
+            }
         }
-        tracee.set_registers(&registers)?;
-        let is_late = registers.program_counter() == entry.at && auxiliary.loader != 0;
-        Ok(Arrival::At(Box::new(Stopped {
-            tracee,
-            memory,
-            registers,
-            signals: Vec::new(),
-            others: Vec::new(),
-            auxiliary,
-            is_late,
-        })))
     }
 
     /// Stops all threads of a process that runs.
@@ -139,9 +125,30 @@ impl Stopped {
     }
 
     fn opened(pid: i32, tracee: &Tracee) -> io::Result<(File, Auxiliary, Registers)> {
-        let mut open = OpenOptions::new();
-        let memory = { open.read(true).write(true) }.open(format!("/proc/{pid}/mem"))?;
-        Ok((memory, Auxiliary::of(pid)?, tracee.registers()?))
+        Ok((open_memory(pid)?, Auxiliary::of(pid)?, tracee.registers()?))
+    }
+
+    /// Lets the instruction at this address be executed, if it is the next.
+    pub(super) fn step_over(&mut self, at: u64) -> io::Result<()> {
+        while self.registers.program_counter() == at {
+            self.tracee.step()?;
+            match self.tracee.wait()? {
+                Stop::Signal(signal) => self.signals.push(signal),
+                Stop::Ended(_) => return Err(io::ErrorKind::NotFound.into()),
+                Stop::Trap | Stop::Exec | Stop::Other => {}
+            }
+            self.registers = self.tracee.registers()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn pid(&self) -> i32 {
+        self.tracee.pid()
+    }
+
+    /// Reads its memory.
+    pub(super) fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.memory.read_exact_at(bytes, at)
     }
 
     /// What is in its memory.
@@ -159,6 +166,15 @@ impl Stopped {
         let at = self.auxiliary.entry.wrapping_add(SYSCALL.len() as u64);
         let arguments = [at, u64::from(libc::MFD_CLOEXEC), 0, 0, 0, 0];
         self.call_with(libc::SYS_memfd_create, arguments, name.to_bytes_with_nul())
+    }
+
+    /// Opens a file in its place. Returns the number of the descriptor there.
+    pub(super) fn open(&mut self, path: &CStr) -> io::Result<u64> {
+        let at = self.auxiliary.entry.wrapping_add(SYSCALL.len() as u64);
+        let flags = (libc::O_RDWR | libc::O_CLOEXEC) as u64;
+        let folder = libc::AT_FDCWD as u64;
+        let arguments = [folder, at, flags, 0, 0, 0];
+        self.call_with(libc::SYS_openat, arguments, path.to_bytes_with_nul())
     }
 
     /// Makes a system call that finds some bytes behind its instruction. Both are for a moment where the
@@ -207,6 +223,66 @@ impl Stopped {
             crate::sampler::signals::send(pid, signal);
         }
         detached
+    }
+}
+
+/// Where a program came to.
+enum Reached {
+    At(Box<Registers>, Auxiliary),
+    /// It ended before, with this status of `waitpid`.
+    Ended(i32),
+}
+
+fn open_memory(pid: i32) -> io::Result<File> {
+    let mut open = OpenOptions::new();
+    { open.read(true).write(true) }.open(format!("/proc/{pid}/mem"))
+}
+
+fn run_to_start(
+    tracee: &Tracee,
+    memory: &File,
+    stops: &mut LoaderStops<'_>,
+    breakpoints: &mut Vec<Breakpoint>,
+) -> io::Result<Reached> {
+    let auxiliary = Auxiliary::of(tracee.pid())?;
+    let at_exec = Memory::of(tracee.pid(), auxiliary)?;
+    let loader = at_exec.images.into_iter().find(|image| image.is_loader);
+    let loader = loader.and_then(|image| stops(image.path, auxiliary.loader));
+    let entry = auxiliary.entry;
+    breakpoints.push(Breakpoint::set(memory, entry)?);
+    let mut left = 0;
+    let hook = match loader {
+        Some((at, count)) => {
+            left = count;
+            let hook = Breakpoint::set(memory, at)?;
+            breakpoints.push(hook);
+            Some(hook)
+        }
+        None => None,
+    };
+    loop {
+        if let Some(status) = next(tracee)? {
+            return Ok(Reached::Ended(status));
+        }
+        let registers = tracee.registers()?;
+        let at = registers.program_counter().wrapping_sub(1);
+        match &hook {
+            Some(hook) if at == hook.at => {
+                left = left.saturating_sub(1);
+                if left == 0 {
+                    return Ok(Reached::At(Box::new(registers.at(at)), auxiliary));
+                }
+                hook.lift(memory)?;
+                tracee.set_registers(&registers.at(at))?;
+                tracee.step()?;
+                if let Stop::Ended(status) = tracee.wait()? {
+                    return Ok(Reached::Ended(status));
+                }
+                memory.write_all_at(&BREAKPOINT, hook.at)?;
+            }
+            _ if at == entry => return Ok(Reached::At(Box::new(registers.at(at)), auxiliary)),
+            _ => {}
+        }
     }
 }
 
@@ -283,6 +359,7 @@ fn next(tracee: &Tracee) -> io::Result<Option<i32>> {
 }
 
 /// An instruction that stops the program.
+#[derive(Clone, Copy, Debug)]
 struct Breakpoint {
     at: u64,
     saved: [u8; 1],

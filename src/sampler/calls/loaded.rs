@@ -5,7 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::{fs, io};
 
-use super::{CodeMapping, LoadedImage};
+use super::{CodeMapping, FileIdentity, LoadedImage};
+use crate::perfdata::CallCounts;
 use crate::sampler::targets::mapped::mappings;
 
 const AT_BASE: u64 = 7;
@@ -49,9 +50,36 @@ pub(super) struct Memory {
     pub(super) images: Vec<LoadedImage>,
     /// All mappings, in order of address.
     pub(super) taken: Vec<(u64, u64)>,
+    /// The mappings of memory that a recorder has shared.
+    pub(super) shared: Vec<SharedMapping>,
+}
+
+/// A mapping of memory that a recorder has shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SharedMapping {
+    pub(super) start: u64,
+    pub(super) offset: u64,
+    pub(super) inode: u64,
 }
 
 impl Memory {
+    /// The files, each with the address at which it is mapped.
+    pub(super) fn known(&self) -> Vec<(FileIdentity, u64)> {
+        let images = self.images.iter();
+        images.map(|image| (image.identity, image.span.0)).collect()
+    }
+
+    /// Takes note that something was mapped.
+    pub(super) fn take(&mut self, start: u64, end: u64) {
+        let place = self.taken.partition_point(|&(from, _)| from < start);
+        self.taken.insert(place, (start, end));
+    }
+
+    /// Whether memory of a recorder is mapped, by its inode.
+    pub(super) fn shares(&self, inode: u64) -> bool {
+        self.shared.iter().any(|shared| shared.inode == inode)
+    }
+
     pub(super) fn of(pid: i32, auxiliary: Auxiliary) -> io::Result<Memory> {
         let list = fs::read(format!("/proc/{pid}/maps"))?;
         Ok(Memory::read(&list, auxiliary))
@@ -62,15 +90,29 @@ impl Memory {
         for mapped in mappings(list) {
             let (start, end) = (mapped.start, mapped.end);
             memory.taken.push((start, end));
+            if mapped.path == CallCounts::MAPPING.as_bytes() {
+                memory.shared.push(SharedMapping {
+                    start,
+                    offset: mapped.offset,
+                    inode: mapped.inode,
+                });
+                continue;
+            }
             if mapped.inode == 0 || !mapped.path.starts_with(b"/") {
                 continue;
             }
             let path = PathBuf::from(OsStr::from_bytes(mapped.path));
-            let known = memory.images.iter().position(|image| image.path == path);
+            let identity = FileIdentity {
+                device: mapped.device,
+                inode: mapped.inode,
+            };
+            let mut images = memory.images.iter();
+            let known = images.position(|image| image.identity == identity && image.path == path);
             let place = known.unwrap_or(memory.images.len());
             if known.is_none() {
                 memory.images.push(LoadedImage {
                     path,
+                    identity,
                     is_program: false,
                     is_loader: false,
                     mappings: Vec::new(),

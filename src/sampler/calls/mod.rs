@@ -8,16 +8,28 @@
 //!            CallPlanner ◀────── choose, plan ──────▶ stubs, counters: shared memory, mapped
 //!                                 │                   changed instructions: /proc/PID/mem
 //!                                 ▼
-//!            the tracer lets go; the program runs, and nothing stops it again
+//!            the tracer lets go; the program runs
+//!                                 │ it loads a library, or is about to execute a program
+//!                                 ▼
+//!            agent: rings the bell, and waits ──▶ later: stop, choose, plan, change, let go
 //! ```
 //!
 //! The counters are in memory that is shared with the program and with the processes that it forks,
 //! so that all of them add up, and are read when the recording ends.
+//!
+//! Nothing is traced between these moments. The dynamic linker calls a function that does nothing
+//! whenever it has loaded libraries, for debuggers; it is made to jump to the `agent`, a few
+//! instructions in the program's memory that report it and wait until the recorder is done.
 
 mod address_space;
+mod agent;
+mod areas;
+mod bell;
 pub(super) mod counting;
 mod install;
+mod later;
 mod loaded;
+mod refusals;
 
 use std::path::{Path, PathBuf};
 
@@ -28,6 +40,8 @@ use crate::perfdata::CallCounts;
 pub struct LoadedImage {
     /// Its path.
     pub path: PathBuf,
+    /// Which file it is.
+    pub identity: FileIdentity,
     /// Whether the program starts in it.
     pub is_program: bool,
     /// Whether it is the dynamic linker.
@@ -36,6 +50,15 @@ pub struct LoadedImage {
     pub mappings: Vec<CodeMapping>,
     /// The first address of all of its mappings, and the address behind the last.
     pub(super) span: (u64, u64),
+}
+
+/// Which file is mapped, as the kernel tells files apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FileIdentity {
+    /// Major and minor number of its device.
+    pub device: (u32, u32),
+    /// Its inode.
+    pub inode: u64,
 }
 
 /// An executable mapping of a file.
@@ -63,6 +86,12 @@ pub struct LoaderStop {
 pub struct Chosen {
     /// Its place among the images.
     pub image: usize,
+    /// The planner's number of the file.
+    pub file: usize,
+    /// What is added to addresses stated in the file to get those in memory (wrapping).
+    pub bias: u64,
+    /// Whether the dynamic linker changes its instructions when it relocates it.
+    pub changes_code: bool,
     /// The number of stubs, which is also that of counters.
     pub stubs: usize,
     /// The bytes of a stub.
@@ -70,7 +99,7 @@ pub struct Chosen {
 }
 
 /// Where stubs and counters of a file are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StubArea {
     /// The address of the first stub.
     pub stubs: u64,
@@ -87,6 +116,25 @@ pub struct ImagePlan {
     pub stubs: Vec<u8>,
     /// The instructions to change, in order of address.
     pub changes: Vec<Change>,
+    /// Sites that no stub can reach.
+    pub out_of_reach: Vec<usize>,
+}
+
+/// A file whose calls are counted: in one process, or in several that have it as far from the stubs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Installed {
+    /// The planner's number of the file.
+    pub file: usize,
+    /// What is added to addresses stated in the file to get those in memory (wrapping).
+    pub bias: u64,
+    /// Where its stubs and counters are.
+    pub area: StubArea,
+    /// Sites that no process counts, in order.
+    pub uncounted: Vec<usize>,
+    /// Sites that not all processes count, in order.
+    pub parts: Vec<usize>,
+    /// Whether code of it may have run before its calls were counted.
+    pub is_part: bool,
 }
 
 /// A change of an instruction. It is made only where memory has the old bytes.
@@ -115,18 +163,36 @@ pub trait CallPlanner {
     /// Where the dynamic linker at this path stops for debuggers.
     fn loader_stop(&mut self, loader: &Path) -> Option<LoaderStop>;
 
-    /// Chooses the files in which calls are counted.
+    /// Whether calls are counted in programs that the command starts by `exec`.
+    fn follows_exec(&self) -> bool;
+
+    /// Whether calls in libraries are counted that are loaded when the program runs.
+    fn loads_later(&self) -> bool;
+
+    /// The address in memory of the word in which the dynamic linker notes where its list of loaded
+    /// files is.
+    fn loader_list(&mut self, program: &LoadedImage) -> Option<u64>;
+
+    /// The address in memory of a function that a library exports.
+    fn function(&mut self, library: &LoadedImage, name: &str) -> Option<u64>;
+
+    /// Chooses the files in which calls are counted. Images that are loaded when the program runs
+    /// already are `later`.
     ///
     /// # Errors
     /// Why calls of the program cannot be counted, as a lower-case fragment.
-    fn choose(&mut self, images: &[LoadedImage]) -> Result<Vec<Chosen>, String>;
+    fn choose(&mut self, images: &[LoadedImage], is_later: bool) -> Result<Vec<Chosen>, String>;
 
-    /// Returns what to write for the file at this place among those that were chosen.
-    fn plan(&mut self, chosen: usize, area: StubArea) -> ImagePlan;
+    /// Returns what to write for a file that was chosen.
+    fn plan(&mut self, file: usize, bias: u64, area: StubArea) -> ImagePlan;
 
-    /// Takes note of sites that were left as they are, as memory had other bytes there.
-    fn unchanged(&mut self, chosen: usize, sites: &[usize]);
+    /// Takes note of the sites of a plan that were left as they are, as memory had other bytes there.
+    fn unchanged(&mut self, file: usize, plan: &ImagePlan, unchanged: &[usize]);
 
-    /// What was planned, with the sites that count at zero.
-    fn counts(&self) -> CallCounts;
+    /// Takes note of a file or process in which calls are not counted, and why, as a lower-case
+    /// fragment.
+    fn refused(&mut self, what: &Path, reason: &str);
+
+    /// What is recorded of the files that count, with all counts at zero.
+    fn counts(&self, installed: &[Installed]) -> CallCounts;
 }

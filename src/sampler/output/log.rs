@@ -283,7 +283,8 @@ impl<W: Write + Seek> Sink for Log<W> {
         let calls = open.counting.as_ref().map(Counting::counts).transpose()?;
         // The first is the command, unless it ran before.
         let own = u64::from(open.begins_with_exec);
-        let others = self.tally.execs.saturating_sub(own);
+        let followed = open.counting.as_ref().map_or(0, Counting::followed);
+        let others = self.tally.execs.saturating_sub(own + followed);
         if open.counting.is_some() && others > 0 {
             self.caveats.add(CaveatKind::UncountedPrograms, others);
         }

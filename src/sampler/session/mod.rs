@@ -120,12 +120,17 @@ impl Session {
         matches!(self.stacks, Stacks::Copies(_))
     }
 
-    /// Waits until a ring buffer is a quarter full, `other` can be read, or `timeout` is over.
-    pub fn wait(&mut self, other: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
+    /// Waits until a ring buffer is a quarter full, one of `others` can be read, or `timeout` is over.
+    pub fn wait<'o>(
+        &mut self,
+        others: impl IntoIterator<Item = BorrowedFd<'o>>,
+        timeout: Duration,
+    ) -> io::Result<()> {
         let begin = Instant::now();
+        let others: Vec<RawFd> = others.into_iter().map(|fd| fd.as_raw_fd()).collect();
         loop {
             let mut fds: Vec<RawFd> = to_poll(&self.rows, &self.rings).collect();
-            fds.push(other.as_raw_fd());
+            fds.extend(&others);
             let awaited = fds.len();
             fds.extend(self.jobs.iter().flat_map(Jobs::to_poll));
             let mut revents = Vec::with_capacity(fds.len());

@@ -59,8 +59,10 @@ pub(in crate::sampler) trait Sink {
 /// of signals.
 pub(in crate::sampler) struct Participants<'a> {
     command: Option<&'a Command>,
-    /// Who plans how the command counts its calls, and the counters.
-    counting: Option<(&'a mut dyn CallPlanner, Option<Counting>)>,
+    /// Who plans how the command counts its calls.
+    planner: Option<&'a mut dyn CallPlanner>,
+    /// The counters, until the recording begins.
+    counting: Option<Counting>,
     child: Option<Child>,
     started: bool,
     signals: Signals,
@@ -71,16 +73,13 @@ impl<'a> Participants<'a> {
     /// Holds the command back before it runs. `signals` are held back already.
     pub(in crate::sampler) fn gather(
         subject: Subject<'a>,
-        planner: Option<&'a mut dyn CallPlanner>,
+        mut planner: Option<&'a mut dyn CallPlanner>,
         signals: io::Result<Signals>,
     ) -> Result<Participants<'a>, Error> {
         let signals = signals.map_err(Error::system("hold signals back"))?;
-        let counting = match (planner, subject.command()) {
-            (Some(planner), Some(command)) => {
-                let counting = Counting::prepare(command, planner)?;
-                Some((planner, Some(counting)))
-            }
-            (planner, _) => planner.map(|planner| (planner, None)),
+        let counting = match (&mut planner, subject.command()) {
+            (Some(planner), Some(command)) => Some(Counting::prepare(command, *planner)?),
+            _ => None,
         };
         let child = subject
             .command()
@@ -89,6 +88,7 @@ impl<'a> Participants<'a> {
             .map_err(Error::system("make a process"))?;
         Ok(Participants {
             command: subject.command(),
+            planner,
             counting,
             child,
             started: false,
@@ -135,10 +135,9 @@ impl<'a> Participants<'a> {
                 notes(Note::HiddenKernel(Rights::look()));
             }
         }
-        if let (Some((planner, counting)), Subject::Running { target, .. }) =
-            (&mut self.counting, subject)
-        {
-            *counting = Some(Counting::attach(only_process(target)?, *planner)?);
+        if let (Some(planner), Subject::Running { target, .. }) = (&mut self.planner, subject) {
+            let counting = Counting::attach(only_process(target)?, *planner)?;
+            self.counting = Some(counting);
         }
         let mut existing = Existing::default();
         if !held {
@@ -157,7 +156,7 @@ impl<'a> Participants<'a> {
             user_share = UserShare::begin(&target);
             self.start()?;
         }
-        let mut counting = self.counting.take().and_then(|(_, counting)| counting);
+        let mut counting = self.counting.take();
         if let Some(counting) = counting.as_mut().filter(|_| !held) {
             counting
                 .begin()
@@ -179,8 +178,8 @@ impl<'a> Participants<'a> {
     /// Lets the command run, unless it does.
     fn start(&mut self) -> Result<(), Error> {
         if let (Some(child), Some(command), false) = (&mut self.child, self.command, self.started) {
-            match &mut self.counting {
-                Some((planner, Some(counting))) => counting.start(child, command, *planner)?,
+            match (&mut self.planner, &mut self.counting) {
+                (Some(planner), Some(counting)) => counting.start(child, command, *planner)?,
                 _ => child.start(command)?,
             }
             self.started = true;
@@ -198,6 +197,9 @@ impl<'a> Participants<'a> {
                 } else {
                     Error::Ended
                 });
+            }
+            if let (Some(planner), Some(counting)) = (&mut self.planner, &mut self.counting) {
+                counting.attend(*planner, self.child.as_mut());
             }
             let left = delay.saturating_sub(begin.elapsed());
             if left.is_zero() {
@@ -221,9 +223,14 @@ impl<'a> Participants<'a> {
                 .duration
                 .map(|duration| duration.saturating_sub(begin.elapsed()));
             let timeout = left.map_or(PASS, |left| left.min(PASS));
+            let heard = open.counting.as_ref().map(Counting::heard);
+            let others = [Some(self.signals.as_fd()), heard].into_iter().flatten();
             // A wait that fails returns at once, and must not make this loop spin.
-            if open.session.wait(self.signals.as_fd(), timeout).is_err() {
+            if open.session.wait(others, timeout).is_err() {
                 std::thread::sleep(timeout);
+            }
+            if let (Some(planner), Some(counting)) = (&mut self.planner, &mut open.counting) {
+                counting.attend(*planner, self.child.as_mut());
             }
             // The pass comes after the check for the end, so that it reads all that came before it.
             let over = self.attend();
@@ -248,6 +255,9 @@ impl<'a> Participants<'a> {
         open.ended = kernel::now();
         if let Some(counting) = &mut open.counting {
             counting.end();
+            if let Some(planner) = &mut self.planner {
+                counting.conclude(*planner);
+            }
         }
         // The buffers still hold what was sampled since the last pass.
         sink.pass(open)?;
@@ -279,6 +289,8 @@ impl<'a> Participants<'a> {
 
     /// Waits for a command to end that runs when it is not recorded any more.
     pub(in crate::sampler) fn run_on(&mut self) -> Option<Ending> {
+        // Nobody would answer.
+        self.counting = None;
         while self.goes_on() {
             self.pause(PASS);
             self.attend();
@@ -289,7 +301,10 @@ impl<'a> Participants<'a> {
     /// Waits until a signal comes, or for `most`.
     fn pause(&self, most: Duration) {
         let mut nothing = Vec::new();
-        if kernel::poll(&[self.signals.as_fd().as_raw_fd()], most, &mut nothing).is_err() {
+        let heard = self.counting.as_ref().map(Counting::heard);
+        let fds = [Some(self.signals.as_fd()), heard].into_iter().flatten();
+        let fds: Vec<_> = fds.map(|fd| fd.as_raw_fd()).collect();
+        if kernel::poll(&fds, most, &mut nothing).is_err() {
             std::thread::sleep(most);
         }
     }

@@ -160,6 +160,8 @@ pub fn record<'a>(
                 reason: reason.clone(),
             });
             open.session.stop();
+            // The command may run on, and nobody would answer it.
+            open.counting = None;
             // Before anything is waited for: the recorder may be killed while it waits.
             log.salvage();
             let has_recorded = log.has_recorded();

@@ -44,8 +44,13 @@ impl Tracee {
     /// one runs on.
     pub(in crate::sampler) fn interrupt(tid: i32) -> io::Result<Tracee> {
         let tracee = Tracee::seize_with(tid, 0)?;
-        request(libc::PTRACE_INTERRUPT, tid, 0, 0)?;
+        tracee.stop()?;
         Ok(tracee)
+    }
+
+    /// Asks it to stop.
+    pub(in crate::sampler) fn stop(&self) -> io::Result<()> {
+        request(libc::PTRACE_INTERRUPT, self.pid, 0, 0)
     }
 
     fn seize_with(pid: i32, options: libc::c_int) -> io::Result<Tracee> {

@@ -8,11 +8,11 @@ use std::path::Path;
 use rustc_hash::FxHashMap;
 
 use crate::base::{BuildId, CaveatKind, utf8};
-use crate::perfdata::{CallCounts, Mapping, Reader, Record};
+use crate::perfdata::{CallCounts, CountedAgent, Mapping, Reader, Record};
 
 use super::super::chain::Space;
 use super::super::image::user_image_kind;
-use super::super::memory::Stubs;
+use super::super::memory::{Shown, Stubs};
 use super::super::{Image, ImageId, ImageKind};
 use super::Tracer;
 
@@ -146,12 +146,20 @@ fn stubs(reader: &Reader, path: &str, offset: u64, (start, end): (u64, u64)) -> 
         return None;
     }
     let mut images = counts.images.iter();
-    let image = images.position(|image| image.stubs == offset && !image.sites.is_empty())?;
+    let image = images.position(|image| image.stubs == offset && !image.sites.is_empty());
+    let shown = match image {
+        Some(image) => Shown::Image(image),
+        None => {
+            let mut agents = counts.agents.iter();
+            let is_it = |agent: &CountedAgent| offset == 0 && agent.at == start;
+            Shown::Agent(agents.position(is_it)?)
+        }
+    };
     Some(Stubs {
         start,
         end,
         counts: counts.clone(),
-        image,
+        shown,
     })
 }
 

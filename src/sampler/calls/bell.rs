@@ -1,0 +1,312 @@
+//! The bell: a page of memory that is shared with programs, by which they report and are answered.
+//!
+//! ```text
+//!   0   lock      the thread that rings; 0 if there is none
+//!   4   open      whether somebody listens
+//!   8   ring      1: it waits for an answer
+//!   12  kind      1 libraries were loaded, 2 a program is to be executed, 3 that has failed; the
+//!                 recorder sets it to 0 if it does not follow
+//!   16  thread    20  process     as the program knows them
+//!   24  path      the address of the path of the program to be executed
+//!   32  timeout   seconds and nanoseconds for which a program waits
+//! ```
+//!
+//! A thread waits for the word `ring` to change (`futex`), and makes a descriptor readable.
+#![expect(
+    unsafe_code,
+    reason = "the page is memory that programs write; futex and eventfd have no safe interface"
+)]
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::{self, JoinHandle};
+
+use crate::sampler::kernel::check;
+
+/// Where the page begins in the shared memory, behind the page of the code that rings.
+const OFFSET: i64 = 4096;
+const SIZE: usize = 4096;
+/// How many seconds a program waits for an answer.
+const PATIENCE: u32 = 20;
+
+const LOCK: usize = 0;
+const OPEN: usize = 4;
+const RING: usize = 8;
+const KIND: usize = 12;
+const THREAD: usize = 16;
+const PROCESS: usize = 20;
+const PATH: usize = 24;
+const TIMEOUT: usize = 32;
+
+/// The value of `ring` when nobody listens any more.
+const CLOSED: u32 = 2;
+
+/// What is reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Loads,
+    Execs,
+    /// It is still the same program.
+    Failed,
+}
+
+/// What a program has reported, and waits to be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Report {
+    pub(super) kind: Kind,
+    pub(super) pid: i32,
+    pub(super) thread: i32,
+    /// The address in its memory of the path of what is to be executed.
+    pub(super) path: u64,
+}
+
+/// The bell, while the value lives.
+#[derive(Debug)]
+pub(super) struct Bell {
+    page: Arc<Page>,
+    /// Readable when somebody has rung.
+    heard: Arc<File>,
+    ear: Option<JoinHandle<()>>,
+    /// Whether a program had waited for too long when the bell was closed.
+    was_left: bool,
+}
+
+impl Bell {
+    /// Puts it into shared memory, which must be large enough.
+    pub(super) fn hang(shared: &File) -> io::Result<Bell> {
+        let page = Arc::new(Page::map(shared)?);
+        page.word(TIMEOUT).store(PATIENCE, Ordering::Relaxed);
+        // SAFETY: no memory is passed.
+        let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+        Ok(Bell {
+            page,
+            // SAFETY: the kernel has just made `fd` for us, and nothing else knows of it.
+            heard: Arc::new(unsafe { File::from_raw_fd(fd) }),
+            ear: None,
+            was_left: false,
+        })
+    }
+
+    /// Begins to listen.
+    pub(super) fn listen(&mut self) -> io::Result<()> {
+        if self.ear.is_some() {
+            return Ok(());
+        }
+        let (page, heard) = (Arc::clone(&self.page), Arc::clone(&self.heard));
+        let ear = thread::Builder::new().name("proftool-bell".into());
+        self.ear = Some(ear.spawn(move || page.hear(&heard))?);
+        self.page.word(OPEN).store(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Readable when there may be a report.
+    pub(super) fn heard(&self) -> BorrowedFd<'_> {
+        self.heard.as_fd()
+    }
+
+    /// What waits to be answered.
+    pub(super) fn report(&self) -> Option<Report> {
+        let mut count = [0; 8];
+        // It says when the descriptor was made readable, which does not matter.
+        let _ = (&*self.heard).read(&mut count);
+        self.waiting()
+    }
+
+    /// The same, without another look at the descriptor.
+    pub(super) fn waiting(&self) -> Option<Report> {
+        let number = |at| self.page.word(at).load(Ordering::Acquire);
+        if number(RING) != 1 {
+            return None;
+        }
+        let path = u64::from(number(PATH)) | u64::from(number(PATH + 4)) << 32;
+        Some(Report {
+            kind: match number(KIND) {
+                1 => Kind::Loads,
+                2 => Kind::Execs,
+                _ => Kind::Failed,
+            },
+            pid: number(PROCESS).cast_signed(),
+            thread: number(THREAD).cast_signed(),
+            path,
+        })
+    }
+
+    /// Whether programs still wait for answers; they do not if one has had none for long.
+    pub(super) fn is_open(&self) -> bool {
+        self.page.word(OPEN).load(Ordering::Acquire) != 0
+    }
+
+    /// Lets who waits for an answer go on.
+    pub(super) fn answer(&self) {
+        self.set(RING, 0);
+    }
+
+    /// Lets who is about to execute a program do so without being followed: it frees the lock itself.
+    pub(super) fn let_go(&self) {
+        self.page.word(KIND).store(0, Ordering::Release);
+        self.answer();
+    }
+
+    /// Frees the lock of a thread that has executed a program, or has ended.
+    pub(super) fn free(&self) {
+        self.set(LOCK, 0);
+    }
+
+    /// Whether a program had waited for too long when the bell was closed: since then nothing was
+    /// reported.
+    pub(super) fn was_left(&self) -> bool {
+        self.was_left
+    }
+
+    /// Listens no more. Who waits goes on.
+    pub(super) fn close(&mut self) {
+        self.was_left |= self.ear.is_some() && !self.is_open();
+        self.set(OPEN, 0);
+        self.set(RING, CLOSED);
+        self.set(LOCK, 0);
+        if let Some(ear) = self.ear.take() {
+            // It has nothing to say.
+            let _ = ear.join();
+        }
+    }
+
+    fn set(&self, at: usize, value: u32) {
+        self.page.word(at).store(value, Ordering::Release);
+        self.page.wake(at);
+    }
+}
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// The shared page, mapped.
+#[derive(Debug)]
+struct Page(NonNull<u8>);
+
+// SAFETY: the page stays mapped while the value lives, and is only touched by atomic operations.
+unsafe impl Send for Page {}
+// SAFETY: as above.
+unsafe impl Sync for Page {}
+
+impl Page {
+    fn map(shared: &File) -> io::Result<Page> {
+        // SAFETY: with a null hint and without MAP_FIXED the kernel chooses a place where nothing
+        // is mapped, so no memory of this program is touched.
+        let address = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                SIZE,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                shared.as_raw_fd(),
+                OFFSET,
+            )
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let page = NonNull::new(address.cast()).ok_or(io::ErrorKind::Other)?;
+        Ok(Page(page))
+    }
+
+    /// The word at one of the offsets above.
+    fn word(&self, at: usize) -> &AtomicU32 {
+        debug_assert!(at < SIZE && at.is_multiple_of(4));
+        // SAFETY: the offset is inside the page and a multiple of four, the page is mapped as long as
+        // `self` lives, and is only touched by atomic operations.
+        unsafe { AtomicU32::from_ptr(self.0.as_ptr().add(at).cast()) }
+    }
+
+    /// Wakes all that wait for a word to change.
+    fn wake(&self, at: usize) {
+        let word = self.word(at).as_ptr();
+        // SAFETY: the word is mapped, and the kernel reads nothing else.
+        unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, i32::MAX) };
+    }
+
+    /// Waits until a word has another value, at times without reason.
+    fn wait(&self, at: usize, value: u32) {
+        let word = self.word(at).as_ptr();
+        let forever = ptr::null::<libc::timespec>();
+        // SAFETY: the word is mapped, and the kernel reads nothing else.
+        unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAIT, value, forever) };
+    }
+
+    /// Makes the descriptor readable each time when somebody rings, until the bell is closed.
+    fn hear(&self, heard: &File) {
+        loop {
+            let ring = self.word(RING).load(Ordering::Acquire);
+            match ring {
+                CLOSED => return,
+                // Another program may ring as soon as one was answered: each time may be the first.
+                1 => {
+                    // It is full if nobody has looked for long; then it is readable.
+                    let _ = (&mut &*heard).write(&1u64.to_ne_bytes());
+                }
+                _ => {}
+            }
+            self.wait(RING, ring);
+        }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // SAFETY: exactly what `map` mapped, and nothing refers to it any more.
+        unsafe { libc::munmap(self.0.as_ptr().cast(), SIZE) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampler::targets::tracee::shared_memory;
+
+    #[test]
+    fn who_rings_is_heard_and_answered() {
+        let shared = shared_memory(c"test").unwrap();
+        shared.set_len(8192).unwrap();
+        let mut bell = Bell::hang(&shared).unwrap();
+        bell.listen().unwrap();
+        assert!(bell.is_open());
+        assert_eq!(bell.report(), None);
+        // As a program does it, in its own mapping of the memory.
+        let program = Page::map(&shared).unwrap();
+        let ringing = thread::spawn(move || {
+            for (at, value) in [(KIND, 2), (PROCESS, 77), (THREAD, 78), (PATH + 4, 1)] {
+                program.word(at).store(value, Ordering::Release);
+            }
+            program.word(RING).store(1, Ordering::Release);
+            program.wake(RING);
+            while program.word(RING).load(Ordering::Acquire) == 1 {
+                program.wait(RING, 1);
+            }
+        });
+        let mut revents = Vec::new();
+        let fds = [bell.heard().as_raw_fd()];
+        while crate::sampler::kernel::poll(&fds, std::time::Duration::from_secs(1), &mut revents)
+            .is_ok()
+            && revents[0] == 0
+        {}
+        let report = bell.report().unwrap();
+        let expected = Report {
+            kind: Kind::Execs,
+            pid: 77,
+            thread: 78,
+            path: 1 << 32,
+        };
+        assert_eq!(report, expected);
+        bell.answer();
+        ringing.join().unwrap();
+        assert_eq!(bell.report(), None);
+        bell.close();
+        assert!(!bell.is_open());
+    }
+}

@@ -1,0 +1,385 @@
+//! What is loaded and executed while a program runs: programs report it by the bell, and wait.
+//!
+//! glibc calls the function for debuggers when it has mapped the libraries of a `dlopen`, or has
+//! relocated them (from 2.41 on), and in both cases before it runs their constructors
+//! (`elf/dl-open.c`). What counts from then on counts from its first instruction. The linker's list of
+//! files tells what it has loaded itself: other files may have run before.
+
+use std::ffi::{CString, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustc_hash::FxHashSet;
+
+use super::areas::Place;
+use super::bell::{Kind, Report};
+use super::counting::{Counting, reach};
+use super::install::{Arrival, Stopped};
+use super::loaded::{Auxiliary, Memory};
+use super::refusals::{refuse_changing, refuse_gains};
+use super::{CallPlanner, Chosen};
+use crate::base::system_reason;
+use crate::sampler::targets::child::Child;
+use crate::sampler::targets::tracee::{Stop, Tracee};
+
+/// How long apart a program is looked at that executes another.
+const APART: Duration = Duration::from_micros(50);
+/// The most files of the dynamic linker's list, and its most namespaces.
+const LISTED: usize = 1 << 14;
+/// The longest path, in bytes.
+const PATH: usize = 4096;
+
+impl Counting {
+    /// Answers programs that wait.
+    pub(in crate::sampler) fn attend(
+        &mut self,
+        planner: &mut dyn CallPlanner,
+        mut child: Option<&mut Child>,
+    ) {
+        let mut report = self.bell.report();
+        while let Some(waiting) = report {
+            match waiting.kind {
+                Kind::Loads => {
+                    self.loaded(waiting, planner);
+                    self.bell.answer();
+                }
+                Kind::Execs => self.executes(waiting, planner, child.as_deref_mut()),
+                // Nobody has followed it.
+                Kind::Failed => self.bell.answer(),
+            }
+            report = self.bell.waiting();
+        }
+    }
+
+    /// Makes the libraries count that a process has loaded.
+    fn loaded(&mut self, report: Report, planner: &mut dyn CallPlanner) {
+        let pid = report.pid;
+        let Some((memory, auxiliary)) = self.memory_of(report) else {
+            self.areas.refuse_any();
+            let libraries = format!("libraries of process {pid}");
+            let reason = "it has another number here, or has ended";
+            return planner.refused(Path::new(&libraries), reason);
+        };
+        let list = memory.images.iter().find(|image| image.is_program);
+        let list = list.and_then(|program| planner.loader_list(program));
+        let list = list.and_then(|at| LoaderList::read(pid, at));
+        // It is about to load or to unload something, and reports again.
+        if list.as_ref().is_some_and(|list| !list.is_settled) {
+            return;
+        }
+        let known = self.known.insert(pid, memory.known());
+        let mut news = memory.images.clone();
+        if let Some(known) = &known {
+            news.retain(|image| !known.contains(&(image.identity, image.span.0)));
+        }
+        // Only the program of the process may be refused, and it counts already.
+        let mut chosen = planner.choose(&news, true).unwrap_or_default();
+        for chosen in &mut chosen {
+            let image = news.get(chosen.image);
+            let mut images = memory.images.iter();
+            chosen.image = images
+                .position(|it| Some(it) == image)
+                .unwrap_or(usize::MAX);
+        }
+        if chosen.is_empty() {
+            return;
+        }
+        let listed = |chosen: &Chosen| {
+            let list = list.as_ref();
+            list.is_some_and(|list| list.loaded.contains(&chosen.bias)) && !chosen.changes_code
+        };
+        let names: Vec<PathBuf> = { chosen.iter() }
+            .filter_map(|chosen| Some(memory.images.get(chosen.image)?.path.clone()))
+            .collect();
+        let is_forked = known.is_none();
+        let made = refuse_changing(pid).and_then(|()| {
+            let stopped = Stopped::attach(pid);
+            let mut stopped = stopped.map_err(|error| system_reason(&error))?;
+            let made = self.install_later(
+                &mut stopped,
+                (memory, auxiliary),
+                &chosen,
+                &listed,
+                is_forked,
+                planner,
+            );
+            // It may have ended.
+            let _ = stopped.release();
+            made
+        });
+        if let Err(reason) = made {
+            for chosen in &chosen {
+                self.areas.refuse(chosen.file);
+            }
+            for name in names {
+                planner.refused(&name, &reason);
+            }
+        }
+    }
+
+    fn install_later(
+        &mut self,
+        stopped: &mut Stopped,
+        (mut memory, _): (Memory, Auxiliary),
+        chosen: &[Chosen],
+        listed: &dyn Fn(&Chosen) -> bool,
+        is_forked: bool,
+        planner: &mut dyn CallPlanner,
+    ) -> Result<(), String> {
+        let descriptor = self.open_in(stopped)?;
+        let mut made = Ok(());
+        for chosen in chosen {
+            let place = Place {
+                stopped,
+                memory: &mut memory,
+                shared: &self.shared,
+                descriptor,
+            };
+            // It has what its parent had.
+            if is_forked && self.areas.counts(&place, chosen).unwrap_or(false) {
+                continue;
+            }
+            let is_part = !listed(chosen) || !self.bell.is_open();
+            made = made.and(self.install(
+                stopped,
+                &mut memory,
+                (chosen, is_part),
+                planner,
+                descriptor,
+            ));
+        }
+        let closed = self.close(stopped, descriptor);
+        made.and(closed).map_err(|error| error.to_string())
+    }
+
+    /// Opens the shared memory in a process. Returns the number of the descriptor there.
+    fn open_in(&self, stopped: &mut Stopped) -> Result<u64, String> {
+        let path = self.own_path();
+        let refused = |error: io::Error| {
+            let reason = system_reason(&error);
+            format!("the process cannot open the memory of the counters: {reason}")
+        };
+        let path = CString::new(path.as_os_str().as_bytes());
+        let path = path.map_err(|_| refused(io::ErrorKind::InvalidInput.into()))?;
+        let descriptor = stopped.open(&path).map_err(refused)?;
+        let pid = stopped.pid();
+        // Its /proc may be another.
+        let found = fs::metadata(format!("/proc/{pid}/fd/{descriptor}"));
+        let is_ours = found.and_then(|found| Ok(found.ino() == self.inode()?));
+        if !is_ours.map_err(refused)? {
+            let _ = self.close(stopped, descriptor);
+            return Err(refused(io::ErrorKind::NotFound.into()));
+        }
+        Ok(descriptor)
+    }
+
+    /// The memory of the process that reports; `None` if it has another number here, or has ended.
+    fn memory_of(&self, report: Report) -> Option<(Memory, Auxiliary)> {
+        let Report { pid, thread, .. } = report;
+        fs::metadata(format!("/proc/{pid}/task/{thread}")).ok()?;
+        let auxiliary = Auxiliary::of(pid).ok()?;
+        let memory = Memory::of(pid, auxiliary).ok()?;
+        memory
+            .shares(self.inode().ok()?)
+            .then_some((memory, auxiliary))
+    }
+
+    /// Follows a process into the program that it is about to execute.
+    fn executes(
+        &mut self,
+        report: Report,
+        planner: &mut dyn CallPlanner,
+        child: Option<&mut Child>,
+    ) {
+        let path = match self.may_follow(report) {
+            Some(Ok(path)) => path,
+            Some(Err((path, reason))) => {
+                planner.refused(&path, &reason);
+                return self.bell.let_go();
+            }
+            None => return self.bell.let_go(),
+        };
+        let pid = report.pid;
+        let tracee = match Tracee::seize(pid) {
+            Ok(tracee) => tracee,
+            Err(error) => {
+                planner.refused(&path, &system_reason(&error));
+                return self.bell.let_go();
+            }
+        };
+        self.bell.answer();
+        let waited = match self.wait_for_exec(&tracee) {
+            // It looks for the program in other places, or goes on without it.
+            Ok(Waited::Failed(signal)) => {
+                let _ = tracee.detach_with(signal);
+                return self.bell.answer();
+            }
+            Ok(Waited::Executed) => self.begin_program(tracee, planner),
+            Ok(Waited::Ended(status)) => Ok(Some(status)),
+            Err(error) => {
+                let _ = tracee.detach();
+                Err(system_reason(&error))
+            }
+        };
+        self.bell.free();
+        match waited {
+            Ok(Some(status)) => {
+                if let Some(child) = child.filter(|child| child.pid() == pid) {
+                    child.has_ended(status);
+                }
+            }
+            Ok(None) => {}
+            Err(reason) => planner.refused(&path, &reason),
+        }
+    }
+
+    /// The path of the program that a process is about to execute, or why it is not followed. `None` if
+    /// the process is not known.
+    fn may_follow(&self, report: Report) -> Option<Result<PathBuf, (PathBuf, String)>> {
+        self.memory_of(report)?;
+        let Report {
+            pid, thread, path, ..
+        } = report;
+        let path = executed(pid, path)?;
+        let refused = if thread == pid {
+            refuse_changing(pid).and_then(|()| refuse_gains(&path))
+        } else {
+            Err("it is executed by another thread than the first".into())
+        };
+        Some(match refused {
+            Ok(()) => Ok(path),
+            Err(reason) => Err((path, reason)),
+        })
+    }
+
+    fn wait_for_exec(&self, tracee: &Tracee) -> io::Result<Waited> {
+        loop {
+            match tracee.has_stopped()? {
+                Some(Stop::Exec) => return Ok(Waited::Executed),
+                Some(Stop::Ended(status)) => return Ok(Waited::Ended(status)),
+                Some(Stop::Signal(signal)) => tracee.resume(signal)?,
+                Some(Stop::Trap | Stop::Other) => tracee.resume(0)?,
+                None => {}
+            }
+            let waiting = self.bell.waiting();
+            if waiting.is_some_and(|it| it.kind == Kind::Failed && it.pid == tracee.pid()) {
+                tracee.stop()?;
+                return Ok(match tracee.wait()? {
+                    Stop::Ended(status) => Waited::Ended(status),
+                    Stop::Signal(signal) => Waited::Failed(signal),
+                    _ => Waited::Failed(0),
+                });
+            }
+            std::thread::sleep(APART);
+        }
+    }
+
+    /// Makes a new program count from its start. Returns the status of `waitpid` if it ends before.
+    fn begin_program(
+        &mut self,
+        tracee: Tracee,
+        planner: &mut dyn CallPlanner,
+    ) -> Result<Option<i32>, String> {
+        self.known.remove(&tracee.pid());
+        let arrival = reach(tracee, planner);
+        let mut stopped = match arrival.map_err(|error| system_reason(&error))? {
+            Arrival::At(stopped) => stopped,
+            Arrival::Ended(status) => return Ok(Some(status)),
+        };
+        let made = self.open_in(&mut stopped).and_then(|descriptor| {
+            let made = self.install_program(&mut stopped, planner, descriptor);
+            made.map_err(|error| error.to_string())
+        });
+        let released = stopped.release();
+        made?;
+        self.followed += 1;
+        released.map_err(|error| system_reason(&error))?;
+        Ok(None)
+    }
+}
+
+/// What became of a process that was about to execute a program.
+enum Waited {
+    Executed,
+    /// It is still there, stopped, and about to get this signal, or 0.
+    Failed(i32),
+    /// It ended, with this status of `waitpid`.
+    Ended(i32),
+}
+
+/// The path of a program, which a process has at this address, as seen from here.
+fn executed(pid: i32, at: u64) -> Option<PathBuf> {
+    let memory = fs::File::open(format!("/proc/{pid}/mem")).ok()?;
+    let mut bytes = Vec::new();
+    // Behind the path there may be nothing, but its page is there.
+    while !bytes.contains(&0) && bytes.len() < PATH {
+        let from = at.checked_add(bytes.len() as u64)?;
+        let mut piece = vec![0; (4096 - from % 4096) as usize];
+        memory.read_exact_at(&mut piece, from).ok()?;
+        bytes.extend(piece);
+    }
+    let end = bytes.iter().position(|&byte| byte == 0)?;
+    bytes.truncate(end);
+    let path = PathBuf::from(OsString::from_vec(bytes));
+    if let Ok(own) = path.strip_prefix("/proc/self") {
+        return Some(PathBuf::from(format!("/proc/{pid}")).join(own));
+    }
+    let from = if path.is_absolute() { "root" } else { "cwd" };
+    let inside = path.strip_prefix("/").unwrap_or(&path);
+    Some(
+        fs::read_link(format!("/proc/{pid}/{from}"))
+            .ok()?
+            .join(inside),
+    )
+}
+
+/// What the dynamic linker has loaded in a process (`struct r_debug`).
+#[derive(Debug, Default)]
+struct LoaderList {
+    /// What is added to the addresses that files state.
+    loaded: FxHashSet<u64>,
+    /// Whether it neither loads nor unloads anything.
+    is_settled: bool,
+}
+
+impl LoaderList {
+    /// Reads it; at the address `at` is its address.
+    fn read(pid: i32, at: u64) -> Option<LoaderList> {
+        let memory = fs::File::open(Path::new("/proc").join(format!("{pid}/mem"))).ok()?;
+        let words = |at: u64| -> Option<[u64; 6]> {
+            let mut bytes = [0; 48];
+            memory.read_exact_at(&mut bytes, at).ok()?;
+            let (words, _) = bytes.as_chunks::<8>();
+            let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
+            Some(std::array::from_fn(|_| words.next().unwrap_or(0)))
+        };
+        let mut bytes = [0; 8];
+        memory.read_exact_at(&mut bytes, at).ok()?;
+        let mut list = LoaderList {
+            is_settled: true,
+            ..LoaderList::default()
+        };
+        let mut namespace = u64::from_le_bytes(bytes);
+        let mut left = LISTED;
+        // The version, the first file, the function for debuggers, the state, where the linker is,
+        // and from version 2 on the next namespace.
+        while namespace != 0 && left > 0 {
+            left -= 1;
+            let [version, mut file, _, state, _, next] = words(namespace)?;
+            list.is_settled &= state as u32 == 0;
+            while file != 0 && left > 0 {
+                left -= 1;
+                // What is added to addresses, the name, the dynamic section, the next file.
+                let [bias, _, _, following, ..] = words(file)?;
+                list.loaded.insert(bias);
+                file = following;
+            }
+            namespace = if version as u32 >= 2 { next } else { 0 };
+        }
+        Some(list)
+    }
+}
