@@ -138,6 +138,15 @@ impl<'a> Subject<'a> {
             return format!("{amount} (folded stacks: {})", not_stated(&event.unit));
         }
         let mut line = counted_samples(samples);
+        if event.is_off_processor() && event.unit == Unit::Nanoseconds {
+            // These are no samples in the usual sense: nothing was chosen by chance.
+            let time = number::weight(self.selection.total(), &event.unit);
+            let how = match event.base() {
+                "preempted" => "preempted",
+                _ => "off-CPU",
+            };
+            return format!("{time} {how}, in {line}");
+        }
         if event.name != "samples" {
             line = format!("{line} of {}", event.name);
         }

@@ -454,7 +454,7 @@ fn tables_wait_for_samples_and_name_other_events() {
         "{text}"
     );
     let text = printed(&["--off-cpu", "--show", "off-cpu"]);
-    assert!(text.contains(" of off-cpu, "), "{text}");
+    assert!(text.contains(" off-CPU, in "), "{text}");
     assert!(text.contains("also: cpu-clock"), "{text}");
 }
 

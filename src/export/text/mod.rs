@@ -77,6 +77,7 @@ pub fn write(
         sheet.set_names(&mut in_tables);
     }
     let mut sheets = sheets.iter();
+    let mut hints: Vec<String> = Vec::new();
     for block in &page.blocks {
         match block {
             Block::Space => writeln!(out)?,
@@ -101,7 +102,17 @@ pub fn write(
             | Block::Hidden(_)
             | Block::OtherEvents(_)
             | Block::StackGap(_) => {
+                // What a hint has said need not be said again on the same screen.
+                if let Block::StackGap(gap) = block
+                    && let Some(remedy) = advice.on_stacks(*gap)
+                    && hints.iter().any(|hint| hint.contains(&remedy))
+                {
+                    continue;
+                }
                 for sentence in sentences::of(block, advice) {
+                    if sentence.kind == Kind::Hint {
+                        hints.push(sentence.text.clone());
+                    }
                     let (mark, style) = match sentence.kind {
                         Kind::Plain => ("", Style::new()),
                         Kind::Note => ("note: ", NOTE),

@@ -169,10 +169,7 @@ fn other_events_are_named_and_can_be_chosen() {
                 also: off-cpu 3.200 s (choose: --show off-cpu)\nself %";
     assert!(text.starts_with(head), "{text}");
     let text = printed(Some("off-cpu"));
-    assert!(
-        text.contains("3 samples of off-cpu, 3.200 s in all"),
-        "{text}"
-    );
+    assert!(text.contains("3.200 s off-CPU, in 3 samples"), "{text}");
     assert!(
         text.contains("\nalso: cpu-clock 7.540 s (choose: --show cpu-clock)\n"),
         "{text}"
