@@ -57,7 +57,7 @@ def column(lines, title):
         elif at is not None and len(line) > at:
             text = line[at:end].strip()
             # Neither the number of rows that are left out nor a sentence below the table.
-            if text and not re.match(r"…  |… [\d,]+ more", text) and " incomplete inside the cycle" not in text:
+            if text and not re.match(r"…  |… [\d,]+ more", text) and "incomplete inside the cycle" not in text:
                 rows.append(text)
     return tables
 

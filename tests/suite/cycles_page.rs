@@ -94,3 +94,31 @@ fn long_names_keep_their_arrow_within_the_width() {
         assert!(to.starts_with("odd_xx") && to.contains("…"), "{line}");
     }
 }
+
+#[test]
+fn rows_of_a_table_name_both_ends_of_a_call_as_the_linker_does() {
+    let file = written("ends.folded", "main;even;odd;even;odd 20\n");
+    let table = run(&["cycles", file.to_str().unwrap(), "--format", "csv"]);
+    let rows: Vec<Vec<&str>> = table.lines().map(|row| row.split(',').collect()).collect();
+    let place = |key: &str| rows[0].iter().position(|it| *it == key).unwrap();
+    let ends = ["row", "caller_linkage_name", "linkage_name"].map(place);
+    let named: Vec<[&str; 3]> = rows[1..].iter().map(|row| ends.map(|at| row[at])).collect();
+    let expected = [
+        ["member", "", "even"],
+        ["member", "", "odd"],
+        ["entry", "main", "even"],
+        ["inside", "even", "odd"],
+        ["inside", "odd", "even"],
+        ["cut", "even", "odd"],
+    ];
+    assert_eq!(named, expected);
+    assert_eq!(
+        rows[0][rows[0].len() - 4..],
+        [
+            "caller_linkage_name",
+            "caller_address",
+            "linkage_name",
+            "address"
+        ]
+    );
+}

@@ -18,7 +18,7 @@ const MIN_NAME: usize = 16;
 /// Where names have less than this and need more, figures that repeat others have to go.
 const GOOD_NAME: usize = 60;
 /// Where names have less than this, asides have to go.
-const FAIR_NAME: usize = 28;
+const FAIR_NAME: usize = 40;
 /// Where names have less than this, all figures but the first ones have to go.
 const POOR_NAME: usize = 20;
 /// The number of figures that a table always has: a share, and what it is a share of or by.
