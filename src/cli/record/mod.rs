@@ -78,6 +78,10 @@ pub struct RecordArgs {
           conflicts_with_all = ["pid", "tid", "comm", "all_cpus", "cpu", "cgroup"])]
     follow_exec: bool,
 
+    /// With --counts, neither use nor write the cache of call sites (~/.cache/proftool)
+    #[arg(long)]
+    no_cache: bool,
+
     /// The file to write
     #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
     output: PathBuf,
@@ -207,7 +211,8 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
     };
     let counter = args.counts.as_ref().map(counts::Files::counter);
     let counter = counter.map(|counter| counter.following_exec(args.follow_exec));
-    let mut counter = counter.map(|counter| counter.keeping_in(cache_directory()));
+    let cache = cache_directory().filter(|_| !args.no_cache);
+    let mut counter = counter.map(|counter| counter.keeping_in(cache));
     let planner = counter
         .as_mut()
         .map(|counter| counter as &mut dyn CallPlanner);
