@@ -20,7 +20,7 @@ use proftool::sampler::{
 use self::target::BoundsArgs;
 use super::advice::{self, Situation};
 use super::failure::tell;
-use super::query::cache_directory;
+use super::query::open::cache_directory;
 use super::sampling::SamplingArgs;
 use super::stack_choice;
 
