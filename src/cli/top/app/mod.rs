@@ -1,6 +1,7 @@
 //! What is on the screen and what keys do to it: state without a terminal, a clock or a thread.
 
 mod pages;
+mod prompts;
 mod sampling;
 
 use std::path::PathBuf;
@@ -15,9 +16,9 @@ use super::graph;
 use super::key::Key;
 use super::listing::{Fold, Identity, Line};
 use super::prepare::Prepared;
-use super::prompt::{Outcome, Prompt, Purpose};
+use super::prompt::{Prompt, Purpose};
 use super::source::{Seen, State, Written};
-use super::wish::{Hot, Search, View, Who, Wish};
+use super::wish::{Hot, View, Wish};
 
 /// So many steps from function to function can be gone back.
 const STEPS_BACK: usize = 256;
@@ -445,97 +446,6 @@ impl App {
         self.changed();
     }
 
-    fn ask(&mut self, purpose: Purpose) {
-        let text = match purpose {
-            Purpose::Search => pattern(&self.wish.search.0),
-            Purpose::Focus => pattern(&self.wish.focus),
-            Purpose::Find => pattern(&self.find),
-            Purpose::Who => self.wish.who.as_ref().map_or(String::new(), Who::to_string),
-            Purpose::Time => String::new(),
-            Purpose::Write => FILE.to_owned(),
-        };
-        if purpose == Purpose::Write
-            && let Some(why) = self.cannot_be_written()
-        {
-            self.message = Some(why.into());
-            return;
-        }
-        self.prompt = Some(Prompt::new(purpose, text));
-    }
-
-    /// Why what is there cannot be written as a recording.
-    fn cannot_be_written(&self) -> Option<&'static str> {
-        match self.current() {
-            None => Some("there are no samples yet"),
-            Some(seen) if self.is_outdated(seen) => {
-                Some("samples from before the reset are not kept; press w when new ones are shown")
-            }
-            Some(_) => None,
-        }
-    }
-
-    /// Goes on with what was asked.
-    fn answer(&mut self, mut prompt: Prompt, key: Key) -> Action {
-        match prompt.key(key) {
-            Outcome::Asking => {
-                // Lines are looked for while a person types; half a pattern changes nothing.
-                if let (Purpose::Search, Ok(regex)) = (prompt.purpose, prompt.regex()) {
-                    self.look_for(regex);
-                }
-                self.prompt = Some(prompt);
-            }
-            Outcome::GivenUp => {
-                if prompt.purpose == Purpose::Search {
-                    self.look_for(prompt.before());
-                }
-            }
-            Outcome::Answered => match prompt.purpose {
-                Purpose::Who => {
-                    if let Err(why) = self.select(&prompt.text) {
-                        prompt.wrong = Some(why);
-                        self.prompt = Some(prompt);
-                    }
-                }
-                Purpose::Time => return Action::Time(prompt.text),
-                Purpose::Search | Purpose::Focus | Purpose::Find => match prompt.regex() {
-                    Err(why) => {
-                        prompt.wrong = Some(why);
-                        self.prompt = Some(prompt);
-                    }
-                    Ok(regex) if prompt.purpose == Purpose::Search => self.look_for(regex),
-                    Ok(regex) if prompt.purpose == Purpose::Find => {
-                        self.find = regex;
-                        let place = self.overlay.map_or(0, |(_, place)| place);
-                        self.find(place, 1);
-                    }
-                    Ok(regex) => {
-                        self.wish.focus = regex;
-                        self.changed();
-                    }
-                },
-                Purpose::Write if prompt.text.is_empty() => {}
-                Purpose::Write => return Action::Write(PathBuf::from(prompt.text)),
-            },
-        }
-        Action::Nothing
-    }
-
-    fn look_for(&mut self, regex: Option<regex::Regex>) {
-        if pattern(&regex) != pattern(&self.wish.search.0) {
-            self.wish.search = Search(regex);
-            self.changed();
-        }
-    }
-
-    /// Shows again what was filtered away: first lines, then stacks.
-    fn clear(&mut self) {
-        if self.wish.search.is_on() {
-            self.look_for(None);
-        } else if self.wish.focus.take().is_some() || self.wish.who.take().is_some() {
-            self.changed();
-        }
-    }
-
     fn sort(&mut self) {
         if self.wish.view != View::Flat {
             self.message = Some("only the flat view has other sort orders".into());
@@ -587,9 +497,4 @@ fn scrolled(overlay: Overlay, place: usize, key: Key, room: usize) -> Option<(Ov
         _ => return None,
     };
     Some((overlay, place))
-}
-
-fn pattern(regex: &Option<regex::Regex>) -> String {
-    let pattern = regex.as_ref().map(|regex| regex.as_str().to_owned());
-    pattern.unwrap_or_default()
 }
