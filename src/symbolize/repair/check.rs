@@ -124,6 +124,10 @@ impl<'h> Checks<'h> {
         if !self.is_user_code(outer) {
             return Verdict::Outside;
         }
+        // The function of the frame has called nothing yet; it is only returned to.
+        if self.is_set_up(outer) {
+            return Verdict::Unknown;
+        }
         if self.leads_astray(outer, inner) {
             return Verdict::Astray;
         }
