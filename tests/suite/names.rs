@@ -161,6 +161,26 @@ fn code_of_the_workspace_is_the_projects_and_that_of_a_registry_is_not() {
     assert_eq!(of_mio[1].1, OwnerKind::Project);
 }
 
+#[test]
+fn a_program_of_a_package_is_a_crate_of_its_own() {
+    // Its library has the name of the package's directory.
+    let functions = [
+        ("serve::main", 3, ""),
+        ("<serve::Item as fmt::Display>::fmt", 4, ""),
+        ("shop::price", 5, ""),
+    ];
+    let profile = declared(&functions);
+    let owners = Owners::of_profile(&profile, &[]);
+    let names: Vec<&str> = profile
+        .functions
+        .ids()
+        .map(|id| owners.of(id).name.as_str())
+        .collect();
+    assert_eq!(names, ["serve", "serve", "par"]);
+    let mut kinds = profile.functions.ids().map(|id| owners.of(id).kind);
+    assert!(kinds.all(|kind| kind == OwnerKind::Project));
+}
+
 fn file(name: &str, stacks: &str) -> String {
     let path = std::env::temp_dir().join(format!("proftool-{}-{name}.folded", std::process::id()));
     std::fs::write(&path, stacks).unwrap();

@@ -178,7 +178,10 @@ impl<'a> Rules<'a> {
         }
         let inside = self.workspaces.iter().filter(|it| is_below(path, it));
         let workspace = inside.max_by_key(|it| it.len())?;
-        Some(owner(part_of(path, workspace), OwnerKind::Project))
+        // Programs of one package are crates of their own.
+        let of_main = crate_of(&function.name).filter(|it| self.crates.contains(it));
+        let name = of_main.unwrap_or_else(|| part_of(path, workspace));
+        Some(owner(name, OwnerKind::Project))
     }
 
     /// The owner of a function whose declaration is not known, by its name and module.
