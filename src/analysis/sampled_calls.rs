@@ -18,7 +18,7 @@ pub struct SampledCall {
 }
 
 /// Returns the calls of machine code by machine code, in order of caller, address and callee. Inlined
-/// calls are left out, and without addresses in the profile there are none.
+/// calls are left out. Empty if the profile has no addresses.
 pub fn sampled_calls(profile: &Profile, selection: &Selection) -> Vec<SampledCall> {
     let Some(places) = &profile.places else {
         return Vec::new();

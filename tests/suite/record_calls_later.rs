@@ -79,6 +79,13 @@ fn plugin(room: &Room, name: &str) -> Option<PathBuf> {
     built(room, PLUGIN, &["-shared", "-fPIC"], name)
 }
 
+/// The paths of the program that loads plugins, and of its two plugins.
+fn host_and_plugins(room: &Room) -> Option<[String; 3]> {
+    let [first, second] = ["first.so", "second.so"].map(|name| plugin(room, name));
+    let files = [built(room, HOST, &[], "host")?, first?, second?];
+    Some(files.map(|path| path.to_str().unwrap().to_owned()))
+}
+
 /// The numbers of an arc: calls, and whether there may be more.
 fn calls(graph: &Value, from: &str, to: &str) -> Option<(u64, bool)> {
     let arc = arc(graph, from, to)?;
@@ -91,14 +98,9 @@ fn libraries_that_are_loaded_later_count_from_their_first_instruction() {
         return;
     }
     let room = Room::new();
-    let (Some(first), Some(second)) = (plugin(&room, "first.so"), plugin(&room, "second.so"))
-    else {
+    let Some(names) = host_and_plugins(&room) else {
         return;
     };
-    let Some(host) = built(&room, HOST, &[], "host") else {
-        return;
-    };
-    let names = [host, first, second].map(|path| path.to_str().unwrap().to_owned());
     let plain = Command::new(&names[0]).args(&names[1..]).output().unwrap();
     let options = ["--counts", "-e", "cpu-clock", "-o", "out.data", "--"];
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -146,14 +148,9 @@ fn what_is_not_to_be_counted_is_not_when_it_is_loaded_later() {
         return;
     }
     let room = Room::new();
-    let (Some(first), Some(second)) = (plugin(&room, "first.so"), plugin(&room, "second.so"))
-    else {
+    let Some(names) = host_and_plugins(&room) else {
         return;
     };
-    let Some(host) = built(&room, HOST, &[], "host") else {
-        return;
-    };
-    let names = [host, first, second].map(|path| path.to_str().unwrap().to_owned());
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     for counts in ["--counts=program", "--counts=host$"] {
         let options = [counts, "-e", "cpu-clock", "-o", "out.data", "--"];

@@ -97,8 +97,8 @@ impl Advice for Words {
     }
 }
 
-/// The report of a profile as text.
-fn report_of(profile: &Profile) -> String {
+/// The report of a profile as text: its first screen, or the whole page.
+pub fn shown(profile: &Profile, is_screen: bool, width: usize, advice: &dyn Advice) -> String {
     let selection = profile.select(EventId::new(0), &Filter::default());
     let subject = Subject {
         profile,
@@ -111,20 +111,23 @@ fn report_of(profile: &Profile) -> String {
         min: 0.0,
     };
     let owners = Owners::of_profile(profile, &[]);
-    let summary = Summary::of(profile, &selection, owners, true);
-    let page = report::arrange(&subject, &summary, &options).page(&subject);
+    let summary = Summary::of(profile, &selection, owners, !is_screen);
+    let view = report::arrange(&subject, &summary, &options);
+    let page = match is_screen {
+        true => view.first_screen(&subject),
+        false => view.page(&subject),
+    };
+    let options = text::Options {
+        width,
+        color: false,
+    };
     let mut out = Vec::new();
-    text::write(
-        &mut out,
-        &page,
-        &text::Options {
-            width: 80,
-            color: false,
-        },
-        &Words,
-    )
-    .unwrap();
+    text::write(&mut out, &page, &options, advice).unwrap();
     String::from_utf8(out).unwrap()
+}
+
+fn report_of(profile: &Profile) -> String {
+    shown(profile, false, 80, &Words)
 }
 
 #[test]

@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use proftool::analysis::owners::Owners;
 use proftool::analysis::report::Summary;
 use proftool::analysis::tree::{Collapse, NodeId, Stacks};
-use proftool::export::{Facts, text};
+use proftool::export::Facts;
 use proftool::input::folded;
 use proftool::profile::{EventId, Filter, Profile};
-use proftool::view::{Figures, Names, Subject, report};
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, Strategy, prop_assert, prop_assert_eq, proptest};
+
+use crate::report::shown;
 
 fn stacks() -> impl Strategy<Value = Vec<(Vec<u8>, u64)>> {
     vec((vec(0..6u8, 1..12), 1..1000u64), 1..40)
@@ -26,27 +27,7 @@ fn profile(stacks: &[(Vec<u8>, u64)]) -> Profile {
 }
 
 fn screen(profile: &Profile, width: usize) -> String {
-    let selection = profile.select(EventId::new(0), &Filter::default());
-    let subject = Subject {
-        profile,
-        selection: &selection,
-        names: Names::Short,
-        figures: Figures::All,
-    };
-    let options = report::Options {
-        limit: Some(10),
-        min: 0.0,
-    };
-    let owners = Owners::of_profile(profile, &[]);
-    let summary = Summary::of(profile, &selection, owners, false);
-    let page = report::arrange(&subject, &summary, &options).first_screen(&subject);
-    let options = text::Options {
-        width,
-        color: false,
-    };
-    let mut out = Vec::new();
-    text::write(&mut out, &page, &options, &Facts).unwrap();
-    String::from_utf8(out).unwrap()
+    shown(profile, true, width, &Facts)
 }
 
 proptest! {

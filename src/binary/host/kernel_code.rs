@@ -164,7 +164,7 @@ impl KernelCode {
         }
     }
 
-    /// Reads the code at an address of now; `None` where there is none.
+    /// Reads the code at an address that the running kernel has; `None` if nothing is mapped there.
     pub fn read(&self, start: Avma, size: u64) -> Option<(Vec<u8>, KernelCodeSource)> {
         if size == 0 || size > MOST {
             return None;

@@ -42,7 +42,7 @@ pub(super) fn places(
         .filter(move |&at| is_free(taken, at, length))
 }
 
-/// Whether nothing in `taken`, which is in order of address, has one of so many bytes.
+/// Whether no range in `taken`, which is sorted by address, overlaps these `length` bytes.
 pub(super) fn is_free(taken: &[(u64, u64)], at: u64, length: u64) -> bool {
     let Some(behind) = at.checked_add(length) else {
         return false;

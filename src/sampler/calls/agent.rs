@@ -10,9 +10,9 @@
 //!   report: take the lock; who, what, ring = 1; wake the recorder; wait until ring is 0; free the lock
 //! ```
 //!
-//! Who is about to execute a program keeps the lock, if it is followed: the recorder frees it when the
-//! new program counts, or the caller if there is none. Where nobody listens (`open` is 0) it does nothing. It closes
-//! the bell if nobody answers for long: the recorder was killed.
+//! A thread that is about to execute a program keeps the lock if the program is followed. The recorder
+//! frees it when the new program counts; if the call fails, the thread does. Where nobody listens (`open`
+//! is 0) the code does nothing. If nobody answers for long, the recorder was killed, and it closes the bell.
 
 use super::Change;
 use crate::perfdata::CountedAgent;

@@ -1,7 +1,7 @@
 //! The bell: a page of memory that is shared with programs, by which they report and are answered.
 //!
 //! ```text
-//!   0   lock      the thread that rings; 0 if there is none
+//!   0   lock      the thread that rings; 0 if it is free
 //!   4   open      whether somebody listens
 //!   8   ring      1: it waits for an answer
 //!   12  kind      1 libraries were loaded, 2 a program is to be executed, 3 that has failed; the

@@ -21,8 +21,8 @@ use crate::sampler::rings::descriptors::{self, ThreadEvents, Wanted};
 use crate::sampler::targets::job_name::job_name;
 use crate::sampler::targets::target::Target;
 
-/// Running threads are not watched if there are more: each takes a descriptor a processor. A program
-/// with so many is no build.
+/// Running threads are not watched if there are more: each takes a descriptor per processor.
+/// Compilers have fewer.
 const TASKS_MAX: usize = 16;
 /// The most jobs that are kept.
 const JOBS_MAX: usize = 1 << 18;

@@ -30,7 +30,7 @@ impl<'a> Careful<'a> {
         }
     }
 
-    /// The instruction at this index of the bytes; `None` if there is none.
+    /// The instruction at this index of the bytes; `None` if no valid one begins there.
     pub(super) fn read(&mut self, index: usize, wants: &Wants) -> Option<Read> {
         let instruction = self.decode(index)?;
         Some(Read {

@@ -69,7 +69,7 @@ impl<'a> Instructions<'a> {
         }
     }
 
-    /// The instruction at this index of the bytes; `None` if there is none.
+    /// The instruction at this index of the bytes; `None` if no valid one begins there.
     #[inline(always)]
     pub(super) fn read(&mut self, index: usize, wants: &Wants) -> Option<Read> {
         let rest = self.bytes.get(index..).filter(|rest| !rest.is_empty())?;

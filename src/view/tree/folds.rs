@@ -75,8 +75,8 @@ pub struct Folds {
 }
 
 impl Folds {
-    /// Finds the chains among the nodes with at least this share, in percent: lesser ones beside a chain are not
-    /// shown while it is folded.
+    /// Finds the chains among the nodes with at least this share, in percent. Smaller nodes beside a chain are
+    /// hidden while it is folded.
     pub fn new(subject: &Subject, calls: &CallTree, owners: &Owners, min: f64) -> Folds {
         let whole = subject.selection.total();
         let nodes = calls.nodes.enumerate();

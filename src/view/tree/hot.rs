@@ -87,7 +87,7 @@ impl HotLines {
         self.tree.calls.collapse != Collapse::None
     }
 
-    /// Whether there are none.
+    /// Whether it has no paths.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

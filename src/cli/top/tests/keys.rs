@@ -256,7 +256,7 @@ fn chains_of_library_calls_are_one_line_until_they_are_unfolded() {
         "{screen}"
     );
     assert!(screen.contains("⋯ 3 frames: std → __write"), "{screen}");
-    // Left goes to the line above, not to a frame that is none.
+    // Left goes to the line above: the caller is folded away.
     assert_eq!(stage.chosen(), "calc::main");
     stage.keys("jj");
     assert_eq!(stage.chosen(), "__write");
