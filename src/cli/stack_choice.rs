@@ -255,6 +255,9 @@ fn lack(files: &[FileFrames], index: usize, time: Time) -> String {
     let on_cpu = verdict::judge(files, Time::OnCpu);
     let for_waits = time == Time::OffCpu && on_cpu != Verdict::Copies { file: index };
     match (for_waits, share > 50.0) {
+        (false, _) if file.frames.main_keeps_none && share <= 50.0 => {
+            format!("{name}'s main keeps no frame pointer")
+        }
         (true, true) => format!("threads wait in {name}, which is built without frame pointers"),
         (true, false) => format!(
             "threads wait in {name}, where {share:.digits$} % of the functions keep no frame pointer"

@@ -23,6 +23,9 @@
 //!
 //! A function that begins by clearing the register is where a thread begins; it does not count.
 //!
+//! A small program may have nearly all of its functions from libraries that were linked into it and
+//! compiled in another way. What its `main` does is told apart: that is the program's own.
+//!
 //! | machine | frame pointer | set up by |
 //! |---|---|---|
 //! | x86-64, x86 | `rbp`, `ebp` | `push %rbp`, then `mov %rsp,%rbp` with the stack as it was; `enter`; or as Go does: `sub $N,%rsp`, `mov %rbp,M(%rsp)`, `lea M(%rsp),%rbp` with M below the return address |
@@ -37,12 +40,17 @@ use iced_x86::{
 };
 
 use crate::base::Svma;
-use crate::binary::{Binary, Machine};
+use crate::binary::{self, Binary, Machine};
 
 /// How many functions of a file are looked at: enough for shares to be right within two percent.
 const FUNCTIONS: usize = 2_000;
 /// How many bytes of a function are looked at: nearly all of them are shorter.
 const FUNCTION_BYTES: u64 = 16 << 10;
+/// The bytes of code of a program whose `main` is looked for. In a larger one its own functions
+/// count, and it takes long to read where all of them are.
+const SMALL: u64 = 4 << 20;
+/// How many instructions of a program's first are looked at.
+const START: usize = 32;
 
 /// How many functions of a file keep frame pointers, of those that were looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +64,9 @@ pub struct FramePointers {
     pub cutting: u64,
     /// Those that show nothing: they need no frame pointer, begin threads, or could not be read.
     pub undecided: u64,
+    /// Whether it is a small program whose `main` calls others and keeps none. Looked for on x86-64
+    /// only.
+    pub main_keeps_none: bool,
 }
 
 impl FramePointers {
@@ -115,7 +126,43 @@ pub fn frame_pointers(binary: &Binary) -> FramePointers {
             Frame::Undecided => found.undecided += 1,
         }
     }
+    if code.machine == Machine::X86_64 && code.size() <= SMALL {
+        let main = main_of(binary, &code).and_then(|main| binary.function_at(main));
+        let piece = main.and_then(|main| code.piece(main.start, main.end()));
+        let bytes = piece.and_then(|piece| code.read(piece, &mut buffer).ok());
+        let frame = bytes.map(|bytes| x86(64, bytes, &mut info));
+        found.main_keeps_none = matches!(frame, Some(Frame::NotKept { .. }));
+    }
     found
+}
+
+/// Where `main` is: what a program hands to the C library first, as the first argument of a call.
+fn main_of(binary: &Binary, code: &binary::Code<'_>) -> Option<Svma> {
+    let entry = binary.entry()?;
+    let piece = code.piece(entry, Svma(entry.0.checked_add(256)?))?;
+    let mut buffer = Vec::new();
+    let bytes = code.read(piece, &mut buffer).ok()?;
+    let mut main = None;
+    let decoder = Decoder::with_ip(64, bytes, entry.0, DecoderOptions::NONE);
+    for instruction in decoder.into_iter().take(START) {
+        let is_first_argument = instruction.op_count() == 2
+            && instruction.op0_register().full_register() == Register::RDI;
+        match instruction.mnemonic() {
+            Mnemonic::Call => return main,
+            // lea main(%rip),%rdi
+            Mnemonic::Lea if is_first_argument && instruction.is_ip_rel_memory_operand() => {
+                main = Some(Svma(instruction.ip_rel_memory_address()));
+            }
+            // mov $main,%rdi, where the program has a fixed address
+            Mnemonic::Mov if is_first_argument && is_immediate(instruction.op1_kind()) => {
+                main = Some(Svma(instruction.immediate(1)));
+            }
+            Mnemonic::Ret | Mnemonic::Jmp => return None,
+            _ if is_first_argument => main = None,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// What the code of a function tells.

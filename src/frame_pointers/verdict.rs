@@ -87,7 +87,9 @@ impl FileFrames {
     /// Whether too many of its functions keep none.
     pub fn lacks(&self) -> bool {
         let passes = |share: Option<f64>, borne: f64| share.is_some_and(|share| share > borne);
-        passes(self.frames.cutting(), BORNE) || passes(self.frames.lacking(), HIDING)
+        self.frames.main_keeps_none
+            || passes(self.frames.cutting(), BORNE)
+            || passes(self.frames.lacking(), HIDING)
     }
 }
 
@@ -166,7 +168,7 @@ pub fn called(libraries: &Libraries) -> Vec<bool> {
 /// let file = |name: &str, code, keeping, not_keeping| FileFrames {
 ///     name: name.into(),
 ///     code,
-///     frames: FramePointers { keeping, not_keeping, cutting: not_keeping / 2, undecided: 9 },
+///     frames: FramePointers { keeping, not_keeping, cutting: not_keeping / 2, ..Default::default() },
 ///     is_called: true,
 /// };
 /// let app = file("app", 90_000, 300, 0);
@@ -249,6 +251,7 @@ mod tests {
                 not_keeping,
                 cutting: not_keeping / 2,
                 undecided: 5,
+                main_keeps_none: false,
             },
             is_called: true,
         }

@@ -61,12 +61,30 @@ fn how_a_program_was_compiled_is_seen_in_its_code() {
 
 #[test]
 fn a_rust_program_is_judged_without_its_standard_library() {
-    for level in ["opt-level=0", "opt-level=2", "opt-level=3"] {
+    // The second has two functions of its own, against a thousand of the library.
+    let sources = ["words.rs", "fib.rs"];
+    let levels = ["opt-level=0", "opt-level=2", "opt-level=3"];
+    for (source, level) in sources
+        .into_iter()
+        .flat_map(|it| levels.map(|level| (it, level)))
+    {
         for keeps in ["yes", "no"] {
             let frames = format!("force-frame-pointers={keeps}");
-            let name = format!("words.{level}.{keeps}");
-            let flags = ["-C", level, "-C", &frames];
-            let Some(program) = compiled(&name, "rustc", "words.rs", &flags) else {
+            let name = format!("{source}.{level}.{keeps}");
+            let flags = [
+                "-C",
+                level,
+                "-C",
+                &frames,
+                "-C",
+                "symbol-mangling-version=v0",
+            ];
+            let flags = if level == "opt-level=2" {
+                &flags[..4]
+            } else {
+                &flags[..]
+            };
+            let Some(program) = compiled(&name, "rustc", source, flags) else {
                 return;
             };
             let judged = judged(&program);
@@ -84,6 +102,18 @@ fn a_rust_program_is_judged_without_its_standard_library() {
 
 #[test]
 fn without_symbols_the_answer_is_the_same() {
+    // Nothing tells its functions from those of the standard library then, but it has a `main`.
+    for (keeps, keeps_none) in [("yes", false), ("no", true)] {
+        let frames = format!("force-frame-pointers={keeps}");
+        let flags = ["-O", "-C", "strip=symbols", "-C", &frames];
+        let name = format!("fib.stripped.{keeps}");
+        let Some(program) = compiled(&name, "rustc", "fib.rs", &flags) else {
+            break;
+        };
+        assert_eq!(looked_at(&program).main_keeps_none, keeps_none, "{keeps}");
+        let copies = matches!(judged(&program), Verdict::Copies { file: 0 });
+        assert_eq!(copies, keeps_none, "{keeps}");
+    }
     let flags = ["-O2", WITH[0], WITH[1], "-s"];
     if let Some(program) = compiled("stripped.with", "g++", "shapes.cpp", &flags) {
         assert_eq!(looked_at(&program).not_keeping, 0);

@@ -131,10 +131,11 @@ fn frames(file: &FileFrames) -> Check {
     let FramePointers {
         keeping,
         not_keeping,
+        main_keeps_none,
         ..
     } = file.frames;
     let decided = file.frames.decided();
-    if decided == 0 {
+    if decided == 0 && !main_keeps_none {
         let remedy = "record with DWARF unwinding: proftool record -g dwarf";
         let found = "unknown: no function shows whether it keeps one";
         return told(name, check, Status::Warn, found, remedy);
@@ -143,10 +144,14 @@ fn frames(file: &FileFrames) -> Check {
         let found = format!("kept by {keeping} of the {decided} functions that need one");
         return fine(name, check, found);
     }
-    let found = format!(
-        "{} of the functions that need one do not keep it ({not_keeping} of {decided})",
-        share(file)
-    );
+    let found = if main_keeps_none {
+        "main does not keep one".to_owned()
+    } else {
+        let share = share(file);
+        format!(
+            "{share} of the functions that need one do not keep it ({not_keeping} of {decided})"
+        )
+    };
     told(name, check, Status::Warn, found, complete_stacks())
 }
 
