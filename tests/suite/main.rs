@@ -59,6 +59,7 @@ mod record_bounds;
 mod record_calls;
 mod record_calls_later;
 mod record_counts;
+mod record_crates;
 mod record_events;
 mod record_jobs;
 mod record_kept;
