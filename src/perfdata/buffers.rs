@@ -1,20 +1,49 @@
-//! Buffers of bytes with records, each kept as long as a record in it waits.
+//! Buffers of bytes with records, each kept as long as a record in it waits, or somebody shares
+//! bytes of it.
 
-use std::rc::Rc;
+use std::ops::{Deref, Range};
+use std::sync::{Arc, Mutex};
 
 /// How many buffers are kept for use again. As many come free at once as were filled before records
 /// were handed out; memory that is given back and taken again costs a page fault for each page.
 const FREE: usize = 16;
 
+/// Memory of buffers that are in use no more.
+type Free = Arc<Mutex<Vec<Vec<u8>>>>;
+
 /// Bytes with records.
+#[derive(Debug)]
 pub(super) struct Buffer {
-    pub(super) bytes: Vec<u8>,
+    bytes: Vec<u8>,
     /// The place of the first byte in the file; of the COMPRESSED record for what grew from one.
-    pub(super) offset: u64,
+    offset: u64,
     pub(super) compressed: bool,
+    /// Where its memory goes in the end.
+    free: Option<Free>,
 }
 
 impl Buffer {
+    /// Bytes as they stand in the file from this place on.
+    pub(super) fn of_file(bytes: Vec<u8>, offset: u64) -> Buffer {
+        Buffer {
+            bytes,
+            offset,
+            compressed: false,
+            free: None,
+        }
+    }
+
+    /// Bytes that grew from the COMPRESSED record at this place.
+    pub(super) fn decompressed(bytes: Vec<u8>, offset: u64) -> Buffer {
+        let mut buffer = Buffer::of_file(bytes, offset);
+        buffer.compressed = true;
+        buffer
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// The place in the file of the byte at `position`.
     pub(super) fn place(&self, position: usize) -> u64 {
         if self.compressed {
@@ -25,13 +54,69 @@ impl Buffer {
     }
 }
 
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let Some(free) = &self.free else {
+            return;
+        };
+        if let Ok(mut free) = free.lock()
+            && free.len() < FREE
+        {
+            free.push(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+/// The buffer that a record is in; none for one that comes from disk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owner<'a>(pub(super) Option<&'a Arc<Buffer>>);
+
+impl Owner<'_> {
+    /// Bytes of the record, which stay when it is gone. What is in no buffer is copied.
+    pub(super) fn share(self, bytes: &[u8]) -> SharedBytes {
+        self.within(bytes).unwrap_or_else(|| SharedBytes {
+            range: 0..bytes.len(),
+            buffer: Arc::new(Buffer::of_file(bytes.to_vec(), 0)),
+        })
+    }
+
+    fn within(self, bytes: &[u8]) -> Option<SharedBytes> {
+        let buffer = self.0?;
+        let all = buffer.bytes();
+        let start = bytes.as_ptr().addr().checked_sub(all.as_ptr().addr())?;
+        let range = start..start.checked_add(bytes.len())?;
+        (range.end <= all.len()).then(|| SharedBytes {
+            buffer: buffer.clone(),
+            range,
+        })
+    }
+}
+
+/// Bytes of a record that stay when it is gone: [`Record::share`](super::Record::share).
+#[derive(Clone, Debug)]
+pub struct SharedBytes {
+    buffer: Arc<Buffer>,
+    range: Range<usize>,
+}
+
+impl Deref for SharedBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.buffer
+            .bytes
+            .get(self.range.clone())
+            .unwrap_or_default()
+    }
+}
+
 /// The buffers in use: each with the number of records in it that wait.
 #[derive(Default)]
 pub(super) struct Buffers {
-    slots: Vec<(Option<Rc<Buffer>>, usize)>,
-    /// Slots that are in use no more, and memory of buffers.
+    slots: Vec<(Option<Arc<Buffer>>, usize)>,
+    /// Slots that are in use no more.
     empty_slots: Vec<u32>,
-    free: Vec<Vec<u8>>,
+    free: Free,
     /// The bytes of all buffers in use.
     held: u64,
 }
@@ -39,14 +124,16 @@ pub(super) struct Buffers {
 impl Buffers {
     /// An empty vector, one that was used before where there is one.
     pub(super) fn empty(&mut self) -> Vec<u8> {
-        let mut bytes = self.free.pop().unwrap_or_default();
+        let free = self.free.lock().ok().and_then(|mut free| free.pop());
+        let mut bytes = free.unwrap_or_default();
         bytes.clear();
         bytes
     }
 
-    pub(super) fn add(&mut self, buffer: Buffer) -> (u32, Rc<Buffer>) {
+    pub(super) fn add(&mut self, mut buffer: Buffer) -> (u32, Arc<Buffer>) {
         self.held += buffer.bytes.capacity() as u64;
-        let buffer = Rc::new(buffer);
+        buffer.free = Some(self.free.clone());
+        let buffer = Arc::new(buffer);
         // Counted as waiting until `done` is called for it.
         let row = (Some(buffer.clone()), 1);
         let slot = match self.empty_slots.pop() {
@@ -64,7 +151,7 @@ impl Buffers {
     }
 
     /// The buffer of a record that waits.
-    pub(super) fn of(&self, slot: u32) -> Option<&Rc<Buffer>> {
+    pub(super) fn of(&self, slot: u32) -> Option<&Arc<Buffer>> {
         self.slots[slot as usize].0.as_ref()
     }
 
@@ -83,11 +170,6 @@ impl Buffers {
         self.empty_slots.push(slot);
         let capacity = buffer.as_ref().map_or(0, |buffer| buffer.bytes.capacity());
         self.held = self.held.saturating_sub(capacity as u64);
-        if let Some(Ok(buffer)) = buffer.map(Rc::try_unwrap)
-            && self.free.len() < FREE
-        {
-            self.free.push(buffer.bytes);
-        }
     }
 
     /// The number of bytes in use. One record that waits keeps its whole buffer.

@@ -4,6 +4,7 @@ use linux_perf_event_reader::{PerfEventHeader, RecordType, constants};
 
 use crate::base::CaveatKind;
 
+use super::buffers::Owner;
 use super::error::{Error, Flaw};
 use super::layout::Layout;
 use super::origin::Origin;
@@ -42,7 +43,7 @@ impl Reader {
         while let Some(spilled) = state.spill.next(limit, &mut state.spilled)? {
             state.sorter.hands_out(spilled.time);
             if let Split::Record(header, body) = split::first(&state.spilled, self.endian) {
-                self.deliver_one(&header, body, spilled.place, visit);
+                self.deliver_one(&header, body, (spilled.place, Owner(None)), visit);
             }
         }
         Ok(())
@@ -79,7 +80,7 @@ impl Reader {
         let records = due.iter().filter_map(|waiting| {
             let buffer = buffers.of(waiting.buffer)?;
             let start = waiting.start as usize;
-            let bytes = buffer.bytes.get(start..)?;
+            let bytes = buffer.bytes().get(start..)?;
             let size = split::record_size(bytes, endian)?;
             Some((waiting.time, buffer.place(start), bytes.get(..size)?))
         });
@@ -102,8 +103,9 @@ impl Reader {
         if let Some(buffer) = state.buffers.of(waiting.buffer) {
             let start = waiting.start as usize;
             let place = buffer.place(start);
-            if let Split::Record(header, body) = split::first(&buffer.bytes[start..], self.endian) {
-                self.deliver_one(&header, body, place, visit);
+            if let Split::Record(header, body) = split::first(&buffer.bytes()[start..], self.endian)
+            {
+                self.deliver_one(&header, body, (place, Owner(Some(buffer))), visit);
             }
         }
         state.buffers.done(waiting.buffer);
@@ -113,7 +115,7 @@ impl Reader {
         &mut self,
         header: &PerfEventHeader,
         body: &[u8],
-        offset: u64,
+        (offset, owner): (u64, Owner<'_>),
         visit: &mut V,
     ) {
         let kind = RecordType(header.type_);
@@ -159,6 +161,7 @@ impl Reader {
             time,
             origin,
             body,
+            owner,
         };
         visit(self, &record);
     }
@@ -233,12 +236,7 @@ mod tests {
         for times in times.chunks(in_a_buffer) {
             let bytes: Vec<u8> = times.iter().flat_map(|&time| record(time)).collect();
             let end = offset + bytes.len() as u64;
-            let compressed = false;
-            let buffer = Buffer {
-                bytes,
-                offset,
-                compressed,
-            };
+            let buffer = Buffer::of_file(bytes, offset);
             let result = reader.split_buffer(buffer, &mut state, &mut visit, true, end);
             assert!(result.is_ok());
             offset = end;
@@ -270,11 +268,7 @@ mod tests {
             // The first of each is far in the future: nothing but everything can be handed out.
             let mut bytes = record(u64::MAX - time);
             (0..100).for_each(|_| bytes.extend(record(1 + time)));
-            let buffer = Buffer {
-                bytes,
-                offset: 0,
-                compressed: false,
-            };
+            let buffer = Buffer::of_file(bytes, 0);
             let result = reader.split_buffer(buffer, &mut state, &mut visit, true, 0);
             assert!(result.is_ok() && state.buffers.held() <= 10_000);
         }

@@ -38,12 +38,8 @@ impl Feed {
 
     /// Takes whole records. Records without a time are handed out at once.
     pub fn append(&mut self, records: Vec<u8>, visit: &mut impl FnMut(&Reader, &Record<'_>)) {
-        let buffer = Buffer {
-            offset: self.at,
-            bytes: records,
-            compressed: false,
-        };
-        self.at += buffer.bytes.len() as u64;
+        let buffer = Buffer::of_file(records, self.at);
+        self.at += buffer.bytes().len() as u64;
         // The place where it would go on: all of it was taken, since nothing comes behind.
         let (state, at) = (&mut self.state, self.at);
         let result = self.reader.split_buffer(buffer, state, visit, true, at);

@@ -48,6 +48,7 @@ mod user;
 pub mod writer;
 
 pub use attr::Attr;
+pub use buffers::SharedBytes;
 pub use cursor::Words;
 pub use error::Error;
 pub use feature::Feature;

@@ -15,7 +15,7 @@ use linux_perf_event_reader::{PerfEventHeader, constants};
 
 use crate::base::CaveatKind;
 
-use super::buffers::{Buffer, Buffers};
+use super::buffers::{Buffer, Buffers, Owner};
 use super::decompress::{Block, Decompressor};
 use super::error::{Error, Flaw};
 use super::header::Section;
@@ -182,11 +182,7 @@ impl Reader {
             let got = source.append(at, want, &mut bytes)?;
             at += got as u64;
             let last = got < want || at >= end;
-            let buffer = Buffer {
-                bytes,
-                offset,
-                compressed: false,
-            };
+            let buffer = Buffer::of_file(bytes, offset);
             match self.split_buffer(buffer, state, visit, last, end)? {
                 // The payload behind a record is passed over without reading it.
                 Next::Place(place) if place > at => at = place.min(end),
@@ -210,7 +206,7 @@ impl Reader {
         end: u64,
     ) -> Result<Next, Error> {
         let (slot, buffer) = state.buffers.add(buffer);
-        let bytes = &buffer.bytes[..];
+        let bytes = buffer.bytes();
         let mut position = 0;
         let next = loop {
             let place = buffer.place(position);
@@ -258,7 +254,7 @@ impl Reader {
                     }
                     // Without a time it has no place in the order. Such records describe what later
                     // ones refer to.
-                    _ => self.deliver_one(&header, body, place, visit),
+                    _ => self.deliver_one(&header, body, (place, Owner(Some(&buffer))), visit),
                 }
                 continue;
             }
@@ -331,11 +327,7 @@ impl Reader {
             let result = stream.append(&mut block, &mut bytes);
             // The buffer stays in memory as long as one record in it waits to be sorted.
             bytes.shrink_to_fit();
-            let buffer = Buffer {
-                bytes,
-                offset: place,
-                compressed: true,
-            };
+            let buffer = Buffer::decompressed(bytes, place);
             if let Err(error) = &result {
                 self.caveats.add_with(CaveatKind::Skipped, 1, || {
                     let kind = record::describe_type(header.type_);

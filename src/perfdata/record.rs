@@ -14,6 +14,7 @@ use linux_perf_event_reader::{
 
 use crate::base::BuildId;
 
+use super::buffers::{Owner, SharedBytes};
 use super::cursor::Cursor;
 use super::error::Flaw;
 use super::origin::Origin;
@@ -34,9 +35,16 @@ pub struct Record<'a> {
     pub origin: Origin,
     /// What it says.
     pub body: Body<'a>,
+    pub(super) owner: Owner<'a>,
 }
 
 impl Record<'_> {
+    /// Bytes of this record, such as a copied stack, for longer than the record is there, without
+    /// a copy where that can be. They keep the reader's buffer that they are in: up to a megabyte.
+    pub fn share(&self, bytes: &[u8]) -> SharedBytes {
+        self.owner.share(bytes)
+    }
+
     /// Whether it speaks of the kernel, user space or a guest.
     pub fn cpu_mode(&self) -> CpuMode {
         CpuMode::of_misc(self.misc)

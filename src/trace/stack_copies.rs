@@ -10,7 +10,7 @@ use std::sync::Arc;
 use linux_perf_event_reader::AttrFlags;
 
 use crate::base::{CodeAddress, IdVec};
-use crate::perfdata::{Attr, CpuMode, Reader, Sample};
+use crate::perfdata::{Attr, Reader, Record, Sample};
 use crate::unwind::{Arch, End, Registers};
 
 use super::chain::{self, Link};
@@ -186,12 +186,13 @@ impl<'scope, 'env> StackCopies<'scope, 'env> {
     /// Takes in a sample, whose process has this memory.
     pub(super) fn add(
         &mut self,
-        sample: &Sample<'_>,
-        (mode, attr): (CpuMode, &Attr),
+        record: &Record<'_>,
+        (sample, attr): (&Sample<'_>, &Attr),
         copy: Copy<'_>,
         code: Arc<Snapshot>,
         mut waiting: Waiting,
     ) {
+        let mode = record.cpu_mode();
         let Finished(batch, samples) = &mut self.open;
         let links = samples.links.len();
         chain::links_of_kernel(sample, mode, &mut samples.links);
@@ -202,13 +203,12 @@ impl<'scope, 'env> StackCopies<'scope, 'env> {
         waiting.is_joined = follows && sample.callchain.is_some();
         waiting.is_chain_cut = chain::user_callers(sample, mode, attr, pc, &mut batch.callers);
         samples.waiting.push(waiting);
-        let from = batch.bytes.len();
-        batch.bytes.extend_from_slice(copy.bytes);
+        batch.bytes += copy.bytes.len();
         batch.jobs.push(Job {
             code,
             registers: copy.registers,
             start: copy.start,
-            bytes: from..batch.bytes.len(),
+            bytes: record.share(copy.bytes),
             is_full: copy.bytes.len() as u64 >= copy.room,
             callers: callers..batch.callers.len(),
         });
@@ -221,7 +221,7 @@ impl<'scope, 'env> StackCopies<'scope, 'env> {
         os_release: Option<&str>,
     ) -> Option<Finished> {
         let Finished(batch, _) = &self.open;
-        if batch.bytes.len() < BATCH_BYTES && batch.jobs.len() < BATCH_JOBS {
+        if batch.bytes < BATCH_BYTES && batch.jobs.len() < BATCH_JOBS {
             return None;
         }
         self.unwinders.learn(images, os_release);

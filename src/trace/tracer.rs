@@ -349,7 +349,7 @@ impl<'o, 'scope, 'env> Tracer<'o, 'scope, 'env> {
             kernel: 0..0,
         };
         let attr = &reader.events()[sample.event].attr;
-        copies.add(sample, (record.cpu_mode(), attr), copy, code, waiting);
+        copies.add(record, (sample, attr), copy, code, waiting);
         let release = reader.features().os_release.as_deref();
         if let Some(finished) = copies.due(self.stacks.images.rows(), release) {
             self.unwound(finished);

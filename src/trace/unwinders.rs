@@ -13,6 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread::Scope;
 
 use crate::base::{CodeAddress, FileOffset, IdVec};
+use crate::perfdata::SharedBytes;
 use crate::unwind::{CodeAt, Joined, ProcessCode, Registers, Rules, StackCopy, Unwinder};
 
 use super::memory::Snapshot;
@@ -40,8 +41,8 @@ pub(super) struct Job {
     pub(super) registers: Registers,
     /// The address of the first byte of the copy.
     pub(super) start: u64,
-    /// Where in the bytes of the batch the copy is.
-    pub(super) bytes: Range<usize>,
+    /// The copy.
+    pub(super) bytes: SharedBytes,
     pub(super) is_full: bool,
     /// Where in the callers of the batch those are that the kernel found by frame pointers.
     pub(super) callers: Range<usize>,
@@ -51,7 +52,8 @@ pub(super) struct Job {
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) jobs: Vec<Job>,
-    pub(super) bytes: Vec<u8>,
+    /// How many bytes the copies have together.
+    pub(super) bytes: usize,
     /// Return addresses of the kernel's chains, innermost first.
     pub(super) callers: Vec<u64>,
     /// The frames of all jobs, innermost first.
@@ -64,7 +66,7 @@ impl Batch {
     /// Forgets everything but the memory that it was in.
     pub(super) fn clear(&mut self) {
         self.jobs.clear();
-        self.bytes.clear();
+        self.bytes = 0;
         self.callers.clear();
         self.frames.clear();
         self.ends.clear();
@@ -163,7 +165,7 @@ impl Worker {
             };
             let stack = StackCopy {
                 start: job.start,
-                bytes: batch.bytes.get(job.bytes.clone()).unwrap_or_default(),
+                bytes: &job.bytes,
                 is_full: job.is_full,
             };
             let registers = job.registers.clone();
