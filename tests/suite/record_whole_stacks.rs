@@ -268,3 +268,60 @@ fn the_stack_of_a_coroutine_begins_where_it_was_set_up() {
         assert_eq!(contradicted, 0, "{flag} {stacks}");
     }
 }
+
+/// It calls a function of the C library that is chosen by the processor when the program starts, through
+/// a stub of its linkage table.
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+const CHOSEN: &str = r#"
+    #include <string.h>
+    static char some[64], other[64];
+    __attribute__((noinline)) int compare(int rounds) {
+        int sum = 0;
+        for (int i = 0; i < rounds; i++) {
+            some[i & 31] = i;
+            sum += memcmp(some, other, (i & 15) + 1) > 0;
+        }
+        return sum;
+    }
+    int main(void) { return compare(60000000) == 0; }
+"#;
+
+#[test]
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+fn a_call_of_what_the_c_library_chooses_is_found_in_the_code() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let Some(program) = build(&room, "program", CHOSEN, &["-O2", "-Wl,-z,lazy"]) else {
+        return;
+    };
+    let program = program.to_str().unwrap();
+    let args = [
+        "-F",
+        "1999",
+        "-e",
+        "cpu-clock:u",
+        "-g",
+        "dwarf",
+        "--",
+        program,
+    ];
+    let output = room.record(&args);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let told = |args: &[&str]| {
+        let mut command = Command::new(PROFTOOL);
+        let output = command.args(args).current_dir(&room.0).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let folded = told(&["export", "--to", "folded"]);
+    let mut stubs = folded.lines().filter(|line| line.contains("memcmp@plt"));
+    assert!(
+        stubs.all(|line| line.contains(";main;compare;memcmp@plt ")),
+        "{folded}"
+    );
+    assert!(folded.contains("memcmp@plt"), "{folded}");
+    let report = told(&["report", "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["quality"]["contradicted"]["samples"], 0, "{folded}");
+}

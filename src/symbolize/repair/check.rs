@@ -446,7 +446,7 @@ impl<'h> Checks<'h> {
         };
         match call.to {
             To::Function(place) => Site::Call([place].into(), call.name),
-            To::ChosenBy(chooser) => Site::Call(self.code.choices(chooser), None),
+            To::ChosenBy(chooser) => Site::Call(self.code.choices(chooser), call.name),
             To::Unknown if self.code.starts_programs(frame.image, before.0) => Site::Main,
             To::Unknown => Site::Unknown,
         }
