@@ -94,7 +94,7 @@ fn with_a_filter_notes_and_quality_describe_the_whole_file() {
         let (before, notes) = page.split_once(scope).expect(&page);
         // Those samples are not among the ones shown.
         assert!(
-            notes.contains("4 samples at addresses where nothing was mapped"),
+            notes.contains("4 samples with frames where nothing was mapped"),
             "{view}: {page}"
         );
         assert!(!before.contains("mapped"), "{view}: {page}");

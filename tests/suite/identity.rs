@@ -461,7 +461,7 @@ fn no_note_counts_a_sample_for_each_of_its_frames() {
             }
         }
     }
-    let told = "4 samples in code without symbols";
+    let told = "4 samples with frames in code without symbols";
     assert!(
         counted.iter().any(|text| text.contains(told)),
         "{counted:?}"

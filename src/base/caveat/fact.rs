@@ -79,20 +79,20 @@ impl CaveatKind {
             NoFramePointers => format!("{n} sample{s} with a user-space stack of one or two frames"),
             Guest => format!("{n} sample{s} in a guest or hypervisor"),
             NoAddress => format!("{n} sample{s} without a code address"),
-            Unmapped => format!("{n} sample{s} at addresses where nothing was mapped"),
-            MissingBinary => format!("{n} sample{s} in files that could not be opened"),
+            Unmapped => format!("{n} sample{s} with frames where nothing was mapped"),
+            MissingBinary => format!("{n} sample{s} with frames in files that could not be opened"),
             ChangedBinary => {
-                format!("{n} sample{s} in files that are not the build that ran; not used")
+                format!("{n} sample{s} with frames in files that are not the build that ran; not used")
             }
             UncheckedBinary => format!(
                 "{n} file{s} without build ID changed after the recording; names may be wrong"
             ),
-            NoSymbols => format!("{n} sample{s} in code without symbols"),
+            NoSymbols => format!("{n} sample{s} with frames in code without symbols"),
             NamelessFrames => format!(
                 "{n} sample{s} with unnamed frames; they are separate functions by caller"
             ),
             CountUnstated => "the number of samples is not stated".into(),
-            GeneratedCode => format!("{n} sample{s} in JIT-compiled code without names"),
+            GeneratedCode => format!("{n} sample{s} with frames in JIT-compiled code without names"),
             ReusedCode => format!(
                 "{n} sample{s} at addresses reused by several JIT-compiled functions; which of them \
                  ran is not known"

@@ -70,15 +70,15 @@ pub enum CaveatKind {
     Guest,
     /// Samples without any code address.
     NoAddress,
-    /// Samples at addresses to which nothing was mapped.
+    /// Samples with frames to whose addresses nothing was mapped.
     Unmapped,
-    /// Samples in files that could not be found or opened; details: path and reason.
+    /// Samples with frames in files that could not be found or opened; details: path and reason.
     MissingBinary,
     /// Samples in files whose build is not the one that ran; details: path.
     ChangedBinary,
     /// Files without a recorded build id that were written after the recording; details: path.
     UncheckedBinary,
-    /// Samples in files that have no symbol for them; details: path.
+    /// Samples with frames in files that have no symbol for them; details: path.
     NoSymbols,
     /// Samples with frames that a text input has no name for.
     NamelessFrames,

@@ -101,7 +101,7 @@ impl Caveats {
     /// let files = [("a.so".to_owned(), 2), ("b.so".to_owned(), 3)];
     /// caveats.add_once(CaveatKind::NoSymbols, 3, files);
     /// let text = caveats.iter().next().unwrap().to_string();
-    /// assert_eq!(text, "3 samples in code without symbols: b.so (3), a.so (2)");
+    /// assert_eq!(text, "3 samples with frames in code without symbols: b.so (3), a.so (2)");
     /// ```
     pub fn add_once(
         &mut self,

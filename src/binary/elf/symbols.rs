@@ -297,7 +297,9 @@ fn is_mapping(machine: u16, name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use proptest::collection::vec;
+    use proptest::prelude::any;
+    use proptest::{prop_assert, prop_assert_eq, proptest};
 
     use super::*;
 
@@ -317,12 +319,12 @@ mod tests {
         /// What is said to fit does, name by name; and what a linker writes is said to fit.
         #[test]
         fn names_that_are_said_to_fit_do(
-            lengths in prop::collection::vec(0usize..700, 1..40),
+            lengths in vec(0usize..700, 1..40),
             is_ended in any::<bool>(),
             room in 0usize..20_000,
-            at in prop::collection::vec(0u32..9_000, 0..30),
+            at in vec(0u32..9_000, 0..30),
         ) {
-            let mut strings = vec![0];
+            let mut strings: Vec<u8> = vec![0];
             for length in &lengths {
                 strings.extend(vec![b'a'; *length]);
                 strings.push(0);
