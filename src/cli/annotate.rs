@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use proftool::analysis::annotate::{self as analysis, Summary};
+use proftool::analysis::annotate::{self as analysis, Sums};
 use proftool::export::json;
 use proftool::input::{self, CodeError, SourceFiles, StaticCalls};
 use proftool::profile::{FunctionId, Listing, SourceText};
@@ -151,6 +151,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let reading = args.query.reading(StaticCalls::Off);
     let looking = Looking {
+        sums: &Sums::of(&profile, &selection),
         reading: &reading,
         syntax: args.syntax.into(),
         source: args.source.as_deref(),
@@ -171,8 +172,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     )
 }
 
-/// Where machine code and source files are looked up.
+/// Where weights, machine code and source files are looked up.
 pub struct Looking<'a> {
+    /// The weights of all functions.
+    pub sums: &'a Sums<'a>,
     /// How the profile was read.
     pub reading: &'a input::Options,
     /// The syntax of machine code.
@@ -196,7 +199,7 @@ impl Looking<'_> {
             Err(error) => (None, Some(advice::without_code(&error))),
         };
         let listing = code.as_ref();
-        let summary = Summary::of(profile, subject.selection, function, listing);
+        let summary = self.sums.within(function, listing);
         if code.is_none() && no_code.is_none() {
             let reason = match &summary.code {
                 Some(_) => {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use proftool::analysis::annotate::Sums;
 use proftool::input::{self, TimeRange};
 use proftool::profile::{Counts, FunctionId, Profile, RowKind, RowLevel};
 use proftool::view::Subject;
@@ -208,6 +209,7 @@ impl Source for Recording {
             return Err("source lines and code are shown of functions: leave out --by".into());
         }
         let looking = Looking {
+            sums: &Sums::of(subject.profile, subject.selection),
             reading: &self.reading,
             syntax: self.syntax.into(),
             source: self.source.as_deref(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
+use proftool::analysis::annotate::Sums;
 use proftool::analysis::detail::pairs::{self, Pair};
 use proftool::analysis::graph::Summary as GraphSummary;
 use proftool::analysis::report::Summary as ReportSummary;
@@ -168,10 +169,12 @@ fn sources(query: &Query, arranged: &Arranged) -> Vec<Within> {
     };
     let (lines, code) = (options(false), options(true));
     let reading = query.reading(StaticCalls::Off);
+    let sums = Sums::of(arranged.subject.profile, arranged.subject.selection);
     let hottest = arranged.flat.rows.iter().take(SOURCES);
     let within = hottest.filter(|row| row.self_weight > 0).filter_map(|row| {
         let view = |options: &annotate::Options| {
             let looking = Looking {
+                sums: &sums,
                 reading: &reading,
                 syntax: Syntax::Att,
                 source: None,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proftool::analysis::annotate::{self, LineWeights, Summary};
+use proftool::analysis::annotate::{self, LineWeights, Summary, Sums};
 use proftool::analysis::inclusive;
 use proftool::base::{Event, WeightSum};
 use proftool::export::{Facts, csv, json, text};
@@ -84,7 +84,7 @@ fn build(samples: &[Taken]) -> Profile {
 
 fn of(profile: &Profile, function: usize, listing: Option<&Listing>) -> Summary {
     let selection = profile.select(EventId::new(0), &Filter::default());
-    Summary::of(profile, &selection, FunctionId::new(function), listing)
+    Sums::of(profile, &selection).within(FunctionId::new(function), listing)
 }
 
 /// Instructions of four bytes from 0 on, up to this address.
@@ -201,7 +201,7 @@ proptest! {
         let selection = profile.select(EventId::new(0), &Filter::default());
         let flat = inclusive::by_function(&profile, &selection);
         for function in profile.functions.ids() {
-            let summary = Summary::of(&profile, &selection, function, None);
+            let summary = Sums::of(&profile, &selection).within(function, None);
             let own: u64 = summary.lines.iter().map(|row| row.self_weight).sum();
             prop_assert_eq!(own, flat.self_weight[function]);
             let whole = flat.total[function];

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 pub use self::code::{AddressWeights, CodeWeights, addresses};
 
-use super::inclusive;
+use super::inclusive::{self, FunctionWeights};
 use crate::profile::{
     FunctionId, LineId, Listing, PlaceId, PlaceWeights, Places, Profile, Selection,
 };
@@ -48,11 +48,20 @@ pub struct Summary {
     pub code: Option<CodeWeights>,
 }
 
-impl Summary {
-    /// Computes the weights; those of machine code by the instructions of `listing`, if there is one. Linear in places and rows, but for sorting what it finds.
+/// What all functions of a selection have in common: computed once, however many are looked at.
+#[derive(Debug)]
+pub struct Sums<'a> {
+    profile: &'a Profile,
+    selection: &'a Selection,
+    by_function: FunctionWeights,
+    by_place: Option<PlaceWeights>,
+}
+
+impl<'a> Sums<'a> {
+    /// Adds up the weights of functions and places. Linear in paths, places and rows.
     ///
     /// ```
-    /// use proftool::analysis::annotate::Summary;
+    /// use proftool::analysis::annotate::Sums;
     /// use proftool::base::Id;
     /// use proftool::input::folded;
     /// use proftool::profile::{EventId, Filter, FunctionId};
@@ -60,16 +69,25 @@ impl Summary {
     /// // Folded stacks have no lines: all is in the row without one.
     /// let profile = folded::read("main;sum;sum 3\n".as_bytes(), &mut |_| {}).unwrap();
     /// let selection = profile.select(EventId::new(0), &Filter::default());
-    /// let sum = Summary::of(&profile, &selection, FunctionId::new(1), None);
+    /// let sum = Sums::of(&profile, &selection).within(FunctionId::new(1), None);
     /// assert_eq!((sum.lines[0].line, sum.lines[0].self_weight), (None, 3));
     /// ```
-    pub fn of(
-        profile: &Profile,
-        selection: &Selection,
-        function: FunctionId,
-        listing: Option<&Listing>,
-    ) -> Summary {
-        let weights = inclusive::by_function(profile, selection);
+    pub fn of(profile: &'a Profile, selection: &'a Selection) -> Sums<'a> {
+        let places = profile.places.as_ref();
+        Sums {
+            profile,
+            selection,
+            by_function: inclusive::by_function(profile, selection),
+            by_place: places.map(|places| PlaceWeights::of(places, selection)),
+        }
+    }
+
+    /// Looks at one function; at its machine code by the instructions of `listing`, if there is one.
+    /// Linear in places and rows, but for sorting what it finds.
+    pub fn within(&self, function: FunctionId, listing: Option<&Listing>) -> Summary {
+        let Sums {
+            profile, selection, ..
+        } = *self;
         let mut own: FxHashMap<Option<LineId>, u64> = FxHashMap::default();
         for row in selection.rows() {
             if profile.paths[row.path].function == function {
@@ -77,9 +95,8 @@ impl Summary {
             }
         }
         let places = profile.places.as_ref();
-        let placed = places.map(|places| PlaceWeights::of(places, selection));
         let totals = places
-            .zip(placed.as_ref())
+            .zip(self.by_place.as_ref())
             .map(|(places, placed)| line_totals(profile, places, placed, selection, function));
         let mut lines: Vec<LineWeights> = (totals.iter().flat_map(FxHashMap::keys))
             .chain(own.keys())
@@ -98,13 +115,15 @@ impl Summary {
             (is_unknown(a).cmp(&is_unknown(b))).then_with(|| place(a).cmp(&place(b)))
         });
         lines.dedup_by_key(|row| row.line);
-        let code = places.zip(placed.as_ref()).and_then(|(places, placed)| {
-            code::weights(profile, places, placed, selection, function, listing)
-        });
+        let code = places
+            .zip(self.by_place.as_ref())
+            .and_then(|(places, placed)| {
+                code::weights(profile, places, placed, selection, function, listing)
+            });
         Summary {
             function,
-            self_weight: weights.self_weight[function],
-            total: weights.total[function],
+            self_weight: self.by_function.self_weight[function],
+            total: self.by_function.total[function],
             lines,
             code,
         }
