@@ -8,7 +8,7 @@ import tempfile
 from costs import medians, peer, ratio
 
 FLAT = "proftool flat"
-FORMATS = ["folded", "pprof", "callgrind", "speedscope", "firefox", "otlp", "parquet", "perf-script"]
+FORMATS = ["folded", "pprof", "callgrind", "speedscope", "firefox", "otlp", "parquet", "perf-script", "svg", "html"]
 # What makes of perf's text: folded stacks and a graph.
 CONVERTERS = [("inferno-collapse-perf", ""), ("gprof2dot", " -f perf")]
 
