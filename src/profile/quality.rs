@@ -9,7 +9,7 @@
 /// `exact_leaf` add up to `stacks`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quality {
-    /// Samples with a user-space stack that could be checked.
+    /// Samples with a user-space stack.
     pub stacks: u64,
     /// Those whose outermost function is one that nothing calls: where a program or a thread
     /// starts.
@@ -22,7 +22,7 @@ pub struct Quality {
     pub verified: u64,
     /// Those with missing frames that were restored: every way through the code passes through them.
     pub lacking: u64,
-    /// Those with a call through a pointer, or in code that cannot be read.
+    /// Those with a call through a pointer, or in code that cannot be read, as that of a JIT compiler.
     pub unchecked: u64,
     /// Whether they were found by following frame pointers, at least in part.
     pub by_frame_pointers: bool,

@@ -10,7 +10,9 @@ use std::sync::{Arc, LazyLock};
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{BROKEN, CaveatKind, CodeAddress, Distinct, IdVec, NO_ADDRESS, TRUNCATED};
+use crate::base::{
+    BROKEN, Caveat, CaveatKind, CodeAddress, Distinct, IdVec, NO_ADDRESS, TRUNCATED,
+};
 use crate::perfdata::{Attr, Record, Sample};
 use crate::unwind;
 
@@ -276,8 +278,14 @@ impl Stacks {
 
     /// The path of the file that an address of a process is in.
     pub(super) fn file_at(&self, memory: &Snapshot, address: CodeAddress) -> &str {
-        let found = memory.find(address.lookup());
-        found.map_or("[unmapped]", |(image, _)| &self.images.rows()[image].path)
+        let Some((image, _)) = memory.find(address.lookup()) else {
+            return "[unmapped]";
+        };
+        let image = &self.images.rows()[image];
+        match image.kind {
+            ImageKind::Generated { .. } | ImageKind::JitDump { .. } => Caveat::JIT_CODE,
+            _ => &image.path,
+        }
     }
 
     /// The path of links, outermost first, and whether they lead to no code.

@@ -33,6 +33,9 @@ pub struct Caveat {
 }
 
 impl Caveat {
+    /// The particular of what is in code that a process made at run time, where others have a file.
+    pub const JIT_CODE: &str = "JIT-compiled code";
+
     /// The particulars, in order of appearance, each with its count.
     pub fn details(&self) -> impl Iterator<Item = (&str, u64)> {
         self.details.iter().map(|(text, n)| (text.as_str(), *n))

@@ -91,7 +91,18 @@ impl Situation {
 
 impl Advice for Situation {
     fn on_caveat(&self, caveat: &Caveat) -> Option<String> {
-        self.on(caveat.kind)
+        let of_all = self.on(caveat.kind);
+        let mut particulars = caveat.details().map(|(particular, _)| particular);
+        if caveat.kind != CaveatKind::NoUnwindRules
+            || !particulars.any(|particular| particular == Caveat::JIT_CODE)
+        {
+            return of_all;
+        }
+        let in_generated = stacks::in_generated_code(self);
+        match caveat.details().count() {
+            1 => Some(in_generated),
+            _ => of_all.map(|hint| format!("{hint}; {in_generated}")),
+        }
     }
 
     fn on_stacks(&self, gap: StackGap) -> Option<String> {

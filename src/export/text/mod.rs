@@ -111,6 +111,14 @@ pub fn write(
                 }
                 for sentence in sentences::of(block, advice) {
                     if sentence.kind == Kind::Hint {
+                        // Nor what follows from another finding.
+                        let remedy = sentence
+                            .text
+                            .split_once(": ")
+                            .map_or(&*sentence.text, |it| it.1);
+                        if hints.iter().any(|hint| hint.ends_with(remedy)) {
+                            continue;
+                        }
                         hints.push(sentence.text.clone());
                     }
                     let (mark, style) = match sentence.kind {

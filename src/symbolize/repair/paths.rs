@@ -90,7 +90,7 @@ mod said {
     pub(super) const MISSING: u8 = 1 << 2;
     pub(super) const AMBIGUOUS: u8 = 1 << 3;
     pub(super) const CONTRADICTED: u8 = 1 << 4;
-    /// It is of user space, as far as it can be looked at.
+    /// It has frames in user space.
     pub(super) const USER: u8 = 1 << 5;
     /// It begins where nothing calls.
     pub(super) const ROOTED: u8 = 1 << 6;
@@ -164,7 +164,7 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
             flaw.now = now;
         }
         flaws.push(flaw);
-        if checks.is_user_code(path.frame) {
+        if is_of_user(trace, path.frame) {
             here |= said::USER;
             here &= !said::EXACT_LEAF;
             if path.caller.is_some() && trace.frames[path.frame].caller_by == CallerBy::Rules {
@@ -175,8 +175,12 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
             here |= said::ROOTED;
         }
         let mut across_gap = false;
+        let mut both = outer.into_iter().chain([path.frame]);
+        let is_within_user = both.all(|frame| is_of_user(trace, frame));
         if let Some(verdict) = verdict.filter(|_| !is_astray) {
             here |= match &verdict {
+                // Code that was made at run time cannot be read.
+                Verdict::Outside if is_within_user => said::UNKNOWN,
                 Verdict::Outside => 0,
                 Verdict::Verified => said::CHECKED,
                 Verdict::Unknown => said::UNKNOWN,
@@ -257,6 +261,12 @@ pub(super) fn checked(trace: &Trace, checks: &mut Checks) -> Checked {
         making.checked.drop_unused(trace);
     }
     making.checked
+}
+
+/// Whether a frame is in user space, also if there is no file with its code.
+fn is_of_user(trace: &Trace, frame: FrameId) -> bool {
+    let kind = trace.images[trace.frames[frame].image].kind;
+    !(kind.is_kernel() || matches!(kind, ImageKind::Guest | ImageKind::Mark))
 }
 
 impl Flaws {
