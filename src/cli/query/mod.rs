@@ -12,7 +12,7 @@ use proftool::analysis::owners::Owners;
 use proftool::base::{Event, Unit, shell_quoted};
 use proftool::input::TimeRange;
 use proftool::input::folded::Weights;
-use proftool::profile::{Counts, EventId, Filter, Profile, Selection, TimedRow, Weighing};
+use proftool::profile::{Counts, EventId, Filter, Profile, Selection, TimedRows, Weighing};
 use regex::Regex;
 
 use super::advice::Situation;
@@ -173,7 +173,7 @@ impl Query {
     }
 
     /// The samples of this event that are asked for, by time, where times are known.
-    pub fn times(&self, profile: &Profile, event: EventId) -> Option<Vec<TimedRow>> {
+    pub fn times(&self, profile: &Profile, event: EventId) -> Option<TimedRows> {
         profile.select_times(event, &self.filter(profile))
     }
 
