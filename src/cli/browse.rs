@@ -11,9 +11,9 @@ use proftool::profile::{Counts, FunctionId, Profile, RowKind, RowLevel};
 use proftool::view::Subject;
 use proftool::view::page::Page;
 
-use super::annotate::{Looking, Syntax};
+use super::annotate::{ListingArgs, Looking};
 use super::failure::{Misused, hinted};
-use super::look::{SortKey, SortKeyParser, When};
+use super::look::ScreenArgs;
 use super::query::Query;
 use super::query::by::{By, Rows};
 use super::query::time::time_range;
@@ -27,18 +27,10 @@ pub struct Args {
     query: Query,
     #[command(flatten)]
     rows: Rows,
-    /// Sort order of the flat view.
-    #[arg(long, default_value = "self", value_parser = SortKeyParser::new())]
-    sort: SortKey,
-    /// Syntax of machine code.
-    #[arg(long, value_enum, default_value_t = Syntax::Att)]
-    syntax: Syntax,
-    /// Directory of the source files: the end of a recorded path is enough below it.
-    #[arg(long, value_name = "DIR")]
-    source: Option<PathBuf>,
-    /// When to use colours.
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto)]
-    color: When,
+    #[command(flatten)]
+    listing: ListingArgs,
+    #[command(flatten)]
+    screen: ScreenArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -89,8 +81,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let recording = Recording {
         path: args.query.file().to_owned(),
         reading,
-        syntax: args.syntax,
-        source: args.source.clone(),
+        listing: args.listing.clone(),
         rows: by.kind(),
         latest: Arc::new(Mutex::new(Latest {
             seen: Arc::new(seen(1, by_rows(profile, by.kind()))),
@@ -99,11 +90,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         asked: Arc::default(),
     };
     let start = Start {
-        sort: args.sort.sort(),
+        screen: args.screen,
         event,
         filter,
         own: args.query.own().to_vec(),
-        color: args.color,
     };
     top::browse(&recording, &shown, start)?;
     Ok(ExitCode::SUCCESS)
@@ -144,8 +134,7 @@ fn by_rows(profile: Profile, rows: RowKind) -> Profile {
 struct Recording {
     path: PathBuf,
     reading: input::Options,
-    syntax: Syntax,
-    source: Option<PathBuf>,
+    listing: ListingArgs,
     rows: RowKind,
     latest: Arc<Mutex<Latest>>,
     /// The number of parts that were asked for.
@@ -209,8 +198,8 @@ impl Source for Recording {
         }
         let looking = Looking {
             reading: &self.reading,
-            syntax: self.syntax.into(),
-            source: self.source.as_deref(),
+            syntax: self.listing.syntax.into(),
+            source: self.listing.source.as_deref(),
             with_inlined: assembly,
         };
         Ok(looking.page(subject, function))
