@@ -97,8 +97,8 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> FunctionWeights 
         Step::Enter(path) => {
             let function = profile.paths[path].function;
             if depth[function] == 0 {
-                weights.total[function] += of_path.total[path];
-                weights.samples[function] += of_path.samples[path];
+                weights.total[function] += of_path.total(path);
+                weights.samples[function] += of_path.samples(path);
             }
             depth[function] += 1;
         }
@@ -113,7 +113,7 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> FunctionWeights 
             Step::Enter(id) if !profile.paths[id].inferred => {
                 let function = profile.paths[id].function;
                 if depth[function] == 0 {
-                    weights.inferred[function] -= of_path.total[id];
+                    weights.inferred[function] -= of_path.total(id);
                 }
                 depth[function] += 1;
             }

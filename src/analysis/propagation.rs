@@ -57,7 +57,7 @@ pub fn propagate(
 ) -> Attribution {
     let carries = carrying(graph, cycles, flow);
     let mut shared = IdVec::filled(0.0, cycles.groups());
-    for (id, arc) in graph.arcs.enumerate().filter(|&(id, _)| carries[id]) {
+    for (id, arc) in graph.arcs().enumerate().filter(|&(id, _)| carries[id]) {
         shared[cycles.group(arc.to)] += flow.arcs[id];
     }
     let mut groups = IdVec::filled(Portion::default(), cycles.groups());
@@ -68,7 +68,7 @@ pub fn propagate(
         shared[cycles.group(function)] += flow.roots[function];
     }
     let mut arcs: IdVec<ArcId, Option<Portion>> = graph
-        .arcs
+        .arcs()
         .iter()
         .map(|arc| (!cycles.is_within(arc)).then(Portion::default))
         .collect::<Vec<_>>()
@@ -76,7 +76,7 @@ pub fn propagate(
     for group in cycles.callees_first() {
         for function in cycles.functions_of(group) {
             for id in graph.callees(function).filter(|&id| carries[id]) {
-                let callee = cycles.group(graph.arcs[id].to);
+                let callee = cycles.group(graph.arcs()[id].to);
                 let portion = groups[callee] * (flow.arcs[id] / shared[callee]);
                 arcs[id] = Some(portion);
                 functions[function].children += portion.total();
@@ -126,7 +126,7 @@ pub(super) fn carrying(graph: &CallGraph, cycles: &Cycles, flow: &Flow) -> IdVec
     for (at, group) in (0u32..).zip(cycles.callees_first()) {
         place[group] = at;
     }
-    let carries = graph.arcs.enumerate().map(|(id, arc)| {
+    let carries = graph.arcs().enumerate().map(|(id, arc)| {
         flow.arcs[id] > 0.0 && place[cycles.group(arc.to)] < place[cycles.group(arc.from)]
     });
     let mut carries: IdVec<ArcId, bool> = carries.collect::<Vec<_>>().into();

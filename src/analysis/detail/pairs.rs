@@ -99,7 +99,7 @@ pub fn of_all(profile: &Profile, selection: &Selection) -> Vec<Pair> {
             }
             depth[path.function] += 1;
             entered[path.function] += 1;
-            taken[path.function] += weights.self_weight[id];
+            taken[path.function] += weights.self_weight(id);
         }
         Step::Leave(id) => {
             let path = &paths[id];
@@ -110,7 +110,7 @@ pub fn of_all(profile: &Profile, selection: &Selection) -> Vec<Pair> {
                 state.on_stack -= 1;
                 state.callee_recurses |= entered[caller] > call.entered;
                 if state.on_stack == 0 {
-                    state.weight += weights.total[id] - (taken[caller] - call.taken);
+                    state.weight += weights.total(id) - (taken[caller] - call.taken);
                 }
             }
         }

@@ -73,7 +73,7 @@ impl CyclesView<'_> {
                 .summary
                 .entries(cycle)
                 .into_iter()
-                .partition(|&id| self.graph.is_mark(self.summary.graph.graph.arcs[id].from));
+                .partition(|&id| self.graph.is_mark(self.summary.graph.graph.arcs()[id].from));
             let unknown = self.unknown_entries(cycle, from_marks);
             blocks.extend(self.arc_table(subject, "entry calls", entries, unknown));
             blocks.extend(cut_line(self.summary.cut_inside(cycle).samples));
@@ -117,7 +117,7 @@ impl CyclesView<'_> {
         let graph = &self.summary.graph.graph;
         let own = self.recursive.iter();
         let own = own.filter_map(|&id| graph.arc_between(id, id));
-        blocks.extend(label::legends(arcs.chain(own).map(|id| &graph.arcs[id])));
+        blocks.extend(label::legends(arcs.chain(own).map(|id| &graph.arcs()[id])));
         blocks.extend(range::legend(subject.profile.rows, &ranges));
         blocks.extend(caveats::foot_of(subject));
         Page {
@@ -203,7 +203,7 @@ impl CyclesView<'_> {
         let mut marks: Vec<(FunctionId, u64)> = Vec::new();
         for id in from_marks {
             let (mark, weight) = (
-                self.summary.graph.graph.arcs[id].from,
+                self.summary.graph.graph.arcs()[id].from,
                 self.summary.weight(id),
             );
             match marks.iter_mut().find(|(other, _)| *other == mark) {
@@ -266,7 +266,7 @@ impl CyclesView<'_> {
 
     /// A call of a cycle by names: `parse → expr`.
     pub fn arc(&self, id: ArcId) -> String {
-        let arc = &self.summary.graph.graph.arcs[id];
+        let arc = &self.summary.graph.graph.arcs()[id];
         let (from, to) = (self.graph.name(arc.from), self.graph.name(arc.to));
         label::call(&format!("{from} → {to}"), arc)
     }
@@ -304,7 +304,7 @@ impl CyclesView<'_> {
             false => "; a lighter set may exist: the cycle is too large for an exact search".into(),
         };
         let has_gaps = (self.summary.arcs_to(cycle))
-            .map(|id| &self.summary.graph.graph.arcs[id])
+            .map(|id| &self.summary.graph.graph.arcs()[id])
             .any(|arc| arc.is_gap() && self.summary.graph.cycles.share(arc.from, arc.to));
         let gaps = match has_gaps {
             true => "; calls of missing frames may close it again",
@@ -444,7 +444,7 @@ impl CyclesView<'_> {
                 ("cut", &self.summary.breaking[cycle].arcs),
             ] {
                 for &id in arcs {
-                    let arc = &self.summary.graph.graph.arcs[id];
+                    let arc = &self.summary.graph.graph.arcs()[id];
                     about.push([Some(arc.from), Some(arc.to)]);
                     table.rows.push(vec![
                         number.clone(),
