@@ -73,6 +73,7 @@ pub fn propagate(
         .map(|arc| (!cycles.is_within(arc)).then(Portion::default))
         .collect::<Vec<_>>()
         .into();
+    // Callees first, so that what a group has is complete when it is shared out among its callers.
     for group in cycles.callees_first() {
         for function in cycles.functions_of(group) {
             for id in graph.callees(function).filter(|&id| carries[id]) {
@@ -88,6 +89,8 @@ pub fn propagate(
     for function in functions.ids() {
         let group = cycles.group(function);
         roots[function] = match shared[group] {
+            // Nothing is known to call it, so it keeps what it has. Of a cycle that nothing calls it is
+            // not known which member was entered: only the cycle as a whole keeps it.
             0.0 if cycles.of()[function].is_none() => groups[group],
             0.0 => Portion::default(),
             all => groups[group] * (flow.roots[function] / all),
