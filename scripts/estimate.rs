@@ -100,7 +100,7 @@ impl Counted {
                 let (index, total) = (function.index(), times.total(function));
                 writeln!(out, "{name} function {index} {total}")?;
             }
-            for (id, arc) in graph.arcs.enumerate() {
+            for (id, arc) in graph.arcs().enumerate() {
                 let total = times.arcs[id].map_or(0.0, |portion| portion.total());
                 let (from, to) = (arc.from.index(), arc.to.index());
                 writeln!(out, "{name} arc {from} {to} {total}")?;

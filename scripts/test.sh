@@ -5,6 +5,11 @@ cd "$(dirname "$0")/.."
 
 echo "== formatting" && cargo fmt --check
 echo "== lints" && cargo clippy --locked --quiet --all-targets -- -D warnings
+# Each feature of the library alone, and none: a use of a room that another feature builds fails here.
+echo "== features" && for features in '' export import record xz parquet; do
+  cargo clippy --locked --quiet --no-default-features --features "$features" --lib -- -D warnings
+done
+cargo clippy --locked --quiet --no-default-features --features cli --bins -- -D warnings
 echo "== documentation" && RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --no-deps --document-private-items
 skipped="${CARGO_TARGET_DIR:-target}/tmp/skipped.txt"
 rm -f "$skipped"

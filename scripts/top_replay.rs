@@ -224,10 +224,11 @@ impl Replay {
             let from = self.from.load(Ordering::Relaxed);
             let moment = |step: u64| length / self.steps.max(1) * step;
             let is_last = at == self.steps && from == 0;
-            let time = TimeRange {
-                start: (from > 0).then(|| moment(from)),
-                end: (!is_last).then(|| moment(at).max(1)),
-                is_absolute: false,
+            let start = (from > 0).then(|| moment(from));
+            let end = (!is_last).then(|| moment(at).max(1));
+            // A recording shorter than its steps has some without a nanosecond.
+            let Some(time) = TimeRange::after_first_sample(start, end) else {
+                continue;
             };
             // What has no times is there at once.
             let profile = match self.open(time) {

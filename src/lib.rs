@@ -48,9 +48,37 @@
 //! | find the calls in machine code | [`scan`] |
 //! | count the calls of a program that was not built for it | [`patch`] |
 //!
+//! # Features
+//!
+//! All are on by default. `default-features = false` leaves what reads recordings, perf scripts, folded
+//! stacks and gmon.out, and what computes answers.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `cli` | the command `proftool`, and all features below but `parquet` |
+//! | `export` | [`export`] |
+//! | `import` | reading profiles of pprof and speedscope by [`input`] |
+//! | `parquet` | [`export::parquet`], with `export` |
+//! | `record` | [`sampler`], [`patch`] and [`input::live`] |
+//! | `xz` | the symbols that Fedora packs into stripped programs (`.gnu_debugdata`) |
+//!
+//! What a file needs and the build lacks is reported: formats as
+//! [`Reason::NotBuiltIn`](input::Reason::NotBuiltIn), symbols as a caveat of the profile.
+//!
+//! # Conventions
+//!
 //! Values are in the event's own unit: nanoseconds for clocks and off-CPU time, else occurrences.
 //! Nothing here prints, and nothing but [`sampler`] starts a program. How the code is laid out, and
 //! why, is in `src/ARCHITECTURE.md`.
+
+#![cfg_attr(
+    not(all(feature = "export", feature = "import", feature = "record")),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "rooms that are always built have items for those that are not"
+    )
+)]
 
 #[doc = include_str!("ARCHITECTURE.md")]
 mod architecture {}
@@ -60,14 +88,18 @@ pub mod base;
 pub mod binary;
 pub mod cache;
 pub mod callgraph;
+#[cfg(feature = "export")]
 pub mod export;
 pub mod files;
 pub mod frame_pointers;
 pub mod input;
+#[cfg(feature = "record")]
 pub mod patch;
 pub mod perfdata;
+#[cfg(any(feature = "export", feature = "import"))]
 pub mod pprof;
 pub mod profile;
+#[cfg(feature = "record")]
 pub mod sampler;
 pub mod scan;
 pub mod symbolize;

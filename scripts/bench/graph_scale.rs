@@ -150,7 +150,7 @@ fn measure(profile: &Profile) -> ([f64; STEPS.len()], usize, usize) {
     fonseca::estimate(&graph, &own, &flow, Rule::Sound);
     lap(5);
     let members = cycles.members().iter().map(Vec::len).sum();
-    (seconds, graph.arcs.len(), members)
+    (seconds, graph.arcs().len(), members)
 }
 
 /// The slope of the line through the logarithms, by least squares.

@@ -71,7 +71,7 @@ pub fn lightest(
     let place = |member: FunctionId| members.binary_search(&member).ok();
     let mut arcs = Vec::new();
     for id in members.iter().flat_map(|&member| graph.callees(member)) {
-        let arc = &graph.arcs[id];
+        let arc = &graph.arcs()[id];
         if !arc.is_self()
             && let (Some(from), Some(to)) = (place(arc.from), place(arc.to))
             && let Some(weight) = weight(arc)
@@ -136,7 +136,7 @@ pub fn passing(
 ) -> Vec<u64> {
     let mut set_of: FxHashMap<(FunctionId, FunctionId), usize> = FxHashMap::default();
     for (set, arcs) in sets.iter().enumerate() {
-        let pairs = arcs.iter().map(|&arc| graph.arcs[arc].pair());
+        let pairs = arcs.iter().map(|&arc| graph.arcs()[arc].pair());
         set_of.extend(pairs.map(|pair| (pair, set)));
     }
     let mut passing = vec![0; sets.len()];
@@ -155,7 +155,7 @@ pub fn passing(
         Step::Enter(id) => {
             if let Some(set) = set(id) {
                 if depth[set] == 0 {
-                    passing[set] += weights.total[id];
+                    passing[set] += weights.total(id);
                 }
                 depth[set] += 1;
             }

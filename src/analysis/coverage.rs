@@ -40,7 +40,7 @@ impl Coverage {
                 entered[root.function] = true;
             }
         }
-        for arc in graph.arcs.iter().filter(|arc| arc.is_observed()) {
+        for arc in graph.arcs().iter().filter(|arc| arc.is_observed()) {
             entered[arc.to] |= !within[arc.from];
         }
         let starts = entered.ids().filter(|&id| entered[id] && within[id]);
@@ -51,7 +51,7 @@ impl Coverage {
             coverage.functions += 1;
             coverage.touched_functions += u64::from(weights.samples[id] > 0);
         }
-        let arcs = graph.arcs.iter();
+        let arcs = graph.arcs().iter();
         for arc in arcs.filter(|arc| within[arc.from] && reached[arc.from] && arc.is_call()) {
             if arc.sites() == 0 {
                 coverage.only_observed += 1;

@@ -88,14 +88,14 @@ impl Summary {
 
     /// What an arc counts: the weight of its samples; where there are no stacks its calls.
     pub fn weight(&self, arc: ArcId) -> u64 {
-        weight(&self.graph, &self.graph.graph.arcs[arc])
+        weight(&self.graph, &self.graph.graph.arcs()[arc])
     }
 
     /// Whether a function leads to itself only by way of functions whose frames are missing.
     pub fn recurses_across_gap(&self, function: FunctionId) -> bool {
         let graph = &self.graph.graph;
         let itself = graph.arc_between(function, function);
-        itself.is_some_and(|id| graph.arcs[id].is_gap())
+        itself.is_some_and(|id| graph.arcs()[id].is_gap())
     }
 
     /// The samples whose stacks are cut inside of a cycle: who entered it is not known for these.
@@ -131,7 +131,7 @@ impl Summary {
         let graph = &self.graph.graph;
         let members = self.graph.cycles.members()[cycle].iter();
         let arcs = members.flat_map(|&member| graph.callers(member));
-        arcs.filter(|&id| !graph.arcs[id].is_self())
+        arcs.filter(|&id| !graph.arcs()[id].is_self())
     }
 
     fn sorted(&self, arcs: impl Iterator<Item = ArcId>) -> Vec<ArcId> {
@@ -142,7 +142,7 @@ impl Summary {
     }
 
     fn is_inside(&self, arc: ArcId) -> bool {
-        let arc = &self.graph.graph.arcs[arc];
+        let arc = &self.graph.graph.arcs()[arc];
         self.graph.cycles.share(arc.from, arc.to)
     }
 }
@@ -150,7 +150,7 @@ impl Summary {
 /// For each cycle, arcs whose removal breaks it.
 fn arcs_that_break(summary: &graph::Summary, options: &graph::Options) -> IdVec<CycleId, Breaking> {
     let (graph, cycles) = (&summary.graph, &summary.cycles);
-    let cut = cycles.cut().iter().map(|&id| graph.arcs[id].pair());
+    let cut = cycles.cut().iter().map(|&id| graph.arcs()[id].pair());
     let cut: FxHashSet<_> = cut.collect();
     let counts = |arc: &CallArc| {
         let forms = options.code_makes_cycles || arc.is_observed();
@@ -179,7 +179,7 @@ fn arcs_that_break(summary: &graph::Summary, options: &graph::Options) -> IdVec<
 fn recursive(summary: &graph::Summary) -> Vec<FunctionId> {
     // Through missing frames a function recurses, but does not call itself: in a cycle that is said.
     let is_in_cycle = |arc: &CallArc| summary.cycles.of()[arc.from].is_some();
-    let own = summary.graph.arcs.iter();
+    let own = summary.graph.arcs().iter();
     let own = own.filter(|arc| arc.is_self() && arc.is_observed());
     let own = own.filter(|arc| !arc.is_gap() || !is_in_cycle(arc));
     own.map(|arc| arc.from).collect()

@@ -107,7 +107,7 @@ impl Errors {
         let is_whole = |arc: &CallArc| arc.calls.is_some() && counts.has_all_of(arc.to);
         let mut is_known = IdVec::filled(true, graph.functions());
         let mut waiting: Vec<FunctionId> = Vec::new();
-        for (id, arc) in graph.arcs.enumerate() {
+        for (id, arc) in graph.arcs().enumerate() {
             if is_whole(arc) {
                 continue;
             }
@@ -116,7 +116,7 @@ impl Errors {
         }
         while let Some(function) = waiting.pop() {
             if std::mem::replace(&mut is_known[function], false) {
-                waiting.extend(graph.callers(function).map(|arc| graph.arcs[arc].from));
+                waiting.extend(graph.callers(function).map(|arc| graph.arcs()[arc].from));
             }
         }
         for (id, total) in self.totals.iter_mut().enumerate() {
@@ -162,7 +162,7 @@ pub fn errors(comparison: &Comparison<'_>) -> Errors {
     let calls_over = |arc: ArcId| if carries[arc] { flow.arcs[arc] } else { 0.0 };
     let numbers = effective_numbers(profile, selection, cycles);
     let mut calls = IdVec::filled(0.0, cycles.groups());
-    for (id, arc) in graph.arcs.enumerate() {
+    for (id, arc) in graph.arcs().enumerate() {
         calls[cycles.group(arc.to)] += calls_over(id);
     }
     for (function, root) in flow.roots.enumerate() {
@@ -177,7 +177,7 @@ pub fn errors(comparison: &Comparison<'_>) -> Errors {
             wrong[cycles.group(function)] += (by_calls - measured.roots[function].total()).abs();
         }
     }
-    let arcs = graph.arcs.enumerate().map(|(id, arc)| {
+    let arcs = graph.arcs().enumerate().map(|(id, arc)| {
         let group = cycles.group(arc.to);
         let total = measured.of_group(cycles, arc.to).total();
         let weight = measured.arcs[id]?.total();

@@ -47,8 +47,8 @@ impl Estimate {
     /// known for.
     pub fn over(&self, arc: ArcId) -> Option<Portion> {
         let inside = || *self.inside.as_ref()?.get(arc)?;
-        match self.cycles.is_within(&self.graph.arcs[arc]) {
-            true if self.graph.arcs[arc].is_self() => None,
+        match self.cycles.is_within(&self.graph.arcs()[arc]) {
+            true if self.graph.arcs()[arc].is_self() => None,
             true => inside(),
             false => self.attribution.arcs[arc],
         }

@@ -20,7 +20,7 @@ impl Flow {
     /// where `counts` is given; gprof leaves them out.
     pub fn of_calls(graph: &CallGraph, counts: Option<&Counts>) -> Flow {
         let arcs: Vec<f64> = graph
-            .arcs
+            .arcs()
             .iter()
             .map(|arc| arc.calls.unwrap_or(0) as f64)
             .collect();

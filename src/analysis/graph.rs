@@ -303,7 +303,7 @@ impl Summary {
         let portion = self.attribution.arcs[arc];
         let seen = self
             .has_stacks
-            .then_some(self.graph.arcs[arc].weight as f64);
+            .then_some(self.graph.arcs()[arc].weight as f64);
         match self.model {
             Model::Measured => (seen, portion),
             _ => (portion.map(Portion::total).or(seen), portion),
@@ -312,7 +312,7 @@ impl Summary {
 
     /// The standard error of the weight that was measured over an arc.
     pub fn standard_error(&self, arc: ArcId, error: &ArcError) -> f64 {
-        let callee = self.graph.arcs[arc].to;
+        let callee = self.graph.arcs()[arc].to;
         let group = self.attribution.of_group(&self.cycles, callee);
         error.standard_error * group.total()
     }
@@ -329,7 +329,7 @@ fn calls_that_count(
         let mut without = options.without.iter();
         without.any(|these| these.has(arc.from, arc.to))
     };
-    let left_out = graph.arcs.iter().copied().filter(is_left_out).collect();
+    let left_out = graph.arcs().iter().copied().filter(is_left_out).collect();
     // The code may have been looked at beyond what is on stacks. Where these were cut, that is shown
     // only if it was asked for.
     let only_sampled = cut::is_any(profile) && !options.code_makes_cycles;
@@ -360,7 +360,7 @@ fn cycles(graph: &CallGraph, selection: &Selection, options: &Options, has_stack
 /// For each function how often it was called.
 fn callee_calls(graph: &CallGraph) -> IdVec<FunctionId, u64> {
     let mut sums = IdVec::filled(0u64, graph.functions());
-    for arc in &graph.arcs {
+    for arc in graph.arcs() {
         sums[arc.to] = sums[arc.to].saturating_add(arc.calls.unwrap_or(0));
     }
     sums
@@ -368,7 +368,7 @@ fn callee_calls(graph: &CallGraph) -> IdVec<FunctionId, u64> {
 
 /// The measured weights of arcs, those inside of cycles included, and of roots.
 fn flow_of_arcs(graph: &CallGraph, measured: &Attribution) -> Flow {
-    let arcs = graph.arcs.iter().map(|arc| arc.weight as f64);
+    let arcs = graph.arcs().iter().map(|arc| arc.weight as f64);
     Flow {
         arcs: arcs.collect::<Vec<_>>().into(),
         ..Flow::of_weight(measured)

@@ -96,9 +96,10 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> FunctionWeights 
     links.walk(&profile.paths, |step| match step {
         Step::Enter(path) => {
             let function = profile.paths[path].function;
+            // Samples of inner frames of a function are among those of its outermost.
             if depth[function] == 0 {
-                weights.total[function] += of_path.total[path];
-                weights.samples[function] += of_path.samples[path];
+                weights.total[function] += of_path.total(path);
+                weights.samples[function] += of_path.samples(path);
             }
             depth[function] += 1;
         }
@@ -108,12 +109,14 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> FunctionWeights 
         estimate(profile, selection, &mut weights);
     }
     if profile.paths.has_inferred() {
+        // A sample rests on restored frames alone if no recorded frame of the function is on its stack.
+        // So the outermost frames are looked for once more, among the recorded ones only.
         weights.inferred = weights.total.clone();
         links.walk(&profile.paths, |step| match step {
             Step::Enter(id) if !profile.paths[id].inferred => {
                 let function = profile.paths[id].function;
                 if depth[function] == 0 {
-                    weights.inferred[function] -= of_path.total[id];
+                    weights.inferred[function] -= of_path.total(id);
                 }
                 depth[function] += 1;
             }

@@ -106,7 +106,7 @@ pub fn attribute(
         functions: IdVec::filled(Sum::default(), functions),
         roots: IdVec::filled(Sum::default(), functions),
         groups: IdVec::filled(Sum::default(), cycles.groups()),
-        arcs: IdVec::filled(Sum::default(), graph.arcs.len()),
+        arcs: IdVec::filled(Sum::default(), graph.arcs().len()),
     };
     // Of the stack that is walked along: its innermost frame in each group, how it came to the
     // group first, and for each frame of it the next one outwards in its group.
@@ -119,7 +119,7 @@ pub fn attribute(
         Step::Enter(id) => {
             let path = &profile.paths[id];
             let (function, group) = (path.function, cycles.group(path.function));
-            let (own, total) = (weights.self_weight[id], weights.total[id]);
+            let (own, total) = (weights.self_weight(id), weights.total(id));
             match innermost[group] {
                 // What goes through this frame has left the group from here, if at all.
                 Some(outer) => sums.functions[profile.paths[outer].function].total -= total,
@@ -168,7 +168,7 @@ fn arrange(
         IdVec::from(portions)
     };
     let arcs: Vec<Option<Portion>> = graph
-        .arcs
+        .arcs()
         .enumerate()
         .map(|(id, arc)| (!cycles.is_within(arc)).then(|| sums.arcs[id].portion()))
         .collect();

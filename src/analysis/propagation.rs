@@ -57,7 +57,7 @@ pub fn propagate(
 ) -> Attribution {
     let carries = carrying(graph, cycles, flow);
     let mut shared = IdVec::filled(0.0, cycles.groups());
-    for (id, arc) in graph.arcs.enumerate().filter(|&(id, _)| carries[id]) {
+    for (id, arc) in graph.arcs().enumerate().filter(|&(id, _)| carries[id]) {
         shared[cycles.group(arc.to)] += flow.arcs[id];
     }
     let mut groups = IdVec::filled(Portion::default(), cycles.groups());
@@ -68,15 +68,16 @@ pub fn propagate(
         shared[cycles.group(function)] += flow.roots[function];
     }
     let mut arcs: IdVec<ArcId, Option<Portion>> = graph
-        .arcs
+        .arcs()
         .iter()
         .map(|arc| (!cycles.is_within(arc)).then(Portion::default))
         .collect::<Vec<_>>()
         .into();
+    // Callees first, so that what a group has is complete when it is shared out among its callers.
     for group in cycles.callees_first() {
         for function in cycles.functions_of(group) {
             for id in graph.callees(function).filter(|&id| carries[id]) {
-                let callee = cycles.group(graph.arcs[id].to);
+                let callee = cycles.group(graph.arcs()[id].to);
                 let portion = groups[callee] * (flow.arcs[id] / shared[callee]);
                 arcs[id] = Some(portion);
                 functions[function].children += portion.total();
@@ -88,6 +89,8 @@ pub fn propagate(
     for function in functions.ids() {
         let group = cycles.group(function);
         roots[function] = match shared[group] {
+            // Nothing is known to call it, so it keeps what it has. Of a cycle that nothing calls it is
+            // not known which member was entered: only the cycle as a whole keeps it.
             0.0 if cycles.of()[function].is_none() => groups[group],
             0.0 => Portion::default(),
             all => groups[group] * (flow.roots[function] / all),
@@ -126,7 +129,7 @@ pub(super) fn carrying(graph: &CallGraph, cycles: &Cycles, flow: &Flow) -> IdVec
     for (at, group) in (0u32..).zip(cycles.callees_first()) {
         place[group] = at;
     }
-    let carries = graph.arcs.enumerate().map(|(id, arc)| {
+    let carries = graph.arcs().enumerate().map(|(id, arc)| {
         flow.arcs[id] > 0.0 && place[cycles.group(arc.to)] < place[cycles.group(arc.from)]
     });
     let mut carries: IdVec<ArcId, bool> = carries.collect::<Vec<_>>().into();

@@ -96,7 +96,7 @@ pub fn depths(profile: &Profile, selection: &Selection, cycles: &Cycles) -> Dept
     Links::new(profile, &weights).walk(&profile.paths, |step| match step {
         Step::Enter(path) => {
             let function = profile.paths[path].function;
-            let weight = weights.total[path];
+            let weight = weights.total(path);
             depth[function] += 1;
             // The first time is the function's total: most functions never come a second time.
             if depth[function] > 1 {

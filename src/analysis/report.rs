@@ -109,7 +109,7 @@ impl Summary {
             has_cut_stacks: cut::is_any(profile),
             sampling_error: sampling_error::of(profile, selection),
             charged: Charged::of(profile, selection, owners),
-            in_code: (in_code && !profile.code.calls.is_empty())
+            in_code: (in_code && !profile.code.calls().is_empty())
                 .then(|| InCode::of(profile, selection)),
             flat,
         }

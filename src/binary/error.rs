@@ -49,6 +49,12 @@ pub enum Error {
         /// What is wrong, with what was found.
         problem: String,
     },
+    /// Something that this build of the library does not read.
+    #[error("this build does not read {what}")]
+    NotBuiltIn {
+        /// What it is.
+        what: &'static str,
+    },
     /// Something is larger than we are ready to hold in memory.
     #[error("{what} is {size} bytes, the limit is {limit}")]
     TooLarge {

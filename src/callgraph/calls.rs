@@ -90,7 +90,7 @@ impl Calls {
     pub fn of(graph: &CallGraph, cycles: &Cycles, counts: &Counts) -> Calls {
         let mut functions = IdVec::filled(CallsOfFunction::default(), graph.functions());
         let mut of_cycle = IdVec::filled(CallsOfCycle::default(), cycles.members().len());
-        for arc in &graph.arcs {
+        for arc in graph.arcs() {
             let calls = arc.calls.unwrap_or(0);
             let function = &mut functions[arc.to];
             let cycle = cycles.of()[arc.to].map(|cycle| &mut of_cycle[cycle]);

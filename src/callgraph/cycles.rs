@@ -73,11 +73,11 @@ impl Cycles {
     /// ```
     pub fn find(graph: &CallGraph, counts: impl Fn(&CallArc) -> bool) -> Cycles {
         let functions = graph.functions();
-        let mut digraph = DiGraph::<(), ()>::with_capacity(functions, graph.arcs.len());
+        let mut digraph = DiGraph::<(), ()>::with_capacity(functions, graph.arcs().len());
         for _ in 0..functions {
             digraph.add_node(());
         }
-        for arc in graph.arcs.iter().filter(|arc| counts(arc)) {
+        for arc in graph.arcs().iter().filter(|arc| counts(arc)) {
             let [from, to] = [arc.from, arc.to].map(|id| NodeIndex::new(id.index()));
             digraph.add_edge(from, to, ());
         }
@@ -140,7 +140,7 @@ impl Cycles {
     ) -> Cycles {
         let all = Cycles::find(graph, &counts);
         let suspect = |arc: &CallArc| weak(arc) && !arc.is_self() && all.share(arc.from, arc.to);
-        if !graph.arcs.iter().any(|arc| counts(arc) && suspect(arc)) {
+        if !graph.arcs().iter().any(|arc| counts(arc) && suspect(arc)) {
             return all;
         }
         let mut cycles = Cycles::find(graph, |arc| counts(arc) && !suspect(arc));

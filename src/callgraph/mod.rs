@@ -173,7 +173,7 @@ impl CallArc {
 #[derive(Clone, Debug, Default)]
 pub struct CallGraph {
     /// The arcs, sorted by caller and callee, one a pair.
-    pub arcs: IdVec<ArcId, CallArc>,
+    arcs: IdVec<ArcId, CallArc>,
     /// For each function where its outgoing arcs begin; one more entry behind the last.
     outgoing: Vec<u32>,
     /// The arcs, sorted by callee and caller.
@@ -196,12 +196,12 @@ impl CallGraph {
     /// let text = "main;a;b;a;b 3\nmain;a 1\n";
     /// let profile = folded::read(text.as_bytes(), &mut |_| {}).unwrap();
     /// let graph = CallGraph::of(&profile, &profile.select(EventId::new(0), &Filter::default()));
-    /// let arcs: Vec<_> = graph.arcs.iter().map(|arc| (arc.from.index(), arc.to.index(), arc.weight)).collect();
+    /// let arcs: Vec<_> = graph.arcs().iter().map(|arc| (arc.from.index(), arc.to.index(), arc.weight)).collect();
     /// assert_eq!(arcs, [(0, 1, 4), (1, 2, 3), (2, 1, 3)]);
     /// ```
     pub fn of(profile: &Profile, selection: &Selection) -> CallGraph {
         let observed = observed::arcs(profile, selection);
-        let in_code = profile.code.calls.iter();
+        let in_code = profile.code.calls().iter();
         let in_code = in_code.map(|call| ((call.from, call.to), call));
         let mut arcs = with(observed, in_code, |arc, call| {
             arc.sites[call.kind as usize] = u32::try_from(call.sites).unwrap_or(u32::MAX);
@@ -217,9 +217,9 @@ impl CallGraph {
                     .for_each(|arc| arc.calls = arc.calls.or(Some(0)));
             }
         }
-        let interrupts = &profile.code.interrupts;
-        if !interrupts.is_empty() {
-            let is_entry = |function| interrupts.binary_search(&function).is_ok();
+        let code = &profile.code;
+        if !code.interrupts().is_empty() {
+            let is_entry = |function| code.is_interrupt(function);
             // What an entry calls first may be an entry of older kernels by its name.
             let is_interrupt = |arc: &CallArc| is_entry(arc.to) && !is_entry(arc.from);
             arcs.iter_mut()
@@ -274,6 +274,12 @@ impl CallGraph {
             incoming,
             incoming_starts,
         }
+    }
+
+    /// The arcs, sorted by caller and callee, one for each pair.
+    #[inline]
+    pub fn arcs(&self) -> &IdVec<ArcId, CallArc> {
+        &self.arcs
     }
 
     /// The number of functions, those without arcs included.

@@ -46,8 +46,8 @@ pub(super) fn arcs(profile: &Profile, selection: &Selection) -> Vec<CallArc> {
             if let Some(id) = arc_of[path] {
                 if depth[id] == 0 {
                     let arc = &mut arcs[id.index()];
-                    arc.weight += weights.total[path];
-                    arc.samples += weights.samples[path];
+                    arc.weight += weights.total(path);
+                    arc.samples += weights.samples(path);
                 }
                 depth[id] += 1;
             }
@@ -68,7 +68,7 @@ pub(super) fn arcs(profile: &Profile, selection: &Selection) -> Vec<CallArc> {
             match step {
                 Step::Enter(_) => {
                     if depth[id] == 0 {
-                        shown[id.index()] += weights.total[path];
+                        shown[id.index()] += weights.total(path);
                     }
                     depth[id] += 1;
                 }

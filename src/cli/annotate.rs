@@ -33,12 +33,8 @@ pub struct Args {
     /// Show machine code, with the source lines between the instructions.
     #[arg(long)]
     asm: bool,
-    /// Syntax of the machine code.
-    #[arg(long, value_enum, default_value_t = Syntax::Att)]
-    syntax: Syntax,
-    /// Directory of the source files: the end of a recorded path is enough below it.
-    #[arg(long, value_name = "DIR")]
-    source: Option<PathBuf>,
+    #[command(flatten)]
+    listing: ListingArgs,
     /// Lines shown before and after each line with samples [default: 3]
     #[arg(long, value_name = "N")]
     context: Option<usize>,
@@ -50,6 +46,17 @@ pub struct Args {
     all: bool,
     #[command(flatten)]
     look: Look,
+}
+
+/// How the code of a function is listed.
+#[derive(clap::Args, Clone)]
+pub struct ListingArgs {
+    /// Syntax of the machine code.
+    #[arg(long, value_enum, default_value_t = Syntax::Att)]
+    pub syntax: Syntax,
+    /// Directory of the source files: the end of a recorded path is enough below it.
+    #[arg(long, value_name = "DIR")]
+    pub source: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -153,8 +160,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let looking = Looking {
         sums: &Sums::of(&profile, &selection),
         reading: &reading,
-        syntax: args.syntax.into(),
-        source: args.source.as_deref(),
+        syntax: args.listing.syntax.into(),
+        source: args.listing.source.as_deref(),
         with_inlined: args.asm && is_page,
     };
     let view = looking.view(&subject, function, &options);

@@ -12,9 +12,9 @@ use proftool::profile::{Counts, FunctionId, Profile, RowKind, RowLevel};
 use proftool::view::Subject;
 use proftool::view::page::Page;
 
-use super::annotate::{Looking, Syntax};
+use super::annotate::{ListingArgs, Looking};
 use super::failure::{Misused, hinted};
-use super::look::{SortKey, SortKeyParser, When};
+use super::look::ScreenArgs;
 use super::query::Query;
 use super::query::by::{By, Rows};
 use super::query::time::time_range;
@@ -28,18 +28,10 @@ pub struct Args {
     query: Query,
     #[command(flatten)]
     rows: Rows,
-    /// Sort order of the flat view.
-    #[arg(long, default_value = "self", value_parser = SortKeyParser::new())]
-    sort: SortKey,
-    /// Syntax of machine code.
-    #[arg(long, value_enum, default_value_t = Syntax::Att)]
-    syntax: Syntax,
-    /// Directory of the source files: the end of a recorded path is enough below it.
-    #[arg(long, value_name = "DIR")]
-    source: Option<PathBuf>,
-    /// When to use colours.
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto)]
-    color: When,
+    #[command(flatten)]
+    listing: ListingArgs,
+    #[command(flatten)]
+    screen: ScreenArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -90,8 +82,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let recording = Recording {
         path: args.query.file().to_owned(),
         reading,
-        syntax: args.syntax,
-        source: args.source.clone(),
+        listing: args.listing.clone(),
         rows: by.kind(),
         latest: Arc::new(Mutex::new(Latest {
             seen: Arc::new(seen(1, by_rows(profile, by.kind()))),
@@ -100,11 +91,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         asked: Arc::default(),
     };
     let start = Start {
-        sort: args.sort.sort(),
+        screen: args.screen,
         event,
         filter,
         own: args.query.own().to_vec(),
-        color: args.color,
     };
     top::browse(&recording, &shown, start)?;
     Ok(ExitCode::SUCCESS)
@@ -145,8 +135,7 @@ fn by_rows(profile: Profile, rows: RowKind) -> Profile {
 struct Recording {
     path: PathBuf,
     reading: input::Options,
-    syntax: Syntax,
-    source: Option<PathBuf>,
+    listing: ListingArgs,
     rows: RowKind,
     latest: Arc<Mutex<Latest>>,
     /// The number of parts that were asked for.
@@ -211,8 +200,8 @@ impl Source for Recording {
         let looking = Looking {
             sums: &Sums::of(subject.profile, subject.selection),
             reading: &self.reading,
-            syntax: self.syntax.into(),
-            source: self.source.as_deref(),
+            syntax: self.listing.syntax.into(),
+            source: self.listing.source.as_deref(),
             with_inlined: assembly,
         };
         Ok(looking.page(subject, function))

@@ -12,7 +12,7 @@ use proftool::analysis::threads::timeline::Timeline;
 use proftool::analysis::tree::{Collapse, Stacks};
 use proftool::export::html::{self, Document, EventViews, TimedTree, Within};
 use proftool::input::{StaticCalls, Syntax};
-use proftool::profile::{EventId, Profile, Selection, TimedRow};
+use proftool::profile::{EventId, Profile, Selection, TimedRows};
 use proftool::view::annotate;
 use proftool::view::flat::{self, Flat};
 use proftool::view::graph::{self, GraphView};
@@ -67,9 +67,7 @@ pub fn write(
                 let tree = Stacks::new(profile, selection).top_down(degree);
                 // Where nothing is collapsed, each sample that passes a node ends in it or under it.
                 let sums = times.filter(|_| degree == Collapse::None);
-                let sums = sums.and_then(|(timeline, slice, rows)| {
-                    timeline.by_node(profile, *slice, rows, &tree)
-                });
+                let sums = sums.and_then(|(timeline, rows)| timeline.by_node(profile, rows, &tree));
                 TimedTree { tree, sums }
             }
         })
@@ -87,7 +85,7 @@ pub fn write(
             graph: &it.graph,
             pairs: &computed.pairs,
             tree,
-            timeline: computed.timeline.as_ref().map(|(timeline, ..)| timeline),
+            timeline: computed.timeline.as_ref().map(|(timeline, _)| timeline),
             sources: &sources[number],
             commands: commands(query, event),
         }
@@ -106,8 +104,8 @@ struct Computed {
     report: ReportSummary,
     graph: GraphSummary,
     pairs: Vec<Pair>,
-    /// The time line, the length of a slice, and the rows that it was made of.
-    timeline: Option<(Timeline, u64, Vec<TimedRow>)>,
+    /// The time line, and the rows that it was made of.
+    timeline: Option<(Timeline, TimedRows)>,
 }
 
 impl Computed {
@@ -118,8 +116,7 @@ impl Computed {
     ) -> Computed {
         let timeline = || {
             let rows = query.times(profile, event?)?;
-            let slice = profile.times.as_ref()?.slice;
-            Some((Timeline::of(profile, slice, &rows), slice, rows))
+            Some((Timeline::of(profile, &rows), rows))
         };
         let options = Default::default();
         Computed {

@@ -1,6 +1,5 @@
 //! `proftool info`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use proftool::export::json;
@@ -11,24 +10,14 @@ use super::advice::Situation;
 use super::answer::{self, Forms};
 use super::look::Output;
 use super::progress::Meter;
-use super::query::{self, FoldedInput};
+use super::query::{FoldedInput, InputFile};
 
 /// The arguments of `proftool info`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A perf.data file, folded stacks or a gmon.out; - is standard input.
-    #[arg(default_value = query::DEFAULT_FILE)]
-    file: PathBuf,
-    /// Same as FILE, as in perf.
-    #[arg(
-        short,
-        long,
-        value_name = "FILE",
-        conflicts_with = "file",
-        hide_short_help = true
-    )]
-    input: Option<PathBuf>,
+    #[command(flatten)]
+    input: InputFile,
     #[command(flatten)]
     folded: FoldedInput,
     #[command(flatten)]
@@ -43,11 +32,12 @@ Examples:
 
 /// Answers.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let file = args.input.as_ref().unwrap_or(&args.file);
     let mut meter = Meter::new();
-    let opened = input::contents(file, args.folded.weights(), &mut |done, total| {
-        meter.show(done, total)
-    });
+    let opened = input::contents(
+        args.input.path(),
+        args.folded.weights(),
+        &mut |done, total| meter.show(done, total),
+    );
     let contents = opened?;
     drop(meter);
     let forms = Forms {

@@ -35,9 +35,8 @@ pub struct Output {
     /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Text, help_heading = SHOW)]
     pub format: Format,
-    /// When to use colours.
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto, help_heading = SHOW)]
-    color: When,
+    #[command(flatten, next_help_heading = SHOW)]
+    colors: Colors,
     /// Do not start a pager on a terminal.
     #[arg(long, help_heading = SHOW)]
     pub no_pager: bool,
@@ -50,6 +49,31 @@ pub struct Output {
 }
 
 const SHOW: &str = "How to show it";
+
+/// Whether an answer or a screen is in colours.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Colors {
+    /// When to use colours
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto)]
+    color: When,
+}
+
+/// How a screen of functions begins: that of a recording, or of a program that runs.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct ScreenArgs {
+    /// Sort order of the flat view
+    #[arg(long, default_value = "self", value_parser = SortKeyParser::new())]
+    sort: SortKey,
+    #[command(flatten)]
+    pub colors: Colors,
+}
+
+impl ScreenArgs {
+    /// The order of functions.
+    pub fn sort(self) -> flat::Sort {
+        self.sort.sort()
+    }
+}
 
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -116,7 +140,7 @@ impl Naming {
 
 /// When something is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum When {
+enum When {
     /// On a terminal, unless NO_COLOR is set.
     Auto,
     /// Always.
@@ -273,15 +297,15 @@ impl Output {
     pub fn text(&self) -> text::Options {
         text::Options {
             width: width(),
-            color: self.color.on_stdout(),
+            color: self.colors.on_stdout(),
         }
     }
 }
 
-impl When {
+impl Colors {
     /// Whether standard output gets colours.
     pub fn on_stdout(self) -> bool {
-        match self {
+        match self.color {
             When::Always => true,
             When::Never => false,
             When::Auto => std::io::stdout().is_terminal() && colors_wanted(),

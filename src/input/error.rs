@@ -67,6 +67,12 @@ pub enum Reason {
         /// How: `gzip` or `zstd`.
         format: &'static str,
     },
+    /// A format whose reader is not in this build of the library.
+    #[error("this build does not read the format of {format}")]
+    NotBuiltIn {
+        /// Whose format it is.
+        format: &'static str,
+    },
     /// Nothing that is known.
     #[error(
         "it is neither a perf.data file nor folded stacks nor a gmon.out, nor a profile of another known format"

@@ -19,17 +19,17 @@
 mod contents;
 mod error;
 pub mod folded;
+mod foreign;
 mod gmon;
 mod linked;
+#[cfg(feature = "record")]
 pub mod live;
 mod machine_code;
 mod perf_script;
-mod pprof;
 mod programs;
 mod recording;
 mod sampled;
 mod source_files;
-mod speedscope;
 mod stacks;
 
 use std::fs::{File, OpenOptions};
@@ -43,6 +43,7 @@ use crate::binary::Finder;
 use crate::perfdata::Reader;
 use crate::profile::{Contents, Histogram, Profile};
 
+use self::foreign::{pprof, speedscope};
 pub use error::{Error, Reason};
 pub use linked::LinkedProgram;
 pub use machine_code::{CodeError, Syntax, machine_code};
@@ -299,11 +300,11 @@ fn kind(input: &mut impl BufRead) -> Result<InputKind, Reason> {
         Ok(InputKind::Stacks(StackFormat::Gzip))
     } else if starts(b"\x28\xb5\x2f\xfd") {
         Err(Reason::Compressed { format: "zstd" })
-    } else if pprof::is_profile(head) {
+    } else if foreign::is_pprof(head) {
         Ok(InputKind::Stacks(StackFormat::Pprof))
     } else if head.contains(&0) {
         Err(Reason::Unknown)
-    } else if speedscope::is_object(head) {
+    } else if foreign::is_speedscope(head) {
         Ok(InputKind::Stacks(StackFormat::Speedscope))
     } else if is_perf_script(head) {
         Ok(InputKind::Stacks(StackFormat::PerfScript))

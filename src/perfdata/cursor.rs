@@ -134,7 +134,7 @@ impl<'a> Words<'a> {
         self.bytes.len() / 8
     }
 
-    /// Whether there are none.
+    /// Whether there are no words.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

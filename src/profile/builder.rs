@@ -294,17 +294,17 @@ impl Builder {
 
     /// Notes that a module is the kernel's.
     pub fn kernel_module(&mut self, module: ModuleId) {
-        self.profile.code.kernel.push(module);
+        self.profile.code.add_kernel(module);
     }
 
     /// Whether a module was noted to be the kernel's.
     pub fn is_kernel_module(&self, module: ModuleId) -> bool {
-        self.profile.code.kernel.contains(&module)
+        self.profile.code.is_kernel(module)
     }
 
     /// Notes the functions that are entered by interrupting whatever runs.
     pub fn interrupts(&mut self, functions: Vec<FunctionId>) {
-        self.profile.code.interrupts = functions;
+        self.profile.code.set_interrupts(functions);
     }
 
     /// The functions added so far.
@@ -385,10 +385,7 @@ impl Builder {
                 sites,
             }
         });
-        self.profile.code.calls = calls.collect();
-        self.profile.code.kernel.sort_unstable();
-        self.profile.code.kernel.dedup();
-        self.profile.code.interrupts.sort_unstable();
+        self.profile.code.add_calls(calls);
         self.profile.counts = match self.counts_complete {
             Some(complete) => {
                 let counts = Counts::of(self.counts).partial(complete);

@@ -134,8 +134,8 @@ pub struct Followed {
 /// What was found in the code of the modules; empty where nobody looked.
 #[derive(Clone, Debug, Default)]
 pub struct Code {
-    /// The calls, in order of caller, callee and kind, each once.
-    pub calls: Vec<Call>,
+    /// In order of caller, callee and kind, each once.
+    calls: Vec<Call>,
     /// For each function what its code says; `None` for those whose code was not looked at, and for
     /// those beyond the last row.
     pub functions: IdVec<FunctionId, Option<FunctionCode>>,
@@ -144,8 +144,111 @@ pub struct Code {
     pub is_whole: bool,
     /// Where the code of the functions of samples leads, if that was found out.
     pub followed: Option<Followed>,
-    /// The modules that are the kernel's, sorted: none of their functions calls one of a program.
-    pub kernel: Vec<ModuleId>,
-    /// Functions that are entered by interrupting whatever runs, sorted: nothing calls them.
-    pub interrupts: Vec<FunctionId>,
+    /// In order, each once.
+    kernel: Vec<ModuleId>,
+    /// In order, each once.
+    interrupts: Vec<FunctionId>,
+}
+
+impl Code {
+    /// The calls, in order of caller, callee and kind, each once.
+    #[inline]
+    pub fn calls(&self) -> &[Call] {
+        &self.calls
+    }
+
+    /// Adds calls, in any order. The places of equal calls are added up.
+    pub fn add_calls(&mut self, calls: impl IntoIterator<Item = Call>) {
+        self.calls.extend(calls);
+        self.calls.sort_unstable();
+        self.calls.dedup_by(|next, sum| {
+            let same = (next.from, next.to, next.kind) == (sum.from, sum.to, sum.kind);
+            if same {
+                sum.sites = sum.sites.saturating_add(next.sites);
+            }
+            same
+        });
+    }
+
+    /// Whether the module is the kernel's: none of its functions calls one of a program.
+    #[inline]
+    pub fn is_kernel(&self, module: ModuleId) -> bool {
+        self.kernel.binary_search(&module).is_ok()
+    }
+
+    /// Notes that a module is the kernel's.
+    pub fn add_kernel(&mut self, module: ModuleId) {
+        if let Err(place) = self.kernel.binary_search(&module) {
+            self.kernel.insert(place, module);
+        }
+    }
+
+    /// The functions that are entered by interrupting whatever runs, in order of id: nothing calls
+    /// them.
+    #[inline]
+    pub fn interrupts(&self) -> &[FunctionId] {
+        &self.interrupts
+    }
+
+    /// Whether the function is entered by interrupting whatever runs.
+    #[inline]
+    pub fn is_interrupt(&self, function: FunctionId) -> bool {
+        self.interrupts.binary_search(&function).is_ok()
+    }
+
+    /// Notes which functions are entered by interrupting whatever runs, in any order.
+    pub fn set_interrupts(&mut self, mut functions: Vec<FunctionId>) {
+        functions.sort_unstable();
+        functions.dedup();
+        self.interrupts = functions;
+    }
+
+    /// What holds for rows by other things than functions: which modules are the kernel's.
+    pub(super) fn of_kernel(&self) -> Code {
+        Code {
+            kernel: self.kernel.clone(),
+            ..Code::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_in_order_and_equal_ones_are_added_up() {
+        let call = |from, to, kind, sites| Call {
+            from: FunctionId::new(from),
+            to: FunctionId::new(to),
+            kind,
+            sites,
+        };
+        let mut code = Code::default();
+        code.add_calls([
+            call(2, 1, CallKind::Call, 3),
+            call(0, 1, CallKind::Tail, 1),
+            call(0, 1, CallKind::Call, u64::MAX),
+        ]);
+        code.add_calls([call(0, 1, CallKind::Call, 5), call(2, 1, CallKind::Call, 4)]);
+        let expected = [
+            call(0, 1, CallKind::Call, u64::MAX),
+            call(0, 1, CallKind::Tail, 1),
+            call(2, 1, CallKind::Call, 7),
+        ];
+        assert_eq!(code.calls(), expected);
+    }
+
+    #[test]
+    fn modules_and_interrupts_are_found_in_whichever_order_they_came() {
+        let mut code = Code::default();
+        for id in [5, 1, 3, 1] {
+            code.add_kernel(ModuleId::new(id));
+        }
+        let kernel = (0..6).filter(|&id| code.is_kernel(ModuleId::new(id)));
+        assert_eq!(kernel.collect::<Vec<_>>(), [1, 3, 5]);
+        code.set_interrupts([4, 0, 4, 2].map(FunctionId::new).to_vec());
+        assert_eq!(code.interrupts(), [0, 2, 4].map(FunctionId::new));
+        assert!(code.is_interrupt(FunctionId::new(2)) && !code.is_interrupt(FunctionId::new(3)));
+    }
 }

@@ -41,11 +41,36 @@ pub struct TimedRow {
     pub weight: u64,
 }
 
+/// What of a selection was when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimedRows {
+    slice: u64,
+    /// In order of slice.
+    rows: Vec<TimedRow>,
+}
+
+impl TimedRows {
+    /// The length of a slice in nanoseconds. The first begins with the first sample.
+    pub fn slice(&self) -> u64 {
+        self.slice
+    }
+
+    /// The rows, in order of slice, thread and path.
+    pub fn rows(&self) -> &[TimedRow] {
+        &self.rows
+    }
+
+    /// The number of slices up to the last with a row.
+    pub fn slices(&self) -> u32 {
+        self.rows.last().map_or(0, |row| row.slice + 1)
+    }
+}
+
 impl Profile {
-    /// The samples of `event` that pass `filter` by time, in order of slice; `None` where the profile
-    /// has no times. Their weights add up to the total of [`Profile::select`], but for time off the
-    /// processor before the first sample.
-    pub fn select_times(&self, event: EventId, filter: &Filter) -> Option<Vec<TimedRow>> {
+    /// The samples of `event` that pass `filter` by time; `None` where the profile has no times. Their
+    /// weights add up to the total of [`Profile::select`], but for time off the processor before the
+    /// first sample.
+    pub fn select_times(&self, event: EventId, filter: &Filter) -> Option<TimedRows> {
         let times = self.times.as_ref()?;
         let passes = self.passing(filter);
         let samples = times.samples.iter();
@@ -62,6 +87,9 @@ impl Profile {
             })
             .collect();
         rows.sort_unstable_by_key(|row| (row.slice, row.thread, row.path));
-        Some(rows)
+        Some(TimedRows {
+            slice: times.slice,
+            rows,
+        })
     }
 }

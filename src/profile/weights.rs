@@ -7,12 +7,10 @@ use super::{PathId, Profile, Selection};
 /// The weights of call paths.
 #[derive(Clone, Debug)]
 pub struct PathWeights {
-    /// The weight of the samples taken at the end of the path.
-    pub self_weight: IdVec<PathId, u64>,
-    /// The weight of the samples taken at its end or further in.
-    pub total: IdVec<PathId, u64>,
-    /// The number of samples taken at its end or further in.
-    pub samples: IdVec<PathId, u64>,
+    self_weight: IdVec<PathId, u64>,
+    /// No less than the sum of the totals of the paths that go one call further.
+    total: IdVec<PathId, u64>,
+    samples: IdVec<PathId, u64>,
 }
 
 impl PathWeights {
@@ -39,7 +37,31 @@ impl PathWeights {
         }
     }
 
+    /// The weight of the samples taken at the end of the path.
+    #[inline]
+    pub fn self_weight(&self, path: PathId) -> u64 {
+        self.self_weight[path]
+    }
+
+    /// The weight of the samples taken at its end or further in.
+    #[inline]
+    pub fn total(&self, path: PathId) -> u64 {
+        self.total[path]
+    }
+
+    /// The number of samples taken at its end or further in.
+    #[inline]
+    pub fn samples(&self, path: PathId) -> u64 {
+        self.samples[path]
+    }
+
+    /// The totals of all paths, where the rest is no longer needed.
+    pub fn into_totals(self) -> IdVec<PathId, u64> {
+        self.total
+    }
+
     /// Whether some sample passes the path.
+    #[inline]
     pub fn is_taken(&self, path: PathId) -> bool {
         self.samples[path] > 0 || self.total[path] > 0
     }

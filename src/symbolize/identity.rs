@@ -4,6 +4,8 @@
 //! function whose definition its entry of debug information leads to: see [`super::function_copies`].
 //! Code that a compiler moved out of a function (`f.cold`) is the function's.
 
+mod statements;
+
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -11,10 +13,11 @@ use std::sync::OnceLock;
 use rustc_hash::FxHashMap;
 
 use crate::base::{IdVec, KERNEL, Svma};
-use crate::binary::{DefinitionId, Lines, UNREAD_ARGUMENTS};
-use crate::profile::{Builder, Function, FunctionId, FunctionKind, Line, Module, ModuleId};
+use crate::binary::{DefinitionId, Lines};
+use crate::profile::{Builder, Function, FunctionId, FunctionKind, Module, ModuleId};
 use crate::trace::{FrameAddress, Image, ImageId, ImageKind};
 
+use self::statements::Said;
 use super::address_lookup::ImageLines;
 use super::function_copies::{self, Class, CopySource, FunctionCopies};
 use super::limits::TextLeft;
@@ -51,14 +54,6 @@ pub(super) struct Identities<'a> {
     copied: Vec<FunctionId>,
     /// Where the units of the definitions that were asked for were compiled.
     directories: Vec<(ModuleId, String)>,
-}
-
-/// What debug information states about a function, apart from its name.
-#[derive(Default)]
-struct Said {
-    declared: Option<(String, u32)>,
-    arguments: Option<String>,
-    source_name: Option<String>,
 }
 
 /// Returns debug information before anything of it was read.
@@ -396,71 +391,6 @@ impl<'a> Identities<'a> {
         let (file, line) = self.lines(image)?.line_at(Svma(start))?;
         Some((file.to_owned(), line))
     }
-
-    /// Hands over what debug information says of the functions. Instances of one template whose
-    /// names, made from linkage names, leave out their arguments, get these.
-    pub(super) fn complete(self, builder: &mut Builder) {
-        for (module, directory) in &self.directories {
-            builder.directory(*module, directory);
-        }
-        for (&function, said) in &self.said {
-            if let Some(name) = &said.source_name {
-                builder.source_name(function, name);
-            }
-        }
-        // Few functions have arguments: only their names are looked for among all.
-        let mut instances: FxHashMap<NameAndPlace, u32> = FxHashMap::default();
-        for (index, function) in builder.functions_mut().enumerate() {
-            let Some(said) = self.said.get(&FunctionId::new(index)) else {
-                continue;
-            };
-            if let Some((file, line)) = said.declared.clone() {
-                function.declared_at = Some(Box::new(Line { file, line }));
-            }
-            if said.arguments.is_some() {
-                instances.insert(name_and_place(function), 0);
-            }
-        }
-        // The demangler cannot read all names; debug information has the arguments.
-        for (index, function) in builder.functions_mut().enumerate() {
-            let said = self.said.get(&FunctionId::new(index));
-            let arguments = said.and_then(|said| said.arguments.as_ref());
-            if let Some(arguments) = arguments.filter(|_| function.name.contains(UNREAD_ARGUMENTS))
-            {
-                function.name = function.name.replacen(UNREAD_ARGUMENTS, arguments, 1);
-            }
-        }
-        if instances.is_empty() {
-            return;
-        }
-        for function in builder.functions_mut() {
-            if let Some(count) = instances.get_mut(&name_and_place(function)) {
-                *count += 1;
-            }
-        }
-        for (index, function) in builder.functions_mut().enumerate() {
-            let said = self.said.get(&FunctionId::new(index));
-            let Some(arguments) = said.and_then(|said| said.arguments.as_ref()) else {
-                continue;
-            };
-            let count = instances.get(&name_and_place(function));
-            let is_shared = count.is_some_and(|&count| count > 1);
-            if is_shared && !function.name.ends_with(arguments.as_str()) {
-                if function.linkage_name.is_none() {
-                    function.linkage_name = Some(function.name.as_str().into());
-                }
-                function.name.push_str(arguments);
-            }
-        }
-    }
-}
-
-type NameAndPlace = (ModuleId, String, Option<Box<Line>>);
-
-/// What the instances of a template share if their names leave out their arguments.
-fn name_and_place(function: &Function) -> NameAndPlace {
-    let declared_at = function.declared_at.clone();
-    (function.module, function.name.clone(), declared_at)
 }
 
 fn inlined_key(image: ImageId, class: &Class) -> Key {

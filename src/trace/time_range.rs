@@ -1,15 +1,12 @@
 //! Parts of a recording by time.
 
-/// A part of a recording, in nanoseconds from its first sample; an open end reaches to the end
-/// of the recording.
+/// A part of a recording; the default is all of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeRange {
-    /// The first nanosecond.
-    pub start: Option<u64>,
-    /// The nanosecond after the last.
-    pub end: Option<u64>,
-    /// Whether these are times of the recorder's clock; else they count from the first sample.
-    pub is_absolute: bool,
+    start: Option<u64>,
+    /// Behind the start, where both are there.
+    end: Option<u64>,
+    is_absolute: bool,
 }
 
 /// Which samples are read, and whether their times are kept.
@@ -31,6 +28,49 @@ impl From<TimeRange> for Scope {
 }
 
 impl TimeRange {
+    /// The part from `start` to `end`, which is not in it, in nanoseconds after the first sample. It
+    /// begins or ends with the recording where there is `None`. Returns `None` if nothing is in it.
+    ///
+    /// ```
+    /// use proftool::input::TimeRange;
+    ///
+    /// let second = TimeRange::after_first_sample(Some(1_000_000_000), Some(2_000_000_000));
+    /// assert_eq!(second.unwrap().end(), Some(2_000_000_000));
+    /// assert!(TimeRange::after_first_sample(Some(5), Some(5)).is_none());
+    /// ```
+    pub fn after_first_sample(start: Option<u64>, end: Option<u64>) -> Option<TimeRange> {
+        TimeRange::new(start, end, false)
+    }
+
+    /// The same in nanoseconds of the recorder's clock.
+    pub fn of_clock(start: Option<u64>, end: Option<u64>) -> Option<TimeRange> {
+        TimeRange::new(start, end, true)
+    }
+
+    fn new(start: Option<u64>, end: Option<u64>, is_absolute: bool) -> Option<TimeRange> {
+        let is_empty = start.zip(end).is_some_and(|(start, end)| start >= end);
+        (!is_empty).then_some(TimeRange {
+            start,
+            end,
+            is_absolute,
+        })
+    }
+
+    /// The first nanosecond.
+    pub fn start(self) -> Option<u64> {
+        self.start
+    }
+
+    /// The nanosecond after the last.
+    pub fn end(self) -> Option<u64> {
+        self.end
+    }
+
+    /// Whether these are times of the recorder's clock; else they count from the first sample.
+    pub fn is_absolute(self) -> bool {
+        self.is_absolute
+    }
+
     /// Whether it leaves nothing out.
     pub fn is_all(self) -> bool {
         self.start.is_none() && self.end.is_none()
@@ -64,11 +104,7 @@ mod tests {
 
     #[test]
     fn the_part_of_an_interval_in_the_range_counts() {
-        let range = |start, end| TimeRange {
-            start,
-            end,
-            is_absolute: false,
-        };
+        let range = |start, end| TimeRange::after_first_sample(start, end).unwrap();
         let all = TimeRange::default();
         assert_eq!(all.overlap(1000, 1010, 1015), Some(5));
         assert_eq!(all.overlap(1000, 1010, 1010), Some(0));
@@ -86,11 +122,7 @@ mod tests {
 
     #[test]
     fn absolute_times_do_not_depend_on_the_first_sample() {
-        let part = TimeRange {
-            start: Some(1010),
-            end: Some(1020),
-            is_absolute: true,
-        };
+        let part = TimeRange::of_clock(Some(1010), Some(1020)).unwrap();
         for first in [0, 1000, 1015] {
             assert_eq!(part.overlap(first, 1005, 1015), Some(5));
             let covered = [1009, 1010, 1019, 1020].map(|time| part.covers(first, time));

@@ -75,7 +75,7 @@ fn a_recording_is_walked_through_and_its_time_and_threads_are_chosen() {
     let screen = pane.wait_for("6 samples");
     assert!(screen.contains("time 0..1.1 s"), "{screen}");
     pane.keys(&["T", "1..0", "Enter"]);
-    pane.wait_for("ends before it starts");
+    pane.wait_for("must end after it starts");
     pane.keys(&["T", "Enter"]);
     pane.wait_for("10 samples");
     for (key, text) in [

@@ -372,8 +372,8 @@ proptest! {
                 *most = (*most).max(site.weight);
             }
         }
-        prop_assert_eq!(sums.len(), graph.arcs.len());
-        for arc in graph.arcs.iter() {
+        prop_assert_eq!(sums.len(), graph.arcs().len());
+        for arc in graph.arcs().iter() {
             let [made, received] = sums[&arc.pair()];
             prop_assert_eq!(made, received);
             prop_assert!(made.1 <= arc.weight && arc.weight <= made.0);

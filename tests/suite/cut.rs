@@ -75,9 +75,8 @@ fn with_code(text: &str, code: &str) -> Profile {
             kind,
             sites: 1,
         };
-        profile.code.calls.push(call);
+        profile.code.add_calls([call]);
     }
-    profile.code.calls.sort();
     profile
 }
 
@@ -214,13 +213,12 @@ fn an_inlined_copy_counts_as_read_with_the_function_around_it() {
     let mut profile = with_code(text, "main>a main>b f>f f>x main~>f");
     let [a, copy] = ["a", "copy"].map(|name| id(&profile, name));
     profile.code.functions[copy] = None;
-    profile.code.calls.push(Call {
+    profile.code.add_calls([Call {
         from: a,
         to: copy,
         kind: CallKind::Inlined,
         sites: 1,
-    });
-    profile.code.calls.sort();
+    }]);
     assert_eq!(hidden_in(&profile), "");
     profile.code.functions[a].as_mut().unwrap().indirect_calls = 1;
     assert_eq!(hidden_in(&profile), "a 7?, copy 7?, main 7?");
@@ -237,7 +235,7 @@ fn the_kernel_calls_nothing_of_a_program_and_can_be_entered_anywhere() {
         path: "[kernel]".into(),
     });
     profile.functions[k].module = kernel;
-    profile.code.kernel = vec![kernel];
+    profile.code.add_kernel(kernel);
     assert_eq!(hidden_in(&profile), "main 7");
     let f = id(&profile, "f");
     profile.functions[f].module = kernel;

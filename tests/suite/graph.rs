@@ -351,7 +351,7 @@ proptest! {
                     Entry::Function(_) => continue,
                 };
                 let arcs = members.iter().flat_map(|&id| summary.graph.callers(id));
-                let arcs = arcs.filter(|&id| !summary.cycles.is_within(&summary.graph.arcs[id]));
+                let arcs = arcs.filter(|&id| !summary.cycles.is_within(&summary.graph.arcs()[id]));
                 let came: f64 = arcs.filter_map(|id| summary.weight(id).1).map(|p| p.total()).sum();
                 let has = summary.portion(entry).total();
                 let has = if model == Model::Fonseca { summary.total(entry) } else { has };

@@ -126,7 +126,7 @@ fn broken_law(built: &Built, cycles: &Cycles, times: &Attribution) -> Option<Cla
     let own: f64 = times.functions.iter().map(|f| f.self_weight).sum();
     claims.push(("self".into(), own, built.selection.total() as f64));
     let mut into = vec![Portion::default(); cycles.groups()];
-    for (id, arc) in built.graph.arcs.enumerate() {
+    for (id, arc) in built.graph.arcs().enumerate() {
         if !cycles.is_within(arc)
             && let Some(portion) = times.arcs[id]
         {
@@ -185,7 +185,7 @@ proptest! {
                 let children = oracle.children.get(&function).copied().unwrap_or(0);
                 prop_assert_eq!(times.functions[function].children, children as f64);
             }
-            for (id, arc) in built.graph.arcs.enumerate() {
+            for (id, arc) in built.graph.arcs().enumerate() {
                 let sum = oracle.arcs.get(&(arc.from, arc.to)).map(portion).unwrap_or_default();
                 prop_assert_eq!(times.arcs[id], (!cycles.is_within(arc)).then_some(sum));
                 if weak == 0 && let Some(portion) = times.arcs[id] {
@@ -213,7 +213,7 @@ proptest! {
             let [root, root_again] = [&times, &again].map(|of| of.roots[function].total());
             prop_assert!(close(root, root_again));
         }
-        for id in built.graph.arcs.ids() {
+        for id in built.graph.arcs().ids() {
             match (times.arcs[id], again.arcs[id]) {
                 (Some(a), Some(b)) => prop_assert!(close(a.total(), b.total())),
                 (a, b) => prop_assert_eq!(a, b),
@@ -271,7 +271,7 @@ proptest! {
                 let entry = entries.members.iter().find(|entry| entry.0 == member);
                 let entered = entry.map_or(0.0, |entry| entry.1) * times.cycles[id].portion.total();
                 let inside = built.graph.callers(member).filter(|&arc| {
-                    let arc = &built.graph.arcs[arc];
+                    let arc = &built.graph.arcs()[arc];
                     cycles.is_within(arc) && !arc.is_self()
                 });
                 let arrived: f64 = inside.filter_map(|arc| times.arcs[arc]).map(Portion::total).sum();
@@ -376,7 +376,7 @@ proptest! {
             prop_assert!(broken.is_best);
             let key = |arc: &CallArc| (arc.from, arc.to);
             let cut: BTreeSet<_> =
-                broken.arcs.iter().map(|&arc| key(&built.graph.arcs[arc])).collect();
+                broken.arcs.iter().map(|&arc| key(&built.graph.arcs()[arc])).collect();
             let rest = built.graph.clone().without(|arc| cut.contains(&key(arc)));
             let rest = Cycles::find(&rest, |_| true);
             prop_assert!(members.iter().all(|&member| rest.of()[member].is_none()));
@@ -400,7 +400,7 @@ proptest! {
         let sets: Vec<&[_]> = broken.iter().map(Vec::as_slice).collect();
         let passing = breaking::passing(&built.profile, &built.selection, &built.graph, &sets);
         for (arcs, weight) in sets.into_iter().zip(passing) {
-            let cut: BTreeSet<_> = arcs.iter().map(|&arc| built.graph.arcs[arc].pair()).collect();
+            let cut: BTreeSet<_> = arcs.iter().map(|&arc| built.graph.arcs()[arc].pair()).collect();
             let rows = built.selection.rows().iter().filter(|row| {
                 let frames: Vec<_> = built.profile.paths.outwards(row.path).collect();
                 frames.windows(2).any(|pair| cut.contains(&(pair[1].function, pair[0].function)))
@@ -427,7 +427,7 @@ fn orders(members: &[FunctionId]) -> Vec<Vec<FunctionId>> {
 /// The weight and number of the arcs that lead backwards.
 fn cost(built: &Built, order: &[FunctionId]) -> (u128, usize) {
     let at = |id| order.iter().position(|&other| other == id);
-    let back = built.graph.arcs.iter().filter(|arc| {
+    let back = built.graph.arcs().iter().filter(|arc| {
         let [from, to] = [at(arc.from), at(arc.to)];
         from.is_some() && to.is_some() && from > to
     });
@@ -479,7 +479,7 @@ fn deep_chains_and_large_cycles_are_handled() {
     let cut: BTreeSet<_> = broken
         .arcs
         .iter()
-        .map(|&arc| built.graph.arcs[arc])
+        .map(|&arc| built.graph.arcs()[arc])
         .map(|arc| (arc.from, arc.to))
         .collect();
     let rest = built

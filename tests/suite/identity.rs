@@ -60,7 +60,7 @@ fn declared(functions: &[&Function]) -> Vec<String> {
 
 /// Names of functions that call or contain themselves.
 fn recursive(profile: &Profile) -> Vec<String> {
-    let calls = &profile.code.calls;
+    let calls = profile.code.calls();
     let own = calls.iter().filter(|call| call.from == call.to);
     own.map(|call| profile.functions[call.from].name.clone())
         .collect()
@@ -127,7 +127,7 @@ fn an_inlined_copy_is_the_function_of_its_own_file() {
         let starts: Vec<bool> = works.iter().map(|work| work.address.is_some()).collect();
         assert_eq!(starts, [true, true], "{compiler:?}");
         // Each of the two contains the copy of its own file, which is the code of its own file.
-        let calls = &profile.code.calls;
+        let calls = profile.code.calls();
         let of = |name: &str| {
             let found = calls.iter().find(|call| {
                 profile.functions[call.from].name == name

@@ -47,7 +47,8 @@ fn an_interrupt_forms_no_cycle() {
     assert!(!text.contains("interrupts"), "{text}");
 
     let is_entry = |&id: &FunctionId| profile.functions[id].name == "irq";
-    profile.code.interrupts = profile.functions.ids().filter(is_entry).collect();
+    let entries = profile.functions.ids().filter(is_entry).collect();
+    profile.code.set_interrupts(entries);
     let (cycles, text) = page(&profile);
     assert_eq!(cycles, 0, "{text}");
     let told = "interrupts (not calls): lock → irq (2 samples), unlock → irq (1 sample)";

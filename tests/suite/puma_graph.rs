@@ -81,7 +81,7 @@ fn check(text: &str, what: &str) {
         }
         if collapse == Collapse::None {
             let graph = CallGraph::of(&profile, &selection);
-            let measured = graph.arcs.iter().map(|arc| {
+            let measured = graph.arcs().iter().map(|arc| {
                 let pair = (name(arc.from), name(arc.to), false);
                 (pair, arc.weight)
             });

@@ -272,7 +272,7 @@ proptest! {
             });
             prop_assert_eq!(found.collect::<BTreeMap<_, _>>(), rows, "{:?}", kind);
             let graph = CallGraph::of(&profile, &selection);
-            let found = graph.arcs.iter().map(|arc| {
+            let found = graph.arcs().iter().map(|arc| {
                 ((key(&profile, arc.from), key(&profile, arc.to)), arc.weight)
             });
             prop_assert_eq!(found.collect::<BTreeMap<_, _>>(), calls, "{:?}", kind);

@@ -145,8 +145,8 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> Hidden {
         let is_cut = is_outermost && profile.functions[outer.function].is_cut_mark();
         if is_cut && !is_row(profile, path.function) {
             let cut = &mut hidden.cut_at[path.function];
-            cut.weight += weights.total[id];
-            cut.samples += weights.samples[id];
+            cut.weight += weights.total(id);
+            cut.samples += weights.samples(id);
             cut_function[id] = Some(path.function);
         } else {
             cut_function[id] = cut_function[caller];
@@ -172,7 +172,7 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> Hidden {
         match step {
             Step::Enter(_) => {
                 if depth[function] == 0 {
-                    let weight = weights.total[id];
+                    let weight = weights.total(id);
                     let class = reach.class(cut);
                     hidden.shown[function] += weight;
                     if class & reach.possible(function) != 0 {

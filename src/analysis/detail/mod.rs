@@ -204,10 +204,10 @@ fn by_calls(profile: &Profile, selection: &Selection, function: FunctionId, rule
     let graph = &estimate.graph;
     let ranks = inclusive::name_ranks(profile);
     let listed = |arcs: &mut dyn Iterator<Item = ArcId>, is_caller: bool| {
-        let arcs = arcs.filter(|&id| graph.arcs[id].is_observed());
+        let arcs = arcs.filter(|&id| graph.arcs()[id].is_observed());
         let mut listed: Vec<Neighbour> = arcs
             .filter_map(|id| {
-                let arc = &graph.arcs[id];
+                let arc = &graph.arcs()[id];
                 Some(Neighbour {
                     function: if is_caller { arc.from } else { arc.to },
                     weight: estimate.over(id)?.total().round() as u64,
@@ -226,7 +226,7 @@ fn by_calls(profile: &Profile, selection: &Selection, function: FunctionId, rule
         .filter_map(|id| Some(estimate.over(id)?.total()))
         .sum();
     let itself = graph.arc_between(function, function);
-    let itself = itself.is_some_and(|id| graph.arcs[id].is_observed());
+    let itself = itself.is_some_and(|id| graph.arcs()[id].is_observed());
     Detail {
         function,
         basis: Basis::Calls {
@@ -293,7 +293,7 @@ impl Watch<'_> {
                 let caller = path
                     .caller
                     .map(|caller| self.profile.paths[caller].function);
-                let weight = self.weights.total[id];
+                let weight = self.weights.total(id);
                 let recorded = [Some(id), path.caller]
                     .into_iter()
                     .flatten()
@@ -317,7 +317,7 @@ impl Watch<'_> {
                     self.enter_to(path.function, recorded);
                     self.out_of[path.function].inlined |= path.inlined;
                 }
-                let own = self.weights.self_weight[id];
+                let own = self.weights.self_weight(id);
                 self.taken[path.function] += own;
                 if let Some(depth) = self.depth.checked_sub(1) {
                     self.depths[depth] += own;
@@ -328,7 +328,7 @@ impl Watch<'_> {
                 let caller = path
                     .caller
                     .map(|caller| self.profile.paths[caller].function);
-                let weight = self.weights.total[id];
+                let weight = self.weights.total(id);
                 if caller == Some(self.function) {
                     self.leave_to(path.function, weight);
                 }

@@ -99,7 +99,7 @@ pub fn of_all(profile: &Profile, selection: &Selection) -> Vec<Pair> {
             }
             depth[path.function] += 1;
             entered[path.function] += 1;
-            taken[path.function] += weights.self_weight[id];
+            taken[path.function] += weights.self_weight(id);
         }
         Step::Leave(id) => {
             let path = &paths[id];
@@ -109,8 +109,10 @@ pub fn of_all(profile: &Profile, selection: &Selection) -> Vec<Pair> {
                 let state = &mut states[call.pair];
                 state.on_stack -= 1;
                 state.callee_recurses |= entered[caller] > call.entered;
+                // Of equal calls in one another the outermost has all samples. Those taken in an inner
+                // activation of the caller are the caller's own.
                 if state.on_stack == 0 {
-                    state.weight += weights.total[id] - (taken[caller] - call.taken);
+                    state.weight += weights.total(id) - (taken[caller] - call.taken);
                 }
             }
         }

@@ -191,7 +191,7 @@ impl<'a> Model<'a> {
             functions: IdVec::filled(Portion::default(), functions),
             totals: IdVec::filled(0.0, functions),
             groups: IdVec::filled(Portion::default(), cycles.groups()),
-            arcs: IdVec::filled(None, graph.arcs.len()),
+            arcs: IdVec::filled(None, graph.arcs().len()),
             place: IdVec::filled(0, functions),
         };
         for members in cycles.members() {
@@ -199,7 +199,7 @@ impl<'a> Model<'a> {
                 model.place[member] = place;
             }
         }
-        for (id, arc) in graph.arcs.enumerate().filter(|(_, arc)| !arc.is_self()) {
+        for (id, arc) in graph.arcs().enumerate().filter(|(_, arc)| !arc.is_self()) {
             model.arcs[id] = Some(Portion::default());
             model.into_function[arc.to] += flow.arcs[id];
             if !cycles.is_within(arc) {
@@ -220,8 +220,8 @@ impl<'a> Model<'a> {
 
     /// The part of its callee that an arc stands for.
     fn ratio(&self, arc: ArcId) -> f64 {
-        let to = self.graph.arcs[arc].to;
-        let into = if self.cycles.is_within(&self.graph.arcs[arc]) {
+        let to = self.graph.arcs()[arc].to;
+        let into = if self.cycles.is_within(&self.graph.arcs()[arc]) {
             self.into_function[to]
         } else {
             self.into_group[self.cycles.group(to)]
@@ -246,7 +246,7 @@ impl<'a> Model<'a> {
     /// Gives a function what comes from callees outside of its group, which are done.
     fn add_callees_outside(&mut self, function: FunctionId, group: GroupId) {
         for id in self.graph.callees(function) {
-            let arc = &self.graph.arcs[id];
+            let arc = &self.graph.arcs()[id];
             if !self.cycles.is_within(arc) {
                 let portion = self.groups[self.cycles.group(arc.to)] * self.ratio(id);
                 self.arcs[id] = Some(portion);
@@ -335,7 +335,7 @@ impl<'a> Model<'a> {
         let mut inside = Inside::default();
         for &member in &self.cycles.members()[cycle] {
             let arcs = self.graph.callees(member).filter_map(|id| {
-                let to = self.graph.arcs[id].to;
+                let to = self.graph.arcs()[id].to;
                 let is_inside = to != member && self.cycles.share(member, to) && self.flows(id);
                 is_inside.then(|| (self.place[to], id, self.inner_ratio(id)))
             });
@@ -351,7 +351,7 @@ impl<'a> Model<'a> {
         let mut entries: Vec<(FunctionId, f64)> = Vec::new();
         for &member in members {
             let outside = self.graph.callers(member);
-            let outside = outside.filter(|&id| !self.cycles.is_within(&self.graph.arcs[id]));
+            let outside = outside.filter(|&id| !self.cycles.is_within(&self.graph.arcs()[id]));
             let mut ratios = outside.map(|id| self.ratio(id)).peekable();
             let is_called = ratios.peek().is_some();
             let called: f64 = ratios.sum();

@@ -192,7 +192,7 @@ fn add_arcs(it: &mut Figures, profile: &Profile, histogram: &Histogram, ids: &[F
     let counted: FxHashMap<(FunctionId, FunctionId), u64> = counts
         .filter_map(|count| Some(((count.from?, count.to), count.calls)))
         .collect();
-    let in_code = profile.code.calls.iter();
+    let in_code = profile.code.calls().iter();
     let in_code = in_code.filter(|call| matches!(call.kind, CallKind::Call | CallKind::Tail));
     let in_code = in_code.map(|call| ((call.from, call.to), 0));
     let dynamic = histogram.arcs.iter();

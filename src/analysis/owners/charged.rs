@@ -88,12 +88,12 @@ impl Charged {
                 let owner = owners.id_of(profile.paths[path].function);
                 if depth[owner] == 0 {
                     let total = &mut shares[owner.index()].total;
-                    *total = total.saturating_add(weights.total[path]);
+                    *total = total.saturating_add(weights.total(path));
                 }
                 depth[owner] += 1;
                 if owners.owners[owner].kind == OwnerKind::Project {
                     if own_depth == 0 {
-                        through_own = through_own.saturating_add(weights.total[path]);
+                        through_own = through_own.saturating_add(weights.total(path));
                     }
                     own_depth += 1;
                 }

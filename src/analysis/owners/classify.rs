@@ -112,7 +112,7 @@ impl<'a> Rules<'a> {
         if matches!(function.kind, FunctionKind::Mark | FunctionKind::Row) {
             return owner("", OwnerKind::Mark);
         }
-        if module.is_kernel() || self.profile.code.kernel.contains(&function.module) {
+        if module.is_kernel() || self.profile.code.is_kernel(function.module) {
             return owner("[kernel]", OwnerKind::Kernel);
         }
         let path = function.declared_at.as_ref().map(|line| line.file.as_str());

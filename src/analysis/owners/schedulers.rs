@@ -44,7 +44,7 @@ pub fn scheduled(summary: &Summary, owners: &Owners) -> IdVec<CycleId, Option<Sc
     let cycles = &summary.cycles;
     let is_runtime = |id: FunctionId| RUNTIMES.contains(&&*owners.of(id).name);
     let cut: FxHashSet<_> = (cycles.cut().iter())
-        .map(|&id| summary.graph.arcs[id].pair())
+        .map(|&id| summary.graph.arcs()[id].pair())
         .collect();
     let counts = |arc: &CallArc| {
         arc.is_observed()

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::tree::{CallTree, NodeId};
 use crate::base::IdVec;
-use crate::profile::{FunctionId, Links, PathId, Profile, Step, ThreadId, TimedRow};
+use crate::profile::{FunctionId, Links, PathId, Profile, Step, ThreadId, TimedRow, TimedRows};
 
 /// How many buckets there are at most.
 const BUCKETS: u32 = 256;
@@ -43,10 +43,9 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Sums up rows, which are in order of slices of this length. Linear in rows and, for each bucket,
-    /// in the paths of its samples.
-    pub fn of(profile: &Profile, slice: u64, rows: &[TimedRow]) -> Timeline {
-        let slices = rows.last().map_or(0, |row| row.slice + 1);
+    /// Sums up rows. Linear in rows and, for each bucket, in the paths of its samples.
+    pub fn of(profile: &Profile, timed: &TimedRows) -> Timeline {
+        let (rows, slices) = (timed.rows(), timed.slices());
         let mut shift = 0;
         while slices >> shift > BUCKETS {
             shift += 1;
@@ -58,7 +57,7 @@ impl Timeline {
         }
         let buckets = (slices >> shift) as usize + 1;
         let mut timeline = Timeline {
-            bucket: slice << shift,
+            bucket: timed.slice() << shift,
             weights: vec![0; buckets],
             threads: Vec::new(),
             sums,
@@ -107,14 +106,12 @@ pub struct NodeSum {
 }
 
 impl Timeline {
-    /// Sums up rows, of which the timeline was made of slices of this length, by the nodes of the
-    /// tree in which every call is a node; `None` if there are too many sums. Linear in rows, paths
-    /// and nodes, but for sorting.
+    /// Sums up the rows of which the timeline was made by the nodes of the tree in which every call
+    /// is a node; `None` if there are too many sums. Linear in rows, paths and nodes, but for sorting.
     pub fn by_node(
         &self,
         profile: &Profile,
-        slice: u64,
-        rows: &[TimedRow],
+        timed: &TimedRows,
         tree: &CallTree,
     ) -> Option<Vec<NodeSum>> {
         let nodes = tree.nodes.enumerate();
@@ -129,9 +126,9 @@ impl Timeline {
                 parent => nodes.get(&(parent.flatten(), path.function)).copied(),
             });
         }
-        let slices = (self.bucket / slice.max(1)).max(1);
+        let slices = (self.bucket / timed.slice().max(1)).max(1);
         let mut sums: Vec<NodeSum> = Vec::new();
-        for row in rows {
+        for row in timed.rows() {
             sums.extend(of_paths[row.path].map(|node| NodeSum {
                 node,
                 bucket: (u64::from(row.slice) / slices) as u32,

@@ -78,7 +78,7 @@ impl Grown<'_> {
             .map(|child| tree.nodes.rows[child].function)
             .collect();
         for arc in self.graph.callees(node.function) {
-            let arc: &CallArc = &self.graph.arcs[arc];
+            let arc: &CallArc = &self.graph.arcs()[arc];
             if arc.sites() == 0 || shown.contains(&arc.to) || self.above.contains_key(&arc.to) {
                 continue;
             }

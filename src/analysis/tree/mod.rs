@@ -228,7 +228,7 @@ impl<'a> Stacks<'a> {
         let weights = PathWeights::of(profile, selection);
         Stacks {
             links: Links::new(profile, &weights),
-            total: weights.total,
+            total: weights.into_totals(),
             profile,
             selection,
         }
@@ -243,7 +243,7 @@ impl<'a> Stacks<'a> {
         let weights = PathWeights::of(profile, selection);
         Stacks {
             links: Links::within(profile, &weights, function),
-            total: weights.total,
+            total: weights.into_totals(),
             profile,
             selection,
         }

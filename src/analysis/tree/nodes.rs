@@ -87,7 +87,7 @@ impl Nodes {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

@@ -24,7 +24,12 @@ pub(super) mod functions;
 pub(super) mod gprof;
 mod inflate;
 pub(super) mod landing_pads;
+#[cfg(feature = "xz")]
 pub(super) mod mini_debug;
+#[cfg(not(feature = "xz"))]
+pub(super) mod packed_mini_debug;
+#[cfg(not(feature = "xz"))]
+pub(super) use packed_mini_debug as mini_debug;
 pub(super) mod needed;
 mod notes;
 pub(super) mod pclntab;

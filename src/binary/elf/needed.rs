@@ -100,7 +100,7 @@ impl Exports {
         self.by_name.len()
     }
 
-    /// Whether there are none.
+    /// Whether the file exports no function.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }

@@ -12,7 +12,7 @@ use proftool::analysis::owners::Owners;
 use proftool::base::{Event, Unit, shell_quoted};
 use proftool::input::TimeRange;
 use proftool::input::folded::Weights;
-use proftool::profile::{Counts, EventId, Filter, Profile, Selection, TimedRow, Weighing};
+use proftool::profile::{Counts, EventId, Filter, Profile, Selection, TimedRows, Weighing};
 use regex::Regex;
 
 use super::advice::Situation;
@@ -23,10 +23,10 @@ use time::{in_seconds, time_range};
 /// The file that is read by default.
 pub const DEFAULT_FILE: &str = "perf.data";
 
-/// The file, and which of its samples count.
+/// The file that is read.
 #[derive(Args, Debug)]
-pub struct Query {
-    /// A perf.data file, a profile of another tool, or a gmon.out with --binary; - is standard input.
+pub struct InputFile {
+    /// A perf.data file, a profile of another tool, or a gmon.out; - is standard input.
     #[arg(default_value = DEFAULT_FILE)]
     file: PathBuf,
     /// Same as FILE, as in perf.
@@ -38,6 +38,20 @@ pub struct Query {
         hide_short_help = true
     )]
     input: Option<PathBuf>,
+}
+
+impl InputFile {
+    /// The file, in whichever way it was named.
+    pub fn path(&self) -> &Path {
+        self.input.as_ref().unwrap_or(&self.file)
+    }
+}
+
+/// The file, and which of its samples count.
+#[derive(Args, Debug)]
+pub struct Query {
+    #[command(flatten)]
+    input: InputFile,
     /// Only stacks with a matching function; a label copied from the output selects that function.
     #[arg(long, value_name = "REGEX", value_parser = pattern, help_heading = FILTERS)]
     focus: Option<Regex>,
@@ -87,7 +101,7 @@ pub struct Query {
     /// same directories as the program, by its debug information]
     #[arg(long, value_name = "DIR|NAME", value_delimiter = ',', help_heading = READING)]
     own: Vec<String>,
-    /// The program that made a gmon.out.
+    /// The program that made a gmon.out; needed to read one.
     #[arg(long, value_name = "PROGRAM", help_heading = READING)]
     pub binary: Option<PathBuf>,
     /// More gmon.out files of the program; all are added up.
@@ -167,13 +181,13 @@ impl From<FoldedUnit> for Weights {
 }
 
 impl Query {
-    /// The file, in whichever way it was named.
+    /// The file.
     pub fn file(&self) -> &Path {
-        self.input.as_ref().unwrap_or(&self.file)
+        self.input.path()
     }
 
     /// The samples of this event that are asked for, by time, where times are known.
-    pub fn times(&self, profile: &Profile, event: EventId) -> Option<Vec<TimedRow>> {
+    pub fn times(&self, profile: &Profile, event: EventId) -> Option<TimedRows> {
         profile.select_times(event, &self.filter(profile))
     }
 

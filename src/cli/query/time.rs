@@ -17,15 +17,13 @@ pub fn time_range(text: &str) -> Result<TimeRange, String> {
             _ => Err(format!("{text} is not a number of seconds")),
         },
     };
-    let range = TimeRange {
-        start: nanoseconds(start)?,
-        end: nanoseconds(end)?,
-        is_absolute: absolute.is_some(),
+    let (start, end) = (nanoseconds(start)?, nanoseconds(end)?);
+    let range = if absolute.is_some() {
+        TimeRange::of_clock(start, end)
+    } else {
+        TimeRange::after_first_sample(start, end)
     };
-    match (range.start, range.end) {
-        (Some(start), Some(end)) if start >= end => Err("the range ends before it starts".into()),
-        _ => Ok(range),
-    }
+    range.ok_or_else(|| "the range must end after it starts".into())
 }
 
 /// A time range as [`time_range`] reads it.
@@ -35,8 +33,12 @@ pub fn in_seconds(range: TimeRange) -> String {
             format!("{}.{:09}", time / 1_000_000_000, time % 1_000_000_000)
         })
     };
-    let between = if range.is_absolute { "," } else { ".." };
-    format!("{}{between}{}", seconds(range.start), seconds(range.end))
+    let between = if range.is_absolute() { "," } else { ".." };
+    format!(
+        "{}{between}{}",
+        seconds(range.start()),
+        seconds(range.end())
+    )
 }
 
 #[cfg(test)]
@@ -47,11 +49,16 @@ mod tests {
     fn times_are_relative_with_dots_and_absolute_with_a_comma() {
         let range = time_range("1.5..2").unwrap();
         let nanoseconds = (Some(1_500_000_000), Some(2_000_000_000));
-        assert_eq!((range.start, range.end), nanoseconds);
-        assert!(!range.is_absolute);
+        assert_eq!((range.start(), range.end()), nanoseconds);
+        assert!(!range.is_absolute());
         let range = time_range("86400.25,").unwrap();
-        assert_eq!((range.start, range.end), (Some(86_400_250_000_000), None));
-        assert!(range.is_absolute);
-        assert!(time_range("1").is_err());
+        assert_eq!(
+            (range.start(), range.end()),
+            (Some(86_400_250_000_000), None)
+        );
+        assert!(range.is_absolute());
+        for wrong in ["1", "2..1", "1..1", "1,1"] {
+            assert!(time_range(wrong).is_err(), "{wrong}");
+        }
     }
 }

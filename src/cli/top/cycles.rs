@@ -129,7 +129,7 @@ impl Lines<'_> {
         }
         self.heading(key((own, title)), title.to_owned());
         for id in arcs {
-            let arc = &self.view.summary.graph.graph.arcs[id];
+            let arc = &self.view.summary.graph.graph.arcs()[id];
             let weight = self.view.summary.weight(id);
             let from = key_of("from", self.subject.profile, arc.from);
             let mut cells = vec![Cell::Nothing; 6];

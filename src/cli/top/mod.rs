@@ -44,14 +44,13 @@ use std::time::Duration;
 use clap::Args;
 use proftool::export;
 use proftool::profile::Filter;
-use proftool::view::flat::Sort;
 
 use self::draw::Paint;
 use self::signals::Signals;
 pub use self::source::{Seen, Source, State, Written};
 pub use self::terminal::can_be_drawn_on;
 pub use self::text::Shown;
-use super::look::{self, SortKey, SortKeyParser, When};
+use super::look::{self, ScreenArgs};
 use super::record::target::seconds;
 use super::sampling::SamplingArgs;
 
@@ -83,10 +82,6 @@ pub struct TopArgs {
     #[arg(long, value_name = "EVENT")]
     pub show: Option<String>,
 
-    /// Sort order
-    #[arg(long, default_value = "self", value_parser = SortKeyParser::new())]
-    pub sort: SortKey,
-
     /// Attribute inlined code to the function that contains it
     #[arg(long)]
     pub no_inline: bool,
@@ -95,9 +90,8 @@ pub struct TopArgs {
     #[arg(long)]
     pub no_repair: bool,
 
-    /// When to use colours
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = When::Auto)]
-    pub color: When,
+    #[command(flatten)]
+    pub screen: ScreenArgs,
 
     /// The command to run, with its arguments
     #[arg(
@@ -151,16 +145,14 @@ pub fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
 /// What a recording is shown with at first.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// The order of functions.
-    pub sort: Sort,
+    /// The order of functions, and colours.
+    pub screen: ScreenArgs,
     /// The event; `None` for the one with the most samples.
     pub event: Option<String>,
     /// What samples have to pass.
     pub filter: Filter,
     /// Directories and names that are the user's own code; none to tell by debug information.
     pub own: Vec<String>,
-    /// When to use colours.
-    pub color: When,
 }
 
 /// Shows a recording on a terminal until it is left. A signal that ended it is obeyed.
@@ -171,10 +163,10 @@ pub struct Start {
 pub fn browse(source: &dyn Source, shown: &Shown, start: Start) -> anyhow::Result<()> {
     let options = screen::Options {
         paint: Paint {
-            color: start.color.on_stdout(),
+            color: start.screen.colors.on_stdout(),
             unicode: terminal::has_unicode(),
         },
-        sort: start.sort,
+        sort: start.screen.sort(),
         half_life: None,
         event: start.event,
         filter: start.filter,
@@ -186,7 +178,7 @@ pub fn browse(source: &dyn Source, shown: &Shown, start: Start) -> anyhow::Resul
 
 /// Shows the source until it is left: on a terminal with keys, elsewhere as tables.
 fn watch(source: &dyn Source, shown: &Shown, args: &TopArgs) -> anyhow::Result<Signals> {
-    let color = args.color.on_stdout();
+    let color = args.screen.colors.on_stdout();
     if terminal::can_be_drawn_on() {
         let paint = Paint {
             color,
@@ -194,7 +186,7 @@ fn watch(source: &dyn Source, shown: &Shown, args: &TopArgs) -> anyhow::Result<S
         };
         let options = screen::Options {
             paint,
-            sort: args.sort.sort(),
+            sort: args.screen.sort(),
             half_life: args.half_life,
             event: args.show.clone(),
             filter: Filter::default(),
@@ -205,7 +197,7 @@ fn watch(source: &dyn Source, shown: &Shown, args: &TopArgs) -> anyhow::Result<S
         let options = print::Options {
             interval: args.interval(),
             limit: (args.limit > 0).then_some(args.limit),
-            sort: args.sort.sort(),
+            sort: args.screen.sort(),
             half_life: args.half_life,
             event: args.show.clone(),
             text: export::text::Options {

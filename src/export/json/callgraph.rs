@@ -97,7 +97,7 @@ pub fn write(
     list(out, functions.map(|&id| function(subject, view, id)))?;
     out.write_all(b",\n\"arcs\":")?;
     let arcs = view.arcs.iter().flat_map(|&arc| {
-        let arc = &view.summary.graph.arcs[arc];
+        let arc = &view.summary.graph.arcs()[arc];
         let kinds = CallKind::ALL.into_iter();
         let kinds = kinds.filter(|&kind| arc.sites_of(kind) > 0);
         kinds.map(move |kind| ArcItem {
@@ -162,7 +162,7 @@ fn samples(
 ) -> io::Result<()> {
     out.write_all(b",\n\"pairs\":")?;
     let pairs = view.arcs.iter().map(|&arc| {
-        let arc = &view.summary.graph.arcs[arc];
+        let arc = &view.summary.graph.arcs()[arc];
         PairItem {
             from: view.index(arc.from),
             to: view.index(arc.to),

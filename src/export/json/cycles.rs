@@ -225,7 +225,7 @@ fn arcs(
     arcs: &[ArcId],
 ) -> io::Result<()> {
     let items = arcs.iter().map(|&id| {
-        let arc = &view.summary.graph.graph.arcs[id];
+        let arc = &view.summary.graph.graph.arcs()[id];
         ArcItem {
             from: subject.plain_name(arc.from),
             to: subject.plain_name(arc.to),

@@ -142,7 +142,7 @@ pub fn write(
     let place = |id: FunctionId| place.get(&id).copied().unwrap_or(0);
     list(out, functions.iter().map(|&id| function(subject, view, id)))?;
     out.write_all(b",\n\"arcs\":")?;
-    let arcs = summary.graph.arcs.enumerate();
+    let arcs = summary.graph.arcs().enumerate();
     let arcs = arcs.map(|(id, row)| arc(summary, id, row, place(row.from), place(row.to)));
     list(out, arcs)?;
     out.write_all(b",\n\"cycles\":")?;
@@ -167,7 +167,7 @@ pub fn write(
     list(out, cycles)?;
     out.write_all(b",\n\"cut\":")?;
     let cut = summary.cycles.cut().iter().map(|&id| {
-        let arc = &summary.graph.arcs[id];
+        let arc = &summary.graph.arcs()[id];
         CutItem {
             from: place(arc.from),
             to: place(arc.to),

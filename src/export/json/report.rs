@@ -1,14 +1,33 @@
-//! The report: `command|null`, `duration|null` (ns), `functions` and `by_total` as in the flat
-//! profile, the former with `line {file, line, weight}|null`, the latter with `folded [name]`, the
-//! functions with exactly the same samples that the row stands for as well, and `by_total_rule` says so; `commands [{name, weight}]`,
-//! `threads [{pid, tid, name, weight}]`, `owners` and `through_project` as in [`owners`], `sampling_error {points, confidence, effective_samples}|null`
-//! (percentage points around a share of one half, for independent samples), `census {complete, lost,
-//! throttled, intervals}|null` where every event was recorded or should have been, `quality {stacks, calls {KEY: number}, KEY: {samples, text, remedy|null}, …}|null`
-//! with the keys of [`quality::lines`], of the whole file also where filters leave samples out, `waits [{function, module, caller|null, weight}]`
-//! (where threads leave the processor; empty for events of running threads), `hot_paths {collapse, paths [{leaves, frames
-//! [{name, module, level, total, indirect, self, other_callees, other_weight, other_weight_is_limit}]}]}|null` (the heaviest path of
-//! the call tree and the heaviest one that leaves it, `leaves` being the number of the frame of the first, from 0; frames
-//! have the figures of the tree, outermost first), `next [{command|null, shows}]`. Remedies and
+//! The report.
+//!
+//! | key | value |
+//! |---|---|
+//! | `command` | the recorded command, or null |
+//! | `duration` | nanoseconds, or null |
+//! | `functions` | rows of the flat profile by self weight, each with `line {file, line, weight}\|null` |
+//! | `by_total` | rows of the flat profile by total, each with `folded [name]` |
+//! | `by_total_rule` | the rule by which `folded` functions have no row of their own |
+//! | `commands` | `[{name, weight}]` |
+//! | `threads` | `[{pid, tid, name, weight}]` |
+//! | `owners`, `through_project` | see [`owners`] |
+//! | `quality` | `{stacks, calls {KEY: number}, KEY: {samples, text, remedy\|null}, …}\|null`, keys of [`quality::lines`] |
+//! | `waits` | `[{function, module, caller\|null, weight}]` |
+//! | `hot_paths` | `{collapse, paths [{leaves, frames [FRAME]}]}\|null` |
+//! | `sampling_error` | `{points, confidence, effective_samples}\|null` |
+//! | `census` | `{complete, lost, throttled, intervals}\|null` |
+//! | `next` | `[{command\|null, shows}]` |
+//!
+//! A row of `by_total` stands also for the functions in its `folded`: they were on the stack in
+//! exactly the same samples. `quality` is that of the whole file, also where filters leave samples
+//! out. `waits` lists where threads leave the processor; it is empty for events of running threads.
+//!
+//! `hot_paths` has the heaviest path of the call tree and the heaviest one that leaves it; `leaves` is
+//! the number of the frame of the first at which the second does, from 0. FRAME is `{name, module, level, total,
+//! indirect, self, other_callees, other_weight, other_weight_is_limit}`, outermost first, with the
+//! figures of the tree.
+//!
+//! `sampling_error` is in percentage points around a share of one half, for independent samples;
+//! where every event was recorded, or should have been, there is a `census` instead. Remedies and
 //! commands are the caller's [`Advice`].
 
 use std::io::{self, Write};

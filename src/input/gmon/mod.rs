@@ -293,23 +293,12 @@ fn add_code(
     let code = symbolize::programs(vec![program], &options);
     let code = code.map_err(|error| error.reason)?;
     let of = |id: FunctionId| at(Svma(code.functions[id].address?));
-    let mut calls: Vec<Call> = std::mem::take(&mut profile.code.calls);
-    for call in &code.code.calls {
-        if let (Some(from), Some(to)) = (of(call.from), of(call.to)) {
-            // A jump within one function is no call.
-            if from != to || call.kind == CallKind::Call {
-                calls.push(Call { from, to, ..*call });
-            }
-        }
-    }
-    calls.sort_unstable();
-    calls.dedup_by(|next, sum| {
-        let same = (next.from, next.to, next.kind) == (sum.from, sum.to, sum.kind);
-        if same {
-            sum.sites = sum.sites.saturating_add(next.sites);
-        }
-        same
+    let calls = code.code.calls().iter().filter_map(|call| {
+        let (from, to) = (of(call.from)?, of(call.to)?);
+        // A jump within one function is no call.
+        let is_call = from != to || call.kind == CallKind::Call;
+        is_call.then_some(Call { from, to, ..*call })
     });
-    profile.code.calls = calls;
+    profile.code.add_calls(calls);
     Ok(())
 }

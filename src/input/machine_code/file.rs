@@ -51,6 +51,8 @@ pub(super) fn listing(
     let calls = calls.map_err(unusable)?;
     let listed: FxHashSet<u64> = instructions.iter().map(|found| found.at.0).collect();
     for found in instructions {
+        // A jump within the listing is an arrow, unless it is a call of a listed function, by itself or
+        // by another: then its callee is named.
         let inside = |to: &Svma| listed.contains(&to.0);
         let jump = found
             .branch

@@ -116,7 +116,7 @@ enum Keeper {
 impl Keeper {
     fn of(profile: &Profile, id: ModuleId) -> Keeper {
         let module = &profile.modules[id];
-        let is_kernel = profile.code.kernel.binary_search(&id).is_ok() || module.is_kernel();
+        let is_kernel = profile.code.is_kernel(id) || module.is_kernel();
         let is_generated = module.name.starts_with("[generated ");
         let is_dump = binary::JitDump::is_named_so(module.path.as_ref());
         match () {

@@ -244,7 +244,7 @@ impl FeatureSections {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no features.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::{Regroup, RowKind, regroup};
 use crate::base::{DistinctTree, IdVec};
 use crate::profile::{
-    AddressId, CallPath, Code, EventId, Function, FunctionId, FunctionKind, Line, LineId, Module,
+    AddressId, CallPath, EventId, Function, FunctionId, FunctionKind, Line, LineId, Module,
     ModuleId, PathId, PlaceId, Profile, Selection, ThreadId,
 };
 
@@ -71,11 +71,7 @@ pub(super) fn regrouped(
         sampling: profile.sampling.clone(),
         modules,
         build_ids: profile.build_ids.clone(),
-        code: Code {
-            kernel: profile.code.kernel.clone(),
-            interrupts: interrupts.map(|(id, _)| id).collect(),
-            ..Code::default()
-        },
+        code: profile.code.of_kernel(),
         functions: frames.functions,
         paths: frames.paths.into_rows().into(),
         threads: profile.threads.clone(),
@@ -85,6 +81,8 @@ pub(super) fn regrouped(
         rows: kind,
         ..Profile::default()
     };
+    let interrupts = interrupts.map(|(id, _)| id).collect();
+    regrouped.code.set_interrupts(interrupts);
     regrouped.tell_apart();
     (regrouped, selection)
 }
@@ -190,7 +188,7 @@ impl<'a> Frames<'a> {
             (RowKind::Address, _, None) => Key::Function(function),
             _ => Key::Module(module),
         };
-        let is_interrupt = profile.code.interrupts.binary_search(&function).is_ok();
+        let is_interrupt = profile.code.is_interrupt(function);
         if let Some(&row) = self.rows.get(&key) {
             if self.functions[row].module != module {
                 self.functions[row].module = self.nowhere;

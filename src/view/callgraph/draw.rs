@@ -33,7 +33,7 @@ impl CallGraphView<'_> {
             }
             drawing.nodes.push(node);
         }
-        for arc in self.arcs.iter().map(|&arc| &self.summary.graph.arcs[arc]) {
+        for arc in self.arcs.iter().map(|&arc| &self.summary.graph.arcs()[arc]) {
             let (label, heat) = match self.summary.measured {
                 Some(_) if arc.is_observed() => {
                     let percent = number::percent(arc.weight, whole, 2);

@@ -71,8 +71,8 @@ pub fn arrange<'a>(
     let mut is_shown = IdVec::filled(false, graph.functions());
     chosen.listed.iter().for_each(|&id| is_shown[id] = true);
     for &arc in &chosen.arcs {
-        is_shown[graph.arcs[arc].from] = true;
-        is_shown[graph.arcs[arc].to] = true;
+        is_shown[graph.arcs()[arc].from] = true;
+        is_shown[graph.arcs()[arc].to] = true;
     }
     let mut functions: Vec<FunctionId> = subject.profile.functions.ids().collect();
     functions.retain(|&id| is_shown[id]);
@@ -153,7 +153,7 @@ impl CallGraphView<'_> {
             Some(address) => Cell::Text(format!("{address:#x}")),
             None => Cell::Nothing,
         };
-        for arc in self.arcs.iter().map(|&arc| &self.summary.graph.arcs[arc]) {
+        for arc in self.arcs.iter().map(|&arc| &self.summary.graph.arcs()[arc]) {
             table.rows.push(vec![
                 Cell::Text(subject.plain_name(arc.from).into_owned()),
                 Cell::Text(subject.module(arc.from).to_owned()),

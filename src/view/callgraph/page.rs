@@ -55,7 +55,7 @@ impl CallGraphView<'_> {
         let arcs = || {
             self.summary
                 .graph
-                .arcs
+                .arcs()
                 .iter()
                 .filter(|arc| self.summary.within[arc.from])
         };
@@ -137,7 +137,7 @@ impl CallGraphView<'_> {
                     .summary
                     .graph
                     .callers(id)
-                    .map(|arc| &self.summary.graph.arcs[arc]);
+                    .map(|arc| &self.summary.graph.arcs()[arc]);
                 self.neighbours(&mut table, subject, "← ", callers.collect(), |arc| {
                     arc.from
                 });
@@ -146,7 +146,7 @@ impl CallGraphView<'_> {
                 .summary
                 .graph
                 .callees(id)
-                .map(|arc| &self.summary.graph.arcs[arc])
+                .map(|arc| &self.summary.graph.arcs()[arc])
                 .collect();
             let total = self.summary.measured.as_ref().map(|m| m.weights.total[id]);
             table.rows.push(vec![
@@ -261,12 +261,12 @@ impl CallGraphView<'_> {
                 .summary
                 .graph
                 .callees(id)
-                .map(|arc| &self.summary.graph.arcs[arc]);
+                .map(|arc| &self.summary.graph.arcs()[arc]);
             let callers = self
                 .summary
                 .graph
                 .callers(id)
-                .map(|arc| &self.summary.graph.arcs[arc]);
+                .map(|arc| &self.summary.graph.arcs()[arc]);
             let taken = callers.map(|arc| arc.sites_of(CallKind::Pointer)).sum();
             let total = self.summary.measured.as_ref().map(|m| m.weights.total[id]);
             table.rows.push(vec![
@@ -323,7 +323,7 @@ impl CallGraphView<'_> {
                 .summary
                 .graph
                 .callees(id)
-                .map(|arc| &self.summary.graph.arcs[arc]);
+                .map(|arc| &self.summary.graph.arcs()[arc]);
             let inside =
                 inside.filter(|arc| arc.is_call() && self.summary.cycles.share(arc.to, id));
             let mut callees: Vec<&CallArc> = inside.collect();

@@ -96,7 +96,7 @@ pub(super) fn choose(subject: &Subject, summary: &Summary, options: &Options) ->
         Part::Reachable => is_listed[arc.from] && is_reached(arc.to),
         Part::Cycles => cycles.share(arc.from, arc.to) && is_listed[arc.from],
     };
-    let arcs = graph.arcs.enumerate();
+    let arcs = graph.arcs().enumerate();
     let arcs = arcs
         .filter(|(_, arc)| shown(arc))
         .map(|(id, _)| id)
@@ -124,7 +124,7 @@ fn by_importance(
 ) {
     functions.sort_by_cached_key(|&id| {
         let total = measured.map_or(0, |measured| measured.weights.total[id]);
-        let arcs = graph.callees(id).map(|arc| &graph.arcs[arc]);
+        let arcs = graph.callees(id).map(|arc| &graph.arcs()[arc]);
         let sites: u64 = arcs.map(|arc| arc.sites()).sum();
         (Reverse(total), Reverse(sites), subject.name(id), id)
     });
@@ -139,7 +139,7 @@ fn by_cycle(
 ) {
     let mut weights = IdVec::filled(0_u64, cycles.members().len());
     if measured.is_some() {
-        for arc in &graph.arcs {
+        for arc in graph.arcs() {
             if let Some(cycle) = cycles.of()[arc.from].filter(|_| cycles.share(arc.from, arc.to)) {
                 weights[cycle] = weights[cycle].max(arc.weight);
             }

@@ -10,6 +10,7 @@
 //! member its own weight and that of callees outside, and Fonseca's, which carries on inside.
 
 mod page;
+mod table;
 
 use std::cmp::Reverse;
 

@@ -1,4 +1,4 @@
-//! The cycles as a page for people, and as a table.
+//! The cycles as a page for people.
 
 use std::cmp::Reverse;
 
@@ -73,7 +73,7 @@ impl CyclesView<'_> {
                 .summary
                 .entries(cycle)
                 .into_iter()
-                .partition(|&id| self.graph.is_mark(self.summary.graph.graph.arcs[id].from));
+                .partition(|&id| self.graph.is_mark(self.summary.graph.graph.arcs()[id].from));
             let unknown = self.unknown_entries(cycle, from_marks);
             blocks.extend(self.arc_table(subject, "entry calls", entries, unknown));
             blocks.extend(cut_line(self.summary.cut_inside(cycle).samples));
@@ -117,7 +117,7 @@ impl CyclesView<'_> {
         let graph = &self.summary.graph.graph;
         let own = self.recursive.iter();
         let own = own.filter_map(|&id| graph.arc_between(id, id));
-        blocks.extend(label::legends(arcs.chain(own).map(|id| &graph.arcs[id])));
+        blocks.extend(label::legends(arcs.chain(own).map(|id| &graph.arcs()[id])));
         blocks.extend(range::legend(subject.profile.rows, &ranges));
         blocks.extend(caveats::foot_of(subject));
         Page {
@@ -203,7 +203,7 @@ impl CyclesView<'_> {
         let mut marks: Vec<(FunctionId, u64)> = Vec::new();
         for id in from_marks {
             let (mark, weight) = (
-                self.summary.graph.graph.arcs[id].from,
+                self.summary.graph.graph.arcs()[id].from,
                 self.summary.weight(id),
             );
             match marks.iter_mut().find(|(other, _)| *other == mark) {
@@ -266,7 +266,7 @@ impl CyclesView<'_> {
 
     /// A call of a cycle by names: `parse → expr`.
     pub fn arc(&self, id: ArcId) -> String {
-        let arc = &self.summary.graph.graph.arcs[id];
+        let arc = &self.summary.graph.graph.arcs()[id];
         let (from, to) = (self.graph.name(arc.from), self.graph.name(arc.to));
         label::call(&format!("{from} → {to}"), arc)
     }
@@ -304,7 +304,7 @@ impl CyclesView<'_> {
             false => "; a lighter set may exist: the cycle is too large for an exact search".into(),
         };
         let has_gaps = (self.summary.arcs_to(cycle))
-            .map(|id| &self.summary.graph.graph.arcs[id])
+            .map(|id| &self.summary.graph.graph.arcs()[id])
             .any(|arc| arc.is_gap() && self.summary.graph.cycles.share(arc.from, arc.to));
         let gaps = match has_gaps {
             true => "; calls of missing frames may close it again",
@@ -395,75 +395,6 @@ impl CyclesView<'_> {
         self.recursive
             .iter()
             .any(|&id| self.summary.cut_in(id).samples > 0)
-    }
-
-    /// The members and the arcs of all cycles, a row each.
-    pub fn table(&self, subject: &Subject) -> Table {
-        let mut table = Table::new(vec![
-            Column::new("cycle", "cycle", Role::Figure),
-            Column::new("row", "row", Role::Aside),
-            Column::new("caller", "caller", Role::Name),
-            Column::new("function", "function", Role::Name),
-            Column::new("module", "module", Role::Aside),
-            Column::new("weight", "weight", Role::Figure),
-            Column::new("self", "self", Role::Figure),
-            Column::new("outside", "outside", Role::Figure),
-            Column::new("estimate", "fonseca", Role::Figure),
-            label::column_of_caller(),
-            label::column(),
-            Column::new("total_max", "total_max", Role::Figure),
-        ]);
-        let mut about: Vec<[Option<FunctionId>; 2]> = Vec::new();
-        let plain = |id: FunctionId| Cell::Text(subject.plain_name(id).into_owned());
-        let text = |text: &str| Cell::Text(text.to_owned());
-        for (place, &cycle) in self.order.iter().enumerate() {
-            let number = Cell::Count(place as u64 + 1);
-            for &id in &self.summary.graph.cycles.members()[cycle] {
-                let portion = self.summary.graph.portion(Entry::Function(id));
-                about.push([None, Some(id)]);
-                table.rows.push(vec![
-                    number.clone(),
-                    text("member"),
-                    Cell::Nothing,
-                    plain(id),
-                    text(subject.module(id)),
-                    Cell::Weight(self.summary.graph.total(Entry::Function(id)).round() as u64),
-                    Cell::Weight(portion.self_weight.round() as u64),
-                    Cell::Weight(portion.children.round() as u64),
-                    Cell::Weight(self.summary.estimate.attribution.total(id).round() as u64),
-                    Cell::Nothing,
-                    text(self.graph.name(id)),
-                    (self.summary.graph.total_max(Entry::Function(id)))
-                        .map_or(Cell::Nothing, range::weight),
-                ]);
-            }
-            let (entries, inside) = (self.summary.entries(cycle), self.summary.inside(cycle));
-            for (what, arcs) in [
-                ("entry", &entries),
-                ("inside", &inside),
-                ("cut", &self.summary.breaking[cycle].arcs),
-            ] {
-                for &id in arcs {
-                    let arc = &self.summary.graph.graph.arcs[id];
-                    about.push([Some(arc.from), Some(arc.to)]);
-                    table.rows.push(vec![
-                        number.clone(),
-                        text(what),
-                        plain(arc.from),
-                        plain(arc.to),
-                        text(subject.module(arc.to)),
-                        Cell::Weight(self.summary.weight(id)),
-                        Cell::Nothing,
-                        Cell::Nothing,
-                        Cell::Nothing,
-                        text(self.graph.name(arc.from)),
-                        text(self.graph.name(arc.to)),
-                        Cell::Nothing,
-                    ]);
-                }
-            }
-        }
-        label::with_addresses(table, subject, label::OfCallers::Shown, about)
     }
 }
 

@@ -87,7 +87,7 @@ impl GraphView<'_> {
                 frame: self.summary.cycles.of()[id].and_then(|cycle| frames.get(&cycle).copied()),
             });
         }
-        for (id, arc) in self.summary.graph.arcs.enumerate() {
+        for (id, arc) in self.summary.graph.arcs().enumerate() {
             let (Some(&from), Some(&to)) = (place.get(&arc.from), place.get(&arc.to)) else {
                 continue;
             };

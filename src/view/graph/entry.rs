@@ -115,8 +115,8 @@ impl GraphView<'_> {
     }
 
     fn function_lines(&self, function: FunctionId) -> Vec<Line> {
-        let caller = |id: ArcId| self.neighbour(id, self.summary.graph.arcs[id].from);
-        let callee = |id: ArcId| self.neighbour(id, self.summary.graph.arcs[id].to);
+        let caller = |id: ArcId| self.neighbour(id, self.summary.graph.arcs()[id].from);
+        let callee = |id: ArcId| self.neighbour(id, self.summary.graph.arcs()[id].to);
         let callers: Vec<Neighbour> = self.summary.graph.callers(function).map(caller).collect();
         let callees: Vec<Neighbour> = self.summary.graph.callees(function).map(callee).collect();
         let root = self.summary.attribution.roots[function];
@@ -164,7 +164,7 @@ impl GraphView<'_> {
                     false => self.summary.graph.callees(member).collect(),
                 };
                 for id in ids {
-                    let arc = &self.summary.graph.arcs[id];
+                    let arc = &self.summary.graph.arcs()[id];
                     let end = if from_outside { arc.from } else { arc.to };
                     if self.summary.cycles.of()[end] == Some(cycle) {
                         continue;
@@ -289,7 +289,7 @@ impl GraphView<'_> {
     }
 
     fn neighbour(&self, id: ArcId, end: FunctionId) -> Neighbour {
-        let arc = self.summary.graph.arcs[id];
+        let arc = self.summary.graph.arcs()[id];
         let (total, portion) = self.summary.weight(id);
         let is_inside = self.summary.cycles.share(arc.from, arc.to);
         let within = arc.is_self() || is_inside;

@@ -68,7 +68,7 @@ impl GraphView<'_> {
         let mut rows: Vec<(ArcId, ArcError)> = errors.collect();
         rows.sort_by_key(|(id, error)| (Reverse(rounded(error.of_propagated().abs())), *id));
         for (id, error) in rows {
-            let arc = &self.summary.graph.arcs[id];
+            let arc = &self.summary.graph.arcs()[id];
             let name = format!("{} → {}", self.name(arc.from), self.name(arc.to));
             let deviation = rounded(self.summary.standard_error(id, &error));
             table.rows.push(vec![
@@ -96,7 +96,7 @@ impl GraphView<'_> {
         for arc in self
             .summary
             .graph
-            .arcs
+            .arcs()
             .iter()
             .filter(|arc| arc.calls > Some(0))
         {

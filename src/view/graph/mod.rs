@@ -95,7 +95,7 @@ impl GraphView<'_> {
             is_seen[id] =
                 self.summary.weights.samples[id] > 0 || self.summary.weights.total[id] > 0;
         }
-        for arc in &self.summary.graph.arcs {
+        for arc in self.summary.graph.arcs() {
             is_seen[arc.from] = true;
             is_seen[arc.to] = true;
         }

@@ -75,7 +75,7 @@ impl GraphView<'_> {
             .cycles
             .cut()
             .iter()
-            .map(|&id| &self.summary.graph.arcs[id]);
+            .map(|&id| &self.summary.graph.arcs()[id]);
         let (interrupts, weak): (Vec<&CallArc>, Vec<&CallArc>) =
             cut.partition(|arc| arc.is_interrupt);
         self.tell(&mut blocks, "interrupts (not calls)", &interrupts);
@@ -87,7 +87,7 @@ impl GraphView<'_> {
         let mut gaps: Vec<&CallArc> = self
             .summary
             .graph
-            .arcs
+            .arcs()
             .iter()
             .filter(|arc| arc.is_gap())
             .collect();

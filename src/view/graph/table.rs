@@ -319,7 +319,7 @@ impl GraphView<'_> {
                 ]);
             }
         }
-        for (id, arc) in self.summary.graph.arcs.enumerate() {
+        for (id, arc) in self.summary.graph.arcs().enumerate() {
             let (total, portion) = self.summary.weight(id);
             let inside = match self.summary.cycles.share(arc.from, arc.to) {
                 true => cycle_of(arc.to),

@@ -50,7 +50,7 @@ fn calls(
 ) -> BTreeMap<[String; 2], Vec<Marks>> {
     let mut calls: BTreeMap<[String; 2], Vec<Marks>> = BTreeMap::new();
     let graph = CallGraph::of(profile, selection);
-    for arc in graph.arcs.iter().filter(|arc| arc.weight > 0) {
+    for arc in graph.arcs().iter().filter(|arc| arc.weight > 0) {
         let ends = [arc.from, arc.to].map(|id| name(profile, id));
         let marks = (arc.weight, arc.inferred, arc.across_gaps);
         calls.entry(ends).or_default().push(marks);
@@ -106,7 +106,7 @@ proptest! {
         prop_assert_eq!(rows(&back, &all, name), rows(&profile, &selection, label));
         let gaps = |profile: &Profile, selection: &Selection, of: NameOf| -> Vec<[String; 2]> {
             let graph = CallGraph::of(profile, selection);
-            let gaps = graph.arcs.iter().filter(|arc| arc.weight > 0 && arc.is_gap());
+            let gaps = graph.arcs().iter().filter(|arc| arc.weight > 0 && arc.is_gap());
             let mut gaps: Vec<_> = gaps.map(|arc| [arc.from, arc.to].map(|id| of(profile, id))).collect();
             gaps.sort();
             gaps

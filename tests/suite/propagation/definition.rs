@@ -30,7 +30,7 @@ struct Inside<'a> {
 fn plain(built: &Built, flow: &Flow, cycles: &Cycles) -> Plain {
     let graph = &built.graph;
     let group = |id: FunctionId| cycles.group(id);
-    let others = || graph.arcs.enumerate().filter(|(_, arc)| !arc.is_self());
+    let others = || graph.arcs().enumerate().filter(|(_, arc)| !arc.is_self());
     let mut into = flow.roots.clone();
     let mut into_group = IdVec::filled(0.0, cycles.groups());
     for id in graph.function_ids() {
@@ -44,7 +44,7 @@ fn plain(built: &Built, flow: &Flow, cycles: &Cycles) -> Plain {
     }
     let mut inside = Inside {
         graph,
-        ratio: IdVec::filled(0.0, graph.arcs.len()),
+        ratio: IdVec::filled(0.0, graph.arcs().len()),
         base: built.self_weights(),
     };
     for (id, arc) in others().filter(|(id, arc)| cycles.is_within(arc) && flow.arcs[*id] > 0.0) {
@@ -52,14 +52,14 @@ fn plain(built: &Built, flow: &Flow, cycles: &Cycles) -> Plain {
     }
     let mut plain = Plain {
         totals: IdVec::filled(0.0, graph.functions()),
-        arcs: IdVec::filled(0.0, graph.arcs.len()),
+        arcs: IdVec::filled(0.0, graph.arcs().len()),
     };
     let mut all = IdVec::filled(0.0, cycles.groups());
     for whole in cycles.callees_first() {
         let members: Vec<FunctionId> = cycles.functions_of(whole).collect();
         for &member in &members {
             for id in graph.callees(member).filter(|&id| flow.arcs[id] > 0.0) {
-                let callee = group(graph.arcs[id].to);
+                let callee = group(graph.arcs()[id].to);
                 if callee != whole {
                     inside.base[member] += flow.arcs[id] / into_group[callee] * all[callee];
                 }
@@ -72,7 +72,7 @@ fn plain(built: &Built, flow: &Flow, cycles: &Cycles) -> Plain {
         }
         let part = |member: FunctionId| {
             let outside = graph.callers(member);
-            let outside = outside.filter(|&id| group(graph.arcs[id].from) != whole);
+            let outside = outside.filter(|&id| group(graph.arcs()[id].from) != whole);
             let calls = flow.roots[member] + outside.map(|id| flow.arcs[id]).sum::<f64>();
             match into_group[whole] > 0.0 {
                 true => calls / into_group[whole],
@@ -96,7 +96,7 @@ fn from_entry(inside: &Inside, entry: FunctionId, part: f64, plain: &mut Plain) 
     while let Some(&id) = order.get(next) {
         next += 1;
         for arc in callees(id) {
-            let to = graph.arcs[arc].to;
+            let to = graph.arcs()[arc].to;
             if level[to] == u32::MAX {
                 level[to] = level[id] + 1;
                 order.push(to);
@@ -104,7 +104,7 @@ fn from_entry(inside: &Inside, entry: FunctionId, part: f64, plain: &mut Plain) 
         }
     }
     let leads_away = |id: &ArcId| {
-        let arc = &graph.arcs[*id];
+        let arc = &graph.arcs()[*id];
         level[arc.to] == level[arc.from] + 1
     };
     let mut parts = IdVec::filled(0.0, graph.functions());
@@ -118,7 +118,7 @@ fn from_entry(inside: &Inside, entry: FunctionId, part: f64, plain: &mut Plain) 
         for arc in callers() {
             let time = inside.ratio[arc] / ratios * parts[id];
             plain.arcs[arc] += time;
-            parts[graph.arcs[arc].from] += time;
+            parts[graph.arcs()[arc].from] += time;
         }
         plain.totals[id] += parts[id];
     }
@@ -165,7 +165,7 @@ proptest! {
         for id in built.graph.function_ids() {
             prop_assert!(close(estimate.attribution.total(id), expected.totals[id]));
         }
-        for (id, arc) in built.graph.arcs.enumerate() {
+        for (id, arc) in built.graph.arcs().enumerate() {
             if estimate.cycles.is_within(arc) && !arc.is_self() {
                 let ours = estimate.attribution.arcs[id].map_or(0.0, |portion| portion.total());
                 prop_assert!(close(ours, expected.arcs[id]));
@@ -228,7 +228,7 @@ fn a_cycle_that_is_too_large_is_sampled_and_keeps_its_laws() {
         squares += wrong * wrong;
         // What arrives is what the member has, and no member has more than the cycle.
         let inside = built.graph.callers(member).filter(|&id| {
-            let arc = &built.graph.arcs[id];
+            let arc = &built.graph.arcs()[id];
             !arc.is_self() && estimate.cycles.is_within(arc)
         });
         let arrived: f64 = inside

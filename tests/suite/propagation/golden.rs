@@ -139,7 +139,7 @@ fn propagated_is(case: &Path, file: &str, code: &[&str], unit: f64, tolerance: f
         let (from, to) = (text(&golden["from"]), text(&golden["to"]));
         let what = told(&format!("{from} -> {to}"));
         let id = built.arc(&from, &to);
-        let arc = &built.graph.arcs[id];
+        let arc = &built.graph.arcs()[id];
         assert_eq!(arc.calls, golden["count"].as_u64(), "{what}");
         match ours.arcs[id] {
             None => assert!(golden["self"].is_null(), "{what}"),
@@ -240,12 +240,17 @@ fn measured_is(case: &Path, file: &str, parts: Parts) {
         same(ours.total(id), &golden["incl"], EXACT, &what);
     }
     let arcs = rows(&golden["arcs"]);
-    assert_eq!(graph.arcs.len(), arcs.len(), "{}", told("arcs"));
+    assert_eq!(graph.arcs().len(), arcs.len(), "{}", told("arcs"));
     for golden in arcs {
         let (from, to) = (text(&golden["from"]), text(&golden["to"]));
         let what = told(&format!("{from} -> {to}"));
         let id = built.arc(&from, &to);
-        same(graph.arcs[id].weight as f64, &golden["incl"], EXACT, &what);
+        same(
+            graph.arcs()[id].weight as f64,
+            &golden["incl"],
+            EXACT,
+            &what,
+        );
         match ours.arcs[id] {
             None => assert!(golden["self"].is_null(), "{what}"),
             Some(portion) => {
@@ -434,7 +439,7 @@ fn times_inside_of_cycles_are_fonsecas() {
                 same(time, &arc[2], EXACT, &format!("{what} {arc}"));
                 listed.insert(id);
             }
-            for id in built.graph.arcs.ids().filter(|_| total_only.is_none()) {
+            for id in built.graph.arcs().ids().filter(|_| total_only.is_none()) {
                 let time = ours.attribution.arcs[id].map_or(0.0, |arc| arc.total());
                 assert!(listed.contains(&id) || time == 0.0, "{what}");
             }

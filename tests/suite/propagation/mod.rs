@@ -92,7 +92,7 @@ fn counts_of_a_pair_are_added_and_every_arc_has_a_number() {
         (Some("b"), "a", 5),
     ];
     assert_eq!(rows.collect::<Vec<_>>(), expected);
-    let observed = built.graph.arcs[built.arc("a", "c")];
+    let observed = built.graph.arcs()[built.arc("a", "c")];
     assert_eq!((observed.calls, observed.weight), (Some(0), 1));
     let cycles = Cycles::find(&built.graph, |_| true);
     let calls = Calls::of(&built.graph, &cycles, counts);
@@ -153,7 +153,7 @@ fn weak_arcs_are_left_out_of_cycles_and_the_laws_hold() {
     assert_eq!(times.cycles[CycleId::new(0)].portion, portion(301.0, 0.0));
     let flow = Flow {
         arcs: graph
-            .arcs
+            .arcs()
             .iter()
             .map(|arc| arc.weight as f64)
             .collect::<Vec<_>>()
@@ -171,7 +171,7 @@ fn deleted_arcs_are_neither_divided_nor_divide() {
         .calls("main a 1\na b 1\nb a 2")
         .build();
     let back = built.arc("b", "a");
-    let [from, to] = [built.graph.arcs[back].from, built.graph.arcs[back].to];
+    let [from, to] = [built.graph.arcs()[back].from, built.graph.arcs()[back].to];
     let graph = built
         .graph
         .clone()

@@ -65,7 +65,7 @@ impl Known {
             }
         }
         for (id, function) in profile.functions.enumerate() {
-            known.kernel[id] = profile.code.kernel.binary_search(&function.module).is_ok();
+            known.kernel[id] = profile.code.is_kernel(function.module);
         }
         for &id in &followed.copied {
             known.copied[id] = !known.kernel[id];
@@ -106,7 +106,7 @@ impl Known {
         }
         known.read_what_is_inlined(profile);
         for (id, function) in profile.functions.enumerate() {
-            known.kernel[id] = code.kernel.binary_search(&function.module).is_ok();
+            known.kernel[id] = code.is_kernel(function.module);
             known.target[id] &= !known.kernel[id];
             if known.unread[id] && !known.kernel[id] {
                 known.target[id] = true;
@@ -116,7 +116,7 @@ impl Known {
                 }
             }
         }
-        for call in code.calls.iter().filter(|call| !call.kind.is_call()) {
+        for call in code.calls().iter().filter(|call| !call.kind.is_call()) {
             match of(call.from).is_some_and(|code| code.is_entry) {
                 true => known.main[call.to] = true,
                 false => known.target[call.to] |= !known.kernel[call.to],
@@ -131,7 +131,7 @@ impl Known {
     fn read_what_is_inlined(&mut self, profile: &Profile) {
         let inlined = |kind: CallKind| kind == CallKind::Inlined;
         let code = &profile.code;
-        let calls = code.calls.iter().filter(|call| inlined(call.kind));
+        let calls = code.calls().iter().filter(|call| inlined(call.kind));
         let mut copies: Vec<(FunctionId, FunctionId)> =
             calls.map(|call| (call.from, call.to)).collect();
         copies.sort_unstable();
@@ -166,7 +166,7 @@ impl Known {
     /// called from nowhere else.
     fn start_up(&mut self, profile: &Profile) {
         let code = &profile.code;
-        let calls = code.calls.iter().filter(|call| call.kind.is_call());
+        let calls = code.calls().iter().filter(|call| call.kind.is_call());
         let mut calls: Vec<(FunctionId, FunctionId)> =
             calls.map(|call| (call.from, call.to)).collect();
         calls.dedup();
@@ -218,7 +218,7 @@ pub(super) fn calls(profile: &Profile, known: &Known) -> Vec<(Node, Node)> {
         let code = code.functions.get(id).copied().flatten();
         code.is_some_and(|code| code.picks)
     };
-    let in_code = code.calls.iter();
+    let in_code = code.calls().iter();
     let in_code = in_code.filter(|call| call.kind.is_call() || picks(call.from));
     let in_code = in_code.map(|call| (call.from, call.to));
     let calls = observed.chain(in_code);

@@ -5,3 +5,4 @@ mod printing;
 mod recordings;
 mod screens;
 mod stage;
+mod walking;

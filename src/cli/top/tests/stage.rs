@@ -239,3 +239,8 @@ impl Stage {
         identity.map_or(String::new(), |identity| identity.name.to_string())
     }
 }
+
+/// The calculator on a terminal of the usual size.
+pub fn stage() -> Stage {
+    Stage::new(80, 24, CALCULATOR)
+}

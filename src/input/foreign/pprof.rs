@@ -13,25 +13,20 @@ use crate::base::{BuildId, WeightSum, utf8};
 use crate::pprof::{Location, Profile as File, Sample};
 use crate::profile::{EventId, FunctionId, Line, ModuleId, Profile, ThreadId};
 
-use super::Reason;
-use super::stacks::{Frame, Scale, StackBuilder};
+use crate::input::Reason;
+use crate::input::stacks::{Frame, Scale, StackBuilder};
 
 /// The largest profile that is read, decompressed.
 const MAX_SIZE: u64 = 1 << 29;
 /// The most memory that its messages may take: two bytes of a file can be a message of 72.
 const MAX_MEMORY: u64 = 1 << 31;
 
-/// Whether these are the first bytes of a profile that is not compressed: a sample type, which has a kind.
-pub(super) fn is_profile(head: &[u8]) -> bool {
-    matches!(head, [0x0a, _, 0x08, ..])
-}
-
 /// Reads a compressed profile, or what else is compressed with gzip.
 ///
 /// # Errors
 ///
 /// [`Reason::Compressed`] if it is no profile.
-pub(super) fn read_compressed(input: impl Read) -> Result<Profile, Reason> {
+pub(in crate::input) fn read_compressed(input: impl Read) -> Result<Profile, Reason> {
     let mut bytes = Vec::new();
     let mut limited = MultiGzDecoder::new(input).take(MAX_SIZE + 1);
     let is_whole = limited.read_to_end(&mut bytes).is_ok();
@@ -47,7 +42,7 @@ pub(super) fn read_compressed(input: impl Read) -> Result<Profile, Reason> {
 /// # Errors
 ///
 /// [`Reason::Unknown`] if the bytes are not such a profile.
-pub(super) fn read_plain(input: impl Read) -> Result<Profile, Reason> {
+pub(in crate::input) fn read_plain(input: impl Read) -> Result<Profile, Reason> {
     let mut bytes = Vec::new();
     input.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_SIZE {

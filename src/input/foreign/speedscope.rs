@@ -14,8 +14,8 @@ use serde::Deserialize;
 use crate::base::{Event, Unit, WeightSum};
 use crate::profile::{Profile, ThreadId};
 
-use super::Reason;
-use super::stacks::{Frame, Scale, StackBuilder};
+use crate::input::Reason;
+use crate::input::stacks::{Frame, Scale, StackBuilder};
 
 /// The largest file that is read.
 const MAX_SIZE: u64 = 1 << 29;
@@ -90,18 +90,12 @@ struct Turn {
     frame: usize,
 }
 
-/// Whether these are the first bytes of a JSON object.
-pub(super) fn is_object(head: &[u8]) -> bool {
-    let mut bytes = head.iter().filter(|byte| !byte.is_ascii_whitespace());
-    bytes.next() == Some(&b'{') && bytes.next() == Some(&b'"')
-}
-
 /// Reads the whole file.
 ///
 /// # Errors
 ///
 /// [`Reason::Unknown`] if it is larger than 512 MiB.
-pub(super) fn whole(input: impl Read) -> Result<Vec<u8>, Reason> {
+pub(in crate::input) fn whole(input: impl Read) -> Result<Vec<u8>, Reason> {
     let mut bytes = Vec::new();
     input.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > MAX_SIZE {
@@ -111,7 +105,7 @@ pub(super) fn whole(input: impl Read) -> Result<Vec<u8>, Reason> {
 }
 
 /// Whether the bytes are a JSON document. Folded stacks may begin like one.
-pub(super) fn is_document(bytes: &[u8]) -> bool {
+pub(in crate::input) fn is_document(bytes: &[u8]) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
 }
 
@@ -120,7 +114,7 @@ pub(super) fn is_document(bytes: &[u8]) -> bool {
 /// # Errors
 ///
 /// [`Reason::Unknown`] if it is another document or no document.
-pub(super) fn read(bytes: &[u8]) -> Result<Profile, Reason> {
+pub(in crate::input) fn read(bytes: &[u8]) -> Result<Profile, Reason> {
     let file: File = serde_json::from_slice(bytes).map_err(|_| Reason::Unknown)?;
     if !file.schema.contains("speedscope") {
         return Err(Reason::Unknown);

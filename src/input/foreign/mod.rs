@@ -1,0 +1,25 @@
+//! What other profilers write as messages or documents: pprof's profiles and speedscope's.
+//!
+//! They are read by packages that a program which only opens recordings does not need: the feature
+//! `import`. Without it these formats are recognized and refused.
+
+#[cfg(feature = "import")]
+pub(super) mod pprof;
+#[cfg(feature = "import")]
+pub(super) mod speedscope;
+
+#[cfg(not(feature = "import"))]
+mod refused;
+#[cfg(not(feature = "import"))]
+pub(super) use refused::{pprof, speedscope};
+
+/// Whether these are the first bytes of a profile of pprof that is not compressed: a sample type, which has a kind.
+pub(super) fn is_pprof(head: &[u8]) -> bool {
+    matches!(head, [0x0a, _, 0x08, ..])
+}
+
+/// Whether these are the first bytes of a JSON object.
+pub(super) fn is_speedscope(head: &[u8]) -> bool {
+    let mut bytes = head.iter().filter(|byte| !byte.is_ascii_whitespace());
+    bytes.next() == Some(&b'{') && bytes.next() == Some(&b'"')
+}

@@ -1,0 +1,108 @@
+//! Samples whose stacks were copied: they wait until these are unwound.
+
+use super::Tracer;
+use crate::perfdata::{Reader, Record, Sample};
+use crate::trace::off_cpu::Ticket;
+use crate::trace::stack_copies::{Copy, Finished, Waiting, Weights};
+use crate::unwind::End;
+
+impl Tracer<'_, '_, '_> {
+    /// Takes in a sample with a copied stack, which is counted when that is unwound.
+    pub(super) fn copied(
+        &mut self,
+        reader: &Reader,
+        record: &Record<'_>,
+        sample: &Sample<'_>,
+        mut copy: Copy<'_>,
+        weights: Weights,
+        switch: Option<Ticket>,
+    ) {
+        let Some(copies) = &mut self.copies else {
+            return;
+        };
+        let pid = sample.pid.unwrap_or(-1);
+        let tid = sample.tid.unwrap_or(pid);
+        let process = self.stacks.processes.entry(pid).or_default();
+        process.is_at(copy.program_counter);
+        if let Some(site) = process.site(copy.program_counter) {
+            copy.back_at(site);
+        }
+        // The stack is unwound later, when the mappings may be others.
+        let code = process.snapshot(copies.snapshots());
+        let waiting = Waiting {
+            pid,
+            tid,
+            thread: self.threads.of(pid, tid),
+            weights,
+            switch,
+            at: self
+                .times
+                .and_then(|(first, _)| Some(sample.time?.saturating_sub(first))),
+            room: sample.user_stack_room,
+            is_in_exec: process.is_in_exec(),
+            is_joined: false,
+            is_chain_cut: false,
+            kernel: 0..0,
+        };
+        let attr = &reader.events()[sample.event].attr;
+        copies.add(record, (sample, attr), copy, code, waiting);
+        let release = reader.features().os_release.as_deref();
+        if let Some(finished) = copies.due(self.stacks.images.rows(), release) {
+            self.unwound(finished);
+        }
+    }
+
+    /// Waits for all copied stacks: the trace is finished, or the kernel's part of them is found in
+    /// what is about to change. A process's memory they have as it was.
+    pub(in crate::trace) fn settle(&mut self, reader: &Reader) {
+        let release = reader.features().os_release.as_deref();
+        let next = |tracer: &mut Self| {
+            let images = tracer.stacks.images.rows();
+            tracer.copies.as_mut()?.next(images, release)
+        };
+        while let Some(finished) = next(self) {
+            self.unwound(finished);
+        }
+    }
+
+    /// Counts the samples of a batch.
+    fn unwound(&mut self, finished: Finished) {
+        for unwound in finished.samples() {
+            let Waiting {
+                room, thread, at, ..
+            } = *unwound.sample;
+            let stack = self.stacks.unwound(&unwound);
+            self.stacks.tell_hits(self.on_hit);
+            if let (Some(ticket), Some(off_cpu)) = (unwound.sample.switch, &mut self.off_cpu) {
+                off_cpu.resolve(ticket, stack.path, &mut self.trace.caveats);
+            }
+            if matches!(unwound.sample.weights, Weights::Nothing) {
+                continue;
+            }
+            self.note(stack, 1, |stacks| match unwound.end {
+                End::Copied => Some(format!("{room} bytes")),
+                End::Unruled => {
+                    let outermost = unwound.frames.last();
+                    outermost.map(|&at| stacks.file_at(unwound.memory, at).to_owned())
+                }
+                _ => None,
+            });
+            match &unwound.sample.weights {
+                &Weights::One(event, weight) => {
+                    self.note_time((event, thread, stack.path), at, weight);
+                    self.add(event, thread, stack.path, weight);
+                }
+                Weights::Group(deltas) => {
+                    for &(event, weight) in deltas {
+                        self.note_time((event, thread, stack.path), at, weight);
+                        self.add(event, thread, stack.path, weight);
+                    }
+                }
+                Weights::Nothing => {}
+            }
+        }
+        if let Some(copies) = &mut self.copies {
+            copies.free(finished);
+        }
+    }
+}
