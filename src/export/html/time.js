@@ -47,7 +47,13 @@ function timePart() {
       total[times.place[i]] += times.total[i];
     }
     const whole = times.weights.subarray(brush.first, brush.last + 1).reduce((sum, value) => sum + value, 0);
-    return { self: own, total, whole, key, command: event.commands.time?.join(brushRange(event)) };
+    const placeOf = new Map(event.flat.functions.map((id, place) => [id, place]));
+    const figuresOf = id => { const place = placeOf.get(id) ?? -1; return { total: total[place] ?? 0, self: own[place] ?? 0, called: '', whole }; };
+    // A cycle's self weight is that of its members; its total is not the sum of theirs.
+    const cycle = (listing, number) => ({
+      self: listing.cycles[number].members.reduce((sum, line) => sum + figuresOf((listing.who[line] - 2) / 2).self, 0), total: -1, called: '', whole,
+    });
+    return { self: own, total, whole, key, figuresOf, cycle, command: event.commands.time?.join(brushRange(event)) };
   });
 }
 
