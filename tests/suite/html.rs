@@ -400,7 +400,7 @@ fn the_drawing_of_a_page_has_its_functions_apart_and_cycles_around_their_members
     for drawn in drawing["cycles"].as_array().unwrap() {
         let cycle = &cycles[drawn[0].as_u64().unwrap() as usize - 1];
         let members = cycle["members"].as_array().unwrap().iter();
-        let mut members: Vec<&str> = members.map(|it| it["name"].as_str().unwrap()).collect();
+        let mut members: Vec<&str> = members.map(|it| it.as_str().unwrap()).collect();
         members.sort_unstable();
         let around = edges(drawn, 1, None);
         let inside = boxes.iter().filter(|(_, node)| overlap(node, &around));

@@ -1,6 +1,6 @@
 // The call graph as a drawing. Where boxes and arcs are is computed before; the figures are those of the
 // listing, or of the brushed part of time.
-const SVG = 'http://www.w3.org/2000/svg', MARGIN = 12;
+const SVG = document.querySelector('#drawing svg').namespaceURI, MARGIN = 12;
 const drawing = { event: null, level: 0, shown: null, key: '', zoom: 1, nodes: new Map(), arcs: [], at: -1 };
 
 function shape(tag, attributes = {}, ...children) {
@@ -84,7 +84,7 @@ function course(points) {
 
 function drawCall(event, listing, call, part) {
   const line = callLine(listing, call.ends), whole = part ? part.whole : event.total;
-  const value = part ? part.call(call.ends) : line === undefined ? -1 : listing.total[line] - 1;
+  const value = part ? -1 : line === undefined ? -1 : listing.total[line] - 1;
   const share = Math.max(0, Math.min(1, value / Math.max(whole, 1)));
   const text = value >= 0 ? shareText(value, whole) : '';
   const called = !part && line !== undefined && listing.called[line] ? `, called ${event.graph.texts[listing.called[line] - 1]}` : '';
@@ -127,7 +127,7 @@ function showDrawingNote(event, made, part) {
   const count = grouped(made.functions.length), all = made.functions.length + made.hidden_functions;
   const functions_ = made.hidden_functions ? `The ${count} functions with the largest totals, of ${grouped(all)}` : `All ${count} functions with samples`;
   const calls = made.hidden_calls ? `, and the ${grouped(made.calls.length)} heaviest of ${grouped(made.calls.length + made.hidden_calls)} calls between them` : ', and all calls between them';
-  const time = part ? ` Figures are those of the time ${brushRange(event)} s; which functions and calls are drawn, and what is a cycle, is that of the whole time.` : '';
+  const time = part ? ` Figures are those of the time ${brushRange(event)} s; which functions and calls are drawn, and what is a cycle, is that of the whole time. Calls have no figures by time, and a cycle no total.` : '';
   const missing = made.functions.some(([id]) => id === state.chosen) ? '' : ` ${label(state.chosen)} is not in the drawing.`;
   byId('drawing-note').textContent = `${functions_}${calls}.${time}${missing}`;
 }

@@ -16,6 +16,7 @@ const views = { overview: () => { drawTable(); return showTime(); }, flame: show
 let showTab = () => {};
 
 function refresh() {
+  noteTime();
   Promise.resolve(views[state.view]?.()).catch(fail);
 }
 
