@@ -43,6 +43,7 @@ function drawNode(event, listing, made, [id, x, y], part) {
   const figures = own ? `${shareText(own.total, own.whole)}  self ${shareText(own.self, own.whole)}` : 'no figures';
   const calls = own?.called ? `called ${own.called}` : '';
   const parts = own && own.whole ? [own.total, own.self].map(value => Math.max(0, Math.min(1, value / own.whole)) * (width - 2)) : [0, 0];
+  // The text in the box may have less of the name than the description.
   const clip = shape('g', {},
     shape('rect', { class: 'box', width, height, rx: 4 }),
     shape('rect', { class: 'part', x: 1, y: 1, width: parts[0].toFixed(1), height: height - 2, rx: 3 }),
@@ -52,7 +53,7 @@ function drawNode(event, listing, made, [id, x, y], part) {
     shape('text', { x: 7, y: 31 }, figures));
   if (calls) clip.append(shape('text', { x: 7, y: 46 }, shortened(calls, width - 14, '11px system-ui, sans-serif')));
   const said = [`total ${figures}`, calls, cycle ? `member of cycle ${cycle}` : ''].filter(Boolean).join(', ');
-  const node = shape('g', { class: 'node', role: 'button', tabindex: -1, transform: `translate(${x + MARGIN} ${y + MARGIN})`, 'aria-label': `${name}: ${said}` }, clip);
+  const node = shape('g', { class: 'node', role: 'button', tabindex: -1, transform: `translate(${x + MARGIN} ${y + MARGIN})`, 'aria-description': `${name}: ${said}` }, clip);
   node.addEventListener('click', () => { focusNode(id); choose(id); });
   node.addEventListener('pointermove', pointer => showTip(`${name}\n${moduleOf(id)}\n${said}`, pointer.clientX, pointer.clientY));
   node.addEventListener('pointerleave', () => showTip(''));
