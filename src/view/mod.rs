@@ -23,6 +23,7 @@ pub mod flat;
 pub mod graph;
 pub mod info;
 pub mod label;
+pub mod layered;
 mod merged;
 pub mod name;
 pub mod number;

@@ -356,6 +356,84 @@ fn a_page_of_no_samples_is_a_page() {
     assert_eq!(data(&page)["events"][0]["total"], 0);
 }
 
+/// Left, top, right and bottom.
+type Edges = [i64; 4];
+
+fn edges(list: &Value, first: usize, size: Option<(i64, i64)>) -> Edges {
+    let at = |place: usize| list[place].as_i64().unwrap();
+    let (left, top) = (at(first), at(first + 1));
+    let (width, height) = size.unwrap_or_else(|| (at(first + 2), at(first + 3)));
+    [left, top, left + width, top + height]
+}
+
+fn overlap(a: &Edges, b: &Edges) -> bool {
+    a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3]
+}
+
+#[test]
+fn the_drawing_of_a_page_has_its_functions_apart_and_cycles_around_their_members() {
+    let (directory, page) = page_of("html-drawing", STACKS);
+    let data = data(&page);
+    let event = &data["events"][0];
+    let drawing = &event["drawings"][0];
+    let size = |place: usize| drawing["node"][place].as_i64().unwrap();
+    let functions = drawing["functions"].as_array().unwrap();
+    assert_eq!(drawing["hidden_functions"], 0);
+    assert_eq!(functions.len(), rows(&data, event).len());
+    let boxes: BTreeMap<u64, Edges> = functions
+        .iter()
+        .map(|it| {
+            let edges = edges(it, 1, Some((size(0), size(1))));
+            (it[0].as_u64().unwrap(), edges)
+        })
+        .collect();
+    for (a, first) in &boxes {
+        let others = boxes.iter().filter(|(b, _)| a < *b);
+        assert!(others.into_iter().all(|(_, other)| !overlap(first, other)));
+    }
+    // The members of each cycle are in its box, and nothing else is.
+    let names = &data["functions"]["names"];
+    let cycles = json(&["cycles", "stacks.folded"], &directory);
+    let cycles = cycles["cycles"].as_array().unwrap();
+    assert_eq!(drawing["cycles"].as_array().unwrap().len(), cycles.len());
+    assert_eq!(cycles.len(), 2);
+    for drawn in drawing["cycles"].as_array().unwrap() {
+        let cycle = &cycles[drawn[0].as_u64().unwrap() as usize - 1];
+        let members = cycle["members"].as_array().unwrap().iter();
+        let mut members: Vec<&str> = members.map(|it| it.as_str().unwrap()).collect();
+        members.sort_unstable();
+        let around = edges(drawn, 1, None);
+        let inside = boxes.iter().filter(|(_, node)| overlap(node, &around));
+        let mut found: Vec<&str> = inside
+            .map(|(&place, node)| {
+                assert!(node[0] > around[0] && node[1] > around[1]);
+                assert!(node[2] < around[2] && node[3] < around[3]);
+                names[place as usize].as_str().unwrap()
+            })
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, members);
+    }
+    // An arc leads from its caller's edge to its callee's.
+    let calls = drawing["calls"].as_array().unwrap();
+    assert!(calls.len() > 8);
+    assert!(calls.iter().any(|call| call["is_upward"] == true));
+    for call in calls {
+        let points = call["points"].as_array().unwrap();
+        let at = |place: usize| points[place].as_i64().unwrap();
+        let [from, to] = [0, 1].map(|end| boxes[&call["ends"][end].as_u64().unwrap()]);
+        let (leaves, enters) = match call["is_upward"].as_bool().unwrap() {
+            true => (from[1], to[3]),
+            false => (from[3], to[1]),
+        };
+        // Each coordinate is rounded by itself.
+        assert!(at(1).abs_diff(leaves) <= 1, "{call}");
+        assert!(at(points.len() - 1).abs_diff(enters) <= 1, "{call}");
+        assert!((from[0]..=from[2]).contains(&at(0)));
+        assert!((to[0]..=to[2]).contains(&at(points.len() - 2)));
+    }
+}
+
 proptest! {
     #[test]
     fn pairs_have_the_weights_of_every_detail(

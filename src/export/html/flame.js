@@ -206,7 +206,7 @@ async function showFlame() {
   if (event !== current() || degree !== byId('degree').value || part?.key !== timePart()?.key) return;
   if (flame.tree !== tree) Object.assign(flame, { tree, degree, event, zoom: 0, chosen: -1 });
   const left = tree.left ? ` ${grouped(tree.left)} lighter frames are left out of this page.` : '';
-  const range = isPart ? ` Time ${brushRange(event)} s.` : part ? ' The whole time is shown: times are known where every call is a frame.' : '';
+  const range = isPart ? ` Time ${brushRange(event)} s.` : part ? ` The whole time is shown, not ${brushRange(event)} s: ${event.tree_times ? 'times are known where every call is a frame' : 'this page has no times of its frames, as there are too many'}.` : '';
   byId('flame-note').textContent = `${grouped(tree.count - 1)} frames, ${tree.deepest} levels.${left}${range}`;
   drawFlame();
 }

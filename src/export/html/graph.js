@@ -73,6 +73,8 @@ async function showGraph() {
   const entry = listing.index.get(2 * id), where = byId('entry');
   const command = event.commands.graph;
   showCommand('graph', command && entry !== undefined ? command.join(quoted(id)) : null);
+  drawGraph(event, listing);
+  byId('graph-note').textContent = timePart() ? 'The entry below, and those of cycles, are about the whole time.' : '';
   where.replaceChildren(entry === undefined ? element('p', { textContent: 'The function is in no sample of this event.' }) : entryTable(event, listing, entry, range(listing.first[entry], listing.first[entry + 1])));
   if (listing.shown) {
     if (byId('cycles').firstChild !== listing.shown[0]) byId('cycles').replaceChildren(...listing.shown);

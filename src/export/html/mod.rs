@@ -15,6 +15,7 @@
 //! The document has the field `format`: `proftool-html/1`. What another version of the program makes of
 //! it may differ, so that programs should read `--format json` and not the page.
 
+mod drawing;
 mod functions;
 mod graph;
 mod packed;
@@ -44,6 +45,7 @@ use crate::view::page::Block;
 use crate::view::report::Report;
 use crate::view::table::{Cell, Role, Table};
 
+use self::drawing::Drawing;
 use self::functions::{FlatRows, Functions};
 use self::graph::Listing;
 use self::time::Time;
@@ -55,13 +57,14 @@ use super::text::cell_text;
 /// The outline, the looks and the views.
 const OUTLINE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-const SCRIPTS: [&str; 9] = [
+const SCRIPTS: [&str; 10] = [
     include_str!("data.js"),
     include_str!("dom.js"),
     include_str!("table.js"),
     include_str!("flame.js"),
     include_str!("callers.js"),
     include_str!("graph.js"),
+    include_str!("drawing.js"),
     include_str!("time.js"),
     include_str!("source.js"),
     include_str!("page.js"),
@@ -146,6 +149,8 @@ struct EventData<'a> {
     trees: BTreeMap<&'static str, String>,
     pairs: String,
     graph: Listing,
+    /// The same drawn, from few functions to many.
+    drawings: Vec<Drawing>,
     time: Option<Time>,
     /// What ends in the nodes of the tree in which every call is a node, by time.
     tree_times: Option<String>,
@@ -265,6 +270,7 @@ fn event_data<'a>(
         trees,
         pairs: graph::pairs(event.pairs, &place)?,
         graph: Listing::of(event.graph, &place)?,
+        drawings: drawing::drawings(event.graph, &place),
         time: match event.timeline {
             Some(timeline) => Some(Time::of(event.subject.profile, timeline, &place)?),
             None => None,

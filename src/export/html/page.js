@@ -16,6 +16,7 @@ const views = { overview: () => { drawTable(); return showTime(); }, flame: show
 let showTab = () => {};
 
 function refresh() {
+  noteTime();
   Promise.resolve(views[state.view]?.()).catch(fail);
 }
 
@@ -44,6 +45,7 @@ function showEvent(index) {
   const command = element('p', { className: 'command', 'data-command': 'report' });
   byId('overview').replaceChildren(...partsOf(event.overview, 'h2'), command);
   showCommand('report', (event.commands.report ?? [])[0]);
+  offerDrawings(event);
   choose(state.chosen);
   refresh();
   prepareTrees(event);
@@ -89,6 +91,7 @@ function start() {
   startTable();
   startFlame();
   startTime();
+  startDrawing();
   byId('source-kind').addEventListener('change', showSource);
   showTab = makeTabs(name => { state.view = name; refresh(); });
   state.view = '';

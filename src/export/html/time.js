@@ -47,7 +47,13 @@ function timePart() {
       total[times.place[i]] += times.total[i];
     }
     const whole = times.weights.subarray(brush.first, brush.last + 1).reduce((sum, value) => sum + value, 0);
-    return { self: own, total, whole, key, command: event.commands.time?.join(brushRange(event)) };
+    const placeOf = new Map(event.flat.functions.map((id, place) => [id, place]));
+    const figuresOf = id => { const place = placeOf.get(id) ?? -1; return { total: total[place] ?? 0, self: own[place] ?? 0, called: '', whole }; };
+    // A cycle's self weight is that of its members; its total is not the sum of theirs.
+    const cycle = (listing, number) => ({
+      self: listing.cycles[number].members.reduce((sum, line) => sum + figuresOf((listing.who[line] - 2) / 2).self, 0), total: -1, called: '', whole,
+    });
+    return { self: own, total, whole, key, figuresOf, cycle, command: event.commands.time?.join(brushRange(event)) };
   });
 }
 
@@ -62,6 +68,12 @@ async function showTime() {
   showBrush();
 }
 
+/** Says where the whole time is shown although a part of it is chosen. */
+function noteTime() {
+  const isPart = page && timePart();
+  for (const note of document.querySelectorAll('.whole-time')) note.hidden = !isPart;
+}
+
 function showBrush() {
   const event = current(), isPart = isBrushed(event), times = event.times;
   byId('time-first').value = isPart ? brush.first : 0;
@@ -70,8 +82,9 @@ function showBrush() {
   say('time-first', Number(byId('time-first').value));
   say('time-last', Number(byId('time-last').value) + 1);
   byId('time-all').hidden = !isPart;
+  noteTime();
   byId('time-note').textContent = isPart
-    ? `The table has ${brushRange(event)} s: ${weight(timePart().whole, event)}. So has the flame graph where every call is a frame; other views have the whole time. Names and restored frames are those of the whole recording.`
+    ? `The table has ${brushRange(event)} s: ${weight(timePart().whole, event)}. So have the boxes of the call graph${event.tree_times ? ', and the flame graph where every call is a frame' : ''}; other views say that they have the whole time. Names and restored frames are those of the whole recording.`
     : `${times.buckets} buckets of ${weight(event.time.bucket, { is_time: true })}, from the first sample. Drag over the map, or move the sliders, to see a part of time in the table.`;
   drawHeat();
 }

@@ -18,6 +18,7 @@
 mod draw;
 mod entry;
 mod errors;
+mod laid_out;
 mod page;
 mod table;
 
@@ -34,6 +35,7 @@ use crate::profile::{FunctionId, FunctionKind};
 
 pub use self::draw::Pruning;
 pub use self::entry::{Line, Relation, Who};
+pub use self::laid_out::{LaidOut, LaidOutCall, LaidOutCycle};
 pub use self::table::EntryRows;
 
 /// What is shown.

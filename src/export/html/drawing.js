@@ -1,0 +1,231 @@
+// The call graph as a drawing. Where boxes and arcs are is computed before; the figures are those of the
+// listing, or of the brushed part of time.
+const SVG = document.querySelector('#drawing svg').namespaceURI, MARGIN = 12;
+const drawing = { event: null, level: 0, shown: null, key: '', zoom: 1, nodes: new Map(), arcs: [], at: -1 };
+
+function shape(tag, attributes = {}, ...children) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) if (value !== null && value !== undefined) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+const measuring = document.createElement('canvas').getContext('2d');
+/** A text that fits into so many pixels, in a font. */
+function shortened(text, room, font) {
+  measuring.font = font;
+  return fitted(measuring, text, room);
+}
+
+/** The lines of a listing's entry that are about a relation. */
+const linesOf = (listing, entry, relation) => range(listing.first[entry], listing.first[entry + 1]).filter(line => listing.relation[line] === relation);
+
+/** What is known of a call: the line of the callee in the entry of the caller. */
+function callLine(listing, [caller, callee]) {
+  const entry = listing.index.get(2 * caller);
+  return entry === undefined ? undefined : linesOf(listing, entry, 3).find(line => listing.who[line] === 2 * callee + 2);
+}
+
+/** Total, self and calls of a function or a cycle, by its code. */
+function entryFigures(event, listing, code, part) {
+  const entry = listing.index.get(code), line = entry === undefined ? undefined : linesOf(listing, entry, 1)[0];
+  if (line === undefined) return null;
+  if (part) return code % 2 ? part.cycle(listing, (code - 1) / 2) : part.figuresOf(code / 2);
+  const called = listing.called[line] ? event.graph.texts[listing.called[line] - 1] : '';
+  return { total: listing.total[line] - 1, self: listing.self[line] - 1, called, whole: event.total };
+}
+
+const shareText = (value, whole) => `${percent(Math.max(value, 0), whole)} %`;
+
+function drawNode(event, listing, made, [id, x, y], part) {
+  const [width, height] = made.node, own = entryFigures(event, listing, 2 * id, part);
+  const cycle = listing.cycleOf.get(2 * id), name = label(id);
+  const figures = own ? `${shareText(own.total, own.whole)}  self ${shareText(own.self, own.whole)}` : 'no figures';
+  const calls = own?.called ? `called ${own.called}` : '';
+  const parts = own && own.whole ? [own.total, own.self].map(value => Math.max(0, Math.min(1, value / own.whole)) * (width - 2)) : [0, 0];
+  // The text in the box may have less of the name than the description.
+  const clip = shape('g', {},
+    shape('rect', { class: 'box', width, height, rx: 4 }),
+    shape('rect', { class: 'part', x: 1, y: 1, width: parts[0].toFixed(1), height: height - 2, rx: 3 }),
+    shape('rect', { class: 'own', x: 1, y: height - 4, width: parts[1].toFixed(1), height: 3 }),
+    shape('rect', { class: cutMarks.has(id) ? 'edge cut' : 'edge', width, height, rx: 4 }),
+    shape('text', { x: 7, y: 16, class: 'title' }, shortened(name, width - 14, '600 12px system-ui, sans-serif')),
+    shape('text', { x: 7, y: 31 }, figures));
+  if (calls) clip.append(shape('text', { x: 7, y: 46 }, shortened(calls, width - 14, '11px system-ui, sans-serif')));
+  const said = [`total ${figures}`, calls, cycle ? `member of cycle ${cycle}` : ''].filter(Boolean).join(', ');
+  const node = shape('g', { class: 'node', role: 'button', tabindex: -1, transform: `translate(${x + MARGIN} ${y + MARGIN})`, 'aria-description': `${name}: ${said}` }, clip);
+  node.addEventListener('click', () => { focusNode(id); choose(id); });
+  node.addEventListener('pointermove', pointer => showTip(`${name}\n${moduleOf(id)}\n${said}`, pointer.clientX, pointer.clientY));
+  node.addEventListener('pointerleave', () => showTip(''));
+  node.addEventListener('focus', () => { drawing.at = id; });
+  return node;
+}
+
+function drawCycle(event, listing, [number, x, y, width, height, members], part) {
+  const own = entryFigures(event, listing, 2 * number + 1, part), all = listing.cycles[number]?.members.length ?? members;
+  const shown = members < all ? `, ${members} of ${grouped(all)} members drawn` : `, ${all} members`;
+  const figures = own ? `total ${own.total >= 0 ? shareText(own.total, own.whole) : 'not known'}, self ${shareText(own.self, own.whole)}${own.called ? `, called ${own.called}` : ''}` : '';
+  const group = shape('g', { class: 'cluster', transform: `translate(${x + MARGIN} ${y + MARGIN})` },
+    shape('title', {}, `cycle ${number} as a whole${shown}; ${figures}`),
+    shape('rect', { width, height, rx: 9 }),
+    shape('text', { x: 12, y: 17, class: 'title' }, shortened(`cycle ${number} as a whole${shown}`, width - 24, '600 12px system-ui, sans-serif')),
+    shape('text', { x: 12, y: 32 }, shortened(figures, width - 24, '11px system-ui, sans-serif')));
+  return group;
+}
+
+/** The course of an arc: every second piece is a vertical line, the others are curves. */
+function course(points) {
+  let path = `M${points[0] + MARGIN} ${points[1] + MARGIN}`;
+  for (let i = 2; i < points.length; i += 2) {
+    const [x, y, px, py] = [points[i] + MARGIN, points[i + 1] + MARGIN, points[i - 2] + MARGIN, points[i - 1] + MARGIN];
+    path += i % 4 === 2 ? `L${x} ${y}` : `C${px} ${(py + y) / 2} ${x} ${(py + y) / 2} ${x} ${y}`;
+  }
+  return path;
+}
+
+function drawCall(event, listing, call, part) {
+  const line = callLine(listing, call.ends), whole = part ? part.whole : event.total;
+  const value = part ? -1 : line === undefined ? -1 : listing.total[line] - 1;
+  const share = Math.max(0, Math.min(1, value / Math.max(whole, 1)));
+  const text = value >= 0 ? shareText(value, whole) : '';
+  const called = !part && line !== undefined && listing.called[line] ? `, called ${event.graph.texts[listing.called[line] - 1]}` : '';
+  const { points } = call, end = points.length - 2, x = points[end] + MARGIN, y = points[end + 1] + MARGIN, up = call.is_upward ? 8 : -8;
+  const arc = shape('g', { class: value === 0 ? 'arc none' : 'arc' },
+    shape('title', {}, `${label(call.ends[0])} calls ${label(call.ends[1])}: ${text}${called}`),
+    shape('path', { d: course(points), 'stroke-width': (1 + 4 * Math.sqrt(share)).toFixed(1) }),
+    shape('polygon', { points: `${x},${y} ${x - 5},${y + up} ${x + 5},${y + up}` }));
+  const place = call.label && shape('text', { class: 'weight', x: call.label[0] + MARGIN, y: call.label[1] + MARGIN + 4 }, text);
+  return { ends: call.ends, arc, place };
+}
+
+function drawGraph(event, listing) {
+  const made = event.drawings[drawing.level], part = timePart(), frame = byId('drawing');
+  const key = `${state.event}/${drawing.level}/${part?.key ?? ''}`;
+  showDrawingNote(event, made, part);
+  if (drawing.key === key) { markNodes(); return; }
+  const isNew = drawing.event !== event || drawing.shown !== made;
+  Object.assign(drawing, { event, shown: made, key, listing });
+  drawing.arcs = made.calls.map(call => drawCall(event, listing, call, part));
+  drawing.nodes = new Map(made.functions.map(function_ => [function_[0], drawNode(event, listing, made, function_, part)]));
+  drawing.place = new Map(made.functions.map(([id, x, y]) => [id, [x, y]]));
+  const svg = shape('svg', { role: 'group', 'aria-label': 'Call graph, callers above callees', viewBox: `0 0 ${made.width + 2 * MARGIN} ${made.height + 2 * MARGIN}` },
+    ...made.cycles.map(cycle => drawCycle(event, listing, cycle, part)),
+    shape('g', {}, ...drawing.arcs.map(it => it.arc)), shape('g', {}, ...drawing.nodes.values()),
+    shape('g', { 'aria-hidden': 'true' }, ...drawing.arcs.filter(it => it.place).map(it => it.place)));
+  frame.replaceChildren(svg);
+  drawing.svg = svg;
+  if (isNew) {
+    drawing.zoom = Math.min(1, Math.max(0.75, frame.clientWidth / (made.width + 2 * MARGIN)));
+    drawing.at = drawing.nodes.has(state.chosen) ? state.chosen : made.functions[0]?.[0] ?? -1;
+  }
+  resizeDrawing(drawing.zoom);
+  markNodes();
+  // The heaviest function stands in the first layers.
+  if (isNew && made.functions.length) showNode(made.functions[0][0], 'center');
+}
+
+function showDrawingNote(event, made, part) {
+  const count = grouped(made.functions.length), all = made.functions.length + made.hidden_functions;
+  const functions_ = made.hidden_functions ? `The ${count} functions with the largest totals, of ${grouped(all)}` : `All ${count} functions with samples`;
+  const calls = made.hidden_calls ? `, and the ${grouped(made.calls.length)} heaviest of ${grouped(made.calls.length + made.hidden_calls)} calls between them` : ', and all calls between them';
+  const time = part ? ` Figures are those of the time ${brushRange(event)} s; which functions and calls are drawn, and what is a cycle, is that of the whole time. Calls have no figures by time, and a cycle no total.` : '';
+  const missing = made.functions.some(([id]) => id === state.chosen) ? '' : ` ${label(state.chosen)} is not in the drawing.`;
+  byId('drawing-note').textContent = `${functions_}${calls}.${time}${missing}`;
+}
+
+/** Marks the selected function with its callers and callees. */
+function markNodes() {
+  const near = new Set([state.chosen]);
+  const isShown = drawing.nodes.has(state.chosen);
+  for (const { ends, arc, place } of drawing.arcs) {
+    const isNear = ends.includes(state.chosen);
+    arc.classList.toggle('near', isNear);
+    place?.classList.toggle('near', isNear);
+    if (isNear) ends.forEach(id => near.add(id));
+  }
+  for (const [id, node] of drawing.nodes) {
+    node.classList.toggle('chosen', id === state.chosen);
+    node.classList.toggle('near', isShown && near.has(id));
+    node.setAttribute('aria-pressed', id === state.chosen);
+    node.setAttribute('tabindex', id === drawing.at ? 0 : -1);
+  }
+}
+
+function focusNode(id) {
+  const node = drawing.nodes.get(id);
+  if (!node) return;
+  drawing.nodes.get(drawing.at)?.setAttribute('tabindex', -1);
+  drawing.at = id;
+  node.setAttribute('tabindex', 0);
+  node.focus({ preventScroll: true });
+  showNode(id);
+}
+
+/** Scrolls as far as a box is outside of the frame. */
+function showNode(id, block) {
+  const frame = byId('drawing'), place = drawing.place?.get(id);
+  if (!place) return;
+  const [width, height] = drawing.shown.node.map(length => length * drawing.zoom);
+  const [x, y] = place.map(length => (length + MARGIN) * drawing.zoom);
+  if (block === 'center') {
+    frame.scrollLeft = x + width / 2 - frame.clientWidth / 2;
+    frame.scrollTop = y - 24;
+    return;
+  }
+  frame.scrollLeft = Math.max(Math.min(frame.scrollLeft, x - 8), x + width + 8 - frame.clientWidth);
+  frame.scrollTop = Math.max(Math.min(frame.scrollTop, y - 8), y + height + 8 - frame.clientHeight);
+}
+
+function resizeDrawing(zoom) {
+  const frame = byId('drawing'), made = drawing.shown;
+  if (!made) return;
+  const before = drawing.zoom, middle = [frame.scrollLeft + frame.clientWidth / 2, frame.scrollTop + frame.clientHeight / 2];
+  drawing.zoom = Math.max(0.1, Math.min(3, zoom));
+  drawing.svg.setAttribute('width', Math.round((made.width + 2 * MARGIN) * drawing.zoom));
+  drawing.svg.setAttribute('height', Math.round((made.height + 2 * MARGIN) * drawing.zoom));
+  frame.scrollLeft = middle[0] * drawing.zoom / before - frame.clientWidth / 2;
+  frame.scrollTop = middle[1] * drawing.zoom / before - frame.clientHeight / 2;
+}
+
+/** The box that an arrow key leads to: the heaviest caller or callee, or the next in the same layer. */
+function nextNode(id, key) {
+  if (key === 'ArrowUp') return drawing.arcs.find(it => it.ends[1] === id)?.ends[0];
+  if (key === 'ArrowDown') return drawing.arcs.find(it => it.ends[0] === id)?.ends[1];
+  const [x, y] = drawing.place.get(id), sign = key === 'ArrowRight' ? 1 : -1;
+  const beside = [...drawing.place].filter(([, place]) => Math.abs(place[1] - y) < drawing.shown.node[1] && sign * (place[0] - x) > 0);
+  return beside.sort((a, b) => sign * (a[1][0] - b[1][0]))[0]?.[0];
+}
+
+function startDrawing() {
+  const frame = byId('drawing'), grip = { at: null };
+  byId('drawing-level').addEventListener('change', () => { drawing.level = Number(byId('drawing-level').value); refresh(); });
+  byId('drawing-larger').addEventListener('click', () => resizeDrawing(drawing.zoom * 1.25));
+  byId('drawing-smaller').addEventListener('click', () => resizeDrawing(drawing.zoom / 1.25));
+  byId('drawing-fit').addEventListener('click', () => resizeDrawing(Math.min(1, frame.clientWidth / (drawing.shown.width + 2 * MARGIN), frame.clientHeight / (drawing.shown.height + 2 * MARGIN))));
+  byId('drawing-find').addEventListener('click', () => focusNode(state.chosen));
+  frame.addEventListener('wheel', event => {
+    if (!event.ctrlKey) return;
+    event.preventDefault();
+    resizeDrawing(drawing.zoom * Math.exp(-event.deltaY / 300));
+  }, { passive: false });
+  frame.addEventListener('pointerdown', event => {
+    if (event.pointerType === 'mouse' && !event.target.closest('.node')) grip.at = [event.clientX + frame.scrollLeft, event.clientY + frame.scrollTop];
+  });
+  addEventListener('pointermove', event => { if (grip.at) frame.scrollTo(grip.at[0] - event.clientX, grip.at[1] - event.clientY); });
+  addEventListener('pointerup', () => { grip.at = null; });
+  frame.addEventListener('keydown', event => {
+    const isNode = event.target.closest('.node');
+    if (event.key === '+' || event.key === '-') resizeDrawing(drawing.zoom * (event.key === '+' ? 1.25 : 0.8));
+    else if (isNode && event.key.startsWith('Arrow')) focusNode(nextNode(drawing.at, event.key));
+    else if (isNode && (event.key === 'Enter' || event.key === ' ')) choose(drawing.at);
+    else return;
+    event.preventDefault();
+  });
+}
+
+/** Offers the drawings of an event. */
+function offerDrawings(event) {
+  const options = event.drawings.map((made, i) => element('option', { value: i, textContent: made.hidden_functions ? `${made.functions.length} heaviest functions` : `all ${made.functions.length} functions` }));
+  byId('drawing-level').replaceChildren(...options);
+  drawing.level = 0;
+}
