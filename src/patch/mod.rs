@@ -114,6 +114,10 @@ pub struct CallCounter {
     foreign_files: FxHashSet<FileIdentity>,
     /// Whether something was loaded when the program ran already.
     loads_later: bool,
+    /// How much longer the program may take, as a part of its time without counting.
+    limit: Option<f64>,
+    /// The sites that were given up to keep that, each with the number of its file.
+    given_up: FxHashSet<(usize, usize)>,
     /// Files that could not be read or changed, each with the reason.
     unread: Vec<String>,
     /// Where dynamic linkers stop, by path.
@@ -150,6 +154,17 @@ impl CallCounter {
     /// The same, with call sites kept in this directory for the next start.
     pub fn keeping_in(self, cache: Option<PathBuf>) -> CallCounter {
         CallCounter { cache, ..self }
+    }
+
+    /// The same, with counting given up where calls are so frequent that the program takes longer
+    /// than this part of its time without counting.
+    pub fn keeping_below(self, limit: Option<f64>) -> CallCounter {
+        CallCounter { limit, ..self }
+    }
+
+    /// The number of sites that were given up to keep the limit. What they have counted is a lower bound.
+    pub fn given_up(&self) -> usize {
+        self.given_up.len()
     }
 
     /// The number of sites that are counted.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::sites::FileSites;
-use super::stub::STUB;
+use super::stub::{STUB, without_count};
 use super::{CallCounter, Images, PlannedFile, Reason, plan};
 use crate::base::Svma;
 use crate::binary::{Binary, Error, Machine};
@@ -40,6 +40,18 @@ impl CallPlanner for CallCounter {
 
     fn loads_later(&self) -> bool {
         !matches!(self.images, Images::Program)
+    }
+
+    fn limit(&self) -> Option<f64> {
+        self.limit
+    }
+
+    fn without_count(&self, stub: &[u8]) -> Option<[u8; 8]> {
+        without_count(stub)
+    }
+
+    fn gave_up(&mut self, file: usize, site: usize) {
+        self.given_up.insert((file, site));
     }
 
     fn loader_list(&mut self, program: &LoadedImage) -> Option<u64> {

@@ -58,6 +58,7 @@ mod record_attach;
 mod record_bounds;
 mod record_calls;
 mod record_calls_later;
+mod record_calls_limit;
 mod record_counts;
 mod record_crates;
 mod record_events;

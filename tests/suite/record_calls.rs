@@ -318,7 +318,7 @@ fn a_command_that_cannot_be_run_is_reported_as_without_counts() {
 }
 
 /// Runs for three seconds. Prints whether its code is as it was at the start, byte for byte.
-const RUNS: &str = r#"
+pub(crate) const RUNS: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -357,7 +357,8 @@ fn a_process_that_runs_counts_for_a_while_and_is_as_before() {
     let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "ready");
     let pid = process.id().to_string();
-    let options = ["--counts", "-e", "cpu-clock", "-d", "1", "-o", "out.data"];
+    let options = ["--counts", "--counts-limit", "none", "-e", "cpu-clock"];
+    let options = [&options[..], &["-d", "1", "-o", "out.data"]].concat();
     let output = room.record(&[&options[..], &["-p", &pid]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(lines.next().unwrap().unwrap(), "as before");

@@ -31,6 +31,36 @@ pub fn images(text: &str) -> Result<Files, String> {
     })
 }
 
+/// By how much counting may slow a program down.
+#[derive(Clone, Copy, Debug)]
+pub enum Slowdown {
+    /// By so many percent.
+    AtMost(f64),
+    /// By any.
+    Any,
+}
+
+/// Reads the value of the option for that.
+pub fn slowdown(text: &str) -> Result<Slowdown, String> {
+    if text == "none" {
+        return Ok(Slowdown::Any);
+    }
+    let percent = text.strip_suffix('%').unwrap_or(text).parse();
+    let percent = percent.ok().filter(|it: &f64| it.is_finite() && *it > 0.0);
+    let percent = percent.ok_or("expected a percentage above 0, or none")?;
+    Ok(Slowdown::AtMost(percent))
+}
+
+impl Slowdown {
+    /// As a part.
+    pub fn part(self) -> Option<f64> {
+        match self {
+            Slowdown::AtMost(percent) => Some(percent / 100.0),
+            Slowdown::Any => None,
+        }
+    }
+}
+
 impl Files {
     /// What counts there.
     pub fn counter(&self) -> CallCounter {
@@ -47,7 +77,7 @@ impl Files {
 }
 
 /// Reports what was counted, and what was not.
-pub fn report(counter: &CallCounter) {
+pub fn report(counter: &CallCounter, slowdown: Slowdown) {
     for reason in counter.unread() {
         tell(&format!("calls are not counted in {reason}"));
     }
@@ -80,6 +110,17 @@ pub fn report(counter: &CallCounter) {
         line += &format!("; not counted: {}", parts.join(", "));
     }
     tell(&line);
+    if let (sites @ 1.., Slowdown::AtMost(percent)) = (counter.given_up(), slowdown) {
+        let (s, their) = if sites == 1 {
+            ("", "its")
+        } else {
+            ("s", "their")
+        };
+        tell(&format!(
+            "counting was given up at {sites} call site{s} that would have slowed the program down by more \
+             than {percent} %; {their} counts are lower bounds (≥). To count all: --counts-limit none"
+        ));
+    }
 }
 
 /// Why sites were left alone, in words.

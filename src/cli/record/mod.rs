@@ -72,6 +72,12 @@ pub struct RecordArgs {
           conflicts_with_all = ["tid", "all_cpus", "cpu", "cgroup"])]
     counts: Option<counts::Files>,
 
+    /// With --counts, give up counting the most frequent calls while they slow the program down by more
+    /// than PERCENT, as estimated; their counts are lower bounds then. With none, count all
+    #[arg(long, value_name = "PERCENT|none", requires = "counts", default_value = "30",
+          value_parser = counts::slowdown)]
+    counts_limit: counts::Slowdown,
+
     /// With --counts, also count in the programs that the command starts by exec. A process waits at
     /// each exec until its new program is ready to count
     #[arg(long, requires = "counts",
@@ -211,6 +217,7 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
     };
     let counter = args.counts.as_ref().map(counts::Files::counter);
     let counter = counter.map(|counter| counter.following_exec(args.follow_exec));
+    let counter = counter.map(|counter| counter.keeping_below(args.counts_limit.part()));
     let cache = cache_directory().filter(|_| !args.no_cache);
     let mut counter = counter.map(|counter| counter.keeping_in(cache));
     let planner = counter
@@ -218,7 +225,7 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
         .map(|counter| counter as &mut dyn CallPlanner);
     let recording = sampler::record(&options, subject, &bounds, &args.output, planner, &mut note)?;
     if let Some(counter) = counter.filter(|_| !args.quiet) {
-        counts::report(&counter);
+        counts::report(&counter, args.counts_limit);
     }
     let chosen = (options.stacks, args.sampling.time());
     if let Some(judged) = judged.filter(|_| recording.samples > 0)

@@ -13,13 +13,16 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashSet;
 
 use super::address_space::{is_free, pages, places};
 use super::install::Stopped;
 use super::loaded::Memory;
+use super::page::{self, Page};
 use super::{CallPlanner, Change, Chosen, Installed, StubArea};
+use crate::perfdata::CountedImage;
 use crate::sampler::error::Error;
 
 /// How many places are tried for the stubs of one file.
@@ -112,6 +115,40 @@ impl Areas {
             Ok(words.iter().map(|word| u64::from_ne_bytes(*word)).collect())
         });
         counters.collect()
+    }
+
+    /// Counts no more at a site, in all processes. Returns whether that is possible and new.
+    pub(super) fn give_up(
+        &mut self,
+        shared: &File,
+        (file, site): (usize, usize),
+        planner: &mut dyn CallPlanner,
+    ) -> bool {
+        let Some(area) = self.list.get_mut(file).filter(|area| site < area.sites) else {
+            return false;
+        };
+        let mut stub = [0; CountedImage::STUB_SIZE as usize];
+        let at = area.installed.area.offset + site as u64 * CountedImage::STUB_SIZE;
+        let written = shared.read_exact_at(&mut stub, at).and_then(|()| {
+            let Some(bytes) = planner.without_count(&stub) else {
+                return Ok(false);
+            };
+            let inside = at % page::SIZE as u64;
+            let page = Page::map(shared, at - inside)?;
+            // Threads execute it meanwhile.
+            let word = page.long_word(inside as usize);
+            word.store(u64::from_ne_bytes(bytes), Ordering::Release);
+            Ok(true)
+        });
+        if !written.unwrap_or(false) {
+            return false;
+        }
+        let parts = &mut area.installed.parts;
+        if let Err(place) = parts.binary_search(&site) {
+            parts.insert(place, site);
+        }
+        planner.gave_up(area.installed.file, site);
+        true
     }
 
     /// Whether a file counts in a process already, as in one that was forked.

@@ -12,24 +12,20 @@
 //! ```
 //!
 //! A thread waits for the word `ring` to change (`futex`), and makes a descriptor readable.
-#![expect(
-    unsafe_code,
-    reason = "the page is memory that programs write; futex and eventfd have no safe interface"
-)]
+#![expect(unsafe_code, reason = "eventfd has no safe interface")]
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
-use std::ptr::{self, NonNull};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 
+use super::page::Page;
 use crate::sampler::kernel::check;
 
 /// Where the page begins in the shared memory, behind the page of the code that rings.
-const OFFSET: i64 = 4096;
-const SIZE: usize = 4096;
+const OFFSET: u64 = 4096;
 /// How many seconds a program waits for an answer.
 const PATIENCE: u32 = 20;
 
@@ -78,7 +74,7 @@ pub(super) struct Bell {
 impl Bell {
     /// Puts it into shared memory, which must be large enough.
     pub(super) fn hang(shared: &File) -> io::Result<Bell> {
-        let page = Arc::new(Page::map(shared)?);
+        let page = Arc::new(Page::map(shared, OFFSET)?);
         page.word(TIMEOUT).store(PATIENCE, Ordering::Relaxed);
         // SAFETY: no memory is passed.
         let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
@@ -98,7 +94,7 @@ impl Bell {
         }
         let (page, heard) = (Arc::clone(&self.page), Arc::clone(&self.heard));
         let ear = thread::Builder::new().name("proftool-bell".into());
-        self.ear = Some(ear.spawn(move || page.hear(&heard))?);
+        self.ear = Some(ear.spawn(move || hear(&page, &heard))?);
         self.page.word(OPEN).store(1, Ordering::Release);
         Ok(())
     }
@@ -186,86 +182,27 @@ impl Drop for Bell {
     }
 }
 
-/// The shared page, mapped.
-#[derive(Debug)]
-struct Page(NonNull<u8>);
-
-// SAFETY: the page stays mapped while the value lives, and is only touched by atomic operations.
-unsafe impl Send for Page {}
-// SAFETY: as above.
-unsafe impl Sync for Page {}
-
-impl Page {
-    fn map(shared: &File) -> io::Result<Page> {
-        // SAFETY: with a null hint and without MAP_FIXED the kernel chooses a place where nothing
-        // is mapped, so no memory of this program is touched.
-        let address = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                SIZE,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                shared.as_raw_fd(),
-                OFFSET,
-            )
-        };
-        if address == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let page = NonNull::new(address.cast()).ok_or(io::ErrorKind::Other)?;
-        Ok(Page(page))
-    }
-
-    /// The word at one of the offsets above.
-    fn word(&self, at: usize) -> &AtomicU32 {
-        debug_assert!(at < SIZE && at.is_multiple_of(4));
-        // SAFETY: the offset is inside the page and a multiple of four, the page is mapped as long as
-        // `self` lives, and is only touched by atomic operations.
-        unsafe { AtomicU32::from_ptr(self.0.as_ptr().add(at).cast()) }
-    }
-
-    /// Wakes all that wait for a word to change.
-    fn wake(&self, at: usize) {
-        let word = self.word(at).as_ptr();
-        // SAFETY: the word is mapped, and the kernel reads nothing else.
-        unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, i32::MAX) };
-    }
-
-    /// Waits until a word has another value, at times without reason.
-    fn wait(&self, at: usize, value: u32) {
-        let word = self.word(at).as_ptr();
-        let forever = ptr::null::<libc::timespec>();
-        // SAFETY: the word is mapped, and the kernel reads nothing else.
-        unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAIT, value, forever) };
-    }
-
-    /// Makes the descriptor readable each time when somebody rings, until the bell is closed.
-    fn hear(&self, heard: &File) {
-        loop {
-            let ring = self.word(RING).load(Ordering::Acquire);
-            match ring {
-                CLOSED => return,
-                // Another program may ring as soon as one was answered: each time may be the first.
-                1 => {
-                    // It is full if nobody has looked for long; then it is readable.
-                    let _ = (&mut &*heard).write(&1u64.to_ne_bytes());
-                }
-                _ => {}
+/// Makes the descriptor readable each time when somebody rings, until the bell is closed.
+fn hear(page: &Page, heard: &File) {
+    loop {
+        let ring = page.word(RING).load(Ordering::Acquire);
+        match ring {
+            CLOSED => return,
+            // Another program may ring as soon as one was answered: each time may be the first.
+            1 => {
+                // It is full if nobody has looked for long; then it is readable.
+                let _ = (&mut &*heard).write(&1u64.to_ne_bytes());
             }
-            self.wait(RING, ring);
+            _ => {}
         }
-    }
-}
-
-impl Drop for Page {
-    fn drop(&mut self) {
-        // SAFETY: exactly what `map` mapped, and nothing refers to it any more.
-        unsafe { libc::munmap(self.0.as_ptr().cast(), SIZE) };
+        page.wait(RING, ring);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use super::*;
     use crate::sampler::targets::tracee::shared_memory;
 
@@ -278,7 +215,7 @@ mod tests {
         assert!(bell.is_open());
         assert_eq!(bell.report(), None);
         // As a program does it, in its own mapping of the memory.
-        let program = Page::map(&shared).unwrap();
+        let program = Page::map(&shared, OFFSET).unwrap();
         let ringing = thread::spawn(move || {
             for (at, value) in [(KIND, 2), (PROCESS, 77), (THREAD, 78), (PATH + 4, 1)] {
                 program.word(at).store(value, Ordering::Release);

@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use super::areas::{Areas, Place};
 use super::bell::Bell;
 use super::install::{Arrival, Stopped};
+use super::limit::Limit;
 use super::loaded::Memory;
 use super::refusals::{ptrace_scope, refuse_privileges, refuse_running};
 use super::{CallPlanner, Change, Chosen, FileIdentity, agent};
@@ -47,6 +48,8 @@ pub(in crate::sampler) struct Counting {
     pub(super) followed: u64,
     /// Where programs report what they load and execute.
     agents: Vec<CountedAgent>,
+    /// Keeps the slowdown below a limit, if there is one.
+    limit: Option<Limit>,
     /// The files that processes had mapped when they were looked at last, each with its address.
     pub(super) known: FxHashMap<i32, Vec<(FileIdentity, u64)>>,
 }
@@ -99,6 +102,7 @@ impl Counting {
             follows: false,
             followed: 0,
             agents: Vec::new(),
+            limit: None,
             known: FxHashMap::default(),
         })
     }
@@ -140,7 +144,8 @@ impl Counting {
             pid,
             restores: Vec::new(),
         });
-        match counting.install_program(stopped, planner, descriptor) {
+        let made = counting.install_program(stopped, planner, descriptor);
+        match made.and_then(|()| counting.watch(pid, planner)) {
             Ok(()) => Ok(counting),
             Err(error) => {
                 // It is stopped already.
@@ -172,6 +177,7 @@ impl Counting {
                 }
             };
         self.install_program(&mut stopped, planner, self.descriptor)?;
+        self.watch(stopped.pid(), planner)?;
         let released = stopped.release();
         released.map_err(Error::counting("let the program run"))
     }
@@ -319,6 +325,31 @@ impl Counting {
             self.agents.push(agent);
         }
         Ok(())
+    }
+
+    /// Begins to keep the limit, if there is one.
+    fn watch(&mut self, pid: i32, planner: &dyn CallPlanner) -> Result<(), Error> {
+        if let Some(most) = planner.limit() {
+            let limit = Limit::begin(pid, most);
+            let action = "measure the processor time of the program";
+            self.limit = Some(limit.map_err(Error::counting(action))?);
+        }
+        Ok(())
+    }
+
+    /// Gives up counting calls that take too much time, if there is a limit.
+    pub(super) fn keep_limit(&mut self, planner: &mut dyn CallPlanner) {
+        let (Some(limit), shared) = (&mut self.limit, &self.shared) else {
+            return;
+        };
+        let areas = std::cell::RefCell::new(&mut self.areas);
+        let looked = limit.look(&mut || areas.borrow().read(shared), &mut |site| {
+            areas.borrow_mut().give_up(shared, site, planner)
+        });
+        // What cannot be measured any more goes on as it is.
+        if looked.is_err() {
+            self.limit = None;
+        }
     }
 
     /// Readable when a program may wait for an answer.

@@ -34,7 +34,7 @@ const LISTED: usize = 1 << 14;
 const PATH: usize = 4096;
 
 impl Counting {
-    /// Answers programs that wait.
+    /// Answers programs that wait, and keeps the limit on what counting takes.
     pub(in crate::sampler) fn attend(
         &mut self,
         planner: &mut dyn CallPlanner,
@@ -53,6 +53,7 @@ impl Counting {
             }
             report = self.bell.waiting();
         }
+        self.keep_limit(planner);
     }
 
     /// Makes the libraries count that a process has loaded.

@@ -17,6 +17,9 @@
 //! The counters are in memory that is shared with the program and with the processes that it forks,
 //! so that all of them add up, and are read when the recording ends.
 //!
+//! Where counting takes too much of the program's time, the stubs of the most frequent calls are
+//! changed meanwhile, and count no more (`limit`).
+//!
 //! Nothing is traced between these moments. The dynamic linker calls a function that does nothing
 //! whenever it has loaded libraries, for debuggers; it is made to jump to the `agent`, a few
 //! instructions in the program's memory that report it and wait until the recorder is done.
@@ -25,10 +28,13 @@ mod address_space;
 mod agent;
 mod areas;
 mod bell;
+mod cost;
 pub(super) mod counting;
 mod install;
 mod later;
+mod limit;
 mod loaded;
+mod page;
 mod refusals;
 
 use std::path::{Path, PathBuf};
@@ -131,7 +137,7 @@ pub struct Installed {
     pub area: StubArea,
     /// Sites that no process counts, in order.
     pub uncounted: Vec<usize>,
-    /// Sites that not all processes count, in order.
+    /// Sites that not all processes count, or not until the end, in order.
     pub parts: Vec<usize>,
     /// Whether code of it may have run before its calls were counted.
     pub is_part: bool,
@@ -168,6 +174,17 @@ pub trait CallPlanner {
 
     /// Whether calls in libraries are counted that are loaded when the program runs.
     fn loads_later(&self) -> bool;
+
+    /// How much longer the program may take than without counting, as a part of the time it takes
+    /// then; `None` if there is no limit.
+    fn limit(&self) -> Option<f64>;
+
+    /// Returns the first eight bytes of a stub that does not count any more, but leads where this one
+    /// does; `None` if a thread may be inside of them.
+    fn without_count(&self, stub: &[u8]) -> Option<[u8; 8]>;
+
+    /// Takes note of a site that is counted no more, to keep the limit.
+    fn gave_up(&mut self, file: usize, site: usize);
 
     /// The address in memory of the word in which the dynamic linker notes where its list of loaded
     /// files is.

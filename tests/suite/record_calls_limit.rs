@@ -1,0 +1,128 @@
+//! `record --counts` where something runs out: the time that counting may take, or the disk.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use crate::record::{PROFTOOL, Room, can_record, stderr};
+use crate::record_calls::{RUNS, arc, built, graph};
+use crate::support::skipped;
+
+/// Does little but call, in two threads and in a child.
+const TINY: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noipa)) long tiny(long x) { return x + 1; }
+__attribute__((noipa)) long rare(long x) { return x * 2; }
+__attribute__((noipa)) long many(long n) {
+    long sum = 0;
+    for (long i = 0; i < n; i++) sum = tiny(sum);
+    for (int i = 0; i < 3; i++) sum = rare(sum);
+    return sum;
+}
+static void *work(void *sum) { *(long *)sum = many(400000000); return 0; }
+int main(void) {
+    pthread_t threads[2];
+    long sums[2], child;
+    int ends[2], status;
+    if (pipe(ends)) return 1;
+    if (!fork()) {
+        child = many(400000000);
+        return write(ends[1], &child, sizeof child) == sizeof child ? 6 : 1;
+    }
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, work, &sums[i]);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+    if (read(ends[0], &child, sizeof child) != sizeof child) return 1;
+    wait(&status);
+    printf("%ld %ld %ld %d\n", sums[0], sums[1], child, WEXITSTATUS(status));
+    return 9;
+}
+"#;
+
+#[test]
+fn calls_that_are_too_frequent_are_given_up_and_the_program_goes_on() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let Some(program) = built(&room, TINY, &[], "prog") else {
+        return;
+    };
+    let options = ["--counts", "--counts-limit", "1", "-e", "cpu-clock"];
+    let command = ["-o", "out.data", "--", program.to_str().unwrap()];
+    let output = room.record(&[&options[..], &command].concat());
+    assert_eq!(output.status.code(), Some(9), "{}", stderr(&output));
+    let each = 400_000_000u64 * 8;
+    let expected = format!("{each} {each} {each} 6\n");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+    let text = stderr(&output);
+    assert!(text.contains("counting was given up at"), "{text}");
+    assert!(text.contains("by more than 1 %"), "{text}");
+    let graph = graph(&room, &[]);
+    let tiny = arc(&graph, "many", "tiny").unwrap();
+    assert_eq!(tiny["calls_at_least"], true, "{tiny}");
+    let calls = tiny["calls"].as_u64().unwrap();
+    assert!((1..3 * 400_000_000).contains(&calls), "{tiny}");
+    // What is seldom called is exact.
+    let rare = arc(&graph, "many", "rare").unwrap();
+    assert_eq!(rare["calls"], 9, "{rare}");
+    assert_ne!(rare["calls_at_least"], true, "{rare}");
+}
+
+#[test]
+fn a_limit_is_a_percentage_or_none() {
+    let room = Room::new();
+    for limit in ["0", "-3", "much", "nan"] {
+        let limit = format!("--counts-limit={limit}");
+        let output = room.record(&["--counts", &limit, "--", "true"]);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    }
+    let output = room.record(&["--counts-limit", "30", "--", "true"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("--counts"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_process_is_restored_when_the_disk_is_full() {
+    if !can_record() {
+        return;
+    }
+    let room = Room::new();
+    let Some(program) = built(&room, RUNS, &[], "prog") else {
+        return;
+    };
+    let small = room.path("small");
+    fs::create_dir(&small).unwrap();
+    let script = "mount -t tmpfs -o size=128k none \"$1\" && cd \"$1\" || exit 77\n\
+        exec \"$0\" record --counts -e cpu-clock -F 4999 -d 60 -o \"$1/out.data\" -p \"$2\"";
+    let mut command = Command::new(program);
+    let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    let pid = process.id().to_string();
+    // Nobody else sees what is mounted there.
+    let mut recorder = Command::new("unshare");
+    recorder.args(["-m", "sh", "-c", script, PROFTOOL]);
+    recorder.arg(&small).arg(&pid).env("PROFTOOL_CONFIG", "");
+    let Ok(output) = recorder.output() else {
+        process.kill().unwrap();
+        process.wait().unwrap();
+        return skipped("there is no unshare");
+    };
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let text = stderr(&output);
+    if output.status.code() == Some(77) || text.contains("unshare:") {
+        process.kill().unwrap();
+        process.wait().unwrap();
+        return skipped("no mount namespaces here");
+    }
+    assert_eq!(output.status.code(), Some(125), "{text}");
+    assert!(text.contains("small/out.data"), "{text}");
+    assert!(text.contains("no space left on device"), "{text}");
+    // It did count, and has what is left of that, unless it has ended meanwhile.
+    assert!(maps.is_empty() || maps.contains("proftool-calls"), "{maps}");
+    assert_eq!(lines.next().unwrap().unwrap(), "as before");
+    assert_eq!(process.wait().unwrap().code(), Some(9));
+}
