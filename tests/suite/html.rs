@@ -257,6 +257,9 @@ fn each_command_of_a_page_can_be_run() {
     let quoted: BTreeMap<u64, &str> = (functions["quoted"].as_array().unwrap().iter())
         .map(|pair| (pair[0].as_u64().unwrap(), pair[1].as_str().unwrap()))
         .collect();
+    let in_quotes = numbers(&functions["in_quotes"]);
+    // Of these stacks, some names need quotes, and one more than that.
+    assert!(!quoted.is_empty() && !in_quotes.is_empty());
     let program = Path::new(env!("CARGO_BIN_EXE_proftool"));
     let path = std::env::join_paths([
         program.parent().unwrap(),
@@ -292,7 +295,12 @@ fn each_command_of_a_page_can_be_run() {
                 .copied()
                 .or(name.as_str())
                 .unwrap();
-            run(&format!("{before}{name}{after}"));
+            let quote = if in_quotes.contains(&(place as u64)) {
+                "'"
+            } else {
+                ""
+            };
+            run(&format!("{before}{quote}{name}{quote}{after}"));
         }
     }
 }

@@ -22,7 +22,9 @@ pub(super) struct Functions<'a> {
     module_labels: Vec<(usize, String)>,
     /// What a function is shown as, where that is not its name.
     labels: Vec<(usize, String)>,
-    /// How it is given to a command, where that is not its label.
+    /// What stands in a command as its label between quotes.
+    in_quotes: Vec<usize>,
+    /// How it is given to a command, where that is neither its label nor that between quotes.
     quoted: Vec<(usize, String)>,
     /// The marks where stacks are cut.
     cut_marks: Vec<usize>,
@@ -41,6 +43,7 @@ impl<'a> Functions<'a> {
             module_names: Vec::new(),
             module_labels: Vec::new(),
             labels: Vec::new(),
+            in_quotes: Vec::new(),
             quoted: Vec::new(),
             cut_marks: Vec::new(),
             places: HashMap::new(),
@@ -58,13 +61,15 @@ impl<'a> Functions<'a> {
             let name = subject.plain_name(id);
             let label = labels.of(id);
             let shown = printable(label);
+            // Commands find a function by its label as it is printed, too.
+            let quoted = shell_quoted(&shown);
+            if quoted == format!("'{shown}'") {
+                table.in_quotes.push(place);
+            } else if quoted != shown {
+                table.quoted.push((place, quoted));
+            }
             if shown != name {
                 table.labels.push((place, shown.into_owned()));
-            }
-            // Commands find a function by its label as it is printed, too.
-            let quoted = shell_quoted(&printable(label));
-            if quoted != printable(label) {
-                table.quoted.push((place, quoted));
             }
             if subject.profile.functions[id].is_cut_mark() {
                 table.cut_marks.push(place);
