@@ -85,7 +85,7 @@ function showBrush() {
   noteTime();
   byId('time-note').textContent = isPart
     ? `The table has ${brushRange(event)} s: ${weight(timePart().whole, event)}. So have the boxes of the call graph${event.tree_times ? ', and the flame graph where every call is a frame' : ''}; other views say that they have the whole time. Names and restored frames are those of the whole recording.`
-    : `${times.buckets} buckets of ${weight(event.time.bucket, { is_time: true })}, from the first sample. Drag over the map, or move the sliders, to see a part of time in the table.`;
+    : `${times.buckets} buckets of ${weight(event.time.bucket, { is_time: true })}, from the first sample. Drag over the map, or move the sliders, to see a part of time in the table, the flame graph and the drawing of the call graph.`;
   drawHeat();
 }
 
