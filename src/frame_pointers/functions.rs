@@ -23,8 +23,8 @@
 //!
 //! A function that begins by clearing the register is where a thread begins; it does not count.
 //!
-//! A small program may have nearly all of its functions from libraries that were linked into it and
-//! compiled in another way. What its `main` does is told apart: that is the program's own.
+//! Nearly all functions of a small program may come from libraries that are linked into it and were
+//! compiled with other options. So its `main`, which is its own code, is judged separately.
 //!
 //! | machine | frame pointer | set up by |
 //! |---|---|---|

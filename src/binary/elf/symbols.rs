@@ -23,7 +23,7 @@ const SYMBOL_LIMIT: usize = 1 << 25;
 const SHARING_LIMIT: usize = 16;
 /// The bytes that names of any table may have together.
 const NAMES_AT_LEAST: usize = 1 << 20;
-/// Ends of names are first looked for once in so many bytes.
+/// The size of the blocks in which ends of names are first looked for.
 const BLOCK: usize = 256;
 
 /// How many bytes the names of one table may yet have together.

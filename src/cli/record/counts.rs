@@ -34,9 +34,9 @@ pub fn images(text: &str) -> Result<Files, String> {
 /// By how much counting may slow a program down.
 #[derive(Clone, Copy, Debug)]
 pub enum Slowdown {
-    /// By so many percent.
+    /// By at most this percentage.
     AtMost(f64),
-    /// By any.
+    /// Without a limit.
     Any,
 }
 

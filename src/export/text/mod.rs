@@ -21,7 +21,7 @@ use crate::base::printable;
 use crate::export::Advice;
 use crate::export::sentences::{self, Kind};
 use crate::view::doctor::Status;
-use crate::view::page::{Block, Page};
+use crate::view::page::{Block, Page, StackGap};
 use crate::view::question::Question;
 use table::Sheet;
 
@@ -105,18 +105,17 @@ pub fn write(
                 // What a hint has said need not be said again on the same screen.
                 if let Block::StackGap(gap) = block
                     && let Some(remedy) = advice.on_stacks(*gap)
-                    && hints.iter().any(|hint| hint.contains(&remedy))
+                    && is_said(&hints, &remedy)
                 {
                     continue;
                 }
                 for sentence in sentences::of(block, advice) {
                     if sentence.kind == Kind::Hint {
-                        // Nor what follows from another finding.
-                        let remedy = sentence
-                            .text
-                            .split_once(": ")
-                            .map_or(&*sentence.text, |it| it.1);
-                        if hints.iter().any(|hint| hint.ends_with(remedy)) {
+                        // Several findings have this remedy, and it is long.
+                        let remedy = advice.on_stacks(StackGap::FramePointers);
+                        if remedy
+                            .is_some_and(|it| sentence.text.ends_with(&it) && is_said(&hints, &it))
+                        {
                             continue;
                         }
                         hints.push(sentence.text.clone());
@@ -154,6 +153,11 @@ pub fn write(
         }
     }
     Ok(())
+}
+
+/// Whether a hint has said this.
+fn is_said(hints: &[String], remedy: &str) -> bool {
+    hints.iter().any(|hint| hint.contains(remedy))
 }
 
 /// Writes the commands that answer these questions, each after what it shows, under a heading;

@@ -8,7 +8,7 @@ const SWEEPS: usize = 24;
 /// The width of a joint, and how far apart two of them are, as a part of the distance of nodes.
 const JOINT: f64 = 4.0;
 const NEAR: f64 = 0.5;
-/// How far beside its end an arc is that leads up, as there may be one that leads down.
+/// The horizontal distance of an arc that leads up from the middle of a node, where arcs that lead down end.
 pub(super) const ASIDE: f64 = 12.0;
 
 /// The cells with what they belong to.
@@ -28,7 +28,7 @@ impl Joined<'_> {
         })
     }
 
-    /// How far beside the centres of its first and last cell an arc begins and ends.
+    /// The horizontal distances of the ends of an arc from the centres of their cells.
     pub fn asides(&self, arc: usize) -> (f64, f64) {
         let Arc { from, to } = &self.arcs[arc];
         match self.is_upward[arc] {
