@@ -15,10 +15,10 @@ trap 'rm -f "$log"' EXIT
 identity() {
   local runner="$kits/identity/check_identity.py" failed
   python3 "$runner" "$proftool" >"$log" && return
-  # Lines of failed checks begin with CASE/…; the part before the first space or slash names it.
-  failed=$(grep -oE '^[A-Z][0-9]{2}' "$log" | sort -u | paste -sd'|')
+  # A failed check is said as "FAIL CASE/CHECK: …".
+  failed=$(sed -nE 's|^FAIL ([^/ ]+)/.*|\1|p' "$log" | sort -u | paste -sd'|')
   cat "$log"
-  [ -n "$failed" ] && echo "once more: $failed" && python3 "$runner" "$proftool" "^($failed)" >"$log"
+  [ -n "$failed" ] && echo "once more: $failed" && python3 "$runner" "$proftool" "^($failed)\$" >"$log"
 }
 
 stacks() {
