@@ -278,25 +278,29 @@ fn a_process_that_runs_already_is_followed_from_the_beginning() {
     let Some(program) = waits(&room, &WITH_FRAME_POINTERS) else {
         return;
     };
-    let mut running = Command::new(&program)
-        .arg("8")
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    sleep(Duration::from_millis(100));
-    let pid = running.id().to_string();
-    let output = room.record(&["--off-cpu", "-g", "fp", "-d", "0.9", "-p", &pid]);
-    let _ = running.kill();
-    running.wait().unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
     let file = room.path("perf.data");
+    // On a busy machine the program may not nap when the recording begins, but wait for a processor.
+    let naps = (0..5).any(|_| {
+        let mut running = Command::new(&program)
+            .arg("8")
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        sleep(Duration::from_millis(100));
+        let pid = running.id().to_string();
+        let output = room.record(&["--off-cpu", "-g", "fp", "-d", "0.9", "-p", &pid]);
+        let _ = running.kill();
+        running.wait().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        !info(&file).contains("off-CPU when the recording began")
+    });
+    assert!(naps, "{}", info(&file));
     // Its naps of a fifth of a second, and the one in which the recording began, of which the stack is
     // not known.
     let off = off_cpu(&file);
     let nap = off["nap_outer"];
     assert!((300_000_000..900_000_000).contains(&nap), "{nap}");
     assert!(off["[blocked before the recording]"] > 0);
-    assert!(!info(&file).contains("off-CPU when the recording began"));
 }
 
 /// Two threads that wait for each other and one that waits for both.
