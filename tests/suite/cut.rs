@@ -103,6 +103,26 @@ fn a_sample_counts_once_however_many_paths_lead_to_it() {
 }
 
 #[test]
+fn a_function_between_two_others_may_be_in_the_gap_between_them() {
+    // main ─▶ parse ─▶ lex, main ─▶ draw, main ─▶ lex by a pointer: draw does not lead to lex, and
+    // nothing that main calls leads to main.
+    let text = "main;[frames missing];lex 20\nmain;parse;lex 5\nmain;draw 3\nlex 2\n";
+    let code = with_code(text, "main>parse main>draw parse>lex");
+    assert_eq!(hidden_in(&code), "parse 20");
+    // A stack with two gaps counts once, and so does one that is cut, too.
+    let text = "a;[frames missing];c;[frames missing];e 7\na;b;c;d;e 1\nd;b 1\n";
+    assert_eq!(
+        hidden_in(&with_code(text, "a>b b>c c>d d>e d>b")),
+        "b 7, d 7"
+    );
+    let text = "[truncated];b;[frames missing];d 4\na;b;c;d 1\na;c 1\n";
+    assert_eq!(
+        hidden_in(&with_code(text, "a>b b>c c>d a>c c>b")),
+        "a 4, c 4"
+    );
+}
+
+#[test]
 fn a_member_that_is_not_on_a_truncated_stack_may_be_missing_from_it() {
     // even ⇄ odd, and even calls itself: deep down there may be nothing but even.
     let text = "[truncated];even;even 9\n[truncated];odd;even 4\nmain;even;odd;even;even 1\n";

@@ -1,4 +1,4 @@
-//! Stacks that were cut: whatever programs do, truth is within the ranges.
+//! Stacks that were cut, or lack frames within: whatever programs do, truth is within the ranges.
 
 use std::collections::BTreeMap;
 
@@ -38,8 +38,41 @@ struct Run {
     code: Vec<Code>,
     /// The direct calls.
     calls: Vec<(usize, usize)>,
-    /// Stacks as they were, with their weights, and how many of their outermost frames were cut.
-    stacks: Vec<(Vec<usize>, u64, Option<usize>)>,
+    stacks: Vec<Recorded>,
+}
+
+/// A stack and what of it was recorded.
+#[derive(Clone, Debug)]
+struct Recorded {
+    stack: Vec<usize>,
+    weight: u64,
+    /// How many of the outermost frames were cut.
+    cut: Option<usize>,
+    /// Frames that are missing within, by their places; neither the outermost nor the innermost that
+    /// were recorded.
+    missing: Vec<usize>,
+}
+
+impl Recorded {
+    /// The places of the frames that were recorded.
+    fn places(&self) -> impl Iterator<Item = usize> {
+        (self.cut.unwrap_or(0)..self.stack.len()).filter(|place| !self.missing.contains(place))
+    }
+
+    /// The functions that were recorded, and whether frames are missing outside of each.
+    fn frames(&self) -> Vec<(usize, bool)> {
+        let mut last = None;
+        let frames = self.places().map(|place| {
+            let is_gap = last.is_some_and(|last| last + 1 < place);
+            last = Some(place);
+            (self.stack[place], is_gap)
+        });
+        frames.collect()
+    }
+
+    fn shows(&self, function: usize) -> bool {
+        self.places().any(|place| self.stack[place] == function)
+    }
 }
 
 fn runs() -> impl Strategy<Value = Run> {
@@ -52,12 +85,20 @@ fn runs() -> impl Strategy<Value = Run> {
     let code = vec(code, FUNCTIONS);
     let calls = vec((0..FUNCTIONS, 0..FUNCTIONS), 0..12);
     let steps = vec(proptest::prelude::any::<Index>(), 1..12);
-    let stacks = vec((steps, 1..50u64, option::of(1..10usize)), 1..12);
+    let missing = vec(1..8usize, 0..3);
+    let stacks = vec((steps, 1..50u64, option::of(1..10usize), missing), 1..12);
     (code, calls, stacks, Just(())).prop_map(|(code, calls, stacks, ())| {
-        let stacks = stacks.into_iter().map(|(steps, weight, cut)| {
+        let stacks = stacks.into_iter().map(|(steps, weight, cut, mut missing)| {
             let stack = walk(&code, &calls, &steps);
             let cut = cut.filter(|&cut| cut < stack.len());
-            (stack, weight, cut)
+            let outermost = cut.unwrap_or(0);
+            missing.retain(|&place| place > outermost && place + 1 < stack.len());
+            Recorded {
+                stack,
+                weight,
+                cut,
+                missing,
+            }
         });
         Run {
             stacks: stacks.collect(),
@@ -153,13 +194,21 @@ fn profile(run: &Run, is_cut: bool, known: Known) -> Profile {
         comm: "app".into(),
         job: None,
     });
-    for (stack, weight, cut) in &run.stacks {
-        let cut = cut.filter(|_| is_cut);
+    for recorded in &run.stacks {
+        let cut = recorded.cut.filter(|_| is_cut);
         let mut path = cut.map(|_| builder.path(None, mark, false));
-        for &frame in &stack[cut.unwrap_or(0)..] {
-            path = Some(builder.path(path, functions[frame], false));
+        let frames = match is_cut {
+            true => recorded.frames(),
+            false => recorded.stack.iter().map(|&f| (f, false)).collect(),
+        };
+        for (frame, is_gap) in frames {
+            path = Some(match path.filter(|_| is_gap) {
+                Some(caller) => builder.path_across_gap(caller, functions[frame]),
+                None => builder.path(path, functions[frame], false),
+            });
         }
-        builder.sample(event, thread, path.unwrap(), None, WeightSum::of(*weight));
+        let weight = WeightSum::of(recorded.weight);
+        builder.sample(event, thread, path.unwrap(), None, weight);
     }
     builder.finish()
 }
@@ -204,9 +253,9 @@ fn reaches(run: &Run, known: Known, possible: bool) -> [[bool; FUNCTIONS]; FUNCT
             *reaches |= possible && is_indirect;
         }
     }
-    for (stack, _, cut) in &run.stacks {
-        for pair in stack[cut.unwrap_or(0)..].windows(2) {
-            reaches[pair[0]][pair[1]] = true;
+    for recorded in &run.stacks {
+        for pair in recorded.frames().windows(2) {
+            reaches[pair[0].0][pair[1].0] = true;
         }
     }
     for via in 0..FUNCTIONS {
@@ -219,13 +268,19 @@ fn reaches(run: &Run, known: Known, possible: bool) -> [[bool; FUNCTIONS]; FUNCT
     reaches
 }
 
-/// The weight of the cut samples that may hide a function.
+/// The weight of the incomplete samples that may hide a function.
 fn expected(run: &Run, reaches: &[[bool; FUNCTIONS]; FUNCTIONS], function: usize) -> u64 {
-    let cut = run.stacks.iter();
-    let cut = cut.filter_map(|(stack, weight, cut)| Some((&stack[(*cut)?..], weight)));
-    cut.filter(|(known, _)| reaches[function][known[0]] && !known.contains(&function))
-        .map(|(_, weight)| weight)
-        .sum()
+    let hides = |recorded: &&Recorded| {
+        let frames = recorded.frames();
+        let outside = recorded.cut.is_some() && reaches[function][frames[0].0];
+        let within = frames.windows(2).any(|pair| {
+            let (outer, (inner, is_gap)) = (pair[0].0, pair[1]);
+            is_gap && reaches[outer][function] && reaches[function][inner]
+        });
+        (outside || within) && !recorded.shows(function)
+    };
+    let hiding = run.stacks.iter().filter(hides);
+    hiding.map(|recorded| recorded.weight).sum()
 }
 
 /// The functions on the way to each node, and what its weight is.
@@ -354,8 +409,8 @@ proptest! {
         let cycles: &Cycles = &view.cycles;
         for (cycle, members) in cycles.members().enumerate() {
             let is_in = |stack: &[usize]| stack.iter().any(|&f| members.contains(&FunctionId::new(f)));
-            let on = run.stacks.iter().filter(|(stack, ..)| is_in(stack));
-            let truth: u64 = on.map(|(_, weight, _)| weight).sum();
+            let on = run.stacks.iter().filter(|recorded| is_in(&recorded.stack));
+            let truth: u64 = on.map(|recorded| recorded.weight).sum();
             let most = view.total_max(Entry::Cycle(cycle)).unwrap();
             let total = view.total(Entry::Cycle(cycle)) as u64;
             prop_assert!(total <= truth && truth <= most.weight, "{members:?}: {truth} of {total} to {most:?}");

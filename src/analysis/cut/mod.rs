@@ -1,8 +1,9 @@
 //! What incomplete stacks hide: how much larger than what was seen a function's total may be.
 //!
 //! Deep stacks are cut at the kernel's limit of frames, or at the end of the copied stack; others
-//! where unwinding leads to no caller (`[broken stack]`). The callers outside of the cut are not known. A function may be among them if it can reach the
-//! *cut function*, the outermost one that the stack still shows.
+//! where unwinding leads to no caller (`[broken stack]`). The callers outside of the cut are not
+//! known. A function may be among them if it can reach the *cut function*, the outermost one that
+//! the stack still shows.
 //!
 //! ```text
 //!   as it was             as it was recorded
@@ -18,6 +19,11 @@
 //!                                 b        5     10              from  5 to  15   ( 15)
 //! ```
 //!
+//! Other stacks lack frames between two functions, the outer of which did not call the inner one
+//! (`across_gap`): the caller of a function without a frame of its own, or one that ended in a tail
+//! call. A function may be among these if the outer function can reach it, and it the inner
+//! one. Both are *holes* of a stack.
+//!
 //! Whether a function reaches another one has three answers: yes, if calls that
 //! samples or the code show lead there; no, if all code on all ways is known and none does; else
 //! it is not known, as there is an indirect call on the way, or code that was not read. The figure
@@ -25,16 +31,20 @@
 //! reason: the total cannot be larger, but nothing shows that it can be as large.
 //!
 //! A true total is never outside of its range, with one exception: a signal handler can interrupt
-//! any function, and stacks that are cut inside of a handler do not count for what it interrupted.
+//! any function, and stacks with a hole inside of a handler do not count for what it interrupted.
 //! Where code was only followed from the functions of samples, a function counts as one that is inlined
 //! nowhere if neither samples nor its unit's debug information show a copy.
 
+mod holes;
 mod nodes;
 mod reach;
 
 pub use self::nodes::{Roots, by_node};
 pub use self::reach::Unknown;
 
+use rustc_hash::FxHashMap;
+
+use self::holes::Holes;
 use self::reach::Reach;
 use crate::base::IdVec;
 use crate::profile::{
@@ -74,13 +84,13 @@ impl AtMost {
     }
 }
 
-/// What cut stacks hide.
+/// What incomplete stacks hide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hidden {
-    /// For each function the weight of the samples that may have had it outside of the cut, and
+    /// For each function the weight of the samples that may have had it in a hole of their stack, and
     /// have it nowhere on the part that is known; each sample counted once. Nothing for marks.
     pub at_most: IdVec<FunctionId, AtMost>,
-    /// For each function the weight of the cut samples that show it.
+    /// For each function the weight of the samples with incomplete stacks that show it.
     pub shown: IdVec<FunctionId, u64>,
     /// The cut samples by their cut function.
     pub cut_at: IdVec<FunctionId, Cut>,
@@ -95,19 +105,19 @@ impl Hidden {
         }
     }
 
-    /// Whether some sample is cut.
+    /// Whether the stack of some sample is incomplete.
     pub fn is_any(&self) -> bool {
-        self.cut_at.iter().any(|cut| cut.samples > 0)
+        self.shown.iter().any(|&weight| weight > 0)
     }
 }
 
-/// Whether the profile has cut stacks at all.
+/// Whether the profile has incomplete stacks at all.
 pub fn is_any(profile: &Profile) -> bool {
     let mut functions = profile.functions.iter();
-    functions.any(|function| function.is_cut_mark())
+    profile.paths.has_gaps() || functions.any(|function| function.is_cut_mark())
 }
 
-/// What the cut stacks of the selection hide, by all calls that the profile's samples show and its
+/// What the incomplete stacks of the selection hide, by all calls that the profile's samples show and its
 /// code contains. Linear in rows, paths, functions and calls.
 ///
 /// ```
@@ -133,59 +143,74 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> Hidden {
         return hidden;
     }
     let weights = PathWeights::of(profile, selection);
-    // For each path of a cut stack its cut function.
-    let mut cut_function: IdVec<PathId, Option<FunctionId>> =
-        IdVec::filled(None, profile.paths.len());
-    for (id, path) in profile.paths.enumerate() {
-        let Some(caller) = path.caller else { continue };
-        let outer = &profile.paths[caller];
-        // Outside of the mark there may be the row of the sample's thread.
-        let is_outermost =
-            (outer.caller).is_none_or(|id| is_row(profile, profile.paths[id].function));
-        let is_cut = is_outermost && profile.functions[outer.function].is_cut_mark();
-        if is_cut && !is_row(profile, path.function) {
-            let cut = &mut hidden.cut_at[path.function];
-            cut.weight += weights.total(id);
-            cut.samples += weights.samples(id);
-            cut_function[id] = Some(path.function);
-        } else {
-            cut_function[id] = cut_function[caller];
+    let holes = Holes::of(profile, &weights);
+    for (hole, cut) in holes.iter() {
+        if hole.outer.is_none() {
+            hidden.cut_at[hole.inner] = cut;
         }
     }
-    if !hidden.is_any() {
+    if holes.is_empty() {
         return hidden;
     }
-    let reach = Reach::of(profile, &hidden.cut_at);
+    let reach = Reach::of(profile, &holes);
+    // The classes of the holes of each stack, down to each path.
+    let mut classes: IdVec<PathId, u64> = IdVec::filled(0, profile.paths.len());
+    let mut stacks = StacksByClasses::default();
+    for (id, path) in profile.paths.enumerate() {
+        let own = holes.at(id).map_or(0, |hole| reach.class(hole));
+        classes[id] = own | path.caller.map_or(0, |caller| classes[caller]);
+        stacks.add(classes[id], weights.self_weight(id));
+    }
     let mut certain: IdVec<FunctionId, u64> = IdVec::filled(0, profile.functions.len());
     for id in hidden.at_most.ids() {
         if !profile.is_no_code(id) {
-            hidden.at_most[id].weight = reach.weight(reach.possible(id));
-            certain[id] = reach.weight(reach.certain(id));
+            hidden.at_most[id].weight = stacks.with_any_of(reach.possible(id));
+            certain[id] = stacks.with_any_of(reach.certain(id));
         }
     }
     // What the known part of a stack shows is in the total already.
+    let mut show = |function, before: u64, now: u64, weight| {
+        let is_new = |among| before & among == 0 && now & among != 0;
+        if is_new(u64::MAX) {
+            hidden.shown[function] += weight;
+        }
+        if is_new(reach.possible(function)) {
+            let at_most = &mut hidden.at_most[function].weight;
+            *at_most = at_most.saturating_sub(weight);
+        }
+        if is_new(reach.certain(function)) {
+            certain[function] = certain[function].saturating_sub(weight);
+        }
+    };
     let mut depth = IdVec::filled(0u32, profile.functions.len());
+    let mut open: Vec<FunctionId> = Vec::new();
     Links::new(profile, &weights).walk(&profile.paths, |step| {
         let (Step::Enter(id) | Step::Leave(id)) = step;
-        let Some(cut) = cut_function[id] else { return };
-        let function = profile.paths[id].function;
+        let path = &profile.paths[id];
+        let function = path.function;
+        if profile.functions[function].is_cut_mark() || is_row(profile, function) {
+            return;
+        }
         match step {
             Step::Enter(_) => {
+                let before = path.caller.map_or(0, |caller| classes[caller]);
+                if classes[id] != before {
+                    for &outer in &open {
+                        show(outer, before, classes[id], weights.total(id));
+                    }
+                }
                 if depth[function] == 0 {
-                    let weight = weights.total(id);
-                    let class = reach.class(cut);
-                    hidden.shown[function] += weight;
-                    if class & reach.possible(function) != 0 {
-                        let at_most = &mut hidden.at_most[function].weight;
-                        *at_most = at_most.saturating_sub(weight);
-                    }
-                    if class & reach.certain(function) != 0 {
-                        certain[function] = certain[function].saturating_sub(weight);
-                    }
+                    open.push(function);
+                    show(function, 0, classes[id], weights.total(id));
                 }
                 depth[function] += 1;
             }
-            Step::Leave(_) => depth[function] -= 1,
+            Step::Leave(_) => {
+                depth[function] -= 1;
+                if depth[function] == 0 {
+                    open.pop();
+                }
+            }
         }
     });
     let are_functions = !profile.rows.replaces_functions();
@@ -199,6 +224,31 @@ pub fn by_function(profile: &Profile, selection: &Selection) -> Hidden {
         }
     }
     hidden
+}
+
+/// The weight of the samples with incomplete stacks, by the classes of their holes.
+#[derive(Default)]
+struct StacksByClasses {
+    weights: FxHashMap<u64, u64>,
+    /// What was asked already.
+    known: FxHashMap<u64, u64>,
+}
+
+impl StacksByClasses {
+    fn add(&mut self, classes: u64, weight: u64) {
+        if classes != 0 && weight > 0 {
+            *self.weights.entry(classes).or_default() += weight;
+        }
+    }
+
+    /// The weight of the samples that have a hole of any of these classes.
+    fn with_any_of(&mut self, classes: u64) -> u64 {
+        let weights = &self.weights;
+        *self.known.entry(classes).or_insert_with(|| {
+            let any = weights.iter().filter(|(of, _)| *of & classes != 0);
+            any.map(|(_, weight)| weight).sum()
+        })
+    }
 }
 
 /// Whether a function is what whole samples are grouped by, such as a thread.

@@ -1,4 +1,5 @@
-//! Which functions can reach the functions in which stacks are cut.
+//! Which functions can be in the holes of stacks: those that reach the function inside of the hole,
+//! and are reached from the one outside of it, if there is one.
 //!
 //! ```text
 //!   main ─▶ parse ─▶ lex ─▶ fill ─(*hook)(…)─┐       certain: main, parse and lex reach fill
@@ -26,9 +27,11 @@ use std::cmp::Reverse;
 
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
+use rustc_hash::FxHashMap;
 
 use self::known::{Known, calls};
-use super::{Cut, is_row};
+use super::holes::{Hole, Holes};
+use super::is_row;
 use crate::base::{IdVec, define_id};
 use crate::profile::{FunctionId, FunctionKind, Profile};
 
@@ -66,9 +69,9 @@ impl Unknown {
     }
 }
 
-/// How many cut functions, or cycles of them, are distinguished; the last bit of a word is for all
-/// others: they are the lightest, and a function that reaches one of them counts as one that
-/// reaches all. That makes bounds larger, never too small.
+/// How many holes are distinguished, those between the same cycles being one; the last bit of a word
+/// is for all others: they are the lightest, and a function that may be in one of them counts as one
+/// that may be in all. That makes bounds larger, never too small.
 const APART: usize = 63;
 
 /// What stands outside of what is known: the ways that lead on from there are in [`Reach::of`].
@@ -87,7 +90,7 @@ mod way {
 /// What is reached from a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Reached {
-    /// The classes of cut functions, a bit each.
+    /// The classes of holes inside of which a function of these stands, a bit each.
     classes: u64,
     /// The ways out of what is known.
     ways: u8,
@@ -100,72 +103,86 @@ impl Reached {
     }
 }
 
-/// Which classes of cut functions are reached from where.
+/// Which functions can be in which classes of holes.
 pub(super) struct Reach {
-    /// The class of each function, if stacks are cut in it.
-    class: IdVec<FunctionId, u64>,
+    /// The class of each hole, by its place.
+    classes: Vec<u64>,
+    /// What each node reaches by calls that are known.
     certain: IdVec<Node, Reached>,
-    possible: IdVec<FunctionId, u64>,
+    /// The classes with functions inside of them that each function can be in, by calls that are known.
+    certainly_in: IdVec<FunctionId, u64>,
+    possibly_in: IdVec<FunctionId, u64>,
     /// Whether the code of the function itself was not read.
     unread: IdVec<FunctionId, bool>,
-    /// The weight of the samples of each class.
-    weights: [u64; APART + 1],
 }
 
 impl Reach {
-    pub(super) fn of(profile: &Profile, cut_at: &IdVec<FunctionId, Cut>) -> Reach {
+    pub(super) fn of(profile: &Profile, holes: &Holes) -> Reach {
         let known = Known::of(profile);
         let calls = calls(profile, &known);
         let components = components(known.ways.len(), &calls);
-        let (class, weights) = classes(cut_at, &components);
+        let classes = classes(holes, &components, known.ways.len());
+        let calls = Calls {
+            starts: starts(known.ways.len(), &calls),
+            calls,
+            components,
+        };
         let mut certain: IdVec<Node, Reached> = IdVec::filled(Reached::default(), known.ways.len());
         for id in certain.ids() {
             certain[id].ways = known.ways[id];
         }
-        for (id, &class) in class.enumerate() {
+        let mut inside = IdVec::filled(0, profile.functions.len());
+        let mut outside: IdVec<Node, u64> = IdVec::filled(0, known.ways.len());
+        // Nothing is known of what called outside of a cut.
+        let mut anywhere = 0;
+        for ((hole, _), &class) in holes.iter().zip(&classes) {
+            inside[hole.inner] |= class;
+            match hole.outer {
+                Some(outer) => outside[Node::of(outer)] |= class,
+                None => anywhere |= class,
+            }
+        }
+        for (id, &class) in inside.enumerate() {
             certain[Node::of(id)].classes = class;
         }
-        // Callees come first. The members of a component all reach the same.
-        let starts = starts(known.ways.len(), &calls);
-        for members in &components {
-            let mut all = Reached::default();
-            for &member in members {
-                all.add(certain[member]);
-                let from = member.index();
-                for &(_, callee) in &calls[starts[from] as usize..starts[from + 1] as usize] {
-                    all.add(certain[callee]);
-                }
-            }
-            for &member in members {
-                certain[member] = all;
-            }
+        calls.to_callers(&mut certain);
+        let leads_to = leads_to(profile, &known, &certain, &inside);
+        calls.to_callees(&mut outside);
+        let mut certainly_in = IdVec::filled(0, profile.functions.len());
+        for id in certainly_in.ids() {
+            let from = outside[Node::of(id)] | anywhere;
+            certainly_in[id] = certain[Node::of(id)].classes & from;
         }
-        let possible = possible(profile, &known, &certain, &class);
+        led_to(profile, &known, &calls, &mut outside);
+        let mut possibly_in = leads_to;
+        for id in certainly_in.ids() {
+            possibly_in[id] &= outside[Node::of(id)] | anywhere;
+        }
         Reach {
-            class,
+            classes,
             certain,
-            possible,
+            certainly_in,
+            possibly_in,
             unread: known.unread,
-            weights,
         }
     }
 
-    /// The class of a cut function, as a bit.
-    pub(super) fn class(&self, cut_function: FunctionId) -> u64 {
-        self.class[cut_function]
+    /// The class of a hole, as a bit.
+    pub(super) fn class(&self, hole: usize) -> u64 {
+        self.classes[hole]
     }
 
-    /// The classes that it reaches by calls that are known.
+    /// The classes of the holes that it can be in by calls that are known.
     pub(super) fn certain(&self, function: FunctionId) -> u64 {
-        self.certain[Node::of(function)].classes
+        self.certainly_in[function]
     }
 
-    /// The classes that it may reach.
+    /// The classes of the holes that it may be in.
     pub(super) fn possible(&self, function: FunctionId) -> u64 {
-        self.possible[function]
+        self.possibly_in[function]
     }
 
-    /// Why it is not known which of the possible ones it reaches.
+    /// Why it is not known which of the possible ones it is in.
     pub(super) fn reason(&self, function: FunctionId) -> Unknown {
         let indirect = self.certain[Node::of(function)].ways & way::INDIRECT != 0;
         match indirect && !self.unread[function] {
@@ -173,15 +190,55 @@ impl Reach {
             false => Unknown::Code,
         }
     }
+}
 
-    /// The weight of the samples of these classes.
-    pub(super) fn weight(&self, mut classes: u64) -> u64 {
-        let mut sum = 0;
-        while classes != 0 {
-            sum += self.weights[classes.trailing_zeros() as usize];
-            classes &= classes - 1;
+/// All calls that are known.
+struct Calls {
+    /// Sorted.
+    calls: Vec<(Node, Node)>,
+    /// For each node where its calls begin; one more entry behind the last.
+    starts: Vec<u32>,
+    /// The strongly connected components, callees first.
+    components: Vec<Vec<Node>>,
+}
+
+impl Calls {
+    fn callees(&self, node: Node) -> &[(Node, Node)] {
+        let from = node.index();
+        &self.calls[self.starts[from] as usize..self.starts[from + 1] as usize]
+    }
+
+    /// Gives each node what its callees have, and theirs. The members of a component all reach the
+    /// same.
+    fn to_callers(&self, reached: &mut IdVec<Node, Reached>) {
+        for members in &self.components {
+            let mut all = Reached::default();
+            for &member in members {
+                all.add(reached[member]);
+                for &(_, callee) in self.callees(member) {
+                    all.add(reached[callee]);
+                }
+            }
+            for &member in members {
+                reached[member] = all;
+            }
         }
-        sum
+    }
+
+    /// Gives each node the classes that its callers have, and theirs.
+    fn to_callees(&self, classes: &mut IdVec<Node, u64>) {
+        for members in self.components.iter().rev() {
+            let all = members.iter().fold(0, |all, &member| all | classes[member]);
+            if all == 0 {
+                continue;
+            }
+            for &member in members {
+                classes[member] = all;
+                for &(_, callee) in self.callees(member) {
+                    classes[callee] |= all;
+                }
+            }
+        }
     }
 }
 
@@ -212,47 +269,86 @@ fn components(nodes: usize, calls: &[(Node, Node)]) -> Vec<Vec<Node>> {
     components.map(|nodes| ids(nodes).collect()).collect()
 }
 
-/// The class of each cut function, and the weight of each class. The cut functions of one component
-/// are one class: a function that reaches one of them reaches all.
-fn classes(
-    cut_at: &IdVec<FunctionId, Cut>,
-    components: &[Vec<Node>],
-) -> (IdVec<FunctionId, u64>, [u64; APART + 1]) {
-    // Stacks are cut only in functions of the profile.
-    let weight_of = |node: Node| {
-        let is_function = node.index() < cut_at.len();
-        if is_function {
-            cut_at[FunctionId::new(node.index())].weight
-        } else {
-            0
+/// The class of each hole, by its place. Holes between functions of the same components are one
+/// class: whatever can be in one of them can be in all.
+fn classes(holes: &Holes, components: &[Vec<Node>], nodes: usize) -> Vec<u64> {
+    let mut component: IdVec<Node, usize> = IdVec::filled(0, nodes);
+    for (number, members) in components.iter().enumerate() {
+        for &member in members {
+            component[member] = number;
         }
+    }
+    let ends = |hole: Hole| {
+        let of = |function| component[Node::of(function)];
+        (hole.outer.map(of), of(hole.inner))
     };
-    let mut cut: Vec<(u64, Node, &[Node])> = Vec::new();
-    for members in components {
-        let weight = members.iter().map(|&node| weight_of(node)).sum();
-        if let Some(&first) = members.iter().min().filter(|_| weight > 0) {
-            cut.push((weight, first, members));
-        }
+    // The heaviest come first; of those that weigh the same, the first.
+    let mut alike: FxHashMap<_, (u64, Reverse<usize>)> = FxHashMap::default();
+    for (place, (hole, cut)) in holes.iter().enumerate() {
+        let (weight, _) = (alike.entry(ends(hole))).or_insert((0, Reverse(place)));
+        *weight = weight.saturating_add(cut.weight);
     }
-    cut.sort_unstable_by_key(|&(weight, first, _)| (Reverse(weight), first));
-    let mut class = IdVec::filled(0, cut_at.len());
-    let mut weights = [0; APART + 1];
-    for (place, (weight, _, members)) in cut.into_iter().enumerate() {
-        let bit = place.min(APART);
-        weights[bit] += weight;
-        for member in members.iter().filter(|&&node| weight_of(node) > 0) {
-            class[FunctionId::new(member.index())] = 1 << bit;
-        }
-    }
-    (class, weights)
+    let mut ranks: Vec<_> = alike.into_iter().collect();
+    ranks.sort_unstable_by_key(|&(_, rank)| Reverse(rank));
+    let bits = ranks.into_iter().enumerate();
+    let bits: FxHashMap<_, u64> = bits
+        .map(|(place, (ends, _))| (ends, 1 << place.min(APART)))
+        .collect();
+    holes.iter().map(|(hole, _)| bits[&ends(hole)]).collect()
 }
 
-/// The classes that each function may reach, by calls that are known and by those that are not.
-fn possible(
+/// For each node the classes of holes whose outer function leads to it, by calls that are known and
+/// by those that are not. `outside` has what calls that are known tell.
+fn led_to(profile: &Profile, known: &Known, calls: &Calls, outside: &mut IdVec<Node, u64>) {
+    let all = outside.iter().fold(0, |all, classes| all | classes);
+    loop {
+        let (mut indirect, mut start, mut anywhere) = (0, 0, 0);
+        for (node, &classes) in outside.enumerate() {
+            let ways = known.ways[node];
+            if ways & (way::INDIRECT | way::UNREAD) != 0 {
+                indirect |= classes;
+            }
+            if ways & way::START != 0 {
+                start |= classes;
+            }
+            if ways & way::ANYWHERE != 0 {
+                anywhere |= classes;
+            }
+        }
+        let mut is_more = false;
+        for (id, function) in profile.functions.enumerate() {
+            if function.kind == FunctionKind::Mark || is_row(profile, id) {
+                continue;
+            }
+            let mut led = anywhere;
+            if known.target[id] {
+                led |= indirect;
+            }
+            if known.main[id] {
+                led |= start;
+            }
+            // Copies may be anywhere, and everything leads into the kernel.
+            if known.copied[id] || known.kernel[id] {
+                led |= all;
+            }
+            let classes = &mut outside[Node::of(id)];
+            is_more |= led & !*classes != 0;
+            *classes |= led;
+        }
+        if !is_more {
+            return;
+        }
+        calls.to_callees(outside);
+    }
+}
+
+/// The classes of holes to whose inner function each function may lead, by calls that are known and by
+/// those that are not.
+fn leads_to(
     profile: &Profile,
     known: &Known,
     certain: &IdVec<Node, Reached>,
-    class: &IdVec<FunctionId, u64>,
+    inside: &IdVec<FunctionId, u64>,
 ) -> IdVec<FunctionId, u64> {
     // What is reached from an indirect call, and from start-up code; what either leads to.
     let mut indirect = Reached::default();
@@ -264,9 +360,9 @@ fn possible(
             continue;
         }
         let reached = certain[Node::of(id)];
-        all |= class[id];
+        all |= inside[id];
         if known.kernel[id] {
-            kernel |= class[id];
+            kernel |= inside[id];
         }
         if known.target[id] {
             indirect.add(reached);
