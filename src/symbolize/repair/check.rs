@@ -157,7 +157,7 @@ impl<'h> Checks<'h> {
             ),
             // Whatever was called there keeps the frame that the chain went through, and the next
             // function has none: it is not what was called.
-            Site::Unknown if self.lost_its_caller(inner, next.image, at) => {
+            Site::Unknown | Site::Interrupted if self.lost_its_caller(inner, next.image, at) => {
                 return Verdict::Ambiguous;
             }
             Site::Unknown if self.is_only_jumped_to(next) => return Verdict::Ambiguous,
@@ -203,8 +203,12 @@ impl<'h> Checks<'h> {
         match found {
             Explanation::One(missing) => Verdict::Missing(missing),
             _ if is_next => Verdict::Verified,
-            // The frames between are those of what was interrupted.
-            _ if self.is_interrupted(inner) => Verdict::Unknown,
+            // The frames between are those of what was interrupted. Rules lead to the innermost of these;
+            // frame pointers never do, as it has not called.
+            _ if self.is_interrupted(inner) => match self.trace.frames[inner].caller_by {
+                CallerBy::Rules => Verdict::Unknown,
+                CallerBy::FramePointer => Verdict::Ambiguous,
+            },
             Explanation::Several => Verdict::Ambiguous,
             // What was called through a table the dynamic linker is still to fill in.
             Explanation::None if by_name && self.code.links_lazily(next) => Verdict::Unknown,
