@@ -1,4 +1,4 @@
-//! What ranges of totals need of the code, where stacks were cut.
+//! What ranges of totals need of the code, where stacks are incomplete.
 
 use crate::base::CaveatKind;
 use crate::profile::{self, Builder, FunctionId};
@@ -14,10 +14,17 @@ const CUT_ONE_IN: u64 = 20;
 
 /// Whether stacks were cut so often that the code is followed. Where frame pointers are missing, most
 /// stacks are cut, too, and their programs are many (-a): that takes longer than recording again.
+///
+/// Frames that are missing within stacks are no reason: between nearly all functions of a large program
+/// code leads through pointers, or copies of what is inlined, so that reading it narrows no range.
 pub(super) fn are_needed(trace: &Trace, options: &Options) -> bool {
     // Where all of the code is read, there is nothing to follow.
     let is_asked_for = options.ranges && options.calls != StaticCalls::All;
-    let cut = [CaveatKind::CutStack, CaveatKind::ShortCopy];
+    let cut = [
+        CaveatKind::CutStack,
+        CaveatKind::ShortCopy,
+        CaveatKind::SignalStack,
+    ];
     let cut: u64 = cut.into_iter().map(|kind| trace.caveats.count(kind)).sum();
     let samples: u64 = trace.samples.iter().map(|sample| sample.count).sum();
     is_asked_for && cut > 0 && cut.saturating_mul(CUT_ONE_IN) >= samples

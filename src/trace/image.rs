@@ -109,10 +109,11 @@ pub struct FrameAddress {
 
 /// What can be said of the outer end of a stack that begins with a mark, by the address of the mark's
 /// frame: the place here, from 1.
-const FLAWS: [CaveatKind; 5] = [
+const FLAWS: [CaveatKind; 6] = [
     CaveatKind::CutStack,
     CaveatKind::ShortCopy,
     CaveatKind::ShortTop,
+    CaveatKind::SignalStack,
     CaveatKind::NoUnwindRules,
     CaveatKind::BrokenStack,
 ];

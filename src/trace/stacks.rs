@@ -238,6 +238,7 @@ impl Stacks {
             unwind::End::Outermost | unwind::End::Chained => None,
             unwind::End::Copied if sample.is_joined => Some((TRUNCATED, CaveatKind::ShortTop)),
             unwind::End::Copied => Some((TRUNCATED, CaveatKind::ShortCopy)),
+            unwind::End::SignalStack => Some((TRUNCATED, CaveatKind::SignalStack)),
             unwind::End::Limit => Some((TRUNCATED, CaveatKind::CutStack)),
             unwind::End::Unruled => Some((BROKEN, CaveatKind::NoUnwindRules)),
             unwind::End::Broken => Some((BROKEN, CaveatKind::BrokenStack)),

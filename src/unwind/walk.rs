@@ -25,6 +25,11 @@ use crate::base::CodeAddress;
 /// are interrupted frames, and even ten are many.
 const INTERRUPTED_LIMIT: usize = 256;
 
+/// The most bytes between the stack pointer of code that was interrupted and the frame that the kernel
+/// makes on the same stack for a signal handler: registers of vector units and matrices are some
+/// 12 KiB.
+const SIGNAL_FRAME_LIMIT: u64 = 64 << 10;
+
 /// The most operations of expressions for one stack.
 const EXPRESSION_LIMIT: u32 = 1 << 16;
 
@@ -35,6 +40,9 @@ pub enum End {
     Outermost,
     /// Where the copied part of the stack ends, and the stack does not.
     Copied,
+    /// Behind the frame of a signal handler that ran on a stack of its own: what it interrupted was on
+    /// another one, which was not copied.
+    SignalStack,
     /// At code for which there are no rules, and whose frame pointer leads nowhere.
     Unruled,
     /// Where the rules lead to nothing that can be.
@@ -75,7 +83,7 @@ impl Chain<'_> {
             // The owner of the first frame was not reached: functions between may use the register
             // for something else.
             End::Copied => next > 0,
-            End::Unruled | End::Broken => true,
+            End::Unruled | End::Broken | End::SignalStack => true,
             End::Outermost | End::Limit | End::Chained => false,
         };
         self.addresses.get(next..).filter(|_| is_right)
@@ -200,6 +208,7 @@ impl Unwinder {
         let mut address = CodeAddress::Instruction(pc);
         // Whether the last frame was left by rules; else only a guess has led to the next.
         let mut is_ruled = true;
+        let mut was_other_stack = false;
         loop {
             let known = self.cache.row(code, address.lookup(), arch);
             if matches!(known, Known::Unmapped) && frames.len() > first {
@@ -209,6 +218,7 @@ impl Unwinder {
                 return End::Limit;
             }
             let has_chain = chain.next.is_some();
+            let inner_stack_pointer = registers.stack_pointer();
             let mut frame = Frame {
                 is_interrupted: matches!(address, CodeAddress::Instruction(_)),
                 registers,
@@ -242,10 +252,19 @@ impl Unwinder {
             } else {
                 address
             });
+            if is_signal_frame {
+                let pointers = inner_stack_pointer.zip(registers.stack_pointer());
+                was_other_stack |= pointers.is_some_and(|(inner, outer)| {
+                    outer
+                        .checked_sub(inner)
+                        .is_none_or(|bytes| bytes > SIGNAL_FRAME_LIMIT)
+                });
+            }
             pc = match caller {
                 Ok(0) | Err(Stop::Missing) if !is_ruled => return End::Unruled,
                 Ok(0) | Err(Stop::Outermost) => return End::Outermost,
                 Ok(pc) => pc,
+                Err(Stop::Missing) if was_other_stack => return End::SignalStack,
                 Err(Stop::Missing) if is_cut => return End::Copied,
                 Err(Stop::Missing) => return End::Broken,
             };

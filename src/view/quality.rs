@@ -42,6 +42,7 @@ pub fn lines(profile: &Profile) -> Vec<Line> {
         CaveatKind::ShortCopy,
         CaveatKind::ShortTop,
         CaveatKind::OtherStack,
+        CaveatKind::SignalStack,
     ];
     let broken = [CaveatKind::BrokenStack, CaveatKind::NoUnwindRules];
     let not_rooted = quality.rooted < quality.stacks;

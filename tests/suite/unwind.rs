@@ -62,6 +62,11 @@ const SIGNALS: &str = r#"
     }
     int main(void) {
         struct sigaction action = {.sa_handler = handler};
+    #ifdef OWN_STACK
+        static char own[1 << 16];
+        sigaltstack(&(stack_t){.ss_sp = own, .ss_size = sizeof own}, 0);
+        action.sa_flags = SA_ONSTACK;
+    #endif
         sigaction(SIGALRM, &action, 0);
         arm();
         for (int i = 0; i < 2000; i++) sink += busy(100000);
@@ -579,6 +584,46 @@ fn a_signal_handlers_stack_continues_in_the_interrupted_code() {
     }
     assert!(all > 10, "{stacks:?}");
     assert!(through * 100 >= all * 95, "{through} of {all}: {stacks:?}");
+}
+
+/// A copy is of one stack. The code that was interrupted is known from the handler's frame; who called it
+/// is not, and may have been main.
+#[test]
+fn a_signal_handler_on_a_stack_of_its_own_has_no_callers_beyond_the_interrupted_code() {
+    let flags = ["-O2", "-g", "-DOWN_STACK"];
+    let program = compiled("signals-own-stack", SIGNALS, "gcc", &flags);
+    let Some(file) = program.as_deref().and_then(recorded) else {
+        return;
+    };
+    let stacks = folded(&file);
+    let handled = stacks
+        .iter()
+        .filter(|(stack, _)| stack.iter().any(|n| n == "handle"));
+    let (mut all, mut cut): (u64, u64) = (0, 0);
+    for (stack, count) in handled {
+        all += count;
+        let own: Vec<_> = stack.iter().take(5).map(String::as_str).collect();
+        let expected = ["[truncated]", "busy", "__restore_rt", "handler", "handle"];
+        cut += u64::from(own == expected) * count;
+    }
+    assert!(all > 10, "{stacks:?}");
+    // Some interrupt the arming of the next.
+    assert!(cut * 100 >= all * 90, "{cut} of {all}: {stacks:?}");
+    let mut proftool = Command::new(env!("CARGO_BIN_EXE_proftool"));
+    let flat = output(proftool.args(["flat", "--format", "json"]).arg(&file)).unwrap();
+    let flat: serde_json::Value = serde_json::from_str(&flat).unwrap();
+    let caveats = flat["caveats"].as_array().unwrap();
+    let kinds: Vec<_> = caveats.iter().map(|caveat| &caveat["kind"]).collect();
+    assert!(kinds.contains(&&"signal-stack".into()), "{caveats:?}");
+    assert!(!kinds.contains(&&"broken-stack".into()), "{caveats:?}");
+    assert!(!kinds.contains(&&"short-copy".into()), "{caveats:?}");
+    let functions = flat["functions"].as_array().unwrap();
+    let main = functions.iter().find(|function| function["name"] == "main");
+    let (main, total) = (main.unwrap(), flat["total"].as_u64().unwrap());
+    let most = main["total_max"]
+        .as_u64()
+        .or_else(|| main["total_limit"].as_u64());
+    assert!(most.unwrap() * 100 >= total * 95, "{main} of {total}");
 }
 
 #[test]

@@ -76,6 +76,10 @@ impl CaveatKind {
             OtherStack => format!(
                 "{n} sample{s} whose outer callers are on another stack, of which there is no copy"
             ),
+            SignalStack => format!(
+                "{n} sample{s} in signal handlers on a stack of their own; the interrupted stack was \
+                 not copied"
+            ),
             NoFramePointers => format!("{n} sample{s} with a user-space stack of one or two frames"),
             Guest => format!("{n} sample{s} in a guest or hypervisor"),
             NoAddress => format!("{n} sample{s} without a code address"),

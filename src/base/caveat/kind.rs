@@ -64,6 +64,9 @@ pub enum CaveatKind {
     NoUnwindRules,
     /// Samples whose outer callers are on another stack than the one that was copied.
     OtherStack,
+    /// Samples in signal handlers that ran on a stack of their own; that of what they interrupted was
+    /// not copied.
+    SignalStack,
     /// Samples with stacks of depth one or two: a program built without frame pointers.
     NoFramePointers,
     /// Samples taken in a guest or hypervisor, which are shown by address.
@@ -169,6 +172,7 @@ impl CaveatKind {
             ShortTop => "short-top",
             NoUnwindRules => "no-unwind-rules",
             OtherStack => "other-stack",
+            SignalStack => "signal-stack",
             NoFramePointers => "no-frame-pointers",
             Guest => "guest",
             NoAddress => "no-address",

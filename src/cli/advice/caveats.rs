@@ -68,6 +68,11 @@ pub fn advice(kind: CaveatKind, situation: &Situation) -> Option<String> {
              (CGO_CFLAGS=\"-O2 -fno-omit-frame-pointer\"), and record by them: {}",
             sample("-g fp")
         ),
+        Kind::SignalStack => format!(
+            "build with frame pointers, which lead from stack to stack (proftool help stacks), and record \
+             by them: {}",
+            sample("-g fp")
+        ),
         Kind::NoUnwindRules => format!(
             "provide the binaries that ran ({files}), or build with -fasynchronous-unwind-tables"
         ),

@@ -23,6 +23,7 @@ const STACKS: &[CaveatKind] = &[
     CaveatKind::ShortCopy,
     CaveatKind::ShortTop,
     CaveatKind::OtherStack,
+    CaveatKind::SignalStack,
     CaveatKind::NoUnwindRules,
     CaveatKind::BrokenStack,
     CaveatKind::NotUnwound,
