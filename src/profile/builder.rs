@@ -130,6 +130,7 @@ impl Builder {
             inlined,
             inferred: false,
             across_gap: false,
+            may_lack_inlined: false,
         })
     }
 
@@ -142,6 +143,7 @@ impl Builder {
             inlined: false,
             inferred: false,
             across_gap: true,
+            may_lack_inlined: false,
         })
     }
 
@@ -158,7 +160,13 @@ impl Builder {
             inlined,
             inferred: true,
             across_gap: false,
+            may_lack_inlined: false,
         })
+    }
+
+    /// This path.
+    pub fn path_of(&mut self, path: CallPath) -> PathId {
+        self.paths.id_of(path)
     }
 
     /// The call path of this id.

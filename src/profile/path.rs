@@ -23,6 +23,9 @@ pub struct CallPath {
     /// Whether frames are missing between it and its caller: both were on the stack, or at least a
     /// chain of frames leads from one to the other, but the caller called something else.
     pub across_gap: bool,
+    /// Whether functions inlined into the caller may be missing between it and its caller, which was
+    /// restored: it is not known which of several calls there led on.
+    pub may_lack_inlined: bool,
 }
 
 impl TreeRow<PathId> for CallPath {
@@ -38,6 +41,7 @@ pub struct CallPaths {
     rows: IdVec<PathId, CallPath>,
     has_inferred: bool,
     has_gaps: bool,
+    may_lack_inlined: bool,
 }
 
 impl CallPaths {
@@ -59,6 +63,11 @@ impl CallPaths {
     /// Whether some have missing frames between them and their callers.
     pub fn has_gaps(&self) -> bool {
         self.has_gaps
+    }
+
+    /// Whether some may have missing inlined functions between them and their callers.
+    pub fn may_lack_inlined(&self) -> bool {
+        self.may_lack_inlined
     }
 
     /// The ids, callers before callees.
@@ -95,10 +104,12 @@ impl From<IdVec<PathId, CallPath>> for CallPaths {
         );
         let has_inferred = rows.iter().any(|path| path.inferred);
         let has_gaps = rows.iter().any(|path| path.across_gap);
+        let may_lack_inlined = rows.iter().any(|path| path.may_lack_inlined);
         CallPaths {
             rows,
             has_inferred,
             has_gaps,
+            may_lack_inlined,
         }
     }
 }

@@ -6,8 +6,10 @@ use rustc_hash::FxHashSet;
 
 use crate::base::{CaveatKind, IdVec, Interner, NameId};
 use crate::binary::DefinitionId;
-use crate::profile::{AddressId, Builder, FunctionId, Line, LineId, PathId, Thread, TimedSample};
-use crate::trace::{FrameId, ImageId, Trace};
+use crate::profile::{
+    AddressId, Builder, CallPath, FunctionId, Line, LineId, PathId, Thread, TimedSample,
+};
+use crate::trace::{AddressPathId, FrameId, ImageId, Trace};
 
 use super::address_lookup::{AllAnswers, Answers, ByChunk, Physical};
 use super::caveats::{correct, note_limits, note_problems, note_unchecked};
@@ -57,8 +59,9 @@ impl Resolution {
 }
 
 impl Resolution {
-    /// The calls that are inlined at each of these addresses, outermost first.
-    fn inlined_at_all(&self, places: &[FrameId]) -> &[FunctionId] {
+    /// The calls that are inlined at each of these addresses, outermost first, and whether there are
+    /// others at some, or the addresses are not known.
+    fn inlined_at_all(&self, places: &[FrameId]) -> (&[FunctionId], bool) {
         let inlined = |place: &FrameId| {
             let (from, to) = self.frames[*place].map_or((0, 0), |resolved| resolved.inlined);
             self.inlined
@@ -66,14 +69,16 @@ impl Resolution {
                 .unwrap_or_default()
         };
         let Some((first, others)) = places.split_first() else {
-            return &[];
+            return (&[], true);
         };
         let first = inlined(first);
         let shared = others.iter().map(|other| {
             let both = first.iter().zip(inlined(other));
             both.take_while(|(one, other)| one == other).count()
         });
-        &first[..shared.min().unwrap_or(first.len())]
+        let shared = shared.min().unwrap_or(first.len());
+        let is_more = places.iter().any(|place| inlined(place).len() > shared);
+        (&first[..shared], is_more)
     }
 }
 
@@ -172,28 +177,39 @@ pub(super) fn profile<'h>(
         })
         .collect();
     let mut paths: Vec<PathId> = Vec::with_capacity(checked.paths.len());
+    // Paths on which it is not known what is inlined at the call that leads on.
+    let mut is_part: FxHashSet<AddressPathId> = FxHashSet::default();
     for (id, path) in checked.paths.enumerate() {
         let caller = path.caller.map(|caller| paths[caller.index()]);
         let resolved = resolution.frames[path.frame].expect("every frame was planned for");
         let (from, to) = resolved.inlined;
-        let inlined = &resolution.inlined[from as usize..to as usize];
-        paths.push(if checked.inferred[id] {
-            let inlined = if checked.is_place(path.frame) {
-                inlined
-            } else {
-                resolution.inlined_at_all(checked.places_of(id))
-            };
-            inferred(&mut builder, caller, resolved.physical, inlined)
-        } else {
-            let gap = caller.filter(|_| checked.across_gap[id]);
-            let here = match gap {
-                Some(caller) => builder.path_across_gap(caller, resolved.physical),
-                None => builder.path(caller, resolved.physical, false),
-            };
-            inlined.iter().fold(here, |caller, &function| {
-                builder.path(Some(caller), function, true)
-            })
+        let mut inlined = &resolution.inlined[from as usize..to as usize];
+        let inferred = checked.inferred[id];
+        if inferred && !checked.is_place(path.frame) {
+            let (at_all, is_more) = resolution.inlined_at_all(checked.places_of(id));
+            inlined = at_all;
+            if is_more {
+                is_part.insert(id);
+            }
+        }
+        let here = builder.path_of(CallPath {
+            caller,
+            function: resolved.physical,
+            inlined: false,
+            inferred,
+            across_gap: caller.is_some() && checked.across_gap[id],
+            may_lack_inlined: path.caller.is_some_and(|caller| is_part.contains(&caller)),
         });
+        paths.push(inlined.iter().fold(here, |caller, &function| {
+            builder.path_of(CallPath {
+                caller: Some(caller),
+                function,
+                inlined: true,
+                inferred,
+                across_gap: false,
+                may_lack_inlined: false,
+            })
+        }));
     }
     let has_call_lines = options.lines == SourceLines::OfCalls;
     let addresses = stated_addresses(checked, name_sources, options, &mut builder);
@@ -253,20 +269,6 @@ fn stated_addresses(
         }
     }
     addresses
-}
-
-/// The path of a frame that was put in, with the calls inlined there, outermost first.
-fn inferred(
-    builder: &mut Builder,
-    caller: Option<PathId>,
-    physical: FunctionId,
-    inlined: &[FunctionId],
-) -> PathId {
-    let here = builder.inferred_path(caller, physical, false);
-    let inlined = inlined.iter();
-    inlined.fold(here, |caller, &function| {
-        builder.inferred_path(Some(caller), function, true)
-    })
 }
 
 /// What the sampled places show to be inlined into what: caller and callee, each pair once.

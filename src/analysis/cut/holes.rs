@@ -38,7 +38,8 @@ impl Holes {
             let is_outermost =
                 (outer.caller).is_none_or(|id| is_row(profile, profile.paths[id].function));
             let is_cut = is_mark && is_outermost;
-            let is_gap = path.across_gap && !is_mark && !is_row(profile, outer.function);
+            let is_incomplete = path.across_gap || path.may_lack_inlined;
+            let is_gap = is_incomplete && !is_mark && !is_row(profile, outer.function);
             if !is_cut && !is_gap {
                 continue;
             }

@@ -21,7 +21,7 @@
 //!
 //! Other stacks lack frames between two functions, the outer of which did not call the inner one
 //! (`across_gap`): the caller of a function without a frame of its own, or one that ended in a tail
-//! call. A function may be among these if the outer function can reach it, and it the inner
+//! call; or functions inlined into a restored one. A function may be among these if the outer function can reach it, and it the inner
 //! one. Both are *holes* of a stack.
 //!
 //! Whether a function reaches another one has three answers: yes, if calls that
@@ -114,7 +114,9 @@ impl Hidden {
 /// Whether the profile has incomplete stacks at all.
 pub fn is_any(profile: &Profile) -> bool {
     let mut functions = profile.functions.iter();
-    profile.paths.has_gaps() || functions.any(|function| function.is_cut_mark())
+    profile.paths.has_gaps()
+        || profile.paths.may_lack_inlined()
+        || functions.any(|function| function.is_cut_mark())
 }
 
 /// What the incomplete stacks of the selection hide, by all calls that the profile's samples show and its

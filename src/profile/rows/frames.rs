@@ -148,24 +148,25 @@ impl<'a> Frames<'a> {
         address: Option<AddressId>,
     ) -> PathId {
         let row = self.row(frame.function, line, address);
-        let path = |caller, across_gap| CallPath {
+        let path = |caller, of: CallPath| CallPath {
             caller,
             function: row,
             inlined: frame.inlined && self.kind == RowKind::Line,
             inferred: frame.inferred,
-            across_gap,
+            across_gap: of.across_gap,
+            may_lack_inlined: of.may_lack_inlined,
         };
         if let Some(id) = outside.filter(|_| self.kind.merges_calls()) {
             let around = self.paths.rows()[id];
             if around.function == row {
                 // What was recorded of a row is not inferred.
                 return match around.inferred && !frame.inferred {
-                    true => self.paths.id_of(path(around.caller, around.across_gap)),
+                    true => self.paths.id_of(path(around.caller, around)),
                     false => id,
                 };
             }
         }
-        self.paths.id_of(path(outside, frame.across_gap))
+        self.paths.id_of(path(outside, frame))
     }
 
     /// The row of a frame.

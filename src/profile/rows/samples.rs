@@ -191,6 +191,7 @@ fn of_row(caller: Option<PathId>, function: FunctionId) -> CallPath {
         inlined: false,
         inferred: false,
         across_gap: false,
+        may_lack_inlined: false,
     }
 }
 

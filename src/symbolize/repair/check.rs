@@ -124,12 +124,12 @@ impl<'h> Checks<'h> {
         if !self.is_user_code(outer) {
             return Verdict::Outside;
         }
+        if self.leads_astray(outer, inner) {
+            return Verdict::Astray;
+        }
         // The function of the frame has called nothing yet; it is only returned to.
         if self.is_set_up(outer) {
             return Verdict::Unknown;
-        }
-        if self.leads_astray(outer, inner) {
-            return Verdict::Astray;
         }
         if !self.is_user_code(inner) {
             return Verdict::Outside;
@@ -298,9 +298,26 @@ impl<'h> Checks<'h> {
     /// else than a frame was where it pointed. What unwinding rules lead to is not judged: they may
     /// state that a function was entered otherwise.
     fn leads_astray(&mut self, outer: FrameId, inner: FrameId) -> bool {
-        self.trace.frames[inner].caller_by == CallerBy::FramePointer
-            && matches!(self.site(outer), Site::None)
-            && !self.is_inserted_call(inner)
+        if self.trace.frames[inner].caller_by != CallerBy::FramePointer {
+            return false;
+        }
+        if self.is_set_up(outer) {
+            return !self.may_begin_a_stack(inner);
+        }
+        matches!(self.site(outer), Site::None) && !self.is_inserted_call(inner)
+    }
+
+    /// Whether something has the address of the function of a frame, so that a stack may have been set
+    /// up for it. Arrays of functions, such as those that run at a program's end, look like stacks that
+    /// were set up, to a frame pointer that holds something else.
+    fn may_begin_a_stack(&mut self, frame: FrameId) -> bool {
+        let Some((place, _)) = self.place(frame) else {
+            return true;
+        };
+        let entries = self
+            .explanations
+            .entries(place, &mut self.code, &mut self.frames);
+        entries.itself || entries.owner
     }
 
     /// Whether a frame is of a function that runtimes enter by changing the registers of what they
