@@ -156,8 +156,10 @@ fn is_own(opened: &OwnedFd, user: u32, kind: FileType) -> Option<rustix::fs::Sta
 
 /// Marks a file as used now, unless it was marked lately.
 fn mark(file: &OwnedFd, marked: i64) {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let now = now.unwrap_or_default().as_secs();
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
     if u64::try_from(marked)
         .unwrap_or(0)
         .saturating_add(MARK_AGE.as_secs())

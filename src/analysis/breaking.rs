@@ -398,8 +398,10 @@ mod tests {
         pairs.retain(|(from, to)| from != to);
         pairs.sort_unstable();
         pairs.dedup();
-        let arcs = pairs.into_iter().enumerate();
-        let arcs = arcs.map(|(id, (from, to))| (from, to, next(100) as u64, ArcId::new(id)));
+        let arcs = pairs
+            .into_iter()
+            .enumerate()
+            .map(|(id, (from, to))| (from, to, next(100) as u64, ArcId::new(id)));
         Inside {
             members,
             arcs: arcs.collect(),

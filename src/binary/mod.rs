@@ -293,8 +293,10 @@ impl Binary {
         let kept = self.kept_lines.get_or_init(|| {
             let cache = self.cache.as_ref()?;
             let elf = self.with_section(b".debug_info")?;
-            let supplement = self.places.supplement(elf, &self.place);
-            let supplement = supplement.map(|supplement| supplement.source.state());
+            let supplement = self
+                .places
+                .supplement(elf, &self.place)
+                .map(|supplement| supplement.source.state());
             let files = [Some(elf.source.state()?), supplement.flatten()];
             let (name, key) = kept::named("lines", &files)?;
             let kept = Kept::of(cache.load(&name, &key));
@@ -323,8 +325,9 @@ impl Binary {
 
     fn kept_as(&self, what: &str) -> Option<(String, Vec<u8>)> {
         self.cache.as_ref()?;
-        let symbols = self.with_section(b".symtab");
-        let symbols = symbols.and_then(|elf| elf.source.state());
+        let symbols = self
+            .with_section(b".symtab")
+            .and_then(|elf| elf.source.state());
         kept::named(what, &[Some(self.elf.source.state()?), symbols])
     }
 

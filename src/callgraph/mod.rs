@@ -201,14 +201,19 @@ impl CallGraph {
     /// ```
     pub fn of(profile: &Profile, selection: &Selection) -> CallGraph {
         let observed = observed::arcs(profile, selection);
-        let in_code = profile.code.calls().iter();
-        let in_code = in_code.map(|call| ((call.from, call.to), call));
+        let in_code = profile
+            .code
+            .calls()
+            .iter()
+            .map(|call| ((call.from, call.to), call));
         let mut arcs = with(observed, in_code, |arc, call| {
             arc.sites[call.kind as usize] = u32::try_from(call.sites).unwrap_or(u32::MAX);
         });
         if let Some(counts) = &profile.counts {
-            let counted = counts.calls().iter();
-            let counted = counted.filter_map(|count| Some(((count.from?, count.to), count)));
+            let counted = counts
+                .calls()
+                .iter()
+                .filter_map(|count| Some(((count.from?, count.to), count)));
             arcs = with(arcs, counted, |arc, count| {
                 (arc.calls, arc.calls_are_least) = (Some(count.calls), count.is_least);
             });

@@ -182,9 +182,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Firefox => args.query.off_cpu_events(&profile),
         _ => Vec::new(),
     };
-    let others = others.into_iter();
-    let others = others.map(|event| args.query.select_event(&profile, event));
-    let others: Vec<Selection> = others.collect::<Result<_, _>>()?;
+    let others: Vec<Selection> = others
+        .into_iter()
+        .map(|event| args.query.select_event(&profile, event))
+        .collect::<Result<_, _>>()?;
     let others: Vec<(Subject, CallStacks)> = others
         .iter()
         .map(|selection| {
@@ -222,15 +223,16 @@ fn calls_for_bolt(args: &Args) -> anyhow::Result<ExitCode> {
     let selection = args.query.select(&profile)?;
     check_total(args.to, selection.total())?;
     let counts = profile.counts.as_ref();
-    let counted = counts.into_iter().flat_map(Counts::sites);
-    let counted = counted.filter_map(|site| {
-        let (caller, callee) = site.between?;
-        Some((caller, site.at, callee, site.calls))
-    });
+    let counted = counts
+        .into_iter()
+        .flat_map(Counts::sites)
+        .filter_map(|site| {
+            let (caller, callee) = site.between?;
+            Some((caller, site.at, callee, site.calls))
+        });
     let mut calls: Vec<_> = counted.collect();
     if calls.is_empty() {
-        let sampled = sampled_calls(&profile, &selection);
-        let sampled = sampled.into_iter();
+        let sampled = sampled_calls(&profile, &selection).into_iter();
         calls.extend(sampled.map(|call| (call.caller, call.at, call.callee, call.weight)));
     }
     let mut ends: Vec<(u64, FunctionId)> = { calls.iter() }
@@ -267,16 +269,15 @@ fn flame_graph(args: &Args, subject: &Subject, degree: Degree) -> anyhow::Result
     const DEPTH: u32 = 256;
     let stacks = Stacks::new(subject.profile, subject.selection);
     let least = svg::least(subject.selection.total());
-    let (direction, depth, tree) = match args.bottom_up {
-        false => (Direction::TopDown, None, stacks.top_down(degree)),
-        true => {
-            let reach = Reach {
-                depth: DEPTH,
-                min: least,
-            };
-            let tree = stacks.bottom_up(degree, reach);
-            (Direction::BottomUp, Some(DEPTH), tree)
-        }
+    let (direction, depth, tree) = if args.bottom_up {
+        let reach = Reach {
+            depth: DEPTH,
+            min: least,
+        };
+        let tree = stacks.bottom_up(degree, reach);
+        (Direction::BottomUp, Some(DEPTH), tree)
+    } else {
+        (Direction::TopDown, None, stacks.top_down(degree))
     };
     drop(stacks);
     let layout = tree.flame_layout(least);

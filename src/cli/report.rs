@@ -62,9 +62,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let summary = Summary::of(&profile, &selection, owners, args.in_code != InCode::Off);
     let report = report::arrange(&subject, &summary, &options);
     let forms = Forms {
-        page: &|| match args.look.has_limit() || args.look.has_min() {
-            true => report.page(&subject),
-            false => report.first_screen(&subject),
+        page: &|| {
+            if args.look.has_limit() || args.look.has_min() {
+                report.page(&subject)
+            } else {
+                report.first_screen(&subject)
+            }
         },
         table: &|| report.table(&subject),
         json: &|out, advice| json::report::write(out, &subject, &report, advice),

@@ -207,9 +207,10 @@ impl StackBuilder {
     /// Notes that the file does not state how many samples a stack has: its weight is taken for the number,
     /// or 1.
     pub fn count_is_not_stated(&mut self, weights_are_counts: bool) {
-        let taken = match weights_are_counts {
-            true => "weights without a unit are taken for it",
-            false => "each stack counts as one sample",
+        let taken = if weights_are_counts {
+            "weights without a unit are taken for it"
+        } else {
+            "each stack counts as one sample"
         };
         let caveats = self.builder.caveats();
         caveats.add_detail(CaveatKind::CountUnstated, 1, taken);

@@ -225,8 +225,9 @@ fn by_calls(profile: &Profile, selection: &Selection, function: FunctionId, rule
     let accounted: f64 = callers
         .filter_map(|id| Some(estimate.over(id)?.total()))
         .sum();
-    let itself = graph.arc_between(function, function);
-    let itself = itself.is_some_and(|id| graph.arcs()[id].is_observed());
+    let itself = graph
+        .arc_between(function, function)
+        .is_some_and(|id| graph.arcs()[id].is_observed());
     Detail {
         function,
         basis: Basis::Calls {

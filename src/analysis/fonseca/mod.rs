@@ -350,8 +350,10 @@ impl<'a> Model<'a> {
         let into = self.into_group[self.cycles.group_of_cycle(cycle)];
         let mut entries: Vec<(FunctionId, f64)> = Vec::new();
         for &member in members {
-            let outside = self.graph.callers(member);
-            let outside = outside.filter(|&id| !self.cycles.is_within(&self.graph.arcs()[id]));
+            let outside = self
+                .graph
+                .callers(member)
+                .filter(|&id| !self.cycles.is_within(&self.graph.arcs()[id]));
             let mut ratios = outside.map(|id| self.ratio(id)).peekable();
             let is_called = ratios.peek().is_some();
             let called: f64 = ratios.sum();
@@ -398,9 +400,10 @@ impl<'a> Model<'a> {
             members.iter().for_each(|&member| root += roots[member]);
             CycleWeight {
                 portion: self.groups[group],
-                root: match self.into_group[group] > 0.0 {
-                    true => root,
-                    false => self.groups[group],
+                root: if self.into_group[group] > 0.0 {
+                    root
+                } else {
+                    self.groups[group]
                 },
             }
         });

@@ -74,8 +74,9 @@ impl Charged {
                 Charge::Open(true) => None,
                 Charge::Open(false) => Some(owners.id_of(profile.paths[row.path].function)),
             };
-            let share = share.and_then(|owner| shares.get_mut(owner.index()));
-            let share = share.unwrap_or(&mut cut);
+            let share = share
+                .and_then(|owner| shares.get_mut(owner.index()))
+                .unwrap_or(&mut cut);
             share.weight = share.weight.saturating_add(row.weight);
             share.samples = share.samples.saturating_add(row.samples);
         }

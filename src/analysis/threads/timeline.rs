@@ -114,8 +114,9 @@ impl Timeline {
         timed: &TimedRows,
         tree: &CallTree,
     ) -> Option<Vec<NodeSum>> {
-        let nodes = tree.nodes.enumerate();
-        let nodes: FxHashMap<(Option<NodeId>, FunctionId), NodeId> = nodes
+        let nodes: FxHashMap<(Option<NodeId>, FunctionId), NodeId> = tree
+            .nodes
+            .enumerate()
             .map(|(id, node)| ((node.parent, node.function), id))
             .collect();
         let mut of_paths: IdVec<PathId, Option<NodeId>> = IdVec::new();

@@ -70,8 +70,11 @@ pub fn findings(path: &Path) -> anyhow::Result<Findings> {
     let selection = main.map_or_else(Selection::nothing, |event| {
         profile.select(event, &Default::default())
     });
-    let all = profile.samples.iter().map(|sample| sample.count);
-    let all = all.fold(0u64, u64::saturating_add);
+    let all = profile
+        .samples
+        .iter()
+        .map(|sample| sample.count)
+        .fold(0u64, u64::saturating_add);
 
     let recorded = RecordedStacks::of(reader.events().iter().map(|event| &event.attr));
     let mut checks = vec![kind(&subject, recorded)];

@@ -215,9 +215,12 @@ fn record(args: &RecordArgs) -> Result<(Recording, Options, bool), Error> {
             }
         }
     };
-    let counter = args.counts.as_ref().map(counts::Files::counter);
-    let counter = counter.map(|counter| counter.following_exec(args.follow_exec));
-    let counter = counter.map(|counter| counter.keeping_below(args.counts_limit.part()));
+    let counter = args
+        .counts
+        .as_ref()
+        .map(counts::Files::counter)
+        .map(|counter| counter.following_exec(args.follow_exec))
+        .map(|counter| counter.keeping_below(args.counts_limit.part()));
     let cache = cache_directory().filter(|_| !args.no_cache);
     let mut counter = counter.map(|counter| counter.keeping_in(cache));
     let planner = counter

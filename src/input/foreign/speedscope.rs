@@ -98,9 +98,10 @@ struct Turn {
 pub(in crate::input) fn whole(input: impl Read) -> Result<Vec<u8>, Reason> {
     let mut bytes = Vec::new();
     input.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > MAX_SIZE {
-        true => Err(Reason::Unknown),
-        false => Ok(bytes),
+    if bytes.len() as u64 > MAX_SIZE {
+        Err(Reason::Unknown)
+    } else {
+        Ok(bytes)
     }
 }
 

@@ -330,8 +330,10 @@ impl Gmon {
         let place = self
             .histograms
             .partition_point(|known| known.high <= read.low);
-        let met = self.histograms.get_mut(place);
-        let met = met.filter(|known| known.low < read.high);
+        let met = self
+            .histograms
+            .get_mut(place)
+            .filter(|known| known.low < read.high);
         if let Some(known) = met {
             if (known.low, known.high) != (read.low, read.high) {
                 return Err("that overlaps another one");

@@ -27,13 +27,12 @@ pub(super) fn listing(
     };
     let symbols = Kallsyms::read(Path::new(SYMBOLS)).map_err(file)?;
     let text = symbols.text().ok_or(CodeError::OtherKernel)?;
-    let code = KernelCode::running(finder, text);
-    let code = code.map_err(|source| CodeError::Kernel { source })?;
+    let code = KernelCode::running(finder, text).map_err(|source| CodeError::Kernel { source })?;
     let machine = || CodeError::Machine {
         path: binary::KERNEL_MEMORY.to_owned(),
     };
-    let disassembler = Disassembler::new(code.machine().ok_or_else(machine)?, syntax);
-    let mut disassembler = disassembler.ok_or_else(machine)?;
+    let mut disassembler =
+        Disassembler::new(code.machine().ok_or_else(machine)?, syntax).ok_or_else(machine)?;
     let mut functions: Vec<KernelFunction> = (addresses.iter())
         .filter_map(|&address| symbols.at(Avma(address)))
         .collect();

@@ -117,8 +117,11 @@ impl ReadValues<'_> {
     pub fn counters(&self) -> impl Iterator<Item = (Option<u64>, u64)> {
         let words = self.words.iter();
         let values = words.clone().step_by(self.stride);
-        let ids = words.skip(1).step_by(self.stride);
-        let ids = ids.map(Some).chain(std::iter::repeat(None));
+        let ids = words
+            .skip(1)
+            .step_by(self.stride)
+            .map(Some)
+            .chain(std::iter::repeat(None));
         values.zip(ids).map(|(value, id)| {
             let id = if self.has_id { id } else { None };
             (id, value)

@@ -187,9 +187,10 @@ fn regroup(
         } else {
             sample.event
         };
-        let (weight, squares) = match by_event {
-            true => (sample.count, u128::from(sample.count)),
-            false => (sample.weight, sample.squares),
+        let (weight, squares) = if by_event {
+            (sample.count, u128::from(sample.count))
+        } else {
+            (sample.weight, sample.squares)
         };
         let count = sample.count;
         all.add(
@@ -201,16 +202,18 @@ fn regroup(
             },
         );
     }
-    let samples = all.into_rows().into_iter();
-    let samples = samples.map(|((event, thread, path), sum)| Sample {
-        event,
-        thread,
-        path,
-        line: None,
-        weight: sum.weight,
-        count: sum.count,
-        squares: sum.squares,
-    });
+    let samples = all
+        .into_rows()
+        .into_iter()
+        .map(|((event, thread, path), sum)| Sample {
+            event,
+            thread,
+            path,
+            line: None,
+            weight: sum.weight,
+            count: sum.count,
+            squares: sum.squares,
+        });
     let mut selected: CollectedSamples<(ThreadId, PathId)> = CollectedSamples::default();
     let mut selection = match of.first() {
         Some((_, first)) if !by_event => Selection {
@@ -227,9 +230,10 @@ fn regroup(
     for (event, one) in of {
         for row in one.rows() {
             let path = rows.path(*event, row.thread, (row.place, row.path, row.line));
-            let (weight, squares) = match by_event {
-                true => (row.samples, u128::from(row.samples)),
-                false => (row.weight, row.squares),
+            let (weight, squares) = if by_event {
+                (row.samples, u128::from(row.samples))
+            } else {
+                (row.weight, row.squares)
             };
             let sum = WeightSum {
                 weight,
@@ -242,16 +246,18 @@ fn regroup(
             selection.squares = selection.squares.saturating_add(squares);
         }
     }
-    let rows = selected.into_rows().into_iter();
-    let rows = rows.map(|((thread, path), sum)| SelectedRow {
-        path,
-        thread,
-        line: None,
-        place: None,
-        weight: sum.weight,
-        samples: sum.count,
-        squares: sum.squares,
-    });
+    let rows = selected
+        .into_rows()
+        .into_iter()
+        .map(|((thread, path), sum)| SelectedRow {
+            path,
+            thread,
+            line: None,
+            place: None,
+            weight: sum.weight,
+            samples: sum.count,
+            squares: sum.squares,
+        });
     selection.rows = rows.collect();
     (samples.collect(), selection)
 }

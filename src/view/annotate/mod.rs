@@ -205,8 +205,7 @@ impl AnnotateView {
                 position.map_or(Cell::Nothing, |at| Cell::Count(at.line.into())),
                 text(&format!("{:#x}", instruction.address)),
             );
-            let callee = code.callee(instruction);
-            let callee = callee.map_or(Cell::Nothing, Cell::Text);
+            let callee = code.callee(instruction).map_or(Cell::Nothing, Cell::Text);
             let is = text(&instruction.text);
             let of_code = self.whole(true);
             row(
@@ -219,9 +218,10 @@ impl AnnotateView {
                 callee,
             );
         }
-        let table = match has_calls(subject) {
-            true => table,
-            false => table.without(&["calls"]),
+        let table = if has_calls(subject) {
+            table
+        } else {
+            table.without(&["calls"])
         };
         without_weights(self.without_totals(table), subject)
     }
@@ -256,9 +256,10 @@ impl AnnotateView {
             module if module.starts_with('[') => format!(" {module}"),
             module => format!(" [{module}]"),
         };
-        let heading = match self.label.ends_with(&module) {
-            true => self.label.clone(),
-            false => format!("{}{module}", self.label),
+        let heading = if self.label.ends_with(&module) {
+            self.label.clone()
+        } else {
+            format!("{}{module}", self.label)
         };
         blocks.push(Block::Heading(heading));
         let unit = &subject.selection.event().unit;
@@ -318,12 +319,13 @@ impl AnnotateView {
     fn legend(&self, subject: &Subject, is_code: bool) -> String {
         let unit = &subject.selection.event().unit;
         let (own, total) = self.whole(is_code);
-        let (whose, what) = match is_code {
-            true => (
+        let (whose, what) = if is_code {
+            (
                 "this machine code, with all that is inlined into it",
                 "an instruction",
-            ),
-            false => ("the function", "a line"),
+            )
+        } else {
+            ("the function", "a line")
         };
         let of = |base: &str, weight| format!("{base} ({})", number::weight(weight, unit));
         let base = match self.options.base {
@@ -383,9 +385,10 @@ fn row(
 
 /// A number of calls.
 fn made(calls: MadeCalls) -> Cell {
-    match calls.is_least {
-        true => Cell::Text(format!("≥{}", number::grouped(calls.calls))),
-        false => Cell::Count(calls.calls),
+    if calls.is_least {
+        Cell::Text(format!("≥{}", number::grouped(calls.calls)))
+    } else {
+        Cell::Count(calls.calls)
     }
 }
 

@@ -27,8 +27,9 @@ impl CyclesView<'_> {
         let mut blocks = self.graph.heading(subject);
         let cycles = self.order.len();
         let own = self.recursive.len();
-        let gaps = self.recursive.iter();
-        let gaps = gaps
+        let gaps = self
+            .recursive
+            .iter()
             .filter(|&&id| self.summary.recurses_across_gap(id))
             .count();
         let mut summary = format!(
@@ -115,8 +116,10 @@ impl CyclesView<'_> {
         let cycles = self.order.iter();
         let arcs = cycles.flat_map(|&cycle| self.summary.arcs_to(cycle));
         let graph = &self.summary.graph.graph;
-        let own = self.recursive.iter();
-        let own = own.filter_map(|&id| graph.arc_between(id, id));
+        let own = self
+            .recursive
+            .iter()
+            .filter_map(|&id| graph.arc_between(id, id));
         blocks.extend(label::legends(arcs.chain(own).map(|id| &graph.arcs()[id])));
         blocks.extend(range::legend(subject.profile.rows, &ranges));
         blocks.extend(caveats::foot_of(subject));
@@ -168,9 +171,10 @@ impl CyclesView<'_> {
             )));
             table.rows.push(row);
         }
-        range::if_filled(match self.shows_estimate() {
-            true => table,
-            false => table.without(&["estimate"]),
+        range::if_filled(if self.shows_estimate() {
+            table
+        } else {
+            table.without(&["estimate"])
         })
     }
 
@@ -229,9 +233,10 @@ impl CyclesView<'_> {
         let stacks = self.summary.graph.has_stacks();
         let mut table = Table::new(vec![
             Column::new("percent", "total %", Role::Heat),
-            match stacks {
-                true => Column::new("weight", "weight", Role::Spare),
-                false => Column::new("calls", "calls", Role::Figure),
+            if stacks {
+                Column::new("weight", "weight", Role::Spare)
+            } else {
+                Column::new("calls", "calls", Role::Figure)
             },
             Column::new("arc", title, Role::Name),
         ]);
@@ -240,9 +245,10 @@ impl CyclesView<'_> {
                 part: weight,
                 whole: subject.selection.total(),
             };
-            table.rows.push(match stacks {
-                true => vec![share, Cell::Weight(weight), Cell::Text(text)],
-                false => vec![Cell::Nothing, Cell::Count(weight), Cell::Text(text)],
+            table.rows.push(if stacks {
+                vec![share, Cell::Weight(weight), Cell::Text(text)]
+            } else {
+                vec![Cell::Nothing, Cell::Count(weight), Cell::Text(text)]
             });
         };
         for (weight, text) in without_arc {
@@ -258,9 +264,12 @@ impl CyclesView<'_> {
                 .rows
                 .push(vec![Cell::Nothing, Cell::Nothing, Cell::Text(text)]);
         }
-        (!table.rows.is_empty()).then(|| match stacks {
-            true => Block::Table(table),
-            false => Block::Table(table.without(&["percent"])),
+        (!table.rows.is_empty()).then(|| {
+            if stacks {
+                Block::Table(table)
+            } else {
+                Block::Table(table.without(&["percent"]))
+            }
         })
     }
 
@@ -283,32 +292,39 @@ impl CyclesView<'_> {
         let limit = self.limit.map_or(usize::MAX, |_| ROWS);
         let named = breaking.arcs.iter().take(limit);
         let calls = named.map(|&id| self.arc(id)).collect();
-        let more = breaking.arcs.len().checked_sub(limit).filter(|&n| n > 0);
-        let more = more.map_or(String::new(), |more| {
-            format!(" and {} more", number::grouped(more as u64))
-        });
+        let more = breaking
+            .arcs
+            .len()
+            .checked_sub(limit)
+            .filter(|&n| n > 0)
+            .map_or(String::new(), |more| {
+                format!(" and {} more", number::grouped(more as u64))
+            });
         let weight = self.summary.broken_weight[cycle];
-        let weight = match self.summary.graph.has_stacks() {
-            true => match &subject.selection.event().unit {
+        let weight = if self.summary.graph.has_stacks() {
+            match &subject.selection.event().unit {
                 Unit::Samples => format!("{} samples", number::grouped(weight)),
                 unit => number::weight(weight, unit),
-            },
-            false => counted(
+            }
+        } else {
+            counted(
                 usize::try_from(weight).unwrap_or(usize::MAX),
                 "call",
                 "calls",
-            ),
+            )
         };
-        let best = match breaking.is_best {
-            true => String::new(),
-            false => "; a lighter set may exist: the cycle is too large for an exact search".into(),
+        let best = if breaking.is_best {
+            String::new()
+        } else {
+            "; a lighter set may exist: the cycle is too large for an exact search".into()
         };
         let has_gaps = (self.summary.arcs_to(cycle))
             .map(|id| &self.summary.graph.graph.arcs()[id])
             .any(|arc| arc.is_gap() && self.summary.graph.cycles.share(arc.from, arc.to));
-        let gaps = match has_gaps {
-            true => "; calls of missing frames may close it again",
-            false => "",
+        let gaps = if has_gaps {
+            "; calls of missing frames may close it again"
+        } else {
+            ""
         };
         let after = format!("{more} breaks the cycle ({weight}{best}{gaps})");
         (calls, after)
@@ -343,8 +359,12 @@ impl CyclesView<'_> {
         let limit = self.limit.map_or(usize::MAX, |_| RECURSIVE);
         for &id in self.recursive.iter().take(limit) {
             let depth = self.summary.depths.of(id);
-            let calls = self.summary.graph.calls.as_ref();
-            let calls = calls.and_then(|calls| calls.functions[id].known_recursive());
+            let calls = self
+                .summary
+                .graph
+                .calls
+                .as_ref()
+                .and_then(|calls| calls.functions[id].known_recursive());
             table.rows.push(vec![
                 Cell::Share {
                     part: self.summary.graph.total(Entry::Function(id)).round() as u64,
@@ -384,9 +404,10 @@ impl CyclesView<'_> {
 
     /// What stands behind the name of a function that recurses.
     pub fn gap_mark(&self, function: FunctionId) -> &'static str {
-        match self.summary.recurses_across_gap(function) {
-            true => label::ACROSS_GAP,
-            false => "",
+        if self.summary.recurses_across_gap(function) {
+            label::ACROSS_GAP
+        } else {
+            ""
         }
     }
 

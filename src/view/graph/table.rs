@@ -154,9 +154,10 @@ impl GraphView<'_> {
             ""
         };
         let guide = format!("{guide}{mark}");
-        match unseen {
-            true => Cell::Faint { guide, text },
-            false => Cell::Branch { guide, text },
+        if unseen {
+            Cell::Faint { guide, text }
+        } else {
+            Cell::Branch { guide, text }
         }
     }
 
@@ -233,9 +234,12 @@ impl GraphView<'_> {
                 self.summary.cycles.of()[id].map(|cycle| self.summary.number(cycle) as u64);
             number.map_or(Cell::Nothing, Cell::Count)
         };
-        let samples = |number: u64| match self.summary.has_stacks() {
-            true => Cell::Count(number),
-            false => Cell::Nothing,
+        let samples = |number: u64| {
+            if self.summary.has_stacks() {
+                Cell::Count(number)
+            } else {
+                Cell::Nothing
+            }
         };
         for &entry in &self.ranked {
             let (portion, total) = (self.summary.portion(entry), self.summary.total(entry));
@@ -321,9 +325,10 @@ impl GraphView<'_> {
         }
         for (id, arc) in self.summary.graph.arcs().enumerate() {
             let (total, portion) = self.summary.weight(id);
-            let inside = match self.summary.cycles.share(arc.from, arc.to) {
-                true => cycle_of(arc.to),
-                false => Cell::Nothing,
+            let inside = if self.summary.cycles.share(arc.from, arc.to) {
+                cycle_of(arc.to)
+            } else {
+                Cell::Nothing
             };
             let optional = |part: Option<f64>| part.map_or(Cell::Nothing, weight);
             about.push([Some(arc.from), Some(arc.to)]);

@@ -131,8 +131,9 @@ impl Known {
         for frame in self.frame_rows(place, end)? {
             let mut frame = Rest(frame);
             let (of, file, line) = (frame.u32()?, frame.u32()?, frame.u32()?);
-            let definition = (of / 2).checked_sub(1);
-            let definition = definition.and_then(|at| self.definition(at as usize));
+            let definition = (of / 2)
+                .checked_sub(1)
+                .and_then(|at| self.definition(at as usize));
             add(KnownFrame {
                 name: definition.and_then(|(_, name, _)| self.text(name)),
                 definition: definition.map(|(key, ..)| key),

@@ -294,8 +294,12 @@ impl<'a> Making<'a, '_> {
             let (mut able, unable): (Vec<FunctionId>, _) = left.into_iter().partition(can);
             left = unable;
             drop(whole);
-            let most = distinct.iter().map(|&(id, _)| self.parts(form, id)).max();
-            let most = most.unwrap_or(1).min(MOST_PARTS);
+            let most = distinct
+                .iter()
+                .map(|&(id, _)| self.parts(form, id))
+                .max()
+                .unwrap_or(1)
+                .min(MOST_PARTS);
             for parts in (1..=most).chain([usize::MAX]) {
                 if able.is_empty() {
                     break;
