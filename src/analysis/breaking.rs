@@ -93,6 +93,8 @@ pub fn lightest(
     for (at, &member) in row.iter().enumerate() {
         position[member] = at;
     }
+    // Without the arcs that point backwards, the row is an order in which every call leads
+    // forward, so nothing is left of the cycle.
     let mut back: Vec<(Reverse<u64>, ArcId)> = inside
         .arcs
         .iter()

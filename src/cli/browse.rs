@@ -56,6 +56,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(hinted(text.into(), Some(hint.trim_end().into())));
     }
     let by = args.rows.by;
+    // Before the file is read, which may take long.
     refuse_rows(by, &args.query)?;
     let (profile, reading) = args.query.open_for_rows_of_all_views(by)?;
     args.query.refuse_without_stacks(&profile, "browse")?;

@@ -173,42 +173,48 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.to == Format::Svg {
         return flame_graph(args, &subject, degree);
     }
-    let stacks = CallStacks::of(&profile, &selection, degree);
+    whole_stacks(args, &profile, &subject)
+}
+
+/// Writes a format that has whole stacks; those of the Firefox Profiler also of off-CPU events.
+fn whole_stacks(args: &Args, profile: &Profile, subject: &Subject) -> anyhow::Result<ExitCode> {
+    let degree = args.collapse.degree();
+    let stacks = CallStacks::of(profile, subject.selection, degree);
     let calls = match args.to {
-        Format::Callgrind => OutermostCalls::of(&profile, &stacks),
+        Format::Callgrind => OutermostCalls::of(profile, &stacks),
         _ => OutermostCalls::default(),
     };
     let others = match args.to {
-        Format::Firefox => args.query.off_cpu_events(&profile),
+        Format::Firefox => args.query.off_cpu_events(profile),
         _ => Vec::new(),
     };
     let others: Vec<Selection> = others
         .into_iter()
-        .map(|event| args.query.select_event(&profile, event))
+        .map(|event| args.query.select_event(profile, event))
         .collect::<Result<_, _>>()?;
     let others: Vec<(Subject, CallStacks)> = others
         .iter()
         .map(|selection| {
-            let stacks = CallStacks::of(&profile, selection, degree);
-            (self::subject(args, &profile, selection), stacks)
+            let stacks = CallStacks::of(profile, selection, degree);
+            (self::subject(args, profile, selection), stacks)
         })
         .collect();
     let tracks: Vec<firefox::Track> = others
         .iter()
         .map(|(subject, stacks)| firefox::Track { subject, stacks })
         .collect();
-    write(args, &profile, |out| match args.to {
-        Format::Pprof => pprof::write(out, &subject, &stacks),
-        Format::Callgrind => callgrind::write(out, &subject, &stacks, &calls),
-        Format::Speedscope => speedscope::write(out, &subject, &stacks),
+    write(args, profile, |out| match args.to {
+        Format::Pprof => pprof::write(out, subject, &stacks),
+        Format::Callgrind => callgrind::write(out, subject, &stacks, &calls),
+        Format::Speedscope => speedscope::write(out, subject, &stacks),
         Format::Firefox => {
-            let (subject, stacks) = (&subject, &stacks);
+            let stacks = &stacks;
             firefox::write(out, firefox::Track { subject, stacks }, &tracks)
         }
-        Format::Otlp => otlp::write(out, &subject, &stacks),
-        Format::PerfScript => perf_script::write(out, &subject, &stacks),
+        Format::Otlp => otlp::write(out, subject, &stacks),
+        Format::PerfScript => perf_script::write(out, subject, &stacks),
         #[cfg(feature = "parquet")]
-        Format::Parquet => proftool::export::parquet::write(out, &subject, &stacks),
+        Format::Parquet => proftool::export::parquet::write(out, subject, &stacks),
         #[cfg(not(feature = "parquet"))]
         Format::Parquet => Ok(()),
         Format::Svg | Format::Folded | Format::Dot | Format::Html | Format::Bolt => Ok(()),
@@ -222,6 +228,8 @@ fn calls_for_bolt(args: &Args) -> anyhow::Result<ExitCode> {
         .refuse_without_stacks(&profile, args.to.option())?;
     let selection = args.query.select(&profile)?;
     check_total(args.to, selection.total())?;
+    // Counted calls are exact. Calls on stacks take their place where nothing was counted, and are
+    // never added to them.
     let counts = profile.counts.as_ref();
     let counted = counts
         .into_iter()
@@ -235,6 +243,7 @@ fn calls_for_bolt(args: &Args) -> anyhow::Result<ExitCode> {
         let sampled = sampled_calls(&profile, &selection).into_iter();
         calls.extend(sampled.map(|call| (call.caller, call.at, call.callee, call.weight)));
     }
+    // The heaviest first: their program is the one that is written.
     let mut ends: Vec<(u64, FunctionId)> = { calls.iter() }
         .flat_map(|&(caller, _, callee, count)| [(count, caller), (count, callee)])
         .collect();

@@ -291,8 +291,10 @@ impl<'a> Table<'a> {
         for row in rows {
             let from = frames.len();
             frames.extend(self.stacks.outwards(row.stack).map(|(_, frame)| *frame));
+            // The stacks go outwards; the lists begin with the outermost frame.
             frames[from..].reverse();
             starts_of_frames.extend(levels(frames.len() - from));
+            // Each function once, so that unnesting the list counts a sample once in a total.
             let mut once: Vec<FunctionId> = frames[from..].iter().map(|f| f.function).collect();
             once.sort_unstable();
             once.dedup();

@@ -41,6 +41,7 @@ fn profile(subject: &Subject, stacks: &CallStacks) -> Profile {
     let measures = Measures::of(subject);
     let mut strings = Strings::default();
     let mut file = Profile::default();
+    // The format demands that the first string is empty.
     strings.of("");
     if measures.has_count {
         file.sample_type.push(strings.value_type(SAMPLES));
@@ -240,6 +241,8 @@ fn labels(
             });
         }
         let is_named = |frame: &StackFrame| names.contains(&naming.printable(frame.function));
+        // A name tells which frames are meant unless another frame has it too; then their numbers
+        // do.
         if names.is_empty() || frames().all(|(frame, _)| is(frame) || !is_named(frame)) {
             return;
         }

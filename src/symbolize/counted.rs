@@ -79,6 +79,7 @@ pub(super) fn add(
     let is_least = |sum: &Sum| sum.is_least || !sum.is_counted;
     let least = sums.iter().filter(|(_, sum)| is_least(sum));
     open.extend(least.map(|(&(_, to), _)| to));
+    // For these no entry means no call: every way to call them was counted.
     let complete = complete.difference(&open).copied().collect();
     let counts = sums
         .into_iter()

@@ -135,6 +135,7 @@ impl Labels {
                     fuller: &fuller,
                     longer,
                 };
+                // Labels and functions are both in order of function, so one walk joins them.
                 let mut made = distinct::label(profile, &names)
                     .into_rows()
                     .into_iter()

@@ -236,6 +236,7 @@ fn by_calls(profile: &Profile, selection: &Selection, function: FunctionId, rule
         rule,
         self_weight: own[function].round() as u64,
         total: total.round() as u64,
+        // Sums of floating-point shares may exceed the total by a little.
         outermost: (total - accounted).max(0.0).round() as u64,
         callers: listed(&mut graph.callers(function), true),
         descendants: listed(&mut graph.callees(function), false),
@@ -294,6 +295,7 @@ impl Watch<'_> {
                 let caller = path
                     .caller
                     .map(|caller| self.profile.paths[caller].function);
+                // A call counts as recorded only if both of its ends are.
                 let weight = self.weights.total(id);
                 let recorded = [Some(id), path.caller]
                     .into_iter()

@@ -208,6 +208,8 @@ fn add_arcs(it: &mut Figures, profile: &Profile, histogram: &Histogram, ids: &[F
         .iter()
         .filter_map(|pair| Some((*pair, *counted.get(pair)?)));
     let mut known: FxHashMap<(usize, usize), usize> = FxHashMap::default();
+    // Counted arcs first: the same arc in the code adds nothing then. The position in `arcs`
+    // decides in which order times are added up.
     for ((from, to), count) in dynamic.chain(in_code) {
         let (Some(&from), Some(&to)) = (place.get(&from), place.get(&to)) else {
             continue;
@@ -340,6 +342,7 @@ fn times(it: &mut Figures, order: &[usize]) {
         if fraction == 0.0 {
             continue;
         }
+        // The last added first, as gprof walks its lists.
         for &id in it.callees[caller].iter().rev() {
             let mut arc = it.arcs[id];
             let callee = &it.functions[arc.to];

@@ -116,6 +116,7 @@ impl Charged {
             };
             key(a).cmp(&key(b))
         });
+        // After the sorting: it belongs to nobody and stays last, however heavy.
         if cut.samples > 0 || cut.weight > 0 {
             shares.push(cut);
         }

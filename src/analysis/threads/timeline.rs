@@ -51,6 +51,8 @@ impl Timeline {
             shift += 1;
         }
         let mut sums = sums(profile, rows, shift);
+        // Wider buckets join the sums of a function that ran in both; the slices alone may be too
+        // many for a page.
         while sums.len() > SUMS && slices >> shift > 1 {
             sums = merged(sums);
             shift += 1;

@@ -121,6 +121,8 @@ pub(super) fn shape(
     loop {
         let at = shaper.at();
         if let Some(node) = at {
+            // A step can make more paths pending in this very node: a recursive call that is
+            // folded into it.
             while let Some(path) = shaper.places[node].pending {
                 shaper.places[node].pending = shaper.next[path];
                 for callee in stacks.links.callees(path) {

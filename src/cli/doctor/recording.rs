@@ -60,6 +60,7 @@ pub fn findings(path: &Path) -> anyhow::Result<Findings> {
     let mut meter = Meter::new();
     let profile = input::open(path, &options, &mut |done, total| meter.show(done, total))?;
     drop(meter);
+    // A second look at the file: a profile does not keep how its stacks were recorded.
     let reader = Reader::open(path).map_err(|error| {
         let path = path.to_owned();
         let reason = error.into();

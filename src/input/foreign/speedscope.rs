@@ -204,6 +204,7 @@ fn sampled(stacks: &mut StackBuilder, frames: &[Frame], thread: ThreadId, profil
     let missing = places(|more| &more.frames_missing);
     let mut stack: Vec<Frame> = Vec::new();
     for (number, (sample, weight)) in samples.iter().zip(weights).enumerate() {
+        // Integers first: a float has 53 bits.
         let whole = weight.as_u64().and_then(|weight| scale.whole(weight));
         let weight = whole.or_else(|| scale.nearest(weight.as_f64()?));
         stack.clear();
@@ -223,6 +224,7 @@ fn sampled(stacks: &mut StackBuilder, frames: &[Frame], thread: ThreadId, profil
         match weight {
             Some(0) if stated.is_none_or(|&count| count == 0) => {}
             Some(weight) if stack.len() == sample.len() => {
+                // Without a unit, the weight is the number of samples.
                 let count = if unit == "none" { weight } else { 1 };
                 let count = stated.copied().unwrap_or(count);
                 stacks.sample(event, thread, &stack, WeightSum::equal(weight, count));

@@ -282,6 +282,7 @@ impl Gmon {
             });
         };
         let bytes = usize::try_from(size).unwrap_or(usize::MAX);
+        // The stated size includes the header.
         let Some(bytes) = bytes.checked_sub(cursor.at) else {
             return Err(Reason::Gmon {
                 problem: format!("its histogram has size {size}, less than its header"),

@@ -62,6 +62,7 @@ pub(in crate::input) fn counts(
     let mut id = |profile: &mut Profile, place: usize| {
         *of_place.entry(place).or_insert_with(|| {
             let symbol = &counted.symbols[place];
+            // A function that was called and never sampled is not in the profile yet.
             *known
                 .entry(symbol.start.0)
                 .or_insert_with(|| profile.functions.push(function(symbol, module)))

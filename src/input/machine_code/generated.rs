@@ -42,6 +42,8 @@ pub(super) fn listing(
     if listing.instructions.is_empty() {
         return Err(CodeError::NoCode { path: own() });
     }
+    // By id, which is cheap, to drop repetitions; then by name, as ids depend on the order in the
+    // file.
     listing.lines.sort_unstable();
     listing.lines.dedup();
     let names = &listing.names;

@@ -60,6 +60,7 @@ pub(super) fn listing(
     let listed: FxHashSet<u64> = instructions.iter().map(|found| found.at.0).collect();
     for found in instructions {
         let branch = found.branch;
+        // A call is not drawn as a jump even if it stays in the listing.
         let is_call = found.text.starts_with("call");
         let jump = branch.filter(|to| listed.contains(&to.0) && !is_call);
         let mut instruction = plain(found);

@@ -174,6 +174,12 @@ fn regroup(
     rows: &mut impl Regroup,
 ) -> (Vec<Sample>, Selection) {
     let by_event = kind == RowKind::Event;
+    // Samples before selections: the first sample of a row decides which row comes first.
+    let samples = regrouped_samples(profile, by_event, rows);
+    (samples, regrouped_selection(of, by_event, rows))
+}
+
+fn regrouped_samples(profile: &Profile, by_event: bool, rows: &mut impl Regroup) -> Vec<Sample> {
     let mut all: CollectedSamples<(EventId, ThreadId, PathId)> = CollectedSamples::default();
     let place = |at: usize| profile.places.as_ref()?.of_sample(at);
     for (at, sample) in profile.samples.iter().enumerate() {
@@ -202,8 +208,7 @@ fn regroup(
             },
         );
     }
-    let samples = all
-        .into_rows()
+    all.into_rows()
         .into_iter()
         .map(|((event, thread, path), sum)| Sample {
             event,
@@ -213,7 +218,15 @@ fn regroup(
             weight: sum.weight,
             count: sum.count,
             squares: sum.squares,
-        });
+        })
+        .collect()
+}
+
+fn regrouped_selection(
+    of: &[(EventId, Selection)],
+    by_event: bool,
+    rows: &mut impl Regroup,
+) -> Selection {
     let mut selected: CollectedSamples<(ThreadId, PathId)> = CollectedSamples::default();
     let mut selection = match of.first() {
         Some((_, first)) if !by_event => Selection {
@@ -246,7 +259,7 @@ fn regroup(
             selection.squares = selection.squares.saturating_add(squares);
         }
     }
-    let rows = selected
+    selection.rows = selected
         .into_rows()
         .into_iter()
         .map(|((thread, path), sum)| SelectedRow {
@@ -257,9 +270,9 @@ fn regroup(
             weight: sum.weight,
             samples: sum.count,
             squares: sum.squares,
-        });
-    selection.rows = rows.collect();
-    (samples.collect(), selection)
+        })
+        .collect();
+    selection
 }
 
 /// The event of samples of any event.

@@ -74,6 +74,8 @@ pub(super) fn files(
         };
         lines.entry(&at.file).or_default().insert(at.line, line);
     }
+    // A line that has code and no samples took 0, which is known; a line without code is not
+    // listed.
     let has_totals = profile.places.is_some();
     let mut add = |file, line| {
         lines

@@ -23,10 +23,51 @@ const BROKEN_BEFORE: &str = "removing";
 impl CyclesView<'_> {
     /// The page.
     pub fn page(&self, subject: &Subject) -> Page {
-        let whole = subject.selection.total();
         let mut blocks = self.graph.heading(subject);
+        blocks.push(Block::Line(self.headline()));
+        if self.shows_estimate() {
+            let error = self.summary.estimate.attribution.standard_error;
+            blocks.extend(basis::sampled("fonseca", error, subject.selection.total()));
+        }
         let cycles = self.order.len();
-        let own = self.recursive.len();
+        let shown = self.limit.unwrap_or(usize::MAX);
+        let mut ranges = Vec::new();
+        for (place, &cycle) in (1..).zip(&self.order).take(shown) {
+            blocks.push(Block::Space);
+            self.one_cycle(subject, (place, cycle), &mut blocks, &mut ranges);
+        }
+        if cycles > shown {
+            blocks.push(Block::Space);
+            let noun = ("cycle", "cycles");
+            blocks.extend(HiddenRows::block(cycles - shown, noun, HiddenBy::Limit));
+        }
+        if !self.recursive.is_empty() {
+            blocks.push(Block::Space);
+            blocks.push(Block::Heading("functions that call themselves".into()));
+            push_table(&mut blocks, &mut ranges, self.own(subject));
+            if self.is_cut_inside() {
+                blocks.push(Block::Line(
+                    "cut inside: samples whose incomplete stacks begin with the function; their callers \
+                     and depth are unknown, and totals of callers are ranges"
+                        .into(),
+                ));
+            }
+        }
+        let graph = &self.summary.graph.graph;
+        let arcs = { self.order.iter() }.flat_map(|&cycle| self.summary.arcs_to(cycle));
+        let own = { self.recursive.iter() }.filter_map(|&id| graph.arc_between(id, id));
+        blocks.extend(label::legends(arcs.chain(own).map(|id| &graph.arcs()[id])));
+        blocks.extend(range::legend(subject.profile.rows, &ranges));
+        blocks.extend(caveats::foot_of(subject));
+        Page {
+            unit: subject.selection.event().unit.clone(),
+            blocks,
+        }
+    }
+
+    /// The number of cycles, and of functions that recurse.
+    fn headline(&self) -> String {
+        let (cycles, own) = (self.order.len(), self.recursive.len());
         let gaps = self
             .recursive
             .iter()
@@ -45,87 +86,51 @@ impl CyclesView<'_> {
             let gaps = counted(gaps, "function recurses", "functions recurse");
             summary.push_str(&format!(", {gaps} through missing frames"));
         }
-        blocks.push(Block::Line(summary));
-        if self.shows_estimate() {
-            let error = self.summary.estimate.attribution.standard_error;
-            let whole = subject.selection.total();
-            blocks.extend(basis::sampled("fonseca", error, whole));
+        summary
+    }
+
+    /// One cycle: its members, the calls into it and inside of it, and how to break it.
+    fn one_cycle(
+        &self,
+        subject: &Subject,
+        (place, cycle): (usize, CycleId),
+        blocks: &mut Vec<Block>,
+        ranges: &mut Vec<Cell>,
+    ) {
+        let whole = subject.selection.total();
+        let members = self.summary.graph.cycles.members()[cycle].len();
+        let total = self.summary.graph.total(Entry::Cycle(cycle)).round() as u64;
+        let heading = format!(
+            "cycle {place}: {}, {} % of the total{}",
+            counted(members, "function", "functions"),
+            number::percent(total, whole, 2),
+            range::behind(self.at_most(subject, Entry::Cycle(cycle)), " %"),
+        );
+        if let Some(scheduled) = self.scheduled.get(&cycle) {
+            blocks.push(Block::Line(format!("{heading}, {scheduled}")));
+            return;
         }
-        let shown = self.limit.unwrap_or(usize::MAX);
-        let mut ranges = Vec::new();
-        for (place, &cycle) in self.order.iter().enumerate().take(shown) {
-            let members = self.summary.graph.cycles.members()[cycle].len();
-            let total = self.summary.graph.total(Entry::Cycle(cycle)).round() as u64;
-            blocks.push(Block::Space);
-            let heading = format!(
-                "cycle {}: {}, {} % of the total{}",
-                place + 1,
-                counted(members, "function", "functions"),
-                number::percent(total, whole, 2),
-                range::behind(self.at_most(subject, Entry::Cycle(cycle)), " %"),
-            );
-            if let Some(scheduled) = self.scheduled.get(&cycle) {
-                blocks.push(Block::Line(format!("{heading}, {scheduled}")));
-                continue;
-            }
-            blocks.push(Block::Heading(heading));
-            push_table(&mut blocks, &mut ranges, self.members(subject, cycle));
-            let (from_marks, entries) = self
-                .summary
-                .entries(cycle)
-                .into_iter()
-                .partition(|&id| self.graph.is_mark(self.summary.graph.graph.arcs()[id].from));
-            let unknown = self.unknown_entries(cycle, from_marks);
-            blocks.extend(self.arc_table(subject, "entry calls", entries, unknown));
-            blocks.extend(cut_line(self.summary.cut_inside(cycle).samples));
-            blocks.extend(self.arc_table(
-                subject,
-                "inside",
-                self.summary.inside(cycle),
-                Vec::new(),
-            ));
-            blocks.extend(self.calls_line(cycle));
-            let (calls, after) = self.broken(subject, cycle);
-            blocks.push(Block::Calls {
-                before: BROKEN_BEFORE.into(),
-                calls,
-                after,
-            });
-            let depth = self.summary.depths.cycles.get(cycle);
-            if let Some(depth) = depth.filter(|_| self.summary.graph.has_stacks()) {
-                blocks.extend(depth_line(depth, self.summary.cut_inside(cycle)));
-            }
-        }
-        if cycles > shown {
-            blocks.push(Block::Space);
-            let noun = ("cycle", "cycles");
-            blocks.extend(HiddenRows::block(cycles - shown, noun, HiddenBy::Limit));
-        }
-        if own > 0 {
-            blocks.push(Block::Space);
-            blocks.push(Block::Heading("functions that call themselves".into()));
-            push_table(&mut blocks, &mut ranges, self.own(subject));
-            if self.is_cut_inside() {
-                blocks.push(Block::Line(
-                    "cut inside: samples whose incomplete stacks begin with the function; their callers \
-                     and depth are unknown, and totals of callers are ranges"
-                        .into(),
-                ));
-            }
-        }
-        let cycles = self.order.iter();
-        let arcs = cycles.flat_map(|&cycle| self.summary.arcs_to(cycle));
-        let graph = &self.summary.graph.graph;
-        let own = self
-            .recursive
-            .iter()
-            .filter_map(|&id| graph.arc_between(id, id));
-        blocks.extend(label::legends(arcs.chain(own).map(|id| &graph.arcs()[id])));
-        blocks.extend(range::legend(subject.profile.rows, &ranges));
-        blocks.extend(caveats::foot_of(subject));
-        Page {
-            unit: subject.selection.event().unit.clone(),
-            blocks,
+        blocks.push(Block::Heading(heading));
+        push_table(blocks, ranges, self.members(subject, cycle));
+        let (from_marks, entries) = self
+            .summary
+            .entries(cycle)
+            .into_iter()
+            .partition(|&id| self.graph.is_mark(self.summary.graph.graph.arcs()[id].from));
+        let unknown = self.unknown_entries(cycle, from_marks);
+        blocks.extend(self.arc_table(subject, "entry calls", entries, unknown));
+        blocks.extend(cut_line(self.summary.cut_inside(cycle).samples));
+        blocks.extend(self.arc_table(subject, "inside", self.summary.inside(cycle), Vec::new()));
+        blocks.extend(self.calls_line(cycle));
+        let (calls, after) = self.broken(subject, cycle);
+        blocks.push(Block::Calls {
+            before: BROKEN_BEFORE.into(),
+            calls,
+            after,
+        });
+        let depth = self.summary.depths.cycles.get(cycle);
+        if let Some(depth) = depth.filter(|_| self.summary.graph.has_stacks()) {
+            blocks.extend(depth_line(depth, self.summary.cut_inside(cycle)));
         }
     }
 

@@ -123,6 +123,7 @@ impl Report {
                 let part = format!("{name} {} %", number::percent(part, whole, 2));
                 let more = format!(", {} more", count - number);
                 let width = [&*text, ", ", &part, &more].map(|text| text.chars().count());
+                // The first name is shown even where it is too wide.
                 if number > 0 && width.iter().sum::<usize>() > WIDTH {
                     text.push_str(&more);
                     break;

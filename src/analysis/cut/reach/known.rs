@@ -106,6 +106,8 @@ impl Known {
             }
         }
         known.read_what_is_inlined(profile);
+        // After inlined functions are known as read: what is still unread may call anything, and
+        // pointers may lead to it. User code cannot call into the kernel by a pointer.
         for (id, function) in profile.functions.enumerate() {
             known.kernel[id] = code.is_kernel(function.module);
             known.target[id] &= !known.kernel[id];

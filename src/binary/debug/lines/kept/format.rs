@@ -223,6 +223,7 @@ impl Known {
     /// All answers.
     pub(super) fn all(&self) -> Answers {
         let mut all = Answers::default();
+        // Definitions first: they bring their names; what follows finds them by key.
         for place in 0..self.rows::<42>(DEFINITIONS).len() {
             let Some((key, name, _)) = self.definition(place) else {
                 continue;
