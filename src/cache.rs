@@ -1,4 +1,4 @@
-//! What is kept from one start of proftool to the next, in a directory of the user's.
+//! The cache: what one run of proftool keeps for the next, in the user's cache directory.
 //!
 //! ```text
 //!   file    magic: 8 bytes
@@ -7,11 +7,11 @@
 //!           contents
 //! ```
 //!
-//! What is kept says where the kernel's functions are and what programs contain, so the directory and
-//! its files are open to their owner alone. The cache is not used where they belong to somebody else,
-//! are open to others, or are reached over a link. Whoever reads contents checks them as any input. A
-//! new file takes the place of the old one when it is whole. Where anything fails, it is as if there
-//! were no cache.
+//! The contents reveal where the kernel's functions are and what programs contain, so only their owner
+//! may read the directory and its files. The cache is not used if they belong to somebody else, if
+//! others may read them, or if a symbolic link leads to them. Code that reads contents checks them like
+//! any other input. A new file replaces the old one only when it is complete. If anything fails,
+//! proftool goes on without the cache.
 
 use std::fs::{self, DirBuilder, File};
 use std::hash::Hasher;

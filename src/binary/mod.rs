@@ -12,7 +12,7 @@
 //! JIT-compiled code has no ELF file; its names come from a [`PerfMap`] or a [`JitDump`].
 //!
 //! A [`Binary`] is read lazily: opening costs a few pages; symbols and DWARF sections are read the
-//! first time they are asked for. It is `Sync`, so workers may share it.
+//! first time they are asked for. It is `Sync`, so threads can share it.
 //!
 //! ```text
 //!   elf      what an ELF file says: sections, symbols, code, slots, relocations
@@ -21,8 +21,8 @@
 //!   jit      code without a file                budget   limits of memory and work
 //! ```
 //!
-//! Whatever a file holds, nothing here panics, recurses on it or allocates by a length that was
-//! not checked. What is damaged is left out and listed by [`Binary::problems`].
+//! Whatever a file contains, nothing here panics, recurses by its contents, or allocates by an
+//! unchecked length. Damaged parts are left out, and [`Binary::problems`] lists them.
 
 mod budget;
 mod debug;

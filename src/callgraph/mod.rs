@@ -8,10 +8,10 @@
 //!                                                    lex   ─▶ die    weight 0  1 site    code
 //! ```
 //!
-//! The functions are those of a [`Profile`] and have its ids; what is known of one alone stands
-//! in the profile, what analyses find is in columns of their own. The weight of an arc is that of
-//! the samples with the two functions next to each other on their stacks, each sample counted
-//! once, however often they are: it is never a number of calls, which stacks cannot tell.
+//! The functions are those of a [`Profile`], with its ids. Facts about a single function are in the
+//! profile; results of analyses are in columns of their own. The weight of an arc is that of the
+//! samples with the two functions next to each other on their stacks. A sample counts once for an
+//! arc, however often its stack has it. A weight is never a number of calls: stacks do not show that.
 //!
 //! [`Cycles`] are found in the graph, over the arcs that the caller chooses.
 

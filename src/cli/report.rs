@@ -23,7 +23,7 @@ const ROWS: usize = 10;
 pub struct Args {
     #[command(flatten)]
     query: Query,
-    /// Also report how much of the code's call graph the samples reached (auto and on do the same).
+    /// Also report how much of the code's call graph the samples reached: on or auto.
     #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Off)]
     in_code: InCode,
     /// Write a page for a browser to this file instead, as export --to html does.

@@ -66,7 +66,7 @@ pub struct Query {
     /// directories; a relative path matches anywhere in a path (src/net). Needs debug info.
     #[arg(long, value_name = "PATH", value_delimiter = ',', help_heading = FILTERS)]
     path: Vec<String>,
-    /// Only these commands; of compilers also with the source or crate, as `report` names them.
+    /// Only these commands; a compiler can be named with its source file or crate, as in report: "rustc serde".
     #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = FILTERS)]
     comm: Vec<String>,
     /// Only these processes.
