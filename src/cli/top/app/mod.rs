@@ -207,8 +207,7 @@ impl App {
             return Action::Quit;
         }
         self.message = None;
-        // What was opened last takes the key: a prompt before an overlay, an overlay before the
-        // view.
+        // What was opened last takes the key: a prompt, an overlay, the view.
         if let Some(prompt) = self.prompt.take() {
             return self.answer(prompt, key);
         }
