@@ -32,9 +32,11 @@ mod feed;
 mod header;
 mod layout;
 mod name;
+mod offsets;
 mod origin;
 mod packed;
 mod pass;
+#[cfg(feature = "record")]
 pub(crate) mod raw;
 mod reader;
 mod record;
@@ -66,5 +68,6 @@ pub use pass::Pass;
 pub use reader::{Reader, Storage};
 pub use record::{Body, CpuMode, Mapping, Record, Task, type_name};
 pub use recorded_stacks::RecordedStacks;
+#[cfg(feature = "record")]
 pub(crate) use sample::Mover;
 pub use sample::{BranchStack, ReadValues, Registers, Sample};

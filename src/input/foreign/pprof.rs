@@ -13,8 +13,9 @@ use crate::base::{BuildId, WeightSum, utf8};
 use crate::pprof::{Location, Profile as File, Sample};
 use crate::profile::{EventId, FunctionId, Line, ModuleId, Profile, ThreadId};
 
+use super::scale::Scale;
 use crate::input::Reason;
-use crate::input::stacks::{Frame, Scale, StackBuilder};
+use crate::input::stacks::{Frame, StackBuilder};
 
 /// The largest profile that is read, decompressed.
 const MAX_SIZE: u64 = 1 << 29;

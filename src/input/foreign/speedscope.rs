@@ -14,8 +14,9 @@ use serde::Deserialize;
 use crate::base::{Event, Unit, WeightSum};
 use crate::profile::{Profile, ThreadId};
 
+use super::scale::Scale;
 use crate::input::Reason;
-use crate::input::stacks::{Frame, Scale, StackBuilder};
+use crate::input::stacks::{Frame, StackBuilder};
 
 /// The largest file that is read.
 const MAX_SIZE: u64 = 1 << 29;

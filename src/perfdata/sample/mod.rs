@@ -30,8 +30,11 @@
 //! The order is that of `perf_output_sample` in the kernel, which is not that of the bits.
 
 mod carried;
+#[cfg(feature = "record")]
+mod mover;
 
-pub(crate) use carried::Mover;
+#[cfg(feature = "record")]
+pub(crate) use mover::Mover;
 
 use linux_perf_event_reader::SampleFormat;
 
