@@ -270,8 +270,10 @@ fn report(recording: &Recording, options: &Options, (path, empty): (&str, bool),
         && !recording.interrupted
     {
         match ending.signal_name() {
-            Some(name) => tell(&format!("the command died of signal {number} ({name})")),
-            None => tell(&format!("the command died of signal {number}")),
+            Some(name) => tell(&format!(
+                "the command was killed by signal {number} ({name})"
+            )),
+            None => tell(&format!("the command was killed by signal {number}")),
         }
     }
     match recording.end {

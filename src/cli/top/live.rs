@@ -162,8 +162,8 @@ fn why(watched: &Watched) -> String {
         (End::Signal, _) => "a signal stopped it".into(),
         (_, Some(Ending::Exited(status))) => format!("the command exited with status {status}"),
         (_, Some(ending @ Ending::Signalled(number))) => match ending.signal_name() {
-            Some(name) => format!("the command died of signal {number} ({name})"),
-            None => format!("the command died of signal {number}"),
+            Some(name) => format!("the command was killed by signal {number} ({name})"),
+            None => format!("the command was killed by signal {number}"),
         },
         (_, None) => "all sampled processes have exited".into(),
     }
