@@ -23,8 +23,8 @@ const ROWS: usize = 10;
 pub struct Args {
     #[command(flatten)]
     query: Query,
-    /// Also report how much of the code's call graph the samples reached: on or auto.
-    #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Off)]
+    /// Also report how much of the code's call graph the samples reached: on, auto (the same), or off.
+    #[arg(long = "static", value_enum, value_name = "WHEN", default_value_t = InCode::Off, hide_possible_values = true)]
     in_code: InCode,
     /// Write a page for a browser to this file instead, as export --to html does.
     #[arg(long, value_name = "OUT.html", conflicts_with_all = ["format", "in_code"])]
