@@ -201,13 +201,12 @@ impl App {
         self.message = Some(super::written::written(&name, written));
     }
 
-    /// What a key does.
+    /// What a key does. What was opened last takes it: a prompt, an overlay, the view.
     pub fn key(&mut self, key: Key) -> Action {
         if key == Key::Control('c') {
             return Action::Quit;
         }
         self.message = None;
-        // What was opened last takes the key: a prompt, an overlay, the view.
         if let Some(prompt) = self.prompt.take() {
             return self.answer(prompt, key);
         }
